@@ -1,0 +1,103 @@
+// Time as a dependency: the system's clock, and a virtual one that tests move by hand.
+
+/** A timer that can be cancelled; cancelling twice is harmless. */
+export interface Timer {
+  cancel(): void;
+}
+
+export interface Clock {
+  /** Milliseconds on a clock that never steps; only differences mean something. */
+  monotonicMs(): number;
+  /** Milliseconds since 1970-01-01 UTC; the host may step it in both directions. */
+  wallMs(): number;
+  /** Runs `callback` once, `delayMs` from now. The timer does not keep the process alive. */
+  after(delayMs: number, callback: () => void): Timer;
+  /** Resolves after `delayMs`, or at once when `signal` aborts (it never rejects). */
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
+}
+
+function sleepOn(clock: Pick<Clock, 'after'>, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const finish = (): void => {
+      timer.cancel();
+      signal?.removeEventListener('abort', finish);
+      resolve();
+    };
+    const timer = clock.after(delayMs, finish);
+    signal?.addEventListener('abort', finish, { once: true });
+  });
+}
+
+export const systemClock: Clock = {
+  monotonicMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  after(delayMs, callback) {
+    const handle = setTimeout(callback, delayMs);
+    handle.unref();
+    return { cancel: () => clearTimeout(handle) };
+  },
+  sleep(delayMs, signal) {
+    return sleepOn(systemClock, delayMs, signal);
+  },
+};
+
+/** A clock that stands still until a test moves it. Wall and monotonic time can be moved apart. */
+export class VirtualClock implements Clock {
+  #monotonicMs: number;
+  #wallMs: number;
+  #timers: { atMs: number; order: number; callback: () => void }[] = [];
+  #order = 0;
+
+  constructor(wallMs: number = Date.UTC(2026, 0, 1, 12), monotonicMs = 1_000) {
+    this.#wallMs = wallMs;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
+
+  wallMs(): number {
+    return this.#wallMs;
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    const entry = { atMs: this.#monotonicMs + Math.max(0, delayMs), order: this.#order++, callback };
+    this.#timers.push(entry);
+    return {
+      cancel: () => {
+        this.#timers = this.#timers.filter((t) => t !== entry);
+      },
+    };
+  }
+
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+    return sleepOn(this, delayMs, signal);
+  }
+
+  /** Moves both clocks forward, running due timers in order, each at its own time. */
+  advance(ms: number): void {
+    const targetMs = this.#monotonicMs + ms;
+    for (;;) {
+      const due = this.#timers
+        .filter((t) => t.atMs <= targetMs)
+        .sort((a, b) => a.atMs - b.atMs || a.order - b.order)[0];
+      if (!due) break;
+      this.#timers = this.#timers.filter((t) => t !== due);
+      this.#move(due.atMs - this.#monotonicMs);
+      due.callback();
+    }
+    this.#move(targetMs - this.#monotonicMs);
+  }
+
+  /** Steps the wall clock only, as an NTP step or an administrator does. */
+  stepWall(ms: number): void {
+    this.#wallMs += ms;
+  }
+
+  #move(ms: number): void {
+    this.#monotonicMs += ms;
+    this.#wallMs += ms;
+  }
+}

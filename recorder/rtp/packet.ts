@@ -1,0 +1,55 @@
+// Bytes of one RTP packet in, its header fields and payload range out (RFC 3550 §5.1).
+//
+//  0                   1                   2                   3
+//  |V=2|P|X|  CC   |M|     PT      |       sequence number         |
+//  |                           timestamp                           |
+//  |           synchronization source (SSRC) identifier            |
+//  |            contributing source (CSRC) identifiers ...         |
+
+/**
+ * A view over one packet in a receive buffer. One object is reused for every packet of a stream: what it shows is
+ * valid only until the call it was passed to returns. Nothing is copied and nothing is allocated.
+ */
+export class RtpPacket {
+  buffer: Buffer = Buffer.alloc(0);
+  payloadStart = 0;
+  payloadEnd = 0;
+  payloadType = 0;
+  marker = false;
+  sequenceNumber = 0;
+  /** 32 bits, unsigned, in the stream's clock rate. */
+  timestamp = 0;
+  ssrc = 0;
+  /** Packets missing in the sequence just before this one; set by the receiver, not by `parse`. */
+  lost = 0;
+
+  /** Points this view at `buffer[start, end)`. False when those bytes are no RTP version 2 packet. */
+  parse(buffer: Buffer, start: number, end: number): boolean {
+    if (end - start < 12) return false;
+    const first = buffer[start] as number;
+    if (first >> 6 !== 2) return false;
+    let payloadStart = start + 12 + (first & 0x0f) * 4;
+    if ((first & 0x10) !== 0) {
+      if (payloadStart + 4 > end) return false;
+      payloadStart += 4 + buffer.readUInt16BE(payloadStart + 2) * 4;
+    }
+    let payloadEnd = end;
+    if ((first & 0x20) !== 0) {
+      const padding = buffer[end - 1] as number;
+      if (padding === 0) return false;
+      payloadEnd -= padding;
+    }
+    if (payloadStart > payloadEnd) return false;
+    const second = buffer[start + 1] as number;
+    this.buffer = buffer;
+    this.payloadStart = payloadStart;
+    this.payloadEnd = payloadEnd;
+    this.marker = (second & 0x80) !== 0;
+    this.payloadType = second & 0x7f;
+    this.sequenceNumber = buffer.readUInt16BE(start + 2);
+    this.timestamp = buffer.readUInt32BE(start + 4);
+    this.ssrc = buffer.readUInt32BE(start + 8);
+    this.lost = 0;
+    return true;
+  }
+}
