@@ -42,7 +42,7 @@ export function rtpPacket(fields: RtpFields): Buffer {
   header.writeUInt32BE(fields.timestamp >>> 0, 4);
   header.writeUInt32BE(fields.ssrc >>> 0, 8);
   for (const [i, source] of csrc.entries()) header.writeUInt32BE(source >>> 0, 12 + i * 4);
-  const parts = [header];
+  const parts: Buffer[] = [header];
   if (extension) {
     const extensionHeader = Buffer.alloc(4);
     extensionHeader.writeUInt16BE(extension.profile, 0);
@@ -143,7 +143,7 @@ export function h265Payloads(
   for (const group of groupNals(nals, hasDon ? room - 4 : room, aggregate, 2)) {
     const nal = group[0] as Buffer;
     if (group.length > 1) {
-      const parts = [Buffer.from([48 << 1, 1])];
+      const parts: Buffer[] = [Buffer.from([48 << 1, 1])];
       for (const [i, unit] of group.entries()) {
         // The first unit carries DONL, the others DOND: the difference to the one before, minus one (RFC 7798 §4.4.2).
         if (hasDon) parts.push(i === 0 ? donl() : Buffer.from([0]));
