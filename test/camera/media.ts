@@ -1,0 +1,208 @@
+// Named test recordings: ffmpeg makes each at first use and keeps it outside the checkout, keyed by its command line.
+
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { nalType, splitAnnexB } from '../support/packetize.ts';
+import { drawingExpression } from './frame-numbers.ts';
+
+const run = promisify(execFile);
+
+/** One coded picture, in decoding order. */
+export interface VideoFrame {
+  readonly nals: readonly Buffer[];
+  /** The number drawn into the picture. */
+  readonly number: number;
+  /** Presentation time, 90 kHz ticks from the first picture's. */
+  readonly pts90k: number;
+  /** When an encoder hands the picture out: 90 kHz ticks from the first one's. */
+  readonly dts90k: number;
+  /** The encoder's key flag: IDR, and H.264 recovery points and H.265 CRA. */
+  readonly key: boolean;
+}
+
+export interface VideoMedia {
+  readonly kind: 'video';
+  readonly codec: 'h264' | 'h265';
+  readonly width: number;
+  readonly height: number;
+  readonly framesPerSecond: number;
+  readonly frames: readonly VideoFrame[];
+}
+
+export interface AudioFrame {
+  readonly data: Buffer;
+  /** Ticks of `sampleRate` from the start of the recording. */
+  readonly pts: number;
+}
+
+export interface AudioMedia {
+  readonly kind: 'audio';
+  readonly codec: 'aac' | 'opus' | 'pcma' | 'pcmu';
+  readonly sampleRate: number;
+  readonly channels: number;
+  readonly samplesPerFrame: number;
+  readonly frames: readonly AudioFrame[];
+}
+
+interface VideoSpec {
+  readonly codec: 'h264' | 'h265';
+  readonly size: `${number}x${number}`;
+  readonly fps: number;
+  readonly seconds: number;
+  readonly firstNumber: number;
+  readonly profile?: string;
+  readonly encoder: string;
+}
+
+const H264 = { codec: 'h264', size: '320x180', fps: 25, seconds: 10, firstNumber: 0 } as const;
+const H265 = { ...H264, codec: 'h265' } as const;
+const CLOSED_H265 = 'keyint=25:min-keyint=25:scenecut=0:open-gop=0';
+
+const VIDEO = {
+  h264: { ...H264, profile: 'baseline', encoder: 'keyint=25:scenecut=0' },
+  'h264-bframes': { ...H264, encoder: 'keyint=50:scenecut=0:bframes=3:b-pyramid=normal:b-adapt=0' },
+  'h264-slices': { ...H264, profile: 'baseline', encoder: 'keyint=25:scenecut=0:slices=4' },
+  // Another size and numbers that cannot be taken for the first one's: what a camera sends after a settings change.
+  'h264-small': { ...H264, size: '160x96', firstNumber: 1000, profile: 'baseline', encoder: 'keyint=25:scenecut=0' },
+  'h264-long-gop': {
+    ...H264,
+    size: '160x96',
+    fps: 5,
+    seconds: 130,
+    profile: 'baseline',
+    encoder: 'keyint=300:scenecut=0',
+  },
+  'h264-open-gop': { ...H264, encoder: 'keyint=25:scenecut=0:bframes=3:b-adapt=0:open-gop=1' },
+  'h264-intra-refresh': { ...H264, encoder: 'keyint=25:scenecut=0:bframes=0:intra-refresh=1' },
+  // The same sequence parameter set, picture parameter sets that differ in their entropy coder.
+  'h264-cabac': { ...H264, profile: 'main', encoder: 'keyint=25:scenecut=0:bframes=0:weightp=0:ref=1:cabac=1' },
+  'h264-cavlc': { ...H264, profile: 'main', encoder: 'keyint=25:scenecut=0:bframes=0:weightp=0:ref=1:cabac=0' },
+  // 1080p of pure noise is not needed anywhere; this one only has pictures of many packets.
+  'h264-large': { ...H264, size: '640x360', seconds: 4, profile: 'baseline', encoder: 'keyint=25:scenecut=0:crf=18' },
+  h265: { ...H265, encoder: `${CLOSED_H265}:bframes=0` },
+  'h265-layers': { ...H265, encoder: `${CLOSED_H265}:bframes=3:b-adapt=0:b-pyramid=1:temporal-layers=1` },
+  'h265-open-gop': { ...H265, encoder: 'keyint=25:min-keyint=25:scenecut=0:open-gop=1:bframes=3:b-adapt=0' },
+} as const satisfies Record<string, VideoSpec>;
+
+interface AudioSpec {
+  readonly codec: AudioMedia['codec'];
+  readonly sampleRate: number;
+  readonly samplesPerFrame: number;
+}
+
+const AUDIO = {
+  aac: { codec: 'aac', sampleRate: 16_000, samplesPerFrame: 1024 },
+  'aac-44k': { codec: 'aac', sampleRate: 44_100, samplesPerFrame: 1024 },
+  opus: { codec: 'opus', sampleRate: 48_000, samplesPerFrame: 960 },
+  pcma: { codec: 'pcma', sampleRate: 8_000, samplesPerFrame: 160 },
+  pcmu: { codec: 'pcmu', sampleRate: 8_000, samplesPerFrame: 160 },
+} as const satisfies Record<string, AudioSpec>;
+
+export type VideoName = keyof typeof VIDEO;
+export type AudioName = keyof typeof AUDIO;
+export const VIDEO_NAMES = Object.keys(VIDEO) as VideoName[];
+export const AUDIO_NAMES = Object.keys(AUDIO) as AudioName[];
+
+/** A moving picture of 4 to 130 s. */
+export async function videoMedia(name: VideoName): Promise<VideoMedia> {
+  const spec: VideoSpec = VIDEO[name];
+  const packets = await encoded([
+    ...['-f', 'lavfi', '-i'],
+    `color=c=gray:s=${spec.size}:r=${spec.fps}:d=${spec.seconds},format=gray,` +
+      `geq=lum='${drawingExpression(spec.firstNumber)}',format=yuv420p`,
+    ...['-map', '0:v', '-flags', '+bitexact', '-threads', '1'],
+    ...(spec.profile ? ['-profile:v', spec.profile] : []),
+    ...(spec.codec === 'h264'
+      ? ['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '28', '-x264-params', spec.encoder]
+      : ['-c:v', 'libx265', '-preset', 'ultrafast', '-crf', '30']),
+    ...(spec.codec === 'h265' ? ['-x265-params', `log-level=none:info=0:${spec.encoder}`] : []),
+  ]);
+  const [width = 0, height = 0] = spec.size.split('x').map(Number);
+  const firstDts = packets[0]?.dts ?? 0;
+  const ticks = 90_000 / spec.fps;
+  const frames = packets.map((packet) => ({
+    // x264 writes its name into an SEI although it is asked for exact bits; cameras do not.
+    nals: splitAnnexB(packet.data).filter((nal) => !isEncoderName(nal, spec.codec)),
+    number: spec.firstNumber + packet.pts,
+    pts90k: packet.pts * ticks,
+    dts90k: (packet.dts - firstDts) * ticks,
+    key: packet.key,
+  }));
+  return { kind: 'video', codec: spec.codec, width, height, framesPerSecond: spec.fps, frames };
+}
+
+/** Ten seconds of a 440 Hz tone that sounds for the first tenth of every second. */
+export async function audioMedia(name: AudioName): Promise<AudioMedia> {
+  const spec: AudioSpec = AUDIO[name];
+  const encoder = { aac: 'aac', opus: 'libopus', pcma: 'pcm_alaw', pcmu: 'pcm_mulaw' }[spec.codec];
+  const packets = await encoded([
+    ...['-f', 'lavfi', '-i'],
+    `aevalsrc='0.5*sin(2*PI*440*t)*lt(mod(t,1),0.1)':s=${spec.sampleRate}:d=10`,
+    ...['-map', '0:a', '-c:a', encoder, '-b:a', '32k', '-flags', '+bitexact'],
+  ]);
+  const media = { kind: 'audio', ...spec, channels: 1 } as const;
+  if (spec.codec === 'aac' || spec.codec === 'opus') {
+    // Frames before time zero only prime the decoder.
+    const frames = packets.filter((packet) => packet.pts >= 0).map(({ data, pts }) => ({ data, pts }));
+    return { ...media, frames };
+  }
+  const octets = Buffer.concat(packets.map((packet) => packet.data));
+  const frames: AudioFrame[] = [];
+  for (let pts = 0; pts + spec.samplesPerFrame <= octets.length; pts += spec.samplesPerFrame) {
+    frames.push({ data: octets.subarray(pts, pts + spec.samplesPerFrame), pts });
+  }
+  return { ...media, frames };
+}
+
+function isEncoderName(nal: Buffer, codec: VideoMedia['codec']): boolean {
+  return codec === 'h264' && nalType(nal, codec) === 6 && nal[1] === 5;
+}
+
+interface EncodedPacket {
+  readonly data: Buffer;
+  readonly pts: number;
+  readonly dts: number;
+  readonly key: boolean;
+}
+
+/** Runs ffmpeg with these arguments unless its result is at hand; two processes that both run it do no harm. */
+async function encoded(args: readonly string[]): Promise<EncodedPacket[]> {
+  const root = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'kube-nvr', 'media');
+  const directory = join(root, createHash('sha256').update(JSON.stringify(args)).digest('hex').slice(0, 24));
+  const read = async (): Promise<EncodedPacket[]> =>
+    slicePackets(await readFile(join(directory, 'data')), await readFile(join(directory, 'index'), 'utf8'));
+  try {
+    return await read();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  await mkdir(root, { recursive: true });
+  const scratch = await mkdtemp(`${directory}.`);
+  try {
+    const outputs = '[f=data]data|[f=framecrc]index';
+    await run('ffmpeg', ['-v', 'error', '-nostdin', ...args, '-f', 'tee', outputs], { cwd: scratch });
+    await rename(scratch, directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
+    });
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+  return read();
+}
+
+/** `index` has a line a packet: stream, dts, pts, duration, size, checksum, and `F=` with flags when it is no key. */
+function slicePackets(data: Buffer, index: string): EncodedPacket[] {
+  const packets: EncodedPacket[] = [];
+  let at = 0;
+  for (const line of index.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    const [, dts = 0, pts = 0, , size = 0] = line.split(',').map(Number);
+    packets.push({ data: data.subarray(at, at + size), pts, dts, key: !line.includes('F=0x') });
+    at += size;
+  }
+  return packets;
+}
