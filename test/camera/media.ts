@@ -60,6 +60,7 @@ interface VideoSpec {
 
 const H264 = { codec: 'h264', size: '320x180', fps: 25, seconds: 10, firstNumber: 0 } as const;
 const H265 = { ...H264, codec: 'h265' } as const;
+const MAIN = 'keyint=25:scenecut=0:bframes=0:weightp=0:ref=1';
 const CLOSED_H265 = 'keyint=25:min-keyint=25:scenecut=0:open-gop=0';
 
 const VIDEO = {
@@ -78,9 +79,9 @@ const VIDEO = {
   },
   'h264-open-gop': { ...H264, encoder: 'keyint=25:scenecut=0:bframes=3:b-adapt=0:open-gop=1' },
   'h264-intra-refresh': { ...H264, encoder: 'keyint=25:scenecut=0:bframes=0:intra-refresh=1' },
-  // The same sequence parameter set, picture parameter sets that differ in their entropy coder.
-  'h264-cabac': { ...H264, profile: 'main', encoder: 'keyint=25:scenecut=0:bframes=0:weightp=0:ref=1:cabac=1' },
-  'h264-cavlc': { ...H264, profile: 'main', encoder: 'keyint=25:scenecut=0:bframes=0:weightp=0:ref=1:cabac=0' },
+  // The same sequence parameter set, picture parameter sets that differ.
+  'h264-main': { ...H264, profile: 'main', encoder: MAIN },
+  'h264-main-chroma': { ...H264, profile: 'main', encoder: `${MAIN}:chroma-qp-offset=4` },
   // 1080p of pure noise is not needed anywhere; this one only has pictures of many packets.
   'h264-large': { ...H264, size: '640x360', seconds: 4, profile: 'baseline', encoder: 'keyint=25:scenecut=0:crf=18' },
   h265: { ...H265, encoder: `${CLOSED_H265}:bframes=0` },
@@ -111,10 +112,12 @@ export const AUDIO_NAMES = Object.keys(AUDIO) as AudioName[];
 export async function videoMedia(name: VideoName): Promise<VideoMedia> {
   const spec: VideoSpec = VIDEO[name];
   const packets = await encoded([
-    ...['-f', 'lavfi', '-i'],
+    '-f',
+    'lavfi',
+    '-i',
     `color=c=gray:s=${spec.size}:r=${spec.fps}:d=${spec.seconds},format=gray,` +
       `geq=lum='${drawingExpression(spec.firstNumber)}',format=yuv420p`,
-    ...['-map', '0:v', '-flags', '+bitexact', '-threads', '1'],
+    ...'-map 0:v -flags +bitexact -threads 1'.split(' '),
     ...(spec.profile ? ['-profile:v', spec.profile] : []),
     ...(spec.codec === 'h264'
       ? ['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '28', '-x264-params', spec.encoder]
@@ -140,9 +143,11 @@ export async function audioMedia(name: AudioName): Promise<AudioMedia> {
   const spec: AudioSpec = AUDIO[name];
   const encoder = { aac: 'aac', opus: 'libopus', pcma: 'pcm_alaw', pcmu: 'pcm_mulaw' }[spec.codec];
   const packets = await encoded([
-    ...['-f', 'lavfi', '-i'],
+    '-f',
+    'lavfi',
+    '-i',
     `aevalsrc='0.5*sin(2*PI*440*t)*lt(mod(t,1),0.1)':s=${spec.sampleRate}:d=10`,
-    ...['-map', '0:a', '-c:a', encoder, '-b:a', '32k', '-flags', '+bitexact'],
+    ...`-map 0:a -c:a ${encoder} -b:a 32k -flags +bitexact`.split(' '),
   ]);
   const media = { kind: 'audio', ...spec, channels: 1 } as const;
   if (spec.codec === 'aac' || spec.codec === 'opus') {
