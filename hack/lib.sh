@@ -1,0 +1,142 @@
+# shellcheck shell=bash
+# Shared by the scripts of this directory: installs what is missing, each step only when it is missing.
+# Works as root or with sudo, without a terminal, without git, and with an empty environment.
+
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export ROOT
+NODE_MAJOR=24
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+  say "error: $*"
+  exit 1
+}
+
+# npm and Chromium want a home directory; `env -i` and some service managers give none.
+if [ -z "${HOME:-}" ]; then
+  HOME=$(getent passwd "$(id -u)" | cut -d: -f6 || true)
+  if [ -z "$HOME" ] || [ ! -w "$HOME" ]; then HOME=${TMPDIR:-/tmp}/kube-nvr-home-$(id -u); fi
+  mkdir -p "$HOME"
+  export HOME
+fi
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kube-nvr
+# The system may trust a certificate authority (of a company's proxy, say) that Node does not know by itself.
+if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -r /etc/ssl/certs/ca-certificates.crt ]; then
+  export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
+fi
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "needs root for: $* (run as root, or install sudo)"
+  fi
+}
+
+# apt's own words are shown only when it fails.
+apt_get() {
+  local log
+  log=$(mktemp)
+  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" \
+    </dev/null >"$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    rm -f "$log"
+    return 1
+  fi
+  rm -f "$log"
+}
+
+installed() { dpkg-query -W -f '${Status}\n' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
+
+# need_packages PACKAGE[=COMMAND]...: a package counts as there when it is installed or its command is.
+need_packages() {
+  local item missing=()
+  for item in "$@"; do
+    case $item in
+      *=*) command -v "${item#*=}" >/dev/null || missing+=("${item%%=*}") ;;
+      *) installed "$item" || missing+=("$item") ;;
+    esac
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || {
+    say "missing and not installable here (no apt-get): ${missing[*]}"
+    return 1
+  }
+  say "installing with apt: ${missing[*]}"
+  if [ -z "${APT_UPDATED:-}" ]; then
+    # One unreachable source of many must not stop what the others have.
+    apt_get update || say "apt-get update failed; trying with the package lists at hand"
+    APT_UPDATED=1
+  fi
+  apt_get install --no-install-recommends "${missing[@]}" || {
+    say "could not install: ${missing[*]}"
+    return 1
+  }
+}
+
+node_is_new_enough() {
+  command -v "$1" >/dev/null && "$1" -e "process.exit(process.versions.node.split('.')[0] >= $NODE_MAJOR ? 0 : 1)" \
+    2>/dev/null
+}
+
+# Puts a Node of at least NODE_MAJOR first in PATH: the system's, or one from the npm registry kept in the cache.
+need_node() {
+  if node_is_new_enough node && command -v npm >/dev/null; then return 0; fi
+  local arch home=$CACHE/node
+  case $(uname -m) in
+    x86_64) arch=x64 ;;
+    aarch64) arch=arm64 ;;
+    *) die "no Node $NODE_MAJOR for $(uname -m) in the npm registry: install Node $NODE_MAJOR or newer, then try again" ;;
+  esac
+  local modules=$home/node_modules
+  if ! node_is_new_enough "$modules/node-linux-$arch/bin/node" || [ ! -e "$modules/npm/bin/npm-cli.js" ]; then
+    need_packages ca-certificates npm=npm || die "no npm to fetch Node $NODE_MAJOR with"
+    say "fetching Node $NODE_MAJOR into $home"
+    mkdir -p "$home"
+    # npm comes too: a distribution's npm is tied to the distribution's older Node.
+    npm install --prefix "$home" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+      "node-linux-$arch@$NODE_MAJOR" npm@11 </dev/null >&2 || die "could not fetch Node $NODE_MAJOR"
+  fi
+  PATH=$modules/node-linux-$arch/bin:$modules/.bin:$PATH
+  export PATH
+}
+
+# Installs the packages of package-lock.json when it changed since the last time.
+need_modules() {
+  local stamp=$ROOT/node_modules/.lock-sha256 hash
+  hash=$(sha256sum "$ROOT/package-lock.json" | cut -d' ' -f1)
+  if [ "$(cat "$stamp" 2>/dev/null || true)" = "$hash" ]; then return 0; fi
+  say "installing node_modules"
+  (cd "$ROOT" && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error </dev/null >&2) ||
+    die "npm ci failed"
+  echo "$hash" >"$stamp"
+}
+
+# GStreamer's RTSP server with what the demo cameras use: pictures and audio (base), overlays (x), RTP and G.711 (good),
+# AAC, H.265 and the parsers (bad), x264 (ugly). The overlays draw nothing without a font.
+CAMERA_PACKAGES=(
+  python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+  gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-x fonts-dejavu-core
+)
+
+# setup GROUP...: base, media, cameras, browser, shell.
+setup() {
+  local group
+  for group in "$@"; do
+    case $group in
+      base)
+        need_node
+        need_modules
+        ;;
+      media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo ;;
+      cameras) need_packages "${CAMERA_PACKAGES[@]}" ;;
+      browser) need_packages chromium=chromium fonts-dejavu-core ;;
+      shell) need_packages shellcheck=shellcheck ;;
+      *) die "no such group: $group (base, media, cameras, browser, shell)" ;;
+    esac
+  done
+}
