@@ -1,0 +1,73 @@
+// A reporter for node:test that says little while all is well: failures with all that their file printed, the reason
+// of every skipped test, and, for hack/test, the counts of the run as one line in the file that KUBE_NVR_COUNTS names.
+
+import { appendFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { inspect } from 'node:util';
+import type { TestEvent } from 'node:test/reporters';
+
+const SLOW_MS = 10_000;
+
+type Outcome = Extract<TestEvent, { type: 'test:pass' | 'test:fail' }>['data'];
+
+const place = (data: { file?: string; line?: number }): string =>
+  data.file === undefined ? '' : ` (${relative(process.cwd(), data.file)}${data.line ? `:${data.line}` : ''})`;
+
+/** The cause is what the test threw; node:test wraps it. */
+function errorText(outcome: Outcome): string {
+  const error = 'error' in outcome.details ? outcome.details.error : undefined;
+  const cause = error?.cause ?? error;
+  return typeof cause === 'string' ? cause : inspect(cause, { depth: 6 });
+}
+
+const indent = (text: string): string => text.replace(/^(?=.)/gm, '    ');
+
+export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  // What each file printed, kept until it is known whether the file failed.
+  const printed = new Map<string, string[]>();
+  const failedFiles = new Set<string>();
+  for await (const event of source) {
+    switch (event.type) {
+      case 'test:stdout':
+      case 'test:stderr': {
+        const lines = printed.get(event.data.file) ?? [];
+        lines.push(event.data.message);
+        printed.set(event.data.file, lines);
+        break;
+      }
+      case 'test:fail': {
+        const { data } = event;
+        failedFiles.add(data.file ?? '');
+        // A suite fails because a test in it did, which is reported by itself.
+        const code = (data.details.error as { failureType?: string }).failureType;
+        if (code === 'subtestsFailed') break;
+        yield `FAIL ${data.name}${place(data)}\n${indent(errorText(data))}\n`;
+        break;
+      }
+      case 'test:pass': {
+        const { data } = event;
+        if (data.skip !== undefined) {
+          yield `skip ${data.name}${place(data)}: ${data.skip === true ? 'no reason given' : data.skip}\n`;
+        } else if (data.details.duration_ms > SLOW_MS && data.details.type !== 'suite') {
+          yield `slow ${data.name}${place(data)}: ${(data.details.duration_ms / 1000).toFixed(1)} s\n`;
+        }
+        break;
+      }
+      case 'test:summary': {
+        const { data } = event;
+        if (data.file !== undefined) break; // one file's share; the run's own comes last
+        const { passed, skipped, todo, tests } = data.counts;
+        const failed = tests - passed - skipped - todo;
+        for (const file of failedFiles) {
+          const output = printed.get(file)?.join('');
+          if (output) yield `output of ${relative(process.cwd(), file)}:\n${indent(output)}\n`;
+        }
+        const counts = process.env['KUBE_NVR_COUNTS'];
+        if (counts !== undefined) appendFileSync(counts, `${passed} ${failed} ${skipped + todo}\n`);
+        yield `${passed} passed, ${failed} failed, ${skipped + todo} skipped (${(data.duration_ms / 1000).toFixed(1)} s)\n`;
+        break;
+      }
+      default:
+    }
+  }
+}
