@@ -1,0 +1,487 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import { SlabPool, SlabWriter } from '../codec/slab.ts';
+import type { Sample } from '../mp4/sample.ts';
+import type { EndReason } from './sink.ts';
+import { Timeline, type TimelineMemory } from './timeline.ts';
+
+const VIDEO: VideoParameters = {
+  kind: 'video',
+  codec: 'h264',
+  width: 320,
+  height: 180,
+  vps: [],
+  sps: [Buffer.from([0x67])],
+  pps: [Buffer.from([0x68])],
+  codecString: 'avc1.42c01e',
+  reorderDepth: 0,
+};
+const AUDIO: AudioParameters = {
+  kind: 'audio',
+  codec: 'aac',
+  sampleRate: 48_000,
+  channels: 1,
+  config: Buffer.from([0x11, 0x88]),
+  codecString: 'mp4a.40.2',
+};
+const AAC_TICKS = 1024;
+
+/** A sample that came out, with the true capture time of what went in. */
+interface Result extends Sample {
+  readonly trueWallMs: number;
+  readonly run: number;
+}
+
+interface Scene {
+  seconds: number;
+  /** Time from capture to arrival, milliseconds. */
+  delayMs?: number;
+  /** Speed of the camera's clock for each track; 1 is right. */
+  videoClock?: number;
+  audioClock?: number;
+  /** Frames a second stamped and delivered. */
+  stampedFps?: number;
+  fps?: number;
+  gopFrames?: number;
+  firstVideoTimestamp?: number;
+  audio?: boolean;
+  /** Media captured before the connection that comes in one burst. */
+  burstSeconds?: number;
+  parameters?: VideoParameters;
+  /** Changes a video unit; `n` counts frames from 0. */
+  video?: (
+    unit: { timestamp: number; randomAccess: boolean; lostPackets: number; bidirectional: boolean },
+    n: number,
+  ) => boolean | void;
+  audioUnit?: (unit: { timestamp: number; lostPackets: number }, n: number) => boolean | void;
+  /** Called at each second. */
+  second?: (s: number, clock: VirtualClock, timeline: Timeline) => void;
+  /** Extra delay of a frame. */
+  jitterMs?: (n: number) => number;
+  /** Sends sender reports each 5 s with this offset between the camera's two stream clocks, milliseconds. */
+  reports?: { audioLateMs: number };
+  audioDelayMs?: number;
+}
+
+function play(scene: Scene) {
+  const clock = new VirtualClock();
+  const startWallMs = clock.wallMs();
+  const startMonoMs = clock.monotonicMs();
+  const pool = new SlabPool();
+  const writer = new SlabWriter(pool);
+  const memory: TimelineMemory = { reorderDepth: 0 };
+  const results: Result[] = [];
+  const ends: EndReason[] = [];
+  const discarded = { video: 0, audio: 0 };
+  let run = 0;
+  const trueWall = new Map<number, number>(); // by the number in the data's first four bytes
+  const timeline = new Timeline({
+    clock,
+    memory,
+    newRunId: () => `run${run}`,
+    videoClockRate: 90_000,
+    audioClockRate: 48_000,
+    discarded: (kind, frames) => (discarded[kind] += frames),
+    sink: {
+      begin: () => run++,
+      change: () => undefined,
+      sample: (s) => {
+        const id = s.data.slab.buffer.readUInt32BE(s.data.offset);
+        results.push({ ...s, trueWallMs: trueWall.get(id) as number, run });
+      },
+      end: (reason) => ends.push(reason),
+    },
+  });
+  const data = (id: number): AccessUnit['data'] => {
+    writer.appendU32(id);
+    return writer.finish();
+  };
+
+  // Events in order of arrival.
+  const { delayMs = 20, fps = 25, stampedFps = fps, gopFrames = 50, burstSeconds = 0, audioDelayMs = delayMs } = scene;
+  const { videoClock = 1, audioClock = 1, firstVideoTimestamp = 12_345, parameters = VIDEO } = scene;
+  const events: { atMs: number; go: () => void }[] = [];
+  let id = 0;
+  let lastAtMs = 0;
+  const frames = Math.round(scene.seconds * fps);
+  for (let n = 0; n < frames; n++) {
+    const captureMs = (n * 1000) / fps - burstSeconds * 1000;
+    const atMs = Math.max(lastAtMs, captureMs + delayMs + (scene.jitterMs?.(n) ?? 0));
+    lastAtMs = atMs;
+    const unit = {
+      timestamp: (firstVideoTimestamp + Math.round((n * 90_000 * videoClock) / stampedFps)) >>> 0,
+      randomAccess: n % gopFrames === 0,
+      lostPackets: 0,
+      bidirectional: false,
+    };
+    if (scene.video?.(unit, n) === false) continue;
+    const key = ++id;
+    trueWall.set(key, startWallMs + captureMs);
+    events.push({
+      atMs,
+      go: () =>
+        timeline.video(
+          { ...unit, timestamp: unit.timestamp >>> 0, data: data(key), durationTicks: 0 },
+          parameters,
+          clock.monotonicMs(),
+        ),
+    });
+  }
+  if (scene.audio !== false) {
+    const count = Math.floor((scene.seconds * 48_000 * audioClock) / AAC_TICKS);
+    for (let n = 0; n < count; n++) {
+      const captureMs = (n * AAC_TICKS * 1000) / (48_000 * audioClock) - burstSeconds * 1000;
+      const unit = { timestamp: (777 + n * AAC_TICKS) >>> 0, lostPackets: 0 };
+      if (scene.audioUnit?.(unit, n) === false) continue;
+      const key = ++id;
+      trueWall.set(key, startWallMs + captureMs);
+      events.push({
+        atMs: Math.max(0, captureMs + audioDelayMs),
+        go: () =>
+          timeline.audio(
+            { ...unit, data: data(key), durationTicks: AAC_TICKS, randomAccess: true, bidirectional: false },
+            AUDIO,
+            clock.monotonicMs(),
+          ),
+      });
+    }
+  }
+  for (let s = 1; s < scene.seconds; s++) {
+    events.push({ atMs: s * 1000, go: () => scene.second?.(s, clock, timeline) });
+    if (scene.reports && s % 5 === 1) {
+      const { audioLateMs } = scene.reports;
+      const cameraMs = 4_000_000_000_000 + s * 1000;
+      const videoTs = (firstVideoTimestamp + Math.round((s + burstSeconds) * 90_000)) >>> 0;
+      const audioTs = (777 + Math.round((s + burstSeconds) * 48_000)) >>> 0;
+      events.push({
+        atMs: s * 1000 + delayMs,
+        go: () => timeline.senderReport('video', cameraMs, videoTs, clock.monotonicMs()),
+      });
+      events.push({
+        atMs: s * 1000 + delayMs,
+        go: () => timeline.senderReport('audio', cameraMs + audioLateMs, audioTs, clock.monotonicMs()),
+      });
+    }
+  }
+  events.sort((a, b) => a.atMs - b.atMs);
+  for (const event of events) {
+    const waitMs = startMonoMs + event.atMs - clock.monotonicMs();
+    if (waitMs > 0) clock.advance(waitMs);
+    event.go();
+  }
+  timeline.end('stopped');
+  const video = results.filter((s) => s.kind === 'video');
+  const audio = results.filter((s) => s.kind === 'audio');
+  return { video, audio, ends, discarded, memory, runs: run, pool };
+}
+
+const maxOf = (values: number[]): number => values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+const wallErrorMs = (samples: Result[], delayMs: number): number =>
+  maxOf(samples.map((s) => Math.abs(s.wallMs - s.trueWallMs - delayMs)));
+const runMs = (s: Sample): number => ((s.dts + s.compositionOffset) * 1000) / (s.kind === 'video' ? 90_000 : 48_000);
+/** How far audio lies from its true place against video, within a run. */
+function offsetsMs({ video, audio }: { video: Result[]; audio: Result[] }): number[] {
+  const first = video[0] as Result;
+  return audio
+    .filter((s) => s.run === first.run)
+    .map((s) => {
+      const nearest = video.reduce((a, b) =>
+        Math.abs(b.trueWallMs - s.trueWallMs) < Math.abs(a.trueWallMs - s.trueWallMs) ? b : a,
+      );
+      return runMs(s) - runMs(nearest) - (s.trueWallMs - nearest.trueWallMs);
+    });
+}
+function assertOrdered(samples: Result[]): void {
+  for (let i = 1; i < samples.length; i++) {
+    const [a, b] = [samples[i - 1] as Result, samples[i] as Result];
+    if (a.run === b.run) assert.ok(b.dts > a.dts, `dts grows: ${a.dts} ${b.dts}`);
+  }
+}
+
+describe('timeline', () => {
+  test('a steady camera keeps its own frame distances and one run', () => {
+    const { video, audio, runs, discarded } = play({ seconds: 30 });
+    assert.equal(runs, 1);
+    assert.equal(video.length, 750);
+    for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+    for (let i = 1; i < audio.length; i++)
+      assert.equal((audio[i] as Result).dts - (audio[i - 1] as Result).dts, AAC_TICKS);
+    assert.ok(wallErrorMs(video, 20) < 1);
+    assert.equal(discarded.video, 0);
+  });
+
+  test('all memory of a run is given back', () => {
+    const { pool } = play({ seconds: 3 });
+    assert.ok(pool.freeBlocks <= 1);
+  });
+
+  test('frames captured before the connection arrive in a burst: the wall start is theirs, not their arrival', () => {
+    const { video, runs } = play({ seconds: 10, burstSeconds: 2 });
+    assert.equal(runs, 1);
+    assert.ok(wallErrorMs(video, 20) < 100, `${wallErrorMs(video, 20)} ms`);
+  });
+
+  test('a late first frame does not move the run', () => {
+    const { video } = play({ seconds: 10, jitterMs: (n) => (n < 5 ? 200 : (n * 7919) % 60) });
+    assert.ok(wallErrorMs(video, 20) < 100);
+  });
+
+  for (const ppm of [-400, -100, 100, 400]) {
+    test(`a camera clock off by ${ppm} ppm stays one run, the wall clock within 100 ms and audio within 40 ms`, () => {
+      const speed = 1 + ppm / 1e6;
+      const result = play({ seconds: 600, gopFrames: 250, fps: 5, videoClock: speed, audioClock: speed });
+      assert.equal(result.runs, 1);
+      assert.ok(wallErrorMs(result.video, 20) < 100, `${wallErrorMs(result.video, 20)}`);
+      assert.ok(maxOf(offsetsMs(result).map(Math.abs)) < 40);
+    });
+  }
+
+  test('timestamps that wrap go on', () => {
+    const { video, runs } = play({ seconds: 10, firstVideoTimestamp: 0xffff_ff00 });
+    assert.equal(runs, 1);
+    for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+  });
+
+  test('Intelbras: every 50th frame stamped hours off is placed where it belongs', () => {
+    const { video, runs } = play({
+      seconds: 20,
+      gopFrames: 25,
+      video: (unit, n) => {
+        if (n % 50 === 49) unit.timestamp -= 882_000_000;
+      },
+    });
+    assert.equal(runs, 1);
+    for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+  });
+
+  test('a camera clock that jumps for good starts a new run at a key frame, nothing is stretched', () => {
+    const { video, runs, ends } = play({
+      seconds: 20,
+      video: (unit, n) => {
+        if (n >= 210) unit.timestamp += 90_000 * 3600;
+      },
+    });
+    assert.equal(runs, 2);
+    assert.deepEqual(ends, ['clock', 'stopped']);
+    assert.equal(video.length, 500);
+    const second = video.findIndex((s) => s.run === 2);
+    assert.ok(video[second]?.sync);
+    assertOrdered(video);
+    for (let i = 1; i < video.length; i++) {
+      const [a, b] = [video[i - 1] as Result, video[i] as Result];
+      if (a.run === b.run) assert.ok(b.dts - a.dts <= 7200);
+    }
+    assert.ok(wallErrorMs(video, 20) < 100);
+  });
+
+  test('a timestamp that goes back once without B-frames is put one tick after the last', () => {
+    const { video, runs } = play({
+      seconds: 10,
+      video: (unit, n) => {
+        if (n === 100) unit.timestamp -= 9000;
+      },
+    });
+    assert.equal(runs, 1);
+    assertOrdered(video);
+    assert.equal((video[100] as Result).dts - (video[99] as Result).dts, 1);
+    assert.equal((video[101] as Result).dts - (video[99] as Result).dts, 7200);
+  });
+
+  test('a clock that steps back for good by seconds starts a new run', () => {
+    const { video, runs } = play({
+      seconds: 20,
+      video: (unit, n) => {
+        if (n >= 110) unit.timestamp -= 90_000 * 3;
+      },
+    });
+    assert.equal(runs, 2);
+    assertOrdered(video);
+    assert.equal(video.length, 500);
+  });
+
+  test('two pictures with one timestamp are one tick apart', () => {
+    const { video } = play({
+      seconds: 4,
+      video: (unit, n) => {
+        if (n % 10 === 9) unit.timestamp -= 3600;
+      },
+    });
+    assert.equal((video[9] as Result).dts - (video[8] as Result).dts, 1);
+    assertOrdered(video);
+  });
+
+  test('25 frames a second stamped, 21 delivered: a minute of recording takes a minute', () => {
+    const { video, runs } = play({ seconds: 90, fps: 21, stampedFps: 25, audio: false });
+    assert.equal(runs, 1);
+    const late = video.filter((s) => s.trueWallMs - (video[0] as Result).trueWallMs > 30_000);
+    assert.ok(wallErrorMs(late, 20) < 200, `${wallErrorMs(late, 20)} ms`);
+    const minute = (late.at(-1) as Result).dts - (late[0] as Result).dts;
+    const trueMs = (late.at(-1) as Result).trueWallMs - (late[0] as Result).trueWallMs;
+    assert.ok(Math.abs(minute / 90 / trueMs - 1) < 0.01);
+  });
+
+  test('network stalls and bursts are no rate', () => {
+    const { video, runs } = play({
+      seconds: 60,
+      jitterMs: (n) => (n % 200 < 60 ? Math.max(0, 2_400 - (n % 200) * 40) : 0),
+    });
+    assert.equal(runs, 1);
+    for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+  });
+
+  for (const stepMs of [3_600_000, -3_600_000]) {
+    test(`the host's clock stepped by ${stepMs / 1000} s: a new run at the next key frame, with the new time`, () => {
+      const { video, runs, ends } = play({
+        seconds: 20,
+        second: (s, clock) => {
+          if (s === 10) clock.stepWall(stepMs);
+        },
+      });
+      assert.equal(runs, 2);
+      assert.equal(ends[0], 'clock');
+      const last = video.at(-1) as Result;
+      assert.ok(Math.abs(last.wallMs - last.trueWallMs - stepMs - 20) < 100);
+      assert.equal(video.length, 500);
+    });
+  }
+
+  test('a host clock set right by half a second is followed slowly, in one run', () => {
+    const { video, runs } = play({
+      seconds: 60,
+      second: (s, clock) => {
+        if (s === 10) clock.stepWall(500);
+      },
+    });
+    assert.equal(runs, 1);
+    for (let i = 1; i < video.length; i++) {
+      const wallStep = (video[i] as Result).wallMs - (video[i - 1] as Result).wallMs;
+      assert.ok(Math.abs(wallStep - 40) < 0.05, `${wallStep}`);
+    }
+  });
+
+  test('an audio clock 0.1 % fast stays within 40 ms of the picture, by dropped frames', () => {
+    const result = play({ seconds: 120, audioClock: 1.001 });
+    assert.equal(result.runs, 1);
+    assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 40, `${maxOf(offsetsMs(result).map(Math.abs))}`);
+    assert.ok(result.discarded.audio > 2);
+    assertOrdered(result.audio);
+  });
+
+  test('an audio clock 0.1 % slow stays within 40 ms of the picture, by small gaps', () => {
+    const result = play({ seconds: 120, audioClock: 0.999 });
+    assert.equal(result.runs, 1);
+    assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 40, `${maxOf(offsetsMs(result).map(Math.abs))}`);
+    assertOrdered(result.audio);
+  });
+
+  test('video that is encoded 150 ms longer than audio is brought in sync by sender reports', () => {
+    const result = play({ seconds: 30, delayMs: 170, audioDelayMs: 20, reports: { audioLateMs: 0 } });
+    const late = {
+      video: result.video,
+      audio: result.audio.filter((s) => s.trueWallMs - (result.video[0] as Result).trueWallMs > 3_000),
+    };
+    assert.ok(maxOf(offsetsMs(late).map(Math.abs)) <= 40, `${maxOf(offsetsMs(late).map(Math.abs))}`);
+  });
+
+  test('sender reports of a clock that makes no sense are not believed', () => {
+    const result = play({ seconds: 30, reports: { audioLateMs: 3_600_000 } });
+    assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 40);
+  });
+
+  test('audio packet jitter leaves frames end to end', () => {
+    const { audio } = play({
+      seconds: 10,
+      audioUnit: (unit, n) => {
+        unit.timestamp += (n * 37) % 200;
+      },
+    });
+    for (let i = 1; i < audio.length; i++)
+      assert.equal((audio[i] as Result).dts - (audio[i - 1] as Result).dts, AAC_TICKS);
+  });
+
+  test('lost audio is a gap of its own length', () => {
+    const result = play({ seconds: 10, audioUnit: (_unit, n) => n < 200 || n > 250 });
+    assert.equal(result.runs, 1);
+    assert.ok(maxOf(offsetsMs(result).map(Math.abs)) <= 40);
+  });
+
+  test('audio that starts after the picture joins at a key frame', () => {
+    const result = play({ seconds: 10, audioUnit: (_unit, n) => n > 100 });
+    assert.equal(result.runs, 2);
+    assert.ok(result.audio.length > 200);
+    assert.equal(result.video.length, 250);
+  });
+
+  test('more than a second lost ends the segment; the next begins at a key frame', () => {
+    const { video, ends, discarded } = play({
+      seconds: 10,
+      video: (unit, n) => {
+        if (n === 160) unit.lostPackets = 400;
+        return n <= 120 || n >= 160;
+      },
+    });
+    assert.deepEqual(ends, ['gap', 'stopped']);
+    assert.equal(discarded.video, 40);
+    const first = video.find((s) => s.run === 2) as Result;
+    assert.ok(first.sync);
+    assertOrdered(video);
+  });
+
+  test('a short loss is bridged by a longer picture', () => {
+    const { video, ends } = play({
+      seconds: 10,
+      video: (unit, n) => {
+        if (n === 110) unit.lostPackets = 12;
+        return n < 105 || n >= 110;
+      },
+    });
+    assert.deepEqual(ends, ['stopped']);
+    assert.equal((video[105] as Result).dts - (video[104] as Result).dts, 6 * 3600);
+  });
+
+  test('a quiet camera of one frame in five seconds is no loss', () => {
+    const { ends, video } = play({ seconds: 60, fps: 0.2, gopFrames: 2, audio: false });
+    assert.deepEqual(ends, ['stopped']);
+    assert.equal(video.length, 12);
+  });
+
+  test('B-frames with a known depth: decoding times grow evenly and never pass presentation', () => {
+    // I0 P4 B2 b1 b3 | P8 B6 b5 b7 ...: depth 2
+    const order = [4, 2, 1, 3];
+    const { video, runs } = play({
+      seconds: 20,
+      gopFrames: 40,
+      parameters: { ...VIDEO, reorderDepth: 2 },
+      video: (unit, n) => {
+        unit.randomAccess = n === 0 || n % 40 === 1;
+        if (n > 0) unit.timestamp = 12_345 + 3600 * (Math.floor((n - 1) / 4) * 4 + (order[(n - 1) % 4] as number));
+      },
+      audio: false,
+    });
+    assert.equal(runs, 1);
+    for (const s of video) assert.ok(s.compositionOffset >= 0);
+    for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+  });
+
+  test('B-frames that the parameter sets hide are learnt, and right from the next key frame on', () => {
+    const order = [3, 1, 2];
+    const { video, runs, memory } = play({
+      seconds: 10,
+      parameters: { ...VIDEO, reorderDepth: undefined as never },
+      video: (unit, n) => {
+        unit.randomAccess = n === 0 || n % 48 === 1;
+        if (n > 0) unit.timestamp = 12_345 + 3600 * (Math.floor((n - 1) / 3) * 3 + (order[(n - 1) % 3] as number));
+        unit.bidirectional = n > 0 && (n - 1) % 3 !== 0;
+      },
+      audio: false,
+    });
+    assert.equal(memory.reorderDepth, 1);
+    assert.equal(runs, 2);
+    const second = video.filter((s) => s.run === 2);
+    for (const s of second) assert.ok(s.compositionOffset >= 0);
+    assertOrdered(video);
+    assert.equal(video.length, 248, 'all but the two leading pictures of the new run');
+  });
+});
