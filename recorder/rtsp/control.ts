@@ -1,0 +1,55 @@
+// Which URL a request goes to: Content-Base and `a=control`, as cameras write them (RFC 2326 appendix C.1.1).
+
+import { parseRtspUrl } from './url.ts';
+import type { HeaderFields } from './message.ts';
+
+const SCHEME = /^rtsps?:\/\//i;
+
+/** The URL as it is to stand in a request line, or undefined when it is none. */
+function normalize(text: string): string | undefined {
+  try {
+    return parseRtspUrl(text).request;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `rtsp://host:port` of a request URL. */
+function origin(requestUrl: string): string {
+  const pathStart = requestUrl.indexOf('/', requestUrl.indexOf('://') + 3);
+  return pathStart < 0 ? requestUrl : requestUrl.slice(0, pathStart);
+}
+
+/**
+ * The base that control URLs are relative to: Content-Base, else Content-Location, else the request's URL. Repairs a
+ * doubled scheme, a missing one, a bare path and an IPv6 address without brackets; what cannot be repaired is ignored.
+ */
+export function resolveBase(requestUrl: string, headers: HeaderFields): string {
+  for (const name of ['Content-Base', 'Content-Location']) {
+    let text = headers.get(name) ?? '';
+    if (text === '' || text === '*') continue;
+    while (SCHEME.test(text.replace(SCHEME, ''))) text = text.replace(SCHEME, '');
+    if (text.startsWith('/')) text = origin(requestUrl) + text;
+    if (!SCHEME.test(text)) text = requestUrl.slice(0, requestUrl.indexOf('://') + 3) + text;
+    const base = normalize(text);
+    if (base !== undefined) return base;
+  }
+  return requestUrl;
+}
+
+/**
+ * The URL of a stream, or of all (`control` absent or `*`). A relative control is appended, behind a query too, and
+ * not resolved as RFC 3986 would: that is what cameras were tested with (live555 and FFmpeg do so).
+ */
+export function resolveControl(base: string, control: string | undefined): string {
+  if (control === undefined || control === '' || control === '*') return base;
+  if (SCHEME.test(control)) return normalize(control) ?? base;
+  if (control.startsWith('/')) return normalize(origin(base) + control) ?? base;
+  const separator = base.endsWith('/') || control.startsWith('?') ? '' : '/';
+  return normalize(base + separator + control) ?? base;
+}
+
+/** The same URL with the slash at its end removed or added: some cameras refuse the one, some the other. */
+export function toggleTrailingSlash(url: string): string {
+  return url.endsWith('/') ? url.slice(0, -1) : `${url}/`;
+}

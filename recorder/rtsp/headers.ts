@@ -1,0 +1,176 @@
+// The RTSP headers that carry a structure: Session, Transport, RTP-Info and Public (RFC 2326 §12), each as a
+// parse/format pair. What a camera writes wrongly inside an optional part is left out; the rest still counts.
+
+import { RtspSyntaxError } from './error.ts';
+import { parseDecimal, parseParameter, splitOutsideQuotes } from './parameters.ts';
+
+export interface SessionHeader {
+  readonly id: string;
+  /** As written, also 0; undefined when not stated (RFC 2326 §12.37: 60 then). */
+  readonly timeoutSeconds: number | undefined;
+}
+
+export function parseSession(text: string): SessionHeader {
+  const [id, ...parameters] = splitOutsideQuotes(text, ';');
+  if (id === undefined || id === '' || /\s/.test(id)) throw new RtspSyntaxError('a Session header without an id');
+  let timeoutSeconds: number | undefined;
+  for (const part of parameters) {
+    const { name, value } = parseParameter(part);
+    if (name.toLowerCase() === 'timeout') timeoutSeconds ??= parseDecimal(value, 86_400);
+  }
+  return { id, timeoutSeconds };
+}
+
+export function formatSession(session: SessionHeader): string {
+  return session.timeoutSeconds === undefined ? session.id : `${session.id};timeout=${session.timeoutSeconds}`;
+}
+
+/** Two channels or ports: of RTP and of RTCP. */
+export type Pair = readonly [number, number];
+
+export interface TransportHeader {
+  readonly protocol: 'tcp' | 'udp';
+  readonly unicast: boolean;
+  readonly interleaved?: Pair;
+  readonly clientPorts?: Pair;
+  readonly serverPorts?: Pair;
+  /** The address that media comes from, when it is not the server's. */
+  readonly source?: string;
+  readonly ssrc?: number;
+}
+
+/** `4-5`, or `4` alone, which means `4-5`. */
+function parsePair(text: string | undefined, max: number): Pair | undefined {
+  const [firstText, secondText] = (text ?? '').split('-');
+  const first = parseDecimal(firstText?.trim(), max);
+  if (first === undefined) return undefined;
+  const second = secondText === undefined ? first + 1 : parseDecimal(secondText.trim(), max);
+  return second === undefined || second > max ? undefined : [first, second];
+}
+
+function parseSsrc(text: string | undefined): number | undefined {
+  // Hikvision pads with a blank instead of a zero: `ssrc= d6d6627`.
+  const digits = text?.trim() ?? '';
+  return /^[0-9a-f]{1,8}$/i.test(digits) ? Number.parseInt(digits, 16) : undefined;
+}
+
+/** The first transport of the header: a reply has only one. */
+export function parseTransport(text: string): TransportHeader {
+  const [first = ''] = splitOutsideQuotes(text, ',');
+  const [specification = '', ...parameters] = splitOutsideQuotes(first, ';');
+  const parts = specification.toUpperCase().split('/');
+  if (parts[0] !== 'RTP') throw new RtspSyntaxError('a Transport header that is not about RTP');
+  const transport: { -readonly [K in keyof TransportHeader]: TransportHeader[K] } = {
+    protocol: parts[2] === 'TCP' ? 'tcp' : 'udp',
+    unicast: true,
+  };
+  for (const part of parameters) {
+    const { name, value } = parseParameter(part);
+    switch (name.toLowerCase()) {
+      case 'multicast':
+        transport.unicast = false;
+        break;
+      case 'interleaved': {
+        const pair = parsePair(value, 255);
+        if (pair) transport.interleaved = pair;
+        break;
+      }
+      case 'client_port': {
+        const pair = parsePair(value, 65_535);
+        if (pair) transport.clientPorts = pair;
+        break;
+      }
+      case 'server_port': {
+        const pair = parsePair(value, 65_535);
+        // OpenIPC: port 0, or no ports at all.
+        if (pair && pair[0] !== 0) transport.serverPorts = pair;
+        break;
+      }
+      case 'source':
+        if (value) transport.source = value;
+        break;
+      case 'ssrc': {
+        const ssrc = parseSsrc(value);
+        if (ssrc !== undefined) transport.ssrc = ssrc;
+        break;
+      }
+      default:
+    }
+  }
+  return transport;
+}
+
+export function formatTransport(transport: TransportHeader): string {
+  const parts = [transport.protocol === 'tcp' ? 'RTP/AVP/TCP' : 'RTP/AVP', transport.unicast ? 'unicast' : 'multicast'];
+  if (transport.source !== undefined) parts.push(`source=${transport.source}`);
+  if (transport.interleaved) parts.push(`interleaved=${transport.interleaved.join('-')}`);
+  if (transport.clientPorts) parts.push(`client_port=${transport.clientPorts.join('-')}`);
+  if (transport.serverPorts) parts.push(`server_port=${transport.serverPorts.join('-')}`);
+  if (transport.ssrc !== undefined) parts.push(`ssrc=${transport.ssrc.toString(16).padStart(8, '0').toUpperCase()}`);
+  return parts.join(';');
+}
+
+/** One stream of RTP-Info: hints only, many cameras write zeros, -1, or another stream's URL. */
+export interface RtpInfo {
+  readonly url: string;
+  readonly sequenceNumber?: number;
+  readonly rtpTime?: number;
+  readonly ssrc?: number;
+}
+
+export function parseRtpInfo(text: string): RtpInfo[] {
+  const entries: RtpInfo[] = [];
+  // A comma inside a URL must not split it: entries begin with `url=`.
+  for (const entryText of text.split(/,(?=\s*url\s*=)/i)) {
+    const entry: { -readonly [K in keyof RtpInfo]: RtpInfo[K] } = { url: '' };
+    for (const part of splitOutsideQuotes(entryText, ';')) {
+      const { name, value } = parseParameter(part);
+      // A comma behind the last entry's value.
+      const digits = value?.replace(/[\s,]+$/, '');
+      switch (name.toLowerCase()) {
+        case 'url':
+          entry.url = digits ?? '';
+          break;
+        case 'seq': {
+          const sequenceNumber = parseDecimal(digits, 0xffff);
+          if (sequenceNumber !== undefined) entry.sequenceNumber = sequenceNumber;
+          break;
+        }
+        case 'rtptime': {
+          const rtpTime = parseDecimal(digits, 0xffff_ffff);
+          if (rtpTime !== undefined) entry.rtpTime = rtpTime;
+          break;
+        }
+        case 'ssrc': {
+          const ssrc = parseSsrc(digits);
+          if (ssrc !== undefined) entry.ssrc = ssrc;
+          break;
+        }
+        default:
+      }
+    }
+    if (entry.url !== '') entries.push(entry);
+  }
+  return entries;
+}
+
+export function formatRtpInfo(entries: readonly RtpInfo[]): string {
+  return entries
+    .map(({ url, sequenceNumber, rtpTime, ssrc }) => {
+      const parts = [`url=${url}`];
+      if (sequenceNumber !== undefined) parts.push(`seq=${sequenceNumber}`);
+      if (rtpTime !== undefined) parts.push(`rtptime=${rtpTime}`);
+      if (ssrc !== undefined) parts.push(`ssrc=${ssrc.toString(16).padStart(8, '0')}`);
+      return parts.join(';');
+    })
+    .join(',');
+}
+
+/** The methods of a Public header, in upper case. */
+export function parsePublic(text: string): string[] {
+  return splitOutsideQuotes(text, ',').map((method) => method.toUpperCase());
+}
+
+export function formatPublic(methods: readonly string[]): string {
+  return methods.join(', ');
+}

@@ -1,0 +1,106 @@
+// RTSP requests and responses (RFC 2326 §6 and §7): the head's text in, fields out, and back. Names are matched without
+// case and values trimmed, because cameras write `Cseq`, `CSeq: 1 ` and worse.
+
+import { RtspSyntaxError } from './error.ts';
+
+/** Header fields in order; a name may stand more than once. */
+export class HeaderFields {
+  readonly #fields: { readonly name: string; readonly value: string }[] = [];
+
+  add(name: string, value: string): this {
+    this.#fields.push({ name, value });
+    return this;
+  }
+
+  /** The first field of that name. */
+  get(name: string): string | undefined {
+    const key = name.toLowerCase();
+    return this.#fields.find((field) => field.name.toLowerCase() === key)?.value;
+  }
+
+  all(name: string): string[] {
+    const key = name.toLowerCase();
+    return this.#fields.filter((field) => field.name.toLowerCase() === key).map((field) => field.value);
+  }
+
+  /** Lengthens the last field: a folded line (RFC 2822 §2.2.3). */
+  continueLast(text: string): void {
+    const last = this.#fields.pop();
+    if (last) this.#fields.push({ name: last.name, value: `${last.value} ${text}`.trim() });
+  }
+
+  [Symbol.iterator](): Iterator<{ readonly name: string; readonly value: string }> {
+    return this.#fields[Symbol.iterator]();
+  }
+}
+
+export interface RtspResponse {
+  readonly kind: 'response';
+  readonly status: number;
+  readonly reason: string;
+  readonly headers: HeaderFields;
+  readonly body: string;
+}
+
+export interface RtspRequest {
+  readonly kind: 'request';
+  readonly method: string;
+  readonly url: string;
+  readonly headers: HeaderFields;
+  readonly body: string;
+}
+
+export type RtspMessage = RtspResponse | RtspRequest;
+
+/** The head of a message, up to the empty line; `body` is to be filled in by who reads it. */
+export function parseHead(text: string): RtspMessage {
+  const lines = text.split(/\r?\n/);
+  const startLine = (lines[0] ?? '').trim();
+  const headers = new HeaderFields();
+  for (const line of lines.slice(1)) {
+    if (line.trim() === '') continue;
+    if (line.startsWith(' ') || line.startsWith('\t')) {
+      headers.continueLast(line.trim());
+      continue;
+    }
+    const colon = line.indexOf(':');
+    // A line without a colon says nothing that can be used; the others still do.
+    if (colon > 0) headers.add(line.slice(0, colon).trim(), line.slice(colon + 1).trim());
+  }
+  const response = /^RTSP\/\d+\.\d+\s+(\d{3})(?:\s+(.*))?$/i.exec(startLine);
+  if (response) {
+    return { kind: 'response', status: Number(response[1]), reason: response[2]?.trim() ?? '', headers, body: '' };
+  }
+  const request = /^([A-Z_]+)\s+(\S+)\s+RTSP\/\d+\.\d+$/.exec(startLine);
+  if (request) return { kind: 'request', method: request[1] ?? '', url: request[2] ?? '', headers, body: '' };
+  if (/^HTTP\//i.test(startLine)) throw new RtspSyntaxError('an HTTP answer: this port does not speak RTSP');
+  throw new RtspSyntaxError('a message whose first line is neither a request nor a response');
+}
+
+/** Bytes of the body as the head states them; 0 when absent or no number. */
+export function contentLength(headers: HeaderFields): number {
+  const text = headers.get('Content-Length');
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : 0;
+}
+
+/** CSeq, or undefined when absent or no number. */
+export function sequenceOf(headers: HeaderFields): number | undefined {
+  const text = headers.get('CSeq');
+  return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+}
+
+/** A value that cannot end its line: what a camera or a configuration says must not become a header of its own. */
+function singleLine(value: string): string {
+  return value.replace(/[\r\n\0]+/g, ' ');
+}
+
+export function formatMessage(message: RtspMessage): string {
+  const startLine =
+    message.kind === 'request'
+      ? `${message.method} ${message.url} RTSP/1.0`
+      : `RTSP/1.0 ${message.status} ${message.reason}`;
+  let text = `${singleLine(startLine)}\r\n`;
+  for (const { name, value } of message.headers) text += `${singleLine(name)}: ${singleLine(value)}\r\n`;
+  if (message.body !== '') text += `Content-Length: ${Buffer.byteLength(message.body)}\r\n`;
+  return `${text}\r\n${message.body}`;
+}
