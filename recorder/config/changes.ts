@@ -1,0 +1,28 @@
+// Two configurations in, what is different out: a reload touches only the cameras that changed.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { CameraConfig, Config } from './schema.ts';
+
+export interface CameraChanges {
+  readonly added: readonly CameraConfig[];
+  readonly removed: readonly CameraConfig[];
+  /** As they are now. */
+  readonly changed: readonly CameraConfig[];
+}
+
+/** Compares two lists of cameras by id; their order does not matter. */
+export function diffCameras(before: readonly CameraConfig[], after: readonly CameraConfig[]): CameraChanges {
+  const old = new Map(before.map((camera) => [camera.id, camera]));
+  const ids = new Set(after.map((camera) => camera.id));
+  return {
+    added: after.filter((camera) => !old.has(camera.id)),
+    removed: before.filter((camera) => !ids.has(camera.id)),
+    changed: after.filter((camera) => old.has(camera.id) && !isDeepStrictEqual(old.get(camera.id), camera)),
+  };
+}
+
+/** Names of the settings that differ and that only a restart applies, as `listen`. */
+export function changedSettings(before: Config, after: Config): string[] {
+  const keys = Object.keys(after) as (keyof Config)[];
+  return keys.filter((key) => key !== 'cameras' && !isDeepStrictEqual(before[key], after[key]));
+}

@@ -1,0 +1,306 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { ConfigError, loadConfig } from './load.ts';
+
+/** Writes files into a fresh directory and returns the path of its config.yaml. */
+async function files(t: TestContext, contents: Record<string, string>): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'config-test-'));
+  t.after(() => rm(directory, { recursive: true }));
+  for (const [name, text] of Object.entries(contents)) {
+    await mkdir(dirname(join(directory, name)), { recursive: true });
+    await writeFile(join(directory, name), text);
+  }
+  return join(directory, 'config.yaml');
+}
+
+const load = async (t: TestContext, contents: Record<string, string>) =>
+  loadConfig(await files(t, contents), { hostName: 'host-7' });
+
+/** The message of the refusal, with the directory taken out of it. */
+async function refusal(t: TestContext, contents: Record<string, string>): Promise<string> {
+  const file = await files(t, contents);
+  const err = await loadConfig(file, { hostName: 'host-7' }).then(
+    () => assert.fail('was accepted'),
+    (err: unknown) => err,
+  );
+  assert.ok(err instanceof ConfigError, String(err));
+  assert.doesNotMatch(err.message, /\n/);
+  return err.message.replaceAll(`${dirname(file)}/`, '');
+}
+
+const GATE = 'cameras: [{id: gate, source: "rtsp://10.0.0.9/stream1"}]';
+
+test('an empty file is a recorder without cameras and every default', async (t) => {
+  const config = await load(t, { 'config.yaml': '' });
+  assert.deepEqual(config, {
+    nodeName: 'host-7',
+    listen: { host: '0.0.0.0', port: 9997 },
+    recordPath: '/var/lib/recorder/recordings',
+    workDir: '/var/lib/recorder',
+    playback: { listen: { host: '0.0.0.0', port: 9996 } },
+    metrics: { listen: { host: '0.0.0.0', port: 9998 } },
+    database: undefined,
+    redis: undefined,
+    ffmpeg: { path: 'ffmpeg' },
+    log: { level: 'info', directory: undefined },
+    auth: { mode: 'token', tokens: [] },
+    tls: undefined,
+    license: { file: '/etc/recorder/recorder.lic', publicKey: '', required: false },
+    archive: {
+      segmentDurationMs: 300_000,
+      syncIntervalMs: 5_000,
+      retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
+    },
+    cluster: { mode: 'none', dataDir: '/var/lib/recorder/data', advertise: '' },
+    cameras: [],
+  });
+});
+
+test('every documented key is accepted and arrives in our units', async (t) => {
+  const config = await load(t, {
+    'config.yaml': `
+nodeName: rack-1
+listen: "[::]:8997"
+record_path: /srv/recordings
+workDir: /srv/work
+playback: {listen: 127.0.0.1:8996}
+metrics: {listen: ":8998"}
+database: {url: postgres://user:pw@db/recorder}
+redis: {url: redis://cache}
+ffmpeg: {path: /opt/ffmpeg}
+log: {level: debug, directory: /var/log/recorder}
+auth:
+  mode: token
+  tokens: [{name: ops, role: admin, sha256: ${'AB'.repeat(32)}}]
+tls: {certificate: /etc/tls.crt, key: /etc/tls.key}
+license: {file: /etc/l.lic, publicKey: abc, required: true}
+archive:
+  segmentDuration: 1m30s
+  syncInterval: 500ms
+  retention: {maxAge: 30d, maxSize: 500GiB, minFree: 5%}
+cluster: {mode: kubernetes, dataDir: /srv/data, advertise: host:9997}
+cameras:
+  - id: gate
+    name: Gate
+    source: rtsp://user:secret@10.0.0.9/stream1
+    transport: tcp
+    snapshot: http://10.0.0.9/snap.jpg
+    ptz: true
+    onvif: http://10.0.0.9/onvif/device_service
+    enabled: false
+    record: {format: mp4, segmentDuration: 10m, retention: {maxAge: 7d}}
+  - id: door.2
+    source: rtsps://[fe80::1%25eth0]:322/s?x=1
+`,
+  });
+  assert.deepEqual(config, {
+    nodeName: 'rack-1',
+    listen: { host: '::', port: 8997 },
+    recordPath: '/srv/recordings',
+    workDir: '/srv/work',
+    playback: { listen: { host: '127.0.0.1', port: 8996 } },
+    metrics: { listen: { host: '::', port: 8998 } },
+    database: { url: 'postgres://user:pw@db/recorder' },
+    redis: { url: 'redis://cache' },
+    ffmpeg: { path: '/opt/ffmpeg' },
+    log: { level: 'debug', directory: '/var/log/recorder' },
+    auth: { mode: 'token', tokens: [{ name: 'ops', role: 'admin', sha256: 'ab'.repeat(32) }] },
+    tls: { certificate: '/etc/tls.crt', key: '/etc/tls.key' },
+    license: { file: '/etc/l.lic', publicKey: 'abc', required: true },
+    archive: {
+      segmentDurationMs: 90_000,
+      syncIntervalMs: 500,
+      retention: { maxAgeMs: 30 * 86_400_000, maxSizeBytes: 500 * 2 ** 30, minFree: { kind: 'percent', percent: 5 } },
+    },
+    cluster: { mode: 'kubernetes', dataDir: '/srv/data', advertise: 'host:9997' },
+    cameras: [
+      {
+        id: 'gate',
+        name: 'Gate',
+        source: 'rtsp://user:secret@10.0.0.9/stream1',
+        transport: 'tcp',
+        snapshot: 'http://10.0.0.9/snap.jpg',
+        ptz: true,
+        onvif: 'http://10.0.0.9/onvif/device_service',
+        enabled: false,
+        record: {
+          format: 'mp4',
+          segmentDurationMs: 600_000,
+          retention: { maxAgeMs: 7 * 86_400_000, maxSizeBytes: undefined, minFree: undefined },
+        },
+      },
+      {
+        id: 'door.2',
+        name: 'door.2',
+        source: 'rtsps://[fe80::1%25eth0]:322/s?x=1',
+        transport: 'auto',
+        snapshot: undefined,
+        ptz: false,
+        onvif: undefined,
+        enabled: true,
+        record: {
+          format: 'fmp4',
+          segmentDurationMs: 90_000,
+          retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
+        },
+      },
+    ],
+  });
+});
+
+test('conf.d: cameras add up and settings override, in name order', async (t) => {
+  const config = await load(t, {
+    'config.yaml': `archive: {segmentDuration: 1m, syncInterval: 2s}\n${GATE}`,
+    'conf.d/20-b.yaml': 'archive: {segmentDuration: 3m}\ncameras: [{id: b, source: "rtsp://b/"}]',
+    'conf.d/10-a.yaml': 'archive: {segmentDuration: 2m}\ncameras: [{id: a, source: "rtsp://a/"}]',
+    'conf.d/.hidden.yaml': 'nonsense: 1',
+    'conf.d/notes.txt': 'nonsense: 1',
+  });
+  assert.deepEqual(
+    config.cameras.map((c) => c.id),
+    ['gate', 'a', 'b'],
+  );
+  assert.equal(config.archive.segmentDurationMs, 180_000);
+  assert.equal(config.archive.syncIntervalMs, 2_000);
+  assert.equal(config.cameras[0]?.record.segmentDurationMs, 180_000);
+});
+
+test('a key whose value is commented out counts as not written', async (t) => {
+  const config = await load(t, { 'config.yaml': 'cameras:\n#  - id: gate\ndatabase:\nlog:\n  level:\n' });
+  assert.deepEqual(config.cameras, []);
+  assert.equal(config.database, undefined);
+  assert.equal(config.log.level, 'info');
+});
+
+test('an empty nodeName becomes the host name, and without one the start is refused', async (t) => {
+  const file = await files(t, { 'config.yaml': 'nodeName: ""' });
+  assert.equal((await loadConfig(file, { hostName: 'rack-2' })).nodeName, 'rack-2');
+  await assert.rejects(loadConfig(file, { hostName: '' }), /config\.yaml: nodeName: is empty/);
+});
+
+const refusals: { name: string; yaml: string; message: string }[] = [
+  { name: 'unknown setting', yaml: 'lisen: 1', message: 'config.yaml: lisen: unknown key' },
+  {
+    name: 'unknown key of a camera',
+    yaml: 'cameras: [{id: a, source: "rtsp://a"}, {id: b, source: "rtsp://b", sorce: x}]',
+    message: 'config.yaml: cameras[1].sorce: unknown key',
+  },
+  { name: 'missing source', yaml: 'cameras: [{id: a}]', message: 'config.yaml: cameras[0].source: is missing' },
+  {
+    name: 'source that is no RTSP address',
+    yaml: 'cameras: [{id: a, source: "http://u:secret@a/"}]',
+    message: 'config.yaml: cameras[0].source: expected an address that begins with rtsp:// or rtsps://',
+  },
+  {
+    name: 'source without host',
+    yaml: 'cameras: [{id: a, source: "rtsp://user:secret@/x"}]',
+    message: 'config.yaml: cameras[0].source: this address names no host',
+  },
+  {
+    name: 'source with an impossible port',
+    yaml: 'cameras: [{id: a, source: "rtsp://a:70000/"}]',
+    message: 'config.yaml: cameras[0].source: a port is a number from 1 to 65535',
+  },
+  {
+    name: 'camera id outside the grammar',
+    yaml: 'cameras: [{id: a_b, source: "rtsp://a"}]',
+    message:
+      'config.yaml: cameras[0].id: expected 1 to 63 letters, digits, "." and "-", of which the first is a letter or digit',
+  },
+  {
+    name: 'camera id that YAML takes for a number',
+    yaml: 'cameras: [{id: 12, source: "rtsp://a"}]',
+    message: 'config.yaml: cameras[0].id: expected text (put numbers in quotes)',
+  },
+  {
+    name: 'two cameras with one id',
+    yaml: 'cameras: [{id: a, source: "rtsp://a"}, {id: a, name: other, source: "rtsp://b"}]',
+    message: 'config.yaml: cameras[1].id: "a" is already the id of config.yaml cameras[0]',
+  },
+  {
+    name: 'two names that turn into the same file name',
+    yaml: 'cameras: [{id: a, name: "Gate 1", source: "rtsp://a"}, {id: b, name: Gate_1, source: "rtsp://b"}]',
+    message:
+      'config.yaml: cameras[1].name: becomes "Gate-1" in file names, as the name of config.yaml cameras[0] does; give one of them another name',
+  },
+  {
+    name: 'duration without unit',
+    yaml: 'archive: {segmentDuration: "5"}',
+    message: 'config.yaml: archive.segmentDuration: expected a duration such as 30s, 5m, 1h30m or 7d',
+  },
+  {
+    name: 'duration out of range',
+    yaml: 'archive: {segmentDuration: 2d}',
+    message: 'config.yaml: archive.segmentDuration: expected a duration from 1s to 24h',
+  },
+  {
+    name: 'size in unknown units',
+    yaml: 'archive: {retention: {maxSize: 5 parsecs}}',
+    message: 'config.yaml: archive.retention.maxSize: expected a size such as 500GiB',
+  },
+  {
+    name: 'listen address that is only a port',
+    yaml: 'listen: 9997',
+    message: 'config.yaml: listen: expected text (put numbers in quotes)',
+  },
+  {
+    name: 'listen address with an impossible port',
+    yaml: 'metrics: {listen: "0.0.0.0:99999"}',
+    message: 'config.yaml: metrics.listen: expected host:port such as 0.0.0.0:9997, [::]:9997 or :9997',
+  },
+  {
+    name: 'wrong choice',
+    yaml: 'auth: {mode: magic}',
+    message: 'config.yaml: auth.mode: expected one of token, kubernetes, none',
+  },
+  {
+    name: 'a token in plain text instead of its digest',
+    yaml: 'auth: {tokens: [{name: a, role: admin, sha256: hunter2}]}',
+    message: 'config.yaml: auth.tokens[0].sha256: expected the 64 hexadecimal digits of the SHA-256 of the token',
+  },
+  { name: 'certificate without key', yaml: 'tls: {certificate: a}', message: 'config.yaml: tls.key: is missing' },
+  {
+    name: 'list instead of mapping',
+    yaml: '- a',
+    message: 'config.yaml: expected keys and values, as in the configuration reference',
+  },
+  { name: 'a camera entry that is empty', yaml: 'cameras:\n  -\n', message: 'config.yaml: cameras[0].id: is missing' },
+];
+for (const { name, yaml, message } of refusals) {
+  test(`refused: ${name}`, async (t) => {
+    assert.equal(await refusal(t, { 'config.yaml': yaml }), message);
+  });
+}
+
+test('refused: a mistake in conf.d names its file and the index within it', async (t) => {
+  assert.equal(
+    await refusal(t, { 'config.yaml': GATE, 'conf.d/10.yaml': 'cameras: [{id: b, source: "ftp://x"}]' }),
+    'conf.d/10.yaml: cameras[0].source: expected an address that begins with rtsp:// or rtsps://',
+  );
+  assert.equal(
+    await refusal(t, { 'config.yaml': GATE, 'conf.d/10.yaml': GATE }),
+    'conf.d/10.yaml: cameras[0].id: "gate" is already the id of config.yaml cameras[0]',
+  );
+});
+
+test('refused: broken YAML is named by line, and the line itself, which may hold a password, is not shown', async (t) => {
+  const message = await refusal(t, { 'config.yaml': 'nodeName: a\nsource: "rtsp://u:secret@x\n  - b: : c' });
+  assert.match(message, /^config\.yaml: line \d+, column \d+: not valid YAML: /);
+  assert.doesNotMatch(message, /secret/);
+});
+
+test('refused: a file that does not exist', async (t) => {
+  const file = await files(t, {});
+  await assert.rejects(loadConfig(file), { message: `${file}: no such file` });
+});
+
+test('accepted: passwords with the characters that addresses use themselves', async (t) => {
+  for (const source of ['rtsp://admin:p@ss:/#%41@10.0.0.9/live', 'rtsp://u:p@host/a@b', 'rtsp://[::1]:8554/x']) {
+    const config = await load(t, { 'config.yaml': `cameras: [{id: a, source: ${JSON.stringify(source)}}]` });
+    assert.equal(config.cameras[0]?.source, source);
+  }
+});

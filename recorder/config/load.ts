@@ -1,0 +1,191 @@
+// Configuration files in, one checked `Config` out. Every mistake becomes one line that names the file and the key.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseDocument } from 'yaml';
+import type { z } from 'zod';
+import { ConfigFile, toConfig } from './schema.ts';
+import type { Config } from './schema.ts';
+import { fileNamePart } from './values.ts';
+
+/** A configuration that the recorder refuses to start with. The message is one line and holds no secret. */
+export class ConfigError extends Error {
+  /** The file with the mistake. */
+  readonly file: string;
+  /** As `cameras[2].source`; empty when the file as a whole is wrong. */
+  readonly key: string;
+
+  constructor(file: string, key: string, problem: string) {
+    super(key === '' ? `${file}: ${problem}` : `${file}: ${key}: ${problem}`);
+    this.name = 'ConfigError';
+    this.file = file;
+    this.key = key;
+  }
+}
+
+type Mapping = Record<string, unknown>;
+
+/** One file as it was read, before it is merged with the others. */
+interface RawFile {
+  readonly file: string;
+  readonly document: Mapping;
+}
+
+export interface LoadOptions {
+  /** What an empty `nodeName` becomes; the system's host name unless given. */
+  readonly hostName?: string;
+}
+
+/** Reads `file` and the `conf.d/*.yaml` beside it, in name order: cameras add up, settings override. */
+export async function loadConfig(file: string, options: LoadOptions = {}): Promise<Config> {
+  const raw: RawFile[] = [];
+  for (const path of await configFiles(file)) raw.push({ file: path, document: await readYaml(path) });
+  for (const { file: path, document } of raw) {
+    const parsed = ConfigFile.safeParse(document);
+    if (!parsed.success) throw configError(path, parsed.error);
+  }
+  checkCameras(raw);
+  let merged: Mapping = {};
+  for (const { document } of raw) merged = mergeMappings(merged, document);
+  const cameras = raw.flatMap(({ document }) => (document['cameras'] as unknown[] | undefined) ?? []);
+  const parsed = ConfigFile.safeParse({ ...merged, cameras });
+  // Each file was right by itself; whatever is wrong now came with the last one.
+  if (!parsed.success) throw configError(raw.at(-1)?.file ?? file, parsed.error);
+  const nodeName = parsed.data.nodeName || (options.hostName ?? hostname()).trim();
+  if (nodeName === '') throw new ConfigError(file, 'nodeName', 'is empty, and the system has no host name to use');
+  return toConfig(parsed.data, nodeName);
+}
+
+/** The files that make up a configuration, in the order in which they are read. Hidden files are not among them. */
+export async function configFiles(file: string): Promise<string[]> {
+  const directory = join(dirname(file), 'conf.d');
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (err) {
+    if (isCode(err, 'ENOENT') || isCode(err, 'ENOTDIR')) return [file];
+    throw new ConfigError(directory, '', reasonOf(err));
+  }
+  const chosen = names.filter((name) => name.endsWith('.yaml') && !name.startsWith('.')).sort();
+  return [file, ...chosen.map((name) => join(directory, name))];
+}
+
+async function readYaml(file: string): Promise<Mapping> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (err) {
+    throw new ConfigError(file, '', reasonOf(err));
+  }
+  const document = parseDocument(text, { prettyErrors: true });
+  const error = document.errors[0];
+  if (error) {
+    const at = error.linePos?.[0];
+    // The parser's message may quote the file, which may be a password: keep its words, not its quotations.
+    const problem = (error.message.split('\n')[0] as string).replace(/ at line .*$/, '').replace(/:? ?".*$/, '');
+    throw new ConfigError(file, '', `${at ? `line ${at.line}, column ${at.col}: ` : ''}not valid YAML: ${problem}`);
+  }
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch {
+    throw new ConfigError(file, '', 'not valid YAML: an alias without anchor, or too many of them');
+  }
+  const cleaned = withoutNulls(value) ?? {};
+  if (typeof cleaned !== 'object' || Array.isArray(cleaned)) {
+    throw new ConfigError(file, '', 'expected keys and values, as in the configuration reference');
+  }
+  return cleaned as Mapping;
+}
+
+/** A key without value, as `cameras:` with every camera commented out, counts as not written. */
+function withoutNulls(value: unknown): unknown {
+  if (value === null) return undefined;
+  if (Array.isArray(value)) return value.map((item) => (item === null ? {} : withoutNulls(item)));
+  if (typeof value !== 'object') return value;
+  const entries = Object.entries(value).map(([key, item]) => [key, withoutNulls(item)] as const);
+  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
+}
+
+const isMapping = (value: unknown): value is Mapping =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Settings of `over` win; mappings are merged key by key, lists replaced. */
+function mergeMappings(under: Mapping, over: Mapping): Mapping {
+  const merged = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    const before = merged[key];
+    merged[key] = isMapping(before) && isMapping(value) ? mergeMappings(before, value) : value;
+  }
+  return merged;
+}
+
+/** Refuses two cameras with one id, and two names that look the same in file names. */
+function checkCameras(files: readonly RawFile[]): void {
+  const ids = new Map<string, string>();
+  const names = new Map<string, string>();
+  for (const { file, document } of files) {
+    const cameras = (document['cameras'] as { id: string; name?: string }[] | undefined) ?? [];
+    for (const [index, camera] of cameras.entries()) {
+      const place = `${file} cameras[${index}]`;
+      const sameId = ids.get(camera.id);
+      if (sameId !== undefined) {
+        throw new ConfigError(file, `cameras[${index}].id`, `"${camera.id}" is already the id of ${sameId}`);
+      }
+      ids.set(camera.id, place);
+      const part = fileNamePart(camera.name ?? camera.id);
+      const sameName = names.get(part);
+      if (sameName !== undefined) {
+        const key = camera.name === undefined ? 'id' : 'name';
+        throw new ConfigError(
+          file,
+          `cameras[${index}].${key}`,
+          `becomes "${part}" in file names, as the name of ${sameName} does; give one of them another name`,
+        );
+      }
+      names.set(part, place);
+    }
+  }
+}
+
+/** `['cameras', 2, 'source']` as `cameras[2].source`. */
+function formatKey(path: readonly PropertyKey[]): string {
+  return path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+function configError(file: string, error: z.ZodError): ConfigError {
+  const issue = error.issues[0] as z.core.$ZodIssue;
+  if (issue.code === 'unrecognized_keys') {
+    return new ConfigError(file, formatKey([...issue.path, issue.keys[0] as string]), 'unknown key');
+  }
+  return new ConfigError(file, formatKey(issue.path), describe(issue));
+}
+
+/** zod's issue in words for someone who edits a file. The value itself is left out: it may be a secret. */
+function describe(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_value') return `expected one of ${issue.values.map(String).join(', ')}`;
+  if (issue.code !== 'invalid_type') return issue.message;
+  if (issue.message.endsWith('received undefined')) return 'is missing';
+  const words: Readonly<Record<string, string>> = {
+    string: 'expected text (put numbers in quotes)',
+    boolean: 'expected true or false',
+    array: 'expected a list',
+    object: 'expected keys and values',
+    number: 'expected a number',
+    int: 'expected a whole number',
+  };
+  return words[issue.expected] ?? issue.message;
+}
+
+const isCode = (err: unknown, code: string): boolean => err instanceof Error && 'code' in err && err.code === code;
+
+function reasonOf(err: unknown): string {
+  if (isCode(err, 'ENOENT')) return 'no such file';
+  if (isCode(err, 'EACCES')) return 'may not be read by this user';
+  if (isCode(err, 'EISDIR')) return 'is a directory';
+  return err instanceof Error ? err.message : String(err);
+}
