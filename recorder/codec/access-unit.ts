@@ -66,6 +66,8 @@ export interface Depacketizer {
   flush(): void;
   /** Lets go of memory. */
   close(): void;
+  /** Why nothing is emitted although packets arrive, as a stable code and a sentence; undefined when all is well. */
+  readonly problem: { readonly code: string; readonly message: string } | undefined;
   /** Counted faults of the camera, by a short constant name such as `fu_without_start`. */
   readonly faults: ReadonlyMap<string, number>;
 }

@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { rtpPacket } from '../../test/support/packetize.ts';
+import type { RtpFields } from '../../test/support/packetize.ts';
+import type { RtpPacket } from './packet.ts';
+import { RtpReceiver } from './receiver.ts';
+import type { RtpReceiverOptions } from './receiver.ts';
+
+const SSRC = 0x0102_0304;
+
+function packet(fields: Partial<RtpFields>): Buffer {
+  return rtpPacket({
+    payloadType: 96,
+    marker: false,
+    sequenceNumber: 0,
+    timestamp: 0,
+    ssrc: SSRC,
+    payload: Buffer.from([1, 2, 3]),
+    ...fields,
+  });
+}
+
+function receiving(options: Partial<RtpReceiverOptions> = {}) {
+  const seen: { sequenceNumber: number; lost: number }[] = [];
+  const changes: [number, number][] = [];
+  const receiver = new RtpReceiver({
+    payloadType: 96,
+    clockRate: 90_000,
+    reorder: false,
+    onPacket: (p: RtpPacket) => seen.push({ sequenceNumber: p.sequenceNumber, lost: p.lost }),
+    onSourceChange: (from, to) => changes.push([from, to]),
+    ...options,
+  });
+  return {
+    receiver,
+    seen,
+    changes,
+    get order() {
+      return seen.map((p) => p.sequenceNumber);
+    },
+    send: (fields: Partial<RtpFields>, nowMs = 0): void => {
+      const bytes = packet(fields);
+      receiver.receive(bytes, 0, bytes.length, nowMs);
+    },
+  };
+}
+
+test('RTP: header extension, contributing sources and padding are not payload (RC 0.4.4)', () => {
+  const payloads: string[] = [];
+  const receiver = new RtpReceiver({
+    payloadType: 96,
+    clockRate: 90_000,
+    reorder: false,
+    onPacket: (p) => payloads.push(p.buffer.toString('hex', p.payloadStart, p.payloadEnd)),
+  });
+  for (const [sequenceNumber, extra] of [
+    { extension: { profile: 0xbede, data: Buffer.from([0x10, 0xff, 0, 0]) } },
+    { paddingBytes: 4 },
+    { csrc: [1, 2, 3], extension: { profile: 0xbede, data: Buffer.alloc(0) }, paddingBytes: 1 },
+  ].entries()) {
+    const bytes = packet({ sequenceNumber, ...extra });
+    receiver.receive(Buffer.concat([Buffer.from('$$$$'), bytes, Buffer.from('$')]), 4, 4 + bytes.length, 0);
+  }
+  assert.deepEqual(payloads, ['010203', '010203', '010203']);
+});
+
+test('RTP: what is no RTP, or of another payload type, is counted and dropped', () => {
+  const { receiver, send, seen } = receiving();
+  receiver.receive(Buffer.from('80600001', 'hex'), 0, 4, 0);
+  receiver.receive(Buffer.alloc(12), 0, 12, 0);
+  send({ payloadType: 97 });
+  assert.deepEqual(seen, []);
+  assert.equal(receiver.statistics.malformed, 2);
+  assert.equal(receiver.statistics.otherPayloadType, 1);
+});
+
+test('RTP over TCP: a camera that drops packets before the socket is found by its sequence numbers', () => {
+  const { receiver, send, seen } = receiving();
+  for (const sequenceNumber of [10, 11, 15, 16]) send({ sequenceNumber });
+  assert.deepEqual(seen, [
+    { sequenceNumber: 10, lost: 0 },
+    { sequenceNumber: 11, lost: 0 },
+    { sequenceNumber: 15, lost: 3 },
+    { sequenceNumber: 16, lost: 0 },
+  ]);
+  assert.equal(receiver.statistics.lost, 3);
+});
+
+test('RTP: the sequence number wraps without loss', () => {
+  const { send, seen, receiver } = receiving();
+  for (let i = 0; i < 10; i++) send({ sequenceNumber: (65_530 + i) & 0xffff });
+  assert.deepEqual(
+    seen.map((p) => p.lost),
+    Array<number>(10).fill(0),
+  );
+  assert.equal(receiver.report(0)?.extendedHighestSequence, 65_539);
+});
+
+test('RTP over TCP: a doubled packet is dropped', () => {
+  const stream = receiving();
+  for (const sequenceNumber of [1, 2, 2, 1, 3]) stream.send({ sequenceNumber });
+  assert.deepEqual(stream.order, [1, 2, 3]);
+  assert.equal(stream.receiver.statistics.late, 2);
+  assert.equal(stream.receiver.statistics.lost, 0);
+});
+
+test('RTP: a sequence that starts anew goes on with its first packet, marked as lost', () => {
+  const stream = receiving();
+  for (const sequenceNumber of [100, 101, 40_000, 40_001]) stream.send({ sequenceNumber });
+  assert.deepEqual(stream.seen.slice(2), [
+    { sequenceNumber: 40_000, lost: 1 },
+    { sequenceNumber: 40_001, lost: 0 },
+  ]);
+  assert.equal(stream.receiver.statistics.restarts, 1);
+});
+
+for (const reorder of [false, true]) {
+  test(`RTP: after 64 late packets in a row the sequence restarts there (${reorder ? 'UDP' : 'TCP'})`, () => {
+    const stream = receiving({ reorder });
+    stream.send({ sequenceNumber: 1000 });
+    for (let i = 0; i < 70; i++) stream.send({ sequenceNumber: 500 + i });
+    assert.deepEqual(stream.order, [1000, 564, 565, 566, 567, 568, 569]);
+    assert.equal(stream.seen[1]?.lost, 1);
+  });
+}
+
+test("live555 older than 2017.06.04: another session's packets in our connection are dropped (retina#17)", () => {
+  const stream = receiving();
+  for (let i = 0; i < 200; i++) {
+    stream.send({ sequenceNumber: i }, i * 10);
+    stream.send({ sequenceNumber: 7000 + i, ssrc: 0xbad }, i * 10);
+  }
+  assert.equal(stream.seen.length, 200);
+  assert.ok(stream.seen.every((p) => p.lost === 0));
+  assert.equal(stream.receiver.statistics.foreign, 200);
+  assert.deepEqual(stream.changes, []);
+});
+
+test('RTP: the source named by the Transport header wins over the one that came first', () => {
+  const stream = receiving({ ssrc: SSRC });
+  stream.send({ ssrc: 0xbad, sequenceNumber: 9 });
+  stream.send({ sequenceNumber: 500 });
+  stream.send({ ssrc: 0xbad, sequenceNumber: 10 });
+  stream.send({ sequenceNumber: 501 });
+  assert.deepEqual(stream.seen, [
+    { sequenceNumber: 9, lost: 0 },
+    { sequenceNumber: 500, lost: 1 },
+    { sequenceNumber: 501, lost: 0 },
+  ]);
+  assert.deepEqual(stream.changes, [[0xbad, SSRC]]);
+});
+
+test('RTP: a source named by the Transport header that never shows up does not matter', () => {
+  const stream = receiving({ ssrc: 0xdead });
+  for (const sequenceNumber of [1, 2, 3]) stream.send({ sequenceNumber });
+  assert.deepEqual(stream.order, [1, 2, 3]);
+});
+
+test('RTP: when our source is silent and another goes on, the stream moves there and says so', () => {
+  const stream = receiving();
+  stream.send({ sequenceNumber: 1 }, 0);
+  for (let i = 0; i < 40; i++) stream.send({ sequenceNumber: 300 + i, ssrc: 0xb }, 100 + i * 40);
+  assert.deepEqual(stream.changes, [[SSRC, 0xb]]);
+  assert.deepEqual(stream.seen[1], { sequenceNumber: 323, lost: 1 }); // The first after 1000 ms of silence.
+  assert.equal(stream.seen.length, 1 + 17);
+  assert.equal(stream.receiver.ssrc, 0xb);
+});
+
+test('RTP over UDP: swapped, doubled and lost packets', () => {
+  const stream = receiving({ reorder: true });
+  for (const sequenceNumber of [1, 3, 2, 2, 4, 4, 6]) stream.send({ sequenceNumber }, 0);
+  assert.deepEqual(stream.order, [1, 2, 3, 4]);
+  stream.send({ sequenceNumber: 7 }, 50);
+  stream.receiver.poll(99);
+  assert.equal(stream.seen.length, 4);
+  stream.receiver.poll(100); // 6 has waited 100 ms for 5.
+  assert.deepEqual(stream.seen.slice(4), [
+    { sequenceNumber: 6, lost: 1 },
+    { sequenceNumber: 7, lost: 0 },
+  ]);
+  assert.equal(stream.receiver.statistics.late, 2);
+});
+
+test('RTP over UDP: a packet 64 or more ahead closes the holes before it', () => {
+  const stream = receiving({ reorder: true });
+  for (const sequenceNumber of [1, 3, 67]) stream.send({ sequenceNumber }, 0);
+  assert.deepEqual(stream.seen, [
+    { sequenceNumber: 1, lost: 0 },
+    { sequenceNumber: 3, lost: 1 },
+  ]);
+  stream.send({ sequenceNumber: 200 }, 1);
+  assert.deepEqual(stream.seen.slice(2), [
+    { sequenceNumber: 67, lost: 63 },
+    { sequenceNumber: 200, lost: 132 },
+  ]);
+  stream.send({ sequenceNumber: 202 }, 2);
+  stream.receiver.flush();
+  assert.deepEqual(stream.seen.at(-1), { sequenceNumber: 202, lost: 1 });
+});
+
+test('RTP over UDP: any order within the window comes out sorted, and what is lost is counted', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 65_535 }),
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), fc.boolean()), { minLength: 2, maxLength: 200 }),
+      (first, moves) => {
+        const stream = receiving({ reorder: true });
+        // Each packet is late by up to 20 places; the first and the last come in time and are never lost.
+        const sent = moves
+          .map(([delay, lost], i) => ({
+            i,
+            at: i + (i === 0 ? 0 : delay),
+            lost: lost && i > 0 && i < moves.length - 1,
+          }))
+          .filter((p) => !p.lost)
+          .sort((a, b) => a.at - b.at || a.i - b.i);
+        for (const { i } of sent) stream.send({ sequenceNumber: (first + i) & 0xffff }, 0);
+        stream.receiver.flush();
+        const inOrder = sent.map((p) => p.i).sort((a, b) => a - b);
+        assert.deepEqual(
+          stream.order,
+          inOrder.map((i) => (first + i) & 0xffff),
+        );
+        assert.equal(stream.receiver.statistics.lost, moves.length - sent.length);
+      },
+    ),
+  );
+});
+
+test('RTP: a receiver report counts the interval, and names the last sender report', () => {
+  const { receiver, send } = receiving({ reorder: true });
+  assert.equal(receiver.report(0), undefined);
+  for (let i = 0; i < 8; i++) send({ sequenceNumber: 65_534 + i, timestamp: i * 900 }, i * 10);
+  receiver.noteSenderReport(
+    { ssrc: 1, ntpSeconds: 0xe000_1234, ntpFraction: 0x5678_9abc, rtpTimestamp: 0, packetCount: 0, octetCount: 0 },
+    1000,
+  );
+  assert.deepEqual(receiver.report(2000), {
+    ssrc: SSRC,
+    fractionLost: 0,
+    cumulativeLost: 0,
+    extendedHighestSequence: 65_541,
+    jitter: 0,
+    lastSenderReport: 0x1234_5678,
+    delaySinceLastSenderReport: 65_536,
+  });
+  for (let i = 10; i < 16; i++) send({ sequenceNumber: 65_534 + i, timestamp: i * 900 }, i * 10 + 3);
+  receiver.poll(1000);
+  const report = receiver.report(3000);
+  assert.equal(report?.cumulativeLost, 2);
+  assert.equal(report?.fractionLost, 64);
+  assert.ok(report.jitter > 0);
+  assert.equal(receiver.report(3000)?.fractionLost, 0);
+});

@@ -1,0 +1,72 @@
+// Packets that came before their turn over UDP: a window of 64 sequence numbers, kept until their turn or 100 ms.
+
+import type { RtpPacket } from './packet.ts';
+
+const MASK = 63;
+/** How long a missing packet holds back those behind it. */
+const MAX_WAIT_MS = 100;
+
+/** Signed distance on the circle of 16-bit sequence numbers: how far `to` lies ahead of `from`. */
+export function sequenceDistance(from: number, to: number): number {
+  return ((to - from) << 16) >> 16;
+}
+
+/** Slots by sequence number. Holds references to receive buffers, no copies. */
+export class ReorderWindow {
+  static readonly SLOTS = MASK + 1;
+  readonly #buffers: (Buffer | undefined)[] = Array<undefined>(MASK + 1).fill(undefined);
+  readonly #starts = new Int32Array(MASK + 1);
+  readonly #ends = new Int32Array(MASK + 1);
+  readonly #arrivedMs = new Float64Array(MASK + 1);
+  #count = 0;
+
+  /** Packets that wait. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Keeps a packet less than `SLOTS` ahead of its turn; false when it is already there. */
+  put(sequenceNumber: number, buffer: Buffer, start: number, end: number, nowMs: number): boolean {
+    const slot = sequenceNumber & MASK;
+    if (this.#buffers[slot] !== undefined) return false;
+    this.#buffers[slot] = buffer;
+    this.#starts[slot] = start;
+    this.#ends[slot] = end;
+    this.#arrivedMs[slot] = nowMs;
+    this.#count++;
+    return true;
+  }
+
+  /** Points `packet` at the one with this sequence number and forgets it; false when it is not here. */
+  take(sequenceNumber: number, packet: RtpPacket): boolean {
+    if (this.#count === 0) return false;
+    const slot = sequenceNumber & MASK;
+    const buffer = this.#buffers[slot];
+    if (buffer === undefined) return false;
+    this.#buffers[slot] = undefined;
+    this.#count--;
+    return packet.parse(buffer, this.#starts[slot] as number, this.#ends[slot] as number);
+  }
+
+  /** As `take`, for the first one that waits from `sequenceNumber` on. */
+  takeFirst(sequenceNumber: number, packet: RtpPacket): boolean {
+    for (let ahead = 0; ahead <= MASK && this.#count > 0; ahead++) {
+      if (this.take((sequenceNumber + ahead) & 0xffff, packet)) return true;
+    }
+    return false;
+  }
+
+  /** Whether a packet has been held back for too long. */
+  hasWaitedSince(nowMs: number): boolean {
+    if (this.#count === 0) return false;
+    for (let slot = 0; slot <= MASK; slot++) {
+      if (this.#buffers[slot] !== undefined && nowMs - (this.#arrivedMs[slot] as number) >= MAX_WAIT_MS) return true;
+    }
+    return false;
+  }
+
+  clear(): void {
+    this.#buffers.fill(undefined);
+    this.#count = 0;
+  }
+}
