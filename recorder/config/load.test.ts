@@ -198,12 +198,14 @@ const refusals: { name: string; yaml: string; message: string }[] = [
   {
     name: 'source without host',
     yaml: 'cameras: [{id: a, source: "rtsp://user:secret@/x"}]',
-    message: 'config.yaml: cameras[0].source: this address names no host',
+    message:
+      'config.yaml: cameras[0].source: expected an address with a host, and a port from 1 to 65535 if it has one',
   },
   {
     name: 'source with an impossible port',
     yaml: 'cameras: [{id: a, source: "rtsp://a:70000/"}]',
-    message: 'config.yaml: cameras[0].source: a port is a number from 1 to 65535',
+    message:
+      'config.yaml: cameras[0].source: expected an address with a host, and a port from 1 to 65535 if it has one',
   },
   {
     name: 'camera id outside the grammar',

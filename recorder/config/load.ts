@@ -5,9 +5,9 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseDocument } from 'yaml';
 import type { z } from 'zod';
+import { fileNameOf } from '../archive/names.ts';
 import { ConfigFile, toConfig } from './schema.ts';
 import type { Config } from './schema.ts';
-import { fileNamePart } from './values.ts';
 
 /** A configuration that the recorder refuses to start with. The message is one line and holds no secret. */
 export class ConfigError extends Error {
@@ -134,7 +134,7 @@ function checkCameras(files: readonly RawFile[]): void {
         throw new ConfigError(file, `cameras[${index}].id`, `"${camera.id}" is already the id of ${sameId}`);
       }
       ids.set(camera.id, place);
-      const part = fileNamePart(camera.name ?? camera.id);
+      const part = fileNameOf(camera.name ?? camera.id);
       const sameName = names.get(part);
       if (sameName !== undefined) {
         const key = camera.name === undefined ? 'id' : 'name';

@@ -1,5 +1,7 @@
 // Values as people write them in a configuration file (`5m`, `500GiB`, `[::]:9997`) to numbers with their units.
 
+import { parseRtspUrl } from '../rtsp/url.ts';
+
 /** A value that cannot be understood; the message says what would be, and never repeats a secret. */
 export class ValueError extends Error {}
 
@@ -80,29 +82,15 @@ export function formatListen(address: ListenAddress): string {
   return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-/**
- * What a camera's name becomes in a file name: everything but letters, digits, `.` and `-` of ASCII is replaced, so
- * that `_` only separates the parts of the file name (design: `<name>_<camera_id>_<date>_<time>.mp4`).
- */
-export function fileNamePart(name: string): string {
-  return name.replace(/[^A-Za-z0-9.-]/gu, '-');
-}
-
-/** Refuses what is no camera address. User and password may hold any character, so the last `@` before the host counts. */
+/** Refuses what is no address of a camera. */
 export function checkSource(source: string): void {
-  const scheme = /^(rtsps?):\/\//i.exec(source);
-  if (!scheme) throw new ValueError('expected an address that begins with rtsp:// or rtsps://');
-  if (/[\s\p{Cc}]/u.test(source)) throw new ValueError('an address has no spaces or control characters');
-  const rest = source.slice(scheme[0].length);
-  // A password may contain `/`: the user part ends at the last `@` that a host can follow.
-  const authority = rest.slice(rest.lastIndexOf('@') + 1);
-  const hasHost = (part: string): boolean =>
-    /^(?:\[[0-9A-Fa-f:.]+(?:%25[\w.-]+|%[\w.-]+)?\]|[^\s:/?#@[\]]+)(?::\d{1,5})?(?:[/?#]|$)/.test(part);
-  const host = hasHost(authority) ? authority : (rest.split('/', 1)[0] as string).replace(/^.*@/, '');
-  if (!hasHost(host)) throw new ValueError('this address names no host');
-  const port = /^(?:\[[^\]]*\]|[^:/?#]+):(\d+)/.exec(host)?.[1];
-  if (port !== undefined && (Number(port) === 0 || Number(port) > 65_535)) {
-    throw new ValueError('a port is a number from 1 to 65535');
+  if (!/^rtsps?:\/\//i.test(source)) {
+    throw new ValueError('expected an address that begins with rtsp:// or rtsps://');
+  }
+  try {
+    parseRtspUrl(source);
+  } catch (err) {
+    throw new ValueError('expected an address with a host, and a port from 1 to 65535 if it has one', { cause: err });
   }
 }
 
