@@ -106,7 +106,9 @@ def serve(camera, address, port):
 
 def chosen_cameras(arguments):
     if arguments.config:
-        with sys.stdin if arguments.config == "-" else open(arguments.config, encoding="utf-8") as file:
+        if arguments.config == "-":
+            return json.loads(sys.stdin.readline())  # one line: standard input stays open, see --with-parent
+        with open(arguments.config, encoding="utf-8") as file:
             return json.load(file)
     cameras = []
     for index in range(arguments.cameras):
@@ -130,7 +132,7 @@ def main():
         "--config",
         metavar="FILE",
         help="JSON list of cameras instead: name, video (h264, h264-b, h265), audio (aac, pcmu, pcma, opus, none),"
-        " pattern, width, height, fps, kbps, gop, auth (digest, basic), user, password; - reads standard input",
+        " pattern, width, height, fps, kbps, gop, auth (digest, basic), user, password, port; -: a line of standard input",
     )
     parser.add_argument("--with-parent", action="store_true", help="end when standard input closes")
     arguments = parser.parse_args()
@@ -142,7 +144,7 @@ def main():
     loop = GLib.MainLoop()
     servers = []
     for index, camera in enumerate(chosen_cameras(arguments)):
-        port = arguments.port + index if arguments.port else 0
+        port = camera.get("port", arguments.port + index if arguments.port else 0)
         server, url = serve(camera, arguments.address, port)
         servers.append(server)
         print("ready", camera["name"], url, flush=True)

@@ -1,0 +1,100 @@
+// Headless Chromium for tests, and what they read from a <video> in it: whether it plays, and which picture it shows.
+
+import { spawnSync } from 'node:child_process';
+import { chromium, type Browser, type Page } from 'playwright-core';
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+
+function findBrowser(): string | undefined {
+  return NAMES.find((name) => spawnSync(name, ['--version'], { timeout: 20_000 }).status === 0);
+}
+
+/** Why no browser can be had here, or false: to be a test's `skip`. */
+export function browserMissing(): string | false {
+  return findBrowser() === undefined ? 'Chromium is not installed' : false;
+}
+
+export function launchBrowser(): Promise<Browser> {
+  const name = findBrowser();
+  if (name === undefined) throw new Error('Chromium is not installed');
+  const path = spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim();
+  return chromium.launch({
+    executablePath: path,
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--autoplay-policy=no-user-gesture-required',
+    ],
+  });
+}
+
+export interface VideoState {
+  readonly currentTime: number;
+  readonly framesShown: number;
+  readonly audioBytes: number;
+  readonly width: number;
+  /** The number that a test camera drew into the picture on screen; -1 when there is none, see camera/frame-numbers.ts. */
+  readonly frameNumber: number;
+  readonly error: string | undefined;
+}
+
+/** Reads the video that `selector` finds; runs in the page, so it stands alone. */
+export function videoState(page: Page, selector: string): Promise<VideoState> {
+  return page.evaluate(
+    `(${readVideo.toString()})(document.querySelector(${JSON.stringify(selector)}))`,
+  ) as Promise<VideoState>;
+}
+
+interface PageVideo {
+  readonly videoWidth: number;
+  readonly videoHeight: number;
+  readonly currentTime: number;
+  readonly readyState: number;
+  readonly webkitAudioDecodedByteCount: number;
+  readonly error: { readonly message: string } | null;
+  getVideoPlaybackQuality(): { readonly totalVideoFrames: number; readonly droppedVideoFrames: number };
+}
+interface PageCanvas {
+  width: number;
+  height: number;
+  getContext(kind: '2d'): {
+    drawImage(video: PageVideo, ...box: number[]): void;
+    getImageData(x: number, y: number, width: number, height: number): { readonly data: Uint8ClampedArray };
+  };
+}
+declare const document: { createElement(name: 'canvas'): PageCanvas };
+
+function readVideo(video: PageVideo | null): VideoState {
+  if (!video) {
+    return { currentTime: 0, framesShown: 0, audioBytes: 0, width: 0, frameNumber: -1, error: 'no video element' };
+  }
+  const quality = video.getVideoPlaybackQuality();
+  let frameNumber = -1;
+  if (video.readyState >= 2 && video.videoWidth > 0) {
+    const canvas = document.createElement('canvas');
+    canvas.width = 160;
+    canvas.height = 10;
+    const context = canvas.getContext('2d');
+    context.drawImage(video, 0, 0, video.videoWidth, video.videoHeight / 9, 0, 0, 160, 10);
+    const pixels = context.getImageData(0, 5, 160, 1).data;
+    let code = 0;
+    for (let square = 0; square < 16; square++) if (pixels[(square * 10 + 5) * 4]! >= 128) code += 2 ** square;
+    const number = code % 4096;
+    const check = (number * 5 + Math.floor(number / 16) * 3 + Math.floor(number / 256) * 7 + 9) % 16;
+    if (Math.floor(code / 4096) === check) frameNumber = number;
+  }
+  return {
+    currentTime: video.currentTime,
+    framesShown: quality.totalVideoFrames - quality.droppedVideoFrames,
+    audioBytes: video.webkitAudioDecodedByteCount,
+    width: video.videoWidth,
+    frameNumber,
+    error: video.error?.message,
+  };
+}

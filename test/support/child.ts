@@ -1,0 +1,84 @@
+// A child process of a test: collects all that it prints and is stopped by its own id, come what may.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** From the signal that asked it to end. */
+  readonly elapsedMs: number;
+}
+
+export interface ChildOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Written to its standard input, which then stays open. */
+  readonly input?: string;
+}
+
+export class Child {
+  readonly #process: ChildProcess;
+  readonly #exited: Promise<unknown>;
+  #output = '';
+
+  constructor(command: string, args: readonly string[], options: ChildOptions = {}) {
+    this.#process = spawn(command, args, { cwd: options.cwd, env: options.env ?? process.env, stdio: 'pipe' });
+    this.#exited = once(this.#process, 'close').catch(() => {}); // could not be started: `ended` says so
+    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#output += text;
+      });
+    }
+    // A child that ends without reading its input is no fault of the test.
+    this.#process.stdin?.on('error', () => {});
+    if (options.input !== undefined) this.#process.stdin?.write(options.input);
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? -1;
+  }
+
+  get ended(): boolean {
+    return this.#process.pid === undefined || this.#process.exitCode !== null || this.#process.signalCode !== null;
+  }
+
+  /** Everything it printed so far, standard output and error together. */
+  get output(): string {
+    return this.#output;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#process.kill(name);
+  }
+
+  async exit(): Promise<Ended> {
+    const startMs = performance.now();
+    await this.#exited;
+    return {
+      code: this.#process.exitCode,
+      signal: this.#process.signalCode,
+      elapsedMs: performance.now() - startMs,
+    };
+  }
+
+  /** Asks it to end, and ends it after `timeoutMs`. */
+  async stop(name: NodeJS.Signals = 'SIGTERM', timeoutMs = 15_000): Promise<Ended> {
+    this.#process.kill(name);
+    const exit = this.exit();
+    const late = new AbortController();
+    const overdue = sleep(timeoutMs, undefined, { signal: late.signal }).then(
+      () => this.#process.kill('SIGKILL'),
+      () => {},
+    );
+    const ended = await exit;
+    late.abort();
+    await overdue;
+    return ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.ended) await this.stop('SIGKILL');
+  }
+}

@@ -1,0 +1,149 @@
+// The recorder as users run it: a process of its own with a configuration file, its ports and all that it prints.
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Child, type Ended } from './child.ts';
+import { until } from './until.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+export const MAIN = join(ROOT, 'recorder/main.ts');
+
+/** Ports of the loopback address that are free now. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports: number[] = [];
+  for (const server of servers) {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    ports.push((server.address() as AddressInfo).port);
+  }
+  for (const server of servers) await new Promise((resolve) => server.close(resolve));
+  return ports;
+}
+
+export interface RecorderOptions {
+  /** Where everything it writes lies. */
+  readonly directory: string;
+  /** The configuration file's words; addresses and paths are filled in, and `auth.mode` is `none` unless given. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Wait until `/api/health/ready` answers 200; default true. */
+  readonly waitUntilReady?: boolean;
+}
+
+/** What of `GET /api/cameras` the tests look at. */
+export interface CameraAnswer {
+  readonly id: string;
+  readonly state: string;
+}
+
+export class RecorderProcess {
+  readonly child: Child;
+  /** `http://127.0.0.1:PORT`, without a slash at the end. */
+  readonly url: string;
+  readonly metricsUrl: string;
+  readonly configFile: string;
+  readonly recordPath: string;
+  readonly #config: Readonly<Record<string, unknown>>;
+
+  private constructor(child: Child, config: Readonly<Record<string, unknown>>, configFile: string) {
+    this.child = child;
+    this.#config = config;
+    this.configFile = configFile;
+    this.url = `http://${config['listen'] as string}`;
+    this.metricsUrl = `http://${(config['metrics'] as { listen: string }).listen}/metrics`;
+    this.recordPath = config['record_path'] as string;
+  }
+
+  static async start(options: RecorderOptions): Promise<RecorderProcess> {
+    const { directory } = options;
+    const [api, playback, metrics] = await freePorts(3);
+    const config = {
+      nodeName: 'test-node',
+      listen: `127.0.0.1:${api}`,
+      playback: { listen: `127.0.0.1:${playback}` },
+      metrics: { listen: `127.0.0.1:${metrics}` },
+      record_path: join(directory, 'recordings'),
+      workDir: join(directory, 'work'),
+      auth: { mode: 'none' },
+      ...options.config,
+    };
+    mkdirSync(config.record_path, { recursive: true });
+    mkdirSync(config.workDir, { recursive: true });
+    const configFile = join(directory, 'config.yaml');
+    writeConfig(configFile, config);
+    const child = new Child(process.execPath, [MAIN, '--config', configFile], {
+      cwd: directory,
+      ...(options.env ? { env: options.env } : {}),
+    });
+    const recorder = new RecorderProcess(child, config, configFile);
+    if (options.waitUntilReady !== false) {
+      try {
+        await recorder.ready();
+      } catch (error) {
+        await child[Symbol.asyncDispose]();
+        throw new Error(`the recorder did not get ready:\n${child.output}`, { cause: error });
+      }
+    }
+    return recorder;
+  }
+
+  async ready(): Promise<void> {
+    await until('the recorder is ready', async () => {
+      if (this.child.ended) return true;
+      return (await fetch(`${this.url}/api/health/ready`)).ok;
+    });
+    if (this.child.ended) throw new Error('the recorder ended');
+  }
+
+  /** Rewrites keys of the configuration file; the recorder notices by itself or by SIGHUP. */
+  rewriteConfig(changes: Readonly<Record<string, unknown>>): void {
+    writeConfig(this.configFile, { ...this.#config, ...changes });
+  }
+
+  /** The JSON at `path`; throws for any other status than 200. */
+  async get(path: string): Promise<unknown> {
+    const answer = await fetch(this.url + path);
+    if (!answer.ok) throw new Error(`GET ${path} answered ${answer.status}: ${await answer.text()}`);
+    return answer.json();
+  }
+
+  async cameras(): Promise<CameraAnswer[]> {
+    const answer = (await this.get('/api/cameras')) as CameraAnswer[] | { cameras: CameraAnswer[] };
+    return Array.isArray(answer) ? answer : answer.cameras;
+  }
+
+  async untilRecording(...ids: readonly string[]): Promise<void> {
+    await until(
+      `${ids.join(', ')} recording`,
+      async () => {
+        const cameras = await this.cameras();
+        return ids.every((id) => cameras.find((camera) => camera.id === id)?.state === 'recording');
+      },
+      30_000,
+    );
+  }
+
+  /** All files below `record_path`, as paths relative to it, in order of their names. */
+  async files(): Promise<string[]> {
+    const entries = await readdir(this.recordPath, { recursive: true, withFileTypes: true });
+    return entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(this.recordPath.length + 1))
+      .sort();
+  }
+
+  stop(): Promise<Ended> {
+    return this.child.stop('SIGTERM');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.child[Symbol.asyncDispose]();
+  }
+}
+
+/** JSON is YAML. */
+function writeConfig(file: string, config: Readonly<Record<string, unknown>>): void {
+  writeFileSync(file, JSON.stringify(config, undefined, 2), { mode: 0o600 });
+}
