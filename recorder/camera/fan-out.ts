@@ -1,0 +1,50 @@
+// One camera's samples to all who take them: archive and live. A receiver that fails harms neither camera nor others.
+
+import type { Log } from '../../base/log.ts';
+import type { Sample } from '../mp4/sample.ts';
+import type { EndReason, Run, SampleSink } from './sink.ts';
+
+export class FanOut implements SampleSink {
+  readonly #sinks: readonly SampleSink[];
+  readonly #log: Log;
+
+  constructor(sinks: readonly SampleSink[], log: Log) {
+    this.#sinks = sinks;
+    this.#log = log;
+  }
+
+  begin(run: Run): void {
+    for (const sink of this.#sinks) this.#guard(() => sink.begin(run));
+  }
+
+  change(run: Run): void {
+    for (const sink of this.#sinks) this.#guard(() => sink.change(run));
+  }
+
+  sample(sample: Sample): void {
+    // No closure here: this runs for each frame.
+    for (const sink of this.#sinks) {
+      try {
+        sink.sample(sample);
+      } catch (err) {
+        this.#failed(err);
+      }
+    }
+  }
+
+  end(reason: EndReason): void {
+    for (const sink of this.#sinks) this.#guard(() => sink.end(reason));
+  }
+
+  #guard(call: () => void): void {
+    try {
+      call();
+    } catch (err) {
+      this.#failed(err);
+    }
+  }
+
+  #failed(err: unknown): void {
+    this.#log.error({ err }, 'a receiver of samples failed');
+  }
+}
