@@ -46,9 +46,7 @@ export interface VideoState {
 
 /** Reads the video that `selector` finds; runs in the page, so it stands alone. */
 export function videoState(page: Page, selector: string): Promise<VideoState> {
-  return page.evaluate(
-    `(${readVideo.toString()})(document.querySelector(${JSON.stringify(selector)}))`,
-  ) as Promise<VideoState>;
+  return page.evaluate<VideoState>(`(${readVideo.toString()})(document.querySelector(${JSON.stringify(selector)}))`);
 }
 
 interface PageVideo {
