@@ -1,12 +1,12 @@
-// Track parameters in, the start of a file or a live stream out: `ftyp` and a `moov` without samples.
+// Track parameters in, the initialization segment of a live stream out: `ftyp` and a `moov` without samples.
 
+import { concat } from './box.ts';
+import { fragmentedFileType, fragmentedMovie, trackHeader } from './movie.ts';
 import type { TrackParameters } from './sample.ts';
 
 /**
- * The initialization segment of a live stream, as Media Source Extensions want it: `ftyp`, and `moov` with `mvex`.
- * Video is track 1, audio track 2. Throws Mp4Error for parameter sets that cannot be described.
+ * What a live stream begins with, as Media Source Extensions want it: `ftyp`, and `moov` with `mvex`. Video is track 1,
+ * audio track 2. Throws Mp4Error for parameter sets that cannot be described.
  */
-export function initSegment(tracks: readonly TrackParameters[]): Buffer {
-  void tracks;
-  throw new Error('not yet');
-}
+export const initSegment = (tracks: readonly TrackParameters[]): Buffer =>
+  concat([fragmentedFileType(), fragmentedMovie(tracks.map(trackHeader), 0)]);

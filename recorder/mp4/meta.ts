@@ -1,4 +1,11 @@
-// What a recorded file says about itself beside its samples: camera, run, wall clock.
+// What a recorded file says about itself beside its samples: camera, run, wall clock. Kept in `moov/udta/uuid`, in the
+// `moov` of the growing file as far as known, and in the one that completes it.
+
+import { assert } from '../../base/assert.ts';
+import type { Part } from './box.ts';
+import { box, concat, u16, u24, u32, u64, u8 } from './box.ts';
+import { Mp4Error } from './error.ts';
+import { Fields } from './parse.ts';
 
 /**
  * How far the wall time of a file can be trusted: `settled` when the run's clock had seen enough frames to know the
@@ -50,3 +57,109 @@ export interface RecordedMeta extends SegmentMeta {
   readonly lostPackets: number;
   readonly tracks: readonly TrackSummary[];
 }
+
+/** Extended type of our box (ISO/IEC 14496-12 §11.1): a random UUID, ours alone. */
+const META_UUID = Buffer.from('e1a4b5c06c1d4f0e9f5b7a3d2c86f4b9', 'hex');
+const META_VERSION = 1;
+
+const CLOCK_QUALITIES: readonly ClockQuality[] = ['unknown', 'settling', 'settled'];
+const NANOSECONDS_PER_MS = 1_000_000n;
+
+/** The `udta` box with our `uuid` box in it. */
+export const userData = (meta: RecordedMeta): Buffer =>
+  box(
+    'udta',
+    box('uuid', [
+      META_UUID,
+      u8(META_VERSION), // version
+      u24(0), // flags
+      nanoseconds(meta.wallStartMs), // wall start, since 1970
+      nanoseconds(meta.wallDurationMs), // wall duration, 0 while open
+      nanoseconds(meta.mediaDurationMs), // media duration, 0 while open
+      runIdBytes(meta.runId), // run
+      u32(meta.sequence), // place in the run
+      u64(Math.max(0, Math.round(meta.gapBeforeMs))), // milliseconds without recording before this file
+      u32(Math.min(meta.lostPackets, 0xffffffff)), // RTP packets lost
+      u8(CLOCK_QUALITIES.indexOf(meta.clock)), // clock quality
+      shortText(meta.cameraId), // camera
+      u8(meta.tracks.length), // tracks
+      meta.tracks.map(trackSummary),
+    ]),
+  );
+
+const trackSummary = (track: TrackSummary): Part => [
+  u8(track.kind === 'video' ? 0 : 1), // kind
+  u16(track.width), // width in pixels
+  u16(track.height), // height in pixels
+  u32(track.sampleRate), // samples a second
+  u8(track.channels), // channels
+  shortText(track.codecString), // codec, RFC 6381
+];
+
+function shortText(text: string): Buffer {
+  const bytes = Buffer.from(text, 'utf8');
+  assert(bytes.length <= 255, 'text in the file description is too long');
+  return concat([u8(bytes.length), bytes]);
+}
+
+function runIdBytes(runId: string): Buffer {
+  assert(/^[0-9a-f]{16}$/.test(runId), 'a run id has 16 hex digits');
+  return Buffer.from(runId, 'hex');
+}
+
+/** Milliseconds with a fraction as nanoseconds: a double alone would round today's times to 256 ns. */
+function nanoseconds(ms: number): Buffer {
+  const whole = Math.floor(Math.max(0, ms));
+  const fraction = Math.round((Math.max(0, ms) - whole) * 1e6);
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeBigUInt64BE(BigInt(whole) * NANOSECONDS_PER_MS + BigInt(fraction));
+  return bytes;
+}
+
+/** The description in the contents of a `uuid` box, or undefined when the box is another's. */
+export function parseMeta(contents: Buffer): RecordedMeta | undefined {
+  if (contents.length < 16 || !contents.subarray(0, 16).equals(META_UUID)) return undefined;
+  const fields = new Fields(contents, { type: 'uuid', start: 16, end: contents.length });
+  const version = fields.u8();
+  if (version !== META_VERSION) throw new Mp4Error('UNSUPPORTED', `file description of version ${version}`);
+  fields.skip(3);
+  const wallStartMs = milliseconds(fields);
+  const wallDurationMs = milliseconds(fields);
+  const mediaDurationMs = milliseconds(fields);
+  const runId = fields.bytes(8).toString('hex');
+  const sequence = fields.u32();
+  const gapBeforeMs = fields.u64();
+  const lostPackets = fields.u32();
+  const clock = CLOCK_QUALITIES[fields.u8()] ?? 'unknown';
+  const cameraId = shortTextOf(fields);
+  const tracks: TrackSummary[] = [];
+  for (let left = fields.u8(); left > 0; left--) {
+    tracks.push({
+      kind: fields.u8() === 0 ? 'video' : 'audio',
+      width: fields.u16(),
+      height: fields.u16(),
+      sampleRate: fields.u32(),
+      channels: fields.u8(),
+      codecString: shortTextOf(fields),
+    });
+  }
+  return {
+    cameraId,
+    runId,
+    sequence,
+    wallStartMs,
+    wallDurationMs,
+    mediaDurationMs,
+    gapBeforeMs,
+    lostPackets,
+    clock,
+    tracks,
+  };
+}
+
+function milliseconds(fields: Fields): number {
+  const value = fields.bigU64();
+  return Number(value / NANOSECONDS_PER_MS) + Number(value % NANOSECONDS_PER_MS) / 1e6;
+}
+
+const shortTextOf = (fields: Fields): string => fields.bytes(fields.u8()).toString('utf8');

@@ -1,20 +1,42 @@
 // One recorded file as a value machine: samples' sizes and times in, the bytes around the samples out.
+//
+//   while it grows   ftyp | free | moov(mvex) | moof mdat | moof mdat | …
+//   completed        ftyp | mdat ············ hides ················· | moov
 
+import { assert } from '../../base/assert.ts';
 import type { VideoParameters } from '../codec/access-unit.ts';
+import { concat, fourCc, u32, u64, zeros } from './box.ts';
 import type { FragmentTrack } from './fragment.ts';
-import type { SegmentClosing, SegmentMeta } from './meta.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from './fragment.ts';
+import type { RecordedMeta, SegmentClosing, SegmentMeta, TrackSummary } from './meta.ts';
+import { userData } from './meta.ts';
+import type { Edit, TrackContents, TrackHeader } from './movie.ts';
+import {
+  MOVIE_TIMESCALE,
+  completeMovie,
+  fragmentedFileType,
+  fragmentedMovie,
+  progressiveFileType,
+  shownSize,
+  trackHeader,
+} from './movie.ts';
+import { SampleTable, sampleTableBoxes } from './sample-table.ts';
 import type { TrackParameters } from './sample.ts';
+import { VIDEO_TIMESCALE } from './sample.ts';
 
 /** What completes a file: write `tail` at its end, sync, overwrite `patch.bytes` at `patch.offset`, sync. */
 export interface SegmentEnd {
   readonly tail: Buffer;
   readonly patch: { readonly offset: number; readonly bytes: Buffer };
+  /** What the file now says about itself. */
+  readonly meta: RecordedMeta;
 }
 
 /** A file rewritten with its `moov` in front: write `header`, then copy each range of the fragmented file. */
 export interface ProgressiveFile {
   readonly header: Buffer;
   readonly ranges: readonly { readonly offset: number; readonly size: number }[];
+  readonly meta: RecordedMeta;
 }
 
 /**
@@ -26,56 +48,264 @@ export interface ProgressiveFile {
  * closed the archive writes `progressive` to a new file and renames it over the old one.
  */
 export class SegmentWriter {
+  readonly #tables = { video: new SampleTable('video'), audio: new SampleTable('audio') };
+  #headers: readonly TrackHeader[] = [];
+  #meta!: RecordedMeta;
+  #headerBytes: Buffer = Buffer.alloc(0);
+  #headerSize = 0;
+  #size = 0;
+  #fragmentCount = 0;
+  /** Of each fragment, where its samples begin and end in the file. */
+  #fragments = new Float64Array(1024);
+
+  /** Throws Mp4Error for parameter sets that cannot be described. */
   constructor(tracks: readonly TrackParameters[], meta: SegmentMeta) {
     this.reset(tracks, meta);
   }
 
-  /** Bytes the file has when everything handed out so far (and the samples) is written. */
-  get size(): number {
-    throw new Error('not yet');
-  }
-
-  /** Duration shown so far, in milliseconds. */
-  get mediaDurationMs(): number {
-    throw new Error('not yet');
-  }
-
-  /** The first bytes of the file. */
-  header(): Buffer {
-    throw new Error('not yet');
-  }
-
-  /** The head of the next fragment; the caller writes it, then all samples of the first track, then of the second. */
-  append(tracks: readonly FragmentTrack[]): Buffer {
-    void tracks;
-    throw new Error('not yet');
-  }
-
-  /** Parameter sets changed in band: the presentation size is the largest. */
-  change(video: VideoParameters): void {
-    void video;
-    throw new Error('not yet');
-  }
-
-  /** After a failed write: forgets fragments that end beyond `fileSize`; returns the size to truncate the file to. */
-  rollback(fileSize: number): number {
-    void fileSize;
-    throw new Error('not yet');
-  }
-
-  finish(closing?: SegmentClosing): SegmentEnd {
-    void closing;
-    throw new Error('not yet');
-  }
-
-  progressive(closing?: SegmentClosing): ProgressiveFile {
-    void closing;
-    throw new Error('not yet');
+  /** A writer for a file that exists: what its start says, before `adopt` is called with each fragment in it. */
+  static resume(headers: readonly TrackHeader[], meta: RecordedMeta, headerSize: number): SegmentWriter {
+    const writer = new SegmentWriter([], meta);
+    writer.#begin(headers, meta);
+    writer.#headerBytes = Buffer.alloc(0);
+    writer.#headerSize = headerSize;
+    writer.#size = headerSize;
+    return writer;
   }
 
   /** Starts the next file with the tables' memory of this one. */
   reset(tracks: readonly TrackParameters[], meta: SegmentMeta): void {
-    void [tracks, meta];
-    throw new Error('not yet');
+    const summaries = tracks.map(summaryOf);
+    const open: RecordedMeta = { ...meta, wallDurationMs: 0, mediaDurationMs: 0, lostPackets: 0, tracks: summaries };
+    this.#begin(tracks.map(trackHeader), open);
+    this.#headerBytes = concat([
+      fragmentedFileType(),
+      PLACEHOLDER,
+      fragmentedMovie(this.#headers, meta.wallStartMs, userData(open)),
+    ]);
+    this.#headerSize = this.#headerBytes.length;
+    this.#size = this.#headerSize;
+  }
+
+  #begin(headers: readonly TrackHeader[], meta: RecordedMeta): void {
+    this.#headers = headers;
+    this.#meta = meta;
+    this.#fragmentCount = 0;
+    this.#tables.video.clear();
+    this.#tables.audio.clear();
+  }
+
+  /** Bytes the file has when everything handed out so far (and the samples) is written. */
+  get size(): number {
+    return this.#size;
+  }
+
+  get fragmentCount(): number {
+    return this.#fragmentCount;
+  }
+
+  /** Samples of both tracks so far. */
+  get sampleCount(): number {
+    return this.#tables.video.sampleCount + this.#tables.audio.sampleCount;
+  }
+
+  /** What is shown so far, in milliseconds: from the first picture that can be decoded to the end of the last. */
+  get mediaDurationMs(): number {
+    const { video, audio } = this.#tables;
+    if (video.sampleCount > 0)
+      return (video.presentationEndTicks - video.presentationStartTicks) / (VIDEO_TIMESCALE / 1000);
+    const timescale = this.#headers.find((header) => header.kind === 'audio')?.timescale ?? 1;
+    return (audio.mediaDuration / timescale) * 1000;
+  }
+
+  /** The first bytes of the file. */
+  header(): Buffer {
+    return this.#headerBytes;
+  }
+
+  /** The head of the next fragment; the caller writes it, then all samples of the first track, then of the second. */
+  append(tracks: readonly FragmentTrack[]): Buffer {
+    const bytes = buildFragment(this.#fragmentCount + 1, tracks);
+    this.adopt(tracks, this.#size + bytes.length);
+    return bytes;
+  }
+
+  /** Whether these runs can follow: their tracks are known and time goes on. */
+  accepts(tracks: readonly FragmentTrack[]): boolean {
+    return tracks.every((track) => this.#tableOf(track.trackId)?.accepts(track.baseDecodeTime) ?? false);
+  }
+
+  /** Takes note of a fragment in the file whose samples begin at `payloadOffset`. */
+  adopt(tracks: readonly FragmentTrack[], payloadOffset: number): void {
+    let offset = payloadOffset;
+    for (const track of tracks) {
+      if (track.samples.length === 0) continue;
+      const table = this.#tableOf(track.trackId);
+      assert(table, 'fragment with a track that the file does not have');
+      offset = table.append(track, offset);
+    }
+    const at = this.#fragmentCount * 2;
+    if (at === this.#fragments.length) {
+      const larger = new Float64Array(at * 2);
+      larger.set(this.#fragments);
+      this.#fragments = larger;
+    }
+    this.#fragments[at] = payloadOffset;
+    this.#fragments[at + 1] = offset;
+    this.#fragmentCount++;
+    this.#size = offset;
+  }
+
+  #payloadOf(fragment: number): number {
+    return this.#fragments[fragment * 2] as number;
+  }
+
+  #endOf(fragment: number): number {
+    return this.#fragments[fragment * 2 + 1] as number;
+  }
+
+  #tableOf(trackId: number): SampleTable | undefined {
+    if (!this.#headers.some((header) => header.trackId === trackId)) return undefined;
+    if (trackId === VIDEO_TRACK_ID) return this.#tables.video;
+    return trackId === AUDIO_TRACK_ID ? this.#tables.audio : undefined;
+  }
+
+  /** Parameter sets changed in band: the size at which the track is shown is the largest. */
+  change(video: VideoParameters): void {
+    const shown = shownSize(video);
+    this.#headers = this.#headers.map((header) =>
+      header.kind === 'video'
+        ? { ...header, width: Math.max(header.width, shown.width), height: Math.max(header.height, shown.height) }
+        : header,
+    );
+  }
+
+  /** After a failed write: forgets fragments that end beyond `fileSize`; returns the size to truncate the file to. */
+  rollback(fileSize: number): number {
+    while (this.#fragmentCount > 0 && this.#endOf(this.#fragmentCount - 1) > fileSize) {
+      this.#fragmentCount--;
+    }
+    this.#size = this.#fragmentCount === 0 ? this.#headerSize : this.#endOf(this.#fragmentCount - 1);
+    this.#tables.video.cutAt(this.#size);
+    this.#tables.audio.cutAt(this.#size);
+    return this.#size;
+  }
+
+  /** The bytes that complete the file as it lies on disk. The writer goes on to know the file until `reset`. */
+  finish(closing: SegmentClosing = {}): SegmentEnd {
+    const meta = this.#closedMeta(closing);
+    const tail = completeMovie(this.#contents(), meta.wallStartMs, userData(meta));
+    const offset = fragmentedFileType().length;
+    const bytes = concat([u32(1), fourCc('mdat'), u64(this.#size - offset)]); // size 1: the 64-bit size follows
+    return { tail, patch: { offset, bytes }, meta };
+  }
+
+  /** The same samples as a file with its `moov` in front, which plays while it is being downloaded. */
+  progressive(closing: SegmentClosing = {}): ProgressiveFile {
+    const meta = this.#closedMeta(closing);
+    const fileType = progressiveFileType();
+    const ranges: { offset: number; size: number }[] = [];
+    let payload = 0;
+    for (let i = 0; i < this.#fragmentCount; i++) {
+      const offset = this.#payloadOf(i);
+      const size = this.#endOf(i) - offset;
+      if (size > 0) ranges.push({ offset, size });
+      payload += size;
+    }
+    const mdat = concat([u32(1), fourCc('mdat'), u64(16 + payload)]);
+    const movie = (shift: number): Buffer =>
+      completeMovie(
+        this.#contents((table) => this.#moved(table, shift)),
+        meta.wallStartMs,
+        userData(meta),
+      );
+    // The offsets depend on the size of `moov`, and whether they need 64 bits on the offsets: more room settles both.
+    let shift = 0;
+    let moov = movie(shift);
+    while (shift !== fileType.length + moov.length + mdat.length) {
+      shift = fileType.length + moov.length + mdat.length;
+      moov = movie(shift);
+    }
+    return { header: concat([fileType, moov, mdat]), ranges, meta };
+  }
+
+  /** Chunk offsets once the samples lie without gaps from `shift` on. */
+  #moved(table: SampleTable, shift: number): Float64Array {
+    const offsets = new Float64Array(table.chunkCount);
+    let fragment = 0;
+    let before = shift;
+    for (let i = 0; i < offsets.length; i++) {
+      const offset = table.chunkOffsets[i] as number;
+      // An empty chunk may begin where its fragment ends.
+      while (offset > this.#endOf(fragment)) {
+        before += this.#endOf(fragment) - this.#payloadOf(fragment);
+        fragment++;
+      }
+      offsets[i] = before + offset - this.#payloadOf(fragment);
+    }
+    return offsets;
+  }
+
+  #closedMeta(closing: SegmentClosing): RecordedMeta {
+    const mediaDurationMs = this.mediaDurationMs;
+    const known = this.#meta;
+    const used = new Set(this.#contents().map(({ header }) => header.kind));
+    return {
+      ...known,
+      ...closing,
+      mediaDurationMs,
+      wallDurationMs: closing.wallDurationMs ?? (known.wallDurationMs || mediaDurationMs),
+      tracks: known.tracks.filter((track) => used.has(track.kind)),
+    };
+  }
+
+  /** The tracks that have something to show. */
+  #contents(chunkOffsets?: (table: SampleTable) => Float64Array): TrackContents[] {
+    const contents: TrackContents[] = [];
+    for (const header of this.#headers) {
+      const table = this.#tables[header.kind];
+      const edits = table.sampleCount === 0 ? [] : this.#edits(header, table);
+      if (edits.length === 0) continue;
+      const sampleTables = sampleTableBoxes(table, chunkOffsets?.(table));
+      contents.push({ header, mediaDuration: table.mediaDuration, edits, sampleTables });
+    }
+    return contents;
+  }
+
+  /**
+   * The movie begins with the first picture that can be decoded. A track that begins later gets a leading empty edit,
+   * one that began before skips to there. Never more than one edit with media: Chromium plays only the last.
+   */
+  #edits(header: TrackHeader, table: SampleTable): Edit[] {
+    const movieStart = this.#tables.video.presentationStartTicks; // MOVIE_TIMESCALE is the video's
+    if (header.kind === 'video') {
+      const mediaTime = Math.max(0, movieStart - table.startTicks);
+      return [{ duration: table.presentationEndTicks - movieStart, mediaTime }];
+    }
+    const perTick = MOVIE_TIMESCALE / header.timescale;
+    const late = Math.round(table.startTicks * perTick) - movieStart;
+    if (late > 0) {
+      const duration = Math.round(table.mediaDuration * perTick);
+      return [
+        { duration: late, mediaTime: -1 },
+        { duration, mediaTime: 0 },
+      ];
+    }
+    const mediaTime = Math.max(0, Math.round(movieStart / perTick) - table.startTicks);
+    if (mediaTime >= table.mediaDuration) return [];
+    return [{ duration: Math.round((table.mediaDuration - mediaTime) * perTick), mediaTime }];
   }
 }
+
+/** Room for a 64-bit `mdat` header, empty until the file is complete. */
+const PLACEHOLDER = concat([u32(16), fourCc('free'), zeros(8)]);
+export const PLACEHOLDER_BYTES = PLACEHOLDER.length;
+
+const summaryOf = (track: TrackParameters): TrackSummary => ({
+  kind: track.kind,
+  codecString: track.codecString,
+  width: track.kind === 'video' ? track.width : 0,
+  height: track.kind === 'video' ? track.height : 0,
+  sampleRate: track.kind === 'audio' ? track.sampleRate : 0,
+  channels: track.kind === 'audio' ? track.channels : 0,
+});

@@ -1,0 +1,83 @@
+// Field values in, bytes of ISO base media boxes out (ISO/IEC 14496-12 §4.2). For boxes written once a file; what is
+// written once a fragment is in `fragment.ts`.
+
+import { assert } from '../../base/assert.ts';
+
+/** Bytes of a field or of a box, or a list of them. */
+export type Part = Buffer | readonly Part[];
+
+export function u8(value: number): Buffer {
+  return Buffer.of(value);
+}
+
+export function u16(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeUInt16BE(value);
+  return bytes;
+}
+
+export function i16(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(2);
+  bytes.writeInt16BE(value);
+  return bytes;
+}
+
+export function u24(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(3);
+  bytes.writeUIntBE(value, 0, 3);
+  return bytes;
+}
+
+export function u32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+export function i32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+/** A count below 2^53 in 64 bits. */
+export function u64(value: number): Buffer {
+  assert(Number.isSafeInteger(value) && value >= 0, 'no 64-bit count');
+  const bytes = Buffer.allocUnsafe(8);
+  bytes.writeUInt32BE(Math.floor(value / 0x100000000));
+  bytes.writeUInt32BE(value % 0x100000000, 4);
+  return bytes;
+}
+
+/** A field of version 1 boxes that has 64 bits there and 32 in version 0. */
+export const uVersion = (version: number, value: number): Buffer => (version === 1 ? u64(value) : u32(value));
+
+/** 1 when one of the values needs 64 bits. */
+export const versionFor = (...values: number[]): 0 | 1 => (values.some((value) => value > 0xffffffff) ? 1 : 0);
+
+export const zeros = (count: number): Buffer => Buffer.alloc(count);
+
+/** Four characters, as in a box type or a brand. */
+export function fourCc(text: string): Buffer {
+  const bytes = Buffer.from(text, 'latin1');
+  assert(bytes.length === 4, 'a four-character code has four bytes');
+  return bytes;
+}
+
+export const concat = (parts: Part): Buffer => Buffer.concat(flatten(parts, []));
+
+export function box(type: string, parts: Part): Buffer {
+  const bytes = concat([zeros(4), fourCc(type), parts]);
+  bytes.writeUInt32BE(bytes.length);
+  return bytes;
+}
+
+/** A box that begins with a version and 24 bits of flags (§4.2.2). */
+export const fullBox = (type: string, version: number, flags: number, parts: Part): Buffer =>
+  box(type, [u8(version), u24(flags), parts]);
+
+function flatten(part: Part, into: Buffer[]): Buffer[] {
+  if (Buffer.isBuffer(part)) into.push(part);
+  else for (const inner of part) flatten(inner, into);
+  return into;
+}
