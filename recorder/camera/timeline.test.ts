@@ -469,7 +469,7 @@ describe('timeline', () => {
     const order = [3, 1, 2];
     const { video, runs, memory } = play({
       seconds: 10,
-      parameters: { ...VIDEO, reorderDepth: undefined as never },
+      parameters: { ...VIDEO, reorderDepth: undefined },
       video: (unit, n) => {
         unit.randomAccess = n === 0 || n % 48 === 1;
         if (n > 0) unit.timestamp = 12_345 + 3600 * (Math.floor((n - 1) / 3) * 3 + (order[(n - 1) % 3] as number));

@@ -1,0 +1,68 @@
+// Log lines in, files of bounded size and number out: `recorder.log`, `recorder.log.1` (the one before), and so on.
+
+import { closeSync, fstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface RotatingFileOptions {
+  readonly directory: string;
+  /** Name of the newest file. */
+  readonly name: string;
+  readonly maxBytes?: number;
+  /** Files kept, the newest included. */
+  readonly maxFiles?: number;
+}
+
+/**
+ * Writes synchronously: a line is in the file when `write` returns, so that the last line before a crash is there.
+ * A disk that refuses costs lines, never the process.
+ */
+export class RotatingFile {
+  readonly #path: string;
+  readonly #maxBytes: number;
+  readonly #maxFiles: number;
+  #descriptor: number | undefined;
+  #size = 0;
+
+  /** Throws when the directory cannot be made or written. */
+  constructor({ directory, name, maxBytes = 10 * 1024 * 1024, maxFiles = 10 }: RotatingFileOptions) {
+    mkdirSync(directory, { recursive: true });
+    this.#path = join(directory, name);
+    this.#maxBytes = maxBytes;
+    this.#maxFiles = maxFiles;
+    this.#open();
+  }
+
+  write(line: string): void {
+    try {
+      const bytes = Buffer.from(line);
+      if (this.#size > 0 && this.#size + bytes.length > this.#maxBytes) this.#rotate();
+      if (this.#descriptor === undefined) this.#open();
+      this.#size += writeSync(this.#descriptor as number, bytes);
+    } catch {
+      this.close();
+    }
+  }
+
+  close(): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
+  #open(): void {
+    this.#descriptor = openSync(this.#path, 'a', 0o640);
+    this.#size = fstatSync(this.#descriptor).size;
+  }
+
+  #rotate(): void {
+    this.close();
+    rmSync(`${this.#path}.${this.#maxFiles - 1}`, { force: true });
+    for (let i = this.#maxFiles - 2; i >= 0; i--) {
+      try {
+        renameSync(i === 0 ? this.#path : `${this.#path}.${i}`, `${this.#path}.${i + 1}`);
+      } catch {
+        // Not that many files yet.
+      }
+    }
+    this.#open();
+  }
+}
