@@ -1,0 +1,83 @@
+// npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
+//
+// Parts: cpu memory live viewers listing costs; without a name, all. `--quick`: a look in under two minutes.
+// `--save` keeps the print in test/bench/results/; it needs all parts and the long windows.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Bench } from './bench.ts';
+import { prepareMedia } from './media.ts';
+import { measureCosts } from './parts/costs.ts';
+import { measureCpu } from './parts/cpu.ts';
+import { measureListing } from './parts/listing.ts';
+import { measureLive } from './parts/live.ts';
+import { measureMemory } from './parts/memory.ts';
+import { measureViewers } from './parts/viewers.ts';
+import { figureTable, machine, verdictOf, type Figure } from './report.ts';
+
+const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
+  cpu: measureCpu,
+  memory: measureMemory,
+  live: measureLive,
+  viewers: measureViewers,
+  listing: measureListing,
+  costs: measureCosts,
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean', default: false }, save: { type: 'boolean', default: false } },
+});
+const names = positionals.length === 0 ? Object.keys(PARTS) : positionals;
+const unknown = names.find((name) => !PARTS[name]);
+if (unknown !== undefined) {
+  console.error(`no such part: ${unknown}; parts are ${Object.keys(PARTS).join(' ')}`);
+  process.exit(2);
+}
+
+const text: string[] = [];
+const figures: Figure[] = [];
+const say = (line: string): void => {
+  text.push(line);
+  console.log(line);
+};
+const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-bench-'));
+try {
+  const media = prepareMedia(join(import.meta.dirname, 'cache'));
+  const bench: Bench = {
+    media,
+    directory,
+    quick: values.quick,
+    say,
+    figure: (figure) => figures.push(figure),
+  };
+  say(`kube-nvr bench, ${new Date().toISOString().slice(0, 10)}${values.quick ? ', quick' : ''}`);
+  say(machine());
+  say(
+    `camera   1080p25 H.264 and AAC, ${((media.bytesPerSecond * 8) / 1e6).toFixed(2)} Mbit/s, ` +
+      `${media.packetsPerSecond.toFixed(0)} packets a second, RTSP over loopback TCP`,
+  );
+  for (const name of names) {
+    const startMs = performance.now();
+    say(`\n== ${name}`);
+    const from = figures.length;
+    await PARTS[name]?.(bench);
+    say(figureTable(figures.slice(from)));
+    say(`(${((performance.now() - startMs) / 1000).toFixed(0)} s)`);
+  }
+  if (names.length > 1) say(`\n== all figures\n${figureTable(figures)}`);
+  if (values.save) {
+    if (values.quick || names.length < Object.keys(PARTS).length) {
+      console.error('--save needs all parts and the long windows: not saved');
+    } else {
+      const results = join(import.meta.dirname, 'results');
+      mkdirSync(results, { recursive: true });
+      writeFileSync(join(results, 'latest.txt'), `${text.join('\n')}\n`);
+    }
+  }
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}
+process.exit(figures.some((figure) => verdictOf(figure) === 'MISSED') ? 1 : 0);

@@ -1,0 +1,2 @@
+import type { Bench } from '../bench.ts';
+export async function measureListing(_bench: Bench): Promise<void> {}

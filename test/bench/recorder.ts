@@ -1,0 +1,112 @@
+// Starts the recorder as a user does, and finds what it wrote.
+
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { sleep, start, type Child } from './processes.ts';
+
+const MAIN = join(import.meta.dirname, '..', '..', 'recorder', 'main.ts');
+
+export const cameraId = (i: number): string => `bench-${String(i).padStart(3, '0')}`;
+
+export interface RunningRecorder {
+  readonly name: string;
+  readonly pid: number;
+  readonly pids: readonly number[];
+  readonly child: Child;
+  /** Host and port of REST and WebSocket. */
+  readonly address: string;
+  readonly archive: string;
+  /** The exit code; null when it had to be killed. */
+  stop(): Promise<number | null>;
+  /** A camera's files, oldest first. */
+  files(camera: number): string[];
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  return port;
+}
+
+export interface RecorderOptions {
+  readonly urls: readonly string[];
+  /** Holds the archive, the work directory, the configuration and the logs. */
+  readonly directory: string;
+  /** For Node, as `--trace-gc`. */
+  readonly nodeOptions?: readonly string[];
+  readonly segmentDuration?: string;
+}
+
+export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
+  const { urls, directory } = options;
+  const archive = join(directory, 'recordings');
+  const workDir = join(directory, 'work');
+  mkdirSync(archive, { recursive: true });
+  mkdirSync(workDir, { recursive: true });
+  const address = `127.0.0.1:${await freePort()}`;
+  const config = {
+    listen: address,
+    record_path: archive,
+    workDir,
+    playback: { listen: `127.0.0.1:${await freePort()}` },
+    metrics: { listen: `127.0.0.1:${await freePort()}` },
+    auth: { mode: 'none' },
+    archive: { segmentDuration: options.segmentDuration ?? '5m' },
+    cameras: urls.map((source, i) => ({ id: cameraId(i), name: `Bench ${i}`, source, transport: 'tcp' })),
+  };
+  // JSON is YAML.
+  const configPath = join(directory, 'config.yaml');
+  writeFileSync(configPath, JSON.stringify(config, undefined, 2));
+  const child = start(
+    process.execPath,
+    [...(options.nodeOptions ?? []), MAIN, '--config', configPath],
+    join(directory, 'recorder.log'),
+    directory,
+  );
+  await Promise.race([
+    untilReady(address),
+    child.exited.then((code) => {
+      throw new Error(`the recorder ended (${code}); see ${join(directory, 'recorder.log')}`);
+    }),
+  ]);
+  return {
+    name: 'recorder',
+    pid: child.pid,
+    pids: [child.pid],
+    child,
+    address,
+    archive,
+    stop: () => child.stop(),
+    files: (camera) => filesOf(archive, cameraId(camera)),
+  };
+}
+
+async function untilReady(address: string): Promise<void> {
+  const deadline = performance.now() + 15_000;
+  while (performance.now() < deadline) {
+    try {
+      const answer = await fetch(`http://${address}/api/health/ready`);
+      await answer.body?.cancel();
+      if (answer.status === 200) return;
+    } catch {
+      // Not listening yet.
+    }
+    await sleep(50);
+  }
+  throw new Error('the recorder was not ready within 15 s');
+}
+
+/** `YYYY/MM/DD/<name>_<camera>_<date>_<time>.mp4`: the tail of the path sorts by time. */
+function filesOf(archive: string, camera: string): string[] {
+  return readdirSync(archive, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.mp4') && path.includes(`_${camera}_`))
+    .sort()
+    .map((path) => join(archive, path));
+}

@@ -1,0 +1,78 @@
+// Builds and drives the sender (sender/sender.c): many cameras in one small process that is not Node.
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Media } from './media.ts';
+import { start, type Child } from './processes.ts';
+
+/** How a picture's packets are handed to the kernel; see sender/sender.c. */
+export type WriteMode = 'frame' | 'packet' | 'wire';
+
+/** What the sender says about one connection. Frame numbers count on the camera's timeline. */
+export interface SentStats {
+  readonly camera: number;
+  readonly firstFrame: number;
+  readonly firstKeyFrame: number;
+  readonly lastFrame: number;
+  readonly audioFrames: number;
+  /** Pictures and audio frames that the client was too slow for. */
+  readonly dropped: number;
+  readonly queued: number;
+  readonly bytes: number;
+  readonly writes: number;
+  readonly packets: number;
+  readonly open: boolean;
+}
+
+export interface Sender {
+  readonly pid: number;
+  readonly urls: readonly string[];
+  /** Stops sending; what was begun is finished. */
+  quiet(): Promise<void>;
+  stats(): Promise<SentStats[]>;
+  stop(): Promise<void>;
+}
+
+function build(cacheDirectory: string): string {
+  const source = join(import.meta.dirname, 'sender', 'sender.c');
+  const binary = join(cacheDirectory, 'sender');
+  if (existsSync(binary) && statSync(binary).mtimeMs > statSync(source).mtimeMs) return binary;
+  mkdirSync(dirname(binary), { recursive: true });
+  const run = spawnSync('gcc', ['-O2', '-Wall', '-Wextra', '-o', binary, source]);
+  if (run.error) throw new Error('the bench needs gcc and the C headers (apt: gcc libc6-dev)', { cause: run.error });
+  if (run.status !== 0) throw new Error(`gcc: ${run.stderr.toString()}`);
+  return binary;
+}
+
+export async function startSender(options: {
+  readonly media: Media;
+  readonly cameras: number;
+  readonly mode: WriteMode;
+  readonly directory: string;
+}): Promise<Sender> {
+  const { media, cameras, mode, directory } = options;
+  const binary = build(dirname(media.path));
+  const child: Child = start(binary, ['0', media.path, String(cameras), mode], join(directory, 'sender.log'));
+  const [, port] = await child.line(/^listening (\d+)$/);
+  return {
+    pid: child.pid,
+    urls: Array.from({ length: cameras }, (_, i) => `rtsp://127.0.0.1:${port}/camera/${i}`),
+    async quiet() {
+      child.write('quiet');
+      await child.line(/^quiet$/);
+    },
+    async stats() {
+      const lines: SentStats[] = [];
+      child.onLine((line) => {
+        if (line.startsWith('{')) lines.push(JSON.parse(line) as SentStats);
+      });
+      child.write('stats');
+      await child.line(/^end$/);
+      return lines;
+    },
+    async stop() {
+      await child.stop();
+    },
+  };
+}

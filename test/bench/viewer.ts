@@ -1,0 +1,117 @@
+// Viewers of the recorder's live stream, in a process of their own. One JSON line on standard output is the result.
+//
+//   node viewer.ts latency ADDRESS SECONDS CAMERA...   one viewer a camera; age of each picture when it arrives
+//   node viewer.ts first ADDRESS COUNT CAMERA...       COUNT connections in turn; time to the first whole picture
+//   node viewer.ts crowd ADDRESS COUNT CAMERA          COUNT viewers of one camera until standard input says `stop`
+
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+import { WebSocket } from 'ws';
+import { sleep } from './processes.ts';
+import { summarize } from './report.ts';
+import { readMark } from './verify.ts';
+
+const url = (address: string, camera: string): string => `ws://${address}/websocket/${camera}`;
+
+function open(address: string, camera: string): WebSocket {
+  const socket = new WebSocket(url(address, camera), { perMessageDeflate: false });
+  socket.binaryType = 'nodebuffer';
+  socket.on('error', (error) => {
+    throw error;
+  });
+  return socket;
+}
+
+/** Latency of pictures that arrive at least this long after connecting: before, the cached pictures come. */
+const SETTLE_MS = 2_500;
+
+async function latency(address: string, seconds: number, cameras: readonly string[]): Promise<unknown> {
+  const agesMs: number[] = [];
+  const startMs = performance.now();
+  let messages = 0;
+  let missing = 0;
+  const sockets = cameras.map((camera) => {
+    const socket = open(address, camera);
+    let last = -1;
+    socket.on('message', (message: Buffer) => {
+      const nowNs = process.hrtime.bigint();
+      const settled = performance.now() - startMs > SETTLE_MS;
+      if (settled) messages++;
+      for (let mark = readMark(message); mark; mark = readMark(message, mark.at + 16)) {
+        if (settled) agesMs.push(Number(nowNs - mark.sentNs) / 1e6);
+        if (last >= 0 && mark.frame !== last + 1) missing++;
+        last = mark.frame;
+      }
+    });
+    return socket;
+  });
+  await sleep(SETTLE_MS + seconds * 1000);
+  for (const socket of sockets) socket.terminate();
+  return { ages: summarize(agesMs), missing, messagesPerSecond: messages / seconds / cameras.length };
+}
+
+async function first(address: string, count: number, cameras: readonly string[]): Promise<unknown> {
+  const timesMs: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const startMs = performance.now();
+    const socket = open(address, cameras[i % cameras.length] as string);
+    await new Promise<void>((resolve) => {
+      // A whole picture has come when a message carries a mark: marks go with pictures, initialization segments have none.
+      socket.on('message', (message: Buffer) => {
+        if (readMark(message)) resolve();
+      });
+    });
+    timesMs.push(performance.now() - startMs);
+    socket.terminate();
+    // Not a multiple of the pictures' interval: connections begin at every phase of it.
+    await sleep(67);
+  }
+  return { times: summarize(timesMs) };
+}
+
+/** Sockets that read into one buffer and look at nothing: two hundred of them must not need the whole machine. */
+async function crowd(address: string, count: number, camera: string): Promise<unknown> {
+  const [host = '', port = ''] = address.split(':');
+  const buffer = Buffer.allocUnsafeSlow(256 * 1024);
+  const received = new Float64Array(count);
+  let closed = 0;
+  for (let i = 0; i < count; i++) {
+    const socket = connect({
+      host,
+      port: Number(port),
+      onread: {
+        buffer,
+        callback(size) {
+          received[i] = (received[i] as number) + size;
+          return true;
+        },
+      },
+    });
+    socket.on('close', () => closed++);
+    socket.write(
+      `GET /websocket/${camera} HTTP/1.1\r\nHost: ${address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
+        `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+    );
+    await sleep(5);
+  }
+  process.stdout.write('connected\n');
+  const start = Float64Array.from(received);
+  const startMs = performance.now();
+  await new Promise<void>((resolve) => {
+    createInterface({ input: process.stdin }).on('line', (line) => {
+      if (line === 'stop') resolve();
+    });
+  });
+  const seconds = (performance.now() - startMs) / 1000;
+  const rates = Array.from(received, (bytes, i) => ((bytes - (start[i] as number)) * 8) / seconds / 1e6);
+  return { closed, megabitsPerSecond: summarize(rates) };
+}
+
+const [mode, address = '', number = '0', ...cameras] = process.argv.slice(2);
+const run = mode === 'latency' ? latency : mode === 'first' ? first : undefined;
+const result = run
+  ? await run(address, Number(number), cameras)
+  : await crowd(address, Number(number), cameras[0] as string);
+process.stdout.write(`${JSON.stringify(result)}\n`);
+process.exit(0);
