@@ -37,9 +37,9 @@ const TYPE_TFDT = 0x74666474;
 const TYPE_TRUN = 0x7472756e;
 const TYPE_MDAT = 0x6d646174;
 
-const DEFAULT_BASE_IS_MOOF = 0x020000;
+export const DEFAULT_BASE_IS_MOOF = 0x020000;
 /** data-offset, then duration, size, flags and composition offset of each sample. */
-const TRUN_FLAGS = 0x000001 | 0x000100 | 0x000200 | 0x000400 | 0x000800;
+export const TRUN_FLAGS = 0x000001 | 0x000100 | 0x000200 | 0x000400 | 0x000800;
 
 const MOOF_BYTES = 8 + 16; // with mfhd
 const TRAF_BYTES = 8 + 16 + 20 + 20; // with tfhd, tfdt, and trun without samples

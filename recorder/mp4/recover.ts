@@ -1,21 +1,170 @@
-// A file left by a crash in, its last whole fragment and what finalises it out.
+// A file left by a crash in, its last whole fragment and what completes it out. Reads the heads of fragments only, a few
+// kilobytes a second of video, and believes no length before the bytes it speaks of are known to be in the file.
 
+import { Mp4Error } from './error.ts';
+import type { FragmentSample, FragmentTrack } from './fragment.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
 import type { RecordedMeta } from './meta.ts';
-import type { ReadAt } from './reader.ts';
-import type { SegmentWriter } from './segment.ts';
+import type { TrackHeader } from './movie.ts';
+import { parseFragment } from './parse-fragment.ts';
+import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
+import type { BoxView } from './parse.ts';
+import { Fields, childrenOf, requireBox } from './parse.ts';
+import type { Extent, ReadAt } from './reader.ts';
+import { boxAt, boxHeader, readLayout, readMovie } from './reader.ts';
+import { SegmentWriter } from './segment.ts';
 
 /**
  * `recovered`: truncate to `cutAt`, then complete with `writer.finish()` (or `writer.progressive()`).
- * `empty`: the start of a file of ours without one whole fragment; `foreign`: not ours, leave it alone.
+ * `empty`: a file of ours without one whole fragment, and how many bytes nevertheless follow its header.
+ * `foreign`: not ours, or too damaged to tell; leave it alone.
  */
 export type Recovery =
   | { readonly kind: 'finalized'; readonly meta: RecordedMeta }
   | { readonly kind: 'recovered'; readonly meta: RecordedMeta; readonly cutAt: number; readonly writer: SegmentWriter }
-  | { readonly kind: 'empty' }
+  | { readonly kind: 'empty'; readonly unreadBytes: number }
   | { readonly kind: 'foreign' };
 
 /** Finds what is whole in a file of `size` bytes. Throws only what `read` throws. */
 export async function recover(read: ReadAt, size: number): Promise<Recovery> {
-  void [read, size];
-  throw new Error('not yet');
+  const layout = await readLayout(read, size);
+  if (layout.kind === 'foreign') return layout;
+  if (layout.kind === 'cut') return { kind: 'empty', unreadBytes: 0 };
+  if (layout.kind === 'finalized') {
+    const meta = await describedBy(read, layout.moov);
+    if (meta) return { kind: 'finalized', meta };
+  }
+  const firstMoov = layout.kind === 'open' ? layout.moov : layout.firstMoov;
+  if (!firstMoov) return { kind: 'foreign' };
+  const start = await readStart(read, firstMoov);
+  const headerSize = firstMoov.offset + firstMoov.size;
+  if (!start) {
+    const after = await read(headerSize, Math.min(WINDOW_BYTES, Math.max(0, size - headerSize)));
+    return after.every((byte) => byte === 0) ? { kind: 'empty', unreadBytes: 0 } : { kind: 'foreign' };
+  }
+  const writer = SegmentWriter.resume(start.headers, start.meta, headerSize);
+  const tail = await scan(read, size, writer);
+  if (writer.sampleCount === 0) return { kind: 'empty', unreadBytes: size - headerSize };
+  if (tail) writer.describe(tail);
+  return { kind: 'recovered', meta: tail ?? start.meta, cutAt: writer.size, writer };
+}
+
+const WINDOW_BYTES = 4096;
+/** Sixty thousand samples: a fragment of ours has a hundred. */
+const MAX_MOOF_BYTES = 1024 * 1024;
+/** Two days of video: what a file that claims more takes in memory is not worth it. */
+const MAX_SAMPLES = 2 ** 22;
+
+/** The description in a `moov`, undefined when it cannot be read. */
+async function describedBy(read: ReadAt, moov: Extent): Promise<RecordedMeta | undefined> {
+  try {
+    const bytes = await readMovie(read, moov);
+    return parseMovieMeta(bytes, movieBox(bytes));
+  } catch (err) {
+    if (err instanceof Mp4Error) return undefined;
+    throw err;
+  }
+}
+
+/** Tracks and description of the first `moov`, undefined when it is damaged. */
+async function readStart(
+  read: ReadAt,
+  extent: Extent,
+): Promise<{ headers: readonly TrackHeader[]; meta: RecordedMeta } | undefined> {
+  try {
+    const bytes = await readMovie(read, extent);
+    const moov = movieBox(bytes);
+    const meta = parseMovieMeta(bytes, moov);
+    const headers = parseTracks(bytes, moov).map(({ header }) => header);
+    if (!meta || headers.length === 0 || !headers.every(isOurs)) return undefined;
+    checkTrackExtends(bytes, moov, headers);
+    return { headers, meta };
+  } catch (err) {
+    if (err instanceof Mp4Error) return undefined;
+    throw err;
+  }
+}
+
+const isOurs = ({ kind, trackId }: TrackHeader): boolean =>
+  trackId === (kind === 'video' ? VIDEO_TRACK_ID : AUDIO_TRACK_ID);
+
+/** `mvex` is the last box of the header: when it is right, no power cut ended the header before. */
+function checkTrackExtends(bytes: Buffer, moov: BoxView, headers: readonly TrackHeader[]): void {
+  const trexs = childrenOf(bytes, requireBox(bytes, moov, 'mvex'));
+  for (const [i, header] of headers.entries()) {
+    const view = trexs[i];
+    if (view?.type !== 'trex') throw new Mp4Error('MALFORMED', 'no trex for a track');
+    const trex = new Fields(bytes, view);
+    trex.skip(4);
+    if (trex.u32() !== header.trackId || trex.u32() !== 1) throw new Mp4Error('MALFORMED', 'trex of another track');
+  }
+}
+
+/** Tells `writer` of every whole fragment. Returns the description in a final `moov` that a crash left behind them. */
+async function scan(read: ReadAt, size: number, writer: SegmentWriter): Promise<RecordedMeta | undefined> {
+  const recent: RecentFragment[] = [];
+  while (writer.sampleCount < MAX_SAMPLES) {
+    const fragment = await readFragment(read, size, writer);
+    if (!fragment) break;
+    recent.push(fragment);
+    if (recent.length > HOLE_CHECK_FRAGMENTS) recent.shift();
+  }
+  for (const fragment of recent) {
+    if (!(await hasHole(read, fragment))) continue;
+    writer.rollback(fragment.start);
+    return undefined;
+  }
+  const next = await boxAt(read, writer.size, size);
+  return next?.type === 'moov' && next.offset + next.size === size ? describedBy(read, next) : undefined;
+}
+
+interface RecentFragment {
+  /** Of its `moof` in the file. */
+  readonly start: number;
+  readonly tracks: readonly FragmentTrack[];
+  readonly payloadOffset: number;
+}
+
+/** The fragment where the writer's file ends so far; undefined when none of ours is whole there. */
+async function readFragment(read: ReadAt, size: number, writer: SegmentWriter): Promise<RecentFragment | undefined> {
+  const start = writer.size;
+  const window = await read(start, Math.min(WINDOW_BYTES, size - start));
+  const moof = boxHeader(window);
+  if (moof.type !== 'moof' || moof.size < 8 || moof.size > MAX_MOOF_BYTES) return undefined;
+  const payloadOffset = start + moof.size + 8;
+  if (payloadOffset > size) return undefined;
+  const head = window.length >= moof.size + 8 ? window : await read(start, moof.size + 8);
+  if (head.length < moof.size + 8) return undefined;
+  const mdat = boxHeader(head.subarray(moof.size, moof.size + 8));
+  if (mdat.type !== 'mdat') return undefined;
+  try {
+    const { tracks, payloadSize } = parseFragment(head.subarray(0, moof.size));
+    if (mdat.size !== payloadSize + 8 || payloadOffset + payloadSize > size || !writer.accepts(tracks))
+      return undefined;
+    writer.adopt(tracks, payloadOffset);
+    return { start, tracks, payloadOffset };
+  } catch (err) {
+    if (err instanceof Mp4Error) return undefined;
+    throw err;
+  }
+}
+
+/**
+ * How many of the last fragments are looked at for samples that a power cut left as zeros: more than are written
+ * between two syncs.
+ */
+const HOLE_CHECK_FRAGMENTS = 64;
+
+/** Whether a video sample begins with zeros: the length of its first NAL unit would be 0. */
+async function hasHole(read: ReadAt, { tracks, payloadOffset }: RecentFragment): Promise<boolean> {
+  let offset = payloadOffset;
+  for (const { trackId, samples } of tracks) {
+    for (let i = 0; i < samples.length; i++) {
+      const { size } = samples[i] as FragmentSample;
+      const looked = trackId === VIDEO_TRACK_ID && size >= 4;
+      if (looked && (await read(offset, 4)).every((byte) => byte === 0)) return true;
+      offset += size;
+    }
+  }
+  return false;
 }

@@ -95,6 +95,11 @@ export class SegmentWriter {
     this.#tables.audio.clear();
   }
 
+  /** Takes over what a later description knows: that of a final `moov` which a crash left without effect. */
+  describe(meta: RecordedMeta): void {
+    this.#meta = meta;
+  }
+
   /** Bytes the file has when everything handed out so far (and the samples) is written. */
   get size(): number {
     return this.#size;

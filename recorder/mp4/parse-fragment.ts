@@ -1,0 +1,70 @@
+// A `moof` that `fragment.ts` wrote in, the runs of samples in it out. Strict: every field that has one right value
+// must have it, so that what a power cut left in place of a fragment is not taken for one.
+
+import { Mp4Error } from './error.ts';
+import type { FragmentSample, FragmentTrack } from './fragment.ts';
+import { DEFAULT_BASE_IS_MOOF, NON_SYNC_SAMPLE_FLAGS, SYNC_SAMPLE_FLAGS, TRUN_FLAGS } from './fragment.ts';
+import type { BoxView } from './parse.ts';
+import { Fields, childrenOf, requireBox } from './parse.ts';
+
+export interface ParsedFragment {
+  readonly tracks: readonly FragmentTrack[];
+  /** Bytes of all samples. */
+  readonly payloadSize: number;
+}
+
+/** 2^44 ticks are years; sums and products of times below it stay exact. */
+const MAX_TICKS = 2 ** 44;
+
+/** `buffer` is the whole `moof`. */
+export function parseFragment(buffer: Buffer): ParsedFragment {
+  const moof: BoxView = { type: 'moof', start: 8, end: buffer.length };
+  const [mfhd, ...trafs] = childrenOf(buffer, moof);
+  if (mfhd?.type !== 'mfhd' || mfhd.end - mfhd.start !== 8) throw new Mp4Error('MALFORMED', 'no mfhd in moof');
+  const tracks: FragmentTrack[] = [];
+  let payloadSize = 0;
+  for (const traf of trafs) {
+    if (traf.type !== 'traf') throw new Mp4Error('MALFORMED', `${traf.type} in moof`);
+    const track = parseTrackFragment(buffer, traf, buffer.length + 8 + payloadSize);
+    if (tracks.some(({ trackId }) => trackId === track.trackId)) {
+      throw new Mp4Error('UNSUPPORTED', 'two runs of one track in a fragment');
+    }
+    for (let i = 0; i < track.samples.length; i++) payloadSize += (track.samples[i] as FragmentSample).size;
+    tracks.push(track);
+  }
+  if (tracks.length === 0) throw new Mp4Error('MALFORMED', 'moof without tracks');
+  return { tracks, payloadSize };
+}
+
+function parseTrackFragment(buffer: Buffer, traf: BoxView, dataOffset: number): FragmentTrack {
+  const tfhd = new Fields(buffer, requireBox(buffer, traf, 'tfhd'));
+  if (tfhd.u32() !== DEFAULT_BASE_IS_MOOF) throw new Mp4Error('UNSUPPORTED', 'tfhd of another writer');
+  const trackId = tfhd.u32();
+
+  const tfdt = new Fields(buffer, requireBox(buffer, traf, 'tfdt'));
+  if (tfdt.u32() !== 0x01000000) throw new Mp4Error('UNSUPPORTED', 'tfdt of another writer');
+  const baseDecodeTime = tfdt.u64();
+
+  const trun = new Fields(buffer, requireBox(buffer, traf, 'trun'));
+  if (trun.u32() !== (0x01000000 | TRUN_FLAGS)) throw new Mp4Error('UNSUPPORTED', 'trun of another writer');
+  const sampleCount = trun.u32();
+  if (trun.i32() !== dataOffset) throw new Mp4Error('MALFORMED', 'samples do not follow one another');
+  if (sampleCount === 0 || sampleCount * 16 !== trun.left) throw new Mp4Error('MALFORMED', 'trun of a wrong size');
+
+  const samples: FragmentSample[] = [];
+  let endTicks = baseDecodeTime;
+  for (let i = 0; i < sampleCount; i++) {
+    const duration = trun.u32();
+    const size = trun.u32();
+    const flags = trun.u32();
+    const compositionOffset = trun.i32();
+    if (duration === 0) throw new Mp4Error('MALFORMED', 'sample without duration');
+    if (flags !== SYNC_SAMPLE_FLAGS && flags !== NON_SYNC_SAMPLE_FLAGS) {
+      throw new Mp4Error('MALFORMED', 'sample flags of another writer');
+    }
+    samples.push({ duration, size, compositionOffset, sync: flags === SYNC_SAMPLE_FLAGS });
+    endTicks += duration;
+  }
+  if (endTicks > MAX_TICKS) throw new Mp4Error('TOO_LARGE', 'decode time beyond reason');
+  return { trackId, baseDecodeTime, samples };
+}

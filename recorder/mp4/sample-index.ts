@@ -1,0 +1,166 @@
+// The index of a finished file in, every sample's place and time out, as flat arrays for playback and export.
+
+import { Mp4Error } from './error.ts';
+import type { RecordedMeta } from './meta.ts';
+import type { TrackHeader } from './movie.ts';
+import { MOVIE_TIMESCALE } from './movie.ts';
+import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
+import type { BoxView } from './parse.ts';
+import { Fields, childrenOf, findBox, requireBox } from './parse.ts';
+import type { ReadAt } from './reader.ts';
+import { readLayout, readMovie } from './reader.ts';
+
+/** One track's samples in decoding order; all arrays have the same length. */
+export interface TrackIndex {
+  readonly header: TrackHeader;
+  /** Places in the file. */
+  readonly offsets: Float64Array;
+  readonly sizes: Uint32Array;
+  /** Decoding times in ticks of the track's timescale; 0 is the first picture shown, so that the first are negative. */
+  readonly dts: Float64Array;
+  readonly compositionOffsets: Int32Array;
+  /** 1: decoding can start here. */
+  readonly syncs: Uint8Array;
+  /** Decoding time at which the last sample ends. */
+  readonly endDts: number;
+}
+
+export interface SampleIndex {
+  readonly meta: RecordedMeta;
+  readonly tracks: readonly TrackIndex[];
+}
+
+/** Throws Mp4Error when the file is not a finished one of ours, or its index contradicts itself or the file's size. */
+export async function readSampleIndex(read: ReadAt, size: number): Promise<SampleIndex> {
+  const layout = await readLayout(read, size);
+  if (layout.kind !== 'finalized') throw new Mp4Error('UNSUPPORTED', `file is ${layout.kind}`);
+  const bytes = await readMovie(read, layout.moov);
+  const moov = movieBox(bytes);
+  const meta = parseMovieMeta(bytes, moov);
+  if (!meta) throw new Mp4Error('UNSUPPORTED', 'file without our description');
+  return { meta, tracks: parseTracks(bytes, moov).map(({ header, trak }) => trackIndex(bytes, header, trak, size)) };
+}
+
+function trackIndex(bytes: Buffer, header: TrackHeader, trak: BoxView, fileSize: number): TrackIndex {
+  const boxes = childrenOf(bytes, requireBox(bytes, trak, 'mdia', 'minf', 'stbl'));
+  const table = (type: string): Fields | undefined => {
+    const view = findBox(boxes, type);
+    if (!view) return undefined;
+    const fields = new Fields(bytes, view);
+    fields.skip(4); // version, flags
+    return fields;
+  };
+  const sizes = readSizes(required(table('stsz'), 'stsz'));
+  const wide = findBox(boxes, 'co64') !== undefined;
+  const chunks = readChunkOffsets(required(table(wide ? 'co64' : 'stco'), 'stco'), wide);
+  const offsets = placeSamples(sizes, chunks, required(table('stsc'), 'stsc'), fileSize);
+  const durations = readRuns(required(table('stts'), 'stts'), sizes.length);
+  const dts = new Float64Array(sizes.length);
+  let endDts = presentationShift(bytes, header, trak);
+  for (let i = 0; i < dts.length; i++) {
+    dts[i] = endDts;
+    endDts += (durations[i] as number) >>> 0;
+  }
+  const composition = table('ctts');
+  return {
+    header,
+    offsets,
+    sizes,
+    dts,
+    compositionOffsets: composition ? readRuns(composition, sizes.length) : new Int32Array(sizes.length),
+    syncs: readSyncs(table('stss'), sizes.length),
+    endDts,
+  };
+}
+
+function required<T>(value: T | undefined, type: string): T {
+  if (value === undefined) throw new Mp4Error('MALFORMED', `no ${type} in stbl`);
+  return value;
+}
+
+/** What the edit list adds to media times, in ticks of the track. */
+function presentationShift(bytes: Buffer, header: TrackHeader, trak: BoxView): number {
+  const edts = findBox(childrenOf(bytes, trak), 'edts');
+  if (!edts) return 0;
+  const elst = new Fields(bytes, requireBox(bytes, edts, 'elst'));
+  const version = elst.u8();
+  elst.skip(3);
+  let shift = 0;
+  for (let left = elst.entryCount(version === 1 ? 20 : 12); left > 0; left--) {
+    const duration = elst.uVersion(version);
+    // An empty edit has -1 here.
+    const mediaTime = version === 1 ? Number(BigInt.asIntN(64, elst.bigU64())) : elst.i32();
+    elst.skip(4); // media_rate
+    if (mediaTime < 0) shift += Math.round((duration * header.timescale) / MOVIE_TIMESCALE);
+    else shift -= mediaTime;
+  }
+  return shift;
+}
+
+function readSizes(stsz: Fields): Uint32Array {
+  const common = stsz.u32();
+  if (common !== 0) throw new Mp4Error('UNSUPPORTED', 'stsz of another writer');
+  const sizes = new Uint32Array(stsz.entryCount(4));
+  for (let i = 0; i < sizes.length; i++) sizes[i] = stsz.u32();
+  return sizes;
+}
+
+function readChunkOffsets(box: Fields, wide: boolean): Float64Array {
+  const offsets = new Float64Array(box.entryCount(wide ? 8 : 4));
+  for (let i = 0; i < offsets.length; i++) offsets[i] = wide ? box.u64() : box.u32();
+  return offsets;
+}
+
+/** The offset of each sample, by walking the chunks (ISO/IEC 14496-12 §8.7.4). */
+function placeSamples(sizes: Uint32Array, chunks: Float64Array, stsc: Fields, fileSize: number): Float64Array {
+  const offsets = new Float64Array(sizes.length);
+  const entries = stsc.entryCount(12);
+  let sample = 0;
+  let perChunk = 0;
+  let nextFirst = entries > 0 ? stsc.u32() - 1 : chunks.length;
+  let entry = 0;
+  for (let chunk = 0; chunk < chunks.length; chunk++) {
+    if (chunk === nextFirst) {
+      perChunk = stsc.u32();
+      stsc.skip(4); // sample_description_index
+      nextFirst = ++entry < entries ? stsc.u32() - 1 : chunks.length;
+      if (nextFirst <= chunk) throw new Mp4Error('MALFORMED', 'stsc goes back');
+    }
+    let offset = chunks[chunk] as number;
+    if (perChunk > sizes.length - sample) throw new Mp4Error('MALFORMED', 'chunks hold more samples than there are');
+    for (const end = sample + perChunk; sample < end; sample++) {
+      offsets[sample] = offset;
+      offset += sizes[sample] as number;
+    }
+    if (offset > fileSize) throw new Mp4Error('MALFORMED', 'sample beyond the end of the file');
+  }
+  if (sample !== sizes.length) throw new Mp4Error('MALFORMED', 'samples without a chunk');
+  return offsets;
+}
+
+/** One value a sample from pairs of count and value, as signed 32-bit numbers. */
+function readRuns(box: Fields, sampleCount: number): Int32Array {
+  const values = new Int32Array(sampleCount);
+  let sample = 0;
+  for (let left = box.entryCount(8); left > 0; left--) {
+    const count = box.u32();
+    const value = box.i32();
+    if (count > sampleCount - sample) throw new Mp4Error('MALFORMED', 'time table with more samples than there are');
+    values.fill(value, sample, sample + count);
+    sample += count;
+  }
+  if (sample !== sampleCount) throw new Mp4Error('MALFORMED', 'time table with fewer samples than there are');
+  return values;
+}
+
+/** Without the box every sample is a sync sample. */
+function readSyncs(stss: Fields | undefined, sampleCount: number): Uint8Array {
+  const syncs = new Uint8Array(sampleCount);
+  if (!stss) return syncs.fill(1);
+  for (let left = stss.entryCount(4); left > 0; left--) {
+    const number = stss.u32();
+    if (number < 1 || number > sampleCount) throw new Mp4Error('MALFORMED', 'sync sample out of range');
+    syncs[number - 1] = 1;
+  }
+  return syncs;
+}
