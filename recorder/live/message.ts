@@ -1,0 +1,38 @@
+// One sample in, one WebSocket message out: `moof`, `mdat` and the sample in one piece, made once for all viewers.
+
+import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, fragmentHeaderSize, writeFragment } from '../mp4/fragment.ts';
+import type { MediaData } from '../codec/slab.ts';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What a message says of its sample, beside the bytes. Times are those of the live timeline. */
+export interface LiveSample {
+  readonly kind: 'video' | 'audio';
+  readonly decodeTime: number;
+  readonly compositionOffset: number;
+  readonly duration: number;
+  readonly sync: boolean;
+}
+
+/** Writes messages of one camera; its scratch objects make that free of garbage but for the message itself. */
+export class MessageWriter {
+  #sequenceNumber = 0;
+  readonly #sample: Mutable<FragmentSample> = { size: 0, duration: 0, compositionOffset: 0, sync: false };
+  readonly #track: Mutable<FragmentTrack> = { trackId: 0, baseDecodeTime: 0, samples: [this.#sample] };
+  readonly #tracks: readonly FragmentTrack[] = [this.#track];
+
+  write(sample: LiveSample, data: MediaData): Buffer {
+    this.#sample.size = data.size;
+    this.#sample.duration = sample.duration;
+    this.#sample.compositionOffset = sample.compositionOffset;
+    this.#sample.sync = sample.sync;
+    this.#track.trackId = sample.kind === 'video' ? VIDEO_TRACK_ID : AUDIO_TRACK_ID;
+    this.#track.baseDecodeTime = sample.decodeTime;
+    // Not from Node's shared pool: a small message would keep 64 KiB alive for as long as the slowest viewer.
+    const message = Buffer.allocUnsafeSlow(fragmentHeaderSize(this.#tracks) + data.size);
+    const payloadAt = writeFragment(message, 0, ++this.#sequenceNumber, this.#tracks);
+    data.slab.buffer.copy(message, payloadAt, data.offset, data.offset + data.size);
+    return message;
+  }
+}
