@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ReadPacer } from './read-pacer.ts';
+
+/** A loop whose turns and clock the test moves by hand. */
+function loop(intervalMs: number) {
+  const state = { nowMs: 1_000, rests: [] as number[], callbacks: [] as (() => void)[] };
+  const pacer = new ReadPacer({
+    intervalMs,
+    nowMs: () => state.nowMs,
+    rest: (ms) => {
+      state.rests.push(ms);
+      state.nowMs += ms;
+    },
+    afterTurn: (callback) => state.callbacks.push(callback),
+  });
+  const turn = (reads: number, workMs: number): void => {
+    for (let i = 0; i < reads; i++) pacer.noteRead();
+    state.nowMs += workMs;
+    for (const callback of state.callbacks.splice(0)) callback();
+  };
+  return { state, pacer, turn };
+}
+
+test('turns with reads begin an interval apart, however many reads they hold', () => {
+  const { state, turn } = loop(2);
+  turn(1, 0.5); // the first one: nothing was before it
+  turn(3, 0.5);
+  turn(2, 0.25);
+  assert.deepEqual(state.rests, [1.5, 1.75]);
+});
+
+test('a busy loop does not rest', () => {
+  const { state, turn } = loop(2);
+  turn(1, 0);
+  turn(20, 1.9);
+  turn(20, 5);
+  assert.deepEqual(state.rests, []);
+});
+
+test('a turn without reads of cameras does not rest', () => {
+  const { state, turn } = loop(2);
+  turn(1, 0);
+  turn(0, 0);
+  assert.equal(state.rests.length, 0);
+  assert.equal(state.callbacks.length, 0);
+});
+
+test('the loop does not rest while a request is being answered', () => {
+  const { state, pacer, turn } = loop(2);
+  turn(1, 0);
+  const first = pacer.keepAwake();
+  const second = pacer.keepAwake();
+  turn(1, 0);
+  first();
+  first();
+  turn(1, 0);
+  assert.deepEqual(state.rests, []);
+  second();
+  turn(1, 0);
+  assert.deepEqual(state.rests, [2]);
+});
+
+test('the real pacer blocks the thread for the rest of the interval, not longer than the interval', async () => {
+  const pacer = new ReadPacer({ intervalMs: 20 });
+  pacer.noteRead();
+  await new Promise(setImmediate);
+  const startMs = performance.now();
+  pacer.noteRead();
+  await new Promise(setImmediate);
+  const tookMs = performance.now() - startMs;
+  assert.ok(tookMs > 10 && tookMs < 1_000, `rested ${tookMs} ms`);
+});
