@@ -169,6 +169,7 @@ export class Camera {
             },
             rtp: (stream, buffer, start, end) => pipeline.rtp(stream, buffer, start, end),
             rtcp: (stream, buffer, start, end) => pipeline.rtcp(stream, buffer, start, end),
+            receptionReport: (stream, nowMs) => pipeline.receptionReport(stream, nowMs),
           },
         },
         AbortSignal.any([this.#stop.signal, this.#session.signal]),

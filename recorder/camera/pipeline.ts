@@ -7,6 +7,7 @@ import { createDepacketizer } from '../codec/depacketizer.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import { RtpReceiver } from '../rtp/receiver.ts';
 import { parseRtcp, senderWallMs } from '../rtp/rtcp.ts';
+import type { ReceptionReport } from '../rtp/rtcp.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
 import { CameraError } from './error.ts';
 import type { Playing, SessionHandler } from './session.ts';
@@ -128,8 +129,8 @@ export class Pipeline implements SessionHandler {
     }
   }
 
-  receiverOf(streamIndex: number): RtpReceiver | undefined {
-    return this.#streams[streamIndex]?.receiver;
+  receptionReport(streamIndex: number, nowMs: number): ReceptionReport | undefined {
+    return this.#streams[streamIndex]?.receiver.report(nowMs);
   }
 
   /** The owner calls this a few times a second: what waits for time to pass is looked at. */
