@@ -8,6 +8,7 @@ import type { Sample } from '../mp4/sample.ts';
 import { CameraError } from './error.ts';
 import { FanOut } from './fan-out.ts';
 import { Pipeline } from './pipeline.ts';
+import type { ReadPacer } from './read-pacer.ts';
 import { runSession, type SessionMemory, type TransportChoice, type TransportKind } from './session.ts';
 import type { SampleSink } from './sink.ts';
 import type { CameraCounters, CameraState, CameraStatus, Reason } from './status.ts';
@@ -31,6 +32,8 @@ export interface CameraDeps {
   readonly pool: SlabPool;
   /** Where sockets are read into; one for all cameras of a process. */
   readonly receiveBuffer: Buffer;
+  /** Told of each read of a camera's socket; one for all cameras of a process. */
+  readonly pacer?: ReadPacer;
   /** Receive every sample: archive and live. */
   readonly sinks: readonly SampleSink[];
 }
@@ -149,7 +152,7 @@ export class Camera {
 
   /** One connection, until it fails or is stopped. */
   async #connectOnce(): Promise<CameraError> {
-    const { clock, receiveBuffer } = this.#deps;
+    const { clock, receiveBuffer, pacer } = this.#deps;
     this.#session = new AbortController();
     this.#sessionError = undefined;
     const pipeline = this.#pipeline;
@@ -159,7 +162,7 @@ export class Camera {
         {
           source: this.#source.source,
           transport: this.#source.transport,
-          deps: { clock, log: this.#log, receiveBuffer },
+          deps: { clock, log: this.#log, receiveBuffer, pacer },
           memory: this.#memory,
           handler: {
             select: (presentation) => pipeline.select(presentation),

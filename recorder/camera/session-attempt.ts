@@ -161,7 +161,10 @@ export class SessionAttempt {
       const connection = await openTcp(
         target,
         {
-          data: (buffer, size) => this.#guard(() => framing.push(buffer, 0, size)),
+          data: (buffer, size) => {
+            deps.pacer?.noteRead();
+            this.#guard(() => framing.push(buffer, 0, size));
+          },
           closed: (error) => this.#guard(() => this.#closed(error)),
         },
         { clock: deps.clock, receiveBuffer },
@@ -241,7 +244,10 @@ export class SessionAttempt {
     if (!connection) return;
     try {
       const udp = await UdpStreams.open(chosen.length, connection, {
-        rtp: (stream, buffer) => this.#guard(() => this.#rtp(stream, buffer, 0, buffer.length)),
+        rtp: (stream, buffer) => {
+          this.#options.deps.pacer?.noteRead();
+          this.#guard(() => this.#rtp(stream, buffer, 0, buffer.length));
+        },
         rtcp: (stream, buffer) => this.#guard(() => this.#rtcp(stream, buffer, 0, buffer.length)),
         receptionReport: (stream) => this.#options.handler.receptionReport?.(stream, this.#nowMs),
       });

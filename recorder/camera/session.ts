@@ -10,6 +10,7 @@ import { parseRtspUrl } from '../rtsp/url.ts';
 import type { Credentials } from '../rtsp/url.ts';
 import { SessionAttempt, TransportUnfit } from './session-attempt.ts';
 import { CameraError } from './error.ts';
+import type { ReadPacer } from './read-pacer.ts';
 
 export type TransportChoice = 'auto' | 'tcp' | 'udp';
 export type TransportKind = 'tcp' | 'udp';
@@ -76,6 +77,8 @@ export interface SessionOptions {
     readonly log: Log;
     /** Where sockets are read into. One for all cameras of a process is enough: nothing in it outlives a read. */
     readonly receiveBuffer?: Buffer;
+    /** Told of each read; one for all cameras of a process. */
+    readonly pacer?: ReadPacer | undefined;
   };
   readonly handler: SessionHandler;
   readonly memory?: SessionMemory;
