@@ -68,6 +68,8 @@ export interface Depacketizer {
   close(): void;
   /** Why nothing is emitted although packets arrive, as a stable code and a sentence; undefined when all is well. */
   readonly problem: { readonly code: string; readonly message: string } | undefined;
+  /** Access units dropped: a part was lost or made no sense, or they came before the parameters were known. */
+  readonly discarded: number;
   /** Counted faults of the camera, by a short constant name such as `fu_without_start`. */
   readonly faults: ReadonlyMap<string, number>;
 }

@@ -111,7 +111,17 @@ export class SlabWriter {
     this.#end = this.#start + size;
   }
 
-  /** The unfinished access unit's bytes, for looking at headers; valid until the next call. */
+  /** The block in work, which holds the unfinished access unit from `start` on; valid until something is appended. */
+  get block(): Buffer {
+    assert(this.#slab, 'nothing is being written');
+    return this.#slab.buffer;
+  }
+
+  get start(): number {
+    return this.#start;
+  }
+
+  /** The unfinished access unit's bytes; valid until the next call. */
   peek(): Buffer {
     return this.#slab ? this.#slab.buffer.subarray(this.#start, this.#end) : Buffer.alloc(0);
   }

@@ -1,0 +1,84 @@
+// Bytes of a NAL unit in, the values of its bit syntax out; emulation prevention bytes are skipped on the way
+// (ITU-T H.264 §7.2, §7.3.1, §9.1; H.265 the same).
+
+/** Reads past the end give zeros and set `overrun`: broken parameter sets are read as far as they go. */
+export class BitReader {
+  #bytes: Uint8Array = new Uint8Array(0);
+  #at = 0;
+  #end = 0;
+  #current = 0;
+  #bitsLeft = 0;
+  #zeros = 0;
+  #overrun = false;
+
+  /** Starts at `bytes[start]`, which is behind the NAL unit header. */
+  reset(bytes: Uint8Array, start: number, end: number): this {
+    this.#bytes = bytes;
+    this.#at = start;
+    this.#end = end;
+    this.#bitsLeft = 0;
+    this.#zeros = 0;
+    this.#overrun = false;
+    return this;
+  }
+
+  /** Whether more was read than there is. */
+  get overrun(): boolean {
+    return this.#overrun;
+  }
+
+  #nextByte(): void {
+    if (this.#zeros >= 2 && this.#bytes[this.#at] === 3 && this.#at < this.#end) {
+      this.#at++; // emulation_prevention_three_byte
+      this.#zeros = 0;
+    }
+    if (this.#at >= this.#end) {
+      this.#overrun = true;
+      this.#current = 0;
+    } else {
+      this.#current = this.#bytes[this.#at++] as number;
+      this.#zeros = this.#current === 0 ? this.#zeros + 1 : 0;
+    }
+    this.#bitsLeft = 8;
+  }
+
+  /** u(1) */
+  bit(): number {
+    if (this.#bitsLeft === 0) this.#nextByte();
+    this.#bitsLeft--;
+    return (this.#current >> this.#bitsLeft) & 1;
+  }
+
+  flag(): boolean {
+    return this.bit() === 1;
+  }
+
+  /** u(count), at most 32 bits. */
+  bits(count: number): number {
+    let value = 0;
+    for (let i = 0; i < count; i++) value = value * 2 + this.bit();
+    return value;
+  }
+
+  skip(count: number): void {
+    for (let i = 0; i < count && !this.#overrun; i++) this.bit();
+  }
+
+  /** ue(v); a code longer than 32 bits is an overrun. */
+  ue(): number {
+    let leadingZeros = 0;
+    while (this.bit() === 0) {
+      if (++leadingZeros > 31 || this.#overrun) {
+        this.#overrun = true;
+        return 0;
+      }
+    }
+    return 2 ** leadingZeros - 1 + this.bits(leadingZeros);
+  }
+
+  /** se(v) */
+  se(): number {
+    const code = this.ue();
+    return code % 2 === 1 ? (code + 1) / 2 : -code / 2;
+  }
+}

@@ -1,0 +1,116 @@
+// H.264 NAL units: their parts in an access unit, slice headers, picture parameter sets, recovery points
+// (ITU-T H.264 §7.3, §7.4.1, Annex D).
+
+import type { VideoParameters } from './access-unit.ts';
+import { BitReader } from './bit-reader.ts';
+import { h264CodecString, parseH264Sps } from './h264-sps.ts';
+import { ROLE } from './nal-syntax.ts';
+import type { NalSyntax, ParsedSet, Role, SetLookup, SliceHeader } from './nal-syntax.ts';
+
+export const H264_NAL = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, delimiter: 9 } as const;
+
+const ROLES: readonly Role[] = [
+  ROLE.unknown,
+  ROLE.slice, // 1: non-IDR
+  ROLE.slice, // 2: data partition A
+  ROLE.suffix, // 3: data partition B
+  ROLE.suffix, // 4: data partition C
+  ROLE.slice, // 5: IDR
+  ROLE.prefix, // 6: SEI
+  ROLE.parameterSet, // 7: SPS
+  ROLE.parameterSet, // 8: PPS
+  ROLE.delimiter, // 9: access unit delimiter
+  ROLE.dropped, // 10: end of sequence
+  ROLE.dropped, // 11: end of stream
+  ROLE.dropped, // 12: filler
+  ROLE.prefix, // 13: SPS extension
+  ROLE.prefix, // 14: prefix of a scalable stream's base layer
+  ROLE.dropped, // 15: subset SPS, of layers that we do not store
+  ROLE.unknown,
+  ROLE.unknown,
+  ROLE.unknown,
+  ROLE.suffix, // 19: auxiliary slice
+  ROLE.dropped, // 20: slice of another layer
+];
+
+const RECOVERY_POINT = 6;
+
+export class H264Syntax implements NalSyntax {
+  readonly codec = 'h264';
+  readonly headerBytes = 1;
+  readonly setKinds = ['sps', 'pps'] as const;
+  readonly #reader = new BitReader();
+
+  nalType(firstByte: number): number {
+    return firstByte & 0x1f;
+  }
+
+  role(type: number): Role {
+    return ROLES[type] ?? ROLE.unknown;
+  }
+
+  parseSet(nal: Buffer): ParsedSet | undefined {
+    if (this.nalType(nal[0] as number) === H264_NAL.sps) {
+      const sps = parseH264Sps(nal);
+      if (!sps) return undefined;
+      return { kind: 'sps', id: sps.id, refersTo: 0, extraSliceHeaderBits: 0, mayHaveFields: !sps.framesOnly, nal };
+    }
+    if (this.nalType(nal[0] as number) !== H264_NAL.pps) return undefined;
+    const reader = this.#reader.reset(nal, 1, nal.length);
+    const id = reader.ue(); // pic_parameter_set_id
+    const refersTo = reader.ue(); // seq_parameter_set_id
+    if (reader.overrun || id > 255 || refersTo > 31) return undefined;
+    return { kind: 'pps', id, refersTo, extraSliceHeaderBits: 0, mayHaveFields: false, nal };
+  }
+
+  readSlice(bytes: Buffer, start: number, end: number, _sets: SetLookup, header: SliceHeader): boolean {
+    const reader = this.#reader.reset(bytes, start + 1, end);
+    reader.ue(); // first_mb_in_slice
+    const sliceType = reader.ue() % 5; // slice_type; 5 to 9 say that all slices of the picture are alike
+    header.randomAccess = this.nalType(bytes[start] as number) === H264_NAL.idr;
+    header.bidirectional = sliceType === 1;
+    header.intra = sliceType === 2 || sliceType === 4;
+    header.ppsId = reader.ue(); // pic_parameter_set_id
+    return !reader.overrun;
+  }
+
+  /** Reads the messages of an SEI for a recovery point, §D.1.8; encoders with open GOPs mark their I pictures so. */
+  isRecoveryPoint(bytes: Buffer, start: number, end: number): boolean {
+    if (this.nalType(bytes[start] as number) !== H264_NAL.sei) return false;
+    let at = start + 1;
+    // The last byte holds the trailing bits.
+    while (at + 2 < end) {
+      let type = 0;
+      let size = 0;
+      while (bytes[at] === 0xff && at < end) {
+        type += 255;
+        at++;
+      }
+      type += bytes[at++] ?? 0;
+      while (bytes[at] === 0xff && at < end) {
+        size += 255;
+        at++;
+      }
+      size += bytes[at++] ?? 0;
+      if (type === RECOVERY_POINT) return true;
+      at += size;
+    }
+    return false;
+  }
+
+  describe(_vps: ParsedSet | undefined, spsSet: ParsedSet, pps: readonly ParsedSet[]): VideoParameters {
+    const sps = parseH264Sps(spsSet.nal);
+    return {
+      kind: 'video',
+      codec: 'h264',
+      width: sps?.width ?? 0,
+      height: sps?.height ?? 0,
+      vps: [],
+      sps: [spsSet.nal],
+      pps: pps.map((set) => set.nal),
+      codecString: h264CodecString(spsSet.nal),
+      reorderDepth: sps?.reorderDepth,
+      ...(sps?.pixelAspect ? { pixelAspect: sps.pixelAspect } : {}),
+    };
+  }
+}

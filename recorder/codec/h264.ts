@@ -1,0 +1,97 @@
+// RTP packets of H.264 in, access units out (RFC 6184, packetization modes 0 and 1).
+
+import type { AccessUnitCallback, Depacketizer, VideoParameters } from './access-unit.ts';
+import { AccessUnitAssembler } from './access-unit-assembler.ts';
+import { Faults } from './faults.ts';
+import { H264Syntax } from './h264-nal.ts';
+import type { SlabPool } from './slab.ts';
+import { parseSprop, useSprop } from './sprop.ts';
+import type { RtpPacket } from '../rtp/packet.ts';
+
+const STAP_A = 24;
+const STAP_B = 25;
+const FU_A = 28;
+const FU_B = 29;
+
+export interface H264Options {
+  /** `sprop-parameter-sets` of the SDP. */
+  readonly sprop: string | undefined;
+  readonly pool: SlabPool;
+  readonly emit: AccessUnitCallback;
+}
+
+export class H264Depacketizer implements Depacketizer {
+  readonly problem = undefined;
+  readonly #faults = new Faults();
+  readonly #units: AccessUnitAssembler;
+
+  constructor({ sprop, pool, emit }: H264Options) {
+    const syntax = new H264Syntax();
+    this.#units = new AccessUnitAssembler({ syntax, pool, emit, faults: this.#faults });
+    const nals = parseSprop(sprop);
+    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop_invalid');
+  }
+
+  get parameters(): VideoParameters | undefined {
+    return this.#units.sets.parameters;
+  }
+
+  get faults(): ReadonlyMap<string, number> {
+    return this.#faults.counts;
+  }
+
+  get discarded(): number {
+    return this.#units.discarded;
+  }
+
+  push(packet: RtpPacket): void {
+    const { buffer, payloadStart: start, payloadEnd: end } = packet;
+    this.#units.startPacket(packet.timestamp, packet.lost);
+    if (start < end) {
+      const type = (buffer[start] as number) & 0x1f;
+      if (type === FU_A) this.#takeFragment(buffer, start, end);
+      else if (type === STAP_A) this.#takeAggregate(buffer, start + 1, end);
+      else if (type >= STAP_B && type <= FU_B) this.#units.damage('interleaved_packet');
+      else this.#units.nal(buffer, start, end);
+    }
+    this.#units.endPacket(packet.marker);
+  }
+
+  flush(): void {
+    this.#units.flush();
+  }
+
+  close(): void {
+    this.#units.close();
+  }
+
+  /**
+   * FU-A, RFC 6184 §5.8.
+   *
+   *   |F|NRI|  28     |S|E|R|  Type   | fragment …
+   *
+   * S and E together are not allowed, but sent for small pictures (CostarHD, OpenIPC): a whole NAL unit. R is not
+   * looked at (Longse sets it).
+   */
+  #takeFragment(buffer: Buffer, start: number, end: number): void {
+    if (end - start < 2) return;
+    const fuHeader = buffer[start + 1] as number;
+    const nalHeader = ((buffer[start] as number) & 0xe0) | (fuHeader & 0x1f);
+    if ((fuHeader & 0x80) !== 0) this.#units.startFragments(nalHeader, 0, buffer, start + 2, end);
+    else this.#units.appendFragment(nalHeader, buffer, start + 2, end);
+    if ((fuHeader & 0x40) !== 0) this.#units.endFragments();
+  }
+
+  /** STAP-A, RFC 6184 §5.7.1: NAL units, each behind its size of 16 bits. Some cameras pad with zeros. */
+  #takeAggregate(buffer: Buffer, start: number, end: number): void {
+    let at = start;
+    while (at + 2 < end) {
+      const size = buffer.readUInt16BE(at);
+      at += 2;
+      if (size === 0) continue;
+      if (at + size > end) return this.#units.damage('aggregate_cut');
+      this.#units.nal(buffer, at, at + size);
+      at += size;
+    }
+  }
+}

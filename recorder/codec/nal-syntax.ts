@@ -1,0 +1,70 @@
+// What the assembly of access units must know of H.264 or H.265: the part each type of NAL unit plays, and a few fields.
+
+import type { VideoCodec, VideoParameters } from './access-unit.ts';
+
+/** The part that a NAL unit plays in an access unit. Numbers, because each NAL unit asks. */
+export const ROLE = {
+  /** Reserved or unspecified: dropped and counted. */
+  unknown: 0,
+  /** Filler, end of sequence: dropped. */
+  dropped: 1,
+  /** Access unit delimiter: dropped, but begins an access unit. */
+  delimiter: 2,
+  parameterSet: 3,
+  /** SEI and others before the picture: begins an access unit when a picture went before. */
+  prefix: 4,
+  /** The first or a further slice. */
+  slice: 5,
+  /** Belongs to the picture before it, as auxiliary slices and suffix SEI. */
+  suffix: 6,
+} as const;
+export type Role = (typeof ROLE)[keyof typeof ROLE];
+
+export type SetKind = 'vps' | 'sps' | 'pps';
+
+/** A parameter set and what it refers to. */
+export type ParsedSet = {
+  readonly kind: SetKind;
+  readonly id: number;
+  /** PPS: of its SPS. SPS: of its VPS (H.265). Otherwise 0. */
+  readonly refersTo: number;
+  /** H.265 PPS: num_extra_slice_header_bits. */
+  readonly extraSliceHeaderBits: number;
+  /** H.264 SPS: pictures may be fields. */
+  readonly mayHaveFields: boolean;
+  readonly nal: Buffer;
+};
+
+/** What a slice header tells; one object is reused. */
+export type SliceHeader = {
+  /** IDR, BLA or CRA by its NAL unit type. */
+  randomAccess: boolean;
+  /** I slice. */
+  intra: boolean;
+  /** B slice. */
+  bidirectional: boolean;
+  ppsId: number;
+};
+
+export interface NalSyntax {
+  readonly codec: VideoCodec;
+  readonly headerBytes: 1 | 2;
+  /** Kinds of sets that a decoder needs. */
+  readonly setKinds: readonly SetKind[];
+  nalType(firstByte: number): number;
+  role(type: number): Role;
+  /** Parses a parameter set; undefined when it cannot be used. Keeps `nal`. */
+  parseSet(nal: Buffer): ParsedSet | undefined;
+  /**
+   * Reads the header of the slice `bytes[start, end)` into `header`; false when it cannot be read. `first` is false for
+   * further slices of a picture, where not all fields can be told.
+   */
+  readSlice(bytes: Buffer, start: number, end: number, sets: SetLookup, header: SliceHeader): boolean;
+  /** Whether this SEI says that decoding can start at its picture. */
+  isRecoveryPoint(bytes: Buffer, start: number, end: number): boolean;
+  describe(vps: ParsedSet | undefined, sps: ParsedSet, pps: readonly ParsedSet[]): VideoParameters;
+}
+
+export interface SetLookup {
+  get(kind: SetKind, id: number): ParsedSet | undefined;
+}

@@ -1,0 +1,74 @@
+// Packets through a receiver and a depacketizer, and what came out, in a form that tests compare.
+
+import type { AccessUnit, Depacketizer } from '../../recorder/codec/access-unit.ts';
+import { SlabPool } from '../../recorder/codec/slab.ts';
+import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
+
+export interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
+  readonly bytes: Buffer;
+  readonly parameters: Depacketizer['parameters'];
+}
+
+export class Depacketizing {
+  readonly pool = new SlabPool();
+  readonly units: ReceivedUnit[] = [];
+  readonly depacketizer: Depacketizer;
+  readonly #receiver: RtpReceiver;
+
+  constructor(
+    create: (deps: { pool: SlabPool; emit: (unit: AccessUnit) => void }) => Depacketizer,
+    payloadType = 96,
+    clockRate = 90_000,
+  ) {
+    const depacketizer = create({
+      pool: this.pool,
+      emit: ({ data, ...rest }) => {
+        const bytes = Buffer.from(data.slab.buffer.subarray(data.offset, data.offset + data.size));
+        this.units.push({ ...rest, bytes, parameters: depacketizer.parameters });
+        data.slab.release();
+      },
+    });
+    this.depacketizer = depacketizer;
+    this.#receiver = new RtpReceiver({
+      payloadType,
+      clockRate,
+      reorder: false,
+      onPacket: (packet) => depacketizer.push(packet),
+    });
+  }
+
+  push(...packets: readonly Buffer[]): this {
+    for (const packet of packets) this.#receiver.receive(packet, 0, packet.length, 0);
+    return this;
+  }
+
+  /** Ends the stream. */
+  end(): this {
+    this.depacketizer.flush();
+    this.depacketizer.close();
+    return this;
+  }
+
+  /** NAL units of each access unit. */
+  get nals(): Buffer[][] {
+    return this.units.map((unit) => splitLengths(unit.bytes));
+  }
+
+  fault(name: string): number {
+    return this.depacketizer.faults.get(name) ?? 0;
+  }
+}
+
+/** NAL units behind lengths of four bytes; throws when they do not add up. */
+export function splitLengths(bytes: Buffer): Buffer[] {
+  const nals: Buffer[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    const size = bytes.readUInt32BE(at);
+    if (size === 0 || at + 4 + size > bytes.length)
+      throw new Error(`NAL unit of ${size} bytes at ${at} of ${bytes.length}`);
+    nals.push(bytes.subarray(at + 4, at + 4 + size));
+    at += 4 + size;
+  }
+  return nals;
+}
