@@ -51,7 +51,8 @@ export type Layout =
 
 const FRAGMENTED = fragmentedFileType();
 const PROGRESSIVE = progressiveFileType();
-const WINDOW_BYTES = 4096;
+/** Holds the start of any file of ours up to its samples, and the start of any `moof`. */
+export const WINDOW_BYTES = 4096;
 
 export async function readLayout(read: ReadAt, size: number): Promise<Layout> {
   const head = await read(0, Math.min(WINDOW_BYTES, size));
@@ -60,7 +61,7 @@ export async function readLayout(read: ReadAt, size: number): Promise<Layout> {
   if (isZero(head, 0)) return { kind: 'cut' };
   if (!startsWith(head, FRAGMENTED.subarray(0, head.length))) {
     const whole = commonLength(head, FRAGMENTED);
-    return whole >= 8 && isZero(head, whole) ? { kind: 'cut' } : { kind: 'foreign' };
+    return whole >= 4 && isZero(head, whole) ? { kind: 'cut' } : { kind: 'foreign' };
   }
   const placeholderAt = FRAGMENTED.length;
   const moovAt = placeholderAt + PLACEHOLDER_BYTES;

@@ -11,12 +11,13 @@ import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
 import type { BoxView } from './parse.ts';
 import { Fields, childrenOf, requireBox } from './parse.ts';
 import type { Extent, ReadAt } from './reader.ts';
-import { boxAt, boxHeader, readLayout, readMovie } from './reader.ts';
+import { WINDOW_BYTES, boxAt, boxHeader, readLayout, readMovie } from './reader.ts';
 import { SegmentWriter } from './segment.ts';
 
 /**
  * `recovered`: truncate to `cutAt`, then complete with `writer.finish()` (or `writer.progressive()`).
- * `empty`: a file of ours without one whole fragment, and how many bytes nevertheless follow its header.
+ * `empty`: the start of a file of ours without one whole fragment (or only zeros); `unreadBytes` lie behind what was
+ * looked at: few after a crash, many only in a file that is damaged otherwise.
  * `foreign`: not ours, or too damaged to tell; leave it alone.
  */
 export type Recovery =
@@ -29,7 +30,7 @@ export type Recovery =
 export async function recover(read: ReadAt, size: number): Promise<Recovery> {
   const layout = await readLayout(read, size);
   if (layout.kind === 'foreign') return layout;
-  if (layout.kind === 'cut') return { kind: 'empty', unreadBytes: 0 };
+  if (layout.kind === 'cut') return { kind: 'empty', unreadBytes: Math.max(0, size - WINDOW_BYTES) };
   if (layout.kind === 'finalized') {
     const meta = await describedBy(read, layout.moov);
     if (meta) return { kind: 'finalized', meta };
@@ -40,7 +41,8 @@ export async function recover(read: ReadAt, size: number): Promise<Recovery> {
   const headerSize = firstMoov.offset + firstMoov.size;
   if (!start) {
     const after = await read(headerSize, Math.min(WINDOW_BYTES, Math.max(0, size - headerSize)));
-    return after.every((byte) => byte === 0) ? { kind: 'empty', unreadBytes: 0 } : { kind: 'foreign' };
+    const unreadBytes = size - headerSize - after.length;
+    return after.every((byte) => byte === 0) ? { kind: 'empty', unreadBytes } : { kind: 'foreign' };
   }
   const writer = SegmentWriter.resume(start.headers, start.meta, headerSize);
   const tail = await scan(read, size, writer);
@@ -49,7 +51,6 @@ export async function recover(read: ReadAt, size: number): Promise<Recovery> {
   return { kind: 'recovered', meta: tail ?? start.meta, cutAt: writer.size, writer };
 }
 
-const WINDOW_BYTES = 4096;
 /** Sixty thousand samples: a fragment of ours has a hundred. */
 const MAX_MOOF_BYTES = 1024 * 1024;
 /** Two days of video: what a file that claims more takes in memory is not worth it. */
