@@ -30,7 +30,7 @@ interface HostPort {
   readonly port: number | undefined;
 }
 
-const ADDRESS_CHARACTERS = /^[0-9a-f:.]+$/i;
+const isIpv6 = (text: string): boolean => /^[0-9a-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]/`);
 
 function parsePort(text: string): number | undefined {
   if (!/^\d{1,5}$/.test(text)) return undefined;
@@ -44,12 +44,12 @@ function parseHostPort(text: string): HostPort | undefined {
   if (bracketed) {
     const [, address = '', zone, portText] = bracketed;
     const port = portText ? parsePort(portText) : undefined;
-    if (portText && port === undefined) return undefined;
+    if ((portText && port === undefined) || !isIpv6(address)) return undefined;
     return { host: zone ? `${address}%${zone}` : address, shown: `[${address}]`, port };
   }
   if (text.split(':').length > 2) {
     // Some cameras write their own address so in Content-Base: rtsp://::ffff:192.168.1.123/
-    return ADDRESS_CHARACTERS.test(text) ? { host: text, shown: `[${text}]`, port: undefined } : undefined;
+    return isIpv6(text) ? { host: text, shown: `[${text}]`, port: undefined } : undefined;
   }
   const [host = '', portText] = text.split(':');
   if (!/^[^\s[\]@/?#%"<>\\]+$/.test(host)) return undefined;
@@ -167,8 +167,7 @@ export function redactUrl(text: string): string {
   } catch {
     return '(not an RTSP URL)';
   }
-  // A password with both `@` and `/` can leave its end in what looks like the path.
-  const pathStart = url.request.indexOf('/', url.request.indexOf('://') + 3);
-  const path = url.request.slice(pathStart);
-  return url.credentials && path.includes('@') ? `${url.request.slice(0, pathStart)}/…` : url.request;
+  // With an `@` behind the host too, host and path may both be the rest of a password with `@` and `/`.
+  const hasLaterAt = url.request.includes('@');
+  return url.credentials && hasLaterAt ? `${url.secure ? 'rtsps' : 'rtsp'}://…` : url.request;
 }

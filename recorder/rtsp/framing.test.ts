@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { RtspError } from './error.ts';
+import { RtspFraming } from './framing.ts';
+
+/** What a stream is made of, in the order in which it came, packets as hex. */
+function read(chunks: readonly Buffer[], channels: readonly (readonly [number, number, number])[] = [[0, 1, 96]]) {
+  const seen: string[] = [];
+  const framing = new RtspFraming({
+    interleaved: (channel, buffer, start, end) => seen.push(`${channel}:${buffer.toString('hex', start, end)}`),
+    message: (message) =>
+      seen.push(message.kind === 'response' ? `${message.status} ${message.body}`.trim() : message.method),
+  });
+  for (const [rtp, rtcp, payloadType] of channels) framing.expect(rtp, rtcp, payloadType);
+  // One receive buffer for all chunks, overwritten each time, as sockets do.
+  const receiveBuffer = Buffer.alloc(70_000);
+  for (const chunk of chunks) {
+    receiveBuffer.fill(0xee);
+    chunk.copy(receiveBuffer);
+    framing.push(receiveBuffer, 0, chunk.length);
+  }
+  return { seen, skippedBytes: framing.skippedBytes };
+}
+
+const text = (string: string): Buffer => Buffer.from(string, 'latin1');
+
+function frame(channel: number, packet: Buffer): Buffer {
+  const header = Buffer.from([0x24, channel, 0, 0]);
+  header.writeUInt16BE(packet.length, 2);
+  return Buffer.concat([header, packet]);
+}
+
+function rtp(size: number, filler = 0x24, payloadType = 96): Buffer {
+  const packet = Buffer.alloc(12 + size, filler);
+  packet.set([0x80, payloadType, 0, 1, 0, 0, 0, 1, 1, 2, 3, 4]);
+  return packet;
+}
+
+const rtcp = Buffer.from('81c90007' + '00'.repeat(28), 'hex');
+const OK = text('RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n');
+const DESCRIBED = text('RTSP/1.0 200 OK\r\nCSeq: 1\r\nContent-Length: 5\r\n\r\n$v=0\n');
+const OPTIONS = text('OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n');
+
+const stream = Buffer.concat([
+  OK,
+  frame(1, rtcp),
+  DESCRIBED,
+  frame(0, rtp(40)),
+  frame(0, Buffer.alloc(0)),
+  text('\r\n'),
+  frame(0, rtp(1)),
+  OPTIONS,
+  frame(6, rtcp),
+  text('RTSP/1.0 454 Gone\n\n'),
+  frame(0, rtp(300, 0x52)),
+]);
+const expected = [
+  '200',
+  `1:${rtcp.toString('hex')}`,
+  '200 $v=0',
+  `0:${rtp(40).toString('hex')}`,
+  `0:${rtp(1).toString('hex')}`,
+  'OPTIONS',
+  `6:${rtcp.toString('hex')}`,
+  '454',
+  `0:${rtp(300, 0x52).toString('hex')}`,
+];
+
+test('framing: messages and packets come apart, also before the reply to PLAY and on unknown channels', () => {
+  assert.deepEqual(read([stream]), { seen: expected, skippedBytes: 0 });
+});
+
+test('framing: chopped at every byte, the same comes out', () => {
+  for (let cut = 1; cut < stream.length; cut++) {
+    assert.deepEqual(read([stream.subarray(0, cut), stream.subarray(cut)]).seen, expected, `cut at ${cut}`);
+  }
+});
+
+test('framing: byte by byte, the same comes out', () => {
+  assert.deepEqual(read([...stream].map((byte) => Buffer.from([byte]))).seen, expected);
+});
+
+test('framing: chopped anyhow, the same comes out', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(stream.length), { maxLength: 12 }), (cuts) => {
+      const edges = [0, ...cuts.sort((a, b) => a - b), stream.length];
+      const chunks = edges.slice(1).map((edge, index) => stream.subarray(edges[index], edge));
+      assert.deepEqual(read(chunks).seen, expected);
+    }),
+  );
+});
+
+test('framing: the largest packet, in pieces', () => {
+  const large = rtp(65_535 - 12);
+  const bytes = frame(0, large);
+  const chunks = [0, 1, 2, 3].map((n) => bytes.subarray(n * 20_000, (n + 1) * 20_000));
+  assert.deepEqual(read(chunks).seen, [`0:${large.toString('hex')}`]);
+});
+
+for (const [name, garbage] of [
+  ['three random bytes', Buffer.from('9f02e1', 'hex')],
+  ['a dollar sign and nonsense', Buffer.from('240100ff00112233', 'hex')],
+  ['letters', text('RTXP/1.0 200')],
+  ['half a packet', frame(0, rtp(500, 0x41)).subarray(300)],
+] as const) {
+  test(`framing: after ${name} between frames the next packet is found, however the bytes are chopped`, () => {
+    const bytes = Buffer.concat([frame(0, rtp(8)), garbage, frame(0, rtp(9)), frame(1, rtcp), OK]);
+    const wanted = [`0:${rtp(8).toString('hex')}`, `0:${rtp(9).toString('hex')}`, `1:${rtcp.toString('hex')}`, '200'];
+    for (let cut = 0; cut < bytes.length; cut++) {
+      const { seen, skippedBytes } = read([bytes.subarray(0, cut), bytes.subarray(cut)]);
+      assert.deepEqual(seen, wanted, `cut at ${cut}`);
+      assert.equal(skippedBytes, garbage.length, `cut at ${cut}`);
+    }
+    assert.deepEqual(read([...bytes].map((byte) => Buffer.from([byte]))).seen, wanted);
+  });
+}
+
+test('framing: a response is found behind garbage before any stream is set up', () => {
+  assert.deepEqual(read([Buffer.concat([Buffer.from('0011243344', 'hex'), OK])], []).seen, ['200']);
+});
+
+test('framing: in garbage, a packet of another payload type is not believed', () => {
+  const bytes = Buffer.concat([Buffer.from([0xff]), frame(0, rtp(20, 0, 33)), frame(0, rtp(9))]);
+  assert.deepEqual(read([bytes]).seen, [`0:${rtp(9).toString('hex')}`]);
+});
+
+test('framing: garbage without end is given up', () => {
+  const garbage = Buffer.alloc(60_000, 0x55);
+  assert.throws(
+    () => read([garbage, garbage, garbage, garbage, garbage]),
+    (error) => error instanceof RtspError && error.code === 'lost-framing',
+  );
+});
+
+test('framing: a head without end and a huge body are refused', () => {
+  const tooLarge = (error: unknown): boolean => error instanceof RtspError && error.code === 'too-large';
+  assert.throws(() => read([text(`RTSP/1.0 200 OK\r\nA: ${'x'.repeat(20_000)}`)]), tooLarge);
+  assert.throws(() => read([text('RTSP/1.0 200 OK\r\nContent-Length: 999999\r\n\r\n')]), tooLarge);
+});
