@@ -23,9 +23,12 @@ if [ -z "${HOME:-}" ]; then
 fi
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kube-nvr
 # The system may trust a certificate authority (of a company's proxy, say) that Node does not know by itself.
-if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -r /etc/ssl/certs/ca-certificates.crt ]; then
-  export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
-fi
+trust_as_the_system() {
+  if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -r /etc/ssl/certs/ca-certificates.crt ]; then
+    export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
+  fi
+}
+trust_as_the_system
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then
@@ -95,6 +98,7 @@ need_node() {
   local modules=$home/node_modules
   if ! node_is_new_enough "$modules/node-linux-$arch/bin/node" || [ ! -e "$modules/npm/bin/npm-cli.js" ]; then
     need_packages ca-certificates npm=npm || die "no npm to fetch Node $NODE_MAJOR with"
+    trust_as_the_system
     say "fetching Node $NODE_MAJOR into $home"
     mkdir -p "$home"
     # npm comes too: a distribution's npm is tied to the distribution's older Node.
