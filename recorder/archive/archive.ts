@@ -1,0 +1,143 @@
+// The archive of one node: samples in by camera, files under the record path, lists out. Composes what the other files
+// of this room do; cameras share nothing here but the index.
+
+import { Registry } from 'prom-client';
+import { assert } from '../../base/assert.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Reason } from '../camera/status.ts';
+import {
+  CameraArchive,
+  type CameraArchiveCallbacks,
+  type CameraArchiveOptions,
+  type CameraArchiveOwner,
+} from './camera-archive.ts';
+import { diskFault } from './faults.ts';
+import { nodeFileSystem, type FileSystem } from './file-system.ts';
+import { newHistory, type CameraHistory } from './history.ts';
+import { ArchiveIndex, type OpenEntry, type SegmentListing } from './index.ts';
+import { ArchiveMetrics } from './metrics.ts';
+import { isCameraId } from './names.ts';
+import { recoverArchive, type RecoveryReport } from './recovery.ts';
+import { SegmentStore } from './segment-store.ts';
+
+export interface ArchiveOptions {
+  /** The record path, absolute. */
+  readonly root: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A power cut loses at most this much. */
+  readonly syncIntervalMs: number;
+  readonly registry?: Registry;
+  readonly fs?: FileSystem;
+}
+
+export interface Writability {
+  /** The record path. */
+  readonly path: string;
+  readonly writable: boolean;
+  readonly reason?: Reason;
+}
+
+export class Archive {
+  readonly #o: ArchiveOptions;
+  readonly #store: SegmentStore;
+  readonly #index: ArchiveIndex;
+  readonly #metrics: ArchiveMetrics;
+  #histories = new Map<string, CameraHistory>();
+  readonly #cameras = new Map<string, CameraArchive>();
+  /** Cameras whose last files are being completed: one that comes back does not wait for that, but `close` does. */
+  readonly #ending = new Set<CameraArchive>();
+  readonly #owner: CameraArchiveOwner = {
+    closing: (camera) => {
+      this.#cameras.delete(camera.cameraId);
+      this.#ending.add(camera);
+    },
+    closed: (camera) => this.#ending.delete(camera),
+  };
+
+  constructor(options: ArchiveOptions) {
+    this.#o = options;
+    const root = options.root.replace(/(?<=.)\/+$/, '');
+    this.#store = new SegmentStore(root, options.fs ?? nodeFileSystem);
+    this.#index = new ArchiveIndex(this.#store, options.clock);
+    this.#metrics = new ArchiveMetrics(options.registry ?? new Registry());
+  }
+
+  /**
+   * Makes the record path and repairs what a crash left. Call it once, before any `sinkFor`. It throws only when the
+   * disk does not let itself be read or written at all; recording may begin all the same and says by itself what fails.
+   */
+  async recover(): Promise<RecoveryReport> {
+    const { log } = this.#o;
+    await this.#store.prepare();
+    await this.#index.load();
+    const report = await recoverArchive({
+      store: this.#store,
+      index: this.#index,
+      metrics: this.#metrics,
+      log,
+    });
+    this.#histories = report.histories;
+    return report;
+  }
+
+  /** A camera's place in the archive. At most one at a time for a camera; its `close` makes room for the next. */
+  sinkFor(options: CameraArchiveOptions, callbacks: CameraArchiveCallbacks): CameraArchive {
+    const { cameraId } = options;
+    assert(isCameraId(cameraId), 'camera id is not in the alphabet of file names');
+    assert(!this.#cameras.has(cameraId), 'two recordings of one camera');
+    const history = this.#histories.get(cameraId) ?? newHistory();
+    this.#histories.set(cameraId, history);
+    const { clock, log, syncIntervalMs } = this.#o;
+    const camera = new CameraArchive(
+      options,
+      {
+        store: this.#store,
+        clock,
+        log,
+        index: this.#index,
+        metrics: this.#metrics,
+        history,
+        owner: this.#owner,
+        syncIntervalMs,
+      },
+      callbacks,
+    );
+    this.#cameras.set(cameraId, camera);
+    return camera;
+  }
+
+  /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
+  list(
+    cameraId: string,
+    fromMs: number,
+    toMs: number,
+    options: { readonly tzOffsetMinutes?: number | undefined } = {},
+  ): Promise<SegmentListing> {
+    const writing = [this.#cameras.get(cameraId), ...this.#ending].filter((camera) => camera?.cameraId === cameraId);
+    const open = writing.flatMap((camera) => camera?.openEntries() ?? []);
+    return this.#index.list(cameraId, fromMs, toMs, open, options.tzOffsetMinutes);
+  }
+
+  /** The recording in progress; undefined when there is none that can be played. */
+  current(cameraId: string): OpenEntry | undefined {
+    return this.#cameras.get(cameraId)?.current();
+  }
+
+  /** Whether recording could create a file now. */
+  async checkWritable(): Promise<Writability> {
+    const path = this.#store.root;
+    try {
+      await this.#store.probe();
+      return { path, writable: true };
+    } catch (err) {
+      return { path, writable: false, reason: diskFault(err) };
+    }
+  }
+
+  /** Ends every recording and completes its files. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#cameras.values(), ...this.#ending].map((camera) => camera.close()));
+  }
+}

@@ -1,0 +1,384 @@
+// One camera's place in the archive: its segmenter, its open files, and what became of what it sent. Shares nothing
+// with other cameras but the index, so that cameras can be spread over workers.
+
+import { assert } from '../../base/assert.ts';
+import { Backoff } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { SampleSink } from '../camera/sink.ts';
+import type { Reason } from '../camera/status.ts';
+import { Mp4Error } from '../mp4/error.ts';
+import type { SegmentClosing, SegmentMeta } from '../mp4/meta.ts';
+import type { TrackParameters } from '../mp4/sample.ts';
+import { SegmentWriter } from '../mp4/segment.ts';
+import type { DiskFault } from './faults.ts';
+import type { Fragment } from './fragment-builder.ts';
+import type { CameraHistory } from './history.ts';
+import type { ArchiveIndex, OpenEntry } from './index.ts';
+import type { ArchiveMetrics } from './metrics.ts';
+import { fileNameOf } from './names.ts';
+import { repairFile } from './recovery.ts';
+import { Segmenter, type DropCause, type SegmentTarget } from './segmenter.ts';
+import { SegmentFile, type RecordFormat, type SegmentResult, type TablePool } from './segment-file.ts';
+import type { CreatedSegment, SegmentStore } from './segment-store.ts';
+import { WriteBudget } from './write-budget.ts';
+
+export interface CameraArchiveOptions {
+  readonly cameraId: string;
+  readonly name: string;
+  readonly format: RecordFormat;
+  readonly segmentDurationMs: number;
+}
+
+/** What the archive wants to know of it. */
+export interface CameraArchiveOwner {
+  /** It takes no more samples; its files are being completed. */
+  closing(camera: CameraArchive): void;
+  closed(camera: CameraArchive): void;
+}
+
+export interface CameraArchiveCallbacks {
+  /** The camera sends no key frame any more: reconnect it. */
+  needKeyFrame(): void;
+}
+
+export interface CameraArchiveStatus {
+  /** `idle`: nothing to write, or nothing written yet; `failed`: what the camera sends is lost. */
+  readonly state: 'idle' | 'writing' | 'failed';
+  readonly reason: Reason | undefined;
+  /** Wall time at which the last written picture was captured. */
+  readonly lastWrittenMs: number | undefined;
+  readonly segmentsClosed: number;
+  readonly bytesWritten: number;
+  /** Pictures. */
+  readonly framesWritten: number;
+  /** Pictures that arrived and are not in a file, by cause. */
+  readonly framesDropped: ReadonlyMap<DropCause, number>;
+  /** Relative to the record path. */
+  readonly currentFile: string | undefined;
+}
+
+export interface CameraArchiveDeps {
+  readonly store: SegmentStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly index: ArchiveIndex;
+  readonly metrics: ArchiveMetrics;
+  readonly history: CameraHistory;
+  readonly owner: CameraArchiveOwner;
+  readonly syncIntervalMs: number;
+  readonly budget?: WriteBudget;
+}
+
+const RETRY = { firstMs: 1_000, maxMs: 30_000 };
+/** Files that could not be completed are tried again this often, one at a time, while the disk works. */
+const REPAIR_INTERVAL_MS = 30_000;
+const MAX_UNFINISHED = 1_000;
+
+export class CameraArchive implements SegmentTarget {
+  readonly #o: CameraArchiveOptions;
+  readonly #deps: CameraArchiveDeps;
+  readonly #segmenter: Segmenter;
+  readonly #budget: WriteBudget;
+  readonly #backoff = new Backoff(RETRY);
+  readonly #tables: TablePool;
+  /** Files that are not complete yet, with what waits for their end. */
+  readonly #files = new Map<SegmentFile, Promise<void> | undefined>();
+  /** The file that receives samples. */
+  #newest: SegmentFile | undefined;
+  #retryAtMs = -Infinity;
+  #fault: Reason | undefined;
+  #faultCause: DropCause = 'disk-error';
+  readonly #unfinished = new Map<string, CreatedSegment>();
+  #repair: Promise<void> | undefined;
+  #repairedAtMs = -Infinity;
+  #closing: Promise<void> | undefined;
+
+  #lastWrittenMs: number | undefined;
+  #segmentsClosed = 0;
+  #bytesWritten = 0;
+  #framesWritten = 0;
+  readonly #framesDropped = new Map<DropCause, number>();
+
+  constructor(options: CameraArchiveOptions, deps: CameraArchiveDeps, callbacks: CameraArchiveCallbacks) {
+    this.#o = options;
+    this.#deps = deps;
+    this.#budget = deps.budget ?? new WriteBudget();
+    this.#tables = tablePool();
+    this.#segmenter = new Segmenter({
+      clock: deps.clock,
+      segmentDurationMs: options.segmentDurationMs,
+      target: this,
+      dropCause: () => this.#faultCause,
+      needKeyFrame: () => callbacks.needKeyFrame(),
+    });
+  }
+
+  get cameraId(): string {
+    return this.#o.cameraId;
+  }
+
+  /** Where the camera's samples go. */
+  get sink(): SampleSink {
+    return this.#segmenter;
+  }
+
+  /** Call it about four times a second. */
+  tick(): void {
+    this.#segmenter.tick();
+    const nowMs = this.#deps.clock.monotonicMs();
+    for (const file of this.#files.keys()) file.tick(nowMs);
+    this.#repairOne(nowMs);
+  }
+
+  status(): CameraArchiveStatus {
+    const currentFile = this.#newest?.created?.path;
+    const idle = !this.#segmenter.active || currentFile === undefined;
+    return {
+      state: this.#fault ? 'failed' : idle ? 'idle' : 'writing',
+      reason: this.#fault,
+      lastWrittenMs: this.#lastWrittenMs,
+      segmentsClosed: this.#segmentsClosed,
+      bytesWritten: this.#bytesWritten,
+      framesWritten: this.#framesWritten,
+      framesDropped: this.#framesDropped,
+      currentFile,
+    };
+  }
+
+  /** Segments of this camera that are not complete yet. */
+  openEntries(): OpenEntry[] {
+    const entries: OpenEntry[] = [];
+    for (const file of this.#files.keys()) {
+      const { created } = file;
+      if (!created || file.fault) continue;
+      const { sequence } = file.plan.meta;
+      entries.push({ path: created.path, startMs: created.segment.startMs, sequence, sizeBytes: file.writtenBytes });
+    }
+    return entries;
+  }
+
+  /** The recording in progress, as far as it can be played: undefined for `mp4`, which has no index before its end. */
+  current(): OpenEntry | undefined {
+    const file = this.#newest;
+    if (!file?.created || file.fault || this.#o.format === 'mp4') return undefined;
+    const { path, segment } = file.created;
+    return { path, startMs: segment.startMs, sequence: file.plan.meta.sequence, sizeBytes: file.writtenBytes };
+  }
+
+  /** Ends what is open and resolves when every file is complete. Takes no samples afterwards. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { owner, metrics } = this.#deps;
+    if (this.#segmenter.active) this.#segmenter.end('stopped');
+    owner.closing(this);
+    for (const file of this.#files.keys()) file.hurry();
+    await Promise.all([...this.#files.values(), this.#repair]);
+    owner.closed(this);
+    metrics.forget(this.#o.cameraId);
+  }
+
+  ready(nowMs: number): boolean {
+    return !this.#closing && nowMs >= this.#retryAtMs && this.#budget.hasRecovered;
+  }
+
+  open(
+    tracks: readonly TrackParameters[],
+    known: Omit<SegmentMeta, 'cameraId' | 'sequence' | 'gapBeforeMs'>,
+    failed: () => void,
+  ): SegmentFile | undefined {
+    const { history, store, clock, syncIntervalMs } = this.#deps;
+    const { cameraId, format } = this.#o;
+    const gapBeforeMs = Math.max(0, known.wallStartMs - (history.wallEndMs ?? known.wallStartMs));
+    const meta: SegmentMeta = { ...known, cameraId, sequence: history.nextSequence, gapBeforeMs };
+    const name = { name: fileNameOf(this.#o.name), cameraId, startMs: Math.floor(known.wallStartMs) };
+    try {
+      const file: SegmentFile = new SegmentFile(
+        { format, name, tracks, meta },
+        {
+          store,
+          clock,
+          syncIntervalMs,
+          budget: this.#budget,
+          tables: this.#tables,
+          events: {
+            created: (created) => this.#created(file, created),
+            written: (fragment) => this.#written(file, fragment),
+            failed: (fault, frames) => this.#failed(file, fault, frames, failed),
+            synced: (durationMs) => this.#deps.metrics.synced(durationMs),
+          },
+        },
+      );
+      history.nextSequence++;
+      this.#files.set(file, undefined);
+      this.#newest = file;
+      return file;
+    } catch (err) {
+      if (!(err instanceof Mp4Error)) throw err;
+      this.#block({ code: 'unsupported-parameters', message: err.message }, 'parameters');
+      return undefined;
+    }
+  }
+
+  finish(file: SegmentFile, closing: SegmentClosing): void {
+    const { history } = this.#deps;
+    const { wallStartMs } = file.plan.meta;
+    history.wallEndMs = wallStartMs + (closing.wallDurationMs ?? 0);
+    if (this.#newest === file) this.#newest = undefined;
+    file.finish(closing);
+    this.#await(file);
+  }
+
+  slow(fault: DiskFault): void {
+    this.#newest = undefined;
+    this.#block(fault, fault.code, 0);
+  }
+
+  dropped(cause: DropCause, videoFrames: number): void {
+    if (videoFrames === 0) return;
+    this.#framesDropped.set(cause, (this.#framesDropped.get(cause) ?? 0) + videoFrames);
+    this.#deps.metrics.dropped(this.#o.cameraId, cause, videoFrames);
+  }
+
+  #created(file: SegmentFile, created: CreatedSegment): void {
+    const { history, index, store } = this.#deps;
+    index.opened(created.segment);
+    history.openMarkers.add(created.marker);
+    const before = history.marker;
+    // An older file may be created after a newer one where the disk stalls; the greatest sequence stays.
+    if (file.plan.meta.sequence !== history.nextSequence - 1 && before !== undefined) return;
+    history.marker = created.marker;
+    if (before !== undefined && !history.openMarkers.has(before)) void store.unmark(before);
+  }
+
+  #written(file: SegmentFile, fragment: Fragment): void {
+    let bytes = 0;
+    for (const buffer of fragment.buffers) bytes += buffer.length;
+    this.#bytesWritten += bytes;
+    this.#framesWritten += fragment.videoFrames;
+    this.#lastWrittenMs = fragment.lastVideoMs ?? this.#lastWrittenMs;
+    this.#deps.metrics.written(this.#o.cameraId, bytes, fragment.videoFrames);
+    if (file !== this.#newest || fragment.videoFrames === 0) return;
+    this.#backoff.reset();
+    if (!this.#fault) return;
+    this.#deps.log.info({ camera: this.#o.cameraId }, 'recording to disk again');
+    this.#fault = undefined;
+  }
+
+  #failed(file: SegmentFile, fault: DiskFault, droppedFrames: number, tellSegmenter: () => void): void {
+    if (this.#newest === file) this.#newest = undefined;
+    this.#block(fault, fault.code);
+    this.dropped(fault.code, droppedFrames);
+    this.#deps.metrics.failed(this.#o.cameraId, fault.code);
+    tellSegmenter();
+    this.#await(file);
+  }
+
+  /** No new file for a while. One line a change of reason: a disk that stays full must not fill the log. */
+  #block(fault: Reason, cause: DropCause, retryMs = this.#backoff.next()): void {
+    this.#retryAtMs = this.#deps.clock.monotonicMs() + retryMs;
+    const known = this.#fault?.code === fault.code;
+    this.#fault = fault;
+    this.#faultCause = cause;
+    const fields = { camera: this.#o.cameraId, code: fault.code, reason: fault.message, retryMs };
+    if (known) this.#deps.log.debug(fields, 'recording to disk still fails');
+    else this.#deps.log.warn(fields, 'recording to disk fails');
+  }
+
+  #await(file: SegmentFile): void {
+    assert(this.#files.has(file), 'a file ends twice');
+    if (this.#files.get(file)) return;
+    this.#files.set(
+      file,
+      file.done.then((result) => this.#settled(file, result)),
+    );
+  }
+
+  #settled(file: SegmentFile, result: SegmentResult): void {
+    const { index, metrics, log, clock, history } = this.#deps;
+    const { cameraId } = this.#o;
+    this.#files.delete(file);
+    switch (result.kind) {
+      case 'closed': {
+        const { created, facts, meta } = result;
+        const endMs = meta.wallStartMs + meta.wallDurationMs;
+        // Of a file that the disk stopped, only now is it known how much of it there is.
+        if (file.fault && meta.sequence === history.nextSequence - 1) history.wallEndMs = endMs;
+        index.closed(created.segment, {
+          sizeBytes: facts.sizeBytes,
+          mtimeMs: facts.mtimeMs,
+          sequence: meta.sequence,
+          endMs,
+        });
+        this.#segmentsClosed++;
+        metrics.closed(cameraId);
+        this.#release(created.marker);
+        log.debug({ camera: cameraId, file: created.path, sizeBytes: facts.sizeBytes }, 'segment closed');
+        return;
+      }
+      case 'empty':
+        if (result.created) {
+          index.removed(result.created.segment);
+          this.#release(result.created.marker);
+        }
+        return;
+      case 'unfinished':
+        log.warn(
+          { camera: cameraId, file: result.created.path, err: result.cause },
+          'segment could not be completed and is kept for recovery',
+        );
+        // Beyond this many the next start repairs them.
+        if (this.#unfinished.size < MAX_UNFINISHED) this.#unfinished.set(result.created.path, result.created);
+        this.#repairedAtMs = clock.monotonicMs();
+    }
+  }
+
+  #release(marker: string): void {
+    const { history, store } = this.#deps;
+    history.openMarkers.delete(marker);
+    if (marker !== history.marker) void store.unmark(marker);
+  }
+
+  /** Completes one of the files that a failing disk left open, now that it seems to work. */
+  #repairOne(nowMs: number): void {
+    const created = this.#unfinished.values().next().value;
+    const wait = this.#fault !== undefined || nowMs - this.#repairedAtMs < REPAIR_INTERVAL_MS;
+    if (!created || wait || this.#repair || this.#closing) return;
+    this.#repairedAtMs = nowMs;
+    const { store, index, log } = this.#deps;
+    this.#repair = repairFile(store, created.path)
+      .then((repaired) => {
+        this.#unfinished.delete(created.path);
+        this.#release(created.marker);
+        if (repaired.kind === 'removed') index.removed(created.segment);
+        else index.forget(created.segment);
+        log.info({ camera: this.#o.cameraId, file: created.path, outcome: repaired.kind }, 'segment repaired');
+      })
+      .catch((err: unknown) => {
+        log.debug({ camera: this.#o.cameraId, file: created.path, err }, 'segment could not be repaired yet');
+      })
+      .finally(() => {
+        this.#repair = undefined;
+      });
+  }
+}
+
+function tablePool(): TablePool {
+  const spare: SegmentWriter[] = [];
+  return {
+    take(tracks, meta) {
+      const tables = spare.pop();
+      if (!tables) return new SegmentWriter(tracks, meta);
+      tables.reset(tracks, meta);
+      return tables;
+    },
+    giveBack(tables) {
+      // A long stall leaves many; one is enough.
+      if (spare.length === 0) spare.push(tables);
+    },
+  };
+}

@@ -1,0 +1,157 @@
+// One segment's bytes on their way to the disk: fragments in, system calls out. `append` returns at once; one write is
+// under way at a time and takes everything that waits; syncs run beside it. An error stops this file and no other.
+
+import type { Clock } from '../../base/clock.ts';
+import { diskFault, FILE_REMOVED, type DiskFault } from './faults.ts';
+import type { OpenFile } from './file-system.ts';
+import type { Fragment } from './fragment-builder.ts';
+import type { WriteBudget } from './write-budget.ts';
+
+/** More pieces than the kernel takes in one writev would become several writes anyway. */
+const MAX_PIECES = 1_000;
+
+export interface FileWriterEvents {
+  /** A fragment is in the file (not yet synced). */
+  written(fragment: Fragment): void;
+  /** The file is stopped: what waited is dropped. Called once at most. */
+  failed(fault: DiskFault, droppedVideoFrames: number): void;
+  /** A sync took this long. */
+  synced?(durationMs: number): void;
+}
+
+export interface FileWriterOptions {
+  readonly clock: Clock;
+  /** Opens or creates the file; called at once. */
+  readonly open: () => Promise<OpenFile>;
+  readonly budget: WriteBudget;
+  readonly syncIntervalMs: number;
+  readonly events: FileWriterEvents;
+}
+
+/** How the life of a file went; `file` is still open when there is one. */
+export interface WriterOutcome {
+  readonly file: OpenFile | undefined;
+  /** Bytes that are certainly in the file. */
+  readonly sizeBytes: number;
+  readonly fault: DiskFault | undefined;
+}
+
+export class FileWriter {
+  readonly #o: FileWriterOptions;
+  readonly #queue: Fragment[] = [];
+  /** Head of the file, written before any fragment and outside the budget. */
+  #head: Buffer | undefined;
+  #file: OpenFile | undefined;
+  #position = 0;
+  #syncedPosition = 0;
+  #lastSyncMs: number;
+  #sync: Promise<void> | undefined;
+  #fault: DiskFault | undefined;
+  #ending = false;
+  #wake: () => void = () => {};
+  /** Settles when the writer has nothing more to do; never rejects. */
+  readonly done: Promise<WriterOutcome>;
+
+  constructor(head: Buffer, options: FileWriterOptions) {
+    this.#o = options;
+    this.#head = head;
+    this.#lastSyncMs = options.clock.monotonicMs();
+    this.done = this.#run();
+  }
+
+  /** Bytes in the file so far. */
+  get sizeBytes(): number {
+    return this.#position;
+  }
+
+  get fault(): DiskFault | undefined {
+    return this.#fault;
+  }
+
+  /** Takes over a fragment for which the caller has taken room in the budget. */
+  append(fragment: Fragment): void {
+    if (this.#fault) return this.#drop(fragment);
+    this.#queue.push(fragment);
+    this.#wake();
+  }
+
+  /** Nothing more will be appended: `done` settles when what waits is written. */
+  end(): void {
+    this.#ending = true;
+    this.#wake();
+  }
+
+  /** Starts a sync when one is due. */
+  tick(nowMs: number): void {
+    if (this.#sync || !this.#file || this.#fault || nowMs - this.#lastSyncMs < this.#o.syncIntervalMs) return;
+    this.#lastSyncMs = nowMs;
+    if (this.#position > this.#syncedPosition) this.#sync = this.#syncNow(this.#file, nowMs);
+  }
+
+  async #run(): Promise<WriterOutcome> {
+    try {
+      this.#file = await this.#o.open();
+      while (!this.#fault) {
+        if (this.#head || this.#queue.length > 0) await this.#writeWaiting(this.#file);
+        else if (this.#ending) break;
+        else await new Promise<void>((resolve) => (this.#wake = resolve));
+      }
+    } catch (err) {
+      this.#fail(diskFault(err));
+    }
+    await this.#sync;
+    return { file: this.#file, sizeBytes: this.#position, fault: this.#fault };
+  }
+
+  async #writeWaiting(file: OpenFile): Promise<void> {
+    const buffers: Buffer[] = this.#head ? [this.#head] : [];
+    let count = 0;
+    while (count < this.#queue.length && (count === 0 || buffers.length < MAX_PIECES)) {
+      buffers.push(...(this.#queue[count] as Fragment).buffers);
+      count++;
+    }
+    const written = await file.write(buffers, this.#position);
+    // A sync that failed meanwhile has dropped the queue.
+    if (this.#fault) return;
+    this.#head = undefined;
+    this.#position += written;
+    for (const fragment of this.#queue.splice(0, count)) {
+      this.#o.budget.giveBack(fragment.payloadBytes);
+      fragment.release();
+      this.#o.events.written(fragment);
+    }
+  }
+
+  async #syncNow(file: OpenFile, startedMs: number): Promise<void> {
+    const position = this.#position;
+    try {
+      await file.syncData();
+      // Writing to a file without a name succeeds for ever, and all of it is lost.
+      if ((await file.facts()).links === 0) this.#fail(FILE_REMOVED);
+      this.#syncedPosition = position;
+      this.#o.events.synced?.(this.#o.clock.monotonicMs() - startedMs);
+    } catch (err) {
+      // After a failed fsync the kernel may have dropped the pages: this file is not to be trusted to grow further.
+      this.#fail(diskFault(err));
+    } finally {
+      this.#sync = undefined;
+    }
+  }
+
+  #fail(fault: DiskFault): void {
+    if (this.#fault) return;
+    this.#fault = fault;
+    let frames = 0;
+    for (const fragment of this.#queue.splice(0)) {
+      frames += fragment.videoFrames;
+      this.#drop(fragment);
+    }
+    this.#wake();
+    this.#o.events.failed(fault, frames);
+  }
+
+  #drop(fragment: Fragment): void {
+    this.#o.budget.giveBack(fragment.payloadBytes);
+    fragment.release();
+  }
+}

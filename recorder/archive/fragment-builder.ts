@@ -1,0 +1,157 @@
+// Samples of up to a second in, one fragment out: the tables the mp4 room wants, and the bytes as few long pieces.
+
+import type { MediaData, Slab } from '../codec/slab.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../mp4/fragment.ts';
+
+/** A fragment on its way to the disk. `release` lets go of the memory; call it once. */
+export interface Fragment {
+  readonly buffers: Buffer[];
+  /** Bytes of samples, without the head. */
+  readonly payloadBytes: number;
+  readonly videoFrames: number;
+  /** Wall time of the last picture in it; undefined when it holds audio only. */
+  readonly lastVideoMs: number | undefined;
+  release(): void;
+}
+
+interface Row {
+  size: number;
+  duration: number;
+  compositionOffset: number;
+  sync: boolean;
+}
+
+/** One track's samples. Rows are kept and filled again: a frame costs no object. */
+class TrackRun {
+  readonly trackId: number;
+  readonly #rows: Row[] = [];
+  #count = 0;
+  baseDecodeTime = 0;
+  bytes = 0;
+  /** Contiguous pieces of slabs, in order: slab, start, end. */
+  readonly #slabs: Slab[] = [];
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+
+  constructor(trackId: number) {
+    this.trackId = trackId;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Takes over one hold on `data.slab`. */
+  add(data: MediaData, decodeTime: number, duration: number, compositionOffset: number, sync: boolean): void {
+    if (this.#count === 0) this.baseDecodeTime = decodeTime;
+    const row = (this.#rows[this.#count] ??= { size: 0, duration: 0, compositionOffset: 0, sync: false });
+    row.size = data.size;
+    row.duration = duration;
+    row.compositionOffset = compositionOffset;
+    row.sync = sync;
+    this.#count++;
+    this.bytes += data.size;
+    const last = this.#slabs.length - 1;
+    if (last >= 0 && this.#slabs[last] === data.slab && this.#ends[last] === data.offset) {
+      this.#ends[last] = data.offset + data.size;
+      data.slab.release(); // the piece it joins already holds the slab
+    } else {
+      this.#slabs.push(data.slab);
+      this.#starts.push(data.offset);
+      this.#ends.push(data.offset + data.size);
+    }
+  }
+
+  table(): FragmentTrack {
+    const rows = this.#rows;
+    const samples: ArrayLike<FragmentSample> = this.#count === rows.length ? rows : rows.slice(0, this.#count);
+    return { trackId: this.trackId, baseDecodeTime: this.baseDecodeTime, samples };
+  }
+
+  /** Moves the pieces out: bytes to `buffers`, holds to `slabs`. */
+  take(buffers: Buffer[], slabs: Slab[]): void {
+    for (let i = 0; i < this.#slabs.length; i++) {
+      const slab = this.#slabs[i] as Slab;
+      buffers.push(slab.buffer.subarray(this.#starts[i], this.#ends[i]));
+      slabs.push(slab);
+    }
+    this.#slabs.length = 0;
+    this.#starts.length = 0;
+    this.#ends.length = 0;
+    this.#count = 0;
+    this.bytes = 0;
+  }
+}
+
+export class FragmentBuilder {
+  readonly #video = new TrackRun(VIDEO_TRACK_ID);
+  readonly #audio = new TrackRun(AUDIO_TRACK_ID);
+  #lastVideoMs: number | undefined;
+
+  get isEmpty(): boolean {
+    return this.#video.count === 0 && this.#audio.count === 0;
+  }
+
+  get videoFrames(): number {
+    return this.#video.count;
+  }
+
+  /** Decoding time of the first picture in it; only meaningful when there is one. */
+  get videoStart(): number {
+    return this.#video.baseDecodeTime;
+  }
+
+  /** Bytes of samples. */
+  get bytes(): number {
+    return this.#video.bytes + this.#audio.bytes;
+  }
+
+  /** Both take over one hold on `data.slab`; times are those of the file. */
+  addVideo(
+    data: MediaData,
+    decodeTime: number,
+    duration: number,
+    compositionOffset: number,
+    sync: boolean,
+    wallMs: number,
+  ): void {
+    this.#video.add(data, decodeTime, duration, compositionOffset, sync);
+    this.#lastVideoMs = wallMs;
+  }
+
+  addAudio(data: MediaData, decodeTime: number, duration: number): void {
+    this.#audio.add(data, decodeTime, duration, 0, true);
+  }
+
+  /** Ends the fragment; `head` makes its `moof` from the tables. The builder is empty afterwards. */
+  take(head: (tracks: readonly FragmentTrack[]) => Buffer): Fragment {
+    const buffers = [head([this.#video.table(), this.#audio.table()])];
+    const payloadBytes = this.bytes;
+    const videoFrames = this.#video.count;
+    const lastVideoMs = this.#lastVideoMs;
+    const slabs: Slab[] = [];
+    this.#video.take(buffers, slabs);
+    this.#audio.take(buffers, slabs);
+    this.#lastVideoMs = undefined;
+    return {
+      buffers,
+      payloadBytes,
+      videoFrames,
+      lastVideoMs,
+      release: () => {
+        for (const slab of slabs) slab.release();
+      },
+    };
+  }
+
+  /** Forgets what it holds; returns how many pictures that were. */
+  discard(): number {
+    const slabs: Slab[] = [];
+    const frames = this.#video.count;
+    this.#video.take([], slabs);
+    this.#audio.take([], slabs);
+    this.#lastVideoMs = undefined;
+    for (const slab of slabs) slab.release();
+    return frames;
+  }
+}

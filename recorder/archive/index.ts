@@ -1,0 +1,340 @@
+// The archive as a list: camera and interval in, segments and days out, from the directories and from what files say
+// about themselves. What was read is remembered; a closed file does not change.
+
+import type { Clock } from '../../base/clock.ts';
+import { readMeta, type FileState } from '../mp4/reader.ts';
+import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';
+import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from './day-tree.ts';
+import { ArchiveError } from './faults.ts';
+import { errorCode, type FileFacts } from './file-system.ts';
+import type { SegmentName } from './names.ts';
+import type { SegmentStore } from './segment-store.ts';
+
+/** A segment as the listing shows it. */
+export interface ListedSegment {
+  /** Relative to the record path. */
+  readonly filename: string;
+  readonly startMs: number;
+  readonly sequence: number;
+  /** Final when `isOpen` is false. */
+  readonly sizeBytes: number;
+  readonly mtimeMs: number;
+  readonly isOpen: boolean;
+}
+
+export interface SegmentListing {
+  /** By start. */
+  readonly archive: readonly ListedSegment[];
+  /** `YYYY-MM-DD`, ascending. */
+  readonly days: readonly string[];
+}
+
+/** A segment that is being written. */
+export interface OpenEntry {
+  readonly path: string;
+  readonly startMs: number;
+  readonly sequence: number;
+  readonly sizeBytes: number;
+}
+
+/** An entry of a camera with its place. */
+interface Found {
+  readonly day: Day;
+  readonly entry: Entry;
+  readonly path: string;
+  readonly startMs: number;
+}
+
+/** No segment is longer: it ends at the first key frame behind midnight, or soon after. */
+const MAX_SEGMENT_MS = 26 * 3_600_000;
+/** Segments overlap only where a clock was stepped back: so many before an interval that end before it, and none longer is looked for. */
+const LOOK_BACK = 8;
+/** Shorter files say nothing about themselves. */
+const MIN_RECORDING_BYTES = 64;
+/** A file that does not tell its end is taken to end with the next, and after this at the latest. */
+const MAX_UNKNOWN_MS = 2 * 3_600_000;
+/** What a file of another hand says is remembered when nobody has touched it for so long. */
+const FOREIGN_SETTLED_MS = 60_000;
+const CONCURRENT_READS = 32;
+/** Remembered details: some 4 MB. */
+const MAX_DETAILS = 40_000;
+
+export class ArchiveIndex {
+  readonly #store: SegmentStore;
+  readonly #clock: Clock;
+  readonly #tree: DayTree;
+  #details: Entry[] = [];
+
+  constructor(store: SegmentStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#tree = new DayTree(store, clock);
+  }
+
+  /** Reads the names of the whole archive. Throws ArchiveError. */
+  load(): Promise<void> {
+    return this.#tree.refresh(-Infinity, Infinity);
+  }
+
+  /** Every camera with footage, as of the last look. */
+  cameras(): Set<string> {
+    const ids = new Set<string>();
+    for (const day of this.#tree.days()) for (const cameraId of day.cameras.keys()) ids.add(cameraId);
+    return ids;
+  }
+
+  /** Segments of a camera from the newest on, as of the last look. */
+  *newestFirst(cameraId: string): Generator<SegmentName> {
+    for (const { entry, startMs } of this.#backwards(cameraId, Infinity)) yield { name: entry.name, cameraId, startMs };
+  }
+
+  /** Takes note of a file that this process has created. */
+  opened(segment: SegmentName): void {
+    this.#tree.added(segment);
+  }
+
+  closed(segment: SegmentName, details: SegmentDetails): void {
+    const entry = this.#tree.entry(segment);
+    if (entry) this.#remember(entry, details);
+  }
+
+  removed(segment: SegmentName): void {
+    this.#tree.removed(segment);
+  }
+
+  /** The file has changed although it was closed. */
+  forget(segment: SegmentName): void {
+    const entry = this.#tree.entry(segment);
+    if (entry) entry.details = undefined;
+  }
+
+  /**
+   * Segments that overlap [fromMs, toMs), or hold the instant when both are the same, and all days with footage: by a
+   * clock `tzOffsetMinutes` ahead of UTC, or by the node's own. Throws ArchiveError.
+   */
+  async list(
+    cameraId: string,
+    fromMs: number,
+    toMs: number,
+    open: readonly OpenEntry[],
+    tzOffsetMinutes?: number,
+  ): Promise<SegmentListing> {
+    await this.#tree.refresh(fromMs - MAX_SEGMENT_MS, toMs);
+    const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
+    const openPaths = new Map(open.map((entry) => [entry.path, entry]));
+    const inside = this.#startingIn(cameraId, fromMs, toMs).filter(({ path }) => !openPaths.has(path));
+    const [before, listed, days] = await Promise.all([
+      this.#reachingInto(cameraId, fromMs, openPaths),
+      concurrently(inside, (found) => this.#listed(found)),
+      this.#daysOf(cameraId, calendar, open),
+    ]);
+    const nowMs = this.#clock.wallMs();
+    const archive = [...before, ...listed].filter((segment) => segment !== undefined);
+    for (const entry of open) {
+      if (entry.startMs >= toMs && entry.startMs !== fromMs) continue;
+      // It grows: what is written now reaches up to now.
+      if (entry.startMs < fromMs && nowMs <= fromMs) continue;
+      archive.push(openSegment(entry, nowMs));
+    }
+    archive.sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence);
+    return { archive, days };
+  }
+
+  #startingIn(cameraId: string, fromMs: number, toMs: number): Found[] {
+    const found: Found[] = [];
+    for (const day of this.#tree.days()) {
+      if (day.startMs + 86_400_000 <= fromMs || day.startMs > toMs) continue;
+      for (const entry of day.cameras.get(cameraId) ?? []) {
+        const startMs = day.startMs + entry.timeMs;
+        if (startMs >= fromMs && (startMs < toMs || startMs === fromMs)) found.push(place(day, cameraId, entry));
+      }
+    }
+    return found;
+  }
+
+  /** Segments that begin before `fromMs` and end behind it. */
+  async #reachingInto(
+    cameraId: string,
+    fromMs: number,
+    open: ReadonlyMap<string, OpenEntry>,
+  ): Promise<(ListedSegment | undefined)[]> {
+    const reaching: Found[] = [];
+    let nextStartMs = this.#firstFrom(cameraId, fromMs);
+    let misses = 0;
+    for (const found of this.#backwards(cameraId, fromMs)) {
+      if (misses === LOOK_BACK || fromMs - found.startMs > MAX_SEGMENT_MS) break;
+      if (!open.has(found.path)) {
+        const endMs = await this.#endOf(found, nextStartMs);
+        if (endMs !== undefined && endMs > fromMs) reaching.push(found);
+        else misses++;
+      }
+      nextStartMs = found.startMs;
+    }
+    return concurrently(reaching, (found) => this.#listed(found));
+  }
+
+  async #listed(found: Found): Promise<ListedSegment | undefined> {
+    const details = await this.#read(found);
+    if (!details) return undefined;
+    const { sizeBytes, mtimeMs, sequence } = details;
+    return { filename: found.path, startMs: found.startMs, sequence, sizeBytes, mtimeMs, isOpen: false };
+  }
+
+  /** Where a closed segment ends; undefined when the file is gone. */
+  async #endOf(found: Found, nextStartMs: number | undefined): Promise<number | undefined> {
+    const details = await this.#read(found);
+    if (!details) return undefined;
+    if (details.endMs !== undefined) return details.endMs;
+    const latestMs = Math.min(nextStartMs ?? Infinity, found.startMs + MAX_UNKNOWN_MS, details.mtimeMs);
+    return Math.max(found.startMs, latestMs);
+  }
+
+  async #daysOf(cameraId: string, calendar: Calendar, open: readonly OpenEntry[]): Promise<string[]> {
+    const days = new Set<string>();
+    const lasts: { found: Found; nextStartMs: number | undefined }[] = [];
+    let previous: Found | undefined;
+    for (const day of this.#tree.days()) {
+      const entries = day.cameras.get(cameraId);
+      const first = entries?.[0];
+      if (!entries || !first) continue;
+      const firstMs = day.startMs + first.timeMs;
+      days.add(calendar.dayOf(firstMs));
+      if (previous) lasts.push({ found: previous, nextStartMs: firstMs });
+      const midnight = lastBefore(entries, calendar.nextMidnight(firstMs) - day.startMs);
+      const beforeMidnight = entries[midnight];
+      const afterMidnight = entries[midnight + 1];
+      if (beforeMidnight && afterMidnight) {
+        days.add(calendar.dayOf(day.startMs + afterMidnight.timeMs));
+        lasts.push({
+          found: place(day, cameraId, beforeMidnight),
+          nextStartMs: day.startMs + afterMidnight.timeMs,
+        });
+      }
+      previous = place(day, cameraId, entries.at(-1) as Entry);
+    }
+    if (previous) lasts.push({ found: previous, nextStartMs: undefined });
+    // A day may hold nothing but the end of a segment that began on the day before.
+    const nowMs = this.#clock.wallMs();
+    await concurrently(lasts, async ({ found, nextStartMs }) => {
+      const midnightMs = calendar.nextMidnight(found.startMs);
+      const next = calendar.dayOf(midnightMs);
+      if (days.has(next)) return;
+      const written = open.some((entry) => entry.path === found.path);
+      const endMs = written ? nowMs : await this.#endOf(found, nextStartMs);
+      if (endMs !== undefined && endMs > midnightMs) days.add(next);
+    });
+    return [...days].sort();
+  }
+
+  #firstFrom(cameraId: string, fromMs: number): number | undefined {
+    for (const day of this.#tree.days()) {
+      if (day.startMs + 86_400_000 <= fromMs) continue;
+      const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs >= fromMs);
+      if (entry) return day.startMs + entry.timeMs;
+    }
+    return undefined;
+  }
+
+  *#backwards(cameraId: string, beforeMs: number): Generator<Found> {
+    const days = this.#tree.days();
+    for (let d = days.length - 1; d >= 0; d--) {
+      const day = days[d] as Day;
+      if (day.startMs >= beforeMs) continue;
+      const entries = day.cameras.get(cameraId) ?? [];
+      for (let i = lastBefore(entries, beforeMs - day.startMs); i >= 0; i--)
+        yield place(day, cameraId, entries[i] as Entry);
+    }
+  }
+
+  /** What a file says; undefined when it is gone. Throws ArchiveError when not even its size can be had. */
+  async #read({ entry, path, startMs }: Found): Promise<SegmentDetails | undefined> {
+    if (entry.details) return entry.details;
+    const absolute = this.#store.absolute(path);
+    let facts: FileFacts;
+    try {
+      facts = await this.#store.fs.facts(absolute);
+    } catch (cause) {
+      if (errorCode(cause) === 'ENOENT') return undefined;
+      throw new ArchiveError('a file of the archive cannot be read', { cause });
+    }
+    // A directory with the name of a segment.
+    if (!facts.isFile) return undefined;
+    const { sizeBytes, mtimeMs } = facts;
+    const state = await this.#stateOf(absolute, sizeBytes);
+    if (state?.kind === 'finalized') {
+      const { sequence, wallStartMs, wallDurationMs } = state.meta;
+      return this.#remember(entry, { sizeBytes, mtimeMs, sequence, endMs: wallStartMs + wallDurationMs });
+    }
+    const sequence = state?.kind === 'open' ? (state.meta?.sequence ?? 0) : 0;
+    const details: SegmentDetails = { sizeBytes, mtimeMs, sequence, endMs: undefined };
+    const settled = state?.kind === 'foreign' && this.#clock.wallMs() - Math.max(mtimeMs, startMs) > FOREIGN_SETTLED_MS;
+    return settled ? this.#remember(entry, details) : details;
+  }
+
+  /** Undefined when the file cannot be read: it is listed all the same, by its name and size. */
+  async #stateOf(absolute: string, sizeBytes: number): Promise<FileState | undefined> {
+    if (sizeBytes < MIN_RECORDING_BYTES) return { kind: 'foreign' };
+    try {
+      const file = await this.#store.fs.open(absolute, 'read');
+      try {
+        return await readMeta((offset, length) => file.read(offset, length), sizeBytes);
+      } finally {
+        await file.close();
+      }
+    } catch {
+      return undefined;
+    }
+  }
+
+  #remember(entry: Entry, details: SegmentDetails): SegmentDetails {
+    entry.details = details;
+    this.#details.push(entry);
+    if (this.#details.length > MAX_DETAILS) {
+      const old = this.#details.splice(0, MAX_DETAILS / 2);
+      for (const forgotten of old) forgotten.details = undefined;
+    }
+    return details;
+  }
+}
+
+const place = (day: Day, cameraId: string, entry: Entry): Found => ({
+  day,
+  entry,
+  path: entryPath(day, cameraId, entry),
+  startMs: day.startMs + entry.timeMs,
+});
+
+const openSegment = ({ path, startMs, sequence, sizeBytes }: OpenEntry, nowMs: number): ListedSegment => ({
+  filename: path,
+  startMs,
+  sequence,
+  sizeBytes,
+  mtimeMs: nowMs,
+  isOpen: true,
+});
+
+/** Index of the last entry that begins before `timeMs`, -1 when none does. Entries are sorted. */
+function lastBefore(entries: readonly Entry[], timeMs: number): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((entries[middle] as Entry).timeMs < timeMs) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** `Promise.all` over `items`, some at a time. */
+async function concurrently<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < items.length) {
+      const i = next++;
+      results[i] = await work(items[i] as T);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENT_READS, items.length) }, worker));
+  return results;
+}

@@ -1,0 +1,126 @@
+// Where a segment lies: camera, name and start in; `YYYY/MM/DD/<name>_<camera_id>_<YYYYMMDD>_<HHMMSSmmm>.mp4` out,
+// and back. All times are UTC. The path is all that listing and recovery need to know a file of the archive.
+
+/** What the path of a segment says. */
+export interface SegmentName {
+  /** Already in the alphabet of file names; see `fileNameOf`. */
+  readonly name: string;
+  readonly cameraId: string;
+  /** Milliseconds since 1970 of the first picture. */
+  readonly startMs: number;
+}
+
+/** Longest `<name>`: with the longest camera id and a marker's prefix a name stays under the 255 bytes of ext4 and XFS. */
+export const MAX_NAME_BYTES = 128;
+const DAY_MS = 86_400_000;
+const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
+const NAME = /^[A-Za-z0-9-][A-Za-z0-9.-]{0,127}$/;
+const BASE_NAME = /^([^_]+)_([^_]+)_(\d{8})_(\d{9})\.mp4$/;
+
+export const isCameraId = (text: string): boolean => CAMERA_ID.test(text);
+
+/** The camera's display name as it appears in file names: what the alphabet lacks becomes `-`, so that `_` only separates. */
+export function fileNameOf(displayName: string): string {
+  // One `-` for a character of two UTF-16 units; no leading dot, which would hide the file from `ls`.
+  const name = displayName.replace(/[^A-Za-z0-9.-]/gu, '-').replace(/^\./, '-');
+  return name.slice(0, MAX_NAME_BYTES) || '-';
+}
+
+/** The directory of a day, relative to the record path: `2026/11/21`. */
+export function dayPath(ms: number): string {
+  const { year, month, day } = fields(ms);
+  return `${year}/${month}/${day}`;
+}
+
+/** Milliseconds since 1970 at which the day in `year`, `month`, `day` begins; undefined when there is no such day. */
+export function parseDay(year: string, month: string, day: string): number | undefined {
+  if (!/^\d{4}$/.test(year) || !/^\d{2}$/.test(month) || !/^\d{2}$/.test(day)) return undefined;
+  const ms = Date.UTC(Number(year), Number(month) - 1, Number(day));
+  // Date.UTC rolls the 31st of a short month over and takes the years 0 to 99 for 1900 to 1999.
+  return dayPath(ms) === `${year}/${month}/${day}` ? ms : undefined;
+}
+
+/** The file's name without its directory. */
+export function formatBaseName(segment: SegmentName): string {
+  const { year, month, day, time } = fields(segment.startMs);
+  return `${segment.name}_${segment.cameraId}_${year}${month}${day}_${time}.mp4`;
+}
+
+/** The path relative to the record path, with `/`. */
+export const formatPath = (segment: SegmentName): string => `${dayPath(segment.startMs)}/${formatBaseName(segment)}`;
+
+/** Undefined for every file that is not named as a segment. */
+export function parseBaseName(text: string): SegmentName | undefined {
+  const match = BASE_NAME.exec(text);
+  if (!match) return undefined;
+  const [, name = '', cameraId = '', date = '', time = ''] = match;
+  if (!NAME.test(name) || !CAMERA_ID.test(cameraId)) return undefined;
+  const dayMs = parseDay(date.slice(0, 4), date.slice(4, 6), date.slice(6));
+  const timeMs = parseTime(time);
+  if (dayMs === undefined || timeMs === undefined) return undefined;
+  return { name, cameraId, startMs: dayMs + timeMs };
+}
+
+/** What is the same in all names of a camera; see `NameReader`. */
+type Stem = Pick<SegmentName, 'name' | 'cameraId'>;
+/** `_YYYYMMDD_HHMMSSmmm.mp4` */
+const SUFFIX_BYTES = 23;
+
+/** Reads the names in one day's directory: thousands that differ in their last digits, without a Date for each. */
+export class NameReader {
+  readonly #stems = new Map<string, Stem | undefined>();
+  readonly #date: string;
+
+  constructor(dayMs: number) {
+    this.#date = `_${dayPath(dayMs).replaceAll('/', '')}_`;
+  }
+
+  /** Calls back with milliseconds since midnight; false for what is not a segment of this day. */
+  read(text: string, take: (stem: Stem, timeMs: number) => void): boolean {
+    const cut = text.length - SUFFIX_BYTES;
+    if (cut < 3 || !text.startsWith(this.#date, cut) || !text.endsWith('.mp4')) return false;
+    const time = text.slice(-13, -4);
+    if (!/^\d{9}$/.test(time)) return false;
+    const timeMs = parseTime(time);
+    const stem = this.#stem(text.slice(0, cut));
+    if (!stem || timeMs === undefined) return false;
+    take(stem, timeMs);
+    return true;
+  }
+
+  #stem(text: string): Stem | undefined {
+    if (this.#stems.has(text)) return this.#stems.get(text);
+    const [name = '', cameraId = '', ...more] = text.split('_');
+    const stem = NAME.test(name) && CAMERA_ID.test(cameraId) && more.length === 0 ? { name, cameraId } : undefined;
+    this.#stems.set(text, stem);
+    return stem;
+  }
+}
+
+/** Undefined when the path is no segment's, or the directory is not the day of the name. */
+export function parsePath(path: string): SegmentName | undefined {
+  const segment = parseBaseName(path.slice(path.lastIndexOf('/') + 1));
+  return segment && formatPath(segment) === path ? segment : undefined;
+}
+
+/** The first instant of the UTC day in which `ms` lies. */
+export const dayStartMs = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS;
+
+/** `HHMMSSmmm` as milliseconds since midnight. */
+function parseTime(time: string): number | undefined {
+  const hours = Number(time.slice(0, 2));
+  const minutes = Number(time.slice(2, 4));
+  const seconds = Number(time.slice(4, 6));
+  if (hours > 23 || minutes > 59 || seconds > 59) return undefined;
+  return ((hours * 60 + minutes) * 60 + seconds) * 1000 + Number(time.slice(6));
+}
+
+function fields(ms: number): { year: string; month: string; day: string; time: string } {
+  const iso = new Date(ms).toISOString(); // 2026-11-21T02:45:07.123Z
+  return {
+    year: iso.slice(0, 4),
+    month: iso.slice(5, 7),
+    day: iso.slice(8, 10),
+    time: iso.slice(11, 13) + iso.slice(14, 16) + iso.slice(17, 19) + iso.slice(20, 23),
+  };
+}

@@ -1,0 +1,196 @@
+// After a crash: files that were being written in, finished files out. Every step leaves a state that the next start
+// finds again, so recovery itself may be killed at any point.
+
+import { assertNever } from '../../base/assert.ts';
+import type { Log } from '../../base/log.ts';
+import type { RecordedMeta } from '../mp4/meta.ts';
+import { readMeta, type FileState } from '../mp4/reader.ts';
+import { recover } from '../mp4/recover.ts';
+import { newHistory, type CameraHistory } from './history.ts';
+import { errorCode, type FileFacts, type OpenFile } from './file-system.ts';
+import type { ArchiveIndex } from './index.ts';
+import type { ArchiveMetrics } from './metrics.ts';
+import { formatPath, parsePath, type SegmentName } from './names.ts';
+import type { SegmentStore } from './segment-store.ts';
+
+/** What became of a file. `foreign`: not a recording of ours, or one too damaged to touch; left as it is. */
+export type Repair =
+  | { readonly kind: 'finalized'; readonly meta: RecordedMeta }
+  | { readonly kind: 'recovered'; readonly meta: RecordedMeta; readonly facts: FileFacts; readonly cutBytes: number }
+  | { readonly kind: 'removed' }
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'missing' };
+
+/** A file of which nothing can be read is removed only when it cannot have held more than a first, torn fragment. */
+const MAX_EMPTY_BYTES = 16 * 1024 * 1024;
+/** A camera's newest files are looked at until this many in a row need nothing. */
+const IN_ORDER_IN_A_ROW = 3;
+const CONCURRENT_CAMERAS = 4;
+
+/** Cuts a file behind its last whole fragment and completes it; changes nothing in a finished or foreign one. */
+export async function repairFile(store: SegmentStore, path: string): Promise<Repair> {
+  let file: OpenFile;
+  try {
+    file = await store.fs.open(store.absolute(path), 'read-write');
+  } catch (err) {
+    if (errorCode(err) === 'ENOENT') return { kind: 'missing' };
+    throw err;
+  }
+  try {
+    return await repairOpenFile(store, path, file);
+  } finally {
+    await file.close();
+  }
+}
+
+async function repairOpenFile(store: SegmentStore, path: string, file: OpenFile): Promise<Repair> {
+  const { sizeBytes } = await file.facts();
+  const found = await recover((offset, length) => file.read(offset, length), sizeBytes);
+  switch (found.kind) {
+    case 'finalized':
+    case 'foreign':
+      return found;
+    case 'empty':
+      if (found.unreadBytes > MAX_EMPTY_BYTES) return { kind: 'foreign' };
+      await store.discard(path);
+      return { kind: 'removed' };
+    case 'recovered': {
+      await file.truncate(found.cutAt);
+      const end = found.writer.finish();
+      const facts = await store.complete(file, found.cutAt, end);
+      return { kind: 'recovered', meta: end.meta, facts, cutBytes: sizeBytes - found.cutAt };
+    }
+    default:
+      return assertNever(found);
+  }
+}
+
+export interface RecoveryReport {
+  /** Files that were completed or removed, and foreign ones under a marker, by path. */
+  readonly repairs: ReadonlyMap<string, Repair>;
+  /** Files that could not be looked at: the disk is at fault, and the next start tries again. */
+  readonly failed: readonly string[];
+  /** What each camera with footage goes on from. */
+  readonly histories: Map<string, CameraHistory>;
+}
+
+export interface RecoveryDeps {
+  readonly store: SegmentStore;
+  readonly index: ArchiveIndex;
+  readonly metrics: ArchiveMetrics;
+  readonly log: Log;
+}
+
+interface Candidates {
+  /** Files with a marker: the crash may have left these open. */
+  readonly marked: { path: string; marker: string; sequence: number }[];
+}
+
+/**
+ * Repairs what the last run left open: every marked file, and the newest files of each camera, whatever became of their
+ * markers. Closed files of the archive are not read. Never throws for what is wrong with single files.
+ */
+export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport> {
+  const { store, index } = deps;
+  await store.clearRewrites();
+  const cameras = new Map<string, Candidates>();
+  for (const cameraId of index.cameras()) cameras.set(cameraId, { marked: [] });
+  for (const { file, sequence, segment } of await store.markers()) {
+    const candidates = cameras.get(segment.cameraId) ?? { marked: [] };
+    cameras.set(segment.cameraId, candidates);
+    candidates.marked.push({ path: formatPath(segment), marker: file, sequence });
+  }
+  const repairs = new Map<string, Repair>();
+  const failed: string[] = [];
+  const histories = new Map<string, CameraHistory>();
+  const waiting = [...cameras];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      const [cameraId, candidates] = next;
+      histories.set(cameraId, await recoverCamera(cameraId, candidates, deps, repairs, failed));
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENT_CAMERAS }, work));
+  return { repairs, failed, histories };
+}
+
+async function recoverCamera(
+  cameraId: string,
+  { marked }: Candidates,
+  deps: RecoveryDeps,
+  repairs: Map<string, Repair>,
+  failed: string[],
+): Promise<CameraHistory> {
+  const { store, index, metrics, log } = deps;
+  const history = newHistory();
+  let lastSequence = -1;
+
+  const learn = (meta: RecordedMeta): void => {
+    history.nextSequence = Math.max(history.nextSequence, meta.sequence + 1);
+    if (meta.sequence < lastSequence) return;
+    lastSequence = meta.sequence;
+    history.wallEndMs = meta.wallStartMs + meta.wallDurationMs;
+  };
+
+  const repair = async (path: string): Promise<Repair | undefined> => {
+    const known = repairs.get(path);
+    if (known) return known;
+    try {
+      const done = await repairFile(store, path);
+      repairs.set(path, done);
+      if ('meta' in done) learn(done.meta);
+      if (done.kind === 'finalized' || done.kind === 'missing') return done;
+      const segment = parsePath(path) as SegmentName;
+      if (done.kind === 'removed') index.removed(segment);
+      else index.forget(segment);
+      metrics.recovered(done.kind);
+      const cutBytes = done.kind === 'recovered' ? done.cutBytes : undefined;
+      log.info({ camera: cameraId, file: path, outcome: done.kind, cutBytes }, 'file left open by a crash was handled');
+      return done;
+    } catch (err) {
+      failed.push(path);
+      metrics.recovered('failed');
+      log.warn({ camera: cameraId, file: path, err }, 'file left open by a crash could not be handled');
+      return undefined;
+    }
+  };
+
+  for (const { path, marker, sequence } of marked) {
+    history.nextSequence = Math.max(history.nextSequence, sequence + 1);
+    const done = await repair(path);
+    // The newest stays, to keep the sequence, and so do those of files that wait for a better disk.
+    if (!done) continue;
+    if (history.marker !== undefined) await store.unmark(history.marker);
+    history.marker = marker;
+  }
+
+  let inOrder = 0;
+  for (const segment of index.newestFirst(cameraId)) {
+    if (inOrder === IN_ORDER_IN_A_ROW) break;
+    const path = formatPath(segment);
+    if (repairs.has(path)) continue;
+    const state = await stateOf(store, path);
+    if (state?.kind === 'finalized') learn(state.meta);
+    if (state?.kind === 'open') inOrder = 0;
+    else inOrder++;
+    if (state?.kind === 'open') await repair(path);
+  }
+  return history;
+}
+
+/** What a file says of itself; undefined when it cannot be read. */
+async function stateOf(store: SegmentStore, path: string): Promise<FileState | undefined> {
+  try {
+    const file = await store.fs.open(store.absolute(path), 'read');
+    try {
+      const { sizeBytes } = await file.facts();
+      // Without a marker and without a byte it is nobody's: a recording's marker is on the disk before its file is.
+      if (sizeBytes === 0) return { kind: 'foreign' };
+      return await readMeta((offset, length) => file.read(offset, length), sizeBytes);
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return undefined;
+  }
+}

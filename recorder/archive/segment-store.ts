@@ -1,0 +1,240 @@
+// Segments as things on a disk: creates them under a free name, completes them, and keeps a marker for each open one.
+//
+// A marker is an empty file `.kube-nvr/open/<sequence>_<base name>`, on the disk before its segment is: after a crash
+// recovery looks at the marked files instead of at the whole archive. The newest marker of a camera stays after its
+// segment is closed, so that the sequence goes on where it was although the wall clock was stepped back.
+
+import { formatBaseName, formatPath, dayPath, parseBaseName, type SegmentName } from './names.ts';
+import { errorCode, type FileFacts, type FileSystem, type OpenFile } from './file-system.ts';
+import type { ProgressiveFile, SegmentEnd } from '../mp4/segment.ts';
+
+const STATE_DIRECTORY = '.kube-nvr';
+const MARKERS = `${STATE_DIRECTORY}/open`;
+const REWRITES = `${STATE_DIRECTORY}/rewrite`;
+const COPY_BYTES = 1024 * 1024;
+
+export interface Marker {
+  /** Name of the marker's file. */
+  readonly file: string;
+  readonly sequence: number;
+  readonly segment: SegmentName;
+}
+
+export interface CreatedSegment {
+  readonly file: OpenFile;
+  /** Its start may be some milliseconds later than asked for, where that name was taken. */
+  readonly segment: SegmentName;
+  /** Relative to the record path. */
+  readonly path: string;
+  readonly marker: string;
+}
+
+export class SegmentStore {
+  readonly root: string;
+  readonly fs: FileSystem;
+
+  constructor(root: string, fs: FileSystem) {
+    this.root = root;
+    this.fs = fs;
+  }
+
+  /** Makes the record path, and in it the places for markers and rewritten files. */
+  async prepare(): Promise<void> {
+    const parts = this.root.split('/');
+    for (let i = 2; i <= parts.length; i++) await this.#makeDirectory(parts.slice(0, i).join('/'));
+    await this.#prepareState();
+  }
+
+  absolute(path: string): string {
+    return `${this.root}/${path}`;
+  }
+
+  /** Creates a segment's file under the first free millisecond, never over an existing one, and makes its name durable. */
+  async create(wanted: SegmentName, sequence: number): Promise<CreatedSegment> {
+    for (let startMs = wanted.startMs; ; startMs++) {
+      const segment = { ...wanted, startMs };
+      const path = formatPath(segment);
+      if (await this.#exists(path)) continue;
+      await this.#makeDay(startMs);
+      const marker = `${sequence}_${formatBaseName(segment)}`;
+      await this.#mark(marker);
+      try {
+        return { file: await this.#createDurably(path), segment, path, marker };
+      } catch (err) {
+        await this.unmark(marker);
+        if (errorCode(err) !== 'EEXIST') throw err;
+      }
+    }
+  }
+
+  /** Turns an open file of `sizeBytes` into a finished one; any crash in between leaves a file that recovery completes. */
+  async complete(file: OpenFile, sizeBytes: number, end: SegmentEnd): Promise<FileFacts> {
+    await file.write([end.tail], sizeBytes);
+    await file.sync();
+    await file.write([end.patch.bytes], end.patch.offset);
+    await file.sync();
+    return file.facts();
+  }
+
+  /** Replaces a recording by the same one with its index in front. Throws, with nothing changed, when `cancelled`. */
+  async rewrite(
+    source: OpenFile,
+    path: string,
+    progressive: ProgressiveFile,
+    cancelled: () => boolean,
+  ): Promise<FileFacts> {
+    const temporary = this.absolute(`${REWRITES}/${path.slice(path.lastIndexOf('/') + 1)}`);
+    const target = await this.#createRewrite(temporary);
+    try {
+      let position = await target.write([progressive.header], 0);
+      for (const { offset, size } of progressive.ranges) {
+        for (let done = 0; done < size;) {
+          if (cancelled()) throw new Error('rewriting was cancelled');
+          const bytes = await source.read(offset + done, Math.min(COPY_BYTES, size - done));
+          if (bytes.length === 0) throw new Error('the recording is shorter than its index says');
+          position += await target.write([bytes], position);
+          done += bytes.length;
+        }
+      }
+      await target.sync();
+      const facts = await target.facts();
+      await this.fs.rename(temporary, this.absolute(path));
+      await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
+      return facts;
+    } catch (err) {
+      await this.fs.remove(temporary).catch(() => {});
+      throw err;
+    } finally {
+      await target.close();
+    }
+  }
+
+  /** Removes a segment in which nothing is recorded. */
+  async discard(path: string): Promise<void> {
+    await this.fs.remove(this.absolute(path)).catch(ignoreMissing);
+  }
+
+  async unmark(marker: string): Promise<void> {
+    await this.fs.remove(this.absolute(`${MARKERS}/${marker}`)).catch(() => {
+      // A marker of a finished file costs recovery one look; it is no reason to fail anything.
+    });
+  }
+
+  /** All markers, oldest sequence first. Files that are no markers are ignored. */
+  async markers(): Promise<Marker[]> {
+    const found: Marker[] = [];
+    for (const file of await this.#listState(MARKERS)) {
+      const [, digits, baseName = ''] = /^(\d{1,15})_(.+)$/.exec(file) ?? [];
+      const segment = parseBaseName(baseName);
+      if (segment) found.push({ file, sequence: Number(digits), segment });
+    }
+    return found.sort((a, b) => a.sequence - b.sequence);
+  }
+
+  /** Removes rewritten files that a crash left unfinished: their recordings are still whole in their place. */
+  async clearRewrites(): Promise<void> {
+    for (const file of await this.#listState(REWRITES)) await this.discard(`${REWRITES}/${file}`);
+  }
+
+  /** Creates, syncs and removes a file, as recording would. Throws what the system says. */
+  async probe(): Promise<void> {
+    const path = this.absolute(`${STATE_DIRECTORY}/probe`);
+    await this.fs.remove(path).catch(ignoreMissing);
+    const file = await this.#createInState(path);
+    try {
+      await file.write([Buffer.from('probe')], 0);
+      await file.syncData();
+    } finally {
+      await file.close();
+      await this.fs.remove(path).catch(() => {});
+    }
+  }
+
+  async #createDurably(path: string): Promise<OpenFile> {
+    const file = await this.fs.create(this.absolute(path));
+    try {
+      await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
+      return file;
+    } catch (err) {
+      await file.close().catch(() => {});
+      await this.discard(path);
+      throw err;
+    }
+  }
+
+  async #mark(marker: string): Promise<void> {
+    const file = await this.#createInState(this.absolute(`${MARKERS}/${marker}`)).catch((err: unknown) => {
+      // The same name and sequence: this process tried it before and failed behind the marker.
+      if (errorCode(err) !== 'EEXIST') throw err;
+    });
+    await file?.close();
+    await this.fs.syncDirectory(this.absolute(MARKERS));
+  }
+
+  async #createRewrite(path: string): Promise<OpenFile> {
+    await this.fs.remove(path).catch(ignoreMissing);
+    return this.#createInState(path);
+  }
+
+  /** Creates a file below `.kube-nvr`, and first that directory where someone has removed it. */
+  async #createInState(path: string): Promise<OpenFile> {
+    try {
+      return await this.fs.create(path);
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') throw err;
+      await this.#prepareState();
+      return this.fs.create(path);
+    }
+  }
+
+  async #prepareState(): Promise<void> {
+    for (const directory of [STATE_DIRECTORY, MARKERS, REWRITES]) await this.#makeDirectory(this.absolute(directory));
+  }
+
+  /** Makes the directory of a day, but never the record path itself: a disk that is gone must not be recorded beside. */
+  async #makeDay(ms: number): Promise<void> {
+    const [year = '', month = '', day = ''] = dayPath(ms).split('/');
+    try {
+      await this.fs.facts(this.absolute(`${year}/${month}/${day}`));
+    } catch {
+      for (const path of [year, `${year}/${month}`, `${year}/${month}/${day}`]) {
+        await this.#makeDirectory(this.absolute(path));
+      }
+    }
+  }
+
+  async #makeDirectory(path: string): Promise<void> {
+    try {
+      await this.fs.makeDirectory(path);
+    } catch (err) {
+      if (errorCode(err) === 'EEXIST') return;
+      // A read-only or guarded parent of a directory that is there.
+      if (await this.fs.facts(path).catch(() => undefined)) return;
+      throw err;
+    }
+    await this.fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
+  }
+
+  async #exists(path: string): Promise<boolean> {
+    try {
+      await this.fs.facts(this.absolute(path));
+      return true;
+    } catch (err) {
+      if (errorCode(err) === 'ENOENT') return false;
+      throw err;
+    }
+  }
+
+  async #listState(directory: string): Promise<string[]> {
+    try {
+      return await this.fs.list(this.absolute(directory));
+    } catch (err) {
+      if (errorCode(err) === 'ENOENT') return [];
+      throw err;
+    }
+  }
+}
+
+function ignoreMissing(err: unknown): void {
+  if (errorCode(err) !== 'ENOENT') throw err;
+}

@@ -1,0 +1,319 @@
+// One camera's samples in, segments out: decides where each file begins and ends.
+//
+// A segment begins at a key frame and ends exactly where the next begins. One video sample is held back until its
+// successor tells its duration; audio waits until the video has come as far, so that every audio frame lies in the
+// file in which it begins, whichever of the two arrives first.
+
+import type { Clock } from '../../base/clock.ts';
+import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
+import type { Reason } from '../camera/status.ts';
+import type { SegmentClosing, SegmentMeta } from '../mp4/meta.ts';
+import { VIDEO_TIMESCALE, type Sample, type TrackParameters } from '../mp4/sample.ts';
+import type { DiskFault } from './faults.ts';
+import { SLOW_DISK } from './faults.ts';
+import { dayStartMs } from './names.ts';
+import { OpenSegment } from './open-segment.ts';
+import type { SegmentFile } from './segment-file.ts';
+import { TICKS_PER_MS, WallMap } from './wall-map.ts';
+
+/** Chunk offsets of 32 bits end at 4 GiB; from here on the next key frame begins a new file. */
+const ROTATE_BYTES = 3 * 1024 ** 3;
+/** A file this large, or twice as long as wanted, ends although no key frame comes. */
+const MAX_BYTES = 3.5 * 1024 ** 3;
+const MAX_EXTRA_MS = 120_000;
+/** How long a file waits for audio from before its end; by then a camera has sent it, or lost it. */
+const LATE_AUDIO_MS = 1_000;
+/** Nothing that arrived waits longer than this for its successor. */
+const MAX_PENDING_MS = 1_000;
+const MAX_WAITING_AUDIO = 256;
+
+/** Why pictures were not written. */
+export type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
+
+/** What a segmenter asks of the disk. */
+export interface SegmentTarget {
+  /** Whether a new file may be tried now. */
+  ready(nowMs: number): boolean;
+  /** Undefined when no file can hold these tracks. `failed` is called when the disk stops the file. */
+  open(
+    tracks: readonly TrackParameters[],
+    meta: Omit<SegmentMeta, 'cameraId' | 'sequence' | 'gapBeforeMs'>,
+    failed: () => void,
+  ): SegmentFile | undefined;
+  finish(file: SegmentFile, closing: SegmentClosing): void;
+  /** The disk is too slow, and the file ends early. */
+  slow(fault: Reason): void;
+  dropped(cause: DropCause, videoFrames: number): void;
+}
+
+export interface SegmenterOptions {
+  readonly clock: Clock;
+  readonly segmentDurationMs: number;
+  readonly target: SegmentTarget;
+  /** Why pictures are dropped while `target.ready` is false. */
+  readonly dropCause: () => DropCause;
+  /** The camera must send a key frame, which a reconnect brings about. Called last in `sample`. */
+  readonly needKeyFrame: () => void;
+}
+
+export class Segmenter implements SampleSink {
+  readonly #o: SegmenterOptions;
+  readonly #maxTicks: number;
+  #run: Run | undefined;
+  #wall: WallMap | undefined;
+  #current: OpenSegment | undefined;
+  /** The segment before, while audio that belongs to it may still come. */
+  #closing: { segment: OpenSegment; endDts: number; untilMs: number; wallDurationMs: number } | undefined;
+  #held: Sample | undefined;
+  #waitingAudio: Sample[] = [];
+  #lastVideoMs = 0;
+  #rotateNext = false;
+  #audioChanged = false;
+  #firstOfRun = true;
+  /** Run time since which pictures are dropped, and whether a key frame was asked for because of it. */
+  #droppingSince: number | undefined;
+  #asked = false;
+  /** No file is begun before a key frame because the camera sends none (and not because of the disk). */
+  #keyFrameMissing = false;
+
+  constructor(options: SegmenterOptions) {
+    this.#o = options;
+    const { segmentDurationMs } = options;
+    this.#maxTicks = Math.max(2 * segmentDurationMs, segmentDurationMs + MAX_EXTRA_MS) * TICKS_PER_MS;
+  }
+
+  /** A run is under way. */
+  get active(): boolean {
+    return this.#run !== undefined;
+  }
+
+  begin(run: Run): void {
+    if (this.#run) this.end('stopped');
+    this.#run = run;
+    this.#firstOfRun = true;
+  }
+
+  change(run: Run): void {
+    const before = this.#run;
+    this.#run = run;
+    if (!before || !this.#current) return;
+    this.#audioChanged = run.audio !== before.audio;
+    const { video } = before;
+    const next = run.video;
+    const otherPicture =
+      next.codecString !== video.codecString || next.width !== video.width || next.height !== video.height;
+    if (this.#audioChanged || next.codec !== video.codec || otherPicture) this.#rotateNext = true;
+    // Cameras that send another picture parameter set now and then would cut files at each; in band it does no harm.
+    else this.#current.change(next);
+  }
+
+  sample(sample: Sample): void {
+    if (!this.#run) return;
+    if (sample.kind === 'video') this.#video(sample, this.#run);
+    else this.#audio(sample, this.#run);
+  }
+
+  end(_reason: EndReason): void {
+    const nowMs = this.#now();
+    this.#drainAudio(Infinity, nowMs);
+    const held = this.#held;
+    if (held && this.#current) {
+      this.#held = undefined;
+      this.#addVideo(this.#current, held, Math.max(1, held.usualDuration), nowMs);
+    }
+    this.#closeCurrent(undefined, nowMs);
+    this.#finishClosing(undefined, nowMs);
+    this.#held?.data.slab.release();
+    this.#held = undefined;
+    this.#run = undefined;
+    this.#wall = undefined;
+    this.#rotateNext = false;
+    this.#audioChanged = false;
+    this.#droppingSince = undefined;
+    this.#asked = false;
+    this.#keyFrameMissing = false;
+  }
+
+  /** What time alone brings about; call it a few times a second. */
+  tick(): void {
+    const nowMs = this.#now();
+    if (this.#closing && nowMs >= this.#closing.untilMs) this.#finishClosing(undefined, nowMs);
+    if (nowMs - this.#lastVideoMs >= MAX_PENDING_MS) this.#drainAudio(Infinity, nowMs);
+    if (this.#current && !this.#current.flushOlderThan(MAX_PENDING_MS, nowMs)) this.#stopSlow(nowMs);
+    this.#closing?.segment.flushOlderThan(MAX_PENDING_MS, nowMs);
+  }
+
+  #now(): number {
+    return this.#o.clock.monotonicMs();
+  }
+
+  #video(sample: Sample, run: Run): void {
+    const nowMs = this.#now();
+    this.#lastVideoMs = nowMs;
+    sample.data.slab.retain();
+    this.#drainAudio(sample.dts, nowMs);
+    const held = this.#held;
+    this.#held = undefined;
+    if (held && this.#current) this.#addVideo(this.#current, held, Math.max(1, sample.dts - held.dts), nowMs);
+    const tooLong = this.#current !== undefined && !sample.sync && this.#isTooLong(sample, this.#current);
+    if (tooLong || (sample.sync && this.#mustRotate(sample))) this.#closeCurrent(sample, nowMs);
+    if (tooLong) this.#keyFrameMissing = true;
+    if (!this.#current && sample.sync && this.#o.target.ready(nowMs)) this.#start(sample, run);
+    if (this.#closing && sample.dts - this.#closing.endDts > VIDEO_TIMESCALE) this.#finishClosing(undefined, nowMs);
+    if (this.#current) {
+      this.#held = sample;
+      return;
+    }
+    sample.data.slab.release();
+    this.#o.target.dropped(this.#keyFrameMissing ? 'no-key-frame' : this.#o.dropCause(), 1);
+    this.#askForKeyFrame(sample, nowMs);
+  }
+
+  #audio(sample: Sample, run: Run): void {
+    if (!run.audio) return;
+    const nowMs = this.#now();
+    sample.data.slab.retain();
+    this.#waitingAudio.push(sample);
+    const reachedDts = this.#held?.dts;
+    if (reachedDts !== undefined) this.#drainAudio(reachedDts, nowMs);
+    else if (!this.#current) this.#drainAudio(Infinity, nowMs);
+    // Audio alone goes on: the file has it up to the end of the video that will come.
+    if (this.#waitingAudio.length > MAX_WAITING_AUDIO) this.#drainAudio(Infinity, nowMs);
+  }
+
+  /** Assigns the audio that begins before a video decoding time. */
+  #drainAudio(beforeVideoDts: number, nowMs: number): void {
+    const waiting = this.#waitingAudio;
+    if (waiting.length === 0) return;
+    const rate = this.#run?.audio?.sampleRate ?? VIDEO_TIMESCALE;
+    const before = (beforeVideoDts * rate) / VIDEO_TIMESCALE;
+    let count = 0;
+    while (count < waiting.length && (waiting[count] as Sample).dts < before) {
+      this.#assignAudio(waiting[count] as Sample, nowMs);
+      count++;
+    }
+    if (count > 0) waiting.splice(0, count);
+  }
+
+  #assignAudio(sample: Sample, nowMs: number): void {
+    const current = this.#current;
+    if (current && sample.dts >= current.startAudioDts) {
+      this.#finishClosing(sample.dts, nowMs);
+      current.addAudio(sample, nowMs);
+      return;
+    }
+    const closing = this.#closing;
+    const inClosing =
+      closing && sample.dts >= closing.segment.startAudioDts && sample.dts < closing.segment.audioDtsAt(closing.endDts);
+    if (inClosing) closing.segment.addAudio(sample, nowMs);
+    else sample.data.slab.release(); // before the first picture, or too late
+  }
+
+  #addVideo(segment: OpenSegment, sample: Sample, duration: number, nowMs: number): void {
+    if (!segment.addVideo(sample, duration, nowMs)) this.#stopSlow(nowMs);
+    else this.#lastAdded = { sample, duration };
+  }
+
+  #lastAdded: { sample: Sample; duration: number } | undefined;
+
+  #isTooLong(sample: Sample, current: OpenSegment): boolean {
+    return sample.dts - current.startDts > this.#maxTicks || current.sizeBytes >= MAX_BYTES;
+  }
+
+  #mustRotate(sample: Sample): boolean {
+    const current = this.#current;
+    if (!current || !this.#wall) return false;
+    return (
+      this.#rotateNext ||
+      sample.dts - current.startDts >= this.#o.segmentDurationMs * TICKS_PER_MS ||
+      current.sizeBytes >= ROTATE_BYTES ||
+      dayStartMs(this.#wall.at(sample)) > dayStartMs(this.#wall.wallMs)
+    );
+  }
+
+  #start(first: Sample, run: Run): void {
+    const wall = (this.#wall ??= new WallMap(first));
+    const wallStartMs = wall.advance(first);
+    const clock = this.#firstOfRun ? 'settling' : 'settled';
+    const tracks = run.audio ? [run.video, run.audio] : [run.video];
+    const file = this.#o.target.open(tracks, { runId: run.runId, wallStartMs, clock }, () => this.#failed(file));
+    this.#rotateNext = false;
+    this.#audioChanged = false;
+    if (!file) return;
+    this.#firstOfRun = false;
+    this.#lastAdded = undefined;
+    this.#current = new OpenSegment(file, first.dts, run.audio?.sampleRate ?? 0);
+    this.#droppingSince = undefined;
+    this.#asked = false;
+    this.#keyFrameMissing = false;
+  }
+
+  /** Ends the current segment behind its last picture; `next` is the sample at which it ends, when there is one. */
+  #closeCurrent(next: Sample | undefined, nowMs: number): void {
+    const segment = this.#current;
+    const last = this.#lastAdded;
+    this.#current = undefined;
+    if (!segment || !this.#wall) return;
+    const startMs = this.#wall.wallMs;
+    const endMs = last ? this.#wall.advance(last.sample, last.duration) : startMs;
+    this.#finishClosing(undefined, nowMs);
+    const endDts = next?.dts ?? (last ? last.sample.dts + last.duration : segment.startDts);
+    this.#closing = { segment, endDts, untilMs: nowMs + LATE_AUDIO_MS, wallDurationMs: endMs - startMs };
+    const audioFollows = next !== undefined && this.#run?.audio !== undefined && !this.#audioChanged;
+    if (!audioFollows) this.#finishClosing(undefined, nowMs);
+  }
+
+  #finishClosing(nextAudioDts: number | undefined, nowMs: number): void {
+    const closing = this.#closing;
+    if (!closing) return;
+    this.#closing = undefined;
+    const { segment, wallDurationMs } = closing;
+    segment.endAudio(nextAudioDts, nowMs);
+    if (!segment.flush()) this.#o.target.slow(SLOW_DISK);
+    this.#o.target.dropped('disk-slow', segment.discard());
+    this.#o.target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
+  }
+
+  /** The queue is full: the file ends behind what it took, and recording goes on at a key frame when there is room. */
+  #stopSlow(nowMs: number): void {
+    const segment = this.#current;
+    if (!segment || !this.#wall) return;
+    this.#current = undefined;
+    this.#finishClosing(undefined, nowMs);
+    this.#o.target.slow(SLOW_DISK);
+    this.#o.target.dropped('disk-slow', segment.discard() + this.#releaseHeld());
+    const last = segment.lastFlushed;
+    const startMs = this.#wall.wallMs;
+    const wallDurationMs = last ? this.#wall.advance(last.sample, last.duration) - startMs : 0;
+    this.#o.target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
+  }
+
+  /** The disk has stopped a file; what waited in its queue is counted there. */
+  #failed(file: SegmentFile | undefined): void {
+    const { target, dropCause } = this.#o;
+    if (this.#current?.file === file) {
+      const segment = this.#current;
+      this.#current = undefined;
+      target.dropped(dropCause(), (segment?.discard() ?? 0) + this.#releaseHeld());
+    } else if (this.#closing?.segment.file === file) {
+      target.dropped(dropCause(), this.#closing?.segment.discard() ?? 0);
+      this.#closing = undefined;
+    }
+  }
+
+  #releaseHeld(): number {
+    const held = this.#held;
+    this.#held = undefined;
+    held?.data.slab.release();
+    return held ? 1 : 0;
+  }
+
+  /** Pictures are dropped for want of a key frame: one that is long overdue is asked for, once. */
+  #askForKeyFrame(sample: Sample, nowMs: number): void {
+    this.#droppingSince ??= sample.dts;
+    if (this.#asked || !this.#o.target.ready(nowMs)) return;
+    if (!this.#keyFrameMissing && sample.dts - this.#droppingSince < this.#maxTicks) return;
+    this.#asked = true;
+    this.#o.needKeyFrame();
+  }
+}
