@@ -24,6 +24,8 @@ export class RecordedFile {
   readonly writer: SegmentWriter;
   /** Where each fragment ends. */
   readonly fragmentEnds: number[] = [];
+  /** Video samples in each. */
+  readonly fragmentPictures: number[] = [];
 
   constructor(tracks: readonly TrackParameters[], writer = new SegmentWriter(tracks, meta)) {
     this.writer = writer;
@@ -65,6 +67,7 @@ export class RecordedFile {
     const head = this.writer.append(tracks);
     this.bytes = Buffer.concat([this.bytes, head, ...video.map((s) => s.bytes), ...audio.map((s) => s.bytes)]);
     this.fragmentEnds.push(this.bytes.length);
+    this.fragmentPictures.push(video.length);
   }
 
   finish(closing?: SegmentClosing): SegmentEnd {
