@@ -5,17 +5,16 @@ import { Registry } from 'prom-client';
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { Reason } from '../camera/status.ts';
 import {
   CameraArchive,
   type CameraArchiveCallbacks,
   type CameraArchiveOptions,
   type CameraArchiveOwner,
 } from './camera-archive.ts';
-import { diskFault } from './faults.ts';
+import { diskFault, type DiskFaultCode } from './faults.ts';
 import { nodeFileSystem, type FileSystem } from './file-system.ts';
 import { newHistory, type CameraHistory } from './history.ts';
-import { ArchiveIndex, type OpenEntry, type SegmentListing } from './index.ts';
+import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
 import { ArchiveMetrics } from './metrics.ts';
 import { isCameraId } from './names.ts';
 import { recoverArchive, type RecoveryReport } from './recovery.ts';
@@ -32,12 +31,8 @@ export interface ArchiveOptions {
   readonly fs?: FileSystem;
 }
 
-export interface Writability {
-  /** The record path. */
-  readonly path: string;
-  readonly writable: boolean;
-  readonly reason?: Reason;
-}
+/** One camera's place in the archive, for those who know the archive only. */
+export type CameraRecording = CameraArchive;
 
 export class Archive {
   readonly #o: ArchiveOptions;
@@ -46,6 +41,7 @@ export class Archive {
   readonly #metrics: ArchiveMetrics;
   #histories = new Map<string, CameraHistory>();
   readonly #cameras = new Map<string, CameraArchive>();
+  #unwritable: DiskFaultCode | undefined;
   /** Cameras whose last files are being completed: one that comes back does not wait for that, but `close` does. */
   readonly #ending = new Set<CameraArchive>();
   readonly #owner: CameraArchiveOwner = {
@@ -109,31 +105,31 @@ export class Archive {
   }
 
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
-  list(
-    cameraId: string,
-    fromMs: number,
-    toMs: number,
-    options: { readonly tzOffsetMinutes?: number | undefined } = {},
-  ): Promise<SegmentListing> {
+  list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
     const writing = [this.#cameras.get(cameraId), ...this.#ending].filter((camera) => camera?.cameraId === cameraId);
     const open = writing.flatMap((camera) => camera?.openEntries() ?? []);
-    return this.#index.list(cameraId, fromMs, toMs, open, options.tzOffsetMinutes);
+    return this.#index.list(cameraId, query, open);
   }
 
   /** The recording in progress; undefined when there is none that can be played. */
-  current(cameraId: string): OpenEntry | undefined {
+  async current(cameraId: string): Promise<OpenEntry | undefined> {
     return this.#cameras.get(cameraId)?.current();
   }
 
-  /** Whether recording could create a file now. */
-  async checkWritable(): Promise<Writability> {
-    const path = this.#store.root;
-    try {
-      await this.#store.probe();
-      return { path, writable: true };
-    } catch (err) {
-      return { path, writable: false, reason: diskFault(err) };
+  /** Whether recording could create and write a file now. What keeps it from that is logged when it changes. */
+  async checkWritable(): Promise<boolean> {
+    const { log } = this.#o;
+    const fault = await this.#store.probe().then(
+      () => undefined,
+      (err: unknown) => diskFault(err),
+    );
+    if (fault?.code !== this.#unwritable) {
+      const path = this.#store.root;
+      if (fault) log.warn({ path, code: fault.code, reason: fault.message }, 'recordings directory is not writable');
+      else log.info({ path }, 'recordings directory is writable again');
     }
+    this.#unwritable = fault?.code;
+    return fault === undefined;
   }
 
   /** Ends every recording and completes its files. */

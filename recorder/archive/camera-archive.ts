@@ -173,13 +173,12 @@ export class CameraArchive implements SegmentTarget {
   }
 
   async #close(): Promise<void> {
-    const { owner, metrics } = this.#deps;
+    const { owner } = this.#deps;
     if (this.#segmenter.active) this.#segmenter.end('stopped');
     owner.closing(this);
     for (const file of this.#files.keys()) file.hurry();
     await Promise.all([...this.#files.values(), this.#repair]);
     owner.closed(this);
-    metrics.forget(this.#o.cameraId);
   }
 
   ready(nowMs: number): boolean {
@@ -235,13 +234,13 @@ export class CameraArchive implements SegmentTarget {
 
   slow(fault: DiskFault): void {
     this.#newest = undefined;
+    this.#deps.metrics.failed(fault.code);
     this.#block(fault, fault.code, 0);
   }
 
   dropped(cause: DropCause, videoFrames: number): void {
     if (videoFrames === 0) return;
     this.#framesDropped.set(cause, (this.#framesDropped.get(cause) ?? 0) + videoFrames);
-    this.#deps.metrics.dropped(this.#o.cameraId, cause, videoFrames);
   }
 
   #created(file: SegmentFile, created: CreatedSegment): void {
@@ -261,7 +260,6 @@ export class CameraArchive implements SegmentTarget {
     this.#bytesWritten += bytes;
     this.#framesWritten += fragment.videoFrames;
     this.#lastWrittenMs = fragment.lastVideoMs ?? this.#lastWrittenMs;
-    this.#deps.metrics.written(this.#o.cameraId, bytes, fragment.videoFrames);
     if (file !== this.#newest || fragment.videoFrames === 0) return;
     this.#backoff.reset();
     if (!this.#fault) return;
@@ -273,7 +271,7 @@ export class CameraArchive implements SegmentTarget {
     if (this.#newest === file) this.#newest = undefined;
     this.#block(fault, fault.code);
     this.dropped(fault.code, droppedFrames);
-    this.#deps.metrics.failed(this.#o.cameraId, fault.code);
+    this.#deps.metrics.failed(fault.code);
     tellSegmenter();
     this.#await(file);
   }
@@ -299,7 +297,7 @@ export class CameraArchive implements SegmentTarget {
   }
 
   #settled(file: SegmentFile, result: SegmentResult): void {
-    const { index, metrics, log, clock, history } = this.#deps;
+    const { index, log, clock, history } = this.#deps;
     const { cameraId } = this.#o;
     this.#files.delete(file);
     switch (result.kind) {
@@ -315,7 +313,6 @@ export class CameraArchive implements SegmentTarget {
           endMs,
         });
         this.#segmentsClosed++;
-        metrics.closed(cameraId);
         this.#release(created.marker);
         log.debug({ camera: cameraId, file: created.path, sizeBytes: facts.sizeBytes }, 'segment closed');
         return;

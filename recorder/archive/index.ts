@@ -13,7 +13,7 @@ import type { SegmentStore } from './segment-store.ts';
 /** A segment as the listing shows it. */
 export interface ListedSegment {
   /** Relative to the record path. */
-  readonly filename: string;
+  readonly path: string;
   readonly startMs: number;
   readonly sequence: number;
   /** Final when `isOpen` is false. */
@@ -24,7 +24,7 @@ export interface ListedSegment {
 
 export interface SegmentListing {
   /** By start. */
-  readonly archive: readonly ListedSegment[];
+  readonly segments: readonly ListedSegment[];
   /** `YYYY-MM-DD`, ascending. */
   readonly days: readonly string[];
 }
@@ -35,6 +35,13 @@ export interface OpenEntry {
   readonly startMs: number;
   readonly sequence: number;
   readonly sizeBytes: number;
+}
+
+export interface ListQuery {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Minutes the viewer is ahead of UTC; undefined: days by the node's own clock. */
+  readonly tzOffsetMinutes?: number | undefined;
 }
 
 /** An entry of a camera with its place. */
@@ -109,16 +116,11 @@ export class ArchiveIndex {
   }
 
   /**
-   * Segments that overlap [fromMs, toMs), or hold the instant when both are the same, and all days with footage: by a
-   * clock `tzOffsetMinutes` ahead of UTC, or by the node's own. Throws ArchiveError.
+   * Segments that overlap [fromMs, toMs), or hold the instant when both are the same, and all days with footage.
+   * Throws ArchiveError.
    */
-  async list(
-    cameraId: string,
-    fromMs: number,
-    toMs: number,
-    open: readonly OpenEntry[],
-    tzOffsetMinutes?: number,
-  ): Promise<SegmentListing> {
+  async list(cameraId: string, query: ListQuery, open: readonly OpenEntry[]): Promise<SegmentListing> {
+    const { fromMs, toMs, tzOffsetMinutes } = query;
     await this.#tree.refresh(fromMs - MAX_SEGMENT_MS, toMs);
     const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
     const openPaths = new Map(open.map((entry) => [entry.path, entry]));
@@ -129,15 +131,15 @@ export class ArchiveIndex {
       this.#daysOf(cameraId, calendar, open),
     ]);
     const nowMs = this.#clock.wallMs();
-    const archive = [...before, ...listed].filter((segment) => segment !== undefined);
+    const segments = [...before, ...listed].filter((segment) => segment !== undefined);
     for (const entry of open) {
       if (entry.startMs >= toMs && entry.startMs !== fromMs) continue;
       // It grows: what is written now reaches up to now.
       if (entry.startMs < fromMs && nowMs <= fromMs) continue;
-      archive.push(openSegment(entry, nowMs));
+      segments.push(openSegment(entry, nowMs));
     }
-    archive.sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence);
-    return { archive, days };
+    segments.sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence);
+    return { segments, days };
   }
 
   #startingIn(cameraId: string, fromMs: number, toMs: number): Found[] {
@@ -177,7 +179,7 @@ export class ArchiveIndex {
     const details = await this.#read(found);
     if (!details) return undefined;
     const { sizeBytes, mtimeMs, sequence } = details;
-    return { filename: found.path, startMs: found.startMs, sequence, sizeBytes, mtimeMs, isOpen: false };
+    return { path: found.path, startMs: found.startMs, sequence, sizeBytes, mtimeMs, isOpen: false };
   }
 
   /** Where a closed segment ends; undefined when the file is gone. */
@@ -305,7 +307,7 @@ const place = (day: Day, cameraId: string, entry: Entry): Found => ({
 });
 
 const openSegment = ({ path, startMs, sequence, sizeBytes }: OpenEntry, nowMs: number): ListedSegment => ({
-  filename: path,
+  path,
   startMs,
   sequence,
   sizeBytes,
