@@ -11,6 +11,7 @@ import { Pipeline } from './pipeline.ts';
 import type { ReadPacer } from './read-pacer.ts';
 import { runSession, type SessionMemory, type TransportChoice, type TransportKind } from './session.ts';
 import type { SampleSink } from './sink.ts';
+import { newCounters } from './status.ts';
 import type { CameraCounters, CameraState, CameraStatus, Reason } from './status.ts';
 import type { TimelineMemory } from './timeline.ts';
 
@@ -55,15 +56,7 @@ export class Camera {
   #transport: TransportKind | undefined;
   #bitrate: { atMs: number; bytes: number }[] = [];
   #lastFrameMs: number | undefined;
-  readonly #counters: CameraCounters = {
-    bytesReceived: 0,
-    packetsReceived: 0,
-    packetsLost: 0,
-    videoFrames: 0,
-    audioFrames: 0,
-    framesDiscarded: 0,
-    reconnects: new Map(),
-  };
+  readonly #counters: CameraCounters = newCounters();
 
   constructor(source: CameraSource, deps: CameraDeps) {
     this.#source = source;

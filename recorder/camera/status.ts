@@ -48,3 +48,33 @@ export interface CameraStatus {
   readonly lastFrameMs: number | undefined;
   readonly counters: CameraCounters;
 }
+
+export function newCounters(): CameraCounters {
+  return {
+    bytesReceived: 0,
+    packetsReceived: 0,
+    packetsLost: 0,
+    videoFrames: 0,
+    audioFrames: 0,
+    framesDiscarded: 0,
+    reconnects: new Map(),
+  };
+}
+
+/** A camera that is known but not wanted. */
+export function stoppedStatus(camera: { readonly id: string; readonly name: string }, sinceMs: number): CameraStatus {
+  return {
+    id: camera.id,
+    name: camera.name,
+    state: 'stopped',
+    reason: undefined,
+    stateSinceMs: sinceMs,
+    transport: undefined,
+    video: undefined,
+    audio: undefined,
+    audioDropped: undefined,
+    bitrate: 0,
+    lastFrameMs: undefined,
+    counters: newCounters(),
+  };
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env node
+// The recorder's composition root: arguments, environment and signals end here.
+
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import { systemClock } from '../base/clock.ts';
+import { RotatingFile } from '../base/rotating-file.ts';
+import type { Config } from './config/schema.ts';
+import { ConfigError, loadConfig } from './config/load.ts';
+import { ConfigWatcher } from './config/watch.ts';
+import { startRecorder } from './recorder.ts';
+
+const USAGE = `Usage: recorder [--config FILE] [--check-config] [--version]
+
+  --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml beside it is read as well
+  --check-config   say whether the configuration is right, and exit
+  --version        print the version, and exit
+
+SIGHUP reloads the cameras, SIGTERM and SIGINT stop after closing every file.
+`;
+
+/** A stop that takes longer than this is given up: open files are finished at the next start. */
+const MAX_STOP_MS = 8_000;
+
+/** Disks and name lookups share this pool; a disk that hangs may hold a thread for each camera that writes to it. */
+process.env['UV_THREADPOOL_SIZE'] ??= '16';
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+function parseArguments() {
+  try {
+    return parseArgs({
+      options: {
+        config: { type: 'string', default: '/etc/recorder/config.yaml' },
+        'check-config': { type: 'boolean', default: false },
+        version: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false, short: 'h' },
+      },
+    }).values;
+  } catch (err) {
+    process.stderr.write(`${err instanceof Error ? err.message : String(err)}\n\n${USAGE}`);
+    return process.exit(2);
+  }
+}
+
+function createLog({ level, directory }: Config['log']) {
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  if (directory === undefined) return pino(options);
+  const file = new RotatingFile({ directory, name: 'recorder.log' });
+  return pino(
+    options,
+    pino.multistream([
+      { stream: process.stdout, level },
+      { stream: file, level },
+    ]),
+  );
+}
+
+async function main(): Promise<void> {
+  const options = parseArguments();
+  if (options.help) return void process.stdout.write(USAGE);
+  if (options.version) return void process.stdout.write(`${version}\n`);
+
+  const config = await loadConfig(options.config);
+  if (options['check-config']) {
+    process.stdout.write(`${options.config}: ok, ${config.cameras.length} cameras\n`);
+    return;
+  }
+
+  const log = createLog(config.log);
+  const recorder = await startRecorder(config, { clock: systemClock, log, version });
+
+  const reload = async (): Promise<void> => {
+    try {
+      await recorder.reload(await loadConfig(options.config));
+    } catch (err) {
+      if (!(err instanceof ConfigError)) throw err;
+      log.error({ problem: err.message }, 'configuration refused, the old one stays');
+    }
+  };
+  const reloadNow = () => void reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
+  const watcher = new ConfigWatcher(options.config, systemClock, reloadNow);
+  process.on('SIGHUP', reloadNow);
+
+  const stop = (code: number) => {
+    // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
+    setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
+    watcher.close();
+    recorder.close().then(
+      () => process.exit(code),
+      (err: unknown) => {
+        log.error({ err }, 'stop failed');
+        process.exit(1);
+      },
+    );
+  };
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stopping) return;
+      stopping = true;
+      log.info({ signal }, 'stopping');
+      stop(0);
+    });
+  }
+  process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
+  process.on('uncaughtException', (err) => {
+    log.fatal({ err }, 'uncaught exception');
+    if (!stopping) stop(1);
+    stopping = true;
+  });
+}
+
+main().catch((err: unknown) => {
+  // One line for a mistake in the configuration; a trace for a bug.
+  const text =
+    err instanceof ConfigError ? err.message : err instanceof Error ? (err.stack ?? err.message) : String(err);
+  process.stderr.write(`recorder: ${text}\n`);
+  process.exit(1);
+});

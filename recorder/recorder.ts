@@ -1,0 +1,132 @@
+// One recorder, joined from its rooms: archive, cameras, live streams, HTTP. Two can live in one process.
+
+import { readFile } from 'node:fs/promises';
+import type { FastifyInstance } from 'fastify';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { buildApi } from './api/app.ts';
+import { adminToken } from './api/auth.ts';
+import { standaloneChecks } from './api/deps.ts';
+import type { ArchiveReader } from './api/deps.ts';
+import { localMachine } from './api/machine.ts';
+import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
+import { Archive } from './archive/archive.ts';
+import { CameraSet } from './camera-set.ts';
+import { ReadPacer } from './camera/read-pacer.ts';
+import { SlabPool } from './codec/slab.ts';
+import { changedSettings } from './config/changes.ts';
+import type { Config } from './config/schema.ts';
+import type { ListenAddress } from './config/values.ts';
+import { LiveLimits } from './live/limits.ts';
+
+const TICK_MS = 250;
+const RECEIVE_BUFFER_BYTES = 64 * 1024;
+
+export interface RecorderDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly version: string;
+}
+
+export interface Recorder {
+  /** Where the API listens, for tests that asked for port 0. */
+  readonly address: string;
+  readonly cameras: CameraSet;
+  /** Applies changed cameras; other settings that differ need a restart, and are named in the log. */
+  reload(config: Config): Promise<void>;
+  /** Tears sessions down, completes every file and stops listening. */
+  close(): Promise<void>;
+}
+
+/** Starts everything `config` asks for. Rejects when an address is taken or the archive cannot be used at all. */
+export async function startRecorder(config: Config, deps: RecorderDeps): Promise<Recorder> {
+  const { clock, log, version } = deps;
+  const { nodeName, recordPath } = config;
+  const { mode, tokens } = config.auth;
+  const needsToken = mode === 'token' && tokens.length === 0;
+  const auth = { mode, tokens: needsToken ? [await adminToken(config.workDir, log)] : tokens };
+  const archive = new Archive({ root: recordPath, clock, log, syncIntervalMs: config.archive.syncIntervalMs });
+  const cameras = new CameraSet({
+    clock,
+    log,
+    archive,
+    pool: new SlabPool(),
+    pacer: new ReadPacer(),
+    receiveBuffer: Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES),
+    liveLimits: new LiveLimits(),
+  });
+
+  const registry = buildMetricsRegistry({ cameras, version, nodeName, clock });
+  const api = await buildApi({
+    nodeName,
+    address: config.cluster.advertise,
+    version,
+    recordPath,
+    auth,
+    ...(config.tls ? { tls: await readTls(config.tls) } : {}),
+    cameras,
+    archive: archiveReader(archive),
+    checks: standaloneChecks,
+    machine: localMachine(recordPath, clock),
+    clock,
+    log,
+  });
+  const metrics = buildMetricsServer(registry);
+  const opened: FastifyInstance[] = [];
+  try {
+    await archive.recover();
+    const address = await listen(api, config.listen);
+    opened.push(api);
+    await listen(metrics, config.metrics.listen);
+    opened.push(metrics);
+    await cameras.apply(config.cameras);
+    const timer = setInterval(() => cameras.tick(), TICK_MS);
+    log.info({ version, node: nodeName, address, cameras: config.cameras.length, recordPath }, 'recorder started');
+
+    let present = config;
+    return {
+      address,
+      cameras,
+      async reload(next) {
+        const settings = changedSettings(present, next);
+        if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
+        present = { ...present, cameras: next.cameras };
+        await cameras.apply(next.cameras);
+      },
+      async close() {
+        // Cameras first: what they still hold goes into files while the API answers.
+        await cameras.apply([]);
+        clearInterval(timer);
+        await Promise.all(opened.map((server) => server.close()));
+        await archive.close();
+        log.info({}, 'recorder stopped');
+      },
+    };
+  } catch (err) {
+    await cameras.apply([]);
+    await Promise.all(opened.map((server) => server.close()));
+    await archive.close();
+    throw err;
+  }
+}
+
+/** The archive as the API asks for it. */
+function archiveReader(archive: Archive): ArchiveReader {
+  return {
+    async list(cameraId, { fromMs, toMs, tzOffsetMinutes }) {
+      const { archive: segments, days } = await archive.list(cameraId, fromMs, toMs, { tzOffsetMinutes });
+      return { segments: segments.map((segment) => ({ ...segment, path: segment.filename })), days };
+    },
+    current: (cameraId) => Promise.resolve(archive.current(cameraId)),
+    checkWritable: async () => (await archive.checkWritable()).writable,
+  };
+}
+
+function listen(server: FastifyInstance, { host, port }: ListenAddress): Promise<string> {
+  return server.listen({ host, port });
+}
+
+async function readTls(tls: { certificate: string; key: string }): Promise<{ certificate: string; key: string }> {
+  const [certificate, key] = await Promise.all([readFile(tls.certificate, 'utf8'), readFile(tls.key, 'utf8')]);
+  return { certificate, key };
+}

@@ -1,0 +1,119 @@
+// A recorder without HTTP for tests: records cameras in this process into a temporary directory.
+
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock, type Clock } from '../../base/clock.ts';
+import { silentLog, type Log } from '../../base/log.ts';
+import { Archive } from '../../recorder/archive/archive.ts';
+import { Camera } from '../../recorder/camera/camera.ts';
+import type { TransportChoice } from '../../recorder/camera/session.ts';
+import type { SampleSink } from '../../recorder/camera/sink.ts';
+import type { CameraStatus } from '../../recorder/camera/status.ts';
+import { SlabPool } from '../../recorder/codec/slab.ts';
+
+export interface RecordOptions {
+  readonly source: string;
+  readonly id?: string;
+  readonly transport?: TransportChoice;
+  readonly clock?: Clock;
+  readonly log?: Log;
+  readonly format?: 'fmp4' | 'mp4';
+  readonly segmentDurationMs?: number;
+  /** Receives the samples beside the archive. */
+  readonly sinks?: readonly SampleSink[];
+}
+
+export interface Recording {
+  readonly root: string;
+  readonly camera: Camera;
+  readonly archive: Archive;
+  readonly pool: SlabPool;
+  status(): CameraStatus;
+  /** Resolves when `condition` holds; looked at each 10 ms, and rejects after `timeoutMs` with the last status. */
+  until(condition: (status: CameraStatus) => boolean, timeoutMs?: number): Promise<CameraStatus>;
+  /** Stops the camera, closes every file, and returns the paths in order of their names. */
+  stop(): Promise<string[]>;
+  /** Removes the directory as well; for `t.after`. */
+  close(): Promise<void>;
+}
+
+const TICK_MS = 50;
+
+/** Starts recording one camera. */
+export async function record(options: RecordOptions): Promise<Recording> {
+  const clock = options.clock ?? systemClock;
+  const log = options.log ?? silentLog;
+  const root = await mkdtemp(join(tmpdir(), 'record-'));
+  const pool = new SlabPool();
+  const id = options.id ?? 'cam';
+  const archive = new Archive({ root, clock, log, syncIntervalMs: 5_000 });
+  await archive.recover();
+  const recording = archive.sinkFor(
+    {
+      cameraId: id,
+      name: id,
+      format: options.format ?? 'fmp4',
+      segmentDurationMs: options.segmentDurationMs ?? 300_000,
+    },
+    { needKeyFrame: () => undefined },
+  );
+  const camera = new Camera(
+    { id, name: id, source: options.source, transport: options.transport ?? 'auto' },
+    { clock, log, pool, receiveBuffer: Buffer.alloc(65_536), sinks: [recording.sink, ...(options.sinks ?? [])] },
+  );
+  const timer = setInterval(() => {
+    camera.tick(clock.monotonicMs());
+    recording.tick();
+  }, TICK_MS);
+  camera.start();
+  let stopped: Promise<string[]> | undefined;
+
+  const stop = async (): Promise<string[]> => {
+    await camera.stop();
+    await recording.close();
+    clearInterval(timer);
+    await archive.close();
+    return filesIn(root);
+  };
+  return {
+    root,
+    camera,
+    archive,
+    pool,
+    status: () => camera.status(),
+    async until(condition, timeoutMs = 10_000) {
+      const endMs = performance.now() + timeoutMs;
+      for (;;) {
+        const status = camera.status();
+        if (condition(status)) return status;
+        if (performance.now() > endMs) throw new Error(`not reached in ${timeoutMs} ms: ${describe(status)}`);
+        await systemClock.sleep(10);
+      }
+    },
+    stop: () => (stopped ??= stop()),
+    async close() {
+      await (stopped ??= stop());
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Every recorded file under `root`, in order of names. */
+export async function filesIn(root: string): Promise<string[]> {
+  const names = await readdir(root, { recursive: true });
+  return names
+    .filter((name) => name.endsWith('.mp4'))
+    .sort()
+    .map((name) => join(root, name));
+}
+
+function describe(status: CameraStatus): string {
+  const { counters, video, audio, ...rest } = status;
+  const codecs = [video?.codecString, audio?.codecString];
+  return JSON.stringify({
+    ...rest,
+    codecs,
+    counters: { ...counters, reconnects: Object.fromEntries(counters.reconnects) },
+  });
+}
