@@ -1,0 +1,102 @@
+// The recorder's command line.
+
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Child } from '../support/child.ts';
+import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
+import { workspace } from '../support/workspace.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+async function recorder(...args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  await using child = new Child(process.execPath, [MAIN, ...args]);
+  const { code } = await child.exit();
+  return { code, output: child.output };
+}
+
+test('--version prints the version of package.json', async () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  const { code, output } = await recorder('--version');
+  assert.equal(code, 0);
+  assert.ok(output.trim().split(/\s/).includes(version), output);
+});
+
+test('--check-config: a good file ends with 0 and starts nothing', async (t) => {
+  const directory = workspace(t);
+  const file = join(directory, 'config.yaml');
+  writeFileSync(file, `record_path: ${join(directory, 'r')}\nworkDir: ${join(directory, 'w')}\n`);
+  const { code, output } = await recorder('--check-config', '--config', file);
+  assert.equal(code, 0, output);
+  assert.ok(!output.includes('listening'), output);
+});
+
+const MISTAKES = [
+  { name: 'unknown key', text: 'nodename: a\n', key: 'nodename' },
+  { name: 'wrong type', text: 'listen: [1]\n', key: 'listen' },
+  { name: 'wrong value deep inside', text: 'archive: {segmentDuration: soon}\n', key: 'archive.segmentDuration' },
+  {
+    name: 'wrong source',
+    text: 'cameras:\n  - {id: a, source: "rtsp://h/"}\n  - {id: b, source: "ftp://user:hunter2@h/"}\n',
+    key: 'cameras[1].source',
+  },
+  {
+    name: 'two cameras with one id',
+    text: 'cameras:\n  - {id: a, source: "rtsp://h/"}\n  - {id: a, source: "rtsp://i/"}\n',
+    key: 'cameras[1].id',
+  },
+  {
+    name: 'two names that become one file name',
+    text: 'cameras:\n  - {id: a, name: A b, source: "rtsp://h/"}\n  - {id: b, name: A_b, source: "rtsp://i/"}\n',
+    key: 'cameras[1].name',
+  },
+];
+
+for (const mistake of MISTAKES) {
+  for (const args of [['--check-config'], []]) {
+    test(`configuration refused, ${mistake.name}${args.length ? ', --check-config' : ''}: one line names file and key`, async (t) => {
+      const directory = workspace(t);
+      mkdirSync(join(directory, 'conf.d'));
+      writeFileSync(join(directory, 'config.yaml'), `workDir: ${join(directory, 'w')}\nrecord_path: ${directory}\n`);
+      const file = join(directory, 'conf.d', 'site.yaml');
+      writeFileSync(file, mistake.text);
+      const { code, output } = await recorder(...args, '--config', join(directory, 'config.yaml'));
+      assert.notEqual(code, 0, output);
+      const lines = output.trim().split('\n');
+      assert.equal(lines.length, 1, output);
+      assert.ok(lines[0]!.includes(`${file}: ${mistake.key}`), output);
+      assert.ok(!output.includes('hunter2'), output);
+    });
+  }
+}
+
+test('a configuration file that is not there: refused by name', async (t) => {
+  const file = join(workspace(t), 'nowhere.yaml');
+  const { code, output } = await recorder('--config', file);
+  assert.notEqual(code, 0);
+  assert.ok(output.includes(file), output);
+});
+
+test('an unknown argument: refused, with how it is used', async () => {
+  const { code, output } = await recorder('--confg', 'x');
+  assert.notEqual(code, 0);
+  assert.match(output, /--config/);
+});
+
+test('an address in use: the start ends with a line that names it', async (t) => {
+  const directory = workspace(t);
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  t.after(() => taken.close());
+  const address = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+  await using started = await RecorderProcess.start({
+    directory,
+    config: { listen: address },
+    waitUntilReady: false,
+  });
+  const { code } = await started.child.exit();
+  assert.notEqual(code, 0);
+  assert.ok(started.child.output.includes(address), started.child.output);
+});
