@@ -132,8 +132,9 @@ export class SessionAttempt {
     try {
       step();
     } catch (error) {
-      this.#end(this.#explain(error));
-      this.#torn.resolve();
+      // What goes wrong while TEARDOWN waits for its answer ends the waiting.
+      if (this.#ended) this.#torn.resolve();
+      else this.#end(this.#explain(error));
     }
   }
 

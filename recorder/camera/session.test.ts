@@ -1,0 +1,554 @@
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import type { Socket as UdpSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { selfSignedCertificate } from '../../test/camera/certificate.ts';
+import { CameraError } from './error.ts';
+import type { CameraErrorCode } from './error.ts';
+import { runSession } from './session.ts';
+import type { Playing, SessionHandler, SessionMemory, SessionOptions } from './session.ts';
+
+const SDP =
+  'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track1\r\n' +
+  'm=audio 0 RTP/AVP 8\r\na=control:track2\r\n';
+
+interface Request {
+  readonly method: string;
+  readonly text: string;
+  /** Answers with CSeq added. */
+  answer(status: number, lines?: readonly string[], body?: string): void;
+  readonly socket: Socket;
+}
+
+const defaultAnswer = (request: Request): void => {
+  const { method, text } = request;
+  if (method === 'DESCRIBE') return request.answer(200, [`Content-Length: ${SDP.length}`], SDP);
+  if (method !== 'SETUP') return request.answer(200, ['Public: OPTIONS, GET_PARAMETER', 'Session: s1']);
+  const transport = /Transport: (.*)\r/.exec(text)?.[1] ?? '';
+  return request.answer(200, ['Session: s1;timeout=60', `Transport: ${transport}`]);
+};
+
+/** A camera in a few lines: `respond` may answer a request itself (true), else the usual answer is given. */
+class TinyCamera {
+  readonly server: Server;
+  readonly requests: string[] = [];
+  readonly texts: string[] = [];
+  readonly sockets = new Set<Socket>();
+  connections = 0;
+  respond: (request: Request) => boolean | void = () => {};
+  #waiters: (() => void)[] = [];
+
+  constructor(t: TestContext, tls = false) {
+    const onSocket = (socket: Socket): void => this.#serve(socket);
+    this.server = tls ? createTlsServer(selfSignedCertificate('camera'), onSocket) : createServer(onSocket);
+    t.after(() => {
+      for (const socket of this.sockets) socket.destroy();
+      this.server.close();
+    });
+  }
+
+  async listen(): Promise<this> {
+    this.server.listen(0, '127.0.0.1');
+    await once(this.server, 'listening');
+    return this;
+  }
+
+  get port(): number {
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `rtsp://127.0.0.1:${this.port}/live`;
+  }
+
+  get methods(): string {
+    return this.requests.join(' ');
+  }
+
+  /** The socket of the last connection. */
+  get socket(): Socket {
+    const socket = [...this.sockets].at(-1);
+    assert.ok(socket, 'nobody is connected');
+    return socket;
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#waiters.push(resolve));
+  }
+
+  notify(): void {
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+
+  #serve(socket: Socket): void {
+    this.connections++;
+    this.sockets.add(socket);
+    this.notify();
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.sockets.delete(socket);
+      this.notify();
+    });
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
+        this.#request(text.slice(0, end + 2), socket);
+        text = text.slice(end + 4);
+      }
+    });
+  }
+
+  #request(text: string, socket: Socket): void {
+    const method = text.split(' ', 1)[0] ?? '';
+    const sequence = /CSeq: (\d+)/.exec(text)?.[1];
+    const request: Request = {
+      method,
+      text,
+      socket,
+      answer: (status, lines = [], body = '') => {
+        const head = [`RTSP/1.0 ${status} x`, `CSeq: ${sequence}`, ...lines].join('\r\n');
+        socket.write(`${head}\r\n\r\n${body}`);
+      },
+    };
+    this.requests.push(method);
+    this.texts.push(text);
+    if (this.respond(request) !== true) defaultAnswer(request);
+    this.notify();
+  }
+}
+
+function frame(channel: number, size = 20): Buffer {
+  const bytes = Buffer.alloc(4 + size);
+  bytes.set([0x24, channel, 0, size, 0x80, channel % 2 === 0 ? (channel === 0 ? 96 : 8) : 200]);
+  return bytes;
+}
+
+/** One session against one camera, with what it delivered. */
+class Run implements SessionHandler {
+  readonly clock = new VirtualClock();
+  readonly memory: SessionMemory = {};
+  readonly delivered: string[] = [];
+  readonly outcome: Promise<unknown>;
+  readonly #stop = new AbortController();
+  #camera: TinyCamera;
+  readonly playings: Playing[] = [];
+  onRtp: () => void = () => {};
+
+  constructor(camera: TinyCamera, options: Partial<SessionOptions> = {}) {
+    this.#camera = camera;
+    this.outcome = runSession(
+      {
+        source: camera.url,
+        transport: 'tcp',
+        handler: this,
+        deps: { clock: this.clock, log: silentLog },
+        memory: this.memory,
+        ...options,
+      },
+      this.#stop.signal,
+    ).then(
+      () => 'stopped',
+      (error: unknown) => error,
+    );
+  }
+
+  select(): number[] {
+    return [0, 1];
+  }
+
+  playing(playing: Playing): void {
+    this.playings.push(playing);
+    this.#camera.notify();
+  }
+
+  rtp(streamIndex: number, _buffer: Buffer, start: number, end: number): void {
+    this.delivered.push(`rtp ${streamIndex} ${end - start}`);
+    this.onRtp();
+    this.#camera.notify();
+  }
+
+  rtcp(streamIndex: number, _buffer: Buffer, start: number, end: number): void {
+    this.delivered.push(`rtcp ${streamIndex} ${end - start}`);
+    this.#camera.notify();
+  }
+
+  untilPlaying(times = 1): Promise<void> {
+    return this.#camera.until(() => this.playings.length === times);
+  }
+
+  /** Moves time in small steps, with sockets served in between. */
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 250) {
+      this.clock.advance(250);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  stop(): Promise<unknown> {
+    this.#stop.abort();
+    return this.outcome;
+  }
+
+  async failsWith(code: CameraErrorCode): Promise<CameraError> {
+    const outcome = await this.outcome;
+    assert.ok(outcome instanceof CameraError, String(outcome));
+    assert.equal(outcome.code, code);
+    return outcome;
+  }
+}
+
+test('TCP: packets are delivered by stream, also before the reply to PLAY, and TEARDOWN ends it', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = ({ method, socket }) => {
+    if (method === 'PLAY') socket.write(Buffer.concat([frame(1, 28), frame(0)]));
+  };
+  const run = new Run(camera);
+  await run.untilPlaying();
+  camera.socket.write(Buffer.concat([frame(0), frame(2, 30), frame(9), frame(3, 28)]));
+  await camera.until(() => run.delivered.length === 5);
+  assert.deepEqual(run.delivered, ['rtcp 0 28', 'rtp 0 20', 'rtp 0 20', 'rtp 1 30', 'rtcp 1 28']);
+  assert.deepEqual(
+    run.playings[0]?.streams.map(({ streamIndex, media }) => [streamIndex, media.encodingName]),
+    [
+      [0, 'H264'],
+      [1, 'PCMA'],
+    ],
+  );
+  assert.equal(await run.stop(), 'stopped');
+  assert.equal(camera.methods, 'OPTIONS DESCRIBE SETUP SETUP PLAY TEARDOWN');
+  await camera.until(() => camera.sockets.size === 0);
+});
+
+test('stop waits half a second for the answer to TEARDOWN, not longer, and delivers nothing meanwhile', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = ({ method, socket }) => {
+    if (method === 'TEARDOWN') socket.write(frame(0));
+    return method === 'TEARDOWN';
+  };
+  const run = new Run(camera);
+  await run.untilPlaying();
+  const stopped = run.stop();
+  await camera.until(() => camera.requests.at(-1) === 'TEARDOWN');
+  await run.pass(500);
+  assert.equal(await stopped, 'stopped');
+  assert.deepEqual(run.delivered, []);
+  await camera.until(() => camera.sockets.size === 0);
+});
+
+test('stop in the middle of the dialogue resolves at once', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = ({ method }) => method === 'DESCRIBE';
+  const run = new Run(camera);
+  await camera.until(() => camera.requests.at(-1) === 'DESCRIBE');
+  assert.equal(await run.stop(), 'stopped');
+  await camera.until(() => camera.sockets.size === 0);
+});
+
+test('stop before the start connects to nobody', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const handler: SessionHandler = { select: () => [0], playing: () => {}, rtp: () => {}, rtcp: () => {} };
+  const deps = { clock: new VirtualClock(), log: silentLog };
+  await runSession({ source: camera.url, transport: 'auto', handler, deps }, AbortSignal.abort());
+  assert.equal(camera.connections, 0);
+});
+
+test('audio without video is silence: after 10 s the session is torn down', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera);
+  await run.untilPlaying();
+  camera.socket.write(frame(0));
+  await camera.until(() => run.delivered.length === 1);
+  for (let second = 0; second < 11; second++) {
+    camera.socket.write(frame(2));
+    await run.pass(1_000);
+  }
+  await run.failsWith('stream-silent');
+  assert.equal(camera.requests.at(-1), 'TEARDOWN');
+});
+
+test('video that comes every nine seconds is no silence', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera);
+  await run.untilPlaying();
+  for (let n = 1; n <= 4; n++) {
+    camera.socket.write(frame(0));
+    await camera.until(() => run.delivered.length === n);
+    await run.pass(9_000);
+  }
+  assert.equal(await run.stop(), 'stopped');
+});
+
+test('a camera that does not answer is given up after 10 s', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = () => true;
+  const run = new Run(camera);
+  await camera.until(() => camera.requests.length === 1);
+  await run.pass(10_500);
+  await run.failsWith('no-answer');
+});
+
+test('nobody listens: unreachable', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera, { source: 'rtsp://u:secret@127.0.0.1:1/x' });
+  const error = await run.failsWith('unreachable');
+  assert.match(error.message, /ECONNREFUSED/);
+});
+
+test('a peer that never speaks TLS: unreachable after 10 s', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera, { source: camera.url.replace('rtsp', 'rtsps') });
+  await camera.until(() => camera.connections === 1);
+  await run.pass(10_000);
+  await run.failsWith('unreachable');
+});
+
+test('RTSPS: a self-signed certificate is taken, unless it is to be verified', async (t) => {
+  const camera = await new TinyCamera(t, true).listen();
+  const source = camera.url.replace('rtsp', 'rtsps');
+  const run = new Run(camera, { source });
+  await run.untilPlaying();
+  camera.socket.write(Buffer.concat([frame(0), frame(1, 28)]));
+  await camera.until(() => run.delivered.length === 2);
+  assert.equal(await run.stop(), 'stopped');
+  const strict = new Run(camera, { source, tls: { verify: true } });
+  assert.match((await strict.failsWith('unreachable')).message, /SELF_SIGNED/);
+});
+
+test('two cameras share one receive buffer', async (t) => {
+  const receiveBuffer = Buffer.alloc(64 * 1024);
+  const cameras = [await new TinyCamera(t).listen(), await new TinyCamera(t).listen()];
+  const runs = cameras.map((camera) => {
+    const run: Run = new Run(camera, { deps: { clock: new VirtualClock(), log: silentLog, receiveBuffer } });
+    return run;
+  });
+  await Promise.all(runs.map((run) => run.untilPlaying()));
+  // Halves of packets, so that both carry something when the other's bytes overwrite the buffer.
+  for (const part of [0, 1]) {
+    for (const camera of cameras)
+      camera.socket.write(frame(0, 200).subarray(part * 100, part * 100 + 104 - 4 * (1 - part)));
+  }
+  await Promise.all(cameras.map((camera, index) => camera.until(() => runs[index]?.delivered.length === 1)));
+  for (const run of runs) assert.equal(await run.stop(), 'stopped');
+});
+
+test('the camera closes: closed-by-camera; right after GET_PARAMETER, the next session keeps alive by OPTIONS', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = ({ method, socket }) => {
+    if (method === 'GET_PARAMETER') socket.destroy();
+    return method === 'GET_PARAMETER';
+  };
+  const memory: SessionMemory = {};
+  const run = new Run(camera, { memory });
+  await run.untilPlaying();
+  await feedUntil(camera, run, 30_000);
+  await run.failsWith('closed-by-camera');
+  assert.deepEqual(memory, { transport: 'tcp', keepaliveByOptions: true });
+  const next = new Run(camera, { memory });
+  await next.untilPlaying();
+  await feedUntil(camera, next, 31_000);
+  assert.equal(camera.requests.at(-1), 'OPTIONS');
+  assert.equal(await next.stop(), 'stopped');
+});
+
+/** Lets time pass while video arrives each second. */
+async function feedUntil(camera: TinyCamera, run: Run, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 1_000) {
+    const count = run.delivered.length;
+    camera.socket.write(frame(0));
+    await camera.until(() => run.delivered.length > count);
+    await run.pass(1_000);
+  }
+}
+
+test('what the handler throws ends the session and comes out as it is', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera);
+  await run.untilPlaying();
+  const error = new CameraError('no-key-frame', 'x');
+  run.onRtp = () => {
+    throw error;
+  };
+  camera.socket.write(Buffer.concat([frame(0), frame(0)]));
+  assert.equal(await run.outcome, error);
+  assert.deepEqual(run.delivered, ['rtp 0 20']);
+  assert.equal(camera.requests.at(-1), 'TEARDOWN');
+});
+
+test('garbage without end is a protocol error, not a crash', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera);
+  await run.untilPlaying();
+  camera.socket.write(Buffer.alloc(600_000, 0x55));
+  await run.failsWith('protocol');
+});
+
+test('a camera that asks and never reads the answers is left', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera);
+  await run.untilPlaying();
+  const { socket } = camera;
+  socket.pause();
+  const questions = Buffer.from('OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n'.repeat(2_000));
+  const left = { now: false };
+  void run.outcome.then(() => (left.now = true));
+  while (!left.now && !socket.destroyed) {
+    if (!socket.write(questions)) await Promise.race([once(socket, 'drain'), run.outcome]);
+    // The farewell is not waited for longer than half a second.
+    run.clock.advance(100);
+  }
+  await run.failsWith('protocol');
+});
+
+for (const [status, code] of [
+  [404, 'not-found'],
+  [401, 'refused-login'],
+  [453, 'too-many-streams'],
+  [500, 'protocol'],
+] as const) {
+  test(`DESCRIBE answered with ${status} is ${code}`, async (t) => {
+    const camera = await new TinyCamera(t).listen();
+    camera.respond = (request) => {
+      if (request.method !== 'DESCRIBE') return false;
+      request.answer(status);
+      return true;
+    };
+    await new Run(camera).failsWith(code);
+    await camera.until(() => camera.sockets.size === 0);
+  });
+}
+
+test('a redirect is followed on another connection', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const other = await new TinyCamera(t).listen();
+  camera.respond = (request) => {
+    if (request.method !== 'DESCRIBE') return false;
+    request.answer(302, [`Location: ${other.url}`]);
+    return true;
+  };
+  const run = new Run(camera);
+  await other.until(() => other.requests.at(-1) === 'PLAY');
+  await run.untilPlaying();
+  assert.equal(camera.methods, 'OPTIONS DESCRIBE');
+  await camera.until(() => camera.sockets.size === 0);
+  assert.equal(await run.stop(), 'stopped');
+  assert.equal(other.requests.at(-1), 'TEARDOWN');
+});
+
+/** The camera's side of UDP: two ports, and what came in on them. */
+async function udpPorts(t: TestContext, camera: TinyCamera, address = '127.0.0.1') {
+  const sockets: UdpSocket[] = [];
+  const received: [string[], string[]] = [[], []];
+  for (const index of [0, 1] as const) {
+    const socket = createSocket('udp4');
+    socket.bind(0, address);
+    await once(socket, 'listening');
+    socket.on('message', (packet) => {
+      received[index].push(packet.toString('hex'));
+      camera.notify();
+    });
+    t.after(() => socket.close());
+    sockets.push(socket);
+  }
+  const [rtp, rtcp] = sockets as [UdpSocket, UdpSocket];
+  return { rtp, rtcp, received, ports: `${rtp.address().port}-${rtcp.address().port}` };
+}
+
+/** Makes the camera agree to UDP; returns the client's ports of the video when SETUP came. */
+function agreeToUdp(camera: TinyCamera, serverPorts: string, source = ''): { clientPort: number } {
+  const agreed = { clientPort: 0 };
+  camera.respond = (request) => {
+    if (request.method !== 'SETUP') return false;
+    const ports = /client_port=(\d+)-(\d+)/.exec(request.text);
+    if (!ports) request.answer(461);
+    else {
+      if (request.text.includes('track1')) agreed.clientPort = Number(ports[1]);
+      const server = serverPorts && `;server_port=${serverPorts}`;
+      request.answer(200, ['Session: s1', `Transport: RTP/AVP;unicast;${ports[0]}${server}${source}`]);
+    }
+    return true;
+  };
+  return agreed;
+}
+
+const packet = (payloadType: number): Buffer => frame(payloadType === 96 ? 0 : 1).subarray(4);
+
+test('auto: 461 to TCP means UDP; only the camera is listened to, and reports go out every 5 s', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const ports = await udpPorts(t, camera);
+  const agreed = agreeToUdp(camera, ports.ports);
+  const run = new Run(camera, { transport: 'auto' });
+  await run.untilPlaying();
+  assert.equal(run.playings[0]?.transport, 'udp');
+  assert.equal(agreed.clientPort % 2, 0);
+  // A first packet outwards opens the way through firewalls.
+  await camera.until(() => ports.received[0].length > 0 && ports.received[1].length > 0);
+  const stranger = await udpPorts(t, camera, '127.0.0.2');
+  stranger.rtp.send(packet(96), agreed.clientPort, '127.0.0.1');
+  ports.rtp.send(packet(96), agreed.clientPort, '127.0.0.1');
+  ports.rtcp.send(packet(200), agreed.clientPort + 1, '127.0.0.1');
+  await camera.until(() => run.delivered.length === 2);
+  assert.deepEqual([...run.delivered].sort(), ['rtcp 0 20', 'rtp 0 20']);
+  const before = ports.received[1].length;
+  await run.pass(5_500);
+  await camera.until(() => ports.received[1].length > before);
+  assert.match(ports.received[1].at(-1) ?? '', /^80c90001.{8}81ca/);
+  assert.equal(run.memory.transport, 'udp');
+  assert.equal(await run.stop(), 'stopped');
+  assert.equal(camera.requests.at(-1), 'TEARDOWN');
+});
+
+test('auto: nothing over UDP for 3 s means TCP', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera, { transport: 'auto', memory: { transport: 'udp' } });
+  await run.untilPlaying();
+  assert.equal(run.playings[0]?.transport, 'udp');
+  await run.pass(3_500);
+  await run.untilPlaying(2);
+  assert.equal(run.playings[1]?.transport, 'tcp');
+  assert.equal(await run.stop(), 'stopped');
+  assert.equal(camera.methods, 'OPTIONS DESCRIBE SETUP SETUP PLAY TEARDOWN OPTIONS DESCRIBE SETUP SETUP PLAY TEARDOWN');
+});
+
+test('auto: refused both ways is said so; TCP alone is not replaced by UDP', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = (request) => {
+    if (request.method === 'SETUP') request.answer(461);
+    return request.method === 'SETUP';
+  };
+  await new Run(camera, { transport: 'auto' }).failsWith('transport-refused');
+  assert.equal(camera.connections, 3);
+  await new Run(camera, { transport: 'tcp' }).failsWith('transport-refused');
+  assert.equal(camera.connections, 4);
+});
+
+test('UDP: media may come from the address that source= names', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const ports = await udpPorts(t, camera, '127.0.0.2');
+  const agreed = agreeToUdp(camera, ports.ports, ';source=127.0.0.2');
+  const run = new Run(camera, { transport: 'udp' });
+  await run.untilPlaying();
+  await camera.until(() => ports.received[0].length > 0);
+  ports.rtp.send(packet(96), agreed.clientPort, '127.0.0.1');
+  await camera.until(() => run.delivered.length === 1);
+  assert.equal(await run.stop(), 'stopped');
+});
+
+test('UDP: a camera that names no server ports is played all the same (OpenIPC)', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const ports = await udpPorts(t, camera);
+  const agreed = agreeToUdp(camera, '');
+  const run = new Run(camera, { transport: 'udp' });
+  await run.untilPlaying();
+  ports.rtp.send(packet(96), agreed.clientPort, '127.0.0.1');
+  await camera.until(() => run.delivered.length === 1);
+  await run.pass(6_000);
+  assert.equal(await run.stop(), 'stopped');
+});
