@@ -2,12 +2,12 @@
 
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
+import { Registry } from 'prom-client';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
 import { adminToken } from './api/auth.ts';
 import { standaloneChecks } from './api/deps.ts';
-import type { ArchiveReader } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import { Archive } from './archive/archive.ts';
@@ -45,7 +45,14 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const { mode, tokens } = config.auth;
   const needsToken = mode === 'token' && tokens.length === 0;
   const auth = { mode, tokens: needsToken ? [await adminToken(config.workDir, log)] : tokens };
-  const archive = new Archive({ root: recordPath, clock, log, syncIntervalMs: config.archive.syncIntervalMs });
+  const archiveRegistry = new Registry();
+  const archive = new Archive({
+    root: recordPath,
+    clock,
+    log,
+    syncIntervalMs: config.archive.syncIntervalMs,
+    registry: archiveRegistry,
+  });
   const cameras = new CameraSet({
     clock,
     log,
@@ -56,7 +63,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     liveLimits: new LiveLimits(),
   });
 
-  const registry = buildMetricsRegistry({ cameras, version, nodeName, clock });
+  const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
   const api = await buildApi({
     nodeName,
     address: config.cluster.advertise,
@@ -65,7 +72,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     auth,
     ...(config.tls ? { tls: await readTls(config.tls) } : {}),
     cameras,
-    archive: archiveReader(archive),
+    archive,
     checks: standaloneChecks,
     machine: localMachine(recordPath, clock),
     clock,
@@ -108,18 +115,6 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     await archive.close();
     throw err;
   }
-}
-
-/** The archive as the API asks for it. */
-function archiveReader(archive: Archive): ArchiveReader {
-  return {
-    async list(cameraId, { fromMs, toMs, tzOffsetMinutes }) {
-      const { archive: segments, days } = await archive.list(cameraId, fromMs, toMs, { tzOffsetMinutes });
-      return { segments: segments.map((segment) => ({ ...segment, path: segment.filename })), days };
-    },
-    current: (cameraId) => Promise.resolve(archive.current(cameraId)),
-    checkWritable: async () => (await archive.checkWritable()).writable,
-  };
 }
 
 function listen(server: FastifyInstance, { host, port }: ListenAddress): Promise<string> {
