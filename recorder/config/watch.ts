@@ -30,6 +30,7 @@ export class ConfigWatcher {
   #digest: string | undefined;
   /** One look at a time. */
   #work: Promise<void>;
+  #triggered = false;
   #closed = false;
 
   /** Calls `onChange` when the content of `file` or of `conf.d/*.yaml` beside it has become another one. */
@@ -39,7 +40,7 @@ export class ConfigWatcher {
     this.#clock = options.clock ?? systemClock;
     this.#settleMs = options.settleMs ?? 300;
     this.#pollMs = options.pollMs ?? 30_000;
-    this.#work = this.#look();
+    this.#work = this.#look(false);
     this.#schedulePoll();
   }
 
@@ -51,7 +52,7 @@ export class ConfigWatcher {
   /** Reports a change whether there is one or not: what SIGHUP asks for. */
   trigger(): void {
     if (this.#closed) return;
-    this.#digest = undefined;
+    this.#triggered = true;
     this.#lookSoon(0);
   }
 
@@ -65,7 +66,7 @@ export class ConfigWatcher {
   #lookSoon(delayMs: number): void {
     this.#settling?.cancel();
     this.#settling = this.#clock.after(delayMs, () => {
-      this.#work = this.#work.then(() => this.#look());
+      this.#work = this.#work.then(() => this.#look(true));
     });
   }
 
@@ -77,19 +78,21 @@ export class ConfigWatcher {
   }
 
   /** Watches first and reads then, so that no change falls between. */
-  async #look(): Promise<void> {
-    const first = this.#watchers.length === 0 && this.#digest === undefined;
+  async #look(report: boolean): Promise<void> {
     const directories = await directoriesOf(this.#file);
     if (this.#closed) return;
     this.#closeWatchers();
     for (const directory of directories) this.#watch(directory);
     const digest = await digestOf(this.#file);
-    if (this.#closed || digest === this.#digest) return;
+    if (this.#isClosed() || (digest === this.#digest && !this.#triggered)) return;
     this.#digest = digest;
-    if (!first || this.#isTriggered) this.#onChange();
+    this.#triggered = false;
+    if (report) this.#onChange();
   }
-  get #isTriggered(): boolean {
-    return false;
+
+  /** Told apart from the field because a look may be overtaken by `close`. */
+  #isClosed(): boolean {
+    return this.#closed;
   }
 
   #watch(directory: string): void {
@@ -107,3 +110,25 @@ export class ConfigWatcher {
     this.#watchers = [];
   }
 }
+
+/** The directories in which a change may show: those of the files, and those that symbolic links lead to. */
+async function directoriesOf(file: string): Promise<Set<string>> {
+  const directories = new Set([dirname(file), join(dirname(file), 'conf.d')]);
+  for (const path of await filesOf(file)) {
+    const target = await realpath(path).catch(() => path);
+    directories.add(dirname(target));
+  }
+  return directories;
+}
+
+async function digestOf(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  for (const path of await filesOf(file)) {
+    const content = await readFile(path).catch(() => undefined);
+    hash.update(`${path}\n${content?.length ?? 'none'}\n`).update(content ?? '');
+  }
+  return hash.digest('hex');
+}
+
+/** A directory that cannot be read counts as empty here; loading says what is wrong with it. */
+const filesOf = (file: string): Promise<string[]> => configFiles(file).catch(() => [file]);

@@ -1,0 +1,460 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Log } from '../../base/log.ts';
+import { silentLog } from '../../base/log.ts';
+import { ArchiveError } from '../archive/faults.ts';
+import type { SegmentQuery } from './deps.ts';
+import { standaloneChecks } from './deps.ts';
+import { archiveStatus, as, build, cameraStatus, emptyArchive, token } from './test-support.ts';
+
+const NOW_MS = Date.UTC(2026, 0, 1, 12);
+
+test('live answers anyone', async (t) => {
+  const { app } = await build(t);
+  const answer = await app.inject('/api/health/live');
+  assert.equal(answer.statusCode, 200);
+});
+
+test('ready shows checks only to callers with a role', async (t) => {
+  const { app, recordPath } = await build(t);
+  const anyone = await app.inject('/api/health/ready');
+  assert.equal(anyone.statusCode, 200);
+  assert.deepEqual(anyone.json(), { status: 'ready', version: '1.2.3', timestamp: '2026-01-01T12:00:00.000+00:00' });
+  const wrong = await app.inject({ url: '/api/health/ready', headers: { authorization: 'Bearer guess' } });
+  assert.deepEqual(wrong.json(), anyone.json());
+  const viewer = await app.inject({ url: '/api/health/ready', headers: as('viewer') });
+  assert.deepEqual(viewer.json().checks, {
+    storage: { configured: false, reachable: false },
+    cluster_store: { configured: false },
+    recordings_dir: { path: recordPath, writable: true },
+    license: { valid: true },
+  });
+});
+
+test('not ready: 503 names the failed checks to callers with a role, and only the status to others', async (t) => {
+  const { app } = await build(t, {
+    archive: { ...emptyArchive, checkWritable: async () => false },
+    checks: { ...standaloneChecks, storage: async () => ({ configured: true, reachable: false }) },
+  });
+  const anyone = await app.inject('/api/health/ready');
+  assert.equal(anyone.statusCode, 503);
+  assert.deepEqual(Object.keys(anyone.json()), ['status', 'version', 'timestamp']);
+  assert.equal(anyone.json().status, 'not_ready');
+  const viewer = await app.inject({ url: '/api/health/ready', headers: as('viewer') });
+  assert.equal(viewer.statusCode, 503);
+  assert.deepEqual(viewer.json().failed, ['storage', 'recordings_dir']);
+  assert.equal(viewer.json().checks.recordings_dir.writable, false);
+});
+
+test('ready: a disk that does not answer is not writable, and probes do not pile up on it', async (t) => {
+  let looks = 0;
+  const { app, clock } = await build(t, {
+    archive: {
+      ...emptyArchive,
+      checkWritable() {
+        looks++;
+        return new Promise(() => {});
+      },
+    },
+  });
+  const probes = [app.inject('/api/health/ready'), app.inject('/api/health/ready')];
+  const moved = setInterval(() => clock.advance(5_000), 1);
+  const answers = await Promise.all(probes);
+  clearInterval(moved);
+  assert.deepEqual(
+    answers.map((a) => a.statusCode),
+    [503, 503],
+  );
+  assert.equal(looks, 1);
+});
+
+test('node metrics are whole numbers under the names of the specification', async (t) => {
+  const { app } = await build(t);
+  const answer = await app.inject({ url: '/api/metrics', headers: as('viewer') });
+  assert.deepEqual(answer.json(), {
+    online: true,
+    node_name: 'rack-1',
+    cpu_load: 13,
+    mem_used_gb: 3,
+    mem_total_gb: 16,
+    storage_free_gb: 900,
+    storage_used_gb: 100,
+    timestamp: '2026-01-01T12:00:00.000+00:00',
+  });
+});
+
+test('segments: the wire form of the specification', async (t) => {
+  const { app } = await build(t, {
+    archive: {
+      ...emptyArchive,
+      list: async () => ({
+        segments: [
+          {
+            startMs: NOW_MS + 1,
+            sequence: 7,
+            path: '2026/01/01/Gate_gate_20260101_120000001.mp4',
+            sizeBytes: 123,
+            mtimeMs: NOW_MS + 1999,
+            isOpen: true,
+          },
+        ],
+        days: ['2025-12-31', '2026-01-01'],
+      }),
+    },
+  });
+  const answer = await app.inject({ url: '/api/archive/gate/segments', headers: as('viewer') });
+  assert.equal(answer.statusCode, 200);
+  assert.deepEqual(answer.json(), {
+    archive: [
+      {
+        timestamp: '2026-01-01T12:00:00.001+00:00',
+        sequence: 7,
+        filename: '2026/01/01/Gate_gate_20260101_120000001.mp4',
+        size: 123,
+        mtime: NOW_MS / 1000 + 1,
+        is_open: true,
+      },
+    ],
+    days: ['2025-12-31', '2026-01-01'],
+  });
+});
+
+const HOUR = 3_600;
+const NOON = NOW_MS / 1000;
+const localMidnight = new Date(2026, 0, 1).getTime();
+const intervals: { query: string; expected: SegmentQuery }[] = [
+  {
+    query: '',
+    expected: { fromMs: localMidnight, toMs: localMidnight + 24 * HOUR * 1000, tzOffsetMinutes: undefined },
+  },
+  {
+    query: '?tz_offset_minutes=-720',
+    expected: { fromMs: NOW_MS, toMs: NOW_MS + 24 * HOUR * 1000, tzOffsetMinutes: -720 },
+  },
+  {
+    query: `?from=${NOON}`,
+    expected: { fromMs: NOW_MS, toMs: NOW_MS + 24 * HOUR * 1000, tzOffsetMinutes: undefined },
+  },
+  {
+    query: `?to=${NOON}`,
+    expected: { fromMs: NOW_MS - 24 * HOUR * 1000, toMs: NOW_MS, tzOffsetMinutes: undefined },
+  },
+  {
+    query: `?from=${NOON}&to=${NOON + 25 * HOUR}&tz_offset_minutes=840`,
+    expected: { fromMs: NOW_MS, toMs: NOW_MS + 25 * HOUR * 1000, tzOffsetMinutes: 840 },
+  },
+  { query: `?from=${NOON}&to=${NOON}`, expected: { fromMs: NOW_MS, toMs: NOW_MS, tzOffsetMinutes: undefined } },
+];
+for (const { query, expected } of intervals) {
+  test(`segments${query} asks for the right interval`, async (t) => {
+    const asked: SegmentQuery[] = [];
+    const { app } = await build(t, {
+      archive: {
+        ...emptyArchive,
+        async list(cameraId, query) {
+          assert.equal(cameraId, 'gate');
+          asked.push(query);
+          return { segments: [], days: [] };
+        },
+      },
+    });
+    const answer = await app.inject({ url: `/api/archive/gate/segments${query}`, headers: as('viewer') });
+    assert.equal(answer.statusCode, 200, answer.body);
+    assert.deepEqual(asked, [expected]);
+  });
+}
+
+const refused: { query: string; detail: RegExp }[] = [
+  { query: 'from=yesterday', detail: /^from: / },
+  { query: 'from=', detail: /^from: / },
+  { query: 'from=1&from=2', detail: /^from: / },
+  { query: 'to=0x10', detail: /^to: / },
+  { query: 'to=1e400', detail: /^to: / },
+  { query: 'from=99999999999999999999', detail: /^from: / },
+  { query: `from=${NOON + 1}&to=${NOON}`, detail: /^from: .*not later than to/ },
+  { query: `from=${NOON}&to=${NOON + 25 * HOUR + 1}`, detail: /^to: .*25 hours/ },
+  { query: 'tz_offset_minutes=841', detail: /^tz_offset_minutes: .*-840 to 840/ },
+  { query: 'tz_offset_minutes=-841', detail: /^tz_offset_minutes: / },
+  { query: 'tz_offset_minutes=1.5', detail: /^tz_offset_minutes: / },
+  { query: 'tz_offset_minutes=east', detail: /^tz_offset_minutes: / },
+];
+for (const { query, detail } of refused) {
+  test(`segments?${query} is refused, and the answer names the parameter`, async (t) => {
+    const { app } = await build(t);
+    const answer = await app.inject({ url: `/api/archive/gate/segments?${query}`, headers: as('viewer') });
+    assert.equal(answer.statusCode, 400);
+    assert.match(String(answer.headers['content-type']), /^application\/problem\+json/);
+    const body = answer.json();
+    assert.deepEqual(Object.keys(body).sort(), ['code', 'detail', 'status', 'title']);
+    assert.equal(body.status, 400);
+    assert.equal(body.title, 'Bad Request');
+    assert.match(body.detail, detail);
+  });
+}
+
+test('segments: an archive that cannot be read is 500, and never an empty list', async (t) => {
+  const { app } = await build(t, {
+    archive: { ...emptyArchive, list: () => Promise.reject(new ArchiveError('2026/01 cannot be read')) },
+  });
+  const answer = await app.inject({ url: '/api/archive/gate/segments', headers: as('viewer') });
+  assert.equal(answer.statusCode, 500);
+  assert.deepEqual(answer.json(), {
+    title: 'Internal Server Error',
+    status: 500,
+    detail: '2026/01 cannot be read',
+    code: 'archive-unreadable',
+  });
+});
+
+test('segments: a camera that the node does not know has empty lists', async (t) => {
+  const { app } = await build(t);
+  const answer = await app.inject({ url: '/api/archive/nobody/segments', headers: as('viewer') });
+  assert.deepEqual([answer.statusCode, answer.json()], [200, { archive: [], days: [] }]);
+});
+
+test('current: what is being written, and 404 when nothing can be reported', async (t) => {
+  const { app } = await build(t, {
+    archive: {
+      ...emptyArchive,
+      current: async (id) => (id === 'gate' ? { path: 'a/b.mp4', startMs: NOW_MS, sizeBytes: 99 } : undefined),
+    },
+  });
+  const found = await app.inject({ url: '/api/archive/gate/current', headers: as('viewer') });
+  assert.deepEqual(found.json(), {
+    camera_id: 'gate',
+    filename: 'a/b.mp4',
+    start: '2026-01-01T12:00:00.000+00:00',
+    size: 99,
+  });
+  const missing = await app.inject({ url: '/api/archive/door/current', headers: as('viewer') });
+  assert.equal(missing.statusCode, 404);
+  assert.equal(missing.json().code, 'nothing-recorded');
+});
+
+test('cameras: state, reason, codecs and what is being written', async (t) => {
+  const { app, cameras } = await build(t, { address: 'rack-1:9997' });
+  cameras.push({
+    status: cameraStatus({
+      reason: { code: 'stream-silent', message: 'no video for 10 s' },
+      video: {
+        kind: 'video',
+        codec: 'h264',
+        width: 1920,
+        height: 1080,
+        vps: [],
+        sps: [],
+        pps: [],
+        codecString: 'avc1.64001f',
+        reorderDepth: 0,
+      },
+      audio: {
+        kind: 'audio',
+        codec: 'aac',
+        sampleRate: 48_000,
+        channels: 2,
+        config: Buffer.alloc(2),
+        codecString: 'mp4a.40.2',
+      },
+      bitrate: 4_000_000.4,
+      lastFrameMs: NOW_MS,
+    }),
+    archive: archiveStatus({ lastWrittenMs: NOW_MS - 500, currentFile: '2026/01/01/x.mp4' }),
+    live: undefined,
+  });
+  const answer = await app.inject({ url: '/api/cameras/gate', headers: as('viewer') });
+  assert.equal(answer.statusCode, 200, answer.body);
+  assert.deepEqual(answer.json(), {
+    id: 'gate',
+    name: 'Gate',
+    state: 'recording',
+    state_since: '2026-01-01T11:00:00.000+00:00',
+    reason: { code: 'stream-silent', message: 'no video for 10 s' },
+    node: { name: 'rack-1', address: 'rack-1:9997' },
+    transport: 'tcp',
+    codecs: {
+      video: { codec: 'h264', codec_string: 'avc1.64001f', width: 1920, height: 1080 },
+      audio: { codec: 'aac', codec_string: 'mp4a.40.2', sample_rate: 48_000, channels: 2 },
+      mime: 'video/mp4; codecs="avc1.64001f, mp4a.40.2"',
+      audio_dropped: null,
+    },
+    bitrate: 4_000_000,
+    last_frame: '2026-01-01T12:00:00.000+00:00',
+    frames: { video: 0, audio: 0, discarded: 0, lost_packets: 0 },
+    recording: {
+      state: 'writing',
+      reason: null,
+      last_written: '2026-01-01T11:59:59.500+00:00',
+      filename: '2026/01/01/x.mp4',
+    },
+    viewers: 0,
+  });
+  const list = await app.inject({ url: '/api/cameras', headers: as('viewer') });
+  assert.deepEqual(list.json(), { cameras: [answer.json()] });
+  const unknown = await app.inject({ url: '/api/cameras/nobody', headers: as('viewer') });
+  assert.deepEqual([unknown.statusCode, unknown.json().code], [404, 'unknown-camera']);
+});
+
+const PROTECTED = [
+  '/api/metrics',
+  '/api/cameras',
+  '/api/cameras/x',
+  '/api/archive/x/segments',
+  '/api/archive/x/current',
+  '/recordings/x',
+];
+for (const url of PROTECTED) {
+  test(`${url}: 401 without a token and with a wrong one`, async (t) => {
+    const { app } = await build(t);
+    for (const headers of [
+      {},
+      { authorization: 'Bearer guess' },
+      { authorization: 'Basic !!' },
+      { authorization: 'Bearer' },
+    ]) {
+      const answer = await app.inject({ url, headers });
+      assert.equal(answer.statusCode, 401);
+      assert.equal(answer.json().code, 'unauthorized');
+      assert.equal(answer.headers['www-authenticate'], 'Bearer realm="recorder"');
+    }
+  });
+}
+
+test('a token is accepted as Bearer and as the password of Basic, and in the query only for media', async (t) => {
+  const { app } = await build(t);
+  const basic = Buffer.from('anybody:viewer').toString('base64');
+  for (const authorization of ['Bearer viewer', 'bearer viewer', `Basic ${basic}`]) {
+    const answer = await app.inject({ url: '/api/cameras', headers: { authorization } });
+    assert.equal(answer.statusCode, 200);
+  }
+  assert.equal((await app.inject('/api/cameras?access_token=viewer')).statusCode, 401);
+  assert.equal((await app.inject('/recordings/x?access_token=viewer')).statusCode, 404);
+});
+
+test('a role that is too little is 403', async (t) => {
+  const { app } = await build(t);
+  app.get('/only-admin', { config: { role: 'admin' } }, async () => 'ok');
+  const viewer = await app.inject({ url: '/only-admin', headers: as('viewer') });
+  assert.deepEqual([viewer.statusCode, viewer.json().code], [403, 'forbidden']);
+  const operator = await app.inject({ url: '/only-admin', headers: as('operator') });
+  assert.equal(operator.statusCode, 403);
+  const admin = await app.inject({ url: '/only-admin', headers: as('admin') });
+  assert.equal(admin.statusCode, 200);
+});
+
+test('auth.mode none lets anyone do everything', async (t) => {
+  const { app } = await build(t, { auth: { mode: 'none', tokens: [token('viewer')] } });
+  assert.equal((await app.inject('/api/cameras')).statusCode, 200);
+});
+
+test('unknown routes, methods and broken requests are problems too', async (t) => {
+  const { app } = await build(t);
+  app.post('/echo', async () => 'ok');
+  const unknown = await app.inject('/nothing?access_token=secret');
+  assert.equal(unknown.statusCode, 404);
+  assert.match(String(unknown.headers['content-type']), /^application\/problem\+json/);
+  assert.deepEqual(unknown.json(), {
+    title: 'Not Found',
+    status: 404,
+    detail: 'there is no GET /nothing',
+    code: 'not-found',
+  });
+  const body = await app.inject({ method: 'POST', url: '/api/cameras', payload: '{' });
+  assert.equal(body.json().code, 'not-found');
+  const broken = await app.inject({
+    method: 'POST',
+    url: '/echo',
+    payload: '{',
+    headers: { 'content-type': 'application/json' },
+  });
+  assert.deepEqual([broken.statusCode, broken.json().code], [400, 'invalid-request']);
+  const escape = await app.inject('/api/cameras/%ff');
+  assert.equal(escape.statusCode, 400);
+  assert.match(String(escape.headers['content-type']), /^application\/problem\+json/);
+  const upgrade = await app.inject('/websocket/gate');
+  assert.deepEqual([upgrade.statusCode, upgrade.json().code], [426, 'upgrade-required']);
+});
+
+test('a fault of the recorder is logged once and told without its inside', async (t) => {
+  const lines: unknown[] = [];
+  const log: Log = { ...silentLog, error: (fields) => void lines.push(fields) };
+  const { app } = await build(t, {
+    log,
+    archive: { ...emptyArchive, current: () => Promise.reject(new Error('rtsp://user:secret@camera')) },
+  });
+  const answer = await app.inject({ url: '/api/archive/gate/current?access_token=secret', headers: as('viewer') });
+  assert.equal(answer.statusCode, 500);
+  assert.doesNotMatch(answer.body, /secret/);
+  assert.equal(lines.length, 1);
+  assert.equal((lines[0] as { path: string }).path, '/api/archive/gate/current');
+});
+
+test('no log line holds an access token', async (t) => {
+  const lines: string[] = [];
+  const write = (fields: object): void => void lines.push(JSON.stringify(fields));
+  const log: Log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const { app } = await build(t, { log });
+  await app.inject('/recordings/x?access_token=viewer-secret');
+  await app.inject({ url: '/recordings/x', headers: { authorization: 'Bearer viewer-secret' } });
+  assert.equal(lines.length, 2);
+  assert.doesNotMatch(lines.join('\n'), /viewer-secret/);
+});
+
+test('openapi.json describes the routes from the same schemas', async (t) => {
+  const { app } = await build(t);
+  const document = (await app.inject('/openapi.json')).json();
+  assert.deepEqual(Object.keys(document.paths).sort(), [
+    '/api/archive/{camera_id}/current',
+    '/api/archive/{camera_id}/segments',
+    '/api/cameras',
+    '/api/cameras/{id}',
+    '/api/health/live',
+    '/api/health/ready',
+    '/api/metrics',
+  ]);
+  const segments = document.paths['/api/archive/{camera_id}/segments'].get;
+  assert.deepEqual(segments.parameters.map((p: { name: string }) => p.name).sort(), [
+    'camera_id',
+    'from',
+    'to',
+    'tz_offset_minutes',
+  ]);
+  assert.deepEqual(Object.keys(segments.responses).sort(), ['200', '400', '401', '500']);
+});
+
+test('recordings: a segment with Range, and nothing else below the record path', async (t) => {
+  const { app, recordPath } = await build(t);
+  const path = '2026/01/01/Gate_gate_20260101_120000001.mp4';
+  await mkdir(join(recordPath, '2026/01/01'), { recursive: true });
+  await writeFile(join(recordPath, path), '0123456789');
+  await writeFile(join(recordPath, 'secret.txt'), 'secret');
+  const whole = await app.inject({ url: `/recordings/${path}`, headers: as('viewer') });
+  assert.deepEqual([whole.statusCode, whole.headers['content-type'], whole.body], [200, 'video/mp4', '0123456789']);
+  const part = await app.inject({
+    url: `/recordings/${path}?access_token=viewer`,
+    headers: { range: 'bytes=2-4' },
+  });
+  assert.deepEqual([part.statusCode, part.headers['content-range'], part.body], [206, 'bytes 2-4/10', '234']);
+  for (const url of [
+    'secret.txt',
+    '../secret.txt',
+    '%2e%2e/etc/passwd',
+    '2026/01/01/',
+    '.kube-nvr/x',
+    path.replace('Gate', 'No'),
+  ]) {
+    const answer = await app.inject({ url: `/recordings/${url}`, headers: as('viewer') });
+    assert.equal(answer.statusCode, 404, url);
+    assert.match(String(answer.headers['content-type']), /^application\/problem\+json/);
+  }
+});
+
+test('the page is served to anyone, with its policy', async (t) => {
+  const { app } = await build(t);
+  for (const url of ['/', '/page/page.css', '/page/page.js', '/page/player.js', '/page/api.js']) {
+    const answer = await app.inject(url);
+    assert.equal(answer.statusCode, 200);
+    assert.match(String(answer.headers['content-security-policy']), /default-src 'self'/);
+  }
+});

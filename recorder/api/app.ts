@@ -1,0 +1,100 @@
+// The HTTP server of a recorder: routes, who may call them, errors as problems, and the OpenAPI document of it all.
+
+import fastifySwagger from '@fastify/swagger';
+import fastifyWebsocket from '@fastify/websocket';
+import fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import {
+  jsonSchemaTransform,
+  jsonSchemaTransformObject,
+  serializerCompiler,
+  validatorCompiler,
+} from 'fastify-type-provider-zod';
+import type { Role } from '../config/schema.ts';
+import { Authenticator } from './auth.ts';
+import type { CredentialPlace } from './auth.ts';
+import type { ApiDeps } from './deps.ts';
+import { answerFrameworkError, installProblems, pathOf } from './problem.ts';
+import { archiveRoutes } from './routes/archive.ts';
+import { cameraRoutes } from './routes/cameras.ts';
+import { healthRoutes } from './routes/health.ts';
+import { liveRoutes } from './routes/live.ts';
+import { nodeMetricsRoutes } from './routes/node-metrics.ts';
+import { pageRoutes } from './routes/page.ts';
+import { recordingRoutes } from './routes/recordings.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call the route; without it, anyone. */
+    role?: Role;
+    credentials?: CredentialPlace;
+  }
+}
+
+const BODY_LIMIT_BYTES = 64 * 1024;
+/** Viewers have nothing to say. */
+const VIEWER_MESSAGE_LIMIT_BYTES = 1024;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** The server, not listening yet. Close it before the cameras, or after: it opens nothing that outlives it. */
+export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
+  const options = {
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    // Downloads and viewers end with the server: a stop does not wait for them.
+    forceCloseConnections: true,
+    frameworkErrors: answerFrameworkError,
+    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
+  };
+  const app: FastifyInstance = deps.tls
+    ? fastify({ ...options, https: { cert: deps.tls.certificate, key: deps.tls.key } })
+    : fastify(options);
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  installProblems(app, deps.log);
+
+  const auth = new Authenticator(deps.auth);
+  app.addHook('onRequest', async (request, reply) => {
+    const { role, credentials = 'header' } = request.routeOptions.config;
+    if (role === undefined) return;
+    // Only Bearer: for Basic browsers would open a dialogue of their own over the page's.
+    reply.header('www-authenticate', 'Bearer realm="recorder"');
+    auth.require(request, role, credentials);
+    reply.removeHeader('www-authenticate');
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    deps.log.debug(
+      {
+        method: request.method,
+        path: pathOf(request.url),
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime),
+      },
+      'request answered',
+    );
+  });
+
+  await app.register(fastifyWebsocket, {
+    options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
+    errorHandler: (_error, socket) => socket.terminate(),
+  });
+  await app.register(fastifySwagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Recorder', version: deps.version },
+      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+      security: [{ token: [] }],
+    },
+    transform: jsonSchemaTransform,
+    transformObject: jsonSchemaTransformObject,
+  });
+  await app.register(healthRoutes, { deps, auth });
+  await app.register(nodeMetricsRoutes, { deps });
+  await app.register(cameraRoutes, { deps });
+  await app.register(archiveRoutes, { deps });
+  await app.register(liveRoutes, { deps, auth });
+  await app.register(recordingRoutes, { deps });
+  await app.register(pageRoutes);
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
+  return app;
+}

@@ -1,0 +1,107 @@
+// What the HTTP side needs from the rest of the recorder, as small interfaces: `main.ts` joins them.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
+import type { CameraStatus } from '../camera/status.ts';
+import type { TokenConfig } from '../config/schema.ts';
+import type { LiveHub } from '../live/hub.ts';
+
+/** One camera, as the node knows it now. */
+export interface CameraView {
+  readonly status: CameraStatus;
+  /** Undefined while nothing of it is to be archived. */
+  readonly archive: CameraArchiveStatus | undefined;
+  /** Undefined for a camera that is not enabled. */
+  readonly live: LiveHub | undefined;
+}
+
+export interface CameraDirectory {
+  /** In the order of the configuration. */
+  list(): readonly CameraView[];
+  get(cameraId: string): CameraView | undefined;
+}
+
+export interface ListedSegment {
+  readonly startMs: number;
+  readonly sequence: number;
+  /** Relative to the record path. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly mtimeMs: number;
+  readonly isOpen: boolean;
+}
+
+export interface SegmentList {
+  /** Those that overlap the interval, oldest first, with the one being written. */
+  readonly segments: readonly ListedSegment[];
+  /** `YYYY-MM-DD` of all footage of the camera, ascending. */
+  readonly days: readonly string[];
+}
+
+export interface SegmentQuery {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Minutes the viewer is ahead of UTC; undefined: days by the node's clock. */
+  readonly tzOffsetMinutes: number | undefined;
+}
+
+export interface CurrentRecording {
+  readonly path: string;
+  readonly startMs: number;
+  readonly sizeBytes: number;
+}
+
+export interface ArchiveReader {
+  /** Throws `ArchiveError` when the archive cannot be read. Empty for a camera that the node does not know. */
+  list(cameraId: string, query: SegmentQuery): Promise<SegmentList>;
+  /** Undefined when nothing can be reported. */
+  current(cameraId: string): Promise<CurrentRecording | undefined>;
+  /** Whether a file can be made in the recordings directory. */
+  checkWritable(): Promise<boolean>;
+}
+
+/** What readiness depends on beside the recordings directory. */
+export interface ReadinessChecks {
+  /** The database. */
+  storage(): Promise<{ configured: boolean; reachable: boolean }>;
+  clusterStore(): Promise<{ configured: boolean }>;
+  license(): Promise<{ valid: boolean }>;
+}
+
+/** A node without database, cluster and licence. */
+export const standaloneChecks: ReadinessChecks = {
+  storage: () => Promise.resolve({ configured: false, reachable: false }),
+  clusterStore: () => Promise.resolve({ configured: false }),
+  license: () => Promise.resolve({ valid: true }),
+};
+
+/** How busy the machine is. */
+export interface MachineSource {
+  /** Share of all processors in use, 0 to 100. */
+  cpuPercent(): number;
+  memory(): { usedBytes: number; totalBytes: number };
+  /** Of the file system that holds the archive. */
+  disk(): Promise<{ usedBytes: number; freeBytes: number }>;
+}
+
+export interface ApiDeps {
+  readonly nodeName: string;
+  /** Where others reach this node, as `host:port` or a URL; empty when nobody said. */
+  readonly address: string;
+  readonly version: string;
+  readonly recordPath: string;
+  readonly auth: {
+    /** `kubernetes` is answered by the tokens alone until the recorder can ask the API server. */
+    readonly mode: 'token' | 'kubernetes' | 'none';
+    readonly tokens: readonly TokenConfig[];
+  };
+  /** PEM. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
+  readonly cameras: CameraDirectory;
+  readonly archive: ArchiveReader;
+  readonly checks: ReadinessChecks;
+  readonly machine: MachineSource;
+  readonly clock: Clock;
+  readonly log: Log;
+}

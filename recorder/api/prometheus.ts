@@ -1,0 +1,134 @@
+// Metrics for Prometheus on a listener of their own. Nothing is counted here: every value is taken from the status
+// objects at the moment of the scrape, so that a frame costs nothing.
+
+import fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import type { Clock } from '../../base/clock.ts';
+import type { CameraState } from '../camera/status.ts';
+import type { CameraDirectory, CameraView } from './deps.ts';
+
+const STATES: readonly CameraState[] = ['connecting', 'recording', 'retrying', 'stopped'];
+/** How often the event loop's lag is sampled: often enough for a percentile, seldom enough to cost nothing. */
+const EVENT_LOOP_PRECISION_MS = 50;
+
+export interface MetricsDeps {
+  readonly cameras: CameraDirectory;
+  readonly version: string;
+  readonly nodeName: string;
+  readonly clock: Clock;
+}
+
+/** A registry with the metrics of every camera and of this process. */
+export function buildMetricsRegistry(deps: MetricsDeps): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
+  const startedMs = deps.clock.wallMs();
+  new Gauge({
+    name: 'recorder_info',
+    help: 'Always 1; the labels say what runs.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version: deps.version, node: deps.nodeName }, 1);
+
+  /** Values of all cameras, asked for at each scrape; a camera that is gone disappears. */
+  function perCamera(
+    kind: 'counter' | 'gauge',
+    name: string,
+    help: string,
+    label: string | undefined,
+    values: (view: CameraView) => Iterable<readonly [label: string, value: number]>,
+  ): void {
+    const Metric = kind === 'counter' ? Counter : Gauge;
+    const metric = new Metric<string>({
+      name: `recorder_camera_${name}`,
+      help,
+      labelNames: label === undefined ? ['camera'] : ['camera', label],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const view of deps.cameras.list()) {
+          const camera = view.status.id;
+          for (const [name, value] of values(view)) {
+            this.inc(label === undefined ? { camera } : { camera, [label]: name }, value);
+          }
+        }
+      },
+    });
+    registry.registerMetric(metric);
+  }
+  const one = (value: number | undefined): [string, number][] => (value === undefined ? [] : [['', value]]);
+
+  perCamera('gauge', 'state', '1 for the state that the camera is in.', 'state', ({ status }) =>
+    STATES.map((state) => [state, state === status.state ? 1 : 0]),
+  );
+  perCamera('counter', 'received_bytes_total', 'Bytes of RTP received.', undefined, ({ status }) =>
+    one(status.counters.bytesReceived),
+  );
+  perCamera('counter', 'received_packets_total', 'RTP packets received.', undefined, ({ status }) =>
+    one(status.counters.packetsReceived),
+  );
+  perCamera('counter', 'lost_packets_total', 'RTP packets that never came.', undefined, ({ status }) =>
+    one(status.counters.packetsLost),
+  );
+  perCamera('counter', 'frames_total', 'Frames handed to archive and live.', 'kind', ({ status }) => [
+    ['video', status.counters.videoFrames],
+    ['audio', status.counters.audioFrames],
+  ]);
+  perCamera('counter', 'discarded_frames_total', 'Frames with a part missing.', undefined, ({ status }) =>
+    one(status.counters.framesDiscarded),
+  );
+  perCamera(
+    'counter',
+    'reconnects_total',
+    'Connections that ended, by reason.',
+    'reason',
+    ({ status }) => status.counters.reconnects,
+  );
+  perCamera('gauge', 'bitrate', 'Bits a second over the last ten seconds.', undefined, ({ status }) =>
+    one(status.bitrate),
+  );
+  perCamera('counter', 'written_frames_total', 'Pictures in files.', undefined, ({ archive }) =>
+    one(archive?.framesWritten),
+  );
+  perCamera('counter', 'written_bytes_total', 'Bytes written to files.', undefined, ({ archive }) =>
+    one(archive?.bytesWritten),
+  );
+  perCamera(
+    'counter',
+    'dropped_frames_total',
+    'Pictures that arrived and are in no file, by cause.',
+    'cause',
+    (view) => view.archive?.framesDropped ?? [],
+  );
+  perCamera('counter', 'segments_total', 'Segments closed.', undefined, ({ archive }) => one(archive?.segmentsClosed));
+  perCamera(
+    'gauge',
+    'last_written_age_seconds',
+    'Time since the capture of the last picture in a file; since the start while there is none.',
+    undefined,
+    ({ status, archive }) => {
+      if (status.state === 'stopped') return [];
+      return one(Math.max(0, deps.clock.wallMs() - (archive?.lastWrittenMs ?? startedMs)) / 1000);
+    },
+  );
+  perCamera('gauge', 'viewers', 'Live viewers.', undefined, ({ live }) => one(live?.stats.viewers));
+  perCamera('counter', 'live_sent_bytes_total', 'Bytes sent to live viewers.', undefined, ({ live }) =>
+    one(live?.stats.sentBytes),
+  );
+  perCamera(
+    'counter',
+    'live_dropped_frames_total',
+    'Pictures that live viewers missed because they were too slow or waited for a key frame.',
+    undefined,
+    ({ live }) => one(live?.stats.droppedFrames),
+  );
+  return registry;
+}
+
+/** A server with `GET /metrics` and nothing else, not listening yet. */
+export function buildMetricsServer(registry: Registry): FastifyInstance {
+  const app = fastify({ forceCloseConnections: true });
+  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+  return app;
+}

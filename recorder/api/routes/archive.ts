@@ -1,0 +1,151 @@
+// `/api/archive/{camera_id}/segments` and `/current`: what is on the disk, and what is being written.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ArchiveError } from '../../archive/faults.ts';
+import type { ApiDeps, ListedSegment, SegmentQuery } from '../deps.ts';
+import { ApiError, problemResponse } from '../problem.ts';
+import { dayAround, epochSeconds, isoTime } from '../times.ts';
+
+const DAY_SECONDS = 86_400;
+/** A day when clocks are set back. */
+const MAX_INTERVAL_SECONDS = 25 * 3_600;
+/** What a JavaScript Date can hold. */
+const MAX_EPOCH_SECONDS = 8.64e12;
+
+/** A number in a query string. One that is given twice, or is empty, is none. */
+const queryNumber = (expected: string) =>
+  z
+    .string({ error: expected })
+    .regex(/^[+-]?\d+(\.\d+)?$/, expected)
+    .transform(Number);
+
+const EpochSeconds = queryNumber('expected a number of seconds since 1970').refine(
+  (seconds) => Math.abs(seconds) <= MAX_EPOCH_SECONDS,
+  'this is no time: expected seconds since 1970',
+);
+
+const IntervalQuery = z.object({
+  from: EpochSeconds.optional().describe('Start of the interval, seconds since 1970.'),
+  to: EpochSeconds.optional().describe('End of the interval, seconds since 1970.'),
+  tz_offset_minutes: queryNumber('expected a whole number from -840 to 840')
+    .refine((m) => Number.isInteger(m) && Math.abs(m) <= 840, 'expected a whole number from -840 to 840')
+    .optional()
+    .describe('Minutes the viewer is ahead of UTC, -840 to 840. Days are then computed by the clock of the viewer.'),
+});
+
+const Segment = z.object({
+  timestamp: z.iso.datetime({ offset: true }).describe('Start.'),
+  sequence: z.number().int(),
+  filename: z.string().describe('Relative to the record path.'),
+  size: z.number().int().describe('Bytes; final when is_open is false.'),
+  mtime: z.number().int().describe('Seconds since 1970.'),
+  is_open: z.boolean().describe('The segment is being written.'),
+});
+
+const Segments = z.object({
+  archive: z.array(Segment),
+  days: z.array(z.iso.date()).describe('All days with records, whatever the interval.'),
+});
+
+const Current = z.object({
+  camera_id: z.string(),
+  filename: z.string(),
+  start: z.iso.datetime({ offset: true }),
+  size: z.number().int().describe('Bytes written when the question was asked.'),
+});
+
+const CameraParams = z.object({ camera_id: z.string() });
+
+const toSegment = (segment: ListedSegment): z.output<typeof Segment> => ({
+  timestamp: isoTime(segment.startMs),
+  sequence: segment.sequence,
+  filename: segment.path,
+  size: segment.sizeBytes,
+  mtime: epochSeconds(segment.mtimeMs),
+  is_open: segment.isOpen,
+});
+
+/** Neither boundary: the current day. One: the day that starts or ends there. */
+function toQuery(given: z.output<typeof IntervalQuery>, nowMs: number): SegmentQuery {
+  const tzOffsetMinutes = given.tz_offset_minutes;
+  if (given.from === undefined && given.to === undefined)
+    return { ...dayAround(nowMs, tzOffsetMinutes), tzOffsetMinutes };
+  const from = given.from ?? (given.to as number) - DAY_SECONDS;
+  const to = given.to ?? from + DAY_SECONDS;
+  if (from > to) throw new ApiError(400, 'invalid-interval', 'from: expected a time that is not later than to');
+  if (to - from > MAX_INTERVAL_SECONDS) {
+    throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
+  }
+  return { fromMs: from * 1000, toMs: to * 1000, tzOffsetMinutes };
+}
+
+/** The archive says why it cannot be read; that is an answer of its own, never an empty list. */
+async function readable<T>(read: Promise<T>): Promise<T> {
+  try {
+    return await read;
+  } catch (err) {
+    if (err instanceof ArchiveError) throw new ApiError(500, 'archive-unreadable', err.message, { cause: err });
+    throw err;
+  }
+}
+
+type Deps = Pick<ApiDeps, 'archive' | 'clock'>;
+
+export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { archive, clock } }) => {
+  app.get(
+    '/api/archive/:camera_id/segments',
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'Segments of a camera in an interval, and all days with records',
+        description:
+          'Without from and to: the current day. Only one of them: the day that starts or ends there. A camera that the node does not know has none.',
+        tags: ['archive'],
+        params: CameraParams,
+        querystring: IntervalQuery,
+        response: {
+          200: Segments,
+          400: problemResponse(
+            'A boundary is no number, from is later than to, or the interval is wider than 25 hours.',
+          ),
+          401: problemResponse('No token, or a wrong one.'),
+          500: problemResponse('The archive on the disk cannot be read.'),
+        },
+      },
+    },
+    async ({ params, query }) => {
+      const list = await readable(archive.list(params.camera_id, toQuery(query, clock.wallMs())));
+      return { archive: list.segments.map(toSegment), days: [...list.days] };
+    },
+  );
+
+  app.get(
+    '/api/archive/:camera_id/current',
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'The recording in progress',
+        tags: ['archive'],
+        params: CameraParams,
+        response: {
+          200: Current,
+          401: problemResponse('No token, or a wrong one.'),
+          404: problemResponse('Nothing to report: not recording, or record.format is mp4.'),
+        },
+      },
+    },
+    async ({ params }) => {
+      const current = await readable(archive.current(params.camera_id));
+      if (!current) {
+        throw new ApiError(404, 'nothing-recorded', 'this camera has no recording in progress that could be reported');
+      }
+      return {
+        camera_id: params.camera_id,
+        filename: current.path,
+        start: isoTime(current.startMs),
+        size: current.sizeBytes,
+      };
+    },
+  );
+};

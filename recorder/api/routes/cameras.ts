@@ -1,0 +1,154 @@
+// `/api/cameras`: every camera of the node, what it does and why, and what a player needs to know first.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
+import type { ApiDeps, CameraView } from '../deps.ts';
+import { ApiError, problemResponse } from '../problem.ts';
+import { isoTime } from '../times.ts';
+
+const Reason = z.object({ code: z.string().describe('Stable, for programs.'), message: z.string() });
+
+const Video = z.object({
+  codec: z.enum(['h264', 'h265']),
+  codec_string: z.string().describe('RFC 6381, for Media Source Extensions.'),
+  width: z.number().int(),
+  height: z.number().int(),
+});
+
+const Audio = z.object({
+  codec: z.enum(['aac', 'opus', 'flac']).describe('As stored: G.711 is carried as FLAC.'),
+  codec_string: z.string().describe('RFC 6381, for Media Source Extensions.'),
+  sample_rate: z.number().int(),
+  channels: z.number().int(),
+});
+
+const Camera = z.object({
+  id: z.string(),
+  name: z.string(),
+  state: z
+    .enum(['connecting', 'recording', 'retrying', 'stopped'])
+    .describe(
+      'connecting: no video yet. recording: video arrives. retrying: waiting after a failure. stopped: not wanted.',
+    ),
+  state_since: z.iso.datetime({ offset: true }),
+  reason: Reason.nullable().describe('Why it does not record, or what ended the last connection.'),
+  node: z.object({
+    name: z.string(),
+    address: z.string().nullable().describe('Where the node is reached, as far as it was told.'),
+  }),
+  transport: z.enum(['tcp', 'udp']).nullable(),
+  codecs: z.object({
+    video: Video.nullable(),
+    audio: Audio.nullable(),
+    mime: z
+      .string()
+      .nullable()
+      .describe('Type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.'),
+    audio_dropped: Reason.nullable().describe('Why audio that the camera offers is not recorded.'),
+  }),
+  bitrate: z.number().int().describe('Bits a second over the last ten seconds.'),
+  last_frame: z.iso.datetime({ offset: true }).nullable().describe('When the last video frame arrived.'),
+  frames: z.object({
+    video: z.number().int(),
+    audio: z.number().int(),
+    discarded: z.number().int().describe('Frames with a part missing.'),
+    lost_packets: z.number().int(),
+  }),
+  recording: z.object({
+    state: z.enum(['idle', 'writing', 'failed']),
+    reason: Reason.nullable().describe('Why what the camera sends is not written.'),
+    last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
+    filename: z.string().nullable().describe('The file being written, relative to the record path.'),
+  }),
+  viewers: z.number().int().describe('Live viewers.'),
+});
+
+const optionalTime = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
+
+function toVideo(video: VideoParameters): z.output<typeof Video> {
+  return { codec: video.codec, codec_string: video.codecString, width: video.width, height: video.height };
+}
+
+function toAudio(audio: AudioParameters): z.output<typeof Audio> {
+  const { codec, codecString, sampleRate, channels } = audio;
+  return { codec, codec_string: codecString, sample_rate: sampleRate, channels };
+}
+
+function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): string {
+  const codecs = [video.codecString, ...(audio ? [audio.codecString] : [])];
+  return `video/mp4; codecs="${codecs.join(', ')}"`;
+}
+
+type Deps = Pick<ApiDeps, 'cameras' | 'nodeName' | 'address'>;
+
+function toCamera({ status, archive, live }: CameraView, deps: Deps): z.output<typeof Camera> {
+  const { video, audio, counters } = status;
+  return {
+    id: status.id,
+    name: status.name,
+    state: status.state,
+    state_since: isoTime(status.stateSinceMs),
+    reason: status.reason ?? null,
+    node: { name: deps.nodeName, address: deps.address || null },
+    transport: status.transport ?? null,
+    codecs: {
+      video: video ? toVideo(video) : null,
+      audio: audio ? toAudio(audio) : null,
+      mime: video ? mimeOf(video, audio) : null,
+      audio_dropped: status.audioDropped ?? null,
+    },
+    bitrate: Math.round(status.bitrate),
+    last_frame: optionalTime(status.lastFrameMs),
+    frames: {
+      video: counters.videoFrames,
+      audio: counters.audioFrames,
+      discarded: counters.framesDiscarded,
+      lost_packets: counters.packetsLost,
+    },
+    recording: {
+      state: archive?.state ?? 'idle',
+      reason: archive?.reason ?? null,
+      last_written: optionalTime(archive?.lastWrittenMs),
+      filename: archive?.currentFile ?? null,
+    },
+    viewers: live?.stats.viewers ?? 0,
+  };
+}
+
+export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  app.get(
+    '/api/cameras',
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'All cameras of the node',
+        tags: ['cameras'],
+        response: { 200: z.object({ cameras: z.array(Camera) }), 401: problemResponse('No token, or a wrong one.') },
+      },
+    },
+    async () => ({ cameras: deps.cameras.list().map((view) => toCamera(view, deps)) }),
+  );
+
+  app.get(
+    '/api/cameras/:id',
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'One camera',
+        tags: ['cameras'],
+        params: z.object({ id: z.string() }),
+        response: {
+          200: Camera,
+          401: problemResponse('No token, or a wrong one.'),
+          404: problemResponse('The node does not know this camera.'),
+        },
+      },
+    },
+    async ({ params }) => {
+      const view = deps.cameras.get(params.id);
+      if (!view) throw new ApiError(404, 'unknown-camera', 'id: this node does not know such a camera');
+      return toCamera(view, deps);
+    },
+  );
+};

@@ -1,0 +1,95 @@
+// `WebSocket /websocket/{camera_id}`: a connection in, a viewer of the camera's live stream out.
+
+import type { FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { WebSocket } from 'ws';
+import { z } from 'zod';
+import type { Timer } from '../../../base/clock.ts';
+import { CLOSE } from '../../live/viewer.ts';
+import type { ViewerSocket } from '../../live/viewer.ts';
+import type { Authenticator } from '../auth.ts';
+import type { ApiDeps } from '../deps.ts';
+import { ApiError } from '../problem.ts';
+
+/** A viewer that answers no ping for one interval is gone: its network would not say so for a quarter of an hour. */
+const PING_INTERVAL_MS = 20_000;
+
+const LiveParams = z.object({ camera_id: z.string() });
+const LiveQuery = z.object({
+  audio: z.enum(['true', 'false'], { error: 'expected true or false' }).optional(),
+  access_token: z.string().optional(),
+});
+
+type Deps = Pick<ApiDeps, 'cameras' | 'clock' | 'log'>;
+
+export const liveRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator }> = async (app, { deps, auth }) => {
+  app.route({
+    method: 'GET',
+    url: '/websocket/:camera_id',
+    schema: { hide: true, params: LiveParams, querystring: LiveQuery },
+    handler: async () => {
+      throw new ApiError(426, 'upgrade-required', 'this is a WebSocket: connect with one');
+    },
+    // A browser learns nothing from a refused upgrade, so every refusal is a close code.
+    wsHandler: (socket: WebSocket, request: FastifyRequest) => {
+      const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
+      const { audio } = request.query as z.output<typeof LiveQuery>;
+      const refusal = refusalOf(request, auth);
+      if (refusal) return socket.close(...refusal);
+      const camera = deps.cameras.get(cameraId);
+      if (!camera) return socket.close(CLOSE.unknownCamera, 'unknown camera');
+      if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
+      const { live } = camera;
+      const viewer = live.add(viewerSocket(socket), { audio: audio !== 'false' });
+      if (!viewer) return undefined;
+      const stopPinging = keepAlive(socket, deps);
+      socket.once('close', () => {
+        stopPinging();
+        live.remove(viewer);
+      });
+      return undefined;
+    },
+  });
+};
+
+function refusalOf(request: FastifyRequest, auth: Authenticator): [code: number, reason: string] | undefined {
+  const role = auth.roleOf(request, 'header-or-query');
+  if (role === undefined) return [CLOSE.unauthorized, 'a token is needed'];
+  // Browsers add stored Basic credentials to WebSockets of any page: a foreign page must not see through them.
+  const { authorization, origin, host } = request.headers;
+  const foreign = origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host);
+  if (foreign && /^basic /i.test(authorization ?? '')) return [CLOSE.forbidden, 'not for pages of other origins'];
+  return undefined;
+}
+
+function viewerSocket(socket: WebSocket): ViewerSocket {
+  return {
+    send(message) {
+      // Without the callback a failed send would be an error event too many: closing says it as well.
+      if (socket.readyState === socket.OPEN) socket.send(message, SEND_BINARY, ignoreError);
+    },
+    get bufferedBytes() {
+      return socket.bufferedAmount;
+    },
+    close: (code, reason) => socket.close(code, reason),
+  };
+}
+const SEND_BINARY = { binary: true };
+const ignoreError = (): void => {};
+
+function keepAlive(socket: WebSocket, { clock }: Pick<Deps, 'clock'>): () => void {
+  let answered = true;
+  let timer: Timer;
+  const ping = (): void => {
+    if (!answered) return socket.terminate();
+    answered = false;
+    socket.ping();
+    timer = clock.after(PING_INTERVAL_MS, ping);
+    return undefined;
+  };
+  socket.on('pong', () => {
+    answered = true;
+  });
+  timer = clock.after(PING_INTERVAL_MS, ping);
+  return () => timer.cancel();
+}

@@ -1,0 +1,32 @@
+// `GET /`: the page with every camera live, its state and its newest recordings, and the player module it uses.
+
+import type { FastifyPluginAsync } from 'fastify';
+import { readFile } from 'node:fs/promises';
+
+const FILES = [
+  { url: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
+  { url: '/page/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
+  { url: '/page/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
+  { url: '/page/api.js', file: 'api.js', type: 'text/javascript; charset=utf-8' },
+  { url: '/page/player.js', file: 'player.js', type: 'text/javascript; charset=utf-8' },
+] as const;
+
+/** The page holds no secret and asks for the token itself, so it needs no credentials. */
+export const pageRoutes: FastifyPluginAsync = async (app) => {
+  for (const { url, file, type } of FILES) {
+    const body = await readFile(new URL(`../page/${file}`, import.meta.url));
+    app.get(url, { schema: { hide: true } }, async (_request, reply) =>
+      reply
+        .type(type)
+        .header('cache-control', 'no-cache')
+        .header('x-content-type-options', 'nosniff')
+        // Addresses of media carry the token: they stay here.
+        .header('referrer-policy', 'no-referrer')
+        .header(
+          'content-security-policy',
+          "default-src 'self'; connect-src 'self' ws: wss:; media-src 'self' blob:; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+        )
+        .send(body),
+    );
+  }
+};

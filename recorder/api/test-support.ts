@@ -1,0 +1,107 @@
+// What tests of the HTTP side share: an API over hand-made dependencies.
+
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { FastifyInstance } from 'fastify';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
+import type { CameraStatus } from '../camera/status.ts';
+import type { Role, TokenConfig } from '../config/schema.ts';
+import { buildApi } from './app.ts';
+import { standaloneChecks } from './deps.ts';
+import type { ApiDeps, ArchiveReader, CameraView } from './deps.ts';
+
+export const token = (role: Role, text: string = role): TokenConfig => ({
+  name: role,
+  role,
+  sha256: createHash('sha256').update(text).digest('hex'),
+});
+
+/** The header of a caller with one of the three tokens of `build`. */
+export const as = (role: Role): { authorization: string } => ({ authorization: `Bearer ${role}` });
+
+export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus {
+  return {
+    id: 'gate',
+    name: 'Gate',
+    state: 'recording',
+    reason: undefined,
+    stateSinceMs: Date.UTC(2026, 0, 1, 11),
+    transport: 'tcp',
+    video: undefined,
+    audio: undefined,
+    audioDropped: undefined,
+    bitrate: 0,
+    lastFrameMs: undefined,
+    counters: {
+      bytesReceived: 0,
+      packetsReceived: 0,
+      packetsLost: 0,
+      videoFrames: 0,
+      audioFrames: 0,
+      framesDiscarded: 0,
+      reconnects: new Map(),
+    },
+    ...changes,
+  };
+}
+
+export function archiveStatus(changes: Partial<CameraArchiveStatus> = {}): CameraArchiveStatus {
+  return {
+    state: 'writing',
+    reason: undefined,
+    lastWrittenMs: undefined,
+    segmentsClosed: 0,
+    bytesWritten: 0,
+    framesWritten: 0,
+    framesDropped: new Map(),
+    currentFile: undefined,
+    ...changes,
+  };
+}
+
+export const emptyArchive: ArchiveReader = {
+  list: async () => ({ segments: [], days: [] }),
+  current: async () => undefined,
+  checkWritable: async () => true,
+};
+
+export interface TestApi {
+  readonly app: FastifyInstance;
+  readonly clock: VirtualClock;
+  readonly recordPath: string;
+  /** What `/api/cameras` lists; tests fill it. */
+  readonly cameras: CameraView[];
+}
+
+/** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
+export async function build(t: TestContext, changes: Partial<ApiDeps> = {}): Promise<TestApi> {
+  const recordPath = await mkdtemp(join(tmpdir(), 'api-test-'));
+  t.after(() => rm(recordPath, { recursive: true }));
+  const clock = new VirtualClock();
+  const cameras: CameraView[] = [];
+  const app = await buildApi({
+    nodeName: 'rack-1',
+    address: '',
+    version: '1.2.3',
+    recordPath,
+    auth: { mode: 'token', tokens: [token('viewer'), token('operator'), token('admin')] },
+    cameras: { list: () => cameras, get: (id) => cameras.find((view) => view.status.id === id) },
+    archive: emptyArchive,
+    checks: standaloneChecks,
+    machine: {
+      cpuPercent: () => 12.6,
+      memory: () => ({ usedBytes: 3.4 * 2 ** 30, totalBytes: 16 * 2 ** 30 }),
+      disk: async () => ({ usedBytes: 100.4 * 2 ** 30, freeBytes: 899.6 * 2 ** 30 }),
+    },
+    clock,
+    log: silentLog,
+    ...changes,
+  });
+  t.after(() => app.close());
+  return { app, clock, recordPath, cameras };
+}
