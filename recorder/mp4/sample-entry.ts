@@ -8,7 +8,7 @@ import { Mp4Error } from './error.ts';
 import { parseAvcFields, parseHevcFields } from './parameter-sets.ts';
 import type { TrackParameters } from './sample.ts';
 
-/** Parameter sets are also in band where they change; players follow them under this entry (docs/design). */
+/** Parameter sets are also in band where they change; players follow them under this entry (docs/design/recorded-files.md). */
 export function sampleEntry(track: TrackParameters): Buffer {
   if (track.kind === 'video') return visualSampleEntry(track);
   return audioSampleEntry(track);

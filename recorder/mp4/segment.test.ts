@@ -53,6 +53,27 @@ for (const { name, video: videoOptions, audio: audioCodec } of combinations) {
   });
 }
 
+test('composition offsets may be negative', (t) => {
+  const directory = workspace(t);
+  const encoded = encodeVideo(directory, B_PYRAMID);
+  const delay = encoded.samples[0]?.compositionOffset ?? 0;
+  const samples = encoded.samples.map((sample) => ({ ...sample, compositionOffset: sample.compositionOffset - delay }));
+  assert.ok(samples.some((sample) => sample.compositionOffset < 0));
+  const file = RecordedFile.of({ ...encoded, samples }, undefined);
+  file.finish();
+  const path = join(directory, 'negative.mp4');
+  writeFileSync(path, file.bytes);
+  // ffprobe decides on decoding times of its own where offsets are negative.
+  const shown = (times: readonly { pts: number; size: number }[]): unknown =>
+    times.map(({ pts, size }) => ({ pts, size }));
+  assert.deepEqual(
+    shown(probePackets(path)),
+    shown(samples.map((s) => ({ pts: s.dts + s.compositionOffset, size: s.size }))),
+  );
+  assertDecodes(path);
+  assert.equal(decodedFrames(path), samples.length);
+});
+
 test('audio that begins late starts late in the finished file', (t) => {
   const directory = workspace(t);
   const audio = encodeAudio(directory, 'aac', 1);

@@ -254,7 +254,7 @@ export class SegmentWriter {
   #closedMeta(closing: SegmentClosing): RecordedMeta {
     const mediaDurationMs = this.mediaDurationMs;
     const known = this.#meta;
-    const used = new Set(this.#contents().map(({ header }) => header.kind));
+    const used = new Set(this.#shownTracks().map(({ header }) => header.kind));
     return {
       ...known,
       ...closing,
@@ -264,24 +264,29 @@ export class SegmentWriter {
     };
   }
 
-  /** The tracks that have something to show. */
   #contents(chunkOffsets?: (table: SampleTable) => Float64Array): TrackContents[] {
-    const contents: TrackContents[] = [];
-    for (const header of this.#headers) {
-      const table = this.#tables[header.kind];
-      const edits = table.sampleCount === 0 ? [] : this.#edits(header, table);
-      if (edits.length === 0) continue;
-      const sampleTables = sampleTableBoxes(table, chunkOffsets?.(table));
-      contents.push({ header, mediaDuration: table.mediaDuration, edits, sampleTables });
-    }
-    return contents;
+    return this.#shownTracks().map(({ header, table, edits }) => ({
+      header,
+      mediaDuration: table.mediaDuration,
+      edits,
+      sampleTables: sampleTableBoxes(table, chunkOffsets?.(table)),
+    }));
+  }
+
+  /** The tracks that have something to show. */
+  #shownTracks(): { header: TrackHeader; table: SampleTable; edits: readonly Edit[] }[] {
+    return this.#headers
+      .map((header) => ({ header, table: this.#tables[header.kind], edits: this.#edits(header) }))
+      .filter(({ edits }) => edits.length > 0);
   }
 
   /**
    * The movie begins with the first picture that can be decoded. A track that begins later gets a leading empty edit,
    * one that began before skips to there. Never more than one edit with media: Chromium plays only the last.
    */
-  #edits(header: TrackHeader, table: SampleTable): Edit[] {
+  #edits(header: TrackHeader): Edit[] {
+    const table = this.#tables[header.kind];
+    if (table.sampleCount === 0) return [];
     const movieStart = this.#tables.video.presentationStartTicks; // MOVIE_TIMESCALE is the video's
     if (header.kind === 'video') {
       const mediaTime = Math.max(0, movieStart - table.startTicks);
