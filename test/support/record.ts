@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
+import type { FileSystem } from '../../recorder/archive/file-system.ts';
 import { Camera } from '../../recorder/camera/camera.ts';
 import type { TransportChoice } from '../../recorder/camera/session.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';
@@ -20,6 +21,8 @@ export interface RecordOptions {
   readonly log?: Log;
   readonly format?: 'fmp4' | 'mp4';
   readonly segmentDurationMs?: number;
+  /** The disk; the real one when absent. */
+  readonly fs?: FileSystem;
   /** Receives the samples beside the archive. */
   readonly sinks?: readonly SampleSink[];
 }
@@ -47,7 +50,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const root = await mkdtemp(join(tmpdir(), 'record-'));
   const pool = new SlabPool();
   const id = options.id ?? 'cam';
-  const archive = new Archive({ root, clock, log, syncIntervalMs: 5_000 });
+  const archive = new Archive({ root, clock, log, syncIntervalMs: 5_000, ...(options.fs ? { fs: options.fs } : {}) });
   await archive.recover();
   const recording = archive.sinkFor(
     {
@@ -99,11 +102,11 @@ export async function record(options: RecordOptions): Promise<Recording> {
   };
 }
 
-/** Every recorded file under `root`, in order of names. */
+/** Every recorded file under `root`, in order of names; what the archive keeps for itself begins with a dot. */
 export async function filesIn(root: string): Promise<string[]> {
   const names = await readdir(root, { recursive: true });
   return names
-    .filter((name) => name.endsWith('.mp4'))
+    .filter((name) => name.endsWith('.mp4') && !name.startsWith('.'))
     .sort()
     .map((name) => join(root, name));
 }
