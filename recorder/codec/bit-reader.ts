@@ -1,5 +1,5 @@
-// Bytes of a NAL unit in, the values of its bit syntax out; emulation prevention bytes are skipped on the way
-// (ITU-T H.264 §7.2, §7.3.1, §9.1; H.265 the same).
+// Bytes in, the values of their bit syntax out. In NAL units emulation prevention bytes are skipped on the way
+// (ITU-T H.264 §7.2, §7.3.1, §9.1; H.265 the same); the audio formats have none.
 
 /** Reads past the end give zeros and set `overrun`: broken parameter sets are read as far as they go. */
 export class BitReader {
@@ -10,8 +10,13 @@ export class BitReader {
   #bitsLeft = 0;
   #zeros = 0;
   #overrun = false;
+  readonly #hasEmulationPrevention: boolean;
 
-  /** Starts at `bytes[start]`, which is behind the NAL unit header. */
+  constructor(options: { readonly hasEmulationPrevention: boolean } = { hasEmulationPrevention: true }) {
+    this.#hasEmulationPrevention = options.hasEmulationPrevention;
+  }
+
+  /** Starts at `bytes[start]`: of a NAL unit, behind its header. */
   reset(bytes: Uint8Array, start: number, end: number): this {
     this.#bytes = bytes;
     this.#at = start;
@@ -27,8 +32,13 @@ export class BitReader {
     return this.#overrun;
   }
 
+  /** Bits not yet read; of bytes without emulation prevention. */
+  get remainingBits(): number {
+    return this.#bitsLeft + (this.#end - this.#at) * 8;
+  }
+
   #nextByte(): void {
-    if (this.#zeros >= 2 && this.#bytes[this.#at] === 3 && this.#at < this.#end) {
+    if (this.#zeros >= 2 && this.#hasEmulationPrevention && this.#bytes[this.#at] === 3 && this.#at < this.#end) {
       this.#at++; // emulation_prevention_three_byte
       this.#zeros = 0;
     }

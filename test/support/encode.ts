@@ -35,3 +35,9 @@ export function encodeVideo({ codec, frames = 12, size = '160x120', parameters, 
 export function encodeAudio(format: string, seconds: number, options: readonly string[]): Buffer {
   return ffmpeg(['-f', 'lavfi', '-i', `sine=frequency=440:duration=${seconds}`, ...options, '-f', format, '-']);
 }
+
+/** A FLAC file of these frames (RFC 9639 §6, §8.1). */
+export function flacFile(streamInfo: Buffer, frames: readonly Buffer[]): Buffer {
+  const header = Buffer.from([0x80, 0, 0, streamInfo.length]);
+  return Buffer.concat([Buffer.from('fLaC'), header, streamInfo, ...frames]);
+}

@@ -1,0 +1,57 @@
+// Audio frames on their way out: bytes into a slab, then one access unit with its time and what was lost before it.
+
+import type { AccessUnitCallback } from './access-unit.ts';
+import { SlabWriter } from './slab.ts';
+import type { SlabPool } from './slab.ts';
+
+export class AudioUnits {
+  readonly #writer: SlabWriter;
+  readonly #emit: AccessUnitCallback;
+  #lost = 0;
+
+  constructor(pool: SlabPool, emit: AccessUnitCallback) {
+    this.#writer = new SlabWriter(pool);
+    this.#emit = emit;
+  }
+
+  /** Bytes of the unfinished frame. */
+  get size(): number {
+    return this.#writer.size;
+  }
+
+  /** The next access unit says that this many packets before it are missing. */
+  noteLoss(packets: number): void {
+    this.#lost += packets;
+  }
+
+  append(bytes: Buffer, start: number, end: number): void {
+    this.#writer.append(bytes, start, end);
+  }
+
+  /** The unfinished frame's bytes; valid until the next call. */
+  peek(): Buffer {
+    return this.#writer.peek();
+  }
+
+  discard(): void {
+    this.#writer.discard();
+  }
+
+  /** Emits the unfinished frame. */
+  finish(timestamp: number, durationTicks: number): void {
+    const unit = {
+      data: this.#writer.finish(),
+      timestamp: timestamp >>> 0,
+      randomAccess: true,
+      lostPackets: this.#lost,
+      durationTicks,
+      bidirectional: false,
+    };
+    this.#lost = 0;
+    this.#emit(unit);
+  }
+
+  close(): void {
+    this.#writer.close();
+  }
+}

@@ -1,0 +1,214 @@
+// RTP packets of AAC in LATM in, frames out (RFC 6416 §6, ISO/IEC 14496-3 §1.7.3).
+
+import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
+import { aacParameters, parseHex, readAudioSpecificConfig } from './audio-specific-config.ts';
+import type { AacConfig } from './audio-specific-config.ts';
+import { AudioUnits } from './audio-units.ts';
+import { BitReader } from './bit-reader.ts';
+import { Faults } from './faults.ts';
+import type { SlabPool } from './slab.ts';
+import type { RtpPacket } from '../rtp/packet.ts';
+
+const MAX_ELEMENT_BYTES = 64 * 1024;
+
+export interface LatmOptions {
+  /** `config` of the SDP: a StreamMuxConfig in hexadecimal. */
+  readonly config: string | undefined;
+  /** Whether the configuration is in the packets (`cpresent`). */
+  readonly configInBand: boolean;
+  readonly clockRate: number;
+  readonly pool: SlabPool;
+  readonly emit: AccessUnitCallback;
+}
+
+/** What a StreamMuxConfig tells: one program of one layer. */
+type MuxConfig = {
+  readonly aac: AacConfig;
+  /** AudioSpecificConfig, from the first bit of a byte on. */
+  readonly config: Buffer;
+  readonly frames: number;
+};
+
+export class LatmDepacketizer implements Depacketizer {
+  readonly #configInBand: boolean;
+  readonly #clockRate: number;
+  readonly #faults = new Faults();
+  readonly #units: AudioUnits;
+  readonly #reader = new BitReader({ hasEmulationPrevention: false });
+  #mux: MuxConfig | undefined;
+  #parameters: AudioParameters | undefined;
+  #problem: Depacketizer['problem'];
+  /** Packets of one audioMuxElement, until the marker. */
+  #parts: Buffer[] = [];
+  #partsBytes = 0;
+  #partsTimestamp = 0;
+  /** Of an element of which a packet was lost. */
+  #damagedTimestamp: number | undefined;
+  discarded = 0;
+
+  constructor({ config, configInBand, clockRate, pool, emit }: LatmOptions) {
+    this.#configInBand = configInBand;
+    this.#clockRate = clockRate;
+    this.#units = new AudioUnits(pool, emit);
+    const bytes = parseHex(config);
+    if (bytes) this.#configure(readMuxConfig(this.#reader.reset(bytes, 0, bytes.length), bytes));
+  }
+
+  get parameters(): AudioParameters | undefined {
+    return this.#parameters;
+  }
+
+  get problem(): Depacketizer['problem'] {
+    return this.#problem;
+  }
+
+  get faults(): ReadonlyMap<string, number> {
+    return this.#faults.counts;
+  }
+
+  push(packet: RtpPacket): void {
+    const { buffer, payloadStart: start, payloadEnd: end, timestamp } = packet;
+    if (packet.lost > 0) {
+      this.#units.noteLoss(packet.lost);
+      this.#damagedTimestamp = this.#parts.length > 0 ? this.#partsTimestamp : undefined;
+      this.#dropParts('lost_inside');
+    }
+    if (timestamp === this.#damagedTimestamp) return;
+    if (this.#parts.length > 0 && timestamp !== this.#partsTimestamp) this.#dropParts('marker_missing');
+    if (start === end) return;
+    if (packet.marker && this.#parts.length === 0) return this.#takeElement(buffer, start, end, timestamp);
+    if (this.#partsBytes + end - start > MAX_ELEMENT_BYTES) return this.#dropParts('element_too_large');
+    this.#parts.push(Buffer.from(buffer.subarray(start, end)));
+    this.#partsBytes += end - start;
+    this.#partsTimestamp = timestamp;
+    if (!packet.marker) return;
+    const element = Buffer.concat(this.#parts);
+    this.#forgetParts();
+    this.#takeElement(element, 0, element.length, timestamp);
+  }
+
+  flush(): void {
+    this.#dropParts('ended_inside');
+  }
+
+  close(): void {
+    this.#forgetParts();
+    this.#units.close();
+  }
+
+  #forgetParts(): void {
+    this.#parts = [];
+    this.#partsBytes = 0;
+  }
+
+  #dropParts(fault: string): void {
+    if (this.#parts.length === 0) return;
+    this.#forgetParts();
+    this.#drop(fault);
+  }
+
+  #drop(fault: string): void {
+    this.#faults.count(fault);
+    this.discarded++;
+  }
+
+  #configure(mux: MuxConfig | undefined): void {
+    if (!mux) {
+      this.#problem ??= { code: 'latm-config-unsupported', message: 'the LATM configuration cannot be used' };
+      this.#faults.count('mux_config_invalid');
+      return;
+    }
+    this.#problem = undefined;
+    this.#mux = mux;
+    if (this.#parameters?.config.equals(mux.config) !== true) this.#parameters = aacParameters(mux.aac, mux.config);
+  }
+
+  /** audioMuxElement, §1.7.3.1. */
+  #takeElement(bytes: Buffer, start: number, end: number, timestamp: number): void {
+    const reader = this.#reader.reset(bytes, start, end);
+    if (this.#configInBand && !reader.flag()) {
+      this.#configure(readMuxConfig(reader, bytes.subarray(start, end))); // useSameStreamMux is 0
+    }
+    const mux = this.#mux;
+    if (!mux) {
+      this.#problem ??= { code: 'latm-config-missing', message: 'the camera does not tell the LATM configuration' };
+      return this.#drop('before_parameters');
+    }
+    for (let frame = 0; frame < mux.frames && reader.remainingBits >= 8; frame++) {
+      if (!this.#takeFrame(reader, bytes.subarray(start, end), this.#timestampOf(mux, timestamp, frame))) return;
+    }
+  }
+
+  /** PayloadLengthInfo and PayloadMux: a length in bytes of 255 and a rest, then the frame, at any bit. */
+  #takeFrame(reader: BitReader, bytes: Buffer, timestamp: number): boolean {
+    let size = 0;
+    let byte = 255;
+    while (byte === 255 && !reader.overrun) {
+      byte = reader.bits(8);
+      size += byte;
+    }
+    if (reader.overrun || size === 0 || size * 8 > reader.remainingBits) {
+      this.#drop('frame_cut');
+      return false;
+    }
+    const frame = takeBits(reader, bytes, size * 8);
+    this.#units.append(frame, 0, frame.length);
+    this.#units.finish(timestamp, this.#mux?.aac.samplesPerFrame ?? 0);
+    return true;
+  }
+
+  #timestampOf(mux: MuxConfig, timestamp: number, index: number): number {
+    return timestamp + Math.round((index * mux.aac.samplesPerFrame * this.#clockRate) / mux.aac.sampleRate);
+  }
+}
+
+/** The next `bits` of `bytes`, which `reader` reads to their end, from the first bit of a byte on. */
+function takeBits(reader: BitReader, bytes: Buffer, bits: number): Buffer {
+  if (reader.remainingBits % 8 === 0 && bits % 8 === 0) {
+    const at = bytes.length - reader.remainingBits / 8;
+    reader.skip(bits);
+    return bytes.subarray(at, at + bits / 8);
+  }
+  const out = Buffer.alloc(Math.ceil(bits / 8));
+  for (let i = 0; i * 8 < bits; i++) {
+    const count = Math.min(8, bits - i * 8);
+    out[i] = reader.bits(count) << (8 - count);
+  }
+  return out;
+}
+
+/** StreamMuxConfig, §1.7.3.2.3; undefined for several programs or layers and for what is no AAC. */
+function readMuxConfig(reader: BitReader, bytes: Buffer): MuxConfig | undefined {
+  const version = reader.bit(); // audioMuxVersion
+  if (version === 1 && reader.bit() === 1) return undefined; // audioMuxVersionA
+  if (version === 1) readLatmValue(reader); // taraBufferFullness
+  reader.bit(); // allStreamsSameTimeFraming
+  const frames = reader.bits(6) + 1; // numSubFrames
+  const programs = reader.bits(4) + 1; // numProgram
+  const layers = reader.bits(3) + 1; // numLayer
+  if (programs > 1 || layers > 1) return undefined;
+  const configBits = version === 1 ? readLatmValue(reader) : undefined; // ascLen
+  const before = reader.remainingBits;
+  const aac = readAudioSpecificConfig(reader);
+  if (!aac) return undefined;
+  const usedBits = before - reader.remainingBits;
+  const again = new BitReader({ hasEmulationPrevention: false }).reset(bytes, 0, bytes.length);
+  again.skip(again.remainingBits - before);
+  const config = takeBits(again, bytes, Math.max(usedBits, Math.min(configBits ?? 0, before)));
+  if (configBits !== undefined) reader.skip(configBits - usedBits);
+  if (reader.bits(3) !== 0) return undefined; // frameLengthType: 0 is frames of any length
+  reader.skip(8); // latmBufferFullness
+  // Other data and a checksum of the configuration follow; frames come first in each element, so neither is in the way.
+  if (reader.flag()) {
+    if (version === 1) readLatmValue(reader);
+    else while (reader.flag() && !reader.overrun) reader.skip(8); // otherDataLenEsc, otherDataLenTmp
+    if (version === 0) reader.skip(8);
+  }
+  if (reader.flag()) reader.skip(8); // crcCheckPresent, crcCheckSum
+  return reader.overrun ? undefined : { aac, config, frames };
+}
+
+/** LatmGetValue: a count of bytes, then the bytes. */
+function readLatmValue(reader: BitReader): number {
+  return reader.bits((reader.bits(2) + 1) * 8);
+}

@@ -1,0 +1,90 @@
+// RTP packets of Opus in, frames out (RFC 7587). Whatever the SDP says, the clock is 48 kHz.
+
+import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
+import { AudioUnits } from './audio-units.ts';
+import { Faults } from './faults.ts';
+import type { SlabPool } from './slab.ts';
+import type { RtpPacket } from '../rtp/packet.ts';
+
+export const OPUS_CLOCK_RATE = 48_000;
+/** RFC 6716 §2.1.4: a packet lasts 120 ms at most. */
+const MAX_TICKS = 5760;
+
+export interface OpusOptions {
+  readonly pool: SlabPool;
+  readonly emit: AccessUnitCallback;
+}
+
+export class OpusDepacketizer implements Depacketizer {
+  readonly problem = undefined;
+  readonly parameters: AudioParameters = {
+    kind: 'audio',
+    codec: 'opus',
+    sampleRate: OPUS_CLOCK_RATE,
+    // Each packet says for itself whether it is mono; decoders give out what the header promises.
+    channels: 2,
+    config: opusSpecificBox(2),
+    codecString: 'opus',
+  };
+  readonly #faults = new Faults();
+  readonly #units: AudioUnits;
+  discarded = 0;
+
+  constructor({ pool, emit }: OpusOptions) {
+    this.#units = new AudioUnits(pool, emit);
+  }
+
+  get faults(): ReadonlyMap<string, number> {
+    return this.#faults.counts;
+  }
+
+  push(packet: RtpPacket): void {
+    const { buffer, payloadStart: start, payloadEnd: end } = packet;
+    if (packet.lost > 0) this.#units.noteLoss(packet.lost);
+    const ticks = opusTicks(buffer, start, end);
+    if (ticks === undefined) {
+      this.#faults.count('opus_packet_invalid');
+      this.discarded++;
+      return;
+    }
+    this.#units.append(buffer, start, end);
+    this.#units.finish(packet.timestamp, ticks);
+  }
+
+  flush(): void {}
+
+  close(): void {
+    this.#units.close();
+  }
+}
+
+/** How long an Opus packet lasts, in 48 kHz samples (RFC 6716 §3.1); undefined when its frames make no sense. */
+export function opusTicks(bytes: Buffer, start: number, end: number): number | undefined {
+  if (start >= end) return undefined;
+  const toc = bytes[start] as number;
+  const configuration = toc >> 3;
+  const code = toc & 3;
+  if (code === 3 && end - start < 2) return undefined;
+  const frames = code === 0 ? 1 : code < 3 ? 2 : (bytes[start + 1] as number) & 0x3f;
+  const ticks = frames * frameTicks(configuration);
+  return ticks > 0 && ticks <= MAX_TICKS ? ticks : undefined;
+}
+
+/** RFC 6716 Table 2. */
+function frameTicks(configuration: number): number {
+  if (configuration < 12) return [480, 960, 1920, 2880][configuration & 3] as number; // SILK
+  if (configuration < 16) return [480, 960][configuration & 1] as number; // hybrid
+  return [120, 240, 480, 960][configuration & 3] as number; // CELT
+}
+
+/** Body of `dOps` (Encapsulation of Opus in ISOBMFF §4.3.2). */
+function opusSpecificBox(channels: number): Buffer {
+  const box = Buffer.alloc(11);
+  box.writeUInt8(0, 0); // Version
+  box.writeUInt8(channels, 1); // OutputChannelCount
+  box.writeUInt16BE(0, 2); // PreSkip: a stream in the middle of which we begin has none
+  box.writeUInt32BE(OPUS_CLOCK_RATE, 4); // InputSampleRate
+  box.writeInt16BE(0, 8); // OutputGain
+  box.writeUInt8(0, 10); // ChannelMappingFamily: mono or stereo
+  return box;
+}
