@@ -1,0 +1,122 @@
+// kill -9 at random moments: every file opens, nothing but the last second is missing, nothing unknown is left.
+
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startCamera } from '../camera/camera.ts';
+import type { Camera } from '../camera/camera.ts';
+import { decodeFrameNumbers } from '../camera/frame-numbers.ts';
+import { audioMedia, videoMedia } from '../camera/media.ts';
+import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import type { CameraFrame } from '../camera/tracks.ts';
+import { decodingErrors } from '../support/probe.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { LONG } from '../support/variant.ts';
+import { workspace } from '../support/workspace.ts';
+
+const ROUNDS = LONG ? 200 : 6;
+const FRAMES_A_SECOND = 25;
+/**
+ * A second of pictures waits for its fragment, one more for its duration; some are on their way from the camera, and
+ * the fragment before may still be on its way to the disk of a busy machine.
+ */
+const MAX_MISSING = FRAMES_A_SECOND + 1 + 9;
+
+/** What a camera has sent to a playing session, in decoding order, from its first key frame on. */
+class Sent {
+  frames: CameraFrame[] = [];
+  readonly camera: Camera;
+
+  constructor(camera: Camera) {
+    this.camera = camera;
+    camera.options.onFrame = (frame) => {
+      const wanted = frame.number >= 0 && camera.playing.length > 0 && (frame.key || this.frames.length > 0);
+      if (wanted) this.frames.push(frame);
+      return frame;
+    };
+  }
+}
+
+/** The numbers of the first `count` frames, in the order in which they are shown. */
+function shown(frames: readonly CameraFrame[], count: number): number[] {
+  return frames
+    .slice(0, count)
+    .toSorted((a, b) => a.timestamp - b.timestamp)
+    .map((frame) => frame.number);
+}
+
+async function recordings(root: string): Promise<string[]> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes('.kube-nvr'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+test(`kill -9 at ${ROUNDS} random moments with 4 cameras`, async (t) => {
+  const directory = workspace(t);
+  const tracks = [
+    [videoTrack(await videoMedia('h264')), audioTrack(await audioMedia('aac'))],
+    [videoTrack(await videoMedia('h265'))],
+    [videoTrack(await videoMedia('h264-bframes')), audioTrack(await audioMedia('pcma'))],
+    [videoTrack(await videoMedia('h264'))],
+  ];
+  const cameras: Sent[] = [];
+  for (const own of tracks) {
+    const camera = await startCamera({ tracks: own, pace: 'realtime' });
+    t.after(() => camera.close());
+    cameras.push(new Sent(camera));
+  }
+  const config = {
+    // Short segments: kills meet files in every state, also while one is completed and the next one made.
+    archive: { segmentDuration: '2s', syncInterval: '1s' },
+    cameras: cameras.map(({ camera }, i) => ({ id: `cam${i}`, source: camera.url, transport: 'tcp' })),
+  };
+  const seen = new Set<string>();
+  let worst = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const sent of cameras) sent.frames = [];
+    const recorder = await RecorderProcess.start({ directory, config });
+    const recordPath = recorder.recordPath;
+    await checkRecovered(recordPath, seen);
+    await until(
+      'all cameras play',
+      () => Promise.resolve(cameras.every((sent) => sent.camera.playing.length > 0)),
+      30_000,
+    );
+    await sleep(1_000 + Math.random() * 4_000);
+    recorder.child.signal('SIGKILL');
+    await recorder.child.exit();
+    const sentFrames = cameras.map((sent) => sent.frames);
+
+    // A start without cameras recovers and adds nothing.
+    const repair = await RecorderProcess.start({ directory, config: { ...config, cameras: [] } });
+    assert.equal((await repair.stop()).code, 0);
+    const fresh = (await recordings(recordPath)).filter((file) => !seen.has(file));
+    for (const [i, sent] of sentFrames.entries()) {
+      const files = fresh.filter((file) => file.includes(`_cam${i}_`));
+      const recorded: number[] = [];
+      for (const file of files) {
+        assert.equal(await decodingErrors(file), '', file);
+        recorded.push(...(await decodeFrameNumbers(file)));
+      }
+      const missing = sent.length - recorded.length;
+      worst = Math.max(worst, missing);
+      assert.ok(missing <= MAX_MISSING, `round ${round}, camera ${i}: the last ${missing} pictures are missing`);
+      assert.deepEqual(recorded, shown(sent, recorded.length), `round ${round}, camera ${i}: pictures in order`);
+    }
+    for (const file of fresh) seen.add(file);
+  }
+  t.diagnostic(`${ROUNDS} kills, ${seen.size} files, at most ${worst} pictures missing`);
+});
+
+/** Nothing that was whole before has gone or changed its name, and no file of another kind is left. */
+async function checkRecovered(root: string, seen: ReadonlySet<string>): Promise<void> {
+  const files = await recordings(root);
+  for (const file of files) assert.match(file, /\d{4}\/\d\d\/\d\d\/cam\d_cam\d_\d{8}_\d{9}\.mp4$/);
+  const there = new Set(files);
+  for (const file of seen) assert.ok(there.has(file), `${file} has gone`);
+}
