@@ -125,12 +125,13 @@ export class RecorderProcess {
     );
   }
 
-  /** All files below `record_path`, as paths relative to it, in order of their names. */
+  /** All files of the archive, as paths relative to `record_path`, in order of their names; not the recorder's own notes. */
   async files(): Promise<string[]> {
     const entries = await readdir(this.recordPath, { recursive: true, withFileTypes: true });
     return entries
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name).slice(this.recordPath.length + 1))
+      .filter((file) => !file.startsWith('.kube-nvr/'))
       .sort();
   }
 
