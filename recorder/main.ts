@@ -82,7 +82,7 @@ async function main(): Promise<void> {
     }
   };
   const reloadNow = () => void reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
-  const watcher = new ConfigWatcher(options.config, systemClock, reloadNow);
+  const watcher = new ConfigWatcher(options.config, reloadNow, { clock: systemClock });
   process.on('SIGHUP', reloadNow);
 
   const stop = (code: number) => {
