@@ -116,6 +116,15 @@ for (const [name, garbage] of [
   });
 }
 
+test('framing: a stray dollar sign in front of a packet costs only itself, also byte by byte', () => {
+  const bytes = Buffer.concat([Buffer.from('$'), frame(0, rtp(300, 0x24)), OK]);
+  const wanted = [`0:${rtp(300, 0x24).toString('hex')}`, '200'];
+  for (let cut = 0; cut < bytes.length; cut++) {
+    assert.deepEqual(read([bytes.subarray(0, cut), bytes.subarray(cut)]).seen, wanted, `cut at ${cut}`);
+  }
+  assert.deepEqual(read([...bytes].map((byte) => Buffer.from([byte]))).seen, wanted);
+});
+
 test('framing: a response is found behind garbage before any stream is set up', () => {
   assert.deepEqual(read([Buffer.concat([Buffer.from('0011243344', 'hex'), OK])], []).seen, ['200']);
 });

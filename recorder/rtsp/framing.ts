@@ -91,6 +91,11 @@ export class RtspFraming {
     this.#handler = handler;
   }
 
+  /** Memory in use for what has not come whole yet. */
+  get carryBytes(): number {
+    return this.#carry.length;
+  }
+
   /** Announces a stream's channels, so that packets can be told from garbage. */
   expect(rtpChannel: number, rtcpChannel: number, payloadType: number): void {
     this.#channels[rtpChannel] = payloadType;
