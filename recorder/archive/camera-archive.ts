@@ -223,10 +223,11 @@ export class CameraArchive implements SegmentTarget {
     }
   }
 
+  ended(wallEndMs: number): void {
+    this.#deps.history.wallEndMs = wallEndMs;
+  }
+
   finish(file: SegmentFile, closing: SegmentClosing): void {
-    const { history } = this.#deps;
-    const { wallStartMs } = file.plan.meta;
-    history.wallEndMs = wallStartMs + (closing.wallDurationMs ?? 0);
     if (this.#newest === file) this.#newest = undefined;
     file.finish(closing);
     this.#await(file);

@@ -34,7 +34,6 @@ export interface FileSystem {
   list(path: string): Promise<string[]>;
   facts(path: string): Promise<FileFacts>;
   remove(path: string): Promise<void>;
-  removeDirectory(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   /** Makes a directory's entries outlive a power cut. */
   syncDirectory(path: string): Promise<void>;
@@ -53,7 +52,6 @@ export const nodeFileSystem: FileSystem = {
   list: (path) => ask((done) => fs.readdir(path, done)),
   facts: async (path) => factsOf(await ask<fs.Stats>((done) => fs.stat(path, done))),
   remove: (path) => call((done) => fs.unlink(path, done)),
-  removeDirectory: (path) => call((done) => fs.rmdir(path, done)),
   rename: (from, to) => call((done) => fs.rename(from, to, done)),
   async syncDirectory(path) {
     const file = new NodeFile(await openFile(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));

@@ -40,6 +40,8 @@ export interface SegmentTarget {
     meta: Omit<SegmentMeta, 'cameraId' | 'sequence' | 'gapBeforeMs'>,
     failed: () => void,
   ): SegmentFile | undefined;
+  /** The video in a file reaches up to here; audio that belongs to it may still come. */
+  ended(wallEndMs: number): void;
   finish(file: SegmentFile, closing: SegmentClosing): void;
   /** The disk is too slow, and the file ends early. */
   slow(fault: Reason): void;
@@ -65,6 +67,7 @@ export class Segmenter implements SampleSink {
   /** The segment before, while audio that belongs to it may still come. */
   #closing: { segment: OpenSegment; endDts: number; untilMs: number; wallDurationMs: number } | undefined;
   #held: Sample | undefined;
+  #lastAdded: { sample: Sample; duration: number } | undefined;
   #waitingAudio: Sample[] = [];
   #lastVideoMs = 0;
   #rotateNext = false;
@@ -214,8 +217,6 @@ export class Segmenter implements SampleSink {
     else this.#lastAdded = { sample, duration };
   }
 
-  #lastAdded: { sample: Sample; duration: number } | undefined;
-
   #isTooLong(sample: Sample, current: OpenSegment): boolean {
     return sample.dts - current.startDts > this.#maxTicks || current.sizeBytes >= MAX_BYTES;
   }
@@ -256,6 +257,7 @@ export class Segmenter implements SampleSink {
     if (!segment || !this.#wall) return;
     const startMs = this.#wall.wallMs;
     const endMs = last ? this.#wall.advance(last.sample, last.duration) : startMs;
+    this.#o.target.ended(endMs);
     this.#finishClosing(undefined, nowMs);
     const endDts = next?.dts ?? (last ? last.sample.dts + last.duration : segment.startDts);
     this.#closing = { segment, endDts, untilMs: nowMs + LATE_AUDIO_MS, wallDurationMs: endMs - startMs };
@@ -284,7 +286,9 @@ export class Segmenter implements SampleSink {
     this.#o.target.dropped('disk-slow', segment.discard() + this.#releaseHeld());
     const last = segment.lastFlushed;
     const startMs = this.#wall.wallMs;
-    const wallDurationMs = last ? this.#wall.advance(last.sample, last.duration) - startMs : 0;
+    const endMs = last ? this.#wall.advance(last.sample, last.duration) : startMs;
+    const wallDurationMs = endMs - startMs;
+    this.#o.target.ended(endMs);
     this.#o.target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
   }
 

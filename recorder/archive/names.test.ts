@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import {
+  MAX_NAME_BYTES,
+  NameReader,
+  dayStartMs,
+  fileNameOf,
+  formatPath,
+  isCameraId,
+  parseBaseName,
+  parseDay,
+  parsePath,
+} from './names.ts';
+
+const START_MS = Date.UTC(2026, 10, 21, 2, 45, 7, 123);
+const PATH = '2026/11/21/Front-Gate_gate.1-a_20261121_024507123.mp4';
+
+const segment = fc.record(
+  {
+    name: fc.string().map(fileNameOf),
+    cameraId: fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/),
+    startMs: fc.integer({ min: 0, max: Date.UTC(9999, 11, 31, 23, 59, 59, 999) }),
+  },
+  { noNullPrototype: true },
+);
+
+test('a segment lies in the directory of its UTC day under name, camera id, date and time', () => {
+  assert.equal(formatPath({ name: 'Front-Gate', cameraId: 'gate.1-a', startMs: START_MS }), PATH);
+  assert.deepEqual(parsePath(PATH), { name: 'Front-Gate', cameraId: 'gate.1-a', startMs: START_MS });
+});
+
+test('every segment name is read back as it was written, also by the reader of whole directories', () => {
+  fc.assert(
+    fc.property(segment, (written) => {
+      const path = formatPath(written);
+      assert.deepEqual(parsePath(path), written);
+      const baseName = path.slice(path.lastIndexOf('/') + 1);
+      const dayMs = dayStartMs(written.startMs);
+      let read;
+      assert.ok(new NameReader(dayMs).read(baseName, (stem, timeMs) => (read = { ...stem, startMs: dayMs + timeMs })));
+      assert.deepEqual(read, written);
+    }),
+  );
+});
+
+test('a file name fits the 255 bytes of common file systems, with a marker prefix of 16 digits', () => {
+  const path = formatPath({ name: fileNameOf('N'.repeat(500)), cameraId: 'i'.repeat(63), startMs: START_MS });
+  assert.ok(path.length - '2026/11/21/'.length + 17 <= 255);
+});
+
+const displayNames = [
+  ['Gate', 'Gate'],
+  ['Front Gate_2', 'Front-Gate-2'],
+  ['Tür/Hof', 'T-r-Hof'],
+  ['../../etc', '-.-..-etc'],
+  ['.hidden', '-hidden'],
+  ['📷', '-'],
+  ['', '-'],
+  ['x'.repeat(200), 'x'.repeat(MAX_NAME_BYTES)],
+] as const;
+for (const [displayName, expected] of displayNames) {
+  test(`the display name ${JSON.stringify(displayName.slice(0, 20))} becomes ${expected.slice(0, 20)}`, () => {
+    assert.equal(fileNameOf(displayName), expected);
+  });
+}
+
+const strangers = [
+  'README.md',
+  'gate_20261121_024507123.mp4',
+  'a_b_c_20261121_024507123.mp4',
+  'Gate_gate_20261121_024507123.mp4.part',
+  'Gate_gate_20261131_024507123.mp4',
+  'Gate_gate_20261121_246000000.mp4',
+  'Gate_gate_20261121_02450712.mp4',
+  'Gate_-gate_20261121_024507123.mp4',
+  'G te_gate_20261121_024507123.mp4',
+  'Gate_gate_00001121_024507123.mkv',
+  `Gate_${'i'.repeat(64)}_20261121_024507123.mp4`,
+];
+for (const name of strangers) {
+  test(`${name.slice(0, 50)} is no segment`, () => {
+    assert.equal(parseBaseName(name), undefined);
+    assert.equal(
+      new NameReader(dayStartMs(START_MS)).read(name, () => assert.fail()),
+      false,
+    );
+  });
+}
+
+test('any text is read or refused, and what is read is written again as it was', () => {
+  const mutated = fc
+    .tuple(fc.nat(PATH.length), fc.string({ maxLength: 3 }), fc.nat(3))
+    .map(([at, put, cut]) => PATH.slice(0, at) + put + PATH.slice(at + cut));
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), mutated), (text) => {
+      const read = parsePath(text);
+      if (read) assert.equal(formatPath(read), text);
+    }),
+  );
+});
+
+test('a segment in the directory of another day is no segment', () => {
+  assert.equal(parsePath(PATH.replace('/21/', '/22/')), undefined);
+});
+
+test('days are those of the calendar', () => {
+  assert.equal(parseDay('2028', '02', '29'), Date.UTC(2028, 1, 29));
+  for (const [year, month, day] of [
+    ['2027', '02', '29'],
+    ['2027', '13', '01'],
+    ['2027', '00', '10'],
+    ['0027', '1', '10'],
+    ['20270', '01', '10'],
+  ] as const)
+    assert.equal(parseDay(year, month, day), undefined, `${year}/${month}/${day}`);
+});
+
+test('a camera id begins with a letter or digit and has at most 63 characters', () => {
+  for (const id of ['a', 'Gate.1-a', '0'.repeat(63)]) assert.ok(isCameraId(id), id);
+  for (const id of ['', '-a', '.a', 'a_b', 'a b', 'ä', '0'.repeat(64)]) assert.ok(!isCameraId(id), id);
+});
