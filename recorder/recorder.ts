@@ -53,12 +53,13 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     syncIntervalMs: config.archive.syncIntervalMs,
     registry: archiveRegistry,
   });
+  const pacer = new ReadPacer();
   const cameras = new CameraSet({
     clock,
     log,
     archive,
     pool: new SlabPool(),
-    pacer: new ReadPacer(),
+    pacer,
     receiveBuffer: Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES),
     liveLimits: new LiveLimits(),
   });
@@ -75,6 +76,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     archive,
     checks: standaloneChecks,
     machine: localMachine(recordPath, clock),
+    keepAwake: () => pacer.keepAwake(),
     clock,
     log,
   });

@@ -53,6 +53,13 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   app.setSerializerCompiler(serializerCompiler);
   installProblems(app, deps.log);
 
+  const { keepAwake } = deps;
+  if (keepAwake) {
+    app.addHook('onRequest', async (request, reply) => {
+      // A viewer's request is answered when it leaves; its pictures do not wait for turns of the loop.
+      if (request.headers.upgrade === undefined) reply.raw.once('close', keepAwake());
+    });
+  }
   const auth = new Authenticator(deps.auth);
   app.addHook('onRequest', async (request, reply) => {
     const { role, credentials = 'header' } = request.routeOptions.config;

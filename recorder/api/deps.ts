@@ -102,6 +102,8 @@ export interface ApiDeps {
   readonly archive: ArchiveReader;
   readonly checks: ReadinessChecks;
   readonly machine: MachineSource;
+  /** Called when a request comes; what it returns is called when the answer is complete. See `ReadPacer`. */
+  readonly keepAwake?: () => () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
