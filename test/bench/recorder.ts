@@ -106,7 +106,7 @@ async function untilReady(address: string): Promise<void> {
 /** `YYYY/MM/DD/<name>_<camera>_<date>_<time>.mp4`: the tail of the path sorts by time. */
 function filesOf(archive: string, camera: string): string[] {
   return readdirSync(archive, { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.mp4') && path.includes(`_${camera}_`))
+    .filter((path) => /^\d{4}\//.test(path) && path.endsWith('.mp4') && path.includes(`_${camera}_`))
     .sort()
     .map((path) => join(archive, path));
 }

@@ -153,9 +153,12 @@ export interface Verdict {
   torn: number;
   /** Pictures recorded twice, or out of order. */
   disordered: number;
-  /** Audio frames missing between the first and the last recorded one. */
+  /** Audio frames missing between the first and the last recorded one, or beside the recorded pictures. */
   audioLost: number;
 }
+
+/** Audio and pictures do not begin and end in the same millisecond. */
+const AUDIO_AT_EDGES = 4;
 
 /** Holds one camera's files against what the sender says it sent on the camera's connections. */
 export function judge(recorded: Recorded, connections: readonly SentStats[], media: Media): Verdict {
@@ -171,9 +174,12 @@ export function judge(recorded: Recorded, connections: readonly SentStats[], med
       if (!found.has(frame)) verdict.lost++;
     }
   }
+  let holes = 0;
   for (let i = 1; i < recorded.audio.length; i++) {
     const step = (recorded.audio[i] as number) - (recorded.audio[i - 1] as number);
-    verdict.audioLost += (step - 1 + 2 * media.audio.length) % media.audio.length;
+    holes += (step - 1 + 2 * media.audio.length) % media.audio.length;
   }
+  const besidePictures = Math.floor((verdict.sent / media.pictures.length) * media.audio.length) - AUDIO_AT_EDGES;
+  verdict.audioLost = Math.max(holes, besidePictures - recorded.audio.length);
   return verdict;
 }
