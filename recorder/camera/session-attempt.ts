@@ -132,10 +132,23 @@ export class SessionAttempt {
     try {
       step();
     } catch (error) {
-      // What goes wrong while TEARDOWN waits for its answer ends the waiting.
-      if (this.#ended) this.#torn.resolve();
-      else this.#end(this.#explain(error));
+      this.#failed(error);
     }
+  }
+
+  /** The same for each read of the socket, without a closure for it. */
+  #receive(framing: RtspFraming, buffer: Buffer, size: number): void {
+    try {
+      framing.push(buffer, 0, size);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #failed(error: unknown): void {
+    // What goes wrong while TEARDOWN waits for its answer ends the waiting.
+    if (this.#ended) this.#torn.resolve();
+    else this.#end(this.#explain(error));
   }
 
   #explain(error: unknown): unknown {
@@ -164,7 +177,7 @@ export class SessionAttempt {
         {
           data: (buffer, size) => {
             deps.pacer?.noteRead();
-            this.#guard(() => framing.push(buffer, 0, size));
+            this.#receive(framing, buffer, size);
           },
           closed: (error) => this.#guard(() => this.#closed(error)),
         },
