@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { initSegment } from '../mp4/init.ts';
+import type { Sample } from '../mp4/sample.ts';
+import { LiveHub } from './hub.ts';
+import { LiveLimits } from './limits.ts';
+import type { LiveLimitOptions } from './limits.ts';
+import { AUDIO, FakeSocket, FRAME_TICKS, run, SampleMaker, VIDEO } from './test-support.ts';
+import { CLOSE, Viewer } from './viewer.ts';
+
+function setup(limits: LiveLimitOptions = {}) {
+  const clock = new VirtualClock();
+  const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(limits), clock, log: silentLog });
+  const maker = new SampleMaker();
+  /** Hands over one sample and gives its slab back, as the corridor does. */
+  const send = (changes: Partial<Sample> = {}, bytes?: Buffer | number): void => {
+    const sample = maker.make(changes, bytes);
+    hub.sample(sample);
+    sample.data.slab.release();
+  };
+  /** A group of pictures that begins at frame `first`. */
+  const group = (first: number, frames: number, bytes?: number): void => {
+    for (let i = 0; i < frames; i++) send({ dts: (first + i) * FRAME_TICKS, sync: i === 0 }, bytes);
+  };
+  const watch = (options?: { audio: boolean }): { socket: FakeSocket; viewer: ReturnType<LiveHub['add']> } => {
+    const socket = new FakeSocket();
+    return { socket, viewer: hub.add(socket, options) };
+  };
+  return { clock, hub, maker, send, group, watch };
+}
+
+test('a viewer gets the initialization segment, the present group of pictures, and then every frame as it comes', () => {
+  const { hub, group, send, watch } = setup();
+  hub.begin(run());
+  group(0, 5);
+  group(5, 3);
+  const { socket } = watch();
+  assert.equal(socket.outline, 'init VIDEO video video');
+  send({ dts: 8 * FRAME_TICKS, sync: false });
+  assert.equal(socket.outline, 'init VIDEO video video video');
+  assert.deepEqual(socket.messages[0], initSegment([VIDEO]));
+});
+
+test('a message is one fragment with the frame in it', () => {
+  const { hub, send, watch } = setup();
+  hub.begin(run());
+  const { socket } = watch();
+  send({ dts: 100, compositionOffset: 7 }, Buffer.from('frame'));
+  const [, seen] = socket.seen;
+  assert.equal(String(seen?.payload), 'frame');
+  assert.deepEqual([seen?.compositionOffset, seen?.duration, seen?.sync], [7, FRAME_TICKS, true]);
+});
+
+test('all viewers share one message a frame', () => {
+  const { hub, send, group, watch } = setup();
+  hub.begin(run());
+  group(0, 2);
+  const sockets = [watch().socket, watch().socket];
+  send({ dts: 2 * FRAME_TICKS, sync: false });
+  for (let i = 1; i < 4; i++) assert.equal(sockets[0]?.messages[i], sockets[1]?.messages[i]);
+});
+
+test('a viewer that comes before the first key frame waits for it', () => {
+  const { hub, send, watch } = setup();
+  hub.begin(run());
+  const { socket } = watch();
+  send({ sync: false });
+  assert.equal(socket.outline, 'init');
+  send({ dts: FRAME_TICKS });
+  assert.equal(socket.outline, 'init VIDEO');
+});
+
+test('audio goes between the pictures, and a viewer that does not want it is not told of it', () => {
+  const { hub, send, watch } = setup();
+  hub.begin(run({ audio: AUDIO }));
+  const { socket } = watch();
+  const { socket: silent } = watch({ audio: false });
+  send({ kind: 'audio', dts: 0, usualDuration: 1024 });
+  send({ dts: 0 });
+  send({ kind: 'audio', dts: 1024, usualDuration: 1024 });
+  assert.equal(socket.outline, 'init VIDEO audio');
+  assert.equal(silent.outline, 'init VIDEO');
+  assert.deepEqual(socket.messages[0], initSegment([VIDEO, AUDIO]));
+  assert.deepEqual(silent.messages[0], initSegment([VIDEO]));
+});
+
+test('other parameters: a new initialization segment before the key frame that needs it', () => {
+  const { hub, group, watch } = setup();
+  hub.begin(run());
+  const { socket } = watch();
+  group(0, 2);
+  const larger = { ...VIDEO, width: 1280, height: 720 };
+  hub.change(run({ video: larger }));
+  group(2, 2);
+  assert.equal(socket.outline, 'init VIDEO video init VIDEO video');
+  assert.deepEqual(socket.messages[3], initSegment([larger]));
+});
+
+test('the same parameters again: no new initialization segment', () => {
+  const { hub, group, watch } = setup();
+  hub.begin(run());
+  const { socket } = watch();
+  group(0, 2);
+  hub.change(run({ video: { ...VIDEO } }));
+  group(2, 2);
+  assert.equal(socket.outline, 'init VIDEO video VIDEO video');
+});
+
+test('audio that comes asks viewers to connect again, but not those that do not want it', () => {
+  const { hub, group, watch } = setup();
+  hub.begin(run());
+  const { socket } = watch();
+  const { socket: silent } = watch({ audio: false });
+  group(0, 1);
+  hub.end('parameters');
+  hub.begin(run({ audio: AUDIO }));
+  group(0, 1);
+  assert.equal(socket.closeCode(), CLOSE.codecsChanged);
+  assert.equal(silent.closeCode(), undefined);
+  assert.equal(silent.outline, 'init VIDEO VIDEO');
+});
+
+test('another video codec asks the viewer to connect again', () => {
+  const socket = new FakeSocket();
+  const viewer = new Viewer(socket, { audio: true }, 1_000);
+  viewer.start({ init: Buffer.from('one'), tracks: 'h264, aac' });
+  viewer.start({ init: Buffer.from('two'), tracks: 'h265, aac' });
+  assert.equal(socket.closeCode(), CLOSE.codecsChanged);
+  assert.equal(socket.messages.length, 1);
+});
+
+test('parameters that cannot be described leave viewers waiting, and the recording alone', () => {
+  const { hub, clock, send, watch } = setup({ offlineWaitMs: 1_000 });
+  const { socket } = watch();
+  hub.begin(run({ video: { ...VIDEO, sps: [] } }));
+  send();
+  assert.equal(socket.messages.length, 0);
+  clock.advance(1_000);
+  assert.equal(socket.closeCode(), CLOSE.offline);
+});
+
+test('a slow viewer loses frames up to the next key frame, and others lose nothing', () => {
+  const { hub, group, watch } = setup({ maxViewerBytes: 2_000 });
+  hub.begin(run());
+  const slow = watch().socket;
+  const fast = watch().socket;
+  slow.stalled = true;
+  group(0, 10, 300);
+  group(10, 2, 300);
+  assert.equal(fast.messages.length, 1 + 12);
+  const before = slow.messages.length;
+  assert.ok(before < 8, `${before} messages for a connection that takes nothing`);
+  assert.ok(slow.bufferedBytes <= 2_000);
+  slow.stalled = false;
+  slow.bufferedBytes = 0;
+  group(12, 1, 300);
+  assert.equal(slow.seen.at(-1)?.sync, true);
+  assert.equal(slow.messages.length, before + 1);
+  assert.equal(hub.stats.droppedFrames, 13 - before);
+});
+
+test('a viewer whose connection takes nothing for half a minute is let go', () => {
+  const { hub, clock, group, watch } = setup({ maxViewerBytes: 2_000 });
+  hub.begin(run());
+  const { socket } = watch();
+  socket.stalled = true;
+  group(0, 10, 300);
+  clock.advance(29_000);
+  group(10, 1, 300);
+  assert.equal(socket.closeCode(), undefined);
+  clock.advance(2_000);
+  group(11, 1, 300);
+  assert.equal(socket.closeCode(), CLOSE.tooSlow);
+});
+
+test('a viewer that waits for the key frame of a long group is not called slow', () => {
+  const { hub, clock, group, send, watch } = setup({ maxViewerBytes: 2_000 });
+  hub.begin(run());
+  const { socket } = watch();
+  socket.stalled = true;
+  group(0, 10, 300);
+  socket.stalled = false;
+  socket.bufferedBytes = 0;
+  clock.advance(60_000);
+  send({ dts: 40 * FRAME_TICKS, sync: false });
+  assert.equal(socket.closeCode(), undefined);
+  send({ dts: 41 * FRAME_TICKS });
+  assert.equal(socket.seen.at(-1)?.sync, true);
+});
+
+test('a group of pictures beyond the bound is not kept: a new viewer waits for the next key frame', () => {
+  const { hub, group, send, watch } = setup({ maxGopBytes: 1_000 });
+  hub.begin(run());
+  group(0, 5, 300);
+  assert.equal(hub.stats.cachedBytes, 0);
+  const { socket } = watch();
+  assert.equal(socket.outline, 'init');
+  send({ dts: 5 * FRAME_TICKS });
+  assert.equal(socket.outline, 'init VIDEO');
+});
+
+test('the groups of all cameras together are bounded', () => {
+  const limits = new LiveLimits({ maxCacheBytes: 1_000 });
+  const maker = new SampleMaker();
+  const hubs = [1, 2, 3, 4].map(
+    () => new LiveHub({ cameraId: 'x', limits, clock: new VirtualClock(), log: silentLog }),
+  );
+  for (const hub of hubs) {
+    hub.begin(run());
+    hub.sample(maker.make({}, 300));
+  }
+  assert.deepEqual(
+    hubs.map((hub) => hub.stats.cachedBytes),
+    [300, 300, 300, 0],
+  );
+  hubs[0]?.end('stopped');
+  assert.equal(limits.cacheBudget.usedBytes, 600);
+});
+
+test('every slab is given back, with viewers and without', () => {
+  const { hub, maker, group, watch } = setup();
+  const big = 200 * 1024; // one block each
+  hub.begin(run());
+  group(0, 3, big);
+  const { viewer } = watch();
+  group(3, 3, big);
+  if (viewer) hub.remove(viewer);
+  group(6, 3, big);
+  hub.end('camera-lost');
+  maker.close();
+  assert.equal(maker.slabs.size, 9);
+  for (const slab of maker.slabs) assert.throws(() => slab.retain(), /after its last release/);
+});
+
+test('one timeline over all runs: times never go back, and keep up with the clock', () => {
+  const { hub, clock, group, watch } = setup();
+  hub.begin(run());
+  const { socket } = watch();
+  group(0, 3);
+  hub.end('camera-lost');
+  clock.advance(5_000);
+  hub.begin(run());
+  group(0, 3);
+  hub.end('clock');
+  hub.begin(run());
+  group(0, 3);
+  const times = socket.seen.filter((s) => s.kind === 'video').map((s) => s.decodeTime / 90_000);
+  for (let i = 1; i < times.length; i++) assert.ok((times[i] as number) > (times[i - 1] as number), times.join(' '));
+  assert.ok((times[3] as number) - (times[0] as number) >= 5);
+  assert.ok((times[3] as number) - (times[0] as number) < 5.5);
+});
+
+test('audio keeps its distance to the picture in every run', () => {
+  const { hub, clock, send, watch } = setup();
+  clock.advance(12_345);
+  hub.begin(run({ audio: AUDIO }));
+  const { socket } = watch();
+  send({ dts: 9_000 });
+  send({ kind: 'audio', dts: 4_800, usualDuration: 1024 });
+  const [, video, audio] = socket.seen;
+  assert.ok(Math.abs((video?.decodeTime ?? 0) / 90_000 - (audio?.decodeTime ?? 0) / 48_000) < 1e-4);
+});
+
+test('a viewer of a camera without stream waits, and is let go after a while', () => {
+  const { hub, clock, group, watch } = setup({ offlineWaitMs: 10_000 });
+  const { socket } = watch();
+  clock.advance(9_000);
+  assert.equal(socket.closeCode(), undefined);
+  hub.begin(run());
+  group(0, 1);
+  assert.equal(socket.outline, 'init VIDEO');
+  clock.advance(20_000);
+  assert.equal(socket.closeCode(), undefined);
+  hub.end('camera-lost');
+  clock.advance(10_000);
+  assert.deepEqual(socket.closed, { code: CLOSE.offline, reason: 'the camera is offline' });
+});
+
+test('too many viewers of a camera or of the process are turned away, and a place is free again afterwards', () => {
+  const limits = new LiveLimits({ maxViewersPerCamera: 2, maxViewers: 3 });
+  const hubs = ['a', 'b'].map(
+    (cameraId) => new LiveHub({ cameraId, limits, clock: new VirtualClock(), log: silentLog }),
+  );
+  const [a, b] = hubs as [LiveHub, LiveHub];
+  const add = (hub: LiveHub) => {
+    const socket = new FakeSocket();
+    return { viewer: hub.add(socket), code: socket.closeCode() };
+  };
+  const first = add(a);
+  assert.equal(add(a).code, undefined);
+  assert.equal(add(a).code, CLOSE.tooManyViewers);
+  assert.equal(add(b).code, undefined);
+  assert.equal(add(b).code, CLOSE.tooManyViewers);
+  if (first.viewer) {
+    a.remove(first.viewer);
+    a.remove(first.viewer);
+  }
+  assert.equal(limits.viewers, 2);
+  assert.equal(add(b).code, undefined);
+});
+
+test('a closed hub turns everyone away', () => {
+  const { hub, group, watch } = setup();
+  hub.begin(run());
+  group(0, 1);
+  const { socket } = watch();
+  hub.close();
+  assert.equal(socket.closeCode(), CLOSE.goingAway);
+  assert.equal(watch().socket.closeCode(), CLOSE.offline);
+  assert.equal(hub.stats.cachedBytes, 0);
+});
+
+test('counts outlive the viewers', () => {
+  const { hub, group, watch } = setup();
+  hub.begin(run());
+  const { viewer, socket } = watch();
+  group(0, 3);
+  const sent = socket.messages.reduce((sum, m) => sum + m.length, 0);
+  if (viewer) hub.remove(viewer);
+  assert.deepEqual({ ...hub.stats, cachedBytes: 0 }, { viewers: 0, sentBytes: sent, droppedFrames: 0, cachedBytes: 0 });
+});

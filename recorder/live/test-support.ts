@@ -1,0 +1,128 @@
+// What tests of live streams share: runs, samples and viewers made by hand.
+
+import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import type { Slab } from '../codec/slab.ts';
+import { SlabPool, SlabWriter } from '../codec/slab.ts';
+import type { Run } from '../camera/sink.ts';
+import type { Sample } from '../mp4/sample.ts';
+import { parseFragment } from '../mp4/parse-fragment.ts';
+import type { ViewerSocket } from './viewer.ts';
+
+export const VIDEO: VideoParameters = {
+  kind: 'video',
+  codec: 'h264',
+  width: 640,
+  height: 360,
+  vps: [],
+  sps: [Buffer.from('6764001facd9405005bb011000000300100000030320f1831960', 'hex')],
+  pps: [Buffer.from('68ebe3cb22c0', 'hex')],
+  codecString: 'avc1.64001f',
+  reorderDepth: 0,
+};
+
+export const AUDIO: AudioParameters = {
+  kind: 'audio',
+  codec: 'aac',
+  sampleRate: 48_000,
+  channels: 1,
+  config: Buffer.from('1188', 'hex'),
+  codecString: 'mp4a.40.2',
+};
+
+export const run = (changes: Partial<Run> = {}): Run => ({
+  runId: '0123456789abcdef',
+  video: VIDEO,
+  audio: undefined,
+  ...changes,
+});
+
+/** A camera at 25 frames a second. */
+export const FRAME_TICKS = 3_600;
+
+/** Makes samples whose slabs are counted, so that a test sees whether all were given back. */
+export class SampleMaker {
+  readonly pool = new SlabPool();
+  readonly slabs = new Set<Slab>();
+  readonly #writer = new SlabWriter(this.pool);
+
+  make(changes: Partial<Sample> = {}, bytes: Buffer | number = 10): Sample {
+    const content = typeof bytes === 'number' ? Buffer.alloc(bytes, 7) : bytes;
+    this.#writer.append(content, 0, content.length);
+    const data = this.#writer.finish();
+    this.slabs.add(data.slab);
+    return {
+      kind: 'video',
+      dts: 0,
+      compositionOffset: 0,
+      usualDuration: FRAME_TICKS,
+      sync: true,
+      data,
+      wallMs: 0,
+      lostPackets: 0,
+      ...changes,
+    };
+  }
+
+  close(): void {
+    this.#writer.close();
+  }
+}
+
+/** What one message says. */
+export interface Seen {
+  readonly kind: 'init' | 'video' | 'audio';
+  readonly decodeTime: number;
+  readonly compositionOffset: number;
+  readonly duration: number;
+  readonly sync: boolean;
+  readonly payload: Buffer;
+}
+
+export function parseMessage(message: Buffer): Seen {
+  if (message.toString('latin1', 4, 8) === 'ftyp') {
+    return { kind: 'init', decodeTime: 0, compositionOffset: 0, duration: 0, sync: false, payload: message };
+  }
+  const moofSize = message.readUInt32BE(0);
+  const track = parseFragment(message.subarray(0, moofSize)).tracks[0];
+  const sample = track?.samples[0];
+  if (!track || !sample) throw new Error('a message without sample');
+  return {
+    kind: track.trackId === 1 ? 'video' : 'audio',
+    decodeTime: track.baseDecodeTime,
+    compositionOffset: sample.compositionOffset,
+    duration: sample.duration,
+    sync: sample.sync,
+    payload: message.subarray(moofSize + 8),
+  };
+}
+
+/** A viewer whose connection takes what the test lets it take. */
+export class FakeSocket implements ViewerSocket {
+  readonly messages: Buffer[] = [];
+  closed: { code: number; reason: string } | undefined;
+  /** True: nothing leaves. */
+  stalled = false;
+  bufferedBytes = 0;
+
+  send(message: Buffer): void {
+    this.messages.push(message);
+    if (this.stalled) this.bufferedBytes += message.length;
+  }
+
+  close(code: number, reason: string): void {
+    this.closed = { code, reason };
+  }
+
+  closeCode(): number | undefined {
+    return this.closed?.code;
+  }
+
+  get seen(): Seen[] {
+    return this.messages.map(parseMessage);
+  }
+
+  /** Message kinds in order, key frames in capitals: `init VIDEO video audio`. */
+  get outline(): string {
+    return this.seen.map(({ kind, sync }) => (kind === 'video' && sync ? 'VIDEO' : kind)).join(' ');
+  }
+}
