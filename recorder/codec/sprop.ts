@@ -11,10 +11,13 @@ export function parseSprop(value: string | undefined): Buffer[] {
   const nals: Buffer[] = [];
   for (const part of value.split(',')) {
     let nal = Buffer.from(part.trim(), 'base64');
-    // A start code in front as well.
-    while (nal.length > 3 && nal[0] === 0) nal = nal.subarray(nal.indexOf(1) + 1);
+    // A start code in front as well: zeros, then a one.
+    const first = nal.findIndex((byte) => byte !== 0);
+    if (first > 0 && nal[first] === 1) nal = nal.subarray(first + 1);
     const tail = nal.indexOf(START_CODE);
     if (tail >= 0) nal = nal.subarray(0, tail);
+    // No NAL unit ends in a zero (ITU-T H.264 §7.4.1): it belongs to the start code.
+    while (nal.at(-1) === 0) nal = nal.subarray(0, -1);
     if (nal.length > 1) nals.push(nal);
   }
   return nals;
