@@ -63,12 +63,17 @@ test('LATM: without a configuration it is dropped with a reason', () => {
   assert.equal(stream.depacketizer.problem?.code, 'latm-config-missing');
 });
 
-test('LATM: an element with a lost packet is dropped', () => {
-  const stream = receiving(MUX_CONFIG, false);
-  stream.push(...packetizeLatm(Buffer.alloc(3000, 1), at(0, 0)).filter((_, i) => i !== 1));
-  stream.push(...packetizeLatm(Buffer.alloc(40, 2), at(3, 1024)));
-  assert.deepEqual(
-    stream.units.map((unit) => [unit.timestamp, unit.lostPackets]),
-    [[1024, 1]],
-  );
-});
+for (const lost of [0, 1, 2]) {
+  test(`LATM: an element without its packet ${lost} is dropped`, () => {
+    const stream = receiving(MUX_CONFIG, false).push(...packetizeLatm(Buffer.alloc(40, 2), at(0, 0)));
+    stream.push(...packetizeLatm(Buffer.alloc(3000, 1), at(1, 1024)).filter((_, i) => i !== lost));
+    stream.push(...packetizeLatm(Buffer.alloc(40, 2), at(4, 2048)));
+    assert.deepEqual(
+      stream.units.map((unit) => [unit.timestamp, unit.lostPackets]),
+      [
+        [0, 0],
+        [2048, 1],
+      ],
+    );
+  });
+}

@@ -42,6 +42,8 @@ export class LatmDepacketizer implements Depacketizer {
   #parts: Buffer[] = [];
   #partsBytes = 0;
   #partsTimestamp = 0;
+  /** Packets were lost before the element in work: its first part may be missing. */
+  #isAfterLoss = false;
   /** Of an element of which a packet was lost. */
   #damagedTimestamp: number | undefined;
   discarded = 0;
@@ -72,6 +74,7 @@ export class LatmDepacketizer implements Depacketizer {
       this.#units.noteLoss(packet.lost);
       this.#damagedTimestamp = this.#parts.length > 0 ? this.#partsTimestamp : undefined;
       this.#dropParts('lost_inside');
+      this.#isAfterLoss = true;
     }
     if (timestamp === this.#damagedTimestamp) return;
     if (this.#parts.length > 0 && timestamp !== this.#partsTimestamp) this.#dropParts('marker_missing');
@@ -147,7 +150,10 @@ export class LatmDepacketizer implements Depacketizer {
       byte = reader.bits(8);
       size += byte;
     }
-    if (reader.overrun || size === 0 || size * 8 > reader.remainingBits) {
+    // Without its start an element is noise, which a length that fits exactly is not.
+    const isNoise = this.#isAfterLoss && size * 8 < reader.remainingBits - 7 && this.#mux?.frames === 1;
+    this.#isAfterLoss = false;
+    if (reader.overrun || size === 0 || size * 8 > reader.remainingBits || isNoise) {
       this.#drop('frame_cut');
       return false;
     }
