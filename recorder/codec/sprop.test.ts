@@ -8,7 +8,7 @@ const hexOf = (value: string): string[] => parseSprop(value).map((nal) => nal.to
 
 test('sprop: start codes before and behind a NAL unit are not part of it', () => {
   assert.deepEqual(hexOf(`${base64('000000016742c00c00000001')},${base64('00000168ce09c8')}`), [
-    '6742c00c00',
+    '6742c00c',
     '68ce09c8',
   ]);
 });

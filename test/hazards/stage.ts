@@ -270,13 +270,20 @@ export function distances(packets: readonly PacketTime[]): number[] {
   return times.slice(1).map((ms, i) => Math.round((ms - (times[i] as number)) * 1000) / 1000);
 }
 
+/** The sound of a file, decoded: 16-bit samples, little-endian, in its own rate. */
+export async function decodedSound(file: string): Promise<Buffer> {
+  const args = ['-v', 'error', '-i', file, '-map', '0:a:0', '-f', 's16le', 'pipe:1'];
+  const { stdout } = await run('ffmpeg', args, { encoding: 'buffer', maxBuffer: 64 * 1024 * 1024 });
+  return stdout;
+}
+
 /** The only file of an outcome. */
 export function onlyFile(outcome: Outcome): string {
   assert.equal(outcome.files.length, 1, `one file, not ${outcome.files.length}`);
   return outcome.files[0] as string;
 }
 
-/** Values of the requests' headers, for assertions about what the camera saw. */
+/** The requests of one method that the camera saw. */
 export function requestsOf(camera: Camera, method: string): Camera['requests'] {
   return camera.requests.filter((request) => request.method === method);
 }
