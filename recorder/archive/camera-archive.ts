@@ -11,7 +11,7 @@ import { Mp4Error } from '../mp4/error.ts';
 import type { SegmentClosing, SegmentMeta } from '../mp4/meta.ts';
 import type { TrackParameters } from '../mp4/sample.ts';
 import { SegmentWriter } from '../mp4/segment.ts';
-import type { DiskFault } from './faults.ts';
+import { SLOW_DISK, type DiskFault } from './faults.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { CameraHistory } from './history.ts';
 import type { ArchiveIndex, OpenEntry } from './index.ts';
@@ -233,10 +233,12 @@ export class CameraArchive implements SegmentTarget {
     this.#await(file);
   }
 
-  slow(fault: DiskFault): void {
+  slow(file: SegmentFile): void {
+    this.#deps.metrics.failed(SLOW_DISK.code);
+    if (this.#newest !== file) return;
     this.#newest = undefined;
-    this.#deps.metrics.failed(fault.code);
-    this.#block(fault, fault.code, 0);
+    // Nothing to wait for but room in the queue.
+    this.#block(SLOW_DISK, SLOW_DISK.code, 0);
   }
 
   dropped(cause: DropCause, videoFrames: number): void {
@@ -269,7 +271,12 @@ export class CameraArchive implements SegmentTarget {
   }
 
   #failed(file: SegmentFile, fault: DiskFault, droppedFrames: number, tellSegmenter: () => void): void {
-    if (this.#newest === file) this.#newest = undefined;
+    if (this.#newest === file) {
+      this.#newest = undefined;
+      const { history } = this.#deps;
+      // Before the first picture of this file, the last one ended where it did.
+      history.wallEndMs = file.writtenEndMs ?? history.wallEndMs;
+    }
     this.#block(fault, fault.code);
     this.dropped(fault.code, droppedFrames);
     this.#deps.metrics.failed(fault.code);
@@ -298,15 +305,13 @@ export class CameraArchive implements SegmentTarget {
   }
 
   #settled(file: SegmentFile, result: SegmentResult): void {
-    const { index, log, clock, history } = this.#deps;
+    const { index, log, clock } = this.#deps;
     const { cameraId } = this.#o;
     this.#files.delete(file);
     switch (result.kind) {
       case 'closed': {
         const { created, facts, meta } = result;
         const endMs = meta.wallStartMs + meta.wallDurationMs;
-        // Of a file that the disk stopped, only now is it known how much of it there is.
-        if (file.fault && meta.sequence === history.nextSequence - 1) history.wallEndMs = endMs;
         index.closed(created.segment, {
           sizeBytes: facts.sizeBytes,
           mtimeMs: facts.mtimeMs,

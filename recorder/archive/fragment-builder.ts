@@ -2,6 +2,7 @@
 
 import type { MediaData, Slab } from '../codec/slab.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../mp4/fragment.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 
 /** A fragment on its way to the disk. `release` lets go of the memory; call it once. */
 export interface Fragment {
@@ -11,6 +12,8 @@ export interface Fragment {
   readonly videoFrames: number;
   /** Wall time of the last picture in it; undefined when it holds audio only. */
   readonly lastVideoMs: number | undefined;
+  /** Wall time at which that picture ends. */
+  readonly videoEndMs: number | undefined;
   release(): void;
 }
 
@@ -87,6 +90,7 @@ export class FragmentBuilder {
   readonly #video = new TrackRun(VIDEO_TRACK_ID);
   readonly #audio = new TrackRun(AUDIO_TRACK_ID);
   #lastVideoMs: number | undefined;
+  #videoEndMs: number | undefined;
 
   get isEmpty(): boolean {
     return this.#video.count === 0 && this.#audio.count === 0;
@@ -117,6 +121,7 @@ export class FragmentBuilder {
   ): void {
     this.#video.add(data, decodeTime, duration, compositionOffset, sync);
     this.#lastVideoMs = wallMs;
+    this.#videoEndMs = wallMs + duration / (VIDEO_TIMESCALE / 1000);
   }
 
   addAudio(data: MediaData, decodeTime: number, duration: number): void {
@@ -129,15 +134,18 @@ export class FragmentBuilder {
     const payloadBytes = this.bytes;
     const videoFrames = this.#video.count;
     const lastVideoMs = this.#lastVideoMs;
+    const videoEndMs = this.#videoEndMs;
     const slabs: Slab[] = [];
     this.#video.take(buffers, slabs);
     this.#audio.take(buffers, slabs);
     this.#lastVideoMs = undefined;
+    this.#videoEndMs = undefined;
     return {
       buffers,
       payloadBytes,
       videoFrames,
       lastVideoMs,
+      videoEndMs,
       release: () => {
         for (const slab of slabs) slab.release();
       },
@@ -151,6 +159,7 @@ export class FragmentBuilder {
     this.#video.take([], slabs);
     this.#audio.take([], slabs);
     this.#lastVideoMs = undefined;
+    this.#videoEndMs = undefined;
     for (const slab of slabs) slab.release();
     return frames;
   }

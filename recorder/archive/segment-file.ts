@@ -70,6 +70,7 @@ export class SegmentFile {
   #closing: SegmentClosing = {};
   #hurried = false;
   #fragmentsWritten = 0;
+  #writtenEndMs: number | undefined;
   #done: Promise<SegmentResult> | undefined;
 
   /** Throws Mp4Error when the tracks cannot be described in a file. The file itself begins with the first fragment. */
@@ -87,6 +88,11 @@ export class SegmentFile {
   /** Bytes in the file now. */
   get writtenBytes(): number {
     return this.#writer?.sizeBytes ?? 0;
+  }
+
+  /** Wall time up to which pictures are in the file; undefined when there are none. */
+  get writtenEndMs(): number | undefined {
+    return this.#writtenEndMs;
   }
 
   /** Bytes in the file when everything that waits is written. */
@@ -145,6 +151,7 @@ export class SegmentFile {
       events: {
         written: (fragment) => {
           this.#fragmentsWritten++;
+          this.#writtenEndMs = fragment.videoEndMs ?? this.#writtenEndMs;
           events.written(fragment);
         },
         failed: (fault, frames) => events.failed(fault, frames),

@@ -6,11 +6,10 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
-import type { Reason } from '../camera/status.ts';
 import type { SegmentClosing, SegmentMeta } from '../mp4/meta.ts';
 import { VIDEO_TIMESCALE, type Sample, type TrackParameters } from '../mp4/sample.ts';
 import type { DiskFault } from './faults.ts';
-import { SLOW_DISK } from './faults.ts';
+import { ClosingSegments, type ClosingSegment } from './closing-segments.ts';
 import { dayStartMs } from './names.ts';
 import { OpenSegment } from './open-segment.ts';
 import type { SegmentFile } from './segment-file.ts';
@@ -21,8 +20,6 @@ const ROTATE_BYTES = 3 * 1024 ** 3;
 /** A file this large, or twice as long as wanted, ends although no key frame comes. */
 const MAX_BYTES = 3.5 * 1024 ** 3;
 const MAX_EXTRA_MS = 120_000;
-/** How long a file waits for audio from before its end; by then a camera has sent it, or lost it. */
-const LATE_AUDIO_MS = 1_000;
 /** Nothing that arrived waits longer than this for its successor. */
 const MAX_PENDING_MS = 1_000;
 const MAX_WAITING_AUDIO = 256;
@@ -43,8 +40,8 @@ export interface SegmentTarget {
   /** The video in a file reaches up to here; audio that belongs to it may still come. */
   ended(wallEndMs: number): void;
   finish(file: SegmentFile, closing: SegmentClosing): void;
-  /** The disk is too slow, and the file ends early. */
-  slow(fault: Reason): void;
+  /** There is no room for what a file should take: it ends early. */
+  slow(file: SegmentFile): void;
   dropped(cause: DropCause, videoFrames: number): void;
 }
 
@@ -64,8 +61,8 @@ export class Segmenter implements SampleSink {
   #run: Run | undefined;
   #wall: WallMap | undefined;
   #current: OpenSegment | undefined;
-  /** The segment before, while audio that belongs to it may still come. */
-  #closing: { segment: OpenSegment; endDts: number; untilMs: number; wallDurationMs: number } | undefined;
+  /** The segments before, while audio that belongs to them may still come. */
+  readonly #closing = new ClosingSegments((closing) => this.#finish(closing));
   #held: Sample | undefined;
   #lastAdded: { sample: Sample; duration: number } | undefined;
   #waitingAudio: Sample[] = [];
@@ -125,7 +122,7 @@ export class Segmenter implements SampleSink {
       this.#addVideo(this.#current, held, Math.max(1, held.usualDuration), nowMs);
     }
     this.#closeCurrent(undefined, nowMs);
-    this.#finishClosing(undefined, nowMs);
+    this.#closing.finishAll(undefined, nowMs);
     this.#held?.data.slab.release();
     this.#held = undefined;
     this.#run = undefined;
@@ -140,10 +137,9 @@ export class Segmenter implements SampleSink {
   /** What time alone brings about; call it a few times a second. */
   tick(): void {
     const nowMs = this.#now();
-    if (this.#closing && nowMs >= this.#closing.untilMs) this.#finishClosing(undefined, nowMs);
+    this.#closing.expire(nowMs);
     if (nowMs - this.#lastVideoMs >= MAX_PENDING_MS) this.#drainAudio(Infinity, nowMs);
     if (this.#current && !this.#current.flushOlderThan(MAX_PENDING_MS, nowMs)) this.#stopSlow(nowMs);
-    this.#closing?.segment.flushOlderThan(MAX_PENDING_MS, nowMs);
   }
 
   #now(): number {
@@ -162,7 +158,7 @@ export class Segmenter implements SampleSink {
     if (tooLong || (sample.sync && this.#mustRotate(sample))) this.#closeCurrent(sample, nowMs);
     if (tooLong) this.#keyFrameMissing = true;
     if (!this.#current && sample.sync && this.#o.target.ready(nowMs)) this.#start(sample, run);
-    if (this.#closing && sample.dts - this.#closing.endDts > VIDEO_TIMESCALE) this.#finishClosing(undefined, nowMs);
+    this.#closing.expire(nowMs, sample.dts);
     if (this.#current) {
       this.#held = sample;
       return;
@@ -200,16 +196,12 @@ export class Segmenter implements SampleSink {
 
   #assignAudio(sample: Sample, nowMs: number): void {
     const current = this.#current;
-    if (current && sample.dts >= current.startAudioDts) {
-      this.#finishClosing(sample.dts, nowMs);
-      current.addAudio(sample, nowMs);
+    if (!current || sample.dts < current.startAudioDts) {
+      this.#closing.addAudio(sample, nowMs);
       return;
     }
-    const closing = this.#closing;
-    const inClosing =
-      closing && sample.dts >= closing.segment.startAudioDts && sample.dts < closing.segment.audioDtsAt(closing.endDts);
-    if (inClosing) closing.segment.addAudio(sample, nowMs);
-    else sample.data.slab.release(); // before the first picture, or too late
+    this.#closing.finishAll(sample.dts, nowMs);
+    current.addAudio(sample, nowMs);
   }
 
   #addVideo(segment: OpenSegment, sample: Sample, duration: number, nowMs: number): void {
@@ -258,22 +250,19 @@ export class Segmenter implements SampleSink {
     const startMs = this.#wall.wallMs;
     const endMs = last ? this.#wall.advance(last.sample, last.duration) : startMs;
     this.#o.target.ended(endMs);
-    this.#finishClosing(undefined, nowMs);
     const endDts = next?.dts ?? (last ? last.sample.dts + last.duration : segment.startDts);
-    this.#closing = { segment, endDts, untilMs: nowMs + LATE_AUDIO_MS, wallDurationMs: endMs - startMs };
+    this.#closing.add({ segment, endDts, wallDurationMs: endMs - startMs }, nowMs);
     const audioFollows = next !== undefined && this.#run?.audio !== undefined && !this.#audioChanged;
-    if (!audioFollows) this.#finishClosing(undefined, nowMs);
+    if (!audioFollows) this.#closing.finishAll(undefined, nowMs);
+    // What waits for audio must not also wait to be written: a crash meanwhile would cost two seconds.
+    else segment.flush();
   }
 
-  #finishClosing(nextAudioDts: number | undefined, nowMs: number): void {
-    const closing = this.#closing;
-    if (!closing) return;
-    this.#closing = undefined;
-    const { segment, wallDurationMs } = closing;
-    segment.endAudio(nextAudioDts, nowMs);
-    if (!segment.flush()) this.#o.target.slow(SLOW_DISK);
-    this.#o.target.dropped('disk-slow', segment.discard());
-    this.#o.target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
+  #finish({ segment, wallDurationMs }: ClosingSegment): void {
+    const { target } = this.#o;
+    if (!segment.flush()) target.slow(segment.file);
+    target.dropped('disk-slow', segment.discard());
+    target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
   }
 
   /** The queue is full: the file ends behind what it took, and recording goes on at a key frame when there is room. */
@@ -281,8 +270,8 @@ export class Segmenter implements SampleSink {
     const segment = this.#current;
     if (!segment || !this.#wall) return;
     this.#current = undefined;
-    this.#finishClosing(undefined, nowMs);
-    this.#o.target.slow(SLOW_DISK);
+    this.#closing.finishAll(undefined, nowMs);
+    this.#o.target.slow(segment.file);
     this.#o.target.dropped('disk-slow', segment.discard() + this.#releaseHeld());
     const last = segment.lastFlushed;
     const startMs = this.#wall.wallMs;
@@ -299,9 +288,8 @@ export class Segmenter implements SampleSink {
       const segment = this.#current;
       this.#current = undefined;
       target.dropped(dropCause(), (segment?.discard() ?? 0) + this.#releaseHeld());
-    } else if (this.#closing?.segment.file === file) {
-      target.dropped(dropCause(), this.#closing?.segment.discard() ?? 0);
-      this.#closing = undefined;
+    } else {
+      target.dropped(dropCause(), this.#closing.remove(file)?.discard() ?? 0);
     }
   }
 
