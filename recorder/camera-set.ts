@@ -62,6 +62,17 @@ export class CameraSet implements CameraDirectory {
     return this.#work;
   }
 
+  /**
+   * Stops every camera and closes its files, for the end of the recorder. The cameras stay known: viewers that come back
+   * meanwhile are told to try again, not that there is no such camera.
+   */
+  close(): Promise<void> {
+    this.#work = this.#work.then(async () => {
+      await Promise.all(Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, false)));
+    });
+    return this.#work;
+  }
+
   /** A few times a second. */
   tick(): void {
     const nowMs = this.#deps.clock.monotonicMs();

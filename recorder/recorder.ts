@@ -104,7 +104,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       },
       async close() {
         // Cameras first: what they still hold goes into files while the API answers.
-        await cameras.apply([]);
+        await cameras.close();
         clearInterval(timer);
         await Promise.all(opened.map((server) => server.close()));
         await archive.close();
@@ -112,7 +112,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       },
     };
   } catch (err) {
-    await cameras.apply([]);
+    await cameras.close();
     await Promise.all(opened.map((server) => server.close()));
     await archive.close();
     throw err;

@@ -134,12 +134,14 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
     assertClean(`GET ${path} with Basic`, await get(path, { headers: { authorization: basic } }));
     assertClean(`GET ${path} with a wrong token`, await get(path, { headers: { authorization: `Bearer ${TOKEN}x` } }));
   }
-  for (const id of [...cameras.keys(), 'nobody']) {
-    const address = `${recorder.url.replace('http', 'ws')}/websocket/${id}`;
-    // A camera that records sends its first message and is left; the others say why not.
-    assertClean(`WebSocket ${id}`, await closing(`${address}?access_token=${TOKEN}`));
-    assertClean(`WebSocket ${id} without a token`, await closing(address));
-  }
+  await Promise.all(
+    [...cameras.keys(), 'nobody'].map(async (id) => {
+      const address = `${recorder.url.replace('http', 'ws')}/websocket/${id}`;
+      // A camera that records sends its first message and is left; the others say, after a while, why not.
+      assertClean(`WebSocket ${id}`, await closing(`${address}?access_token=${TOKEN}`));
+      assertClean(`WebSocket ${id} without a token`, await closing(address));
+    }),
+  );
   const metrics = await (await fetch(recorder.metricsUrl, { headers })).text();
   assert.match(metrics, /digest/, 'metrics name the camera');
   assertClean('metrics', metrics);

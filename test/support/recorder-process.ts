@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Child, type Ended } from './child.ts';
 import { until } from './until.ts';
 
@@ -86,6 +86,14 @@ export class RecorderProcess {
         throw new Error(`the recorder did not get ready:\n${child.output}`, { cause: error });
       }
     }
+    return recorder;
+  }
+
+  /** Another process with the same configuration, after this one ended. */
+  async restart(): Promise<RecorderProcess> {
+    const child = new Child(process.execPath, [MAIN, '--config', this.configFile], { cwd: dirname(this.configFile) });
+    const recorder = new RecorderProcess(child, this.#config, this.configFile);
+    await recorder.ready();
     return recorder;
   }
 

@@ -1,0 +1,165 @@
+// The player in headless Chromium: what a camera drew is what is on screen, with sound, and again after a restart.
+
+import { after, before, describe, test, type TestContext } from 'node:test';
+import assert from 'node:assert/strict';
+import type { Browser, Page } from 'playwright-core';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { audioMedia, videoMedia, type AudioName, type VideoName } from '../camera/media.ts';
+import type { CameraOptions } from '../camera/options.ts';
+import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { browserMissing, launchBrowser, videoState, type VideoState } from '../support/browser.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { workspace } from '../support/workspace.ts';
+
+/** Test media of ten seconds, 25 pictures a second, start over at 0. */
+const NUMBERS = 250;
+const FRAME_MS = 40;
+
+interface Scene {
+  readonly camera: Camera;
+  readonly cameraOptions: CameraOptions;
+  readonly recorder: RecorderProcess;
+  readonly page: Page;
+  /** Number of the picture that left the camera last. */
+  readonly lastSent: () => number;
+}
+
+/** Runs in the page: a video element with a player on it, whose states are kept. */
+const START_PLAYER = `(async () => {
+  const { LivePlayer } = await import('/page/player.js');
+  const video = document.createElement('video');
+  video.id = 'under-test';
+  document.body.append(video);
+  const player = new LivePlayer(video, { cameraId: 'camera' });
+  window.states = [];
+  player.addEventListener('state', (event) => window.states.push(event.detail));
+  player.start();
+})()`;
+
+describe('live in Chromium', { skip: browserMissing() }, () => {
+  let browser: Browser;
+  before(async () => {
+    browser = await launchBrowser();
+  });
+  after(() => browser.close());
+
+  async function scene(t: TestContext, video: VideoName, audio?: AudioName): Promise<Scene> {
+    let lastNumber = 0;
+    const tracks = [videoTrack(await videoMedia(video))];
+    if (audio) tracks.push(audioTrack(await audioMedia(audio)));
+    const cameraOptions: CameraOptions = {
+      tracks,
+      pace: 'realtime',
+      onFrame: (frame) => {
+        if (frame.number >= 0) lastNumber = frame.number;
+        return frame;
+      },
+    };
+    const camera = await startCamera(cameraOptions);
+    t.after(() => camera.close());
+    const recorder = await RecorderProcess.start({
+      directory: workspace(t),
+      config: { cameras: [{ id: 'camera', source: camera.url }] },
+    });
+    t.after(() => recorder.child[Symbol.asyncDispose]());
+    await recorder.untilRecording('camera');
+    const page = await browser.newPage();
+    t.after(() => page.close());
+    await page.goto(`${recorder.url}/`);
+    await page.evaluate(START_PLAYER);
+    return { camera, cameraOptions, recorder, page, lastSent: () => lastNumber };
+  }
+
+  const shown = (page: Page): Promise<VideoState> => videoState(page, '#under-test');
+  const states = (page: Page): Promise<{ state: string; message: string }[]> => page.evaluate('window.states');
+
+  /** Waits for `frames` more pictures on screen, and for sound when there should be some. */
+  async function untilPlaying(page: Page, frames: number, sound: boolean): Promise<VideoState> {
+    const first = await shown(page);
+    return until('the video plays', async () => {
+      const now = await shown(page);
+      if (now.error !== undefined) throw new Error(now.error);
+      const moved = now.currentTime > 0 && now.framesShown >= first.framesShown + frames && now.frameNumber >= 0;
+      return moved && (!sound || now.audioBytes > first.audioBytes) && now;
+    }).catch(async (error: unknown) => {
+      throw new Error(`states: ${JSON.stringify(await states(page))}, now: ${JSON.stringify(await shown(page))}`, {
+        cause: error,
+      });
+    });
+  }
+
+  for (const [video, audio, sound] of [
+    ['h264', 'aac', 'H.264 with AAC'],
+    ['h264', 'pcmu', 'H.264 with G.711 as FLAC'],
+    ['h264-bframes', 'opus', 'B-frames with Opus'],
+  ] as const) {
+    test(`${sound}: plays with sound, and the picture on screen is the one the camera drew a moment ago`, async (t) => {
+      const { page, lastSent } = await scene(t, video, audio);
+      await untilPlaying(page, 25, true);
+      const lagFrames: number[] = [];
+      const numbers: number[] = [];
+      await until('sixty readable pictures', async () => {
+        const { frameNumber } = await shown(page);
+        if (frameNumber >= 0) {
+          lagFrames.push((lastSent() - frameNumber + NUMBERS) % NUMBERS);
+          numbers.push(frameNumber);
+        }
+        return numbers.length >= 60;
+      });
+      lagFrames.sort((a, b) => a - b);
+      const medianMs = lagFrames[30]! * FRAME_MS;
+      t.diagnostic(`sent to shown: median ${medianMs} ms, most ${lagFrames.at(-1)! * FRAME_MS} ms`);
+      assert.ok(medianMs <= 1_000, `the picture on screen is ${medianMs} ms old`);
+      assert.ok(new Set(numbers).size > 20, `the picture moves: ${numbers.join(' ')}`);
+    });
+  }
+
+  test('a camera that restarts is on screen again without a reload of the page', async (t) => {
+    const { camera, cameraOptions, page, recorder } = await scene(t, 'h264', 'aac');
+    await untilPlaying(page, 10, true);
+    const { port } = camera;
+    await camera.close();
+    await until('the recorder noticed', async () => (await recorder.cameras())[0]?.state === 'retrying');
+    const again = await startCamera({ ...cameraOptions, port });
+    t.after(() => again.close());
+    await again.untilPlaying();
+    await untilPlaying(page, 25, true);
+    assert.equal((await states(page)).at(-1)?.state, 'playing');
+  });
+
+  test('a recorder that restarts is on screen again without a reload of the page', async (t) => {
+    const { recorder, page } = await scene(t, 'h264', 'aac');
+    await untilPlaying(page, 10, true);
+    assert.equal((await recorder.stop()).code, 0);
+    await using again = await recorder.restart();
+    await again.untilRecording('camera');
+    await untilPlaying(page, 25, true);
+  });
+
+  test('parameters that change mid-stream: the new picture is on screen', async (t) => {
+    const { camera, cameraOptions, page } = await scene(t, 'h264');
+    await untilPlaying(page, 10, false);
+    const small = videoTrack(await videoMedia('h264-small'));
+    // The same connection goes on with another encode, as after a change of the camera's settings.
+    camera.options.onFrame = (frame) => {
+      const other = small.frames[frame.index % small.frames.length]!;
+      const changed = { ...frame, units: other.units, number: other.number, key: other.key };
+      return cameraOptions.onFrame!(changed);
+    };
+    await until('the smaller picture', async () => (await shown(page)).width === 160);
+    const { frameNumber } = await untilPlaying(page, 25, false);
+    assert.ok(frameNumber >= 1_000, `${frameNumber} is a number of the second encode`);
+  });
+
+  test('H.265 plays, or the player says that this browser cannot', async (t) => {
+    const { page } = await scene(t, 'h265');
+    const type = 'video/mp4; codecs="hvc1.1.6.L60.90"';
+    if (await page.evaluate(`MediaSource.isTypeSupported('${type}')`)) {
+      await untilPlaying(page, 25, false);
+      return;
+    }
+    const last = await until('a verdict', async () => (await states(page)).find((s) => s.state === 'unsupported'));
+    assert.match(last.message, /H\.265/);
+  });
+});
