@@ -27,17 +27,34 @@ export function drawingExpression(firstNumber: number): string {
   return `if(lt(Y,H/9),if(${bit},235,16),128+60*sin((X+3*N)/25)*cos((Y+N)/17)+24*random(0))`;
 }
 
-/** The numbers of all pictures of a file in output order; `UNREADABLE` for a damaged one. */
-export async function decodeFrameNumbers(file: string, ffmpeg = 'ffmpeg'): Promise<number[]> {
+export interface DecodedPictures {
+  /** In output order; `UNREADABLE` for a damaged one. */
+  readonly numbers: number[];
+  /** What ffmpeg had to say about picture and sound: nothing for a good file. */
+  readonly complaints: string;
+}
+
+/** Decodes all of a file, its sound as well, and reads the numbers of its pictures. */
+export async function decodePictures(file: string, ffmpeg = 'ffmpeg'): Promise<DecodedPictures> {
   const filter = `crop=iw:ih/9:0:0,scale=${SQUARES}:1:flags=area,format=gray`;
-  const { stdout } = await run(
-    ffmpeg,
-    ['-v', 'error', '-i', file, '-map', '0:v:0', '-vf', filter, '-vsync', '0', '-f', 'rawvideo', 'pipe:1'],
-    { encoding: 'buffer', maxBuffer: 64 * 1024 * 1024 },
-  );
+  const input = ['-nostdin', '-v', 'error', '-y', '-i', file];
+  // Pictures may be one tick apart: no complaint about times that a coarser clock makes equal.
+  const ticks = ['-enc_time_base', '1:90000'];
+  const pictures = ['-map', '0:v:0', '-vf', filter, '-vsync', '0', ...ticks, '-f', 'rawvideo', 'pipe:1'];
+  // A copy of the pictures beside the sound, because an output without any stream is an error.
+  const sound = ['-map', '0:a?', '-map', '0:v:0', '-c:v', 'copy', '-f', 'framecrc', '/dev/null'];
+  const { stdout, stderr } = await run(ffmpeg, [...input, ...pictures, ...sound], {
+    encoding: 'buffer',
+    maxBuffer: 64 * 1024 * 1024,
+  });
   const numbers: number[] = [];
   for (let at = 0; at + SQUARES <= stdout.length; at += SQUARES) numbers.push(readNumber(stdout, at));
-  return numbers;
+  return { numbers, complaints: stderr.toString().trim() };
+}
+
+/** The numbers of all pictures of a file in output order; `UNREADABLE` for a damaged one. */
+export async function decodeFrameNumbers(file: string, ffmpeg = 'ffmpeg'): Promise<number[]> {
+  return (await decodePictures(file, ffmpeg)).numbers;
 }
 
 function readNumber(luma: Buffer, at: number): number {
