@@ -186,7 +186,10 @@ export interface Operation {
   readonly path: string;
 }
 
-/** The real file system behind a hook that may throw or wait. Counts what is under way. */
+/** Tests do not pull plugs: what syncs do cannot be seen, and they take most of the time. */
+const nothing = async (): Promise<void> => {};
+
+/** The real file system, but for syncs, behind a hook that may throw or wait. Counts what is under way. */
 export class TestFileSystem implements FileSystem {
   readonly #root: string;
   /** Called before each operation; what it throws is the operation's failure. */
@@ -194,9 +197,30 @@ export class TestFileSystem implements FileSystem {
   readonly operations: Operation[] = [];
   #busy = 0;
   #waiting = 0;
+  #killed = false;
+  #tearAt: number | undefined;
 
   constructor(root: string) {
     this.#root = root;
+  }
+
+  /**
+   * From the `count`th operation on nothing reaches the disk any more, as after `kill -9`. A write that is hit still
+   * brings `tornBytes` of what it had.
+   */
+  killAfter(count: number, tornBytes = 0): void {
+    let left = count;
+    this.before = ({ name }) => {
+      if (left-- > 0) return;
+      const torn = !this.#killed && name === 'write' && tornBytes > 0;
+      this.#killed = true;
+      this.#tearAt = tornBytes;
+      if (!torn) throw systemError('KILLED');
+    };
+  }
+
+  get killed(): boolean {
+    return this.#killed;
   }
 
   /** Resolves when nothing is under way but what the hook holds up. */
@@ -218,17 +242,22 @@ export class TestFileSystem implements FileSystem {
   remove = (path: string): Promise<void> => this.#guard('remove', path, () => nodeFileSystem.remove(path));
   rename = (from: string, to: string): Promise<void> =>
     this.#guard('rename', to, () => nodeFileSystem.rename(from, to));
-  syncDirectory = (path: string): Promise<void> =>
-    this.#guard('syncDirectory', path, () => nodeFileSystem.syncDirectory(path));
+  syncDirectory = (path: string): Promise<void> => this.#guard('syncDirectory', path, nothing);
 
   #file(path: string, file: OpenFile): OpenFile {
     const guard = <T>(name: keyof OpenFile, work: () => Promise<T>): Promise<T> => this.#guard(name, path, work);
     return {
-      write: (buffers, position) => guard('write', () => file.write(buffers, position)),
+      write: (buffers, position) =>
+        guard('write', async () => {
+          const bytes = this.#tearAt;
+          if (bytes === undefined) return file.write(buffers, position);
+          await file.write([Buffer.concat(buffers).subarray(0, bytes)], position);
+          throw systemError('KILLED');
+        }),
       read: (position, length) => guard('read', () => file.read(position, length)),
       truncate: (size) => guard('truncate', () => file.truncate(size)),
-      syncData: () => guard('syncData', () => file.syncData()),
-      sync: () => guard('sync', () => file.sync()),
+      syncData: () => guard('syncData', nothing),
+      sync: () => guard('sync', nothing),
       facts: () => guard('facts', () => file.facts()),
       close: () => guard('close', () => file.close()),
     };
