@@ -6,7 +6,7 @@ import { Registry } from 'prom-client';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
-import { adminToken } from './api/auth.ts';
+import { adminToken } from './http/auth.ts';
 import { standaloneChecks } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';

@@ -10,11 +10,10 @@ import {
   serializerCompiler,
   validatorCompiler,
 } from 'fastify-type-provider-zod';
-import type { Role } from '../config/schema.ts';
-import { Authenticator } from './auth.ts';
-import type { CredentialPlace } from './auth.ts';
+import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
+import { Authenticator } from '../http/auth.ts';
 import type { ApiDeps } from './deps.ts';
-import { answerFrameworkError, installProblems, pathOf } from './problem.ts';
+import { answerFrameworkError, installProblems } from '../http/problem.ts';
 import { archiveRoutes } from './routes/archive.ts';
 import { cameraRoutes } from './routes/cameras.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -22,14 +21,6 @@ import { liveRoutes } from './routes/live.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { recordingRoutes } from './routes/recordings.ts';
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Who may call the route; without it, anyone. */
-    role?: Role;
-    credentials?: CredentialPlace;
-  }
-}
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** Viewers have nothing to say. */
@@ -53,33 +44,10 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   app.setSerializerCompiler(serializerCompiler);
   installProblems(app, deps.log);
 
-  const { keepAwake } = deps;
-  if (keepAwake) {
-    app.addHook('onRequest', async (request, reply) => {
-      // A viewer's request is answered when it leaves; its pictures do not wait for turns of the loop.
-      if (request.headers.upgrade === undefined) reply.raw.once('close', keepAwake());
-    });
-  }
   const auth = new Authenticator(deps.auth);
-  app.addHook('onRequest', async (request, reply) => {
-    const { role, credentials = 'header' } = request.routeOptions.config;
-    if (role === undefined) return;
-    // Only Bearer: for Basic browsers would open a dialogue of their own over the page's.
-    reply.header('www-authenticate', 'Bearer realm="recorder"');
-    auth.require(request, role, credentials);
-    reply.removeHeader('www-authenticate');
-  });
-  app.addHook('onResponse', async (request, reply) => {
-    deps.log.debug(
-      {
-        method: request.method,
-        path: pathOf(request.url),
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-      },
-      'request answered',
-    );
-  });
+  if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
+  installAccess(app, auth);
+  logAnswers(app, deps.log);
 
   await app.register(fastifyWebsocket, {
     options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { ArchiveError } from '../../archive/faults.ts';
 import type { ApiDeps, ListedSegment, SegmentQuery } from '../deps.ts';
-import { ApiError, problemResponse } from '../problem.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
 import { dayAround, epochSeconds, isoTime } from '../times.ts';
 
 const DAY_SECONDS = 86_400;

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import type { ApiDeps, CameraView } from '../deps.ts';
-import { ApiError, problemResponse } from '../problem.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
 import { isoTime } from '../times.ts';
 
 const Reason = z.object({ code: z.string().describe('Stable, for programs.'), message: z.string() });

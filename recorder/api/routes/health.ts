@@ -2,7 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Authenticator } from '../auth.ts';
+import type { Authenticator } from '../../http/auth.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isoTime } from '../times.ts';
 

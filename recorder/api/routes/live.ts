@@ -7,9 +7,9 @@ import { z } from 'zod';
 import type { Timer } from '../../../base/clock.ts';
 import { CLOSE } from '../../live/viewer.ts';
 import type { ViewerSocket } from '../../live/viewer.ts';
-import type { Authenticator } from '../auth.ts';
+import type { Authenticator } from '../../http/auth.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ApiError } from '../problem.ts';
+import { ApiError } from '../../http/problem.ts';
 
 /** A viewer that answers no ping for one interval is gone: its network would not say so for a quarter of an hour. */
 const PING_INTERVAL_MS = 20_000;

@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { ApiDeps } from '../deps.ts';
-import { problemResponse } from '../problem.ts';
+import { problemResponse } from '../../http/problem.ts';
 import { isoTime } from '../times.ts';
 
 const GIB = 2 ** 30;

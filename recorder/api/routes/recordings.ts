@@ -6,7 +6,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { parsePath } from '../../archive/names.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ApiError } from '../problem.ts';
+import { ApiError } from '../../http/problem.ts';
 
 export const recordingRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'recordPath'> }> = async (app, { deps }) => {
   await app.register(fastifyStatic, { root: deps.recordPath, serve: false, decorateReply: true, cacheControl: false });
