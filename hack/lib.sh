@@ -136,7 +136,7 @@ setup() {
         need_node
         need_modules
         ;;
-      media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo ;;
+      media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
       cameras) need_packages "${CAMERA_PACKAGES[@]}" ;;
       browser) need_packages chromium=chromium fonts-dejavu-core ;;
       shell) need_packages shellcheck=shellcheck ;;
