@@ -11,6 +11,7 @@ import {
   type CameraArchiveOptions,
   type CameraArchiveOwner,
 } from './camera-archive.ts';
+import { ThreadedDetailsReader, type DetailsReader } from './details-reader.ts';
 import { diskFault, type DiskFaultCode } from './faults.ts';
 import { nodeFileSystem, type FileSystem } from './file-system.ts';
 import { newHistory, type CameraHistory } from './history.ts';
@@ -37,6 +38,7 @@ export type CameraRecording = CameraArchive;
 export class Archive {
   readonly #o: ArchiveOptions;
   readonly #store: SegmentStore;
+  readonly #reader: DetailsReader | undefined;
   readonly #index: ArchiveIndex;
   readonly #metrics: ArchiveMetrics;
   #histories = new Map<string, CameraHistory>();
@@ -56,7 +58,9 @@ export class Archive {
     this.#o = options;
     const root = options.root.replace(/(?<=.)\/+$/, '');
     this.#store = new SegmentStore(root, options.fs ?? nodeFileSystem);
-    this.#index = new ArchiveIndex(this.#store, options.clock);
+    // Another file system than that of the machine is no thread's to read.
+    this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
+    this.#index = new ArchiveIndex(this.#store, options.clock, this.#reader);
     this.#metrics = new ArchiveMetrics(options.registry ?? new Registry());
   }
 
@@ -135,5 +139,6 @@ export class Archive {
   /** Ends every recording and completes its files. */
   async close(): Promise<void> {
     await Promise.all([...this.#cameras.values(), ...this.#ending].map((camera) => camera.close()));
+    await this.#reader?.close();
   }
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import { readMeta, type FileState } from '../mp4/reader.ts';
 import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';
 import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from './day-tree.ts';
+import type { DetailsReader } from './details-reader.ts';
 import { ArchiveError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
 import type { SegmentName } from './names.ts';
@@ -63,6 +64,8 @@ const MAX_UNKNOWN_MS = 2 * 3_600_000;
 /** What a file of another hand says is remembered when nobody has touched it for so long. */
 const FOREIGN_SETTLED_MS = 60_000;
 const CONCURRENT_READS = 32;
+/** From so many files on that nothing is known of, a thread of its own is quicker than one call after the other. */
+const MIN_FOR_THREAD = 8;
 /** Remembered details: some 4 MB. */
 const MAX_DETAILS = 40_000;
 
@@ -70,11 +73,14 @@ export class ArchiveIndex {
   readonly #store: SegmentStore;
   readonly #clock: Clock;
   readonly #tree: DayTree;
+  readonly #reader: DetailsReader | undefined;
   #details: Entry[] = [];
 
-  constructor(store: SegmentStore, clock: Clock) {
+  /** Without a `reader` every file is read through the store. */
+  constructor(store: SegmentStore, clock: Clock, reader?: DetailsReader) {
     this.#store = store;
     this.#clock = clock;
+    this.#reader = reader;
     this.#tree = new DayTree(store, clock);
   }
 
@@ -125,6 +131,7 @@ export class ArchiveIndex {
     const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
     const openPaths = new Map(open.map((entry) => [entry.path, entry]));
     const inside = this.#startingIn(cameraId, fromMs, toMs).filter(({ path }) => !openPaths.has(path));
+    await this.#readTogether(inside);
     const [before, listed, days] = await Promise.all([
       this.#reachingInto(cameraId, fromMs, openPaths),
       concurrently(inside, (found) => this.#listed(found)),
@@ -245,6 +252,17 @@ export class ArchiveIndex {
       const entries = day.cameras.get(cameraId) ?? [];
       for (let i = lastBefore(entries, beforeMs - day.startMs); i >= 0; i--)
         yield place(day, cameraId, entries[i] as Entry);
+    }
+  }
+
+  /** Reads what many files say in one go. What cannot be had so is left to `#read`. */
+  async #readTogether(all: readonly Found[]): Promise<void> {
+    const unknown = this.#reader ? all.filter(({ entry }) => !entry.details) : [];
+    if (!this.#reader || unknown.length < MIN_FOR_THREAD) return;
+    const details = await this.#reader.read(unknown.map(({ path }) => this.#store.absolute(path)));
+    for (const [i, { entry }] of unknown.entries()) {
+      const said = details[i];
+      if (said) this.#remember(entry, said);
     }
   }
 
