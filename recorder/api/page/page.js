@@ -49,7 +49,7 @@ class Tile {
     this.#find('.badge').textContent = failed ? 'Not recording' : STATES[camera.state];
     this.#find('.name').textContent = camera.name;
     this.#find('.bitrate').textContent = camera.state === 'recording' ? formatBitrate(camera.bitrate) : '';
-    this.#find('.codecs').textContent = describeCodecs(codecs, camera.transport);
+    this.#find('.streams').textContent = describeCodecs(codecs, camera.transport);
     const reason = failed ? recording.reason : camera.state === 'recording' ? codecs.audio_dropped : camera.reason;
     this.#find('.reason').textContent = reason?.message ?? '';
     this.#find('.reason').hidden = !reason;
@@ -72,7 +72,8 @@ class Tile {
     this.#player = new LivePlayer(this.#video, { cameraId: this.#camera.id, token });
     this.#player.addEventListener('state', ({ detail: { state, message } }) => {
       this.element.classList.toggle('playing', state === 'playing');
-      this.#find('.notice').textContent = message || NOTICES[state] || '';
+      const comfort = state === 'unsupported' && this.#camera.recording.state === 'writing' ? ' It is recorded.' : '';
+      this.#find('.notice').textContent = (message || NOTICES[state] || '') + comfort;
     });
     this.#player.start();
   }
@@ -87,7 +88,7 @@ class Tile {
   #showSound() {
     const button = this.#find('.sound');
     button.hidden = !this.#camera.codecs.audio;
-    button.textContent = this.#video.muted ? '🔇' : '🔊';
+    button.setAttribute('aria-pressed', String(!this.#video.muted));
     button.title = this.#video.muted ? 'Sound on' : 'Sound off';
     button.setAttribute('aria-label', button.title);
   }
@@ -145,8 +146,13 @@ const formatBitrate = (bits) =>
 const formatSize = (bytes) =>
   bytes >= 1_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${Math.ceil(bytes / 1000)} kB`;
 
-const formatTime = (timestamp) =>
-  new Date(timestamp).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+/** Today's times without the date. */
+function formatTime(timestamp) {
+  const time = new Date(timestamp);
+  const timeStyle = 'medium';
+  if (time.toDateString() === new Date().toDateString()) return time.toLocaleTimeString(undefined, { timeStyle });
+  return time.toLocaleString(undefined, { dateStyle: 'medium', timeStyle });
+}
 
 function playRecording(name, segment) {
   const video = byId('playback-video');
