@@ -36,9 +36,8 @@ interface DayState extends Day {
   cameras: Map<string, Entry[]>;
   /** Time of change of the directory as of the last reading; NaN to read it again in any case. */
   mtimeMs: number;
-  readAtMs: number;
-  /** This process has changed the directory since, and has taken note of it. */
-  ownChanges: boolean;
+  /** Since when this process has changed the directory, and taken note of it, without reading it again. */
+  ownSinceMs: number | undefined;
   /** Counts them, so that one during a reading is noticed. */
   changes: number;
 }
@@ -133,7 +132,7 @@ export class DayTree {
   #changedByUs(day: DayState): void {
     day.changes++;
     if (Number.isNaN(day.mtimeMs)) return;
-    day.ownChanges = true;
+    day.ownSinceMs ??= this.#clock.monotonicMs();
     const before = day.mtimeMs;
     this.#store.fs.facts(this.#store.absolute(day.path)).then(
       (facts) => {
@@ -178,7 +177,7 @@ export class DayTree {
     if (!facts) return this.#drop(path);
     const day = this.#days.get(path);
     const nowMs = this.#clock.monotonicMs();
-    const stale = day?.ownChanges === true && nowMs - day.readAtMs >= OWN_CHANGES_MS;
+    const stale = nowMs - (day?.ownSinceMs ?? nowMs) >= OWN_CHANGES_MS;
     if (day && day.mtimeMs === facts.mtimeMs && !stale) return;
     const cameras = camerasIn(path, await this.#listIfThere(path));
     const tickMs = Number.isInteger(facts.mtimeMs / 1000) ? COARSE_TICK_MS : TICK_MS;
@@ -186,7 +185,7 @@ export class DayTree {
     const before = this.#days.get(path);
     for (const [cameraId, entries] of cameras) keepDetails(entries, before?.cameras.get(cameraId) ?? []);
     const mtimeMs = settled && before?.changes === changes ? facts.mtimeMs : NaN;
-    const read = { cameras, mtimeMs, readAtMs: nowMs, ownChanges: false };
+    const read = { cameras, mtimeMs, ownSinceMs: undefined };
     if (before) {
       Object.assign(before, read);
       return;
