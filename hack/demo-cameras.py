@@ -53,9 +53,9 @@ def pipeline(camera):
     picture = (
         f"videotestsrc is-live=true pattern={camera.get('pattern', 'ball')} horizontal-speed=2"
         f" ! video/x-raw,format=I420,width={camera.get('width', 640)},height={height},framerate={fps}/1"
-        f" ! clockoverlay text={camera['name']} time-format=\"%Y-%m-%d %H:%M:%S\" shaded-background=true"
-        " font-desc=\"DejaVu Sans Mono 14\""
-        " ! timeoverlay valignment=bottom halignment=right font-desc=\"DejaVu Sans Mono 14\""
+        f" ! clockoverlay text={camera['name']} time-format=\"%Y-%m-%d %H:%M:%S\" valignment=bottom"
+        " halignment=left shaded-background=true font-desc=\"DejaVu Sans Mono 14\""
+        " ! timeoverlay valignment=bottom halignment=right shaded-background=true font-desc=\"DejaVu Sans Mono 14\""
     )
     encoder = ENCODERS[camera["video"]].format(
         n=0, kbps=camera.get("kbps", 500), gop=camera.get("gop", 2 * fps), sets=camera.get("sets", 1)
