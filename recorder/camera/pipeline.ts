@@ -35,6 +35,16 @@ interface Stream {
   readonly clockRate: number;
   readonly depacketizer: Depacketizer;
   receiver: RtpReceiver;
+  readonly arrival: Arrival;
+  /** Access units of the depacketizer that are counted already. */
+  discarded: number;
+}
+
+/** Of the packet in work, and of the one before it. */
+interface Arrival {
+  timestamp: number;
+  ms: number;
+  previousMs: number;
 }
 
 export class Pipeline implements SessionHandler {
@@ -43,13 +53,17 @@ export class Pipeline implements SessionHandler {
   #timeline: Timeline | undefined;
   #arrivalMs = 0;
   #waitingSinceMs: number | undefined;
-  /** Why the camera's audio is not recorded although it offers some. */
-  audioDropped: Reason | undefined;
+  #audioDropped: Reason | undefined;
   /** Monotonic time of the last video access unit. */
   lastVideoMs: number | undefined;
 
   constructor(options: PipelineOptions) {
     this.#o = options;
+  }
+
+  /** Why the camera's audio is not recorded although it offers some. */
+  get audioDropped(): Reason | undefined {
+    return this.#audioDropped ?? this.#streams.find((stream) => stream.kind === 'audio')?.depacketizer.problem;
   }
 
   get video(): VideoParameters | undefined {
@@ -79,7 +93,7 @@ export class Pipeline implements SessionHandler {
     chosen.push(video.index);
     this.#streams.push(video.stream);
     const audio = this.#choose(presentation, 'audio');
-    this.audioDropped = audio.stream ? undefined : audio.reason;
+    this.#audioDropped = audio.stream ? undefined : audio.reason;
     if (audio.stream) {
       chosen.push(audio.index);
       this.#streams.push(audio.stream);
@@ -116,6 +130,7 @@ export class Pipeline implements SessionHandler {
     this.#arrivalMs = nowMs;
     this.#o.counters.bytesReceived += end - start;
     stream.receiver.receive(buffer, start, end, nowMs);
+    if (stream.depacketizer.discarded !== stream.discarded) this.#noteDiscarded(stream);
   }
 
   rtcp(streamIndex: number, buffer: Buffer, start: number, end: number): void {
@@ -168,6 +183,7 @@ export class Pipeline implements SessionHandler {
     let reason: Reason | undefined;
     for (const [index, media] of presentation.media.entries()) {
       if (media.kind !== kind || media.backchannel) continue;
+      const arrival: Arrival = { timestamp: 0, ms: 0, previousMs: 0 };
       const choice = createDepacketizer(
         {
           kind,
@@ -179,14 +195,14 @@ export class Pipeline implements SessionHandler {
         },
         {
           pool: this.#o.pool,
-          emit: kind === 'video' ? (unit) => this.#videoUnit(unit) : (unit) => this.#audioUnit(unit),
+          emit: kind === 'video' ? (unit) => this.#videoUnit(unit, arrival) : (unit) => this.#audioUnit(unit),
         },
       );
       if ('unsupported' in choice) {
         reason ??= choice.unsupported;
         continue;
       }
-      const common = { kind, payloadType: media.payloadType, ...choice };
+      const common = { kind, payloadType: media.payloadType, arrival, discarded: 0, ...choice };
       return { index, stream: { ...common, receiver: this.#receiver(common, false, undefined) }, reason: undefined };
     }
     return { index: -1, stream: undefined, reason };
@@ -194,7 +210,7 @@ export class Pipeline implements SessionHandler {
 
   #receiver(stream: Omit<Stream, 'receiver'>, reorder: boolean, ssrc: number | undefined): RtpReceiver {
     const { counters } = this.#o;
-    const { payloadType, clockRate, depacketizer } = stream;
+    const { payloadType, clockRate, depacketizer, arrival } = stream;
     return new RtpReceiver({
       payloadType,
       clockRate,
@@ -203,16 +219,27 @@ export class Pipeline implements SessionHandler {
       onPacket: (packet) => {
         counters.packetsReceived++;
         counters.packetsLost += packet.lost;
+        arrival.previousMs = arrival.ms;
+        arrival.ms = this.#arrivalMs;
+        arrival.timestamp = packet.timestamp;
         depacketizer.push(packet);
       },
     });
   }
 
-  #videoUnit(unit: AccessUnit): void {
+  #noteDiscarded(stream: Stream): void {
+    const { discarded } = stream.depacketizer;
+    if (stream.kind === 'video') this.#o.counters.framesDiscarded += discarded - stream.discarded;
+    stream.discarded = discarded;
+  }
+
+  #videoUnit(unit: AccessUnit, arrival: Arrival): void {
     const parameters = this.video;
     this.lastVideoMs = this.#arrivalMs;
     if (unit.randomAccess) this.#waitingSinceMs = undefined;
-    if (parameters) this.#timeline?.video(unit, parameters, this.#arrivalMs);
+    // Without markers, or with one on each slice, a picture is let go by the next one's first packet: it came before.
+    const arrivalMs = unit.timestamp === arrival.timestamp ? arrival.ms : arrival.previousMs;
+    if (parameters) this.#timeline?.video(unit, parameters, arrivalMs);
     unit.data.slab.release();
   }
 
