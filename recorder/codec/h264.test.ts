@@ -228,6 +228,35 @@ test('H.264: a camera that begins late to mark each slice has one torn picture, 
   assert.equal(camera.fault('slice_behind_marker'), 1);
 });
 
+test('H.264: a marker on each slice: a lost packet costs one picture', () => {
+  const camera = new Camera();
+  const picture = [inter(), further(inter()), further(inter())];
+  camera.send(picture, 0, allMarked).send(picture, 3600, allMarked);
+  camera.send(picture, 7200, (packet, i) => (i === 1 ? undefined : allMarked(packet, i)));
+  camera.send(picture, 10_800, allMarked).end();
+  assert.deepEqual(summary(camera), [
+    [0, '1 1 1'],
+    [3600, '1 1 1'],
+    [10_800, '1 1 1'],
+  ]);
+  assert.equal(camera.depacketizer.discarded, 1);
+});
+
+test('H.264: a loss behind the marker of a picture that is still held back does not cost it', () => {
+  const camera = new Camera()
+    .send([idr()], 0)
+    .send([inter()], 3600, () => undefined)
+    .send([inter()], 7200)
+    .end();
+  assert.deepEqual(
+    camera.units.map((unit) => [unit.timestamp, unit.lostPackets]),
+    [
+      [0, 0],
+      [7200, 1],
+    ],
+  );
+});
+
 test('H.264: once markers are trusted a picture is emitted with its last packet', () => {
   const camera = new Camera().settle();
   camera.send([idr()], 3600);
@@ -413,6 +442,7 @@ test('H.264: a picture without end does not fill the memory (go2rtc#675)', () =>
   assert.equal(camera.depacketizer.faults.get('lost_inside'), undefined);
   camera.push(...packetizePayloads([inter()], { ...packetAt(905), timestamp: 7200 }));
   assert.deepEqual(summary(camera), [[7200, '1']]);
+  assert.ok((camera.units[0]?.blockBytes ?? Infinity) < 1024 * 1024, 'the large block is still in use');
 });
 
 const packetAt = (sequenceNumber: number) => ({ timestamp: 3600, sequenceNumber, ssrc: 1, payloadType: 96 });

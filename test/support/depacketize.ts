@@ -6,6 +6,8 @@ import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
 
 export interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
   readonly bytes: Buffer;
+  /** Of the block that the bytes were in. */
+  readonly blockBytes: number;
   readonly parameters: Depacketizer['parameters'];
 }
 
@@ -24,7 +26,8 @@ export class Depacketizing {
       pool: this.pool,
       emit: ({ data, ...rest }) => {
         const bytes = Buffer.from(data.slab.buffer.subarray(data.offset, data.offset + data.size));
-        this.units.push({ ...rest, bytes, parameters: depacketizer.parameters });
+        const blockBytes = data.slab.buffer.length;
+        this.units.push({ ...rest, bytes, blockBytes, parameters: depacketizer.parameters });
         data.slab.release();
       },
     });
