@@ -18,6 +18,7 @@ import { newHistory, type CameraHistory } from './history.ts';
 import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
 import { ArchiveMetrics } from './metrics.ts';
 import { isCameraId } from './names.ts';
+import type { SegmentObserver } from './observer.ts';
 import { recoverArchive, type RecoveryReport } from './recovery.ts';
 import { SegmentStore } from './segment-store.ts';
 
@@ -30,6 +31,8 @@ export interface ArchiveOptions {
   readonly syncIntervalMs: number;
   readonly registry?: Registry;
   readonly fs?: FileSystem;
+  /** Keeps a list of closed segments elsewhere. */
+  readonly observer?: SegmentObserver;
 }
 
 /** One camera's place in the archive, for those who know the archive only. */
@@ -60,7 +63,7 @@ export class Archive {
     this.#store = new SegmentStore(root, options.fs ?? nodeFileSystem);
     // Another file system than that of the machine is no thread's to read.
     this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
-    this.#index = new ArchiveIndex(this.#store, options.clock, this.#reader);
+    this.#index = new ArchiveIndex(this.#store, options.clock, this.#reader, options.observer);
     this.#metrics = new ArchiveMetrics(options.registry ?? new Registry());
   }
 

@@ -17,7 +17,8 @@ import type { CameraHistory } from './history.ts';
 import type { ArchiveIndex, OpenEntry } from './index.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 import { fileNameOf } from './names.ts';
-import { repairFile } from './recovery.ts';
+import { closedSegment } from './observer.ts';
+import { noteRepair, repairFile } from './recovery.ts';
 import { Segmenter, type DropCause, type SegmentTarget } from './segmenter.ts';
 import { SegmentFile, type RecordFormat, type SegmentResult, type TablePool } from './segment-file.ts';
 import type { CreatedSegment, SegmentStore } from './segment-store.ts';
@@ -311,13 +312,7 @@ export class CameraArchive implements SegmentTarget {
     switch (result.kind) {
       case 'closed': {
         const { created, facts, meta } = result;
-        const endMs = meta.wallStartMs + meta.wallDurationMs;
-        index.closed(created.segment, {
-          sizeBytes: facts.sizeBytes,
-          mtimeMs: facts.mtimeMs,
-          sequence: meta.sequence,
-          endMs,
-        });
+        index.closed(closedSegment(created.segment, facts, meta));
         this.#segmentsClosed++;
         this.#release(created.marker);
         log.debug({ camera: cameraId, file: created.path, sizeBytes: facts.sizeBytes }, 'segment closed');
@@ -357,8 +352,7 @@ export class CameraArchive implements SegmentTarget {
       .then((repaired) => {
         this.#unfinished.delete(created.path);
         this.#release(created.marker);
-        if (repaired.kind === 'removed') index.removed(created.segment);
-        else index.forget(created.segment);
+        noteRepair(index, created.segment, repaired);
         log.info({ camera: this.#o.cameraId, file: created.path, outcome: repaired.kind }, 'segment repaired');
       })
       .catch((err: unknown) => {

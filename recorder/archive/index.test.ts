@@ -362,7 +362,8 @@ test('own files are in the list without reading their directory again', async (t
   const segment = nameOf({ startMs: NOON_MS + HOUR_MS });
   index.opened(segment);
   await fs.idle();
-  index.closed(segment, { sizeBytes: 77, mtimeMs: 5, sequence: 3, endMs: NOON_MS + 2 * HOUR_MS });
+  const path = formatPath(segment);
+  index.closed({ segment, path, sizeBytes: 77, mtimeMs: 5, endMs: NOON_MS + 2 * HOUR_MS, meta: undefined });
   fs.operations.length = 0;
   const { segments } = await index.list('gate', query, []);
   assert.deepEqual(

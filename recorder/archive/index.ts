@@ -9,6 +9,7 @@ import type { DetailsReader } from './details-reader.ts';
 import { ArchiveError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
 import type { SegmentName } from './names.ts';
+import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
 import type { SegmentStore } from './segment-store.ts';
 
 /** A segment as the listing shows it. */
@@ -74,13 +75,15 @@ export class ArchiveIndex {
   readonly #clock: Clock;
   readonly #tree: DayTree;
   readonly #reader: DetailsReader | undefined;
+  readonly #observer: SegmentObserver;
   #details: Entry[] = [];
 
   /** Without a `reader` every file is read through the store. */
-  constructor(store: SegmentStore, clock: Clock, reader?: DetailsReader) {
+  constructor(store: SegmentStore, clock: Clock, reader?: DetailsReader, observer: SegmentObserver = noObserver) {
     this.#store = store;
     this.#clock = clock;
     this.#reader = reader;
+    this.#observer = observer;
     this.#tree = new DayTree(store, clock);
   }
 
@@ -106,13 +109,18 @@ export class ArchiveIndex {
     this.#tree.added(segment);
   }
 
-  closed(segment: SegmentName, details: SegmentDetails): void {
-    const entry = this.#tree.entry(segment);
-    if (entry) this.#remember(entry, details);
+  /** Takes note of a file that is complete now, or that recovery found complete. */
+  closed(closed: ClosedSegment): void {
+    const entry = this.#tree.entry(closed.segment);
+    const { sizeBytes, mtimeMs, endMs, meta } = closed;
+    if (entry) this.#remember(entry, { sizeBytes, mtimeMs, sequence: meta?.sequence ?? 0, endMs });
+    this.#observer.closed(closed);
   }
 
+  /** Takes note of a file that this process has removed. */
   removed(segment: SegmentName): void {
     this.#tree.removed(segment);
+    this.#observer.removed(segment);
   }
 
   /** The file has changed although it was closed. */

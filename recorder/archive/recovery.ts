@@ -11,11 +11,12 @@ import { errorCode, type FileFacts, type OpenFile } from './file-system.ts';
 import type { ArchiveIndex } from './index.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 import { formatPath, parsePath, type SegmentName } from './names.ts';
+import { closedSegment } from './observer.ts';
 import type { SegmentStore } from './segment-store.ts';
 
 /** What became of a file. `foreign`: not a recording of ours, or one too damaged to touch; left as it is. */
 export type Repair =
-  | { readonly kind: 'finalized'; readonly meta: RecordedMeta }
+  | { readonly kind: 'finalized'; readonly meta: RecordedMeta; readonly facts: FileFacts }
   | { readonly kind: 'recovered'; readonly meta: RecordedMeta; readonly facts: FileFacts; readonly cutBytes: number }
   | { readonly kind: 'removed' }
   | { readonly kind: 'foreign' }
@@ -44,10 +45,12 @@ export async function repairFile(store: SegmentStore, path: string): Promise<Rep
 }
 
 async function repairOpenFile(store: SegmentStore, path: string, file: OpenFile): Promise<Repair> {
-  const { sizeBytes } = await file.facts();
+  const before = await file.facts();
+  const { sizeBytes } = before;
   const found = await recover((offset, length) => file.read(offset, length), sizeBytes);
   switch (found.kind) {
     case 'finalized':
+      return { ...found, facts: before };
     case 'foreign':
       return found;
     case 'empty':
@@ -63,6 +66,13 @@ async function repairOpenFile(store: SegmentStore, path: string, file: OpenFile)
     default:
       return assertNever(found);
   }
+}
+
+/** Tells the index what became of a file. */
+export function noteRepair(index: ArchiveIndex, segment: SegmentName, repair: Repair): void {
+  if (repair.kind === 'removed') index.removed(segment);
+  else if ('meta' in repair) index.closed(closedSegment(segment, repair.facts, repair.meta));
+  else index.forget(segment);
 }
 
 export interface RecoveryReport {
@@ -139,10 +149,8 @@ async function recoverCamera(
       const done = await repairFile(store, path);
       repairs.set(path, done);
       if ('meta' in done) learn(done.meta);
+      if (done.kind !== 'missing') noteRepair(index, parsePath(path) as SegmentName, done);
       if (done.kind === 'finalized' || done.kind === 'missing') return done;
-      const segment = parsePath(path) as SegmentName;
-      if (done.kind === 'removed') index.removed(segment);
-      else index.forget(segment);
       metrics.recovered(done.kind);
       const cutBytes = done.kind === 'recovered' ? done.cutBytes : undefined;
       log.info({ camera: cameraId, file: path, outcome: done.kind, cutBytes }, 'file left open by a crash was handled');
