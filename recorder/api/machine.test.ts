@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { tmpdir } from 'node:os';
+import { test } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { localMachine } from './machine.ts';
+import { dayAround, isoTime } from './times.ts';
+
+test('processor use is measured from one question to the next, and not more than once a second', () => {
+  const clock = new VirtualClock();
+  const machine = localMachine(tmpdir(), clock);
+  assert.equal(machine.cpuPercent(), 0);
+  const untilMs = performance.now() + 150;
+  while (performance.now() < untilMs) Math.sqrt(untilMs);
+  assert.equal(machine.cpuPercent(), 0);
+  clock.advance(1_000);
+  const busy = machine.cpuPercent();
+  assert.ok(busy > 0 && busy <= 100, `${busy} %`);
+  assert.equal(machine.cpuPercent(), busy);
+});
+
+test('memory and disk are those of this machine', async () => {
+  const machine = localMachine(tmpdir(), new VirtualClock());
+  const memory = machine.memory();
+  assert.ok(memory.usedBytes > 0 && memory.usedBytes < memory.totalBytes);
+  const disk = await machine.disk();
+  assert.ok(disk.usedBytes >= 0 && disk.freeBytes >= 0 && disk.usedBytes + disk.freeBytes > 0);
+  await assert.rejects(localMachine('/nowhere/at/all', new VirtualClock()).disk());
+});
+
+test('times carry their offset', () => {
+  assert.equal(isoTime(Date.UTC(2026, 10, 21, 3, 4, 5, 6)), '2026-11-21T03:04:05.006+00:00');
+});
+
+test('the day of a viewer east and west of UTC', () => {
+  const now = Date.UTC(2026, 0, 1, 23, 30);
+  const hour = 3_600_000;
+  assert.deepEqual(dayAround(now, 60), { fromMs: Date.UTC(2026, 0, 1, 23), toMs: Date.UTC(2026, 0, 2, 23) });
+  assert.deepEqual(dayAround(now, -840), {
+    fromMs: Date.UTC(2026, 0, 1) + 14 * hour,
+    toMs: Date.UTC(2026, 0, 2) + 14 * hour,
+  });
+});

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { LiveHub } from '../live/hub.ts';
+import { LiveLimits } from '../live/limits.ts';
+import { FakeSocket, run, SampleMaker } from '../live/test-support.ts';
+import type { CameraView } from './deps.ts';
+import { buildMetricsRegistry, buildMetricsServer } from './prometheus.ts';
+import { archiveStatus, cameraStatus } from './test-support.ts';
+
+/** Values by series, as `name{labels}`. */
+type Scrape = ReadonlyMap<string, number>;
+
+function setup(t: TestContext) {
+  const clock = new VirtualClock();
+  const cameras: CameraView[] = [];
+  const directory = { list: () => cameras, get: () => undefined };
+  const registry = buildMetricsRegistry({ cameras: directory, version: '1.2.3', nodeName: 'rack-1', clock });
+  const server = buildMetricsServer(registry);
+  t.after(() => server.close());
+  const scrape = async (): Promise<Scrape> => {
+    const answer = await server.inject('/metrics');
+    assert.equal(answer.statusCode, 200);
+    assert.match(String(answer.headers['content-type']), /^text\/plain; version=0\.0\.4/);
+    const lines = answer.body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
+  };
+  return { clock, cameras, scrape };
+}
+
+const gate = (changes: Partial<CameraView> = {}): CameraView => ({
+  status: cameraStatus(),
+  archive: archiveStatus(),
+  live: undefined,
+  ...changes,
+});
+
+const counters = (changes: Partial<CameraView['status']['counters']>) =>
+  gate({ status: cameraStatus({ counters: { ...cameraStatus().counters, ...changes } }) });
+
+const archived = (changes: Parameters<typeof archiveStatus>[0]) => gate({ archive: archiveStatus(changes) });
+
+const moved: { series: string; view: CameraView; value: number }[] = [
+  { series: 'recorder_camera_state{camera="gate",state="recording"}', view: gate(), value: 1 },
+  {
+    series: 'recorder_camera_state{camera="gate",state="retrying"}',
+    view: gate({ status: cameraStatus({ state: 'retrying' }) }),
+    value: 1,
+  },
+  { series: 'recorder_camera_received_bytes_total{camera="gate"}', view: counters({ bytesReceived: 5 }), value: 5 },
+  { series: 'recorder_camera_received_packets_total{camera="gate"}', view: counters({ packetsReceived: 6 }), value: 6 },
+  { series: 'recorder_camera_lost_packets_total{camera="gate"}', view: counters({ packetsLost: 7 }), value: 7 },
+  { series: 'recorder_camera_frames_total{camera="gate",kind="video"}', view: counters({ videoFrames: 8 }), value: 8 },
+  { series: 'recorder_camera_frames_total{camera="gate",kind="audio"}', view: counters({ audioFrames: 9 }), value: 9 },
+  { series: 'recorder_camera_discarded_frames_total{camera="gate"}', view: counters({ framesDiscarded: 3 }), value: 3 },
+  {
+    series: 'recorder_camera_reconnects_total{camera="gate",reason="stream-silent"}',
+    view: counters({ reconnects: new Map([['stream-silent', 2]]) }),
+    value: 2,
+  },
+  {
+    series: 'recorder_camera_bitrate{camera="gate"}',
+    view: gate({ status: cameraStatus({ bitrate: 4e6 }) }),
+    value: 4e6,
+  },
+  { series: 'recorder_camera_written_frames_total{camera="gate"}', view: archived({ framesWritten: 4 }), value: 4 },
+  { series: 'recorder_camera_written_bytes_total{camera="gate"}', view: archived({ bytesWritten: 44 }), value: 44 },
+  { series: 'recorder_camera_segments_total{camera="gate"}', view: archived({ segmentsClosed: 12 }), value: 12 },
+  {
+    series: 'recorder_camera_dropped_frames_total{camera="gate",cause="disk-slow"}',
+    view: archived({ framesDropped: new Map([['disk-slow', 25]]) }),
+    value: 25,
+  },
+];
+for (const { series, view, value } of moved) {
+  test(`metric ${series}`, async (t) => {
+    const { cameras, scrape } = setup(t);
+    assert.equal((await scrape()).has(series), false);
+    cameras.push(gate());
+    const before = (await scrape()).get(series);
+    cameras[0] = view;
+    const after = (await scrape()).get(series);
+    assert.equal(after, value);
+    if (series.includes('state="recording"')) assert.equal(before, 1);
+    else assert.notEqual(before, after);
+  });
+}
+
+test('the age of the last written picture grows from its capture, and from the start while there is none', async (t) => {
+  const { clock, cameras, scrape } = setup(t);
+  const series = 'recorder_camera_last_written_age_seconds{camera="gate"}';
+  cameras.push(gate());
+  clock.advance(7_000);
+  assert.equal((await scrape()).get(series), 7);
+  cameras[0] = archived({ lastWrittenMs: clock.wallMs() });
+  assert.equal((await scrape()).get(series), 0);
+  clock.advance(16_000);
+  assert.equal((await scrape()).get(series), 16);
+  cameras[0] = gate({ status: cameraStatus({ state: 'stopped' }) });
+  assert.equal((await scrape()).has(series), false);
+});
+
+test('viewers, what was sent to them and what they missed', async (t) => {
+  const { clock, cameras, scrape } = setup(t);
+  const live = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
+  cameras.push(gate({ live }));
+  const maker = new SampleMaker();
+  const socket = new FakeSocket();
+  const viewer = live.add(socket);
+  live.begin(run());
+  live.sample(maker.make({ sync: false }));
+  live.sample(maker.make({ dts: 3_600 }));
+  const scraped = await scrape();
+  assert.equal(scraped.get('recorder_camera_viewers{camera="gate"}'), 1);
+  assert.equal(
+    scraped.get('recorder_camera_live_sent_bytes_total{camera="gate"}'),
+    socket.messages.reduce((sum, message) => sum + message.length, 0),
+  );
+  assert.equal(scraped.get('recorder_camera_live_dropped_frames_total{camera="gate"}'), 1);
+  if (viewer) live.remove(viewer);
+  assert.equal((await scrape()).get('recorder_camera_viewers{camera="gate"}'), 0);
+});
+
+test('a camera that is gone has no metrics', async (t) => {
+  const { cameras, scrape } = setup(t);
+  cameras.push(gate());
+  assert.ok([...(await scrape()).keys()].some((series) => series.includes('camera="gate"')));
+  cameras.pop();
+  assert.ok(![...(await scrape()).keys()].some((series) => series.includes('camera="gate"')));
+});
+
+test('the process: what runs, processor time, memory and event-loop lag', async (t) => {
+  const { scrape } = setup(t);
+  const before = await scrape();
+  assert.equal(before.get('recorder_info{version="1.2.3",node="rack-1"}'), 1);
+  assert.ok((before.get('process_resident_memory_bytes') ?? 0) > 1e6);
+  // The lag is sampled by a timer, whose first sample tells nothing: block the loop until one has seen it.
+  let lagSeconds = 0;
+  for (let i = 0; i < 50 && lagSeconds < 0.1; i++) {
+    const untilMs = performance.now() + 120;
+    while (performance.now() < untilMs) Math.sqrt(untilMs);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    lagSeconds = (await scrape()).get('nodejs_eventloop_lag_max_seconds') ?? 0;
+  }
+  assert.ok(lagSeconds >= 0.1, `${lagSeconds} s`);
+  const cpu = 'process_cpu_seconds_total';
+  assert.ok(((await scrape()).get(cpu) ?? 0) > (before.get(cpu) ?? 0));
+});

@@ -1,0 +1,226 @@
+// Live streams over real WebSockets.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { WebSocket } from 'ws';
+import { silentLog } from '../../base/log.ts';
+import { LiveHub } from '../live/hub.ts';
+import { LiveLimits } from '../live/limits.ts';
+import type { LiveLimitOptions } from '../live/limits.ts';
+import { FRAME_TICKS, parseMessage, run, SampleMaker } from '../live/test-support.ts';
+import { archiveStatus, build, cameraStatus } from './test-support.ts';
+
+async function setup(t: TestContext, limits: LiveLimitOptions = {}) {
+  const { app, clock, cameras } = await build(t);
+  const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(limits), clock, log: silentLog });
+  cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: hub });
+  cameras.push({
+    status: cameraStatus({ id: 'off', name: 'Off', state: 'stopped' }),
+    archive: undefined,
+    live: undefined,
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const maker = new SampleMaker();
+  const send = (frame: number, bytes: number | Buffer = 10, sync = true): void => {
+    const sample = maker.make({ dts: frame * FRAME_TICKS, sync }, bytes);
+    hub.sample(sample);
+    sample.data.slab.release();
+  };
+  const connect = (path: string, options: { headers?: Record<string, string>; origin?: string } = {}): WebSocket => {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/websocket/${path}`, options);
+    t.after(() => socket.terminate());
+    return socket;
+  };
+  return { hub, clock, send, connect, port };
+}
+
+/** Collects messages; `next` waits until there are `count`. */
+function inbox(socket: WebSocket): { messages: Buffer[]; until(count: number): Promise<Buffer[]> } {
+  const messages: Buffer[] = [];
+  socket.on('message', (data: Buffer, isBinary: boolean) => {
+    assert.ok(isBinary);
+    messages.push(data);
+  });
+  return {
+    messages,
+    async until(count) {
+      while (messages.length < count) await once(socket, 'message');
+      return messages;
+    },
+  };
+}
+
+async function closeOf(socket: WebSocket): Promise<[code: number, reason: string]> {
+  const [code, reason] = (await once(socket, 'close')) as [number, Buffer];
+  return [code, String(reason)];
+}
+
+const basic = { authorization: `Basic ${Buffer.from('me:viewer').toString('base64')}` };
+
+test('a viewer gets the initialization segment, then fragments, all as binary messages', async (t) => {
+  const { hub, send, connect } = await setup(t);
+  hub.begin(run());
+  send(0);
+  const socket = connect('gate?access_token=viewer');
+  const box = inbox(socket);
+  await box.until(2);
+  send(1, Buffer.from('frame'), false);
+  const kinds = (await box.until(3)).map((message) => parseMessage(message));
+  assert.deepEqual(
+    kinds.map(({ kind, sync }) => [kind, sync]),
+    [
+      ['init', false],
+      ['video', true],
+      ['video', false],
+    ],
+  );
+  assert.equal(String(kinds[2]?.payload), 'frame');
+});
+
+test('a token is accepted in the header as well', async (t) => {
+  const { hub, connect } = await setup(t);
+  hub.begin(run());
+  for (const headers of [{ authorization: 'Bearer viewer' }, basic]) {
+    await inbox(connect('gate', { headers })).until(1);
+  }
+});
+
+const refusals: {
+  name: string;
+  path: string;
+  options?: Parameters<Awaited<ReturnType<typeof setup>>['connect']>[1];
+  close: [number, string];
+}[] = [
+  { name: 'no token', path: 'gate', close: [4401, 'a token is needed'] },
+  { name: 'a wrong token', path: 'gate?access_token=guess', close: [4401, 'a token is needed'] },
+  { name: 'an unknown camera', path: 'nobody?access_token=viewer', close: [4404, 'unknown camera'] },
+  { name: 'a camera that is not recorded', path: 'off?access_token=viewer', close: [4503, 'the camera is stopped'] },
+  {
+    name: 'a page of another origin with credentials that the browser added',
+    path: 'gate',
+    options: { headers: basic, origin: 'https://elsewhere.example' },
+    close: [4403, 'not for pages of other origins'],
+  },
+];
+for (const { name, path, options, close } of refusals) {
+  test(`refused with a close code: ${name}`, async (t) => {
+    const { hub, connect } = await setup(t);
+    hub.begin(run());
+    assert.deepEqual(await closeOf(connect(path, options)), close);
+    assert.equal(hub.stats.viewers, 0);
+  });
+}
+
+test('a page of another origin may watch with a token of its own', async (t) => {
+  const { hub, connect } = await setup(t);
+  hub.begin(run());
+  await inbox(connect('gate?access_token=viewer', { origin: 'https://elsewhere.example' })).until(1);
+});
+
+test('a camera without stream lets its viewers wait, then go', async (t) => {
+  const { hub, clock, connect } = await setup(t);
+  const socket = connect('gate?access_token=viewer');
+  await once(socket, 'open');
+  while (hub.stats.viewers === 0) await new Promise((resolve) => setImmediate(resolve));
+  const closed = closeOf(socket);
+  clock.advance(10_000);
+  assert.deepEqual(await closed, [4503, 'the camera is offline']);
+});
+
+test('too many viewers are turned away', async (t) => {
+  const { hub, connect } = await setup(t, { maxViewersPerCamera: 1 });
+  hub.begin(run());
+  await inbox(connect('gate?access_token=viewer')).until(1);
+  assert.equal((await closeOf(connect('gate?access_token=viewer')))[0], 4429);
+});
+
+test('a viewer that leaves is forgotten', async (t) => {
+  const { hub, connect } = await setup(t);
+  hub.begin(run());
+  const socket = connect('gate?access_token=viewer');
+  await inbox(socket).until(1);
+  assert.equal(hub.stats.viewers, 1);
+  socket.close();
+  while (hub.stats.viewers > 0) await new Promise((resolve) => setImmediate(resolve));
+});
+
+test('a viewer that does not read holds a bounded amount of memory, and goes on at a key frame', async (t) => {
+  const MiB = 1024 * 1024;
+  const { hub, send, connect } = await setup(t, { maxViewerBytes: 4 * MiB });
+  hub.begin(run());
+  const slow = connect('gate?access_token=viewer');
+  const box = inbox(slow);
+  await box.until(1);
+  slow.pause();
+  const fast = inbox(connect('gate?access_token=viewer'));
+  await fast.until(1);
+  // 60 MB: more than the sockets of the kernel and the bound together can take.
+  for (let frame = 0; frame < 300; frame++) {
+    send(frame, 200_000, frame % 25 === 0);
+    await fast.until(frame + 2);
+  }
+  assert.ok(hub.stats.droppedFrames > 100, `${hub.stats.droppedFrames} dropped`);
+  slow.resume();
+  // Whatever is on its way arrives, and then the stream goes on from a key frame to the end.
+  let frame = 300;
+  const last = (): boolean => parseMessage(box.messages.at(-1) as Buffer).payload.equals(Buffer.from('last'));
+  while (!last()) {
+    send(frame++, Buffer.from('last'), frame % 25 === 0);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const seen = box.messages.map(parseMessage).filter(({ kind }) => kind === 'video');
+  for (let i = 1; i < seen.length; i++) {
+    const [before, now] = [seen[i - 1], seen[i]];
+    if (!before || !now || now.decodeTime - before.decodeTime <= FRAME_TICKS) continue;
+    assert.equal(now.sync, true, 'after a hole comes a key frame');
+  }
+});
+
+test('a viewer whose network is gone is found out by its silence', async (t) => {
+  const { hub, clock, connect } = await setup(t);
+  hub.begin(run());
+  const alive = connect('gate?access_token=viewer');
+  await inbox(alive).until(1);
+  const gone = connect('gate?access_token=viewer');
+  await inbox(gone).until(1);
+  gone.pause(); // answers no ping
+  const pinged = once(alive, 'ping');
+  clock.advance(20_000);
+  await pinged;
+  // The pong arrives before the next ping is due; nothing tells when, but the stream goes on behind it.
+  const answered = once(alive, 'pong');
+  alive.ping();
+  await answered;
+  clock.advance(20_000);
+  while (hub.stats.viewers > 1) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(alive.readyState, WebSocket.OPEN);
+});
+
+test('what a viewer sends is ignored, and too much of it ends the connection', async (t) => {
+  const { hub, connect } = await setup(t);
+  hub.begin(run());
+  const socket = connect('gate?access_token=viewer');
+  await inbox(socket).until(1);
+  socket.send('hello');
+  const closed = closeOf(socket);
+  socket.send(Buffer.alloc(2_000));
+  await closed;
+});
+
+test('closing the server ends live streams at once', async (t) => {
+  const { app, cameras, clock } = await build(t);
+  const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(), clock, log: silentLog });
+  cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: hub });
+  hub.begin(run());
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/websocket/gate?access_token=viewer`);
+  await inbox(socket).until(1);
+  const closed = closeOf(socket);
+  hub.close();
+  await Promise.all([app.close(), closed]);
+});
