@@ -230,14 +230,14 @@ test('H.264: a camera that begins late to mark each slice has one torn picture, 
 
 test('H.264: a marker on each slice: a lost packet costs one picture', () => {
   const camera = new Camera();
-  const picture = [inter(), further(inter()), further(inter())];
+  const picture = [inter(), further(inter()), further(inter()), further(inter())];
   camera.send(picture, 0, allMarked).send(picture, 3600, allMarked);
   camera.send(picture, 7200, (packet, i) => (i === 1 ? undefined : allMarked(packet, i)));
   camera.send(picture, 10_800, allMarked).end();
   assert.deepEqual(summary(camera), [
-    [0, '1 1 1'],
-    [3600, '1 1 1'],
-    [10_800, '1 1 1'],
+    [0, '1 1 1 1'],
+    [3600, '1 1 1 1'],
+    [10_800, '1 1 1 1'],
   ]);
   assert.equal(camera.depacketizer.discarded, 1);
 });
