@@ -93,10 +93,16 @@ export class DayTree {
 
   /** Takes note of a segment that this process has created. */
   added(segment: SegmentName): void {
-    const day = this.#days.get(dayPath(segment.startMs));
+    const path = dayPath(segment.startMs);
+    let day = this.#days.get(path);
     if (!day) {
+      // To be read at the next look: others may have made it, and put files there.
+      const startMs = dayStartMs(segment.startMs);
+      day = { path, startMs, cameras: new Map(), mtimeMs: NaN, ownSinceMs: undefined, changes: 0 };
+      this.#days.set(path, day);
+      this.#sorted = undefined;
+      // A look that is under way may have missed the directory, and forget this.
       this.#checkedAllMs = -Infinity;
-      return;
     }
     const entries = day.cameras.get(segment.cameraId) ?? [];
     day.cameras.set(segment.cameraId, entries);

@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Registry } from 'prom-client';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { SlabPool, SlabWriter } from '../codec/slab.ts';
+import { encodeAudio, encodeVideo, type EncodedSample } from '../../test/support/encoded-samples.ts';
+import { decodingErrors, probe, topLevelBoxes } from '../../test/support/probe.ts';
+import { Archive } from './archive.ts';
+import type { CameraArchive } from './camera-archive.ts';
+import {
+  AUDIO,
+  TestCamera,
+  TestFileSystem,
+  TestLog,
+  bench,
+  fileSize,
+  gate,
+  readSegments,
+  runOf,
+  segmentPaths,
+  systemError,
+  temporaryDirectory,
+} from './test-support.ts';
+
+const NOON_MS = Date.UTC(2026, 0, 1, 12);
+
+/** Sends encoded samples in the order of their times, without waiting. */
+function send(
+  recording: CameraArchive,
+  kind: 'video' | 'audio',
+  samples: readonly EncodedSample[],
+  rate: number,
+): void {
+  const writer = new SlabWriter(new SlabPool());
+  for (const { bytes, dts, compositionOffset, duration, sync } of samples) {
+    writer.append(bytes, 0, bytes.length);
+    const data = writer.finish();
+    const wallMs = NOON_MS + ((dts + compositionOffset) * 1000) / rate;
+    recording.sink.sample({
+      kind,
+      dts,
+      compositionOffset,
+      usualDuration: duration,
+      sync,
+      data,
+      wallMs,
+      lostPackets: 0,
+    });
+    data.slab.release();
+  }
+}
+
+for (const format of ['fmp4', 'mp4'] as const) {
+  test(`${format}: files with reordered pictures and audio decode without complaint, and together hold all of both`, async (t) => {
+    const root = temporaryDirectory(t);
+    const media = temporaryDirectory(t);
+    const video = encodeVideo(media, {
+      codec: 'h264',
+      encoderParameters: 'bframes=3:keyint=25:scenecut=0',
+      frames: 150,
+    });
+    const audio = encodeAudio(media, 'aac', 6);
+    const archive = new Archive({ root, clock: new VirtualClock(), log: silentLog, syncIntervalMs: 5_000 });
+    await archive.recover();
+    const options = { cameraId: 'gate', name: 'Gate', format, segmentDurationMs: 2_000 };
+    const recording = archive.sinkFor(options, { needKeyFrame() {} });
+    recording.sink.begin(runOf({ video: video.parameters, audio: audio.parameters }));
+    for (let second = 0; second <= 6; second++) {
+      const within = ({ dts }: EncodedSample, rate: number): boolean => Math.floor(dts / rate) === second;
+      send(
+        recording,
+        'video',
+        video.samples.filter((s) => within(s, 90_000)),
+        90_000,
+      );
+      send(
+        recording,
+        'audio',
+        audio.samples.filter((s) => within(s, 48_000)),
+        48_000,
+      );
+    }
+    recording.sink.end('stopped');
+    // Not `archive.close`: in a hurry a progressive file would stay a hybrid one.
+    while (recording.status().segmentsClosed < 3) await new Promise((resolve) => setImmediate(resolve));
+    await archive.close();
+    const counts = { video: 0, audio: 0 };
+    for (const path of segmentPaths(root)) {
+      const file = join(root, path);
+      assert.equal(await decodingErrors(file), '');
+      const boxes = await topLevelBoxes(file);
+      assert.deepEqual(boxes, format === 'mp4' ? ['ftyp', 'moov', 'mdat'] : ['ftyp', 'mdat', 'moov']);
+      const { streams, durationSeconds } = await probe(file);
+      assert.ok(Math.abs(durationSeconds - 2) < 0.1, `${durationSeconds} s`);
+      for (const stream of streams) counts[stream.codec_type] += Number(stream.nb_read_packets);
+    }
+    assert.deepEqual(counts, { video: 150, audio: audio.samples.length });
+  });
+}
+
+test('the recording in progress is reported from its first fragment to its end, with what is written', async (t) => {
+  const root = temporaryDirectory(t);
+  const { camera, archive, fs, recording } = await bench({ root, segmentDurationMs: 60_000 });
+  assert.equal(await archive.current('gate'), undefined);
+  camera.begin();
+  camera.video();
+  assert.equal(await archive.current('gate'), undefined, 'nothing is written yet');
+  await camera.play(2, fs);
+  const current = await archive.current('gate');
+  assert.equal(current?.path, '2026/01/01/Front-Gate_gate_20260101_120000000.mp4');
+  assert.equal(current?.startMs, NOON_MS);
+  assert.ok(current && current.sizeBytes > recording.status().bytesWritten, 'with the header of the file');
+  assert.equal(current.sizeBytes, fileSize(root, current.path));
+  assert.deepEqual(
+    (await archive.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 1 })).segments.map(({ isOpen }) => isOpen),
+    [true],
+  );
+  camera.end('camera-lost');
+  assert.equal(await archive.current('gate'), undefined);
+  await recording.close();
+  const { segments } = await archive.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 1 });
+  assert.deepEqual(
+    segments.map(({ isOpen, path }) => [isOpen, path]),
+    [[false, current?.path]],
+  );
+  assert.equal(await archive.current('nobody'), undefined);
+});
+
+test('the recording in progress in the format mp4 is not reported as playable, but listed', async (t) => {
+  const { camera, archive, fs } = await bench({ root: temporaryDirectory(t), format: 'mp4' });
+  camera.begin();
+  await camera.play(2, fs);
+  assert.equal(await archive.current('gate'), undefined);
+  const { segments } = await archive.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 1 });
+  assert.deepEqual(
+    segments.map(({ isOpen }) => isOpen),
+    [true],
+  );
+  camera.end();
+  await archive.close();
+});
+
+test('a closed segment is listed as its file says, without reading it', async (t) => {
+  const { camera, archive, fs, recording, root } = await bench({
+    root: temporaryDirectory(t),
+    segmentDurationMs: 2_000,
+  });
+  camera.begin(runOf({ audio: AUDIO }));
+  await camera.play(5, fs);
+  camera.end();
+  await recording.close();
+  const before = fs.operations.length;
+  const { segments } = await archive.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 10_000 });
+  assert.deepEqual(
+    segments.map(({ path, sequence, isOpen }) => [path, sequence, isOpen]),
+    segmentPaths(root).map((path, i) => [path, i, false]),
+  );
+  assert.ok(!fs.operations.slice(before).some(({ name }) => name === 'open'));
+});
+
+test('a camera that is configured anew goes on in the same sequence while its last file is completed', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
+  b.camera.begin();
+  await b.camera.play(2, b.fs);
+  const stall = gate();
+  b.fs.before = ({ name }) => (name === 'sync' ? stall.passed : undefined);
+  const closing = b.recording.close();
+  const again = b.archive.sinkFor(
+    { cameraId: 'gate', name: 'Renamed', format: 'fmp4', segmentDurationMs: 60_000 },
+    { needKeyFrame() {} },
+  );
+  const camera = new TestCamera(b.clock, again.sink, () => again.tick());
+  camera.begin(runOf({ runId: '00000000000000bb' }));
+  await camera.play(2, b.fs);
+  const listed = await b.archive.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + 10_000 });
+  assert.deepEqual(
+    listed.segments.map(({ isOpen }) => isOpen),
+    [true, true],
+  );
+  stall.open();
+  await closing;
+  camera.end();
+  await b.archive.close();
+  const segments = await readSegments(b.root);
+  assert.deepEqual(
+    segments.map(({ path, meta }) => [path.split('/')[3]?.split('_')[0], meta.sequence, meta.gapBeforeMs]),
+    [
+      ['Front-Gate', 0, 0],
+      ['Renamed', 1, 0],
+    ],
+  );
+  assert.deepEqual(readdirSync(join(b.root, '.kube-nvr/open')).length, 1);
+});
+
+test('closing completes every file of twenty cameras, and takes no more samples', async (t) => {
+  const root = temporaryDirectory(t);
+  const clock = new VirtualClock();
+  const fs = new TestFileSystem(root);
+  const archive = new Archive({ root, clock, fs, log: silentLog, syncIntervalMs: 5_000 });
+  await archive.recover();
+  const cameras = Array.from({ length: 20 }, (_, i) => {
+    const options = { cameraId: `cam-${i}`, name: 'Cam', format: 'fmp4', segmentDurationMs: 60_000 } as const;
+    const recording = archive.sinkFor(options, { needKeyFrame() {} });
+    const camera = new TestCamera(new VirtualClock(), recording.sink, () => recording.tick());
+    camera.begin(runOf({ audio: AUDIO }));
+    return { camera, recording };
+  });
+  for (const { camera } of cameras) await camera.play(2);
+  await archive.close();
+  for (const { camera, recording } of cameras) {
+    camera.video();
+    assert.equal(recording.status().segmentsClosed, 1);
+  }
+  await archive.close();
+  const segments = await readSegments(root);
+  assert.equal(segments.length, 20);
+  assert.ok(segments.every(({ video }) => video.dts.length === 50));
+});
+
+test('readiness: the record path is writable when a file can be made and synced there, and a change is logged', async (t) => {
+  const root = join(temporaryDirectory(t), 'a/b/recordings');
+  const fs = new TestFileSystem(root);
+  const log = new TestLog();
+  const archive = new Archive({ root: `${root}/`, clock: new VirtualClock(), fs, log, syncIntervalMs: 5_000 });
+  assert.equal(await archive.checkWritable(), false, 'it does not exist');
+  await archive.recover();
+  assert.equal(await archive.checkWritable(), true);
+  fs.before = ({ name }) => {
+    if (name === 'syncData') throw systemError('EROFS');
+  };
+  assert.equal(await archive.checkWritable(), false);
+  assert.equal(await archive.checkWritable(), false);
+  fs.before = () => {};
+  assert.equal(await archive.checkWritable(), true);
+  rmSync(root, { recursive: true });
+  assert.equal(await archive.checkWritable(), false);
+  assert.deepEqual(
+    log.lines.map(({ fields }) => fields['code']),
+    ['disk-missing', undefined, 'disk-read-only', undefined, 'disk-missing'],
+  );
+});
+
+test('a record path that is a file does not let itself be recovered, and says so', async (t) => {
+  const root = join(temporaryDirectory(t), 'file');
+  writeFileSync(root, '');
+  const archive = new Archive({ root, clock: new VirtualClock(), log: silentLog, syncIntervalMs: 5_000 });
+  await assert.rejects(archive.recover());
+  assert.equal(await archive.checkWritable(), false);
+});
+
+test('failures of files and the time of syncs are counted', async (t) => {
+  const root = temporaryDirectory(t);
+  mkdirSync(root, { recursive: true });
+  const clock = new VirtualClock();
+  const fs = new TestFileSystem(root);
+  const registry = new Registry();
+  const archive = new Archive({ root, clock, fs, log: silentLog, syncIntervalMs: 1_000, registry });
+  await archive.recover();
+  const options = { cameraId: 'gate', name: 'Gate', format: 'fmp4', segmentDurationMs: 60_000 } as const;
+  const recording = archive.sinkFor(options, { needKeyFrame() {} });
+  const camera = new TestCamera(clock, recording.sink, () => recording.tick());
+  camera.begin();
+  await camera.play(5, fs);
+  fs.before = ({ name }) => {
+    if (name === 'write') throw systemError('ENOSPC');
+  };
+  await camera.play(2, fs);
+  camera.end();
+  await archive.close();
+  const text = await registry.metrics();
+  assert.match(text, /recorder_archive_file_failures_total\{cause="disk-full"\} [12]\n/);
+  assert.match(text, /recorder_archive_sync_seconds_count [1-9]/);
+});
+
+test('parameters that no file can hold are a reason in the state, not an end of the process', async (t) => {
+  const { camera, recording, archive, fs } = await bench({ root: temporaryDirectory(t) });
+  const video = { ...runOf().video, sps: [] };
+  camera.begin(runOf({ video }));
+  await camera.play(3, fs);
+  assert.equal(recording.status().state, 'failed');
+  assert.equal(recording.status().reason?.code, 'unsupported-parameters');
+  assert.equal(recording.status().framesDropped.get('parameters'), 75);
+  camera.end();
+  await archive.close();
+});
