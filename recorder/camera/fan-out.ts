@@ -22,10 +22,11 @@ export class FanOut implements SampleSink {
   }
 
   sample(sample: Sample): void {
-    // No closure here: this runs for each frame.
-    for (const sink of this.#sinks) {
+    // No closure and no iterator here: this runs for each frame.
+    const sinks = this.#sinks;
+    for (let i = 0; i < sinks.length; i++) {
       try {
-        sink.sample(sample);
+        (sinks[i] as SampleSink).sample(sample);
       } catch (err) {
         this.#failed(err);
       }

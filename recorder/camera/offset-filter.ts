@@ -8,30 +8,35 @@ const BUCKET_MS = 1_000;
 const BUCKETS = 10;
 
 export class OffsetFilter {
-  readonly #minima: number[] = [];
+  /** Of the last buckets, the newest at `#newest`; empty ones hold infinity. */
+  readonly #minima = new Float64Array(BUCKETS).fill(Infinity);
+  #newest = 0;
   #bucketStartMs = Number.NEGATIVE_INFINITY;
+  /** Of all buckets: asked for with each frame. */
+  #least = Infinity;
 
   push(offsetMs: number, arrivalMs: number): void {
     const minima = this.#minima;
     if (arrivalMs - this.#bucketStartMs >= BUCKET_MS) {
       this.#bucketStartMs = arrivalMs;
-      minima.push(offsetMs);
-      if (minima.length > BUCKETS) minima.shift();
+      this.#newest = (this.#newest + 1) % BUCKETS;
+      minima[this.#newest] = offsetMs;
+      this.#least = Infinity;
+      for (let i = 0; i < BUCKETS; i++) this.#least = Math.min(this.#least, minima[i] as number);
       return;
     }
-    const last = minima.length - 1;
-    if (offsetMs < (minima[last] as number)) minima[last] = offsetMs;
+    if (offsetMs < (minima[this.#newest] as number)) minima[this.#newest] = offsetMs;
+    if (offsetMs < this.#least) this.#least = offsetMs;
   }
 
   /** The least offset of the last ten seconds in milliseconds; undefined before the first frame. */
   get value(): number | undefined {
-    let least: number | undefined;
-    for (const minimum of this.#minima) if (least === undefined || minimum < least) least = minimum;
-    return least;
+    return this.#least === Infinity ? undefined : this.#least;
   }
 
   reset(): void {
-    this.#minima.length = 0;
+    this.#minima.fill(Infinity);
+    this.#least = Infinity;
     this.#bucketStartMs = Number.NEGATIVE_INFINITY;
   }
 }

@@ -30,7 +30,10 @@ export class RtpClock {
   #framesSinceHighest = 0;
   #outliers = 0;
   #backwards = 0;
-  readonly #distances: number[] = [];
+  /** The last distances of frames, a ring of which `#distanceCount` are filled. */
+  readonly #distances = new Float64Array(HISTORY);
+  #distanceCount = 0;
+  #nextDistance = 0;
   #sinceMedian = 0;
   #usualTicks: number;
 
@@ -105,13 +108,13 @@ export class RtpClock {
   }
 
   #learn(distance: number): void {
-    const distances = this.#distances;
-    distances.push(distance);
-    if (distances.length > HISTORY) distances.shift();
+    this.#distances[this.#nextDistance] = distance;
+    this.#nextDistance = (this.#nextDistance + 1) % HISTORY;
+    if (this.#distanceCount < HISTORY) this.#distanceCount++;
     // Sorted at each of the first frames, then now and then.
-    if (distances.length > 4 && ++this.#sinceMedian < HISTORY) return;
+    if (this.#distanceCount > 4 && ++this.#sinceMedian < HISTORY) return;
     this.#sinceMedian = 0;
-    const sorted = distances.toSorted((a, b) => a - b);
+    const sorted = this.#distances.slice(0, this.#distanceCount).sort();
     this.#usualTicks = Math.round(sorted[sorted.length >> 1] as number);
   }
 }
