@@ -12,10 +12,11 @@ import {
   type CameraArchiveOwner,
 } from './camera-archive.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './details-reader.ts';
-import { diskFault, type DiskFaultCode } from './faults.ts';
+import { ArchiveError, diskFault, type DiskFaultCode } from './faults.ts';
 import { nodeFileSystem, type FileSystem } from './file-system.ts';
 import { newHistory, type CameraHistory } from './history.ts';
 import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
+import type { Inventory } from './inventory.ts';
 import { ArchiveMetrics } from './metrics.ts';
 import { isCameraId } from './names.ts';
 import type { SegmentObserver } from './observer.ts';
@@ -68,13 +69,16 @@ export class Archive {
   }
 
   /**
-   * Makes the record path and repairs what a crash left. Call it once, before any `sinkFor`. It throws only when the
-   * disk does not let itself be read or written at all; recording may begin all the same and says by itself what fails.
+   * Makes the record path and repairs what a crash left. Call it once, before any `sinkFor`. It throws when the record
+   * path cannot be made or written to; old footage that cannot be read is logged, and does not keep new from being made.
    */
   async recover(): Promise<RecoveryReport> {
     const { log } = this.#o;
     await this.#store.prepare();
-    await this.#index.load();
+    await this.#index.load().catch((err: unknown) => {
+      if (!(err instanceof ArchiveError)) throw err;
+      log.error({ err, path: this.#store.root }, 'parts of the archive cannot be read');
+    });
     const report = await recoverArchive({
       store: this.#store,
       index: this.#index,
@@ -113,9 +117,16 @@ export class Archive {
 
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
-    const writing = [this.#cameras.get(cameraId), ...this.#ending].filter((camera) => camera?.cameraId === cameraId);
-    const open = writing.flatMap((camera) => camera?.openEntries() ?? []);
-    return this.#index.list(cameraId, query, open);
+    return this.#index.list(cameraId, query, this.openEntries(cameraId));
+  }
+
+  /** Segments that are being written or completed: of one camera, or of all. */
+  openEntries(cameraId?: string): OpenEntry[] {
+    return this.#index.list(cameraId, query, () =>
+      [this.#cameras.get(cameraId), ...this.#ending]
+        .filter((camera) => camera?.cameraId === cameraId)
+        .flatMap((camera) => camera?.openEntries() ?? []),
+    );
   }
 
   /** The recording in progress; undefined when there is none that can be played. */

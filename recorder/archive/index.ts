@@ -8,6 +8,7 @@ import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from '.
 import type { DetailsReader } from './details-reader.ts';
 import { ArchiveError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
+import { Inventory } from './inventory.ts';
 import type { SegmentName } from './names.ts';
 import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
 import type { SegmentStore } from './segment-store.ts';
@@ -92,6 +93,11 @@ export class ArchiveIndex {
     return this.#tree.refresh(-Infinity, Infinity);
   }
 
+  /** The names themselves, and what single files say. */
+  get inventory(): Inventory {
+    return new Inventory(this.#store, this.#tree, this.#clock);
+  }
+
   /** Every camera with footage, as of the last look. */
   cameras(): Set<string> {
     const ids = new Set<string>();
@@ -131,12 +137,14 @@ export class ArchiveIndex {
 
   /**
    * Segments that overlap [fromMs, toMs), or hold the instant when both are the same, and all days with footage.
-   * Throws ArchiveError.
+   * Throws ArchiveError. `opened` says what is being written when it is called.
    */
-  async list(cameraId: string, query: ListQuery, open: readonly OpenEntry[]): Promise<SegmentListing> {
+  async list(cameraId: string, query: ListQuery, opened: () => readonly OpenEntry[]): Promise<SegmentListing> {
     const { fromMs, toMs, tzOffsetMinutes } = query;
     await this.#tree.refresh(fromMs - MAX_SEGMENT_MS, toMs);
     const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
+    // Asked for only now: a file that was begun during the look would be taken for a closed one.
+    const open = opened();
     const openPaths = new Map(open.map((entry) => [entry.path, entry]));
     const inside = this.#startingIn(cameraId, fromMs, toMs).filter(({ path }) => !openPaths.has(path));
     await this.#readTogether(inside);
