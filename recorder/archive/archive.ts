@@ -117,16 +117,19 @@ export class Archive {
 
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
-    return this.#index.list(cameraId, query, this.openEntries(cameraId));
+    return this.#index.list(cameraId, query, () => this.openEntries(cameraId));
   }
 
   /** Segments that are being written or completed: of one camera, or of all. */
   openEntries(cameraId?: string): OpenEntry[] {
-    return this.#index.list(cameraId, query, () =>
-      [this.#cameras.get(cameraId), ...this.#ending]
-        .filter((camera) => camera?.cameraId === cameraId)
-        .flatMap((camera) => camera?.openEntries() ?? []),
-    );
+    const writing = [...this.#cameras.values(), ...this.#ending];
+    const wanted = cameraId === undefined ? writing : writing.filter((camera) => camera.cameraId === cameraId);
+    return wanted.flatMap((camera) => camera.openEntries());
+  }
+
+  /** The files themselves, to compare them with a list kept elsewhere. */
+  get inventory(): Inventory {
+    return this.#index.inventory;
   }
 
   /** The recording in progress; undefined when there is none that can be played. */
