@@ -18,29 +18,44 @@ interface Profile {
     readonly id: number;
     readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
   }[];
+  /** Microseconds of CLOCK_MONOTONIC. */
+  readonly startTime: number;
   readonly samples: readonly number[];
   readonly timeDeltas: readonly number[];
 }
 
 const ROOT = new URL('../../', import.meta.url).href;
 /** Time in which nothing ran. */
-const IDLE = new Set(['(idle)', '(program)', '(root)']);
+const IDLE = new Set(['(idle)', '(program)', '(root)', '(resting)']);
 
-/** Adds up microseconds a key, longest first. */
-function selfTimes(
-  profile: Profile,
-  keyOf: (frame: Profile['nodes'][number]['callFrame']) => string,
-): [string, number][] {
+type Frame = Profile['nodes'][number]['callFrame'];
+
+/** The pacer's rest between reads is no work. */
+const isRest = ({ url, functionName }: Frame): boolean =>
+  url.endsWith('/read-pacer.ts') && !functionName.startsWith('#');
+
+/** Adds up microseconds a key over the window, longest first. */
+function selfTimes(profile: Profile, window: Window, keyOf: (frame: Frame) => string): [string, number][] {
   const frames = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
   const times = new Map<string, number>();
+  let at = profile.startTime;
   for (const [i, id] of profile.samples.entries()) {
+    const delta = profile.timeDeltas[i] ?? 0;
+    at += delta;
     const frame = frames.get(id);
-    if (!frame) continue;
-    const key = keyOf(frame);
-    times.set(key, (times.get(key) ?? 0) + (profile.timeDeltas[i] ?? 0));
+    if (!frame || at < window.fromUs || at > window.toUs) continue;
+    const key = isRest(frame) ? '(resting)' : keyOf(frame);
+    times.set(key, (times.get(key) ?? 0) + delta);
   }
   return [...times].sort(([, a], [, b]) => b - a);
 }
+
+interface Window {
+  fromUs: number;
+  toUs: number;
+}
+
+const nowUs = (): number => Number(process.hrtime.bigint() / 1000n);
 
 const fileOf = (url: string): string => (url === '' ? '(built in)' : url.replace(ROOT, ''));
 
@@ -61,10 +76,12 @@ try {
   const sender = await startSender({ media, cameras: Number(cameras), mode: mode as WriteMode, directory });
   const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${directory}`, '--cpu-prof-interval=200'];
   const recorder = await startRecorder({ urls: sender.urls, directory, nodeOptions });
-  await sleep(4_000);
+  await sleep(8_000);
+  const window = { fromUs: nowUs(), toUs: Infinity };
   const before = cpuSeconds(recorder.pid);
   await sleep(Number(seconds) * 1000);
   const after = cpuSeconds(recorder.pid);
+  window.toUs = nowUs();
   await recorder.stop();
   await sender.stop();
   const user = ((after.user - before.user) / Number(seconds)) * 100;
@@ -72,19 +89,19 @@ try {
   console.log(
     `${cameras} cameras, ${mode}: ${user.toFixed(2)} % of a core in programs, ${system.toFixed(2)} % in the kernel`,
   );
-  console.log('(the profiler itself costs some of it; profiles include start and stop)');
+  console.log('(the profiler itself costs some of it)');
   for (const name of readdirSync(directory).filter((file) => file.endsWith('.cpuprofile'))) {
     const profile = JSON.parse(readFileSync(join(directory, name), 'utf8')) as Profile;
     print(
       'Functions',
-      selfTimes(profile, ({ functionName, url, lineNumber }) =>
+      selfTimes(profile, window, ({ functionName, url, lineNumber }) =>
         IDLE.has(functionName) ? functionName : `${functionName || '(anonymous)'} ${fileOf(url)}:${lineNumber + 1}`,
       ),
       40,
     );
     print(
       'Files',
-      selfTimes(profile, ({ functionName, url }) => (IDLE.has(functionName) ? functionName : fileOf(url))),
+      selfTimes(profile, window, ({ functionName, url }) => (IDLE.has(functionName) ? functionName : fileOf(url))),
       25,
     );
   }

@@ -11,7 +11,7 @@ const NAMES = ['recorder', 'ffmpeg', 'bare loop'] as const;
 type Name = (typeof NAMES)[number];
 
 interface Window {
-  /** Connections and first seconds: ffmpeg looks at a stream for up to five seconds before it writes. */
+  /** Before it is measured: V8 compiles what is hot, and ffmpeg looks at a stream for up to five seconds. */
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }
@@ -69,7 +69,7 @@ async function compare(bench: Bench, mode: WriteMode, rounds: number, window: Wi
 const sum = (verdicts: readonly Verdict[], key: keyof Verdict): number => verdicts.reduce((all, v) => all + v[key], 0);
 
 export async function measureCpu(bench: Bench): Promise<void> {
-  const window = bench.quick ? { warmUpSeconds: 6, seconds: 5 } : { warmUpSeconds: 7, seconds: 10 };
+  const window = bench.quick ? { warmUpSeconds: 6, seconds: 5 } : { warmUpSeconds: 12, seconds: 10 };
   const wire = await compare(bench, 'wire', bench.quick ? 1 : 3, window);
   bench.figure({
     figure: 'CPU a camera / ffmpeg -c copy -f segment',
