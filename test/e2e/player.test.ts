@@ -37,6 +37,8 @@ after(async () => {
 interface Studio {
   readonly hub: LiveHub;
   readonly page: Page;
+  /** Ends every live connection as a broken network does. */
+  cut(): void;
   start(video: FeedTrack<VideoParameters>, audio?: FeedTrack<AudioParameters>): LiveFeed;
   readonly state: () => Promise<VideoState>;
 }
@@ -81,6 +83,9 @@ async function studio(t: TestContext, fragment = '#access_token=viewer'): Promis
   return {
     hub,
     page,
+    cut() {
+      for (const client of app.websocketServer.clients) client.terminate();
+    },
     start(video, audio) {
       view = { ...view, status: cameraStatus({ video: video.parameters, audio: audio?.parameters }) };
       feed = new LiveFeed(hub, video, audio);
@@ -237,6 +242,46 @@ test('a camera that comes back is shown again', { skip }, async (t) => {
   const room = await studio(t);
   room.start(await h264()).stop();
   const feed = room.start(await h264());
+  await untilFresh(room, feed, 1);
+});
+
+test('a connection that breaks is made again', { skip }, async (t) => {
+  const room = await studio(t);
+  const feed = room.start(await h264(), await aac());
+  await untilFresh(room, feed, 1);
+  room.cut();
+  await room.page.waitForSelector('.camera:not(.playing)');
+  await room.page.waitForSelector('.camera.playing');
+  await untilFresh(room, feed, 1);
+});
+
+test('a tab that slept shows the present when it wakes', { skip }, async (t) => {
+  const room = await studio(t);
+  const feed = room.start(await h264(), await aac());
+  await untilFresh(room, feed, 1);
+  const session = await room.page.context().newCDPSession(room.page);
+  await session.send('Page.setWebLifecycleState', { state: 'frozen' });
+  const from = feed.seconds;
+  await until('some seconds of sleep', () => feed.seconds > from + 5);
+  await session.send('Page.setWebLifecycleState', { state: 'active' });
+  await untilFresh(room, feed, 1);
+});
+
+test('what was shown is forgotten, and playing goes on', { skip }, async (t) => {
+  const room = await studio(t);
+  const feed = room.start(await h264(), await aac());
+  const buffered = (): Promise<{ start: number; seconds: number }> =>
+    room.page.evaluate(`(() => {
+      const { buffered } = document.querySelector('.camera video');
+      if (buffered.length === 0) return { start: 0, seconds: 0 };
+      return { start: buffered.start(0), seconds: buffered.end(buffered.length - 1) - buffered.start(0) };
+    })()`);
+  const { start } = await until('a buffer', async () => {
+    const now = await buffered();
+    return now.seconds > 0 && now;
+  });
+  await until('the beginning is forgotten', async () => (await buffered()).start > start + 4, 25_000);
+  assert.ok((await buffered()).seconds < 12);
   await untilFresh(room, feed, 1);
 });
 
