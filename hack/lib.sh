@@ -7,6 +7,7 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export ROOT
 NODE_MAJOR=24
+export npm_config_update_notifier=false
 
 say() { printf '%s\n' "$*" >&2; }
 die() {
