@@ -286,3 +286,35 @@ test('parameters that no file can hold are a reason in the state, not an end of 
   camera.end();
   await archive.close();
 });
+
+test('audio that no file can hold does not keep the video from being recorded', async (t) => {
+  const log = new TestLog();
+  const { camera, archive, fs, root } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 2_000, log });
+  camera.begin(runOf({ audio: { ...AUDIO, config: Buffer.alloc(70_000) } }));
+  await camera.play(5, fs);
+  camera.end();
+  await archive.close();
+  const segments = await readSegments(root);
+  assert.deepEqual(
+    segments.map(({ video, audio }) => [video.dts.length, audio]),
+    [
+      [50, undefined],
+      [50, undefined],
+      [25, undefined],
+    ],
+  );
+  assert.ok(log.lines.some(({ message }) => message.startsWith('audio that no file can hold')));
+});
+
+test('old footage that cannot be read is logged at start, and new footage is recorded', async (t) => {
+  const root = temporaryDirectory(t);
+  writeFileSync(join(root, '2020'), 'a year that is a file');
+  const log = new TestLog();
+  const { camera, archive, fs } = await bench({ root, log });
+  assert.ok(log.lines.some(({ level }) => level === 'error'));
+  camera.begin();
+  await camera.play(2, fs);
+  camera.end();
+  await archive.close();
+  assert.equal((await readSegments(root)).length, 1);
+});

@@ -20,7 +20,13 @@ import { fileNameOf } from './names.ts';
 import { closedSegment } from './observer.ts';
 import { noteRepair, repairFile } from './recovery.ts';
 import { Segmenter, type DropCause, type SegmentTarget } from './segmenter.ts';
-import { SegmentFile, type RecordFormat, type SegmentResult, type TablePool } from './segment-file.ts';
+import {
+  SegmentFile,
+  type RecordFormat,
+  type SegmentPlan,
+  type SegmentResult,
+  type TablePool,
+} from './segment-file.ts';
 import type { CreatedSegment, SegmentStore } from './segment-store.ts';
 import { WriteBudget } from './write-budget.ts';
 
@@ -191,37 +197,49 @@ export class CameraArchive implements SegmentTarget {
     known: Omit<SegmentMeta, 'cameraId' | 'sequence' | 'gapBeforeMs'>,
     failed: () => void,
   ): SegmentFile | undefined {
-    const { history, store, clock, syncIntervalMs } = this.#deps;
+    const { history, log } = this.#deps;
     const { cameraId, format } = this.#o;
     const gapBeforeMs = Math.max(0, known.wallStartMs - (history.wallEndMs ?? known.wallStartMs));
     const meta: SegmentMeta = { ...known, cameraId, sequence: history.nextSequence, gapBeforeMs };
     const name = { name: fileNameOf(this.#o.name), cameraId, startMs: Math.floor(known.wallStartMs) };
+    const video = tracks.filter(({ kind }) => kind === 'video');
+    let file: SegmentFile;
     try {
-      const file: SegmentFile = new SegmentFile(
-        { format, name, tracks, meta },
-        {
-          store,
-          clock,
-          syncIntervalMs,
-          budget: this.#budget,
-          tables: this.#tables,
-          events: {
-            created: (created) => this.#created(file, created),
-            written: (fragment) => this.#written(file, fragment),
-            failed: (fault, frames) => this.#failed(file, fault, frames, failed),
-            synced: (durationMs) => this.#deps.metrics.synced(durationMs),
-          },
-        },
-      );
-      history.nextSequence++;
-      this.#files.set(file, undefined);
-      this.#newest = file;
-      return file;
+      file = this.#newFile({ format, name, tracks, meta }, failed);
     } catch (err) {
       if (!(err instanceof Mp4Error)) throw err;
-      this.#block({ code: 'unsupported-parameters', message: err.message }, 'parameters');
-      return undefined;
+      try {
+        // Bad audio never stops video; where the video is at fault, this fails as well.
+        file = this.#newFile({ format, name, tracks: video, meta }, failed);
+        log.warn({ camera: cameraId, err }, 'audio that no file can hold is not recorded');
+      } catch (err) {
+        if (!(err instanceof Mp4Error)) throw err;
+        this.#block({ code: 'unsupported-parameters', message: err.message }, 'parameters');
+        return undefined;
+      }
     }
+    history.nextSequence++;
+    this.#files.set(file, undefined);
+    this.#newest = file;
+    return file;
+  }
+
+  #newFile(plan: SegmentPlan, failed: () => void): SegmentFile {
+    const { store, clock, syncIntervalMs, metrics } = this.#deps;
+    const file: SegmentFile = new SegmentFile(plan, {
+      store,
+      clock,
+      syncIntervalMs,
+      budget: this.#budget,
+      tables: this.#tables,
+      events: {
+        created: (created) => this.#created(file, created),
+        written: (fragment) => this.#written(file, fragment),
+        failed: (fault, frames) => this.#failed(file, fault, frames, failed),
+        synced: (durationMs) => metrics.synced(durationMs),
+      },
+    });
+    return file;
   }
 
   ended(wallEndMs: number): void {

@@ -50,6 +50,7 @@ const COARSE_TICK_MS = 2_000;
 const CHECK_ALL_MS = 5_000;
 /** A directory that this process writes to is read again after this time: others' changes hide behind our own. */
 const OWN_CHANGES_MS = 60_000;
+const UNREADABLE = 'the archive on disk cannot be read';
 const YEAR = /^\d{4}$/;
 const TWO_DIGITS = /^\d{2}$/;
 
@@ -84,11 +85,13 @@ export class DayTree {
     }
     await this.#refreshing;
     const asked = this.days().filter((day) => day.startMs >= dayStartMs(fromMs) && day.startMs <= toMs);
-    await this.#guard(async () => {
+    try {
       // The record path itself: without it, days that are known would still be listed.
       await this.#store.fs.list(this.#store.root);
       await Promise.all(asked.map((day) => this.#refreshDay(day.path)));
-    });
+    } catch (cause) {
+      throw new ArchiveError(UNREADABLE, { cause });
+    }
   }
 
   /** Takes note of a segment that this process has created. */
@@ -154,27 +157,39 @@ export class DayTree {
     // At the start: a day that begins meanwhile asks for another look.
     this.#checkedAllMs = this.#clock.monotonicMs();
     const found = new Set<string>();
-    await this.#guard(async () => {
-      const years = (await this.#store.fs.list(this.#store.root)).filter((name) => YEAR.test(name));
-      await Promise.all(
-        years.map(async (year) => {
-          const months = (await this.#listIfThere(year)).filter((name) => TWO_DIGITS.test(name));
-          await Promise.all(
-            months.map(async (month) => {
-              for (const day of await this.#listIfThere(`${year}/${month}`)) {
-                if (parseDay(year, month, day) !== undefined) found.add(`${year}/${month}/${day}`);
-              }
-            }),
-          );
-        }),
-      );
-      for (const path of this.#days.keys()) if (!found.has(path)) this.#drop(path);
-      // One after the other: thousands of names are parsed in each that has changed.
-      for (const path of found) await this.#refreshDay(path);
-    }).catch((err: unknown) => {
-      this.#checkedAllMs = -Infinity;
-      throw err;
-    });
+    let failure: { cause: unknown } | undefined;
+    // What can be read is read, whatever else cannot: recovery wants the rest.
+    const names = async (path: string): Promise<string[]> => {
+      try {
+        return path === '' ? await this.#store.fs.list(this.#store.root) : await this.#listIfThere(path);
+      } catch (cause) {
+        failure ??= { cause };
+        return [];
+      }
+    };
+    const years = (await names('')).filter((name) => YEAR.test(name));
+    await Promise.all(
+      years.map(async (year) => {
+        const months = (await names(year)).filter((name) => TWO_DIGITS.test(name));
+        await Promise.all(
+          months.map(async (month) => {
+            for (const day of await names(`${year}/${month}`)) {
+              if (parseDay(year, month, day) !== undefined) found.add(`${year}/${month}/${day}`);
+            }
+          }),
+        );
+      }),
+    );
+    for (const path of this.#days.keys()) if (!found.has(path)) this.#drop(path);
+    // One after the other: thousands of names are parsed in each that has changed.
+    for (const path of found) {
+      await this.#refreshDay(path).catch((cause: unknown) => {
+        failure ??= { cause };
+      });
+    }
+    if (!failure) return;
+    this.#checkedAllMs = -Infinity;
+    throw new ArchiveError(UNREADABLE, failure);
   }
 
   async #refreshDay(path: string): Promise<void> {
@@ -220,14 +235,6 @@ export class DayTree {
     } catch (err) {
       if (errorCode(err) === 'ENOENT') return undefined;
       throw err;
-    }
-  }
-
-  async #guard(read: () => Promise<unknown>): Promise<void> {
-    try {
-      await read();
-    } catch (cause) {
-      throw new ArchiveError('the archive on disk cannot be read', { cause });
     }
   }
 }

@@ -43,8 +43,8 @@ test('a listing is the same with the thread and without', async (t) => {
   const { root, reader, store } = await archive(t);
   await writeFile(join(root, segmentAt(START_MS + 1_000)), 'damaged');
   const query = { fromMs: START_MS, toMs: START_MS + HOUR_MS, tzOffsetMinutes: 0 };
-  const with_ = await new ArchiveIndex(store, systemClock, reader).list(CAMERA, query, []);
-  const without = await new ArchiveIndex(store, systemClock).list(CAMERA, query, []);
+  const with_ = await new ArchiveIndex(store, systemClock, reader).list(CAMERA, query, () => []);
+  const without = await new ArchiveIndex(store, systemClock).list(CAMERA, query, () => []);
   assert.equal(with_.segments.length, 13);
   assert.deepEqual(with_, without);
 });

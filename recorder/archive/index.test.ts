@@ -38,11 +38,11 @@ function stage(t: TestContext): Stage {
     fs,
     index,
     list: async (query) => {
-      const { segments } = await index.list('gate', query, []);
+      const { segments } = await index.list('gate', query, () => []);
       return segments.map(({ startMs }) => new Date(startMs).toISOString().slice(0, 16));
     },
     days: async (tzOffsetMinutes, open = []) =>
-      (await index.list('gate', { fromMs: 0, toMs: 1, tzOffsetMinutes }, open)).days,
+      (await index.list('gate', { fromMs: 0, toMs: 1, tzOffsetMinutes }, () => open)).days,
   };
 }
 
@@ -84,7 +84,7 @@ test('a segment says where it is, when it begins, its sequence, size and time of
   const { root, index } = stage(t);
   const path = record(root, { startMs: NOON_MS + 123, sequence: 41 });
   utimesSync(join(root, path), 1_773_000_000, 1_773_000_000.5);
-  const { segments } = await index.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, []);
+  const { segments } = await index.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, () => []);
   assert.deepEqual(segments, [
     {
       path,
@@ -156,7 +156,7 @@ test('footage of another camera, whose name or id begins alike, is not listed', 
 test('a camera without footage has an empty list', async (t) => {
   const { root, index } = stage(t);
   record(root, { startMs: NOON_MS });
-  assert.deepEqual(await index.list('nobody', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, []), {
+  assert.deepEqual(await index.list('nobody', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, () => []), {
     segments: [],
     days: [],
   });
@@ -168,7 +168,7 @@ test('the open segment is listed as open, once, with what is written so far', as
   const startMs = clock.wallMs() - 4 * MINUTE_MS;
   const path = put(root, formatPath(nameOf({ startMs })), 'it grows');
   const open: OpenEntry[] = [{ path, startMs, sequence: 9, sizeBytes: 12_345 }];
-  const { segments } = await index.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, open);
+  const { segments } = await index.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, () => open);
   assert.deepEqual(
     segments.map(({ isOpen, sequence, sizeBytes }) => [isOpen, sequence, sizeBytes]),
     [
@@ -177,12 +177,12 @@ test('the open segment is listed as open, once, with what is written so far', as
     ],
   );
   // It reaches up to now, wherever the interval lies in it.
-  const within = await index.list('gate', { fromMs: startMs + MINUTE_MS, toMs: startMs + 2 * MINUTE_MS }, open);
+  const within = await index.list('gate', { fromMs: startMs + MINUTE_MS, toMs: startMs + 2 * MINUTE_MS }, () => open);
   assert.deepEqual(
     within.segments.map(({ isOpen }) => isOpen),
     [true],
   );
-  assert.deepEqual((await index.list('gate', { fromMs: 0, toMs: startMs - HOUR_MS }, open)).segments, []);
+  assert.deepEqual((await index.list('gate', { fromMs: 0, toMs: startMs - HOUR_MS }, () => open)).segments, []);
 });
 
 test('days are those of the viewer, whatever the interval', async (t) => {
@@ -246,7 +246,7 @@ test('a damaged file is listed by its name, size and time, and ends with the nex
   const path = put(root, formatPath(nameOf({ startMs: NOON_MS })), 'garbage'.repeat(100));
   record(root, { startMs: NOON_MS + 10 * MINUTE_MS });
   put(root, formatPath(nameOf({ startMs: NOON_MS + HOUR_MS })), '');
-  const { segments } = await index.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + MINUTE_MS }, []);
+  const { segments } = await index.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + MINUTE_MS }, () => []);
   assert.deepEqual(
     segments.map((segment) => [segment.path, segment.sizeBytes, segment.sequence]),
     [[path, 700, 0]],
@@ -365,7 +365,7 @@ test('own files are in the list without reading their directory again', async (t
   const path = formatPath(segment);
   index.closed({ segment, path, sizeBytes: 77, mtimeMs: 5, endMs: NOON_MS + 2 * HOUR_MS, meta: undefined });
   fs.operations.length = 0;
-  const { segments } = await index.list('gate', query, []);
+  const { segments } = await index.list('gate', query, () => []);
   assert.deepEqual(
     segments.map(({ sizeBytes }) => sizeBytes === 77),
     [false, true],

@@ -2,7 +2,7 @@
 // ends in media time; when it ends is the segmenter's decision.
 
 import type { VideoParameters } from '../codec/access-unit.ts';
-import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
+import { timescaleOf, VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
 import { FragmentBuilder } from './fragment-builder.ts';
 import type { SegmentFile } from './segment-file.ts';
 
@@ -22,14 +22,17 @@ export class OpenSegment {
   lostPackets = 0;
   readonly #audioRate: number;
   readonly #builder = new FragmentBuilder();
-  #last: { sample: Sample; duration: number } | undefined;
+  #last: Sample | undefined;
+  #lastDuration = 0;
   #pendingSinceMs = 0;
   #heldAudio: Sample | undefined;
 
-  constructor(file: SegmentFile, startDts: number, audioRate: number) {
+  constructor(file: SegmentFile, startDts: number) {
     this.file = file;
     this.startDts = startDts;
-    this.#audioRate = audioRate;
+    const audio = file.plan.tracks.find(({ kind }) => kind === 'audio');
+    // 0: the file has no audio, and lets go of what comes.
+    this.#audioRate = audio ? timescaleOf(audio) : 0;
     this.startAudioDts = this.audioDtsAt(startDts);
   }
 
@@ -63,7 +66,8 @@ export class OpenSegment {
     if (builder.isEmpty) this.#pendingSinceMs = nowMs;
     builder.addVideo(sample.data, decodeTime, duration, sample.compositionOffset, sample.sync, sample.wallMs);
     this.lostPackets += sample.lostPackets;
-    this.#last = { sample, duration };
+    this.#last = sample;
+    this.#lastDuration = duration;
     if (!room) return false;
     const full = end - builder.videoStart + duration > FRAGMENT_TICKS;
     return full || builder.bytes >= MAX_FRAGMENT_BYTES ? this.flush() : true;
@@ -71,6 +75,10 @@ export class OpenSegment {
 
   /** Adds an audio frame, taking over the hold on its data; it is held back until its successor tells its duration. */
   addAudio(sample: Sample, nowMs: number): void {
+    if (this.#audioRate === 0) {
+      sample.data.slab.release();
+      return;
+    }
     if (this.#heldAudio) this.#settleAudio(this.#heldAudio, sample.dts, nowMs);
     this.#heldAudio = sample;
     this.lostPackets += sample.lostPackets;
@@ -90,7 +98,7 @@ export class OpenSegment {
   flush(): boolean {
     if (this.#builder.isEmpty || this.file.fault) return true;
     if (!this.file.append(this.#builder)) return false;
-    this.lastFlushed = this.#last;
+    if (this.#last) this.lastFlushed = { sample: this.#last, duration: this.#lastDuration };
     return true;
   }
 

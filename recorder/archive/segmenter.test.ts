@@ -374,3 +374,26 @@ test('every block of memory is given back when the samples are on the disk', asy
   assert.ok(blocks.size < 20, `${blocks.size} blocks for 30 MB`);
   assert.ok(held <= 2, `${held} blocks held: one a depacketizer at most`);
 });
+
+for (const [what, keyFrames, pictures] of [
+  ['with key frames ends at the next one from 3 GiB on', true, 3 * 16],
+  ['without a key frame ends at 3.5 GiB', false, 3.5 * 16],
+] as const) {
+  test(`a file ${what}, long before its duration`, async (t) => {
+    const options = { root: temporaryDirectory(t), segmentDurationMs: 3_600_000 };
+    const { camera, recording, archive, fs, keyFrameRequests } = await bench(options);
+    camera.framesPerSecond = 1;
+    fs.swallows = true;
+    camera.begin();
+    camera.hugeVideo(true);
+    for (let sent = 1; recording.status().segmentsClosed === 0; sent++) {
+      assert.ok(sent <= pictures + 3, `${sent} pictures`);
+      camera.hugeVideo(keyFrames);
+      await fs.idle();
+    }
+    assert.equal(keyFrameRequests(), keyFrames ? 0 : 1);
+    assert.ok(Math.abs(recording.status().framesWritten - pictures) <= 1, `${recording.status().framesWritten}`);
+    camera.end();
+    await archive.close();
+  });
+}

@@ -64,7 +64,8 @@ export class Segmenter implements SampleSink {
   /** The segments before, while audio that belongs to them may still come. */
   readonly #closing = new ClosingSegments((closing) => this.#finish(closing));
   #held: Sample | undefined;
-  #lastAdded: { sample: Sample; duration: number } | undefined;
+  #last: Sample | undefined;
+  #lastDuration = 0;
   #waitingAudio: Sample[] = [];
   #lastVideoMs = 0;
   #rotateNext = false;
@@ -206,7 +207,8 @@ export class Segmenter implements SampleSink {
 
   #addVideo(segment: OpenSegment, sample: Sample, duration: number, nowMs: number): void {
     if (!segment.addVideo(sample, duration, nowMs)) this.#stopSlow(nowMs);
-    else this.#lastAdded = { sample, duration };
+    this.#last = sample;
+    this.#lastDuration = duration;
   }
 
   #isTooLong(sample: Sample, current: OpenSegment): boolean {
@@ -234,8 +236,8 @@ export class Segmenter implements SampleSink {
     this.#audioChanged = false;
     if (!file) return;
     this.#firstOfRun = false;
-    this.#lastAdded = undefined;
-    this.#current = new OpenSegment(file, first.dts, run.audio?.sampleRate ?? 0);
+    this.#last = undefined;
+    this.#current = new OpenSegment(file, first.dts);
     this.#droppingSince = undefined;
     this.#asked = false;
     this.#keyFrameMissing = false;
@@ -244,13 +246,14 @@ export class Segmenter implements SampleSink {
   /** Ends the current segment behind its last picture; `next` is the sample at which it ends, when there is one. */
   #closeCurrent(next: Sample | undefined, nowMs: number): void {
     const segment = this.#current;
-    const last = this.#lastAdded;
+    const last = this.#last;
+    const duration = this.#lastDuration;
     this.#current = undefined;
     if (!segment || !this.#wall) return;
     const startMs = this.#wall.wallMs;
-    const endMs = last ? this.#wall.advance(last.sample, last.duration) : startMs;
+    const endMs = last ? this.#wall.advance(last, duration) : startMs;
     this.#o.target.ended(endMs);
-    const endDts = next?.dts ?? (last ? last.sample.dts + last.duration : segment.startDts);
+    const endDts = next?.dts ?? (last ? last.dts + duration : segment.startDts);
     this.#closing.add({ segment, endDts, wallDurationMs: endMs - startMs }, nowMs);
     const audioFollows = next !== undefined && this.#run?.audio !== undefined && !this.#audioChanged;
     if (!audioFollows) this.#closing.finishAll(undefined, nowMs);
@@ -303,8 +306,10 @@ export class Segmenter implements SampleSink {
   /** Pictures are dropped for want of a key frame: one that is long overdue is asked for, once. */
   #askForKeyFrame(sample: Sample, nowMs: number): void {
     this.#droppingSince ??= sample.dts;
-    if (this.#asked || !this.#o.target.ready(nowMs)) return;
-    if (!this.#keyFrameMissing && sample.dts - this.#droppingSince < this.#maxTicks) return;
+    if (this.#asked) return;
+    // While the disk is at fault, a key frame would be of no use.
+    const overdue = sample.dts - this.#droppingSince >= this.#maxTicks && this.#o.target.ready(nowMs);
+    if (!this.#keyFrameMissing && !overdue) return;
     this.#asked = true;
     this.#o.needKeyFrame();
   }

@@ -8,7 +8,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
 import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
-import { SlabPool, SlabWriter } from '../codec/slab.ts';
+import { Slab, SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';
 import { readSampleIndex, type TrackIndex } from '../mp4/sample-index.ts';
 import type { Sample } from '../mp4/sample.ts';
@@ -52,6 +52,7 @@ export const runOf = (changes: Partial<Run> = {}): Run => ({
 });
 
 const START_DTS = 900_000;
+export const HUGE_BYTES = 64 * 1024 * 1024;
 
 export interface VideoOptions {
   readonly sync: boolean;
@@ -69,6 +70,7 @@ export class TestCamera {
   readonly sink: SampleSink;
   readonly #writers = { video: new SlabWriter(this.pool), audio: new SlabWriter(this.pool) };
   readonly #tick: () => void;
+  #huge: Slab | undefined;
   framesPerSecond = 25;
   /** Pictures from one key frame to the next. */
   keyFrameInterval = 25;
@@ -120,6 +122,19 @@ export class TestCamera {
       lostPackets: options.lostPackets ?? 0,
     });
     this.videoDts += ticks;
+  }
+
+  /** One huge picture; all of them share their memory. */
+  hugeVideo(sync: boolean): void {
+    this.#huge ??= new Slab(Buffer.alloc(HUGE_BYTES), undefined);
+    const data = { slab: this.#huge, offset: 0, size: HUGE_BYTES };
+    const { videoDts: dts } = this;
+    const wallMs = this.#wallOffsetMs + dts / 90;
+    const ticks = 90_000 / this.framesPerSecond;
+    const sample = { dts, compositionOffset: 0, usualDuration: ticks, sync, data, wallMs, lostPackets: 0 };
+    this.sink.sample({ kind: 'video', ...sample });
+    this.videoDts += ticks;
+    this.clock.advance(ticks / 90);
   }
 
   /** One audio frame, without moving the clock. */
@@ -194,6 +209,8 @@ export class TestFileSystem implements FileSystem {
   readonly #root: string;
   /** Called before each operation; what it throws is the operation's failure. */
   before: (operation: Operation) => void | Promise<void> = () => {};
+  /** Writes seem to succeed and leave nothing: for files that are too large for a test. */
+  swallows = false;
   readonly operations: Operation[] = [];
   #busy = 0;
   #waiting = 0;
@@ -250,6 +267,7 @@ export class TestFileSystem implements FileSystem {
       write: (buffers, position) =>
         guard('write', async () => {
           const bytes = this.#tearAt;
+          if (this.swallows) return buffers.reduce((sum, buffer) => sum + buffer.length, 0);
           if (bytes === undefined) return file.write(buffers, position);
           await file.write([Buffer.concat(buffers).subarray(0, bytes)], position);
           throw systemError('KILLED');
