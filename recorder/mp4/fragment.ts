@@ -47,10 +47,10 @@ const TRUN_SAMPLE_BYTES = 16;
 const MDAT_HEADER_BYTES = 8;
 
 /** Bytes that `writeFragment` writes: `moof` and the header of `mdat`, without the samples. */
-export function fragmentHeaderSize(tracks: readonly FragmentTrack[]): number {
+export function fragmentHeaderSize(tracks: readonly { readonly samples: { readonly length: number } }[]): number {
   let size = MOOF_BYTES + MDAT_HEADER_BYTES;
   for (let t = 0; t < tracks.length; t++) {
-    const { length } = (tracks[t] as FragmentTrack).samples;
+    const { length } = (tracks[t] as (typeof tracks)[number]).samples;
     if (length > 0) size += TRAF_BYTES + length * TRUN_SAMPLE_BYTES;
   }
   return size;

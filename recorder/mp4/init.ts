@@ -1,6 +1,7 @@
 // Track parameters in, the initialization segment of a live stream out: `ftyp` and a `moov` without samples.
 
 import { concat } from './box.ts';
+import type { TrackHeader } from './movie.ts';
 import { fragmentedFileType, fragmentedMovie, trackHeader } from './movie.ts';
 import type { TrackParameters } from './sample.ts';
 
@@ -8,5 +9,8 @@ import type { TrackParameters } from './sample.ts';
  * What a live stream begins with, as Media Source Extensions want it: `ftyp`, and `moov` with `mvex`. Video is track 1,
  * audio track 2. Throws Mp4Error for parameter sets that cannot be described.
  */
-export const initSegment = (tracks: readonly TrackParameters[]): Buffer =>
-  concat([fragmentedFileType(), fragmentedMovie(tracks.map(trackHeader), 0)]);
+export const initSegment = (tracks: readonly TrackParameters[]): Buffer => initSegmentOf(tracks.map(trackHeader));
+
+/** The same for tracks of a recorded file. */
+export const initSegmentOf = (headers: readonly TrackHeader[]): Buffer =>
+  concat([fragmentedFileType(), fragmentedMovie(headers, 0)]);

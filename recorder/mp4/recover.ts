@@ -2,16 +2,17 @@
 // kilobytes a second of video, and believes no length before the bytes it speaks of are known to be in the file.
 
 import { Mp4Error } from './error.ts';
-import type { FragmentSample, FragmentTrack } from './fragment.ts';
+import type { FragmentSample } from './fragment.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
 import type { RecordedMeta } from './meta.ts';
 import type { TrackHeader } from './movie.ts';
-import { parseFragment } from './parse-fragment.ts';
 import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
 import type { BoxView } from './parse.ts';
 import { Fields, childrenOf, requireBox } from './parse.ts';
+import type { FragmentInFile } from './read-fragment.ts';
+import { readFragmentAt } from './read-fragment.ts';
 import type { Extent, ReadAt } from './reader.ts';
-import { WINDOW_BYTES, boxAt, boxHeader, readLayout, readMovie } from './reader.ts';
+import { WINDOW_BYTES, boxAt, readLayout, readMovie } from './reader.ts';
 import { SegmentWriter } from './segment.ts';
 
 /**
@@ -26,8 +27,13 @@ export type Recovery =
   | { readonly kind: 'empty'; readonly unreadBytes: number }
   | { readonly kind: 'foreign' };
 
+export interface RecoverOptions {
+  /** The file was not cut off by a crash: what was written is there, and need not be looked at for holes. */
+  readonly written?: boolean;
+}
+
 /** Finds what is whole in a file of `size` bytes. Throws only what `read` throws. */
-export async function recover(read: ReadAt, size: number): Promise<Recovery> {
+export async function recover(read: ReadAt, size: number, { written = false }: RecoverOptions = {}): Promise<Recovery> {
   const layout = await readLayout(read, size);
   if (layout.kind === 'foreign') return layout;
   if (layout.kind === 'cut') return { kind: 'empty', unreadBytes: Math.max(0, size - WINDOW_BYTES) };
@@ -45,14 +51,12 @@ export async function recover(read: ReadAt, size: number): Promise<Recovery> {
     return after.every((byte) => byte === 0) ? { kind: 'empty', unreadBytes } : { kind: 'foreign' };
   }
   const writer = SegmentWriter.resume(start.headers, start.meta, headerSize);
-  const tail = await scan(read, size, writer);
+  const tail = await scan(read, size, writer, written ? 0 : HOLE_CHECK_FRAGMENTS);
   if (writer.sampleCount === 0) return { kind: 'empty', unreadBytes: size - headerSize };
   if (tail) writer.describe(tail);
   return { kind: 'recovered', meta: tail ?? start.meta, cutAt: writer.size, writer };
 }
 
-/** Sixty thousand samples: a fragment of ours has a hundred. */
-const MAX_MOOF_BYTES = 1024 * 1024;
 /** Two days of video: what a file that claims more takes in memory is not worth it. */
 const MAX_SAMPLES = 2 ** 22;
 
@@ -102,13 +106,18 @@ function checkTrackExtends(bytes: Buffer, moov: BoxView, headers: readonly Track
 }
 
 /** Tells `writer` of every whole fragment. Returns the description in a final `moov` that a crash left behind them. */
-async function scan(read: ReadAt, size: number, writer: SegmentWriter): Promise<RecordedMeta | undefined> {
-  const recent: RecentFragment[] = [];
+async function scan(
+  read: ReadAt,
+  size: number,
+  writer: SegmentWriter,
+  checked: number,
+): Promise<RecordedMeta | undefined> {
+  const recent: FragmentInFile[] = [];
   while (writer.sampleCount < MAX_SAMPLES) {
     const fragment = await readFragment(read, size, writer);
     if (!fragment) break;
     recent.push(fragment);
-    if (recent.length > HOLE_CHECK_FRAGMENTS) recent.shift();
+    if (recent.length > checked) recent.shift();
   }
   for (const fragment of recent) {
     if (!(await hasHole(read, fragment))) continue;
@@ -119,35 +128,12 @@ async function scan(read: ReadAt, size: number, writer: SegmentWriter): Promise<
   return next?.type === 'moov' && next.offset + next.size === size ? describedBy(read, next) : undefined;
 }
 
-interface RecentFragment {
-  /** Of its `moof` in the file. */
-  readonly start: number;
-  readonly tracks: readonly FragmentTrack[];
-  readonly payloadOffset: number;
-}
-
 /** The fragment where the writer's file ends so far; undefined when none of ours is whole there. */
-async function readFragment(read: ReadAt, size: number, writer: SegmentWriter): Promise<RecentFragment | undefined> {
-  const start = writer.size;
-  const window = await read(start, Math.min(WINDOW_BYTES, size - start));
-  const moof = boxHeader(window);
-  if (moof.type !== 'moof' || moof.size < 8 || moof.size > MAX_MOOF_BYTES) return undefined;
-  const payloadOffset = start + moof.size + 8;
-  if (payloadOffset > size) return undefined;
-  const head = window.length >= moof.size + 8 ? window : await read(start, moof.size + 8);
-  if (head.length < moof.size + 8) return undefined;
-  const mdat = boxHeader(head.subarray(moof.size, moof.size + 8));
-  if (mdat.type !== 'mdat') return undefined;
-  try {
-    const { tracks, payloadSize } = parseFragment(head.subarray(0, moof.size));
-    if (mdat.size !== payloadSize + 8 || payloadOffset + payloadSize > size || !writer.accepts(tracks))
-      return undefined;
-    writer.adopt(tracks, payloadOffset);
-    return { start, tracks, payloadOffset };
-  } catch (err) {
-    if (err instanceof Mp4Error) return undefined;
-    throw err;
-  }
+async function readFragment(read: ReadAt, size: number, writer: SegmentWriter): Promise<FragmentInFile | undefined> {
+  const fragment = await readFragmentAt(read, size, writer.size);
+  if (!fragment || !writer.accepts(fragment.tracks)) return undefined;
+  writer.adopt(fragment.tracks, fragment.payloadOffset);
+  return fragment;
 }
 
 /**
@@ -157,7 +143,7 @@ async function readFragment(read: ReadAt, size: number, writer: SegmentWriter): 
 const HOLE_CHECK_FRAGMENTS = 64;
 
 /** Whether a video sample begins with zeros: the length of its first NAL unit would be 0. */
-async function hasHole(read: ReadAt, { tracks, payloadOffset }: RecentFragment): Promise<boolean> {
+async function hasHole(read: ReadAt, { tracks, payloadOffset }: FragmentInFile): Promise<boolean> {
   let offset = payloadOffset;
   for (const { trackId, samples } of tracks) {
     for (let i = 0; i < samples.length; i++) {

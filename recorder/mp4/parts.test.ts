@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RecordedFile, complete, fakeAudio, fakeVideo, readFrom } from '../../test/support/recorded-file.ts';
+import { GrowingParts, readParts } from './parts.ts';
+import type { FileParts } from './parts.ts';
+import { readFragmentAt } from './read-fragment.ts';
+import { readLayout } from './reader.ts';
+
+const SECOND = 90_000;
+
+/** A minute of pictures with a key frame a second, and of audio. */
+const minute = (audioFrames = 2810): RecordedFile =>
+  RecordedFile.of(fakeVideo(1500), audioFrames > 0 ? fakeAudio(audioFrames) : undefined);
+
+const places = ({ starts, times, shownFrom, headers }: FileParts) => ({
+  starts,
+  times,
+  shownFrom,
+  tracks: headers.map(({ kind }) => kind),
+});
+
+async function partsOf(bytes: Buffer): Promise<FileParts> {
+  const parts = await readParts(...readFrom(bytes));
+  assert.ok(parts);
+  return parts;
+}
+
+test('parts of some seconds begin with the fragment of a key frame', async () => {
+  const file = minute();
+  file.finish();
+  const parts = await partsOf(file.bytes);
+  assert.deepEqual(
+    parts.times,
+    Array.from({ length: 11 }, (_, i) => i * 6 * SECOND),
+  );
+  for (const [i, start] of parts.starts.slice(0, -1).entries()) {
+    const fragment = await readFragmentAt(...readFrom(file.bytes), start);
+    assert.equal(fragment?.tracks[0]?.baseDecodeTime, parts.times[i]);
+    assert.equal(fragment?.tracks[0]?.samples[0]?.sync, true);
+  }
+  assert.equal(parts.starts.at(-1), file.fragmentEnds.at(-1));
+});
+
+test('a finished file has the parts that it had while it grew', async () => {
+  for (const audioFrames of [0, 1, 1400, 2810]) {
+    const file = minute(audioFrames);
+    const open = await partsOf(file.bytes);
+    file.finish();
+    assert.deepEqual(places(await partsOf(file.bytes)), places(open));
+  }
+});
+
+test('fragments of audio alone belong to the part before them', async () => {
+  const file = minute(2900);
+  const open = await partsOf(file.bytes);
+  file.finish();
+  const finished = await partsOf(file.bytes);
+  assert.deepEqual(places(finished), places(open));
+  assert.equal(finished.starts.at(-1), file.fragmentEnds.at(-1));
+});
+
+test('a file whose index leaves a track out is read fragment by fragment', async () => {
+  // Audio that ends before the first key frame is shown is hidden as a whole.
+  const video = fakeVideo(100);
+  const late = { ...video, samples: video.samples.map((sample) => ({ ...sample, compositionOffset: 7200 })) };
+  const file = RecordedFile.of(late, fakeAudio(3));
+  const end = file.fragmentEnds.at(-1);
+  file.finish();
+  const parts = await partsOf(file.bytes);
+  assert.deepEqual(
+    parts.headers.map(({ kind }) => kind),
+    ['video', 'audio'],
+  );
+  assert.equal(parts.starts.at(-1), end);
+  assert.equal(parts.shownFrom, 7200);
+});
+
+test('a growing file lists a part when the next one has begun, and never lists it otherwise again', async () => {
+  const whole = minute();
+  const layout = await readLayout(...readFrom(whole.bytes));
+  assert.equal(layout.kind, 'open');
+  assert.ok(layout.kind === 'open');
+  const first = whole.fragmentEnds[0] as number;
+  const [read] = readFrom(whole.bytes);
+  const growing = await GrowingParts.read(read, layout.moov, first);
+  assert.deepEqual([growing.settled.starts.length, growing.wholeBytes], [1, first]);
+  let before: readonly number[] = growing.settled.starts;
+  for (const [i, end] of whole.fragmentEnds.entries()) {
+    // A part of the next fragment is there already.
+    await growing.extend(read, end + 50);
+    assert.equal(growing.wholeBytes, end);
+    const { starts } = growing.settled;
+    assert.deepEqual(starts.slice(0, before.length), before);
+    assert.equal(starts.length - 1, Math.floor(i / 6));
+    before = [...starts];
+  }
+  assert.deepEqual(places(growing.ended()), places(await partsOf(whole.bytes)));
+});
+
+test('parts of a file with its index in front are ranges of pictures', async () => {
+  const file = minute();
+  const parts = await partsOf(file.progressive());
+  assert.equal(parts.unit, 'samples');
+  assert.deepEqual(
+    parts.starts,
+    Array.from({ length: 11 }, (_, i) => i * 150),
+  );
+  assert.equal(parts.times.at(-1), 60 * SECOND);
+});
+
+test('bytes that are no recording have no parts', async () => {
+  assert.equal(await readParts(...readFrom(Buffer.from('not a recording of ours, but long enough'))), undefined);
+  assert.equal(await readParts(...readFrom(Buffer.alloc(5000))), undefined);
+});
+
+test('a file cut anywhere has the parts of its whole fragments', async () => {
+  const file = minute();
+  const cut = (file.fragmentEnds[20] as number) + 30;
+  const parts = await partsOf(file.bytes.subarray(0, cut));
+  assert.equal(parts.starts.at(-1), file.fragmentEnds[20]);
+  assert.equal(parts.times.at(-1), 21 * SECOND);
+  // The end of a file that was completed, seen as it was before.
+  const end = file.writer.finish();
+  const finished = complete(file.bytes, end);
+  assert.deepEqual(places(await partsOf(finished.subarray(0, cut))), places(parts));
+});

@@ -1,0 +1,41 @@
+// A place in a file in, the fragment of ours that begins there out. Believes no length before the bytes it speaks of
+// are known to be in the file.
+
+import { Mp4Error } from './error.ts';
+import type { FragmentTrack } from './fragment.ts';
+import { parseFragment } from './parse-fragment.ts';
+import type { ReadAt } from './reader.ts';
+import { WINDOW_BYTES, boxHeader } from './reader.ts';
+
+/** `moof` and `mdat` in a file: the samples of the first track, then those of the second, begin at `payloadOffset`. */
+export interface FragmentInFile {
+  /** Of its `moof`. */
+  readonly start: number;
+  readonly payloadOffset: number;
+  readonly end: number;
+  readonly tracks: readonly FragmentTrack[];
+}
+
+/** Sixty thousand samples: a fragment of ours has a hundred. */
+const MAX_MOOF_BYTES = 1024 * 1024;
+
+/** Undefined when no fragment of ours begins there, or it does not end within the first `size` bytes of the file. */
+export async function readFragmentAt(read: ReadAt, size: number, start: number): Promise<FragmentInFile | undefined> {
+  const window = await read(start, Math.max(0, Math.min(WINDOW_BYTES, size - start)));
+  const moof = boxHeader(window);
+  if (moof.type !== 'moof' || moof.size < 8 || moof.size > MAX_MOOF_BYTES) return undefined;
+  const payloadOffset = start + moof.size + 8;
+  if (payloadOffset > size) return undefined;
+  const head = window.length >= moof.size + 8 ? window : await read(start, moof.size + 8);
+  if (head.length < moof.size + 8) return undefined;
+  const mdat = boxHeader(head.subarray(moof.size, moof.size + 8));
+  if (mdat.type !== 'mdat') return undefined;
+  try {
+    const { tracks, payloadSize } = parseFragment(head.subarray(0, moof.size));
+    const end = payloadOffset + payloadSize;
+    return mdat.size === payloadSize + 8 && end <= size ? { start, payloadOffset, end, tracks } : undefined;
+  } catch (err) {
+    if (err instanceof Mp4Error) return undefined;
+    throw err;
+  }
+}
