@@ -30,8 +30,9 @@ async function recordWithFfmpeg(
 ): Promise<string> {
   const file = join(await scratchDirectory(t), 'out.mkv');
   const input = ['-v', 'error', '-rtsp_transport', transport, '-i', camera.urlWithLogin];
-  // Decoded: ffmpeg does not copy B-frames from RTSP, which gives them no decoding times.
-  const output = ['-map', '0', '-c:v', 'ffv1', '-c:a', 'copy', '-frames:v', '100', file];
+  // Decoded: ffmpeg does not copy B-frames from RTSP, which gives them no decoding times. Passed through: it would drop
+  // pictures that come a little early.
+  const output = ['-map', '0', '-vsync', 'passthrough', '-c:v', 'ffv1', '-c:a', 'copy', '-frames:v', '100', file];
   await run('ffmpeg', [...input, ...output], { timeout: 20_000 });
   return file;
 }
