@@ -156,12 +156,7 @@ export class CameraArchive implements SegmentTarget {
   /** Segments of this camera that are not complete yet. */
   openEntries(): OpenEntry[] {
     const entries: OpenEntry[] = [];
-    for (const file of this.#files.keys()) {
-      const { created } = file;
-      if (!created || file.fault) continue;
-      const { sequence } = file.plan.meta;
-      entries.push({ path: created.path, startMs: created.segment.startMs, sequence, sizeBytes: file.writtenBytes });
-    }
+    for (const file of this.#files.keys()) if (file.created && !file.fault) entries.push(openEntry(file, file.created));
     return entries;
   }
 
@@ -169,8 +164,7 @@ export class CameraArchive implements SegmentTarget {
   current(): OpenEntry | undefined {
     const file = this.#newest;
     if (!file?.created || file.fault || this.#o.format === 'mp4') return undefined;
-    const { path, segment } = file.created;
-    return { path, startMs: segment.startMs, sequence: file.plan.meta.sequence, sizeBytes: file.writtenBytes };
+    return openEntry(file, file.created);
   }
 
   /** Ends what is open and resolves when every file is complete. Takes no samples afterwards. */
@@ -381,6 +375,14 @@ export class CameraArchive implements SegmentTarget {
       });
   }
 }
+
+const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment): OpenEntry => ({
+  path,
+  startMs: segment.startMs,
+  sequence: file.plan.meta.sequence,
+  sizeBytes: file.writtenBytes,
+  format: file.plan.format,
+});
 
 function tablePool(): TablePool {
   const spare: SegmentWriter[] = [];

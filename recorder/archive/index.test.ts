@@ -167,7 +167,7 @@ test('the open segment is listed as open, once, with what is written so far', as
   record(root, { startMs: clock.wallMs() - 10 * MINUTE_MS });
   const startMs = clock.wallMs() - 4 * MINUTE_MS;
   const path = put(root, formatPath(nameOf({ startMs })), 'it grows');
-  const open: OpenEntry[] = [{ path, startMs, sequence: 9, sizeBytes: 12_345 }];
+  const open: OpenEntry[] = [{ path, startMs, sequence: 9, sizeBytes: 12_345, format: 'fmp4' }];
   const { segments } = await index.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, () => open);
   assert.deepEqual(
     segments.map(({ isOpen, sequence, sizeBytes }) => [isOpen, sequence, sizeBytes]),

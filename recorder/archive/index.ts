@@ -11,6 +11,7 @@ import { errorCode, type FileFacts } from './file-system.ts';
 import { Inventory } from './inventory.ts';
 import type { SegmentName } from './names.ts';
 import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
+import type { RecordFormat } from './segment-file.ts';
 import type { SegmentStore } from './segment-store.ts';
 
 /** A segment as the listing shows it. */
@@ -38,6 +39,8 @@ export interface OpenEntry {
   readonly startMs: number;
   readonly sequence: number;
   readonly sizeBytes: number;
+  /** Only `fmp4` can be played before it is closed. */
+  readonly format: RecordFormat;
 }
 
 export interface ListQuery {

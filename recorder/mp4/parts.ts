@@ -159,8 +159,7 @@ function sampleParts({ meta, tracks }: SampleIndex): FileParts | undefined {
     if (video.syncs[i] === 1) parts.add(i, (video.dts[i] as number) - first);
   }
   parts.end(video.dts.length, video.endDts - first);
-  const headers = tracks.map(({ header }) => header);
-  return { meta, headers, unit: 'samples', ...parts, shownFrom: 0 - first, complete: true };
+  return described('samples', { meta, tracks }, parts, 0 - first);
 }
 
 /**
@@ -188,9 +187,15 @@ function fragmentParts({ meta, tracks }: SampleIndex, from: number, to: number):
   }
   if (fragment !== to) return undefined;
   parts.end(fragment, video.endDts - firstDts);
-  const headers = tracks.map(({ header }) => header);
-  return { meta, headers, unit: 'fragments', ...parts, shownFrom: 0 - firstDts, complete: true };
+  return described('fragments', { meta, tracks }, parts, 0 - firstDts);
 }
+
+const described = (
+  unit: FileParts['unit'],
+  { meta, tracks }: SampleIndex,
+  { starts, times }: PartList,
+  shownFrom: number,
+): FileParts => ({ meta, headers: tracks.map(({ header }) => header), unit, starts, times, shownFrom, complete: true });
 
 /** Behind the last of the samples that lie without gaps from `offset` on, beginning with sample `from`. */
 function runEnd({ offsets, sizes }: TrackIndex, from: number, offset: number): number {
