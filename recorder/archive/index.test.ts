@@ -203,7 +203,13 @@ test('a day that holds only the end of a segment is a day with footage', async (
   record(root, { startMs: at('2026-03-04T23:50') });
   assert.deepEqual(await days(0), ['2026-03-01', '2026-03-02', '2026-03-04']);
   const startMs = at('2026-03-09T23:55');
-  const open = { path: put(root, formatPath(nameOf({ startMs })), ''), startMs, sequence: 0, sizeBytes: 0 };
+  const open = {
+    path: put(root, formatPath(nameOf({ startMs })), ''),
+    startMs,
+    sequence: 0,
+    sizeBytes: 0,
+    format: 'fmp4' as const,
+  };
   clock.advance(60_000);
   assert.deepEqual(await days(0, [open]), ['2026-03-01', '2026-03-02', '2026-03-04', '2026-03-09', DAY]);
 });
