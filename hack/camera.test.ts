@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const COMMAND = new URL('camera.ts', import.meta.url).pathname;
+
+test('hack/camera: help names every option, and a wrong one is said in one line', async () => {
+  const { stdout } = await run(process.execPath, [COMMAND, '--help']);
+  assert.match(stdout, /--video NAME/);
+  await assert.rejects(run(process.execPath, [COMMAND, '--video', 'x']), (error: { code: number; stderr: string }) => {
+    assert.equal(error.code, 2);
+    return /^error: --video must be one of: h264, .*\n$/.test(error.stderr);
+  });
+});
+
+test('hack/camera: ffmpeg plays it, badly as told, and Ctrl-C ends it', async (t) => {
+  const camera = spawn(process.execPath, [
+    COMMAND,
+    '--port',
+    '0',
+    '--speed',
+    '4',
+    '--login',
+    'a:b',
+    '--double',
+    '3',
+    '--verbose',
+  ]);
+  t.after(() => camera.kill('SIGKILL'));
+  let output = '';
+  camera.stdout.on('data', (text: Buffer) => (output += text.toString()));
+  while (!output.includes('\n')) await once(camera.stdout, 'data');
+  const url = (output.split('\n')[0] ?? '').replace('://', '://a:b@');
+  await run('ffmpeg', ['-v', 'error', '-rtsp_transport', 'tcp', '-i', url, '-frames:v', '25', '-f', 'null', '-'], {
+    timeout: 15_000,
+  });
+  const ended = once(camera, 'exit');
+  camera.kill('SIGINT');
+  assert.deepEqual(await ended, [0, null]);
+  assert.match(output, /0: PLAY rtsp:/);
+});
