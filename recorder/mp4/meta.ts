@@ -18,7 +18,7 @@ export interface SegmentMeta {
   readonly cameraId: string;
   /** 16 hex digits. */
   readonly runId: string;
-  /** Place of the segment in its run, from 0. */
+  /** Counts the segments of the camera over all runs, from 0. */
   readonly sequence: number;
   /** Wall time at which the first picture shown was captured, milliseconds since 1970; kept to the nanosecond. */
   readonly wallStartMs: number;
