@@ -458,3 +458,33 @@ test('the page is served to anyone, with its policy', async (t) => {
     assert.match(String(answer.headers['content-security-policy']), /default-src 'self'/);
   }
 });
+
+const elsewhere = { origin: 'https://elsewhere.example' };
+
+test('a page of another origin may use the API with its own token, and read the refusals', async (t) => {
+  const { app } = await build(t);
+  const preflight = await app.inject({
+    method: 'OPTIONS',
+    url: '/api/cameras',
+    headers: {
+      ...elsewhere,
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': 'authorization',
+    },
+  });
+  assert.equal(preflight.statusCode, 204);
+  assert.equal(preflight.headers['access-control-allow-origin'], '*');
+  assert.match(String(preflight.headers['access-control-allow-headers']), /authorization/);
+  const answer = await app.inject({ url: '/api/cameras', headers: { ...elsewhere, ...as('viewer') } });
+  assert.deepEqual([answer.statusCode, answer.headers['access-control-allow-origin']], [200, '*']);
+  // With credentials of the browser's own, `*` does not count: they are never allowed.
+  assert.equal(answer.headers['access-control-allow-credentials'], undefined);
+  const refused = await app.inject({ url: '/api/cameras', headers: elsewhere });
+  assert.deepEqual([refused.statusCode, refused.headers['access-control-allow-origin']], [401, '*']);
+});
+
+test('without tokens no page of another origin may read anything', async (t) => {
+  const { app } = await build(t, { auth: { mode: 'none', tokens: [] } });
+  const answer = await app.inject({ url: '/api/cameras', headers: elsewhere });
+  assert.equal(answer.headers['access-control-allow-origin'], undefined);
+});

@@ -12,6 +12,7 @@ import {
 } from 'fastify-type-provider-zod';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { Authenticator } from '../http/auth.ts';
+import { installCors } from './cors.ts';
 import type { ApiDeps } from './deps.ts';
 import { answerFrameworkError, installProblems } from '../http/problem.ts';
 import { archiveRoutes } from './routes/archive.ts';
@@ -45,6 +46,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   installProblems(app, deps.log);
 
   const auth = new Authenticator(deps.auth);
+  if (deps.auth.mode !== 'none') installCors(app);
   if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
   installAccess(app, auth);
   logAnswers(app, deps.log);

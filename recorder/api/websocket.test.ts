@@ -11,10 +11,11 @@ import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import type { LiveLimitOptions } from '../live/limits.ts';
 import { FRAME_TICKS, parseMessage, run, SampleMaker } from '../live/test-support.ts';
+import type { ApiDeps } from './deps.ts';
 import { archiveStatus, build, cameraStatus } from './test-support.ts';
 
-async function setup(t: TestContext, limits: LiveLimitOptions = {}) {
-  const { app, clock, cameras } = await build(t);
+async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: Partial<ApiDeps> = {}) {
+  const { app, clock, cameras } = await build(t, changes);
   const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(limits), clock, log: silentLog });
   cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: hub });
   cameras.push({
@@ -103,7 +104,7 @@ const refusals: {
     name: 'a page of another origin with credentials that the browser added',
     path: 'gate',
     options: { headers: basic, origin: 'https://elsewhere.example' },
-    close: [4403, 'not for pages of other origins'],
+    close: [4403, 'pages of other origins need a token of their own'],
   },
 ];
 for (const { name, path, options, close } of refusals) {
@@ -119,6 +120,17 @@ test('a page of another origin may watch with a token of its own', async (t) => 
   const { hub, connect } = await setup(t);
   hub.begin(run());
   await inbox(connect('gate?access_token=viewer', { origin: 'https://elsewhere.example' })).until(1);
+});
+
+test('without tokens only the own page may watch, also behind a proxy that renames the recorder', async (t) => {
+  const { hub, connect, port } = await setup(t, {}, { auth: { mode: 'none', tokens: [] } });
+  hub.begin(run());
+  assert.equal((await closeOf(connect('gate', { origin: 'https://elsewhere.example' })))[0], 4403);
+  assert.equal((await closeOf(connect('gate', { origin: 'null' })))[0], 4403);
+  await inbox(connect('gate', { origin: `http://127.0.0.1:${port}` })).until(1);
+  const headers = { 'x-forwarded-host': 'nvr.example' };
+  await inbox(connect('gate', { origin: 'https://nvr.example', headers })).until(1);
+  await inbox(connect('gate')).until(1);
 });
 
 test('a camera without stream lets its viewers wait, then go', async (t) => {

@@ -24,6 +24,15 @@ class Tile {
   #video;
   #recordings = '';
   #recordingsAt = -Infinity;
+  #visible = false;
+  /** A tile that is scrolled away takes no bandwidth and no decoder. */
+  #observer = new IntersectionObserver(
+    ([entry]) => {
+      this.#visible = entry.isIntersecting;
+      this.#playWhenSeen();
+    },
+    { rootMargin: '200px' },
+  );
 
   constructor(camera) {
     this.element = byId('camera').content.firstElementChild.cloneNode(true);
@@ -38,6 +47,7 @@ class Tile {
       else void this.#find('.screen').requestFullscreen();
     });
     this.update(camera);
+    this.#observer.observe(this.element);
   }
 
   update(camera) {
@@ -54,18 +64,24 @@ class Tile {
     this.#find('.reason').textContent = reason?.message ?? '';
     this.#find('.reason').hidden = !reason;
     this.#showSound();
-    if (camera.state === 'stopped') this.#stopPlayer();
-    else if (!this.#player) this.#startPlayer();
+    this.#playWhenSeen();
     if (performance.now() - this.#recordingsAt > RECORDINGS_EVERY_MS) void this.#loadRecordings();
   }
 
   remove() {
+    this.#observer.disconnect();
     this.#stopPlayer();
     this.element.remove();
   }
 
   #find(selector) {
     return this.element.querySelector(selector);
+  }
+
+  #playWhenSeen() {
+    const wanted = this.#visible && this.#camera.state !== 'stopped';
+    if (!wanted) this.#stopPlayer();
+    else if (!this.#player) this.#startPlayer();
   }
 
   #startPlayer() {

@@ -55,11 +55,20 @@ export const liveRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator
 function refusalOf(request: FastifyRequest, auth: Authenticator): [code: number, reason: string] | undefined {
   const role = auth.roleOf(request, 'header-or-query');
   if (role === undefined) return [CLOSE.unauthorized, 'a token is needed'];
-  // Browsers add stored Basic credentials to WebSockets of any page: a foreign page must not see through them.
-  const { authorization, origin, host } = request.headers;
-  const foreign = origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host);
-  if (foreign && /^basic /i.test(authorization ?? '')) return [CLOSE.forbidden, 'not for pages of other origins'];
+  // A browser lets any page connect, and adds stored Basic credentials: a page of another origin shows a token of its
+  // own, or it would see through what only the user may, or through cameras that only their network guards.
+  const ownToken = (request.query as z.output<typeof LiveQuery>).access_token !== undefined;
+  if (!ownToken && isForeign(request)) return [CLOSE.forbidden, 'pages of other origins need a token of their own'];
   return undefined;
+}
+
+/** Whether a page of another origin asks; programs send no Origin. No page can set the header of a proxy that renames us. */
+function isForeign({ headers }: FastifyRequest): boolean {
+  const { origin, host } = headers;
+  if (origin === undefined) return false;
+  if (!URL.canParse(origin)) return true;
+  const from = new URL(origin).host;
+  return from !== host && from !== headers['x-forwarded-host'];
 }
 
 function viewerSocket(socket: WebSocket): ViewerSocket {
