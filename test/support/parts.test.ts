@@ -1,0 +1,26 @@
+// No test is forgotten: each file belongs to a part of hack/test, whose patterns are these.
+
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PARTS = [
+  /^(base|recorder|test\/support|test\/camera)\/.*\.test\.ts$/, // unit
+  /^hack\/[^/]+\.test\.ts$/, // unit
+  /^test\/(fuzz|hazards|e2e|crash)\/[^/]+\.test\.ts$/,
+];
+
+test('every test file belongs to a part of hack/test', () => {
+  const files = ['base', 'recorder', 'test', 'hack'].flatMap((directory) =>
+    readdirSync(join(ROOT, directory), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
+      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
+  );
+  assert.ok(files.length > 10);
+  assert.deepEqual(
+    files.filter((file) => !PARTS.some((part) => part.test(file))),
+    [],
+  );
+});
