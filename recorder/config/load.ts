@@ -158,11 +158,17 @@ function formatKey(path: readonly PropertyKey[]): string {
 }
 
 function configError(file: string, error: z.ZodError): ConfigError {
+  const { key, problem } = firstProblem(error);
+  return new ConfigError(file, key, problem);
+}
+
+/** The first thing that is wrong, without the value: it may be a secret. */
+export function firstProblem(error: z.ZodError): { readonly key: string; readonly problem: string } {
   const issue = error.issues[0] as z.core.$ZodIssue;
   if (issue.code === 'unrecognized_keys') {
-    return new ConfigError(file, formatKey([...issue.path, issue.keys[0] as string]), 'unknown key');
+    return { key: formatKey([...issue.path, issue.keys[0] as string]), problem: 'unknown key' };
   }
-  return new ConfigError(file, formatKey(issue.path), describe(issue));
+  return { key: formatKey(issue.path), problem: describe(issue) };
 }
 
 /** zod's issue in words for someone who edits a file. The value itself is left out: it may be a secret. */

@@ -63,7 +63,8 @@ const SEGMENT_DURATION = () => duration(1_000, '1s', 86_400_000, '24h');
 /** The camera id is part of file names and addresses, and the name of a Kubernetes object later. */
 export const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
 
-const camera = z.strictObject({
+/** One camera, in the words of the file; cameras of a database are checked by it as well. */
+export const CameraFile = z.strictObject({
   id: z
     .string()
     .regex(CAMERA_ID, 'expected 1 to 63 letters, digits, "." and "-", of which the first is a letter or digit')
@@ -193,7 +194,7 @@ export const ConfigFile = z.strictObject({
       advertise: z.string().default('').describe('host:port or URL at which others reach this node.'),
     })
     .prefault({}),
-  cameras: z.array(camera).default([]).describe('The cameras; those of all files add up.'),
+  cameras: z.array(CameraFile).default([]).describe('The cameras; those of all files add up.'),
 });
 
 type ParsedFile = z.output<typeof ConfigFile>;
@@ -268,20 +269,25 @@ export function toConfig(file: ParsedFile, nodeName: string): Config {
       retention: archive.retention,
     },
     cluster: file.cluster,
-    cameras: file.cameras.map((camera) => ({
-      id: camera.id,
-      name: camera.name ?? camera.id,
-      source: camera.source,
-      transport: camera.transport,
-      snapshot: camera.snapshot,
-      ptz: camera.ptz,
-      onvif: camera.onvif,
-      enabled: camera.enabled,
-      record: {
-        format: camera.record.format,
-        segmentDurationMs: camera.record.segmentDuration ?? archive.segmentDuration,
-        retention: camera.record.retention,
-      },
-    })),
+    cameras: file.cameras.map((camera) => toCameraConfig(camera, archive.segmentDuration)),
+  };
+}
+
+/** `segmentDurationMs`: of a camera that has none of its own. */
+export function toCameraConfig(camera: ParsedCamera, segmentDurationMs: number): CameraConfig {
+  return {
+    id: camera.id,
+    name: camera.name ?? camera.id,
+    source: camera.source,
+    transport: camera.transport,
+    snapshot: camera.snapshot,
+    ptz: camera.ptz,
+    onvif: camera.onvif,
+    enabled: camera.enabled,
+    record: {
+      format: camera.record.format,
+      segmentDurationMs: camera.record.segmentDuration ?? segmentDurationMs,
+      retention: camera.record.retention,
+    },
   };
 }
