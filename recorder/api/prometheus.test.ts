@@ -43,33 +43,33 @@ const counters = (changes: Partial<CameraView['status']['counters']>) =>
 const archived = (changes: Parameters<typeof archiveStatus>[0]) => gate({ archive: archiveStatus(changes) });
 
 const moved: { series: string; view: CameraView; value: number }[] = [
-  { series: 'recorder_camera_state{camera="gate",state="recording"}', view: gate(), value: 1 },
+  { series: 'kube_nvr_camera_state{camera="gate",state="recording"}', view: gate(), value: 1 },
   {
-    series: 'recorder_camera_state{camera="gate",state="retrying"}',
+    series: 'kube_nvr_camera_state{camera="gate",state="retrying"}',
     view: gate({ status: cameraStatus({ state: 'retrying' }) }),
     value: 1,
   },
-  { series: 'recorder_camera_received_bytes_total{camera="gate"}', view: counters({ bytesReceived: 5 }), value: 5 },
-  { series: 'recorder_camera_received_packets_total{camera="gate"}', view: counters({ packetsReceived: 6 }), value: 6 },
-  { series: 'recorder_camera_lost_packets_total{camera="gate"}', view: counters({ packetsLost: 7 }), value: 7 },
-  { series: 'recorder_camera_frames_total{camera="gate",kind="video"}', view: counters({ videoFrames: 8 }), value: 8 },
-  { series: 'recorder_camera_frames_total{camera="gate",kind="audio"}', view: counters({ audioFrames: 9 }), value: 9 },
-  { series: 'recorder_camera_discarded_frames_total{camera="gate"}', view: counters({ framesDiscarded: 3 }), value: 3 },
+  { series: 'kube_nvr_camera_received_bytes_total{camera="gate"}', view: counters({ bytesReceived: 5 }), value: 5 },
+  { series: 'kube_nvr_camera_received_packets_total{camera="gate"}', view: counters({ packetsReceived: 6 }), value: 6 },
+  { series: 'kube_nvr_camera_lost_packets_total{camera="gate"}', view: counters({ packetsLost: 7 }), value: 7 },
+  { series: 'kube_nvr_camera_frames_total{camera="gate",kind="video"}', view: counters({ videoFrames: 8 }), value: 8 },
+  { series: 'kube_nvr_camera_frames_total{camera="gate",kind="audio"}', view: counters({ audioFrames: 9 }), value: 9 },
+  { series: 'kube_nvr_camera_discarded_frames_total{camera="gate"}', view: counters({ framesDiscarded: 3 }), value: 3 },
   {
-    series: 'recorder_camera_reconnects_total{camera="gate",reason="stream-silent"}',
+    series: 'kube_nvr_camera_reconnects_total{camera="gate",reason="stream-silent"}',
     view: counters({ reconnects: new Map([['stream-silent', 2]]) }),
     value: 2,
   },
   {
-    series: 'recorder_camera_bitrate{camera="gate"}',
+    series: 'kube_nvr_camera_bitrate{camera="gate"}',
     view: gate({ status: cameraStatus({ bitrate: 4e6 }) }),
     value: 4e6,
   },
-  { series: 'recorder_camera_written_frames_total{camera="gate"}', view: archived({ framesWritten: 4 }), value: 4 },
-  { series: 'recorder_camera_written_bytes_total{camera="gate"}', view: archived({ bytesWritten: 44 }), value: 44 },
-  { series: 'recorder_camera_segments_total{camera="gate"}', view: archived({ segmentsClosed: 12 }), value: 12 },
+  { series: 'kube_nvr_camera_written_frames_total{camera="gate"}', view: archived({ framesWritten: 4 }), value: 4 },
+  { series: 'kube_nvr_camera_written_bytes_total{camera="gate"}', view: archived({ bytesWritten: 44 }), value: 44 },
+  { series: 'kube_nvr_camera_segments_total{camera="gate"}', view: archived({ segmentsClosed: 12 }), value: 12 },
   {
-    series: 'recorder_camera_dropped_frames_total{camera="gate",cause="disk-slow"}',
+    series: 'kube_nvr_camera_dropped_frames_total{camera="gate",cause="disk-slow"}',
     view: archived({ framesDropped: new Map([['disk-slow', 25]]) }),
     value: 25,
   },
@@ -90,7 +90,7 @@ for (const { series, view, value } of moved) {
 
 test('the age of the last written picture grows from its capture, and from the start while there is none', async (t) => {
   const { clock, cameras, scrape } = setup(t);
-  const series = 'recorder_camera_last_written_age_seconds{camera="gate"}';
+  const series = 'kube_nvr_camera_last_written_age_seconds{camera="gate"}';
   cameras.push(gate());
   clock.advance(7_000);
   assert.equal((await scrape()).get(series), 7);
@@ -113,14 +113,14 @@ test('viewers, what was sent to them and what they missed', async (t) => {
   live.sample(maker.make({ sync: false }));
   live.sample(maker.make({ dts: 3_600 }));
   const scraped = await scrape();
-  assert.equal(scraped.get('recorder_camera_viewers{camera="gate"}'), 1);
+  assert.equal(scraped.get('kube_nvr_camera_viewers{camera="gate"}'), 1);
   assert.equal(
-    scraped.get('recorder_camera_live_sent_bytes_total{camera="gate"}'),
+    scraped.get('kube_nvr_camera_live_sent_bytes_total{camera="gate"}'),
     socket.messages.reduce((sum, message) => sum + message.length, 0),
   );
-  assert.equal(scraped.get('recorder_camera_live_dropped_frames_total{camera="gate"}'), 1);
+  assert.equal(scraped.get('kube_nvr_camera_live_dropped_frames_total{camera="gate"}'), 1);
   if (viewer) live.remove(viewer);
-  assert.equal((await scrape()).get('recorder_camera_viewers{camera="gate"}'), 0);
+  assert.equal((await scrape()).get('kube_nvr_camera_viewers{camera="gate"}'), 0);
 });
 
 test('a camera that is gone has no metrics', async (t) => {
@@ -134,7 +134,7 @@ test('a camera that is gone has no metrics', async (t) => {
 test('the process: what runs, processor time, memory and event-loop lag', async (t) => {
   const { scrape } = setup(t);
   const before = await scrape();
-  assert.equal(before.get('recorder_info{version="1.2.3",node="rack-1"}'), 1);
+  assert.equal(before.get('kube_nvr_info{version="1.2.3",node="rack-1"}'), 1);
   assert.ok((before.get('process_resident_memory_bytes') ?? 0) > 1e6);
   // The lag is sampled by a timer, whose first sample after a scrape tells nothing: block the loop several times.
   let lagSeconds = 0;

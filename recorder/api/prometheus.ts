@@ -25,7 +25,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_PRECISION_MS });
   const startedMs = deps.clock.wallMs();
   new Gauge({
-    name: 'recorder_info',
+    name: 'kube_nvr_info',
     help: 'Always 1; the labels say what runs.',
     labelNames: ['version', 'node'],
     registers: [registry],
@@ -41,7 +41,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   ): void {
     const Metric = kind === 'counter' ? Counter : Gauge;
     const metric = new Metric<string>({
-      name: `recorder_camera_${name}`,
+      name: `kube_nvr_camera_${name}`,
       help,
       labelNames: label === undefined ? ['camera'] : ['camera', label],
       registers: [],

@@ -271,8 +271,8 @@ test('failures of files and the time of syncs are counted', async (t) => {
   camera.end();
   await archive.close();
   const text = await registry.metrics();
-  assert.match(text, /recorder_archive_file_failures_total\{cause="disk-full"\} [12]\n/);
-  assert.match(text, /recorder_archive_sync_seconds_count [1-9]/);
+  assert.match(text, /kube_nvr_archive_file_failures_total\{cause="disk-full"\} [12]\n/);
+  assert.match(text, /kube_nvr_archive_sync_seconds_count [1-9]/);
 });
 
 test('parameters that no file can hold are a reason in the state, not an end of the process', async (t) => {

@@ -11,19 +11,19 @@ export class ArchiveMetrics {
   constructor(registry: Registry) {
     const registers = [registry];
     this.#failures = new Counter({
-      name: 'recorder_archive_file_failures_total',
+      name: 'kube_nvr_archive_file_failures_total',
       help: 'Segment files that the disk stopped, by cause.',
       labelNames: ['cause'],
       registers,
     });
     this.#recovered = new Counter({
-      name: 'recorder_archive_recovered_files_total',
+      name: 'kube_nvr_archive_recovered_files_total',
       help: 'Files left open by a crash and found at start, by what became of them.',
       labelNames: ['outcome'],
       registers,
     });
     this.#syncs = new Histogram({
-      name: 'recorder_archive_sync_seconds',
+      name: 'kube_nvr_archive_sync_seconds',
       help: 'Time that bringing a growing segment file to the disk took.',
       buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
       registers,

@@ -253,7 +253,7 @@ test('what recovery did is counted', async (t) => {
   const registry = new Registry();
   const archive = new Archive({ root, clock: b.clock, log: silentLog, syncIntervalMs: 5_000, registry });
   await archive.recover();
-  assert.match(await registry.metrics(), /recorder_archive_recovered_files_total\{outcome="recovered"\} 1/);
+  assert.match(await registry.metrics(), /kube_nvr_archive_recovered_files_total\{outcome="recovered"\} 1/);
 });
 
 test('a recovered file says how long it is', async (t) => {
