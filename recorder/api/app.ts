@@ -12,7 +12,7 @@ import {
 } from 'fastify-type-provider-zod';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { Authenticator } from '../http/auth.ts';
-import { installCors } from './cors.ts';
+import { installCors } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
 import { answerFrameworkError, installProblems } from '../http/problem.ts';
 import { archiveRoutes } from './routes/archive.ts';
@@ -46,7 +46,14 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   installProblems(app, deps.log);
 
   const auth = new Authenticator(deps.auth);
-  if (deps.auth.mode !== 'none') installCors(app);
+  if (deps.auth.mode !== 'none') {
+    installCors(app, {
+      path: '/api/*',
+      methods: 'GET, POST, DELETE',
+      requestHeaders: 'authorization, content-type',
+      pages: 'anyone',
+    });
+  }
   if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
   installAccess(app, auth);
   logAnswers(app, deps.log);
