@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { videoMedia } from '../camera/media.ts';
@@ -316,11 +317,17 @@ test('63. one key frame a minute and 1 to 25 pictures a second (Hikvision H.264+
   assert.deepEqual(distances(await packetTimes(outcome.files[0] ?? '')).map(Math.round), expected);
 });
 
-/** Memory of buffers that somebody holds. */
-function heldBytes(): number {
+/** Memory of buffers that somebody holds. Garbage is given back by another thread, a little after it was found. */
+async function heldBytes(): Promise<number> {
   setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().arrayBuffers;
+  const collect = runInNewContext('gc') as () => void;
+  let least = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 10; round++) {
+    collect();
+    await sleep(5);
+    least = Math.min(least, process.memoryUsage().arrayBuffers);
+  }
+  return least;
 }
 
 test('64. fifty megabytes of one picture that never ends', async (t) => {
@@ -329,7 +336,7 @@ test('64. fifty megabytes of one picture that never ends', async (t) => {
   const [session] = stage.camera.playing;
   const delivery = session?.deliveries.get(0);
   assert.ok(session && delivery);
-  const before = heldBytes();
+  const before = await heldBytes();
   let most = 0;
   for (let i = 0; i < 850; i++) {
     const fragment = {
@@ -342,7 +349,7 @@ test('64. fifty megabytes of one picture that never ends', async (t) => {
     };
     stage.camera.transmit(0, rtpPacket(fragment));
     if (i % 10 === 0) await stage.camera.settled();
-    if (i % 200 === 199) most = Math.max(most, heldBytes() - before);
+    if (i % 200 === 199) most = Math.max(most, (await heldBytes()) - before);
   }
   assert.ok(most < 40e6, `${Math.round(most / 1e6)} MB more in use`);
   stage.camera.send(1);
