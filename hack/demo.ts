@@ -3,7 +3,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -159,7 +159,8 @@ async function run(signal: AbortSignal): Promise<void> {
 
   // One directory a port: two demos at once do not meet.
   const directory = join(ROOT, '.demo', String(api));
-  rmSync(directory, { recursive: true, force: true });
+  // What an earlier --keep left behind is not this run's to delete.
+  if (existsSync(directory)) options.keep = true;
   mkdirSync(join(directory, 'recordings'), { recursive: true });
   mkdirSync(join(directory, 'work'), { recursive: true });
   const logFile = join(directory, 'recorder.log');
