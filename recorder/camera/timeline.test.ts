@@ -138,7 +138,8 @@ function play(scene: Scene) {
       const key = ++id;
       trueWall.set(key, startWallMs + captureMs);
       events.push({
-        atMs: Math.max(0, captureMs + audioDelayMs),
+        // A frame can leave only when all of it has been captured.
+        atMs: Math.max(0, captureMs + (AAC_TICKS * 1000) / 48_000 + audioDelayMs),
         go: () =>
           timeline.audio(
             { ...unit, data: data(key), durationTicks: AAC_TICKS, randomAccess: true, bidirectional: false },

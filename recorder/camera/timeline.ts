@@ -161,7 +161,9 @@ export class Timeline {
       this.#audioReport = undefined;
     }
     const mediaMs = (this.#audioClock.ticks * 1000) / this.#o.audioClockRate;
-    this.#audioOffset.push(arrivalMs - mediaMs, arrivalMs);
+    // A frame's timestamp is that of its first sample, and it can leave only when its last one has been captured.
+    const durationMs = (unit.durationTicks * 1000) / parameters.sampleRate;
+    this.#audioOffset.push(arrivalMs - durationMs - mediaMs, arrivalMs);
     if (this.#audioClock.verdict === 'ok') this.#audioReference = { timestamp: unit.timestamp, mediaMs };
     this.#take({ unit, kind: 'audio', parameters, mediaMs }, arrivalMs);
   }
