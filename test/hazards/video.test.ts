@@ -254,7 +254,7 @@ test('61. B-frames are shown in their order and at their time', async (t) => {
   assert.equal(packets.length, 102);
   for (const [i, packet] of packets.entries()) {
     assert.ok(packet.ptsMs >= packet.dtsMs, `picture ${i} is shown before it is decoded`);
-    if (i > 0) assert.ok(packet.dtsMs > (packets[i - 1]?.dtsMs ?? 0));
+    if (i > 0) assert.ok(Math.abs(packet.dtsMs - (packets[i - 1]?.dtsMs ?? 0) - 40) < 0.1, 'decoded at a steady pace');
   }
   for (const distance of distances(packets).slice(0, 97)) assert.ok(Math.abs(distance - 40) < 0.1);
 });
@@ -339,13 +339,14 @@ test('64. fifty megabytes of one picture that never ends', async (t) => {
   const before = await heldBytes();
   let most = 0;
   for (let i = 0; i < 850; i++) {
+    // 0xb5 begins with the bit that makes it the first slice of a picture.
     const fragment = {
       payloadType: 96,
       marker: false,
       sequenceNumber: delivery.sequenceNumber++,
       timestamp: session.firstTimestamp + 30 * 3600,
       ssrc: delivery.ssrc,
-      payload: Buffer.concat([Buffer.from([0x7c, i === 0 ? 0x85 : 0x05]), Buffer.alloc(60_000, 0x55)]),
+      payload: Buffer.concat([Buffer.from([0x7c, i === 0 ? 0x85 : 0x05]), Buffer.alloc(60_000, 0xb5)]),
     };
     stage.camera.transmit(0, rtpPacket(fragment));
     if (i % 10 === 0) await stage.camera.settled();
