@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { errorCode, nodeFileSystem } from './file-system.ts';
@@ -43,4 +43,19 @@ test('a full device is an error, not an endless loop', async () => {
   const file = await nodeFileSystem.open('/dev/full', 'read-write');
   await assert.rejects(file.write([Buffer.from('x')], 0), (err) => errorCode(err) === 'ENOSPC');
   await file.close();
+});
+
+test('only an empty directory is removed, and the room of a file system is what df says', async (t) => {
+  const directory = temporaryDirectory(t);
+  await nodeFileSystem.makeDirectory(join(directory, 'day'));
+  await (await nodeFileSystem.create(join(directory, 'day/file'))).close();
+  await assert.rejects(nodeFileSystem.removeDirectory(join(directory, 'day')), (err) => errorCode(err) === 'ENOTEMPTY');
+  await nodeFileSystem.remove(join(directory, 'day/file'));
+  await nodeFileSystem.removeDirectory(join(directory, 'day'));
+  const { freeBytes, totalBytes } = await nodeFileSystem.space(directory);
+  const { bavail, blocks, bsize } = statfsSync(directory);
+  assert.equal(totalBytes, blocks * bsize);
+  assert.ok(Math.abs(freeBytes - bavail * bsize) < totalBytes / 10, 'others write meanwhile');
+  const { device, inode } = await nodeFileSystem.facts(directory);
+  assert.deepEqual([device, inode], [statSync(directory).dev, statSync(directory).ino]);
 });

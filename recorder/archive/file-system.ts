@@ -9,6 +9,16 @@ export interface FileFacts {
   readonly links: number;
   readonly isDirectory: boolean;
   readonly isFile: boolean;
+  /** Tells one mounted file system from another. */
+  readonly device: number;
+  readonly inode: number;
+}
+
+/** Of a whole file system. */
+export interface Space {
+  /** What programs without privileges may still use. */
+  readonly freeBytes: number;
+  readonly totalBytes: number;
 }
 
 export interface OpenFile {
@@ -34,6 +44,10 @@ export interface FileSystem {
   list(path: string): Promise<string[]>;
   facts(path: string): Promise<FileFacts>;
   remove(path: string): Promise<void>;
+  /** Fails with ENOTEMPTY rather than take anything along. */
+  removeDirectory(path: string): Promise<void>;
+  /** Of the file system in which `path` lies. */
+  space(path: string): Promise<Space>;
   rename(from: string, to: string): Promise<void>;
   /** Makes a directory's entries outlive a power cut. */
   syncDirectory(path: string): Promise<void>;
@@ -52,6 +66,11 @@ export const nodeFileSystem: FileSystem = {
   list: (path) => ask((done) => fs.readdir(path, done)),
   facts: async (path) => factsOf(await ask<fs.Stats>((done) => fs.stat(path, done))),
   remove: (path) => call((done) => fs.unlink(path, done)),
+  removeDirectory: (path) => call((done) => fs.rmdir(path, done)),
+  async space(path) {
+    const { bavail, blocks, bsize } = await ask<fs.StatsFs>((done) => fs.statfs(path, done));
+    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+  },
   rename: (from, to) => call((done) => fs.rename(from, to, done)),
   async syncDirectory(path) {
     const file = new NodeFile(await openFile(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY));
@@ -133,6 +152,8 @@ const factsOf = (stats: fs.Stats): FileFacts => ({
   links: stats.nlink,
   isDirectory: stats.isDirectory(),
   isFile: stats.isFile(),
+  device: stats.dev,
+  inode: stats.ino,
 });
 
 /** What is left of `buffers` behind their first `count` bytes. */

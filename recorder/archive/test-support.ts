@@ -14,7 +14,7 @@ import { readSampleIndex, type TrackIndex } from '../mp4/sample-index.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { Archive } from './archive.ts';
 import type { CameraArchive } from './camera-archive.ts';
-import { nodeFileSystem, type FileFacts, type FileSystem, type OpenFile } from './file-system.ts';
+import { nodeFileSystem, type FileFacts, type FileSystem, type OpenFile, type Space } from './file-system.ts';
 
 /** A directory that is gone after the test. */
 export function temporaryDirectory(t: { after(callback: () => void): void }): string {
@@ -257,6 +257,11 @@ export class TestFileSystem implements FileSystem {
   list = (path: string): Promise<string[]> => this.#guard('list', path, () => nodeFileSystem.list(path));
   facts = (path: string): Promise<FileFacts> => this.#guard('facts', path, () => nodeFileSystem.facts(path));
   remove = (path: string): Promise<void> => this.#guard('remove', path, () => nodeFileSystem.remove(path));
+  removeDirectory = (path: string): Promise<void> =>
+    this.#guard('removeDirectory', path, () => nodeFileSystem.removeDirectory(path));
+  /** What tests change to fill the disk, without filling it. */
+  spaceOf: (path: string) => Promise<Space> = (path) => nodeFileSystem.space(path);
+  space = (path: string): Promise<Space> => this.#guard('space', path, () => this.spaceOf(path));
   rename = (from: string, to: string): Promise<void> =>
     this.#guard('rename', to, () => nodeFileSystem.rename(from, to));
   syncDirectory = (path: string): Promise<void> => this.#guard('syncDirectory', path, nothing);
