@@ -11,6 +11,6 @@ import type { TrackParameters } from './sample.ts';
  */
 export const initSegment = (tracks: readonly TrackParameters[]): Buffer => initSegmentOf(tracks.map(trackHeader));
 
-/** The same for tracks of a recorded file. */
-export const initSegmentOf = (headers: readonly TrackHeader[]): Buffer =>
-  concat([fragmentedFileType(), fragmentedMovie(headers, 0)]);
+/** The same for tracks of a recorded file. `creationMs` is wall time, 0 when unknown. */
+export const initSegmentOf = (headers: readonly TrackHeader[], creationMs = 0): Buffer =>
+  concat([fragmentedFileType(), fragmentedMovie(headers, creationMs)]);

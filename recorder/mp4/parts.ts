@@ -127,7 +127,7 @@ export class GrowingParts {
 
   /** The parts that no later fragment changes: the one that still grows is left out. */
   get settled(): FileParts {
-    return this.#with(this.#parts.starts, this.#parts.times, this.#meta, false);
+    return this.#with([...this.#parts.starts], [...this.#parts.times], this.#meta, false);
   }
 
   /** All parts, when nothing follows. */

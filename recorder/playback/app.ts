@@ -1,0 +1,63 @@
+// The playback listener: files of the archive, playlists over them and windows of time out of them.
+
+import fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import { installAccess, logAnswers } from '../http/access.ts';
+import { Authenticator } from '../http/auth.ts';
+import { installCors } from '../http/cors.ts';
+import { answerFrameworkError, installProblems } from '../http/problem.ts';
+import { ArchiveFiles } from './archive-file.ts';
+import type { PlaybackDeps } from './deps.ts';
+import { observePlayback } from './metrics.ts';
+import { PartsCache } from './parts-cache.ts';
+import { Recordings } from './recording.ts';
+import { fileRoutes } from './routes/files.ts';
+import { hlsRoutes } from './routes/hls.ts';
+import { windowRoutes } from './routes/window.ts';
+import { Sender } from './sender.ts';
+
+const REQUEST_TIMEOUT_MS = 30_000;
+/** A paused player stops reading; its browser asks anew for what it lacks when it goes on. */
+const STALLED_CONNECTION_MS = 300_000;
+/** Each may hold a file and two chunks. */
+const MAX_CONNECTIONS = 512;
+
+/** The server, not listening yet. */
+export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance> {
+  const options = {
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: STALLED_CONNECTION_MS,
+    // Downloads end with the server: a stop does not wait for them.
+    forceCloseConnections: true,
+    frameworkErrors: answerFrameworkError,
+    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
+  };
+  const app: FastifyInstance = deps.tls
+    ? fastify({ ...options, https: { cert: deps.tls.certificate, key: deps.tls.key } })
+    : fastify(options);
+  app.server.maxConnections = MAX_CONNECTIONS;
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  installProblems(app, deps.log);
+  installCors(app, {
+    path: '/*',
+    methods: 'GET, HEAD',
+    requestHeaders: 'authorization, range, if-range',
+    exposedHeaders: 'accept-ranges, content-length, content-range, etag, last-modified',
+    pages: deps.auth.mode === 'none' ? 'same-host' : 'anyone',
+  });
+  installAccess(app, new Authenticator(deps.auth));
+  logAnswers(app, deps.log);
+
+  const { archive, clock } = deps;
+  const sender = new Sender({ clock, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
+  if (deps.registry) observePlayback(deps.registry, sender);
+  const files = new ArchiveFiles(deps.recordPath);
+  const recordings = new Recordings();
+  const parts = new PartsCache({ files, archive });
+  await app.register(hlsRoutes, { deps: { archive, clock, files, parts, sender } });
+  await app.register(windowRoutes, { deps: { archive, clock, files, parts, sender } });
+  await app.register(fileRoutes, { deps: { archive, files, recordings, sender } });
+  return app;
+}

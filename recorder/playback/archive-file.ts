@@ -1,0 +1,112 @@
+// A path in, an open file of the archive out: only what is named as a segment, lies in the directory of its day below
+// the record path without a symbolic link on the way, and is a plain file.
+
+import * as fs from 'node:fs';
+import { assert } from '../../base/assert.ts';
+import { errorCode } from '../archive/file-system.ts';
+import type { SegmentName } from '../archive/names.ts';
+import { formatPath } from '../archive/names.ts';
+import type { ReadAt } from '../mp4/reader.ts';
+
+type Done<T> = (err: Error | null, value: T) => void;
+
+/** Callbacks rather than node:fs/promises: its handles cost twice the time. */
+const ask = <T>(start: (done: Done<T>) => void): Promise<T> =>
+  new Promise((resolve, reject) => start((err, value) => (err ? reject(err) : resolve(value))));
+
+/** A link must not be followed, and a pipe in place of a file must not hold a thread until somebody writes to it. */
+const FLAGS = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
+
+/** An open file. Whoever opens it closes it. */
+export class ArchiveFile {
+  readonly segment: SegmentName;
+  /** Relative to the record path. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly mtimeMs: number;
+  /** Tells a file from another one that took its name. */
+  readonly identity: string;
+  readonly #fd: number;
+  #closed = false;
+
+  constructor(fd: number, segment: SegmentName, path: string, stats: fs.Stats) {
+    this.#fd = fd;
+    this.segment = segment;
+    this.path = path;
+    this.sizeBytes = stats.size;
+    this.mtimeMs = stats.mtimeMs;
+    this.identity = `${stats.ino}.${stats.size}.${stats.mtimeMs}`;
+  }
+
+  /** Fills `buffer` from `position` on; resolves to the bytes read, fewer only at the end of the file. */
+  async readInto(buffer: Buffer, position: number, length = buffer.length): Promise<number> {
+    assert(!this.#closed, 'reading a closed file');
+    let filled = 0;
+    while (filled < length) {
+      const count = await ask<number>((done) =>
+        fs.read(this.#fd, buffer, filled, length - filled, position + filled, done),
+      );
+      if (count === 0) break;
+      filled += count;
+    }
+    return filled;
+  }
+
+  readonly read: ReadAt = async (offset, length) => {
+    const buffer = Buffer.allocUnsafe(length);
+    return buffer.subarray(0, await this.readInto(buffer, offset));
+  };
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await ask<void>((done) => fs.close(this.#fd, (err) => done(err ?? null, undefined)));
+  }
+}
+
+/** What the system says of something that cannot be a file of the archive. */
+const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'ENAMETOOLONG']);
+
+export class ArchiveFiles {
+  readonly #root: string;
+  #realRoot: string | undefined;
+
+  /** `root` is the record path; it may be a link itself. */
+  constructor(root: string) {
+    this.#root = root.replace(/(?<=.)\/+$/, '');
+  }
+
+  /** Undefined when there is no such file, or it is something else. Throws what the system says of a disk that fails. */
+  async open(segment: SegmentName): Promise<ArchiveFile | undefined> {
+    const path = formatPath(segment);
+    try {
+      if (!(await this.#isInPlace(path))) return undefined;
+      const fd = await ask<number>((done) => fs.open(`${this.#root}/${path}`, FLAGS, done));
+      return await this.#file(fd, segment, path);
+    } catch (err) {
+      if (NOT_THERE.has(errorCode(err) ?? '')) return undefined;
+      throw err;
+    }
+  }
+
+  async #file(fd: number, segment: SegmentName, path: string): Promise<ArchiveFile | undefined> {
+    const stats = await ask<fs.Stats>((done) => fs.fstat(fd, done)).catch((err: unknown) => {
+      fs.close(fd, () => {});
+      throw err;
+    });
+    const file = new ArchiveFile(fd, segment, path, stats);
+    if (stats.isFile()) return file;
+    await file.close();
+    return undefined;
+  }
+
+  /** Whether no part of the path below the root is a link. */
+  async #isInPlace(path: string): Promise<boolean> {
+    const real = await realPath(`${this.#root}/${path}`);
+    if (this.#realRoot !== undefined && real === `${this.#realRoot}/${path}`) return true;
+    this.#realRoot = await realPath(this.#root);
+    return real === `${this.#realRoot}/${path}`;
+  }
+}
+
+const realPath = (path: string): Promise<string> => ask((done) => fs.realpath.native(path, done));

@@ -1,0 +1,32 @@
+// A body as a list of pieces, each a range of an open file or bytes in memory: what a file of the archive looks like to
+// those who read it, although it may not lie so on the disk.
+
+import type { ByteRange } from './byte-range.ts';
+
+/** Bytes of a file from `offset` on, or bytes. */
+export type Piece = { readonly offset: number; readonly size: number } | Buffer;
+
+export const sizeOf = (piece: Piece): number => (Buffer.isBuffer(piece) ? piece.length : piece.size);
+
+export function totalSize(pieces: readonly Piece[]): number {
+  let size = 0;
+  for (const piece of pieces) size += sizeOf(piece);
+  return size;
+}
+
+/** The pieces of a part of the body. */
+export function slice(pieces: readonly Piece[], { from, to }: ByteRange): Piece[] {
+  const found: Piece[] = [];
+  let at = 0;
+  for (const piece of pieces) {
+    const size = sizeOf(piece);
+    const start = Math.max(0, from - at);
+    const end = Math.min(size, to - at);
+    if (start < end) {
+      if (Buffer.isBuffer(piece)) found.push(piece.subarray(start, end));
+      else found.push({ offset: piece.offset + start, size: end - start });
+    }
+    at += size;
+  }
+  return found;
+}

@@ -1,0 +1,28 @@
+// What playback needs from the rest of the recorder.
+
+import type { Registry } from 'prom-client';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
+import type { AuthOptions } from '../http/auth.ts';
+
+/** The archive on this node's disk. */
+export interface PlaybackArchive {
+  /** Throws ArchiveError when the archive cannot be read. */
+  list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
+  /** The segments of a camera that are not closed yet. */
+  openEntries(cameraId: string): readonly OpenEntry[];
+}
+
+export interface PlaybackDeps {
+  readonly recordPath: string;
+  readonly auth: AuthOptions;
+  /** PEM. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
+  readonly archive: PlaybackArchive;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly registry?: Registry;
+  /** Lets the event loop run without rests until the returned function is called. */
+  readonly keepAwake?: () => () => void;
+}

@@ -1,0 +1,69 @@
+// Pictures from a key frame on and a time in, the same pictures as a stream that begins at that time out.
+//
+// Decoding begins at the key frame before the time. Its pictures up to then must be in the stream, but edit lists that
+// skip them are not followed in fragmented files (by ffmpeg, Chromium). So each of them is shown for one tick, 11 µs:
+// together less than a picture lasts, and every player is at the right picture at once.
+
+import type { FragmentSample } from '../mp4/fragment.ts';
+
+/** A picture with its times in a file. */
+export interface TimedSample extends FragmentSample {
+  readonly dts: number;
+  readonly offset: number;
+}
+
+export interface ExactStart {
+  /** From the key frame on. */
+  readonly samples: readonly (FragmentSample & { readonly offset: number })[];
+  /** What is added to times of the file to get those of the stream. */
+  readonly shift: number;
+}
+
+const presentation = ({ dts, compositionOffset }: TimedSample): number => dts + compositionOffset;
+
+/**
+ * `pictures` begin with a key frame shown at or before `time`, and hold every picture that is decoded up to then. The
+ * stream begins with decoding time 0.
+ */
+export function startAt(pictures: readonly TimedSample[], time: number): ExactStart {
+  const samples = pictures.slice(keyFrameBefore(pictures, time));
+  const shownFirst = samples.reduce<TimedSample | undefined>(
+    (best, sample) =>
+      presentation(sample) <= time && (!best || presentation(sample) > presentation(best)) ? sample : best,
+    undefined,
+  );
+  const firstTime = shownFirst ? presentation(shownFirst) : time;
+  // Places in decoding order of the pictures shown before, in the order in which they are shown.
+  const before = samples
+    .map((sample, place) => ({ place, time: presentation(sample) }))
+    .filter((picture) => picture.time < firstTime)
+    .sort((a, b) => a.time - b.time);
+  const reorder = before.reduce((most, { place }, rank) => Math.max(most, place - rank), 0);
+  const shift = before.length + reorder - time;
+  const shown = samples.map((sample) => Math.max(presentation(sample), time) + shift);
+  for (const [rank, { place }] of before.entries()) shown[place] = rank + reorder;
+  const lastBefore = before.reduce((last, { place }) => Math.max(last, place), -1);
+  let decoded = -1;
+  const decodings = samples.map(({ dts }, i) => {
+    decoded = i <= lastBefore || i === 0 ? i : Math.max(decoded + 1, dts + shift);
+    return decoded;
+  });
+  return {
+    shift,
+    samples: samples.map(({ size, sync, offset, dts, duration }, i) => ({
+      size,
+      sync,
+      offset,
+      duration: Math.max(1, (decodings[i + 1] ?? dts + duration + shift) - (decodings[i] as number)),
+      compositionOffset: (shown[i] as number) - (decodings[i] as number),
+    })),
+  };
+}
+
+function keyFrameBefore(pictures: readonly TimedSample[], time: number): number {
+  for (let i = pictures.length - 1; i > 0; i--) {
+    const picture = pictures[i] as TimedSample;
+    if (picture.sync && presentation(picture) <= time) return i;
+  }
+  return 0;
+}

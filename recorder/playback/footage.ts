@@ -1,0 +1,104 @@
+// A camera and an interval of wall time in, the files that hold footage of it out, with where in them it lies.
+
+import { z } from 'zod';
+import { ArchiveError } from '../archive/faults.ts';
+import { ApiError } from '../http/problem.ts';
+import type { FileParts } from '../mp4/parts.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import type { PlaybackArchive } from './deps.ts';
+import type { PartsCache, SegmentRef } from './parts-cache.ts';
+
+const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
+/** A day when clocks are set back, as for listing. */
+const MAX_INTERVAL_MS = 25 * 3_600_000;
+/** What is played without `from`. */
+const DEFAULT_INTERVAL_MS = 3_600_000;
+/** What a JavaScript Date can hold. */
+const MAX_EPOCH_SECONDS = 8.64e12;
+const CONCURRENT_READS = 8;
+
+const EpochSeconds = z
+  .string({ error: 'expected a number of seconds since 1970' })
+  .regex(/^[+-]?\d+(\.\d+)?$/, 'expected a number of seconds since 1970')
+  .transform(Number)
+  .refine((seconds) => Math.abs(seconds) <= MAX_EPOCH_SECONDS, 'this is no time: expected seconds since 1970');
+
+export const IntervalQuery = z.object({
+  from: EpochSeconds.optional(),
+  to: EpochSeconds.optional(),
+  access_token: z.string().optional(),
+});
+
+/** A camera id as part of an address: anything that is none simply has no footage. */
+export const CameraParams = z.object({ camera_id: z.string() });
+
+export interface Interval {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Without `from`: an hour. Without `to`: as long as an interval may be. */
+export function toInterval({ from, to }: z.output<typeof IntervalQuery>, nowMs: number): Interval {
+  const fromMs = from === undefined ? (to === undefined ? nowMs : to * 1000) - DEFAULT_INTERVAL_MS : from * 1000;
+  const toMs = to === undefined ? fromMs + MAX_INTERVAL_MS : to * 1000;
+  if (fromMs >= toMs) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
+  if (toMs - fromMs > MAX_INTERVAL_MS) {
+    throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
+  }
+  return { fromMs, toMs };
+}
+
+/** A file with footage in the interval. */
+export interface Footage {
+  /** Relative to the record path. */
+  readonly path: string;
+  readonly isOpen: boolean;
+  readonly parts: FileParts;
+}
+
+export interface FootageDeps {
+  readonly archive: PlaybackArchive;
+  readonly parts: PartsCache;
+}
+
+/** Files that may hold footage of the interval, oldest first. Files that cannot be played are left out. */
+export async function footageOf(deps: FootageDeps, cameraId: string, interval: Interval): Promise<Footage[]> {
+  const { segments } = await listed(deps.archive.list(cameraId, { ...interval, tzOffsetMinutes: 0 }));
+  const found: (FileParts | undefined)[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < segments.length) {
+      const i = next++;
+      const parts = deps.parts.partsOf(segments[i] as SegmentRef);
+      // Waiting for what is known already would cost more than finding it.
+      found[i] = parts instanceof Promise ? await parts : parts;
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENT_READS }, worker));
+  return segments.flatMap(({ path, isOpen }, i) => {
+    const parts = found[i];
+    return parts && parts.starts.length > 0 ? [{ path, isOpen, parts }] : [];
+  });
+}
+
+/** The archive says why it cannot be read; that is an answer of its own. */
+async function listed<T>(list: Promise<T>): Promise<T> {
+  try {
+    return await list;
+  } catch (err) {
+    if (err instanceof ArchiveError) throw new ApiError(500, 'archive-unreadable', err.message, { cause: err });
+    throw err;
+  }
+}
+
+/** How much longer than a media millisecond a wall millisecond of the file is: near 1. */
+const paceOf = ({ meta: { wallDurationMs, mediaDurationMs } }: FileParts): number =>
+  wallDurationMs > 0 && mediaDurationMs > 0 ? wallDurationMs / mediaDurationMs : 1;
+
+/** Wall time at which a picture was captured that is shown at `time`, in video ticks of the file. */
+export const wallAt = (parts: FileParts, time: number): number =>
+  parts.meta.wallStartMs + ((time - parts.shownFrom) / TICKS_PER_MS) * paceOf(parts);
+
+/** The time in the file, in video ticks, at which what was captured at `wallMs` is shown. */
+export const timeAt = (parts: FileParts, wallMs: number): number =>
+  parts.shownFrom + ((wallMs - parts.meta.wallStartMs) / paceOf(parts)) * TICKS_PER_MS;

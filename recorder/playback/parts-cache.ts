@@ -1,0 +1,89 @@
+// Paths of segments in, what is known of them for playing parts out. What was read of a closed file is remembered; of
+// an open one, only what was written since the last time is read.
+
+import type { OpenEntry } from '../archive/index.ts';
+import { parsePath } from '../archive/names.ts';
+import { Mp4Error } from '../mp4/error.ts';
+import { GrowingParts, readParts, type FileParts } from '../mp4/parts.ts';
+import { readLayout } from '../mp4/reader.ts';
+import type { ArchiveFile, ArchiveFiles } from './archive-file.ts';
+import type { PlaybackArchive } from './deps.ts';
+import { Lru } from './lru.ts';
+
+export interface PartsCacheOptions {
+  readonly files: ArchiveFiles;
+  readonly archive: PlaybackArchive;
+}
+
+/** Some 25 MB: five minutes of video have 50 parts of two numbers each. */
+const MAX_PART_NUMBERS = 3_000_000;
+const MAX_GROWING = 500;
+const NUMBERS_BESIDE_PARTS = 50;
+
+/** What a listing says of a segment. */
+export interface SegmentRef {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+export class PartsCache {
+  readonly #o: PartsCacheOptions;
+  readonly #closed = new Lru<FileParts>({
+    capacity: MAX_PART_NUMBERS,
+    weigh: ({ starts }) => NUMBERS_BESIDE_PARTS + 2 * starts.length,
+  });
+  readonly #growing = new Lru<GrowingParts>({ capacity: MAX_GROWING });
+  /** Several players that ask at once share one look. */
+  readonly #reading = new Map<string, Promise<FileParts | undefined>>();
+
+  constructor(options: PartsCacheOptions) {
+    this.#o = options;
+  }
+
+  /** Undefined when the file is gone, or there is nothing to play in it (yet). Throws what the system says. */
+  partsOf(segment: SegmentRef): FileParts | undefined | Promise<FileParts | undefined> {
+    const known = this.#closed.get(keyOf(segment));
+    if (known) return known;
+    const { path } = segment;
+    const reading = this.#reading.get(path) ?? this.#read(path).finally(() => this.#reading.delete(path));
+    this.#reading.set(path, reading);
+    return reading;
+  }
+
+  async #read(path: string): Promise<FileParts | undefined> {
+    const name = parsePath(path);
+    const file = name && (await this.#o.files.open(name));
+    if (!file) return undefined;
+    try {
+      const open = this.#o.archive.openEntries(file.segment.cameraId).find((entry) => entry.path === path);
+      if (open) return await this.#readGrowing(file, open);
+      this.#growing.delete(path);
+      const parts = await readParts(file.read, file.sizeBytes);
+      if (parts) this.#closed.set(keyOf(file), parts);
+      return parts;
+    } catch (err) {
+      // A damaged file is no reason not to play the others.
+      if (err instanceof Mp4Error) return undefined;
+      throw err;
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #readGrowing(file: ArchiveFile, { format, sizeBytes }: OpenEntry): Promise<FileParts | undefined> {
+    if (format === 'mp4') return undefined;
+    const known = this.#growing.get(file.path);
+    if (known) {
+      await known.extend(file.read, sizeBytes);
+      return known.settled;
+    }
+    const layout = await readLayout(file.read, sizeBytes);
+    if (layout.kind !== 'open') return undefined;
+    const growing = await GrowingParts.read(file.read, layout.moov, sizeBytes);
+    this.#growing.set(file.path, growing);
+    return growing.settled;
+  }
+}
+
+/** A file that was replaced (`record.format: mp4` does that at the end) has another size. */
+const keyOf = ({ path, sizeBytes }: SegmentRef): string => `${path} ${sizeBytes}`;

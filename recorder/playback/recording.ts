@@ -1,0 +1,107 @@
+// An open file of the archive in, what a player is given for it out: a finished file as it lies there; one that is still
+// written as it would lie there had it been closed after its last whole fragment.
+//
+// A growing file has no index and no length, and a player can seek in it only by reading all of it. So what is served is
+// a state of it: the bytes up to a fragment's end, the placeholder as an `mdat` header, and a final `moov`, both made
+// here (docs/design/recorded-files.md). Fragments do not change, so that a state can be made again at any time from the
+// number of its bytes, also after the file was closed: players that ask for one range after another see one file.
+
+import { crc32 } from 'node:zlib';
+import type { Layout } from '../mp4/reader.ts';
+import { readLayout } from '../mp4/reader.ts';
+import { recover } from '../mp4/recover.ts';
+import type { ArchiveFile } from './archive-file.ts';
+import type { Piece } from './body.ts';
+import { totalSize } from './body.ts';
+import type { Validators } from './conditions.ts';
+import { Lru } from './lru.ts';
+
+/** A body with what tells it from others. */
+export interface Representation extends Validators {
+  readonly pieces: readonly Piece[];
+  readonly sizeBytes: number;
+}
+
+/** What makes a file out of the first bytes of a growing one. */
+interface Ending {
+  /** Bytes of the growing file that belong to it: up to the end of a fragment. */
+  readonly wholeBytes: number;
+  readonly tail: Buffer;
+  readonly patch: { readonly offset: number; readonly bytes: Buffer };
+  readonly endMs: number;
+}
+
+/** Some hundred states of files of five minutes. */
+const MAX_ENDING_BYTES = 32 * 1024 * 1024;
+const MAX_LAYOUTS = 10_000;
+/** A file that says nothing about itself. */
+const MIN_RECORDING_BYTES = 64;
+
+export class Recordings {
+  readonly #endings = new Lru<Ending>({ capacity: MAX_ENDING_BYTES, weigh: ({ tail }) => tail.length + 200 });
+  readonly #layouts = new Lru<Layout>({ capacity: MAX_LAYOUTS });
+
+  /** How a file is laid out that nobody writes to any more. */
+  async layoutOf(file: ArchiveFile): Promise<Layout> {
+    const key = `${file.path} ${file.identity}`;
+    const known = this.#layouts.get(key);
+    if (known) return known;
+    const layout: Layout =
+      file.sizeBytes < MIN_RECORDING_BYTES ? { kind: 'foreign' } : await readLayout(file.read, file.sizeBytes);
+    this.#layouts.set(key, layout);
+    return layout;
+  }
+
+  /** The file as it lies on the disk. */
+  whole(file: ArchiveFile): Representation {
+    const { sizeBytes, mtimeMs } = file;
+    return {
+      pieces: [{ offset: 0, size: sizeBytes }],
+      sizeBytes,
+      etag: `"${sizeBytes.toString(16)}-${Math.round(mtimeMs).toString(16)}"`,
+      modifiedMs: mtimeMs,
+    };
+  }
+
+  /** The state in which the file had `bytes` bytes; undefined when no picture was in it yet, or it is none of ours. */
+  async stateAt(file: ArchiveFile, bytes: number): Promise<Representation | undefined> {
+    const ending = await this.#ending(file, bytes);
+    if (!ending) return undefined;
+    const { wholeBytes, tail, patch, endMs } = ending;
+    const patchEnd = patch.offset + patch.bytes.length;
+    const pieces: Piece[] = [
+      { offset: 0, size: patch.offset },
+      patch.bytes,
+      { offset: patchEnd, size: wholeBytes - patchEnd },
+      tail,
+    ];
+    const etag = `"${wholeBytes.toString(16)}.${crc32(tail).toString(16)}"`;
+    return { pieces, sizeBytes: totalSize(pieces), etag, modifiedMs: endMs };
+  }
+
+  /** The number of bytes in an entity tag of `stateAt`. */
+  static bytesOfTag(etag: string): number | undefined {
+    const hex = /^"([0-9a-f]{1,13})\.[0-9a-f]{1,8}"$/.exec(etag)?.[1];
+    return hex === undefined ? undefined : Number.parseInt(hex, 16);
+  }
+
+  async #ending(file: ArchiveFile, bytes: number): Promise<Ending | undefined> {
+    const size = Math.min(bytes, file.sizeBytes);
+    const key = `${file.path} ${size}`;
+    const known = this.#endings.get(key);
+    if (known) return known;
+    const read = (offset: number, length: number): Promise<Buffer> =>
+      file.read(offset, Math.max(0, Math.min(length, size - offset)));
+    const found = await recover(read, size, { written: true });
+    if (found.kind !== 'recovered') return undefined;
+    const { tail, patch, meta } = found.writer.finish();
+    const ending: Ending = {
+      wholeBytes: found.cutAt,
+      tail,
+      patch,
+      endMs: meta.wallStartMs + meta.wallDurationMs,
+    };
+    this.#endings.set(key, ending);
+    return ending;
+  }
+}

@@ -1,0 +1,135 @@
+// `GET /<filename>`: a file of the archive, finished or still being written.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { parsePath } from '../../archive/names.ts';
+import { ApiError } from '../../http/problem.ts';
+import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
+import type { ConditionalHeaders } from '../conditions.ts';
+import type { PlaybackArchive } from '../deps.ts';
+import type { Representation } from '../recording.ts';
+import { Recordings } from '../recording.ts';
+import { respond } from '../respond.ts';
+import type { Sender } from '../sender.ts';
+
+export interface FileDeps {
+  readonly archive: PlaybackArchive;
+  readonly files: ArchiveFiles;
+  readonly recordings: Recordings;
+  readonly sender: Sender;
+}
+
+const FileQuery = z.object({
+  size: z
+    .string()
+    .regex(/^[1-9]\d{0,14}$/, 'expected a number of bytes')
+    .transform(Number)
+    .optional()
+    .describe('The file as it was when it had so many bytes: what `current` reports while it grows.'),
+  download: z.enum(['0', '1'], { error: 'expected 0 or 1' }).optional(),
+  access_token: z.string().optional(),
+});
+
+/** A file that is closed does not change any more, and neither does a state of one that grows. */
+const UNCHANGING = 'private, max-age=3600';
+
+export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app, { deps }) => {
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/*',
+    config: { role: 'viewer', credentials: 'header-or-query' },
+    schema: { params: z.object({ '*': z.string() }), querystring: FileQuery },
+    handler: async (request, reply) => {
+      const { query } = request;
+      const path = request.params['*'];
+      // Only what is named as a segment, in the directory of its day: nothing else below the record path is footage.
+      const segment = parsePath(path);
+      const file = segment && (await deps.files.open(segment));
+      if (!file) throw noRecording();
+      try {
+        const state = await stateOf(deps, file, query.size, request.headers);
+        if (state.kind === 'pin') {
+          const parameters = new URLSearchParams(request.url.split('?', 2)[1]);
+          parameters.set('size', String(state.bytes));
+          return await reply.header('cache-control', 'no-store').redirect(`/${path}?${parameters.toString()}`, 307);
+        }
+        const disposition = query.download === '1' ? 'attachment' : 'inline';
+        reply.header('content-disposition', `${disposition}; filename="${path.slice(path.lastIndexOf('/') + 1)}"`);
+        await respond(request, reply, deps.sender, {
+          representation: state.representation,
+          file,
+          contentType: 'video/mp4',
+          cacheControl: state.settled ? UNCHANGING : 'private, no-cache',
+        });
+        return reply;
+      } finally {
+        await file.close();
+      }
+    },
+  });
+};
+
+type State =
+  | { readonly kind: 'send'; readonly representation: Representation; readonly settled: boolean }
+  /** The player will ask for one range after another: it must name the state it has begun with. */
+  | { readonly kind: 'pin'; readonly bytes: number };
+
+type Headers = ConditionalHeaders & { readonly range?: string | undefined };
+
+async function stateOf(
+  { archive, recordings }: FileDeps,
+  file: ArchiveFile,
+  askedBytes: number | undefined,
+  headers: Headers,
+): Promise<State> {
+  const writtenBytes = await growingBytes(archive, recordings, file);
+  if (writtenBytes === undefined) {
+    // A state that somebody began to play while the file was written.
+    const ifRange = headers['if-range'];
+    const bytes = askedBytes ?? (ifRange === undefined ? undefined : Recordings.bytesOfTag(ifRange));
+    const state = bytes === undefined ? undefined : await earlierState(recordings, file, bytes);
+    return { kind: 'send', representation: state ?? recordings.whole(file), settled: true };
+  }
+  const current = await recordings.stateAt(file, writtenBytes);
+  if (!current) throw new ApiError(404, 'nothing-recorded', 'nothing is recorded in this file yet');
+  if (askedBytes !== undefined) {
+    const representation = await recordings.stateAt(file, askedBytes);
+    if (!representation) throw new ApiError(404, 'nothing-recorded', 'size: the file had no whole picture then');
+    return { kind: 'send', representation, settled: true };
+  }
+  const ifRange = headers['if-range'];
+  const tagged = ifRange === undefined ? undefined : Recordings.bytesOfTag(ifRange);
+  const earlier = tagged === undefined ? undefined : await recordings.stateAt(file, tagged);
+  if (earlier && earlier.etag === ifRange) return { kind: 'send', representation: earlier, settled: false };
+  if (headers.range !== undefined) return { kind: 'pin', bytes: writtenBytes };
+  return { kind: 'send', representation: current, settled: false };
+}
+
+async function earlierState(
+  recordings: Recordings,
+  file: ArchiveFile,
+  bytes: number,
+): Promise<Representation | undefined> {
+  const layout = await recordings.layoutOf(file);
+  if (layout.kind !== 'finalized' || !layout.firstMoov) return undefined;
+  return recordings.stateAt(file, Math.min(bytes, layout.moov.offset));
+}
+
+/** The bytes of whole fragments in a file that may still grow; undefined when it is closed. */
+async function growingBytes(
+  archive: PlaybackArchive,
+  recordings: Recordings,
+  file: ArchiveFile,
+): Promise<number | undefined> {
+  const open = archive.openEntries(file.segment.cameraId).find((entry) => entry.path === file.path);
+  if (open?.format === 'mp4') {
+    throw new ApiError(404, 'not-written-out', 'record.format is mp4: this file can be played when it is closed');
+  }
+  if (open) return open.sizeBytes;
+  const layout = await recordings.layoutOf(file);
+  if (layout.kind === 'cut') throw new ApiError(404, 'nothing-recorded', 'nothing is recorded in this file yet');
+  // Left open by a disk that failed: recovery completes it later.
+  return layout.kind === 'open' ? file.sizeBytes : undefined;
+}
+
+const noRecording = (): ApiError => new ApiError(404, 'no-recording', 'there is no such recording');

@@ -1,0 +1,140 @@
+// `GET /hls/{camera_id}/index.m3u8?from&to`: HLS over the archive, and the two kinds of address in its playlists that
+// are not files: initialization sections, and parts of files that have no fragments.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Clock } from '../../../base/clock.ts';
+import { parsePath, type SegmentName } from '../../archive/names.ts';
+import { ApiError } from '../../http/problem.ts';
+import { initSegmentOf } from '../../mp4/init.ts';
+import type { FileParts } from '../../mp4/parts.ts';
+import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
+import { totalSize, type Piece } from '../body.ts';
+import type { PlaybackArchive } from '../deps.ts';
+import { CameraParams, IntervalQuery, footageOf, toInterval } from '../footage.ts';
+import type { PartsCache } from '../parts-cache.ts';
+import { buildPlaylist } from '../playlist.ts';
+import { respond } from '../respond.ts';
+import { readIndex, rangePart } from '../sample-part.ts';
+import type { Sender } from '../sender.ts';
+
+export interface HlsDeps {
+  readonly archive: PlaybackArchive;
+  readonly clock: Clock;
+  readonly files: ArchiveFiles;
+  readonly parts: PartsCache;
+  readonly sender: Sender;
+}
+
+/** A camera that connects again goes on with a new file: its playlist does not end meanwhile. */
+const RECONNECT_MS = 60_000;
+/** What a part or an initialization section of a closed file holds does not change. */
+const UNCHANGING = 'private, max-age=3600';
+
+const config = { role: 'viewer', credentials: 'header-or-query' } as const;
+const TokenQuery = z.object({ access_token: z.string().optional() });
+
+export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, { deps }) => {
+  app.get(
+    '/hls/:camera_id/index.m3u8',
+    { config, schema: { params: CameraParams, querystring: IntervalQuery } },
+    async ({ params, query }, reply) => {
+      const cameraId = params.camera_id;
+      const nowMs = deps.clock.wallMs();
+      const interval = toInterval(query, nowMs);
+      const footage = await footageOf(deps, cameraId, interval);
+      const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage.at(-1)?.parts);
+      const token = query.access_token;
+      const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
+      const playlist = buildPlaylist(footage, { cameraId, ...interval, live, suffix });
+      if (playlist === undefined) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
+      return reply
+        .header('cache-control', 'no-store')
+        .header('x-content-type-options', 'nosniff')
+        .type('application/vnd.apple.mpegurl')
+        .send(playlist);
+    },
+  );
+
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/hls/:camera_id/init/*',
+    config,
+    schema: { params: z.object({ camera_id: z.string(), '*': z.string() }), querystring: TokenQuery },
+    handler: async (request, reply) => {
+      const { camera_id: cameraId, '*': path } = request.params;
+      await withFile(deps, cameraId, path, async (file) => {
+        const parts = await deps.parts.partsOf(file);
+        if (!parts) throw noPart();
+        const bytes = initSegmentOf(parts.headers);
+        await respondWith(request, reply, deps, file, [bytes], `init-${bytes.length}`, 'video/mp4');
+      });
+      return reply;
+    },
+  });
+
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/hls/:camera_id/parts/:part/*',
+    config,
+    schema: {
+      params: z.object({ camera_id: z.string(), part: z.string().regex(/^\d{1,9}$/), '*': z.string() }),
+      querystring: TokenQuery,
+    },
+    handler: async (request, reply) => {
+      const { camera_id: cameraId, part, '*': path } = request.params;
+      await withFile(deps, cameraId, path, async (file) => {
+        const parts = await deps.parts.partsOf(file);
+        const [from, to] = parts?.unit === 'samples' ? parts.starts.slice(Number(part), Number(part) + 2) : [];
+        if (from === undefined || to === undefined) throw noPart();
+        const pieces = rangePart(await readIndex(file), Number(part) + 1, from, to);
+        await respondWith(request, reply, deps, file, pieces, `part-${part}`, 'video/iso.segment');
+      });
+      return reply;
+    },
+  });
+};
+
+/** Whether more footage is to be expected behind the newest. */
+function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, newest: FileParts | undefined): boolean {
+  if (archive.openEntries(cameraId).some(({ format }) => format === 'fmp4')) return true;
+  if (!newest) return false;
+  return nowMs - (newest.meta.wallStartMs + newest.meta.wallDurationMs) < RECONNECT_MS;
+}
+
+async function withFile(
+  { files }: HlsDeps,
+  cameraId: string,
+  path: string,
+  work: (file: ArchiveFile) => Promise<void>,
+): Promise<void> {
+  const segment: SegmentName | undefined = parsePath(path);
+  // Who may see one camera must not see another's through its address.
+  const file = segment?.cameraId === cameraId ? await files.open(segment) : undefined;
+  if (!file) throw noPart();
+  try {
+    await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
+function respondWith(
+  request: Parameters<typeof respond>[0],
+  reply: Parameters<typeof respond>[1],
+  { sender }: HlsDeps,
+  file: ArchiveFile,
+  pieces: readonly Piece[],
+  name: string,
+  contentType: string,
+): Promise<void> {
+  const representation = {
+    pieces,
+    sizeBytes: totalSize(pieces),
+    etag: `"${name}-${file.segment.startMs.toString(16)}"`,
+    modifiedMs: file.segment.startMs,
+  };
+  return respond(request, reply, sender, { representation, file, contentType, cacheControl: UNCHANGING });
+}
+
+const noPart = (): ApiError => new ApiError(404, 'no-recording', 'there is no such part of a recording');

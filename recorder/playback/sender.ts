@@ -1,0 +1,127 @@
+// Pieces of files in, bytes on a socket out: with two buffers a client, so that reading and sending overlap, and with a
+// bounded number of reads at a time, first come first served, so that a hundred clients share the disk evenly and leave
+// threads for those who record.
+
+import type { ServerResponse } from 'node:http';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { ArchiveFile } from './archive-file.ts';
+import type { Piece } from './body.ts';
+import { sizeOf } from './body.ts';
+
+/** Large enough that the work around a read is small beside it, small enough for some hundred clients. */
+const CHUNK_BYTES = 256 * 1024;
+/** Of the threads that reading, recording and looking up names share. */
+const CONCURRENT_READS = 6;
+/** Buffers that are kept for the next client. */
+const MAX_SPARE_BUFFERS = 64;
+/** A client that takes longer for a chunk is waited for like any other socket. */
+const STALLED_MS = 20;
+
+export interface SenderOptions {
+  readonly clock: Clock;
+  /** Lets the event loop run without rests until the returned function is called. */
+  readonly keepAwake?: () => () => void;
+}
+
+/** The client went away, or the file ended before its time. */
+export class SendAborted extends Error {}
+
+export class Sender {
+  readonly #clock: Clock;
+  readonly #keepAwake: () => () => void;
+  readonly #spare: Buffer[] = [];
+  readonly #waiting: (() => void)[] = [];
+  #reading = 0;
+  /** Bytes handed to sockets so far. */
+  bytesSent = 0;
+  /** Responses under way. */
+  active = 0;
+
+  constructor(options: SenderOptions) {
+    this.#clock = options.clock;
+    this.#keepAwake = options.keepAwake ?? (() => () => {});
+  }
+
+  /** Sends all of `pieces` to a response whose head is written. Rejects with SendAborted when that cannot be. */
+  async send(response: ServerResponse, file: ArchiveFile | undefined, pieces: readonly Piece[]): Promise<void> {
+    this.active++;
+    try {
+      for (const piece of pieces) {
+        if (Buffer.isBuffer(piece)) await this.#write(response, piece);
+        else if (file && sizeOf(piece) > 0) await this.#sendRange(response, file, piece.offset, piece.size);
+      }
+    } finally {
+      this.active--;
+    }
+  }
+
+  async #sendRange(response: ServerResponse, file: ArchiveFile, offset: number, size: number): Promise<void> {
+    const end = offset + size;
+    let at = offset;
+    let next: Promise<Buffer> | undefined = this.#read(file, at, end);
+    try {
+      while (next) {
+        const chunk: Buffer = await next;
+        at += chunk.length;
+        next = at < end ? this.#read(file, at, end) : undefined;
+        try {
+          await this.#write(response, chunk);
+        } finally {
+          this.#giveBack(chunk);
+        }
+      }
+    } catch (err) {
+      // What was read ahead has its buffer; and the file must not be closed under a read.
+      await next?.then(
+        (chunk) => this.#giveBack(chunk),
+        () => {},
+      );
+      throw err;
+    }
+  }
+
+  async #read(file: ArchiveFile, at: number, end: number): Promise<Buffer> {
+    if (this.#reading >= CONCURRENT_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#reading++;
+    const buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    const rest = this.#keepAwake();
+    try {
+      const length = Math.min(CHUNK_BYTES, end - at);
+      const count = await file.readInto(buffer, at, length);
+      if (count < length) throw new SendAborted('the file is shorter than it was');
+      return buffer.subarray(0, count);
+    } catch (err) {
+      this.#giveBack(buffer);
+      throw err;
+    } finally {
+      rest();
+      const first = this.#waiting.shift();
+      if (first) first();
+      else this.#reading--;
+    }
+  }
+
+  #giveBack(chunk: Buffer): void {
+    if (this.#spare.length < MAX_SPARE_BUFFERS) this.#spare.push(Buffer.from(chunk.buffer));
+  }
+
+  /** Resolves when the system has taken all of `bytes`: until then they must not change. */
+  #write(response: ServerResponse, bytes: Buffer): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (response.destroyed || response.writableEnded) return reject(new SendAborted('the client went away'));
+      const rest = this.#keepAwake();
+      let timer: Timer | undefined;
+      const settle = (err?: Error | null): void => {
+        timer?.cancel();
+        rest();
+        response.off('close', closed);
+        if (err) reject(new SendAborted('the client went away', { cause: err }));
+        else resolve();
+      };
+      const closed = (): void => settle(new Error('connection closed'));
+      response.once('close', closed);
+      this.bytesSent += bytes.length;
+      if (!response.write(bytes, settle)) timer = this.#clock.after(STALLED_MS, rest);
+    });
+  }
+}

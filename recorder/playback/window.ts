@@ -1,0 +1,237 @@
+// Files with footage in, one fragmented MP4 of an interval out, fragment by fragment: times are made to go on from file
+// to file, gaps are closed, and the first picture is the one that was on screen at the start of the interval.
+//
+// All files must fit the initialization segment of the first: pictures with other parameters of the same codec get them
+// in band at their key frames, audio with other parameters is left out, another video codec ends the stream.
+
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
+import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
+import { entryCodec, parameterSetsOf } from '../mp4/entry-sets.ts';
+import type { TrackHeader } from '../mp4/movie.ts';
+import type { FileParts } from '../mp4/parts.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import type { ArchiveFile } from './archive-file.ts';
+import type { Piece } from './body.ts';
+import { startAt, type TimedSample } from './exact-start.ts';
+import { timeAt, type Interval } from './footage.ts';
+import { fragmentsFrom } from './fragments.ts';
+import { partAt } from './playlist.ts';
+import type { SampleRun } from './sample-part.ts';
+
+/** How samples of one file become samples of the stream. */
+interface Mapping {
+  /** Video ticks added to times of the file. */
+  shift: number;
+  /** What goes before each key frame; empty where the parameters are those of the stream. */
+  readonly sets: Buffer;
+  readonly hasAudio: boolean;
+  /** Video ticks of the file at which the interval ends. */
+  readonly endTime: number;
+}
+
+export class WindowStream {
+  readonly #interval: Interval;
+  readonly #headers: readonly TrackHeader[];
+  readonly #audioTicks: number;
+  #sequenceNumber = 0;
+  /** Where the tracks of the stream end so far, in their ticks. */
+  #videoEnd = 0;
+  #audioEnd = 0;
+  #ended = false;
+
+  /** `headers` are those of the first file. */
+  constructor(interval: Interval, headers: readonly TrackHeader[]) {
+    this.#interval = interval;
+    this.#headers = headers;
+    const audio = headers.find(({ trackId }) => trackId === AUDIO_TRACK_ID);
+    this.#audioTicks = (audio?.timescale ?? VIDEO_TIMESCALE) / VIDEO_TIMESCALE;
+  }
+
+  /** Nothing that follows belongs to the stream. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** What of a file belongs to the stream, as pieces to send: files in their order, none twice. */
+  async *take(file: ArchiveFile, parts: FileParts): AsyncGenerator<readonly Piece[]> {
+    const mapping = this.#mapping(parts);
+    if (!mapping) {
+      this.#ended = true;
+      return;
+    }
+    const startTime = Math.round(timeAt(parts, this.#interval.fromMs));
+    const fragments = fragmentsFrom(file, parts, partAt(parts, this.#interval.fromMs));
+    if (this.#sequenceNumber === 0 && startTime > parts.shownFrom) {
+      const head = await this.#head(fragments, startTime, mapping);
+      if (head) yield head;
+    } else {
+      mapping.shift = this.#videoEnd;
+    }
+    for await (const runs of fragments) {
+      if (this.#ended) return;
+      const pieces = this.#fragment(runs, mapping);
+      if (pieces) yield pieces;
+    }
+  }
+
+  #mapping({ headers, ...parts }: FileParts): Mapping | undefined {
+    const find = (list: readonly TrackHeader[], id: number) => list.find(({ trackId }) => trackId === id);
+    const video = find(headers, VIDEO_TRACK_ID);
+    const own = find(this.#headers, VIDEO_TRACK_ID);
+    if (!video || !own || entryCodec(video.sampleEntry) !== entryCodec(own.sampleEntry)) return undefined;
+    const audio = find(headers, AUDIO_TRACK_ID);
+    const ownAudio = find(this.#headers, AUDIO_TRACK_ID);
+    return {
+      shift: 0,
+      sets: video.sampleEntry.equals(own.sampleEntry) ? Buffer.alloc(0) : parameterSetsOf(video.sampleEntry),
+      hasAudio: audio !== undefined && ownAudio !== undefined && audio.sampleEntry.equals(ownAudio.sampleEntry),
+      endTime: timeAt({ headers, ...parts }, this.#interval.toMs),
+    };
+  }
+
+  /** The first fragment of a stream that begins within a file: everything up to the asked time. */
+  async #head(
+    fragments: AsyncGenerator<readonly SampleRun[]>,
+    startTime: number,
+    mapping: Mapping,
+  ): Promise<readonly Piece[] | undefined> {
+    const video: TimedSample[] = [];
+    const audio: TimedSample[] = [];
+    for (;;) {
+      const next = await fragments.next();
+      if (next.done) break;
+      for (const run of next.value) {
+        (run.track.trackId === VIDEO_TRACK_ID ? video : audio).push(...timed(run));
+      }
+      // Pictures decoded after the time are shown after it.
+      if ((video.at(-1)?.dts ?? -1) > startTime) break;
+    }
+    const { shift, samples } = startAt(video, startTime);
+    mapping.shift = shift;
+    const audioStart = startTime * this.#audioTicks;
+    const heard = mapping.hasAudio ? audio.filter(({ dts, duration }) => dts + duration / 2 > audioStart) : [];
+    const kept = video.slice(video.length - samples.length);
+    const within = kept.findIndex(({ dts }) => dts >= mapping.endTime);
+    if (within >= 0) this.#ended = true;
+    const shown = within < 0 ? samples : samples.slice(0, within);
+    return this.#build(
+      { track: { trackId: VIDEO_TRACK_ID, baseDecodeTime: 0, samples: shown }, pieces: ranges(shown) },
+      {
+        track: { trackId: AUDIO_TRACK_ID, baseDecodeTime: heard[0]?.dts ?? 0, samples: heard },
+        pieces: ranges(heard),
+      },
+      mapping,
+      0,
+    );
+  }
+
+  /** A fragment of a file with the times of the stream; cut where the interval ends. */
+  #fragment(runs: readonly SampleRun[], mapping: Mapping): readonly Piece[] | undefined {
+    let video: SampleRun | undefined;
+    let audio: SampleRun | undefined;
+    for (const run of runs) {
+      if (run.track.trackId === VIDEO_TRACK_ID) video = run;
+      else if (mapping.hasAudio) audio = run;
+    }
+    if (video) {
+      const cut = cutAt(video, mapping.endTime);
+      if (cut !== video) this.#ended = true;
+      video = cut;
+    }
+    if (audio) audio = cutAt(audio, mapping.endTime * this.#audioTicks);
+    const baseDecodeTime = video ? video.track.baseDecodeTime + mapping.shift : 0;
+    return this.#build(video, audio, mapping, Math.max(this.#videoEnd, baseDecodeTime));
+  }
+
+  #build(
+    video: SampleRun | undefined,
+    audio: SampleRun | undefined,
+    mapping: Mapping,
+    videoBase: number,
+  ): readonly Piece[] | undefined {
+    const tracks: FragmentTrack[] = [];
+    const pieces: Piece[] = [];
+    if (video && video.track.samples.length > 0) {
+      const withSets = insertSets(video, mapping.sets);
+      tracks.push({ ...withSets.track, baseDecodeTime: videoBase });
+      pieces.push(...withSets.pieces);
+      this.#videoEnd = videoBase + durationOf(video.track);
+    }
+    if (audio && audio.track.samples.length > 0) {
+      const wanted = Math.round(audio.track.baseDecodeTime + mapping.shift * this.#audioTicks);
+      // Where two files meet, the audio of the first may reach a little into the second.
+      const base = Math.max(this.#audioEnd, wanted);
+      tracks.push({ ...audio.track, baseDecodeTime: base });
+      pieces.push(...audio.pieces);
+      this.#audioEnd = base + durationOf(audio.track);
+    }
+    if (tracks.length === 0) return undefined;
+    return [buildFragment(++this.#sequenceNumber, tracks), ...joined(pieces)];
+  }
+}
+
+const sampleAt = ({ samples }: FragmentTrack, i: number): FragmentSample => samples[i] as FragmentSample;
+
+function durationOf(track: FragmentTrack): number {
+  let duration = 0;
+  for (let i = 0; i < track.samples.length; i++) duration += sampleAt(track, i).duration;
+  return duration;
+}
+
+/** Each sample with its own time and place; the samples of a run lie in its pieces one after the other. */
+function timed({ track, pieces }: SampleRun): TimedSample[] {
+  const found: TimedSample[] = [];
+  let dts = track.baseDecodeTime;
+  let piece = 0;
+  let used = 0;
+  for (let i = 0; i < track.samples.length; i++) {
+    const sample = sampleAt(track, i);
+    let range = pieces[piece] as { offset: number; size: number };
+    while (used >= range.size && piece + 1 < pieces.length) {
+      range = pieces[++piece] as { offset: number; size: number };
+      used = 0;
+    }
+    found.push({ ...sample, dts, offset: range.offset + used });
+    dts += sample.duration;
+    used += sample.size;
+  }
+  return found;
+}
+
+const ranges = (samples: readonly (FragmentSample & { readonly offset: number })[]): Piece[] =>
+  joined(samples.map(({ offset, size }) => ({ offset, size })));
+
+/** The run up to the samples that are decoded at or after `endTime`; the run itself when none is. */
+function cutAt(run: SampleRun, endTime: number): SampleRun {
+  const { track } = run;
+  let dts = track.baseDecodeTime;
+  for (let i = 0; i < track.samples.length; i++) {
+    if (dts >= endTime) {
+      const kept = timed(run).slice(0, i);
+      return { track: { ...track, samples: kept }, pieces: ranges(kept) };
+    }
+    dts += sampleAt(track, i).duration;
+  }
+  return run;
+}
+
+/** Puts parameter sets before the key frames of a run. */
+function insertSets(run: SampleRun, sets: Buffer): SampleRun {
+  if (sets.length === 0) return run;
+  const samples = timed(run);
+  const pieces = samples.flatMap(({ sync, offset, size }): Piece[] => [...(sync ? [sets] : []), { offset, size }]);
+  const larger = samples.map((sample) => (sample.sync ? { ...sample, size: sample.size + sets.length } : sample));
+  return { track: { ...run.track, samples: larger }, pieces: joined(pieces) };
+}
+
+/** Ranges that follow one another as one: a fragment is read at once. */
+function joined(pieces: readonly Piece[]): Piece[] {
+  const found: (Buffer | { offset: number; size: number })[] = [];
+  for (const piece of pieces) {
+    const last = found.at(-1);
+    if (Buffer.isBuffer(piece)) found.push(piece);
+    else if (last && !Buffer.isBuffer(last) && last.offset + last.size === piece.offset) last.size += piece.size;
+    else found.push({ offset: piece.offset, size: piece.size });
+  }
+  return found;
+}
