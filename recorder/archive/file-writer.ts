@@ -48,6 +48,8 @@ export class FileWriter {
   #sync: Promise<void> | undefined;
   #fault: DiskFault | undefined;
   #ending = false;
+  /** Everything is written, or given up: who awaits `done` closes the file, and no sync may begin any more. */
+  #drained = false;
   #wake: () => void = () => {};
   /** Settles when the writer has nothing more to do; never rejects. */
   readonly done: Promise<WriterOutcome>;
@@ -83,7 +85,8 @@ export class FileWriter {
 
   /** Starts a sync when one is due. */
   tick(nowMs: number): void {
-    if (this.#sync || !this.#file || this.#fault || nowMs - this.#lastSyncMs < this.#o.syncIntervalMs) return;
+    if (this.#sync || !this.#file || this.#fault || this.#drained) return;
+    if (nowMs - this.#lastSyncMs < this.#o.syncIntervalMs) return;
     this.#lastSyncMs = nowMs;
     if (this.#position > this.#syncedPosition) this.#sync = this.#syncNow(this.#file, nowMs);
   }
@@ -99,6 +102,7 @@ export class FileWriter {
     } catch (err) {
       this.#fail(diskFault(err));
     }
+    this.#drained = true;
     await this.#sync;
     return { file: this.#file, sizeBytes: this.#position, fault: this.#fault };
   }
