@@ -18,6 +18,7 @@ import { changedSettings } from './config/changes.ts';
 import type { Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import { LiveLimits } from './live/limits.ts';
+import { buildPlayback } from './playback/app.ts';
 
 const TICK_MS = 250;
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
@@ -31,6 +32,8 @@ export interface RecorderDeps {
 export interface Recorder {
   /** Where the API listens, for tests that asked for port 0. */
   readonly address: string;
+  /** Where playback listens. */
+  readonly playbackAddress: string;
   readonly cameras: CameraSet;
   /** Applies changed cameras; other settings that differ need a restart, and are named in the log. */
   reload(config: Config): Promise<void>;
@@ -65,16 +68,28 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   });
 
   const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
+  const tls = config.tls ? { tls: await readTls(config.tls) } : {};
+  const playback = await buildPlayback({
+    recordPath,
+    auth,
+    ...tls,
+    archive,
+    registry: archiveRegistry,
+    keepAwake: () => pacer.keepAwake(),
+    clock,
+    log,
+  });
   const api = await buildApi({
     nodeName,
     address: config.cluster.advertise,
     version,
     recordPath,
     auth,
-    ...(config.tls ? { tls: await readTls(config.tls) } : {}),
+    ...tls,
     cameras,
     archive,
     checks: standaloneChecks,
+    playback: { port: () => portOf(playback) },
     machine: localMachine(recordPath, clock),
     keepAwake: () => pacer.keepAwake(),
     clock,
@@ -84,6 +99,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const opened: FastifyInstance[] = [];
   try {
     await archive.recover();
+    const playbackAddress = await listen(playback, config.playback.listen);
+    opened.push(playback);
     const address = await listen(api, config.listen);
     opened.push(api);
     await listen(metrics, config.metrics.listen);
@@ -95,6 +112,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     let present = config;
     return {
       address,
+      playbackAddress,
       cameras,
       async reload(next) {
         const settings = changedSettings(present, next);
@@ -121,6 +139,11 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
 
 function listen(server: FastifyInstance, { host, port }: ListenAddress): Promise<string> {
   return server.listen({ host, port });
+}
+
+function portOf({ server }: FastifyInstance): number | undefined {
+  const address = server.address();
+  return typeof address === 'object' ? address?.port : undefined;
 }
 
 async function readTls(tls: { certificate: string; key: string }): Promise<{ certificate: string; key: string }> {

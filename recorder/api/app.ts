@@ -21,7 +21,6 @@ import { healthRoutes } from './routes/health.ts';
 import { liveRoutes } from './routes/live.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
-import { recordingRoutes } from './routes/recordings.ts';
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** Viewers have nothing to say. */
@@ -77,8 +76,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(liveRoutes, { deps, auth });
-  await app.register(recordingRoutes, { deps });
-  await app.register(pageRoutes);
+  await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;
 }

@@ -6,6 +6,7 @@ import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { TokenConfig } from '../config/schema.ts';
 import type { LiveHub } from '../live/hub.ts';
+import type { PlaybackListener } from './playback-address.ts';
 
 /** One camera, as the node knows it now. */
 export interface CameraView {
@@ -101,6 +102,7 @@ export interface ApiDeps {
   readonly cameras: CameraDirectory;
   readonly archive: ArchiveReader;
   readonly checks: ReadinessChecks;
+  readonly playback?: PlaybackListener;
   readonly machine: MachineSource;
   /** Called when a request comes; what it returns is called when the answer is complete. See `ReadPacer`. */
   readonly keepAwake?: () => () => void;

@@ -33,8 +33,17 @@ export async function getJson(path, token) {
   return body;
 }
 
-/** The address of a file of the archive for a video element, which cannot send headers. */
-export function recordingUrl(filename, token) {
-  const path = filename.split('/').map(encodeURIComponent).join('/');
-  return `/recordings/${path}${token ? `?access_token=${encodeURIComponent(token)}` : ''}`;
+/**
+ * The address of a file of the archive for a video element or a link, which cannot send headers.
+ *
+ * @param {string} playback where the recorder plays: `node.playback` of a camera
+ * @param {string} filename
+ * @param {string} token
+ * @param {Record<string, string>} [parameters]
+ */
+export function recordingUrl(playback, filename, token, parameters = {}) {
+  const url = new URL(filename.split('/').map(encodeURIComponent).join('/'), `${playback}/`);
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  if (token) url.searchParams.set('access_token', token);
+  return url.href;
 }

@@ -134,7 +134,7 @@ class Tile {
     button.append(span('time', formatTime(segment.timestamp)));
     if (segment.is_open) button.append(span('now', 'being written'));
     button.append(span('size', formatSize(segment.size)));
-    button.addEventListener('click', () => playRecording(this.#camera.name, segment));
+    button.addEventListener('click', () => playRecording(this.#camera, segment));
     item.append(button);
     return item;
   }
@@ -170,12 +170,11 @@ function formatTime(timestamp) {
   return time.toLocaleString(undefined, { dateStyle: 'medium', timeStyle });
 }
 
-function playRecording(name, segment) {
+function playRecording({ name, node }, segment) {
   const video = byId('playback-video');
-  const url = recordingUrl(segment.filename, token);
+  const url = recordingUrl(node.playback, segment.filename, token);
   byId('playback-title').textContent = `${name}, ${formatTime(segment.timestamp)}`;
-  byId('playback-download').href = url;
-  byId('playback-download').download = segment.filename.split('/').at(-1);
+  byId('playback-download').href = recordingUrl(node.playback, segment.filename, token, { download: '1' });
   byId('playback-problem').hidden = true;
   video.src = url;
   byId('playback').showModal();

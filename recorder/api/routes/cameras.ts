@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import type { ApiDeps, CameraView } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
+import { playbackAddress } from '../playback-address.ts';
 import { isoTime } from '../times.ts';
 
 const Reason = z.object({ code: z.string().describe('Stable, for programs.'), message: z.string() });
@@ -36,6 +37,7 @@ const Camera = z.object({
   node: z.object({
     name: z.string(),
     address: z.string().nullable().describe('Where the node is reached, as far as it was told.'),
+    playback: z.string().nullable().describe('Where the node plays its recordings: http://host:port.'),
   }),
   transport: z.enum(['tcp', 'udp']).nullable(),
   codecs: z.object({
@@ -80,9 +82,13 @@ function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): str
   return `video/mp4; codecs="${codecs.join(', ')}"`;
 }
 
-type Deps = Pick<ApiDeps, 'cameras' | 'nodeName' | 'address'>;
+type Deps = Pick<ApiDeps, 'cameras' | 'nodeName' | 'address' | 'playback'>;
 
-function toCamera({ status, archive, live }: CameraView, deps: Deps): z.output<typeof Camera> {
+function toCamera(
+  { status, archive, live }: CameraView,
+  deps: Deps,
+  playback: string | undefined,
+): z.output<typeof Camera> {
   const { video, audio, counters } = status;
   return {
     id: status.id,
@@ -90,7 +96,7 @@ function toCamera({ status, archive, live }: CameraView, deps: Deps): z.output<t
     state: status.state,
     state_since: isoTime(status.stateSinceMs),
     reason: status.reason ?? null,
-    node: { name: deps.nodeName, address: deps.address || null },
+    node: { name: deps.nodeName, address: deps.address || null, playback: playback ?? null },
     transport: status.transport ?? null,
     codecs: {
       video: video ? toVideo(video) : null,
@@ -127,7 +133,10 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
         response: { 200: z.object({ cameras: z.array(Camera) }), 401: problemResponse('No token, or a wrong one.') },
       },
     },
-    async () => ({ cameras: deps.cameras.list().map((view) => toCamera(view, deps)) }),
+    async (request) => {
+      const playback = playbackAddress(request, deps.playback);
+      return { cameras: deps.cameras.list().map((view) => toCamera(view, deps, playback)) };
+    },
   );
 
   app.get(
@@ -145,10 +154,10 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
         },
       },
     },
-    async ({ params }) => {
-      const view = deps.cameras.get(params.id);
+    async (request) => {
+      const view = deps.cameras.get(request.params.id);
       if (!view) throw new ApiError(404, 'unknown-camera', 'id: this node does not know such a camera');
-      return toCamera(view, deps);
+      return toCamera(view, deps, playbackAddress(request, deps.playback));
     },
   );
 };

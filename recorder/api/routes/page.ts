@@ -2,6 +2,8 @@
 
 import type { FastifyPluginAsync } from 'fastify';
 import { readFile } from 'node:fs/promises';
+import type { ApiDeps } from '../deps.ts';
+import { playbackAddress } from '../playback-address.ts';
 
 const FILES = [
   { url: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
@@ -12,21 +14,21 @@ const FILES = [
 ] as const;
 
 /** The page holds no secret and asks for the token itself, so it needs no credentials. */
-export const pageRoutes: FastifyPluginAsync = async (app) => {
+export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'playback'> }> = async (app, { deps }) => {
   for (const { url, file, type } of FILES) {
     const body = await readFile(new URL(`../page/${file}`, import.meta.url));
-    app.get(url, { schema: { hide: true } }, async (_request, reply) =>
+    app.get(url, { schema: { hide: true } }, async (request, reply) =>
       reply
         .type(type)
         .header('cache-control', 'no-cache')
         .header('x-content-type-options', 'nosniff')
         // Addresses of media carry the token: they stay here.
         .header('referrer-policy', 'no-referrer')
-        .header(
-          'content-security-policy',
-          "default-src 'self'; connect-src 'self' ws: wss:; media-src 'self' blob:; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-        )
+        .header('content-security-policy', policy(playbackAddress(request, deps.playback)))
         .send(body),
     );
   }
 };
+
+const policy = (playback = ''): string =>
+  `default-src 'self'; connect-src 'self' ws: wss:; media-src 'self' blob: ${playback}; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`;
