@@ -176,6 +176,8 @@ function playRecording({ name, node }, segment) {
   byId('playback-title').textContent = `${name}, ${formatTime(segment.timestamp)}`;
   byId('playback-download').href = recordingUrl(node.playback, segment.filename, token, { download: '1' });
   byId('playback-problem').hidden = true;
+  // It comes from another port: without this nobody could take a still of it.
+  video.crossOrigin = 'anonymous';
   video.src = url;
   byId('playback').showModal();
   video.play().catch(() => {});
