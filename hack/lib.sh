@@ -128,7 +128,7 @@ CAMERA_PACKAGES=(
   gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-x fonts-dejavu-core
 )
 
-# setup GROUP...: base, media, cameras, browser, shell.
+# setup GROUP...: base, media, cameras, browser, database, shell.
 setup() {
   local group
   for group in "$@"; do
@@ -140,8 +140,10 @@ setup() {
       media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
       cameras) need_packages "${CAMERA_PACKAGES[@]}" ;;
       browser) need_packages chromium=chromium fonts-dejavu-core ;;
+      # Its programs only: tests make servers of their own.
+      database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
       shell) need_packages shellcheck=shellcheck ;;
-      *) die "no such group: $group (base, media, cameras, browser, shell)" ;;
+      *) die "no such group: $group (base, media, cameras, browser, database, shell)" ;;
     esac
   done
 }

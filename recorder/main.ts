@@ -8,13 +8,16 @@ import { systemClock } from '../base/clock.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
+import { DatabaseError } from './database/error.ts';
 import { ConfigWatcher } from './config/watch.ts';
 import { startRecorder } from './recorder.ts';
+import { reindexArchive } from './reindex.ts';
 
-const USAGE = `Usage: recorder [--config FILE] [--check-config] [--version]
+const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--version]
 
   --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml beside it is read as well
   --check-config   say whether the configuration is right, and exit
+  --reindex        make the database's table of recordings anew from the files of the archive, and exit
   --version        print the version, and exit
 
 SIGHUP reloads the cameras, SIGTERM and SIGINT stop after closing every file.
@@ -36,6 +39,7 @@ function parseArguments() {
       options: {
         config: { type: 'string', default: '/etc/recorder/config.yaml' },
         'check-config': { type: 'boolean', default: false },
+        reindex: { type: 'boolean', default: false },
         version: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false, short: 'h' },
       },
@@ -71,6 +75,13 @@ async function main(): Promise<void> {
   }
 
   const log = createLog(config.log);
+  if (options.reindex) {
+    const interrupted = new AbortController();
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => interrupted.abort());
+    const say = (line: string) => void process.stdout.write(`${line}\n`);
+    await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
+    process.exit(interrupted.signal.aborted ? 1 : 0);
+  }
   const recorder = await startRecorder(config, { clock: systemClock, log, version });
 
   const reload = async (): Promise<void> => {
@@ -117,7 +128,11 @@ async function main(): Promise<void> {
 main().catch((err: unknown) => {
   // One line for a mistake in the configuration; a trace for a bug.
   const text =
-    err instanceof ConfigError ? err.message : err instanceof Error ? (err.stack ?? err.message) : String(err);
+    err instanceof ConfigError || err instanceof DatabaseError
+      ? err.message
+      : err instanceof Error
+        ? (err.stack ?? err.message)
+        : String(err);
   process.stderr.write(`recorder: ${text}\n`);
   process.exit(1);
 });

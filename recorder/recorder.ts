@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
 import { adminToken } from './http/auth.ts';
-import { standaloneChecks } from './api/deps.ts';
+import { standaloneChecks, type ArchiveReader } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import { Archive } from './archive/archive.ts';
@@ -17,6 +17,8 @@ import { SlabPool } from './codec/slab.ts';
 import { changedSettings } from './config/changes.ts';
 import type { Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
+import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
+import { RecorderDatabase } from './database/database.ts';
 import { LiveLimits } from './live/limits.ts';
 import { buildPlayback } from './playback/app.ts';
 
@@ -49,12 +51,16 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const needsToken = mode === 'token' && tokens.length === 0;
   const auth = { mode, tokens: needsToken ? [await adminToken(config.workDir, log)] : tokens };
   const archiveRegistry = new Registry();
+  let present = config;
+  let started = false;
+  const database = config.database && openDatabase(config.database.url);
   const archive = new Archive({
     root: recordPath,
     clock,
     log,
     syncIntervalMs: config.archive.syncIntervalMs,
     registry: archiveRegistry,
+    ...(database ? { observer: database } : {}),
   });
   const pacer = new ReadPacer();
   const cameras = new CameraSet({
@@ -87,8 +93,9 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     auth,
     ...tls,
     cameras,
-    archive,
-    checks: standaloneChecks,
+    archive: database ? listedBy(database, archive) : archive,
+    ...(database ? { refusedCameras: () => wantedCameras().refused } : {}),
+    checks: database ? { ...standaloneChecks, storage: () => database.check() } : standaloneChecks,
     playback: { port: () => portOf(playback) },
     machine: localMachine(recordPath, clock),
     keepAwake: () => pacer.keepAwake(),
@@ -98,18 +105,19 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const metrics = buildMetricsServer(registry);
   const opened: FastifyInstance[] = [];
   try {
-    await archive.recover();
+    await Promise.all([archive.recover(), database?.open()]);
+    database?.start(archive);
     const playbackAddress = await listen(playback, config.playback.listen);
     opened.push(playback);
     const address = await listen(api, config.listen);
     opened.push(api);
     await listen(metrics, config.metrics.listen);
     opened.push(metrics);
-    await cameras.apply(config.cameras);
+    started = true;
+    await applyCameras();
     const timer = setInterval(() => cameras.tick(), TICK_MS);
-    log.info({ version, node: nodeName, address, cameras: config.cameras.length, recordPath }, 'recorder started');
+    log.info({ version, node: nodeName, address, cameras: cameras.list().length, recordPath }, 'recorder started');
 
-    let present = config;
     return {
       address,
       playbackAddress,
@@ -118,14 +126,17 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         const settings = changedSettings(present, next);
         if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
         present = { ...present, cameras: next.cameras };
-        await cameras.apply(next.cameras);
+        await applyCameras();
       },
       async close() {
+        started = false;
         // Cameras first: what they still hold goes into files while the API answers.
         await cameras.close();
         clearInterval(timer);
         await Promise.all(opened.map((server) => server.close()));
         await archive.close();
+        // Last: what was closed until now has rows.
+        await database?.close();
         log.info({}, 'recorder stopped');
       },
     };
@@ -133,8 +144,45 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     await cameras.close();
     await Promise.all(opened.map((server) => server.close()));
     await archive.close();
+    await database?.close();
     throw err;
   }
+
+  function openDatabase(url: string): RecorderDatabase {
+    return new RecorderDatabase({
+      url,
+      nodeName,
+      workDir: config.workDir,
+      segmentDurationMs: config.archive.segmentDurationMs,
+      listAllNodes: config.cluster.mode !== 'none',
+      clock,
+      log,
+      registry: archiveRegistry,
+      camerasChanged: () => {
+        if (started) void applyCameras().catch((err: unknown) => log.error({ err }, 'cameras could not be changed'));
+      },
+    });
+  }
+
+  /** Cameras of the files and, with one, of the database. */
+  function wantedCameras(): CameraList {
+    return mergeCameras(present.cameras, database?.cameras ?? NO_CAMERAS);
+  }
+
+  function applyCameras(): Promise<void> {
+    const { cameras: wanted, refused } = wantedCameras();
+    for (const { id, reason } of refused) log.warn({ camera: id, ...reason }, 'a camera of the database is refused');
+    return cameras.apply(wanted);
+  }
+}
+
+/** The archive as the API asks for it, with lists from the database. */
+function listedBy(database: RecorderDatabase, archive: Archive): ArchiveReader {
+  return {
+    list: (cameraId, query) => database.list(archive, cameraId, query),
+    current: (cameraId) => archive.current(cameraId),
+    checkWritable: () => archive.checkWritable(),
+  };
 }
 
 function listen(server: FastifyInstance, { host, port }: ListenAddress): Promise<string> {

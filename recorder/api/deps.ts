@@ -3,7 +3,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
-import type { CameraStatus } from '../camera/status.ts';
+import type { CameraStatus, Reason } from '../camera/status.ts';
 import type { TokenConfig } from '../config/schema.ts';
 import type { LiveHub } from '../live/hub.ts';
 import type { PlaybackListener } from './playback-address.ts';
@@ -15,6 +15,12 @@ export interface CameraView {
   readonly archive: CameraArchiveStatus | undefined;
   /** Undefined for a camera that is not enabled. */
   readonly live: LiveHub | undefined;
+}
+
+/** A camera that is not recorded as somebody asked for. */
+export interface RefusedCamera {
+  readonly id: string;
+  readonly reason: Reason;
 }
 
 export interface CameraDirectory {
@@ -100,6 +106,8 @@ export interface ApiDeps {
   /** PEM. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly cameras: CameraDirectory;
+  /** Cameras of the database that cannot be recorded as they are there. */
+  readonly refusedCameras?: () => readonly RefusedCamera[];
   readonly archive: ArchiveReader;
   readonly checks: ReadinessChecks;
   readonly playback?: PlaybackListener;

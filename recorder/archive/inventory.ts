@@ -79,6 +79,16 @@ export class Inventory {
     }
   }
 
+  /** Whether the file of a segment is gone for certain. Never throws. */
+  async isMissing(segment: SegmentName): Promise<boolean> {
+    try {
+      await this.#store.fs.facts(this.#store.absolute(formatPath(segment)));
+      return false;
+    } catch (err) {
+      return errorCode(err) === 'ENOENT' && (await this.#rootIsThere());
+    }
+  }
+
   /** Whether the record path can be read at all: without its disk every file seems to be missing. */
   async #rootIsThere(): Promise<boolean> {
     return this.#store.fs.list(this.#store.root).then(

@@ -21,6 +21,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 MAY_IMPORT['recorder/archive'] = [...MAY_IMPORT['recorder/camera']!, 'recorder/camera'];
 MAY_IMPORT['recorder/live'] = MAY_IMPORT['recorder/archive'];
 MAY_IMPORT['recorder/jobs'] = [...MAY_IMPORT['recorder/archive'], 'recorder/archive', 'recorder/live'];
+MAY_IMPORT['recorder/database'] = [...MAY_IMPORT['recorder/archive'], 'recorder/archive'];
 MAY_IMPORT['recorder/http'] = ['base'];
 MAY_IMPORT['recorder/playback'] = [
   ...MAY_IMPORT['recorder/archive'],
@@ -28,7 +29,7 @@ MAY_IMPORT['recorder/playback'] = [
   'recorder/live',
   'recorder/http',
 ];
-MAY_IMPORT['recorder/api'] = [...MAY_IMPORT['recorder/jobs'], 'recorder/jobs', 'recorder/http'];
+MAY_IMPORT['recorder/api'] = [...MAY_IMPORT['recorder/jobs'], 'recorder/jobs', 'recorder/http', 'recorder/database'];
 
 function lint(files: Record<string, string>): { file: string; rule: string }[] {
   const house = mkdtempSync(join(tmpdir(), 'import-rules-'));

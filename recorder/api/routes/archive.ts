@@ -3,6 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { ArchiveError } from '../../archive/faults.ts';
+import { DatabaseError } from '../../database/error.ts';
 import type { ApiDeps, ListedSegment, SegmentQuery } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { dayAround, epochSeconds, isoTime } from '../times.ts';
@@ -86,6 +87,7 @@ async function readable<T>(read: Promise<T>): Promise<T> {
     return await read;
   } catch (err) {
     if (err instanceof ArchiveError) throw new ApiError(500, 'archive-unreadable', err.message, { cause: err });
+    if (err instanceof DatabaseError) throw new ApiError(503, 'database-unreadable', err.message);
     throw err;
   }
 }
@@ -111,6 +113,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
           ),
           401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
+          503: problemResponse('The database that indexes the archive cannot be read, or is catching up.'),
         },
       },
     },

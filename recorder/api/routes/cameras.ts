@@ -66,6 +66,14 @@ const Camera = z.object({
   viewers: z.number().int().describe('Live viewers.'),
 });
 
+const Cameras = z.object({
+  cameras: z.array(Camera),
+  refused: z
+    .array(z.object({ id: z.string(), reason: Reason }))
+    .optional()
+    .describe('With a database: its cameras that are not recorded as they are there, and why.'),
+});
+
 const optionalTime = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 
 function toVideo(video: VideoParameters): z.output<typeof Video> {
@@ -82,7 +90,7 @@ function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): str
   return `video/mp4; codecs="${codecs.join(', ')}"`;
 }
 
-type Deps = Pick<ApiDeps, 'cameras' | 'nodeName' | 'address' | 'playback'>;
+type Deps = Pick<ApiDeps, 'cameras' | 'refusedCameras' | 'nodeName' | 'address' | 'playback'>;
 
 function toCamera(
   { status, archive, live }: CameraView,
@@ -130,12 +138,14 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
       schema: {
         summary: 'All cameras of the node',
         tags: ['cameras'],
-        response: { 200: z.object({ cameras: z.array(Camera) }), 401: problemResponse('No token, or a wrong one.') },
+        response: { 200: Cameras, 401: problemResponse('No token, or a wrong one.') },
       },
     },
     async (request) => {
       const playback = playbackAddress(request, deps.playback);
-      return { cameras: deps.cameras.list().map((view) => toCamera(view, deps, playback)) };
+      const refused = deps.refusedCameras?.();
+      const cameras = deps.cameras.list().map((view) => toCamera(view, deps, playback));
+      return { cameras, ...(refused ? { refused: [...refused] } : {}) };
     },
   );
 

@@ -1,0 +1,146 @@
+// The one way to the database: statements in, rows out, with a bound on how long anything takes. Knows whether the
+// database answered last, and says so in the log once a change.
+
+import pg from 'pg';
+import type { Log } from '../../base/log.ts';
+import { databaseError, isBrokenConnection, type DatabaseError } from './error.ts';
+
+/** A database that does not take a connection in this time is away. */
+const CONNECT_TIMEOUT_MS = 3_000;
+/** A statement that takes longer is given up, with its connection: the server may be gone without a word. */
+const STATEMENT_TIMEOUT_MS = 10_000;
+/** Listings at once, beside the writer of rows and the reader of cameras. */
+const MAX_CONNECTIONS = 6;
+
+export type Values = readonly unknown[];
+
+/** Runs one statement. Throws DatabaseError. */
+export type Run = <R extends pg.QueryResultRow>(sql: string, values?: Values, timeoutMs?: number) => Promise<R[]>;
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly nodeName: string;
+  readonly log: Log;
+}
+
+export class Connection {
+  readonly #o: ConnectionOptions;
+  readonly #pool: pg.Pool;
+  #reachable: boolean | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.#o = options;
+    this.#pool = new pg.Pool({
+      ...clientConfig(options),
+      max: MAX_CONNECTIONS,
+      query_timeout: STATEMENT_TIMEOUT_MS,
+      allowExitOnIdle: true,
+    });
+    // A connection that breaks while nobody uses it; the next one tells whether the database is away.
+    this.#pool.on('error', () => {});
+  }
+
+  /** Host, port and database, for people. */
+  get location(): string {
+    return locationOf(this.#o.url);
+  }
+
+  /** As of the last statement; undefined before the first. */
+  get reachable(): boolean | undefined {
+    return this.#reachable;
+  }
+
+  /** For statements that only read: one whose connection turns out to be broken is asked once more. */
+  readonly run: Run = (sql, values = [], timeoutMs = STATEMENT_TIMEOUT_MS) =>
+    this.#noted(async () => {
+      const query = { text: sql, values: [...values], query_timeout: timeoutMs };
+      const answer = await this.#pool.query(query).catch((err: unknown) => {
+        if (!isBrokenConnection(err)) throw err;
+        return this.#pool.query(query);
+      });
+      return answer.rows;
+    });
+
+  /** Runs `work` in one transaction; it is undone when `work` throws. */
+  transaction<T>(work: (run: Run) => Promise<T>): Promise<T> {
+    return this.#noted(async () => {
+      const client = await this.#pool.connect();
+      let broken: Error | undefined;
+      const onError = (err: Error): void => {
+        broken = err;
+      };
+      client.on('error', onError);
+      const run: Run = async (sql, values = [], timeoutMs = STATEMENT_TIMEOUT_MS) => {
+        const query = { text: sql, values: [...values], query_timeout: timeoutMs };
+        return (await client.query(query)).rows;
+      };
+      try {
+        await run('BEGIN');
+        const result = await work(run);
+        await run('COMMIT');
+        return result;
+      } catch (err) {
+        // Rather than ask a connection in an unknown state to roll back, let go of it.
+        broken ??= err instanceof Error ? err : new Error('failed');
+        throw err;
+      } finally {
+        client.off('error', onError);
+        client.release(broken);
+      }
+    });
+  }
+
+  /** Whether the database answers now. */
+  async probe(): Promise<boolean> {
+    return this.run('SELECT 1', [], CONNECT_TIMEOUT_MS).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  async #noted<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      const result = await work();
+      this.#note(undefined);
+      return result;
+    } catch (err) {
+      const error = databaseError(err);
+      this.#note(error.code === 'UNAVAILABLE' ? error : undefined);
+      throw error;
+    }
+  }
+
+  #note(error: DatabaseError | undefined): void {
+    const { log } = this.#o;
+    const reachable = error === undefined;
+    if (this.#reachable === reachable) return;
+    const first = this.#reachable === undefined;
+    this.#reachable = reachable;
+    const database = this.location;
+    if (error) log.warn({ database, reason: error.message }, 'the database cannot be used');
+    else if (!first) log.info({ database }, 'the database can be used again');
+  }
+}
+
+/** What a client of its own, outside the pool, connects with. */
+export function clientConfig({ url, nodeName }: Pick<ConnectionOptions, 'url' | 'nodeName'>): pg.ClientConfig {
+  return {
+    connectionString: url,
+    fallback_application_name: `kube-nvr ${nodeName}`,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  };
+}
+
+/** `host:port/database` of a database URL: never its user, password or options. */
+export function locationOf(url: string): string {
+  if (!URL.canParse(url)) return 'unknown';
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  const host = hostname === '' ? (searchParams.get('host') ?? 'localhost') : hostname;
+  return `${host}${port === '' ? '' : `:${port}`}${pathname === '/' ? '' : pathname}`;
+}

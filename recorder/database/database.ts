@@ -1,0 +1,281 @@
+// The recorder's side of a Postgres database, joined: rows of closed segments on their way to it, cameras from it, and
+// listings out of it. Everything works on while the database is away, and catches up when it is back.
+
+import type { Registry } from 'prom-client';
+import { Backoff } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Archive } from '../archive/archive.ts';
+import { ArchiveError } from '../archive/faults.ts';
+import { nodeFileSystem, type FileSystem } from '../archive/file-system.ts';
+import type { ListQuery, SegmentListing } from '../archive/index.ts';
+import type { SegmentName } from '../archive/names.ts';
+import { formatPath } from '../archive/names.ts';
+import type { ClosedSegment, SegmentObserver } from '../archive/observer.ts';
+import type { CameraList } from './camera-rows.ts';
+import { CameraTable } from './camera-table.ts';
+import { Connection } from './connection.ts';
+import { DatabaseError } from './error.ts';
+import { listFromTable } from './listing.ts';
+import { DatabaseMetrics } from './metrics.ts';
+import { migrate } from './migrations.ts';
+import { reconcile, type ReconcileDeps } from './reconcile.ts';
+import { rowOf } from './row.ts';
+import { RowQueue } from './row-queue.ts';
+import { writeRest, writeRows, type RowWriterDeps } from './row-writer.ts';
+
+export interface DatabaseOptions {
+  readonly url: string;
+  readonly nodeName: string;
+  /** For the queue of rows and the copy of the cameras. */
+  readonly workDir: string;
+  /** Of cameras that have none of their own. */
+  readonly segmentDurationMs: number;
+  /** Listings show the rows of all nodes. */
+  readonly listAllNodes: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly registry: Registry;
+  readonly fs?: FileSystem;
+  /** Called with each new list of cameras. */
+  readonly camerasChanged: (list: CameraList) => void;
+}
+
+/** A start waits this long for the database before it goes on without. */
+const START_WAIT_MS = 3_000;
+/** A stop waits this long for the last rows; the next start brings what is left. */
+const STOP_WAIT_MS = 2_000;
+/** A listing waits this long for the first comparison of rows and files: before, rows may be missing. */
+const COMPARE_WAIT_MS = 3_000;
+/** Probes that come faster share one look. */
+const CHECK_CACHE_MS = 1_000;
+const PUSHED_AT_ONCE = 500;
+const RETRY = { firstMs: 1_000, maxMs: 15_000 };
+
+/** What is asked of the archive. */
+type ArchiveView = Pick<Archive, 'inventory' | 'openEntries'>;
+
+export class RecorderDatabase implements SegmentObserver {
+  readonly #o: DatabaseOptions;
+  readonly #connection: Connection;
+  readonly #queue: RowQueue;
+  readonly #table: CameraTable;
+  readonly #metrics: DatabaseMetrics;
+  readonly #stop = new AbortController();
+  #migrated: Promise<void> | undefined;
+  #usable = false;
+  #following: Promise<unknown> | undefined;
+  #checked: { readonly atMs: number; readonly result: Promise<boolean> } | undefined;
+  #compared = false;
+  #tellCompared = (): void => {};
+  readonly #firstComparison = new Promise<void>((resolve) => {
+    this.#tellCompared = resolve;
+  });
+
+  constructor(options: DatabaseOptions) {
+    const { url, nodeName, clock, log, workDir, segmentDurationMs, registry } = options;
+    this.#o = options;
+    this.#connection = new Connection({ url, nodeName, log });
+    const fs = options.fs ?? nodeFileSystem;
+    this.#queue = new RowQueue({ directory: `${workDir}/database/rows`, fs, clock, log });
+    this.#table = new CameraTable({
+      url,
+      connection: this.#connection,
+      nodeName,
+      copyFile: `${workDir}/database/cameras.json`,
+      segmentDurationMs,
+      clock,
+      log,
+      changed: (list) => options.camerasChanged(list),
+    });
+    this.#metrics = new DatabaseMetrics(registry, {
+      reachable: () => this.#usable && this.#connection.reachable === true,
+      waiting: () => this.#queue.length,
+      cameras: () => {
+        const { cameras, refused } = this.#table.list;
+        return { used: cameras.length, refused: refused.length };
+      },
+    });
+  }
+
+  /**
+   * Brings the tables up to date and reads the cameras, or takes the copy of them when the database is away. Rejects
+   * only when a newer recorder has changed the tables.
+   */
+  async open(): Promise<void> {
+    const { clock } = this.#o;
+    await this.#queue.open();
+    const first = this.#migrateOnce();
+    const answer = await Promise.race([
+      first
+        .then(() => this.#table.read())
+        .then(
+          () => 'read' as const,
+          (err: unknown) => err,
+        ),
+      clock.sleep(START_WAIT_MS).then(() => 'late' as const),
+    ]);
+    if (answer instanceof DatabaseError && answer.code === 'SCHEMA_TOO_NEW') throw answer;
+    if (answer !== 'read') await this.#table.useCopy();
+    this.#migrated = first.catch(() => this.#migrateAgain());
+  }
+
+  /** Begins to write rows and to follow the cameras. Call it once the archive has recovered. */
+  start(archive: ArchiveView): void {
+    const { signal } = this.#stop;
+    this.#following = this.#follow(archive, signal).catch((err: unknown) => {
+      this.#o.log.error({ err }, 'the database is not followed any more');
+    });
+  }
+
+  closed(segment: ClosedSegment): void {
+    this.#queue.push({ kind: 'add', row: rowOf(segment) });
+  }
+
+  removed(segment: SegmentName): void {
+    this.#queue.push({ kind: 'remove', filename: formatPath(segment), cameraId: segment.cameraId });
+  }
+
+  /** The cameras of the database as of the last look. */
+  get cameras(): CameraList {
+    return this.#table.list;
+  }
+
+  /** For readiness: whether the database can be used now. */
+  check(): Promise<{ configured: boolean; reachable: boolean }> {
+    const { clock } = this.#o;
+    const nowMs = clock.monotonicMs();
+    if (!this.#checked || nowMs - this.#checked.atMs >= CHECK_CACHE_MS) {
+      const reachable = this.#connection.probe();
+      this.#checked = { atMs: nowMs, result: reachable.then((reachable) => reachable && this.#usable) };
+    }
+    return this.#checked.result.then((reachable) => ({ configured: true, reachable }));
+  }
+
+  /** As `Archive.list`, with closed segments from the table. Throws DatabaseError. */
+  async list(archive: ArchiveView, cameraId: string, query: ListQuery): Promise<SegmentListing> {
+    if (!this.#usable) throw new DatabaseError('UNAVAILABLE', 'the database has not been reached since the start');
+    if (!this.#compared && this.#connection.reachable === true) {
+      await Promise.race([this.#firstComparison, this.#o.clock.sleep(COMPARE_WAIT_MS)]);
+      if (!this.#compared) {
+        throw new DatabaseError('UNAVAILABLE', 'recordings on the disk are still being brought into the database');
+      }
+    }
+    const deps = {
+      connection: this.#connection,
+      nodeName: this.#o.listAllNodes ? undefined : this.#o.nodeName,
+      pending: () => this.#queue.pending(),
+      open: (cameraId: string) => archive.openEntries(cameraId),
+      clock: this.#o.clock,
+    };
+    return listFromTable(deps, cameraId, query);
+  }
+
+  /** Sends what can be sent in a moment, keeps the rest for the next start. Call it after the archive was closed. */
+  async close(): Promise<void> {
+    const { clock, log } = this.#o;
+    this.#stop.abort();
+    await Promise.race([this.#following, clock.sleep(STOP_WAIT_MS)]);
+    await this.#queue.settled();
+    if (this.#usable && this.#connection.reachable === true) {
+      const rest = writeRest(this.#writerDeps()).catch(() => {});
+      await Promise.race([rest, clock.sleep(STOP_WAIT_MS)]);
+    }
+    await this.#queue.close();
+    const waiting = this.#queue.length;
+    if (waiting > 0) log.info({ rows: waiting }, 'rows wait for the database until the next start');
+    await Promise.race([this.#connection.close().catch(() => {}), clock.sleep(STOP_WAIT_MS)]);
+  }
+
+  #writerDeps(): RowWriterDeps {
+    const { nodeName, clock, log } = this.#o;
+    return { connection: this.#connection, queue: this.#queue, nodeName, clock, log, metrics: this.#metrics };
+  }
+
+  async #migrateOnce(): Promise<void> {
+    const { from, to } = await migrate(this.#connection);
+    this.#usable = true;
+    const database = this.#connection.location;
+    if (from !== to) this.#o.log.info({ database, from, to }, 'tables of the database were brought up to date');
+  }
+
+  /** Until it works. Tables that are too new are no reason to stop a recording: somebody may go back to older ones. */
+  async #migrateAgain(): Promise<void> {
+    const { clock, log } = this.#o;
+    const backoff = new Backoff(RETRY);
+    let told = '';
+    while (!this.#stop.signal.aborted && !this.#usable) {
+      await clock.sleep(backoff.next(), this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      await this.#migrateOnce().catch((err: unknown) => {
+        const reason = err instanceof Error ? err.message : String(err);
+        if (reason !== told) log.warn({ reason }, 'the database is not used yet');
+        told = reason;
+      });
+    }
+  }
+
+  async #follow(archive: ArchiveView, signal: AbortSignal): Promise<void> {
+    await Promise.race([this.#migrated, aborted(signal)]);
+    if (signal.aborted) return;
+    await Promise.all([
+      writeRows(this.#writerDeps(), signal),
+      this.#table.follow(signal),
+      this.#reconcile(archive, signal),
+    ]);
+  }
+
+  /** Once: what a crash has left between files and rows. */
+  async #reconcile(archive: ArchiveView, signal: AbortSignal): Promise<void> {
+    const { clock, log, nodeName } = this.#o;
+    const backoff = new Backoff(RETRY);
+    let applied = 0;
+    const deps: ReconcileDeps = {
+      connection: this.#connection,
+      nodeName,
+      inventory: archive.inventory,
+      open: () => new Set(archive.openEntries().map((entry) => entry.path)),
+      apply: async (change) => {
+        this.#queue.push(change);
+        // A new database and an old archive: hundreds of thousands, no faster than the disk takes them.
+        if (++applied % PUSHED_AT_ONCE === 0) await this.#queue.settled();
+      },
+    };
+    while (!signal.aborted) {
+      try {
+        // What waits is known; only what is neither there nor waiting is to be found.
+        await this.#queueEmpty(signal);
+        const report = await reconcile(deps, signal);
+        const { kept, ...numbers } = report;
+        if (kept > 0) {
+          const hint = 'is the right disk mounted? If so, run the recorder with --reindex';
+          log.error({ ...report, hint }, 'most recordings of the database are not on the disk, their rows are kept');
+        } else log.info(numbers, 'rows and files were compared');
+        // What was found missing is on its way, and a listing sees it there.
+        this.#setCompared();
+        return;
+      } catch (err) {
+        // Rows can be listed although the disk cannot be read.
+        if (err instanceof ArchiveError) this.#setCompared();
+        const reason = err instanceof Error ? err.message : String(err);
+        log.debug({ reason }, 'rows and files could not be compared yet');
+        await clock.sleep(backoff.next(), signal);
+      }
+    }
+  }
+
+  #setCompared(): void {
+    this.#compared = true;
+    this.#tellCompared();
+  }
+
+  async #queueEmpty(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && this.#queue.length > 0) await this.#o.clock.sleep(200, signal);
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });

@@ -1,0 +1,142 @@
+// Compares the rows of this node with the files of its archive and says what is to change: rows that are missing (the
+// process died between a file and its row), and rows whose files are gone. Reads numbers by camera and day first, then
+// names, and only files that have no row.
+
+import type { Inventory, InventoryDay } from '../archive/inventory.ts';
+import { formatPath, parsePath, type SegmentName } from '../archive/names.ts';
+import type { Connection } from './connection.ts';
+import { rowOf, type RowChange } from './row.ts';
+
+export interface ReconcileDeps {
+  readonly connection: Pick<Connection, 'run'>;
+  readonly nodeName: string;
+  readonly inventory: Inventory;
+  /** Paths of segments that are being written. */
+  readonly open: () => ReadonlySet<string>;
+  /** Takes what is to change, in order. Applying it twice does no harm. */
+  readonly apply: (change: RowChange) => Promise<void>;
+  /** Rows are removed even when most files are gone. */
+  readonly trustDisk?: boolean;
+}
+
+export interface ReconcileReport {
+  readonly files: number;
+  readonly rows: number;
+  readonly added: number;
+  readonly removed: number;
+  /** Rows without a file that were kept, because a disk that is not there looks like this. */
+  readonly kept: number;
+}
+
+/** With so few rows at stake nobody can tell a missing disk from a removed directory. */
+const MIN_ROWS_FOR_DOUBT = 100;
+const DAY_MS = 86_400_000;
+/** One look at all rows of a node: some millions. */
+const COUNT_TIMEOUT_MS = 120_000;
+
+/** How many segments a day has, and a sum of their starts that tells one set from another of the same size. */
+interface Digest {
+  count: number;
+  sum: number;
+}
+
+/** Throws DatabaseError and ArchiveError. */
+export async function reconcile(deps: ReconcileDeps, signal: AbortSignal): Promise<ReconcileReport> {
+  const { inventory, apply } = deps;
+  await inventory.refresh();
+  const rows = await digestsOfRows(deps);
+  const open = deps.open();
+  const differing: { cameraId: string; dayStartMs: number }[] = [];
+  let files = 0;
+  const seen = new Set<string>();
+  for (const day of inventory.days()) {
+    const digest = digestOf(day, open);
+    files += digest.count;
+    const key = keyOf(day.cameraId, day.dayStartMs);
+    seen.add(key);
+    const known = rows.get(key) ?? { count: 0, sum: 0 };
+    if (known.count !== digest.count || known.sum !== digest.sum) differing.push(day);
+  }
+  let rowCount = 0;
+  for (const [key, digest] of rows) {
+    rowCount += digest.count;
+    if (!seen.has(key)) differing.push(dayOfKey(key));
+  }
+
+  const doubtful = deps.trustDisk !== true && rowCount >= MIN_ROWS_FOR_DOUBT && files < rowCount / 2;
+  let added = 0;
+  let removed = 0;
+  let kept = 0;
+  for (const { cameraId, dayStartMs } of differing) {
+    if (signal.aborted) break;
+    const { missing, orphans } = await compareDay(deps, inventory.day(cameraId, dayStartMs));
+    for (const segment of missing) {
+      const file = await inventory.read(segment);
+      if (file.kind !== 'closed') continue;
+      added++;
+      await apply({ kind: 'add', row: rowOf(file.closed) });
+      // Retention may have removed it since it was read, and said so before its row was added.
+      const gone = (await inventory.isMissing(segment)) && { kind: 'remove' as const, filename: file.closed.path };
+      if (gone) await apply({ ...gone, cameraId });
+    }
+    for (const filename of orphans) {
+      const segment = parsePath(filename);
+      if (segment && !(await inventory.isMissing(segment))) continue;
+      if (doubtful) kept++;
+      else removed++;
+      if (!doubtful) await apply({ kind: 'remove', filename, cameraId });
+    }
+  }
+  return { files, rows: rowCount, added, removed, kept };
+}
+
+async function compareDay(
+  { connection, nodeName, open }: ReconcileDeps,
+  { cameraId, dayStartMs, segments }: InventoryDay,
+): Promise<{ missing: SegmentName[]; orphans: string[] }> {
+  const rows = await connection.run<{ filename: string }>(
+    `SELECT filename FROM recordings
+     WHERE camera_id = $1 AND node_name = $2 AND started_at >= to_timestamp($3) AND started_at < to_timestamp($4)`,
+    [cameraId, nodeName, dayStartMs / 1000, (dayStartMs + DAY_MS) / 1000],
+  );
+  const known = new Set(rows.map(({ filename }) => filename));
+  const writing = open();
+  const names = new Set(segments.map(formatPath));
+  return {
+    missing: segments.filter((segment) => !known.has(formatPath(segment)) && !writing.has(formatPath(segment))),
+    orphans: [...known].filter((filename) => !names.has(filename)),
+  };
+}
+
+async function digestsOfRows({ connection, nodeName }: ReconcileDeps): Promise<Map<string, Digest>> {
+  const rows = await connection.run<{ camera_id: string; day: number; count: number; sum: number }>(
+    `SELECT camera_id, day, count(*)::int AS count, sum(ms - day * ${DAY_MS}::bigint)::float8 AS sum
+     FROM (
+       SELECT camera_id, (extract(epoch FROM started_at) * 1000)::bigint AS ms,
+              floor(extract(epoch FROM started_at) / 86400)::int AS day
+       FROM recordings WHERE node_name = $1
+     ) AS own
+     GROUP BY camera_id, day`,
+    [nodeName],
+    COUNT_TIMEOUT_MS,
+  );
+  return new Map(rows.map(({ camera_id, day, count, sum }) => [keyOf(camera_id, day * DAY_MS), { count, sum }]));
+}
+
+function digestOf({ segments, dayStartMs }: InventoryDay, open: ReadonlySet<string>): Digest {
+  const digest: Digest = { count: 0, sum: 0 };
+  for (const segment of segments) {
+    if (open.size > 0 && open.has(formatPath(segment))) continue;
+    digest.count++;
+    digest.sum += segment.startMs - dayStartMs;
+  }
+  return digest;
+}
+
+/** A camera id has no space. */
+const keyOf = (cameraId: string, dayStartMs: number): string => `${dayStartMs} ${cameraId}`;
+
+function dayOfKey(key: string): { cameraId: string; dayStartMs: number } {
+  const cut = key.indexOf(' ');
+  return { cameraId: key.slice(cut + 1), dayStartMs: Number(key.slice(0, cut)) };
+}

@@ -1,0 +1,320 @@
+// Changes of rows on their way to the database: in as segments close, out when the database took them, on the disk
+// meanwhile. Survives a crash at any point; what was applied but not yet struck out is applied again, which changes
+// nothing.
+//
+// Lines are appended to numbered files of about a megabyte. The oldest file is in memory, the newest is written; those
+// between wait on the disk only, so that a database that is away for weeks costs no memory. A file goes when all of it
+// was applied.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { errorCode, type FileSystem, type OpenFile } from '../archive/file-system.ts';
+import { formatLine, parseLine, type RowChange } from './row.ts';
+
+export interface RowQueueOptions {
+  /** Absolute; made when it is not there. */
+  readonly directory: string;
+  readonly fs: FileSystem;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly maxFileBytes?: number;
+}
+
+/** A change in the queue. */
+export interface Queued {
+  readonly change: RowChange;
+  applied: boolean;
+}
+
+interface QueueFile {
+  readonly number: number;
+  lines: number;
+}
+
+const MAX_FILE_BYTES = 1024 * 1024;
+/** A file of which all was applied is removed when it is larger; what a start finds is applied again. */
+const SWEEP_BYTES = 64 * 1024;
+/** Changes that the disk does not take are kept in memory up to here; the files of the others are found at a start. */
+const MAX_UNWRITTEN = 10_000;
+const RETRY_MS = 5_000;
+const NAME = /^(\d{10})\.rows$/;
+
+export class RowQueue {
+  readonly #o: RowQueueOptions;
+  readonly #maxFileBytes: number;
+  /** Oldest first. What is not applied of the first one is in `#window`. */
+  #files: QueueFile[] = [];
+  #window: Queued[] = [];
+  /** Pushed, and not on the disk yet. */
+  #unwritten: Queued[] = [];
+  /** The last of `#files`, when this run has made it. */
+  #tail: { readonly file: OpenFile; sizeBytes: number } | undefined;
+  #nextNumber = 1;
+  #loaded = false;
+  #failing = false;
+  #overflowed = 0;
+  #work: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+  #waiting: (() => void)[] = [];
+
+  constructor(options: RowQueueOptions) {
+    this.#o = options;
+    this.#maxFileBytes = options.maxFileBytes ?? MAX_FILE_BYTES;
+  }
+
+  /** Finds what the last run left. Until then, changes wait in memory. Resolves when found, or when the disk refuses. */
+  async open(): Promise<void> {
+    this.#startWork();
+    await this.settled();
+  }
+
+  /** Adds a change; it is on the disk soon. */
+  push(change: RowChange): void {
+    if (this.#unwritten.length >= MAX_UNWRITTEN) {
+      this.#overflowed++;
+      return;
+    }
+    this.#unwritten.push({ change, applied: false });
+    if (this.#loaded) this.#startWork();
+    this.#wake();
+  }
+
+  /** The oldest changes that are not applied, up to `count`. */
+  peek(count: number): readonly Queued[] {
+    if (!this.#loaded) return [];
+    const found = this.#window.slice(0, count);
+    if (!this.isInMemory) return found;
+    for (const queued of this.#unwritten) {
+      if (found.length >= count) break;
+      if (!queued.applied) found.push(queued);
+    }
+    return found;
+  }
+
+  /** Strikes out what `peek` gave. */
+  applied(changes: readonly Queued[]): void {
+    for (const queued of changes) queued.applied = true;
+    this.#window = this.#window.filter((queued) => !queued.applied);
+    if (this.#window.length === 0) this.#startWork();
+  }
+
+  /** All changes that are not applied, in order; undefined when some of them wait on the disk only. */
+  pending(): readonly RowChange[] | undefined {
+    if (!this.isInMemory || !this.#loaded) return undefined;
+    return [...this.#window, ...this.#unwritten].flatMap(({ change, applied }) => (applied ? [] : [change]));
+  }
+
+  /** How many changes are not applied. */
+  get length(): number {
+    const onDiskOnly = this.#files.slice(1).reduce((sum, file) => sum + file.lines, 0);
+    return this.#window.length + onDiskOnly + this.#unwritten.filter(({ applied }) => !applied).length;
+  }
+
+  /** Changes that were given up because the disk took none for too long. */
+  get overflowed(): number {
+    return this.#overflowed;
+  }
+
+  /** Whether no change waits on the disk only. */
+  get isInMemory(): boolean {
+    return this.#files.length <= 1;
+  }
+
+  /** Resolves when there is something to apply, or at once when `signal` aborts. */
+  async filled(signal: AbortSignal): Promise<void> {
+    const wake = (): void => this.#wake();
+    signal.addEventListener('abort', wake, { once: true });
+    while (!signal.aborted && this.peek(1).length === 0) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    signal.removeEventListener('abort', wake);
+  }
+
+  /** Resolves when everything that was pushed is on the disk, or the disk refuses. */
+  async settled(): Promise<void> {
+    while (this.#work && !this.#failing) {
+      await Promise.race([this.#work, new Promise<void>((resolve) => this.#waiting.push(resolve))]);
+    }
+  }
+
+  /** Brings to the disk what it takes. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#startWork();
+    await this.#work;
+    await this.#tail?.file.close().catch(() => {});
+    this.#tail = undefined;
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+
+  #startWork(): void {
+    this.#work ??= this.#untilDone().finally(() => {
+      this.#work = undefined;
+    });
+  }
+
+  /** Everything that touches the disk happens here, one after the other. */
+  async #untilDone(): Promise<void> {
+    const { clock, log, directory } = this.#o;
+    for (;;) {
+      try {
+        const more = await this.#step();
+        if (this.#failing) log.info({ directory }, 'the queue of rows is on the disk again');
+        this.#failing = false;
+        if (!more) return;
+      } catch (err) {
+        if (!this.#failing) log.warn({ directory, err }, 'the queue of rows cannot be kept on the disk');
+        this.#failing = true;
+        this.#wake();
+        if (this.#closing.signal.aborted) return;
+        await clock.sleep(RETRY_MS, this.#closing.signal);
+      }
+    }
+  }
+
+  /** One thing that is to be done; false when there is none. */
+  async #step(): Promise<boolean> {
+    if (!this.#loaded) {
+      await this.#load();
+      return true;
+    }
+    const [head] = this.#files;
+    if (head && this.#window.length === 0) {
+      if (!this.isInMemory) {
+        await this.#remove(head);
+        await this.#loadHead();
+        return true;
+      }
+      // All of it was applied.
+      const sizeBytes = this.#tail?.sizeBytes ?? Infinity;
+      if (sizeBytes > SWEEP_BYTES || (this.#closing.signal.aborted && this.#unwritten.length === 0)) {
+        await this.#remove(head);
+        return true;
+      }
+    }
+    if (this.#unwritten.length === 0) return false;
+    await this.#write();
+    return true;
+  }
+
+  async #load(): Promise<void> {
+    const { fs, directory } = this.#o;
+    await this.#makeDirectory(directory);
+    const numbers = (await fs.list(directory)).flatMap((name) => {
+      const digits = NAME.exec(name)?.[1];
+      return digits === undefined ? [] : [Number(digits)];
+    });
+    const files: QueueFile[] = [];
+    for (const number of numbers.sort((a, b) => a - b)) {
+      files.push({ number, lines: (await this.#read(number)).length });
+      this.#nextNumber = number + 1;
+    }
+    this.#files = files;
+    await this.#loadHead();
+    this.#loaded = true;
+  }
+
+  async #loadHead(): Promise<void> {
+    const [head] = this.#files;
+    this.#window = head ? (await this.#read(head.number)).map((change) => ({ change, applied: false })) : [];
+    this.#wake();
+  }
+
+  async #read(number: number): Promise<RowChange[]> {
+    const file = await this.#o.fs.open(this.#path(number), 'read');
+    try {
+      const { sizeBytes } = await file.facts();
+      const lines = (await file.read(0, sizeBytes)).toString('utf8').split('\n');
+      // Behind the last end of line is what was being written when the process ended.
+      lines.pop();
+      // A line that was spoilt is no reason to lose the others; its file is found when rows and files are compared.
+      return lines.flatMap((line) => parseLine(line) ?? []);
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #write(): Promise<void> {
+    const count = this.#unwritten.length;
+    const batch = this.#unwritten.filter(({ applied }) => !applied);
+    if (batch.length > 0) {
+      const bytes = Buffer.from(batch.map(({ change }) => formatLine(change)).join(''));
+      const tail = await this.#tailFor();
+      try {
+        await tail.file.write([bytes], tail.sizeBytes);
+        await tail.file.syncData();
+      } catch (err) {
+        // What the file holds now nobody knows: the lines go into another one, and those that are in both do no harm.
+        await this.#abandonTail();
+        throw err;
+      }
+      tail.sizeBytes += bytes.length;
+      (this.#files.at(-1) as QueueFile).lines += batch.length;
+    }
+    this.#unwritten.splice(0, count);
+    if (this.isInMemory) this.#window.push(...batch.filter(({ applied }) => !applied));
+  }
+
+  async #tailFor(): Promise<{ readonly file: OpenFile; sizeBytes: number }> {
+    if (this.#tail && this.#tail.sizeBytes < this.#maxFileBytes) return this.#tail;
+    const { fs, directory } = this.#o;
+    await this.#makeDirectory(directory);
+    const number = this.#nextNumber;
+    // A file that was made but not seen to be made is taken for what it is: empty.
+    await fs.remove(this.#path(number)).catch(ignoreMissing);
+    const file = await fs.create(this.#path(number));
+    try {
+      await fs.syncDirectory(directory);
+    } catch (err) {
+      await file.close().catch(() => {});
+      throw err;
+    }
+    await this.#tail?.file.close().catch(() => {});
+    this.#nextNumber++;
+    this.#files.push({ number, lines: 0 });
+    this.#tail = { file, sizeBytes: 0 };
+    return this.#tail;
+  }
+
+  async #abandonTail(): Promise<void> {
+    await this.#tail?.file.close().catch(() => {});
+    this.#tail = undefined;
+    const last = this.#files.at(-1);
+    if (last?.lines !== 0) return;
+    this.#files.pop();
+    await this.#o.fs.remove(this.#path(last.number)).catch(() => {});
+  }
+
+  async #remove(head: QueueFile): Promise<void> {
+    if (this.isInMemory) {
+      await this.#tail?.file.close().catch(() => {});
+      this.#tail = undefined;
+    }
+    await this.#o.fs.remove(this.#path(head.number)).catch(ignoreMissing);
+    this.#files.shift();
+  }
+
+  async #makeDirectory(path: string): Promise<void> {
+    const { fs } = this.#o;
+    if (await fs.facts(path).catch(() => undefined)) return;
+    const parent = path.slice(0, path.lastIndexOf('/')) || '/';
+    if (parent !== '/') await this.#makeDirectory(parent);
+    await fs.makeDirectory(path).catch((err: unknown) => {
+      if (errorCode(err) !== 'EEXIST') throw err;
+    });
+    await fs.syncDirectory(parent);
+  }
+
+  #path(number: number): string {
+    return `${this.#o.directory}/${String(number).padStart(10, '0')}.rows`;
+  }
+}
+
+function ignoreMissing(err: unknown): void {
+  if (errorCode(err) !== 'ENOENT') throw err;
+}
