@@ -1,0 +1,417 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { GapCause, LedgerState } from './cause.ts';
+import { CameraLedger, type GapReport } from './camera-ledger.ts';
+import { formatRecord, parseJournal, type LedgerRecord } from './record.ts';
+
+const S = 1_000;
+const T0 = Date.UTC(2026, 0, 1, 12);
+
+const at = (second: number, state: LedgerState, more: { until?: number; because?: GapCause } = {}): LedgerRecord => ({
+  kind: 'state',
+  state,
+  atMs: T0 + second * S,
+  ...(more.until === undefined ? {} : { untilMs: T0 + more.until * S }),
+  ...(more.because === undefined ? {} : { because: more.because }),
+});
+const recorded = (from: number, to: number): LedgerRecord => ({
+  kind: 'recorded',
+  fromMs: T0 + from * S,
+  toMs: T0 + to * S,
+});
+const missed = (from: number, to: number, cause: GapCause): LedgerRecord =>
+  ({ ...recorded(from, to), kind: 'missed', cause }) as LedgerRecord;
+
+function ledger(...records: LedgerRecord[]): CameraLedger {
+  const made = new CameraLedger();
+  for (const record of records) made.apply(record);
+  return made;
+}
+
+const report = (made: CameraLedger, from: number, to: number, now: number): GapReport =>
+  made.report(T0 + from * S, T0 + to * S, T0 + now * S);
+
+/** Gaps as `[from, to, cause]` in seconds; `…` behind one that is still open. */
+const gaps = (made: CameraLedger, from: number, to: number, now: number): [number, number, string][] =>
+  report(made, from, to, now).gaps.map((gap) => [
+    (gap.fromMs - T0) / S,
+    (gap.toMs - T0) / S,
+    gap.isOpen ? `${gap.cause}…` : gap.cause,
+  ]);
+
+test('a camera that nobody wanted has no gaps, and none before it was wanted or after it was removed', () => {
+  assert.deepEqual(gaps(new CameraLedger(), 0, 100, 100), []);
+  const made = ledger(at(10, 'camera-unreachable'), at(20, 'absent'));
+  assert.deepEqual(gaps(made, 0, 100, 100), [[10, 20, 'camera-unreachable']]);
+});
+
+test('what is noticed late explains the time since the last footage', () => {
+  const made = ledger(at(0, 'recording'), recorded(0, 30), at(40, 'stream-silent'));
+  assert.deepEqual(gaps(made, 0, 100, 60), [[30, 60, 'stream-silent…']]);
+});
+
+test('a reason that is over explains the time until footage begins', () => {
+  const made = ledger(at(0, 'refused-login'), at(20, 'recording'), recorded(21, 50));
+  assert.deepEqual(gaps(made, 0, 50, 50), [[0, 21, 'refused-login']]);
+});
+
+test('each cause has its own piece, and footage always wins over what a journal says', () => {
+  const made = ledger(
+    at(0, 'recording'),
+    recorded(0, 10),
+    at(12, 'camera-unreachable'),
+    at(30, 'refused-login'),
+    at(40, 'recording'),
+    recorded(38, 60),
+  );
+  assert.deepEqual(gaps(made, 0, 60, 60), [
+    [10, 30, 'camera-unreachable'],
+    [30, 38, 'refused-login'],
+  ]);
+  const { wantedMs, recordedMs } = report(made, 0, 60, 60);
+  assert.deepEqual([wantedMs, recordedMs], [60 * S, 32 * S]);
+});
+
+test('a camera that closed the connection and cannot be reached was unreachable from the start', () => {
+  const made = ledger(at(0, 'recording'), recorded(0, 10), at(10, 'connection-lost'), at(12, 'camera-unreachable'));
+  assert.deepEqual(gaps(made, 0, 30, 30), [[10, 30, 'camera-unreachable…']]);
+  const back = ledger(
+    at(0, 'recording'),
+    recorded(0, 10),
+    at(10, 'connection-lost'),
+    recorded(12, 20),
+    at(13, 'recording'),
+  );
+  assert.deepEqual(gaps(back, 0, 20, 20), [[10, 12, 'connection-lost']]);
+});
+
+test('after kill -9 the time from the last written fragment to the start is process-down', () => {
+  const made = ledger(
+    at(0, 'recording'),
+    recorded(0, 57),
+    at(90, 'starting', { until: 55, because: 'process-down' }),
+    at(92, 'recording'),
+    recorded(91, 100),
+  );
+  assert.deepEqual(gaps(made, 0, 100, 100), [
+    [57, 90, 'process-down'],
+    [90, 91, 'starting'],
+  ]);
+});
+
+test('a camera that was unreachable when the process died stays so as long as the process lived', () => {
+  const made = ledger(
+    at(0, 'camera-unreachable'),
+    at(90, 'starting', { until: 55, because: 'node-down' }),
+    at(92, 'camera-unreachable'),
+  );
+  assert.deepEqual(gaps(made, 0, 100, 100), [
+    [0, 55, 'camera-unreachable'],
+    [55, 90, 'node-down'],
+    [90, 100, 'camera-unreachable…'],
+  ]);
+});
+
+test('packets that were lost while all else was well are a gap of their own', () => {
+  const made = ledger(at(0, 'recording'), recorded(0, 10), missed(10, 13, 'packets-lost'), recorded(13, 20));
+  assert.deepEqual(gaps(made, 0, 20, 20), [[10, 13, 'packets-lost']]);
+});
+
+test('a stop by a user lasts over a restart: nothing was lost by that', () => {
+  const made = ledger(
+    at(0, 'recording'),
+    recorded(0, 10),
+    at(10, 'stopped'),
+    at(50, 'stopped'),
+    at(60, 'starting'),
+    recorded(60, 70),
+  );
+  assert.deepEqual(gaps(made, 0, 70, 70), [[10, 60, 'stopped']]);
+});
+
+test('the newest seconds are neither footage nor gap while they may still be written', () => {
+  const made = ledger(at(0, 'recording'), recorded(0, 58));
+  const { knownUntilMs, wantedMs, recordedMs } = report(made, 0, 100, 60);
+  assert.deepEqual(gaps(made, 0, 100, 60), []);
+  assert.deepEqual([knownUntilMs, wantedMs, recordedMs], [T0 + 58 * S, 58 * S, 58 * S]);
+  assert.deepEqual(gaps(made, 0, 100, 80), [[58, 80, 'unknown…']]);
+});
+
+test('less than a tenth of a second between two files is no gap', () => {
+  const made = ledger(at(0, 'recording'), recorded(0, 10), recorded(10.099, 20), recorded(20.1, 30));
+  assert.deepEqual(gaps(made, 0, 30, 30), [[20, 20.1, 'unknown']]);
+});
+
+test('a clock that is set forward skips time; set back, the later word counts, and footage of both times', () => {
+  const forward = ledger(
+    at(0, 'recording'),
+    recorded(0, 10),
+    at(3610, 'recording', { until: 10, because: 'clock-step' }),
+    recorded(3611, 3620),
+  );
+  assert.deepEqual(gaps(forward, 0, 3620, 3620), [[10, 3611, 'clock-step']]);
+  const back = ledger(
+    at(100, 'recording'),
+    recorded(100, 150),
+    at(150, 'camera-unreachable'),
+    at(140, 'camera-unreachable', { until: 160, because: 'clock-step' }),
+    at(155, 'recording'),
+    recorded(155, 200),
+  );
+  assert.deepEqual(gaps(back, 0, 200, 200), [[150, 155, 'camera-unreachable']]);
+});
+
+test('a machine without a clock of its own that starts in 1970 was down until its clock is set', () => {
+  const year1970 = -T0 / S + 60;
+  const made = ledger(
+    at(0, 'recording'),
+    recorded(0, 10),
+    at(year1970, 'starting', { until: 9, because: 'node-down' }),
+    at(600, 'starting', { until: year1970 + 30, because: 'clock-step' }),
+    at(601, 'recording'),
+    recorded(601, 700),
+  );
+  assert.deepEqual(gaps(made, 0, 700, 700), [
+    [10, 600, 'node-down'],
+    [600, 601, 'starting'],
+  ]);
+});
+
+// A random history, told twice: second by second as it was, and as the recorder would have written it down.
+
+type Phase =
+  | { readonly kind: 'recording'; readonly seconds: number; readonly starting: number; readonly sliver: number }
+  | { readonly kind: 'failing'; readonly seconds: number; readonly cause: GapCause; readonly lag: number }
+  | { readonly kind: 'loss'; readonly seconds: number }
+  | {
+      readonly kind: 'down';
+      readonly seconds: number;
+      readonly cause: 'process-down' | 'node-down';
+      readonly lag: number;
+    }
+  | { readonly kind: 'stopped' | 'removed'; readonly seconds: number }
+  | { readonly kind: 'skip'; readonly seconds: number };
+
+const seconds = fc.integer({ min: 1, max: 40 });
+const few = fc.integer({ min: 0, max: 6 });
+const failures = [
+  'camera-unreachable',
+  'refused-login',
+  'stream-silent',
+  'camera-error',
+  'disk-full',
+  'disk-slow',
+  'disk-error',
+] as const;
+const phase: fc.Arbitrary<Phase> = fc.oneof(
+  fc.record({
+    kind: fc.constant('recording' as const),
+    seconds,
+    starting: fc.integer({ min: 1, max: 6 }),
+    sliver: few,
+  }),
+  fc.record({ kind: fc.constant('failing' as const), seconds, cause: fc.constantFrom(...failures), lag: few }),
+  fc.record({ kind: fc.constant('loss' as const), seconds }),
+  fc.record({
+    kind: fc.constant('down' as const),
+    seconds,
+    cause: fc.constantFrom('process-down', 'node-down'),
+    lag: few,
+  }),
+  fc.record({ kind: fc.constantFrom('stopped' as const, 'removed' as const), seconds }),
+  fc.record({ kind: fc.constant('skip' as const), seconds }),
+);
+
+type Truth = 'recorded' | GapCause | undefined;
+
+interface History {
+  readonly records: LedgerRecord[];
+  /** For each second: what became of it; undefined: nobody wanted it. */
+  readonly truth: Truth[];
+}
+
+function tell(phases: readonly Phase[]): History {
+  const records: LedgerRecord[] = [];
+  const truth: Truth[] = [];
+  let state = 'absent' as LedgerState;
+  let footage = false;
+  const enter = (next: LedgerState, more: { until?: number; because?: GapCause } = {}): void => {
+    records.push(at(truth.length, next, more));
+    state = next;
+    footage = false;
+  };
+  const pass = (count: number, what: Truth): void => {
+    for (let i = 0; i < count; i++) truth.push(what);
+  };
+  /** What the present hole is called so far, from its last second on. */
+  const rename = (from: GapCause, to: GapCause): void => {
+    for (let i = truth.length - 1; truth[i] === from; i--) truth[i] = to;
+  };
+  const trailing = (): number => truth.length - 1 - truth.findLastIndex((what) => what !== 'recorded');
+  for (const step of phases) {
+    const wanted = state !== 'absent' && state !== 'stopped';
+    switch (step.kind) {
+      case 'recording': {
+        if (!wanted) {
+          enter('starting');
+          pass(step.starting, 'starting');
+        }
+        const hole = footage ? 'recorded' : (truth.at(-1) ?? 'starting');
+        if (state !== 'recording') enter('recording');
+        if (hole !== 'recorded') pass(step.sliver, hole);
+        records.push(recorded(truth.length, truth.length + step.seconds));
+        pass(step.seconds, 'recorded');
+        footage = true;
+        break;
+      }
+      case 'failing': {
+        if (!wanted) enter('starting');
+        const camera = !step.cause.startsWith('disk');
+        if (footage) pass(step.lag, step.cause);
+        else if (state === 'starting' && camera) rename('starting', step.cause);
+        enter(step.cause);
+        pass(step.seconds, step.cause);
+        break;
+      }
+      case 'loss':
+        if (!footage) break;
+        records.push(missed(truth.length, truth.length + step.seconds, 'packets-lost'));
+        pass(step.seconds, 'packets-lost');
+        records.push(recorded(truth.length, truth.length + 1));
+        pass(1, 'recorded');
+        break;
+      case 'down': {
+        const until = truth.length;
+        if (!wanted) {
+          pass(step.seconds, state === 'stopped' ? 'stopped' : undefined);
+          break;
+        }
+        // The last sign of life is older than the last footage.
+        const lag = footage ? Math.min(step.lag, trailing()) : 0;
+        pass(step.seconds, step.cause);
+        enter('starting', { until: until - lag, because: step.cause });
+        pass(1, 'starting');
+        break;
+      }
+      case 'stopped':
+        enter('stopped');
+        pass(step.seconds, 'stopped');
+        break;
+      case 'removed':
+        if (state !== 'absent') enter('absent');
+        pass(step.seconds, undefined);
+        break;
+      case 'skip': {
+        if (state === 'absent') break;
+        const until = truth.length;
+        const because = state === 'stopped' ? 'stopped' : 'clock-step';
+        pass(step.seconds, because);
+        enter(state, { until, because });
+        if (wanted) {
+          records.push(recorded(truth.length, truth.length + 1));
+          pass(1, 'recorded');
+          footage = state === 'recording';
+        }
+        break;
+      }
+    }
+  }
+  return { records, truth };
+}
+
+/** What the ledger says of each second; throws when two gaps overlap or one lies on footage's side. */
+function tale(made: CameraLedger, from: number, to: number, now: number): { said: Truth[]; report: GapReport } {
+  const answer = report(made, from, to, now);
+  const said: Truth[] = [];
+  let lastMs = -Infinity;
+  for (const gap of answer.gaps) {
+    assert.ok(gap.fromMs >= lastMs && gap.fromMs < gap.toMs, 'gaps are sorted and apart');
+    lastMs = gap.toMs;
+    for (let ms = gap.fromMs; ms < gap.toMs; ms += S) {
+      assert.equal(said[(ms - T0) / S], undefined);
+      said[(ms - T0) / S] = gap.cause;
+    }
+  }
+  return { said, report: answer };
+}
+
+test('in every history footage and gaps are the time that was to be recorded, without overlap, and the causes are right', () => {
+  fc.assert(
+    fc.property(fc.array(phase, { maxLength: 25 }), fc.nat(500), fc.nat(500), (phases, a, b) => {
+      const { records, truth } = tell(phases);
+      const now = truth.length;
+      const [from, to] = a < b ? [a, b] : [b, a];
+      const kept = parseJournal(records.map(formatRecord).join(''));
+      assert.deepEqual(kept, records);
+      const made = ledger(...kept);
+      const again = ledger(...made.records());
+      for (const [first, last] of [
+        [0, now],
+        [from, to],
+      ] as const) {
+        const { said, report } = tale(made, first, last, now);
+        const end = Math.max(first, Math.min(last, now));
+        assert.equal(report.knownUntilMs, T0 + end * S);
+        const within = truth.slice(first, end);
+        for (let second = first; second < end; second++) {
+          const expected = truth[second] === 'recorded' ? undefined : truth[second];
+          assert.equal(said[second], expected, `second ${second}`);
+        }
+        assert.equal(report.recordedMs, within.filter((what) => what === 'recorded').length * S);
+        assert.equal(report.wantedMs, within.filter((what) => what !== undefined).length * S);
+        assert.deepEqual(tale(again, first, last, now), { said, report }, 'a compacted journal says the same');
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('any sequence of records makes an account: gaps do not overlap, and add up with the footage', () => {
+  const second = fc.integer({ min: -50, max: 200 });
+  const states = ['recording', 'absent', 'stopped', 'starting', 'camera-unreachable', 'connection-lost'] as const;
+  const record = fc.oneof(
+    fc
+      .tuple(second, fc.constantFrom(...states), fc.option(second), fc.constantFrom('process-down', 'clock-step'))
+      .map(([when, state, until, because]) => at(when, state, until === null ? {} : { until, because })),
+    fc.tuple(second, seconds).map(([from, length]) => missed(from, from + length, 'packets-lost')),
+    fc.tuple(second, seconds).map(([from, length]) => recorded(from, from + length)),
+  );
+  fc.assert(
+    fc.property(fc.array(record, { maxLength: 40 }), second, second, second, (records, a, b, now) => {
+      const made = ledger(...records);
+      const { report } = tale(made, Math.min(a, b), Math.max(a, b), now);
+      const missing = report.gaps.reduce((sum, gap) => sum + gap.toMs - gap.fromMs, 0);
+      assert.equal(report.recordedMs + missing, report.wantedMs);
+      assert.ok(report.recordedMs >= 0);
+      for (const gap of report.gaps) assert.ok(gap.toMs <= report.knownUntilMs);
+      const footage = records.filter((one) => one.kind === 'recorded');
+      for (const gap of report.gaps)
+        for (const { fromMs, toMs } of footage)
+          assert.ok(gap.toMs <= fromMs || gap.fromMs >= toMs, 'footage is no gap');
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('a gap list cut into windows is the same list', () => {
+  fc.assert(
+    fc.property(fc.array(phase, { maxLength: 15 }), fc.nat(300), (phases, cut) => {
+      const { records, truth } = tell(phases);
+      const made = ledger(...records);
+      const now = truth.length;
+      const middle = Math.min(cut, now);
+      const whole = tale(made, 0, now, now).said;
+      const parts = [...tale(made, 0, middle, now).said];
+      for (const [i, cause] of tale(made, middle, now, now).said.entries()) if (cause) parts[i] = cause;
+      for (let i = 0; i < now; i++) assert.equal(parts[i], whole[i]);
+    }),
+  );
+});
+
+test('spans are bounded: a camera that comes and goes for years forgets the oldest', () => {
+  const made = new CameraLedger();
+  for (let i = 0; i < 50_000; i++) made.apply(at(i, i % 2 === 0 ? 'recording' : 'camera-unreachable'));
+  assert.ok([...made.records()].length <= 20_002);
+  assert.deepEqual(gaps(made, 49_997, 49_998, 50_000), [[49_997, 49_998, 'camera-unreachable']]);
+});

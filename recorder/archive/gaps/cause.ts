@@ -1,0 +1,90 @@
+// Why there is no footage: states of a camera and of the disk in, one stable name out.
+
+/**
+ * - `camera-unreachable`: no connection, or no answer over it; `refused-login`: wrong or missing user and password;
+ * - `stream-silent`: connected, but the camera sends no video; `connection-lost`: the camera ended the connection;
+ * - `camera-error`: it offers nothing that can be recorded, or cannot be understood;
+ * - `no-key-frame`: video that cannot be started to decode; `packets-lost`: more than a second of video did not arrive;
+ * - `disk-full`, `disk-slow`, `disk-error`: video arrived and could not be written;
+ * - `clock-step`: the clock of the machine or of the camera was set, and skipped this time;
+ * - `process-down`: the recorder did not run; `node-down`: the machine was started anew meanwhile;
+ * - `starting`: the recorder has just begun with this camera; `stopped`: a user does not want it recorded for now;
+ * - `moved`: another node took it over; `unknown`: none of these.
+ */
+export const GAP_CAUSES = [
+  'camera-unreachable',
+  'refused-login',
+  'stream-silent',
+  'connection-lost',
+  'camera-error',
+  'no-key-frame',
+  'packets-lost',
+  'disk-full',
+  'disk-slow',
+  'disk-error',
+  'clock-step',
+  'process-down',
+  'node-down',
+  'starting',
+  'stopped',
+  'moved',
+  'unknown',
+] as const;
+
+export type GapCause = (typeof GAP_CAUSES)[number];
+
+/**
+ * What a camera is in: `recording` when nothing is known to be wrong, `absent` when nobody wants it recorded or
+ * accounted for, or the reason why there is no footage, if there is none.
+ */
+export type LedgerState = 'recording' | 'absent' | GapCause;
+
+const STATES: ReadonlySet<string> = new Set<LedgerState>(['recording', 'absent', ...GAP_CAUSES]);
+
+export const isLedgerState = (text: string): text is LedgerState => STATES.has(text);
+
+export const isGapCause = (text: string): text is GapCause =>
+  isLedgerState(text) && text !== 'recording' && text !== 'absent';
+
+/** What the camera does wrong: the code of its status. */
+export function cameraCause(reasonCode: string): GapCause {
+  switch (reasonCode) {
+    case 'unreachable':
+    case 'no-answer':
+      return 'camera-unreachable';
+    case 'refused-login':
+    case 'stream-silent':
+    case 'no-key-frame':
+      return reasonCode;
+    case 'closed-by-camera':
+      return 'connection-lost';
+    default:
+      return 'camera-error';
+  }
+}
+
+/** What keeps its video from the disk: the code of its recording's status. */
+export function diskCause(reasonCode: string): GapCause {
+  switch (reasonCode) {
+    case 'disk-full':
+    case 'disk-slow':
+      return reasonCode;
+    case 'unsupported-parameters':
+      return 'camera-error';
+    default:
+      return 'disk-error';
+  }
+}
+
+const CAMERA_FAILURES: ReadonlySet<LedgerState> = new Set<LedgerState>([
+  'camera-unreachable',
+  'refused-login',
+  'stream-silent',
+  'connection-lost',
+  'camera-error',
+  'no-key-frame',
+]);
+
+/** The next try told more: a camera that ended the connection and is then unreachable was unreachable all the time. */
+export const isExplainedBy = (state: LedgerState, next: LedgerState): boolean =>
+  (state === 'starting' || state === 'connection-lost') && CAMERA_FAILURES.has(next);
