@@ -1,0 +1,145 @@
+// The recorder is killed, Postgres is killed and stopped, the wire between them is cut, at random moments and together,
+// while four cameras record. Afterwards rows and files are the same set and say the same.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { audioMedia, videoMedia } from '../camera/media.ts';
+import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { Postgres, postgresMissing, Wire } from '../support/postgres.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { assertRowsAreFiles, segmentFiles } from '../support/row-audit.ts';
+import { until } from '../support/until.ts';
+import { LONG } from '../support/variant.ts';
+import { workspace } from '../support/workspace.ts';
+
+const ROUNDS = LONG ? 100 : 5;
+const DATABASE = 'crash';
+
+type Fault = 'kill recorder' | 'kill postgres' | 'stop postgres' | 'crash postgres' | 'cut' | 'hang' | 'blink';
+const FAULTS: readonly Fault[] = [
+  'kill recorder',
+  'kill postgres',
+  'stop postgres',
+  'crash postgres',
+  'cut',
+  'hang',
+  'blink',
+];
+
+const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
+const chance = (part: number): boolean => Math.random() < part;
+const moment = (maxMs: number): Promise<void> => sleep(Math.random() * maxMs);
+
+test(
+  `rows are files after ${ROUNDS} rounds of crashes and outages with 4 cameras`,
+  { skip: postgresMissing() },
+  async (t) => {
+    const directory = workspace(t);
+    const postgres = await Postgres.start(t);
+    const url = new URL(await postgres.createDatabase(DATABASE));
+    const wire = await Wire.to(t, postgres.port);
+    url.port = String(wire.port);
+    const cameras: Camera[] = [];
+    for (const tracks of [
+      [videoTrack(await videoMedia('h264')), audioTrack(await audioMedia('aac'))],
+      [videoTrack(await videoMedia('h265'))],
+      [videoTrack(await videoMedia('h264-bframes')), audioTrack(await audioMedia('pcma'))],
+      [videoTrack(await videoMedia('h264'))],
+    ]) {
+      const camera = await startCamera({ tracks, pace: 'realtime' });
+      t.after(() => camera.close());
+      cameras.push(camera);
+    }
+    const config = {
+      database: { url: url.href },
+      // Short segments: faults meet rows and files in every state. Old ones go, so that removals meet faults as well.
+      archive: { segmentDuration: '1s', syncInterval: '1s', retention: { maxSize: '3MiB' } },
+      cameras: cameras.map(({ url }, i) => ({ id: `cam${i}`, source: url, transport: 'tcp' })),
+    };
+    let running: RecorderProcess | undefined;
+    t.after(() => running?.child[Symbol.asyncDispose]());
+    const start = async (changes: object = {}): Promise<RecorderProcess> => {
+      running = await RecorderProcess.start({ directory, config: { ...config, ...changes }, waitUntilReady: false });
+      return running;
+    };
+    const kill = async (recorder: RecorderProcess): Promise<void> => {
+      recorder.child.signal('SIGKILL');
+      await recorder.child.exit();
+    };
+
+    const done: string[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const fault = pick(FAULTS);
+      const also = fault !== 'kill recorder' && chance(0.4);
+      const step = `round ${round}: ${fault}${also ? ', then kill recorder' : ''}`;
+      done.push(step);
+      let recorder = await start();
+      await until(`${step}: all cameras play`, () => cameras.every((camera) => camera.playing.length > 0), 30_000);
+      await sleep(500);
+      await moment(2_000);
+
+      let mend = async (): Promise<void> => {};
+      switch (fault) {
+        case 'kill recorder':
+          await kill(recorder);
+          break;
+        case 'kill postgres':
+        case 'stop postgres':
+        case 'crash postgres':
+          await postgres.stop(
+            ({ 'kill postgres': 'kill', 'stop postgres': 'fast', 'crash postgres': 'immediate' } as const)[fault],
+          );
+          mend = () => postgres.start();
+          break;
+        case 'blink':
+          wire.blink();
+          break;
+        default:
+          wire[fault]();
+          mend = async () => wire.mend();
+      }
+      await moment(2_500);
+      if (also) {
+        await kill(recorder);
+        // The next one starts without the database, and may be killed in the middle of that.
+        recorder = await start();
+        await moment(2_500);
+        if (chance(0.5)) await kill(recorder);
+      }
+      await mend();
+      await moment(1_000);
+      if (!recorder.child.ended) {
+        if (chance(0.5)) await kill(recorder);
+        else assert.equal((await recorder.stop()).code, 0, `${step}: ${recorder.child.output}`);
+      }
+
+      // A start without cameras: what is not in order now is put in order by it.
+      const repair = await start({ cameras: [] });
+      await until(
+        `${step}: rows and files were compared`,
+        () => repair.child.output.includes('rows and files were compared'),
+        30_000,
+      );
+      await until(`${step}: the queue is empty`, async () =>
+        /kube_nvr_database_queue_rows 0$/m.test(await (await fetch(repair.metricsUrl)).text()),
+      );
+      assert.equal((await repair.stop()).code, 0, repair.child.output);
+      try {
+        await assertRowsAreFiles(postgres, DATABASE, repair.recordPath);
+      } catch (err) {
+        throw new Error(`${step}\n${done.join('\n')}\n${recorder.child.output.slice(-4000)}\n${repair.child.output}`, {
+          cause: err,
+        });
+      }
+    }
+    const [row] = await postgres.query<{ n: number; last: number }>(
+      'SELECT count(*)::int AS n, max(id)::int AS last FROM recordings',
+      [],
+      DATABASE,
+    );
+    assert.ok((row?.n ?? 0) > 0);
+    t.diagnostic(`${ROUNDS} rounds, ${row?.n} rows of ${segmentFiles(`${directory}/recordings`).length} files`);
+  },
+);
