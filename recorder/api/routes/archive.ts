@@ -2,38 +2,10 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { ArchiveError } from '../../archive/faults.ts';
-import { DatabaseError } from '../../database/error.ts';
-import type { ApiDeps, ListedSegment, SegmentQuery } from '../deps.ts';
+import type { ApiDeps, ListedSegment } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { dayAround, epochSeconds, isoTime } from '../times.ts';
-
-const DAY_SECONDS = 86_400;
-/** A day when clocks are set back. */
-const MAX_INTERVAL_SECONDS = 25 * 3_600;
-/** What a JavaScript Date can hold. */
-const MAX_EPOCH_SECONDS = 8.64e12;
-
-/** A number in a query string. One that is given twice, or is empty, is none. */
-const queryNumber = (expected: string) =>
-  z
-    .string({ error: expected })
-    .regex(/^[+-]?\d+(\.\d+)?$/, expected)
-    .transform(Number);
-
-const EpochSeconds = queryNumber('expected a number of seconds since 1970').refine(
-  (seconds) => Math.abs(seconds) <= MAX_EPOCH_SECONDS,
-  'this is no time: expected seconds since 1970',
-);
-
-const IntervalQuery = z.object({
-  from: EpochSeconds.optional().describe('Start of the interval, seconds since 1970.'),
-  to: EpochSeconds.optional().describe('End of the interval, seconds since 1970.'),
-  tz_offset_minutes: queryNumber('expected a whole number from -840 to 840')
-    .refine((m) => Number.isInteger(m) && Math.abs(m) <= 840, 'expected a whole number from -840 to 840')
-    .optional()
-    .describe('Minutes the viewer is ahead of UTC, -840 to 840. Days are then computed by the clock of the viewer.'),
-});
+import { IntervalQuery, readable, toQuery } from '../interval.ts';
+import { epochSeconds, isoTime } from '../times.ts';
 
 const Segment = z.object({
   timestamp: z.iso.datetime({ offset: true }).describe('Start.'),
@@ -66,31 +38,6 @@ const toSegment = (segment: ListedSegment): z.output<typeof Segment> => ({
   mtime: epochSeconds(segment.mtimeMs),
   is_open: segment.isOpen,
 });
-
-/** Neither boundary: the current day. One: the day that starts or ends there. */
-function toQuery(given: z.output<typeof IntervalQuery>, nowMs: number): SegmentQuery {
-  const tzOffsetMinutes = given.tz_offset_minutes;
-  if (given.from === undefined && given.to === undefined)
-    return { ...dayAround(nowMs, tzOffsetMinutes), tzOffsetMinutes };
-  const from = given.from ?? (given.to as number) - DAY_SECONDS;
-  const to = given.to ?? from + DAY_SECONDS;
-  if (from > to) throw new ApiError(400, 'invalid-interval', 'from: expected a time that is not later than to');
-  if (to - from > MAX_INTERVAL_SECONDS) {
-    throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
-  }
-  return { fromMs: from * 1000, toMs: to * 1000, tzOffsetMinutes };
-}
-
-/** The archive says why it cannot be read; that is an answer of its own, never an empty list. */
-async function readable<T>(read: Promise<T>): Promise<T> {
-  try {
-    return await read;
-  } catch (err) {
-    if (err instanceof ArchiveError) throw new ApiError(500, 'archive-unreadable', err.message, { cause: err });
-    if (err instanceof DatabaseError) throw new ApiError(503, 'database-unreadable', err.message);
-    throw err;
-  }
-}
 
 type Deps = Pick<ApiDeps, 'archive' | 'clock'>;
 
