@@ -69,7 +69,12 @@ export async function reconcile(deps: ReconcileDeps, signal: AbortSignal): Promi
   let kept = 0;
   for (const { cameraId, dayStartMs } of differing) {
     if (signal.aborted) break;
-    const { missing, orphans } = await compareDay(deps, inventory.day(cameraId, dayStartMs));
+    const day = inventory.day(cameraId, dayStartMs);
+    if (doubtful && day.segments.length === 0) {
+      kept += rows.get(keyOf(cameraId, dayStartMs))?.count ?? 0;
+      continue;
+    }
+    const { missing, orphans } = await compareDay(deps, day);
     for (const segment of missing) {
       const file = await inventory.read(segment);
       if (file.kind !== 'closed') continue;

@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
 //
-// Parts: cpu memory live viewers listing costs; without a name, all. `--quick`: a look in under two minutes.
+// Parts: cpu memory live viewers listing listing-postgres costs; without a name, all. `--quick`: a look in under two minutes.
 // `--save` keeps the print in test/bench/results/; it needs all parts and the long windows.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,6 +12,7 @@ import { prepareMedia } from './media.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
 import { measureListing } from './parts/listing.ts';
+import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
 import { measureMemory } from './parts/memory.ts';
 import { measureViewers } from './parts/viewers.ts';
@@ -23,6 +24,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   live: measureLive,
   viewers: measureViewers,
   listing: measureListing,
+  'listing-postgres': measureListingPostgres,
   costs: measureCosts,
 };
 

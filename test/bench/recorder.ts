@@ -42,6 +42,8 @@ export interface RecorderOptions {
   /** For Node, as `--trace-gc`. */
   readonly nodeOptions?: readonly string[];
   readonly segmentDuration?: string;
+  /** Other keys of the configuration. */
+  readonly settings?: Readonly<Record<string, unknown>>;
 }
 
 export async function startRecorder(options: RecorderOptions): Promise<RunningRecorder> {
@@ -60,6 +62,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
     auth: { mode: 'none' },
     archive: { segmentDuration: options.segmentDuration ?? '5m' },
     cameras: urls.map((source, i) => ({ id: cameraId(i), name: `Bench ${i}`, source, transport: 'tcp' })),
+    ...options.settings,
   };
   // JSON is YAML.
   const configPath = join(directory, 'config.yaml');

@@ -117,21 +117,16 @@ test(
 
       // A start without cameras: what is not in order now is put in order by it.
       const repair = await start({ cameras: [] });
-      await until(
-        `${step}: rows and files were compared`,
-        () => repair.child.output.includes('rows and files were compared'),
-        30_000,
-      );
-      await until(`${step}: the queue is empty`, async () =>
-        /kube_nvr_database_queue_rows 0$/m.test(await (await fetch(repair.metricsUrl)).text()),
-      );
-      assert.equal((await repair.stop()).code, 0, repair.child.output);
       try {
+        await until('rows and files were compared', () => repair.child.output.includes('were compared'), 30_000);
+        await until('the queue is empty', async () =>
+          /kube_nvr_database_queue_rows 0$/m.test(await (await fetch(repair.metricsUrl)).text()),
+        );
+        assert.equal((await repair.stop()).code, 0);
         await assertRowsAreFiles(postgres, DATABASE, repair.recordPath);
       } catch (err) {
-        throw new Error(`${step}\n${done.join('\n')}\n${recorder.child.output.slice(-4000)}\n${repair.child.output}`, {
-          cause: err,
-        });
+        const story = [...done, recorder.child.output.slice(-4_000), repair.child.output].join('\n');
+        throw new Error(story, { cause: err });
       }
     }
     const [row] = await postgres.query<{ n: number; last: number }>(

@@ -13,7 +13,7 @@ const DAY_SECONDS = 86_400;
 const SEGMENTS_A_DAY = 288;
 
 /** One request on a connection that is kept, as a browser or proxy keeps it; resolves with the time to the last byte. */
-function request(agent: Agent, url: string): Promise<{ ms: number; status: number; body: string }> {
+export function request(agent: Agent, url: string): Promise<{ ms: number; status: number; body: string }> {
   const startMs = performance.now();
   return new Promise((resolve, reject) => {
     get(url, { agent }, (response) => {

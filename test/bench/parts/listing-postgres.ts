@@ -1,0 +1,185 @@
+// Listing from Postgres: a day among 2.16 million rows of 50 cameras (30 days of one-minute segments), and the days of
+// a year; then the same month of archive listed from the disk, without a database. All through HTTP.
+
+import { Agent } from 'node:http';
+import { Connection } from '../../../recorder/database/connection.ts';
+import { daysSql, midnightsOf, segmentsSql } from '../../../recorder/database/listing.ts';
+import { migrate } from '../../../recorder/database/migrations.ts';
+import { offsetCalendar } from '../../../recorder/archive/calendar.ts';
+import { silentLog } from '../../../base/log.ts';
+import { Postgres } from '../../support/postgres.ts';
+import { writeArchive } from '../archive.ts';
+import { emptyDirectory, type Bench } from '../bench.ts';
+import { cameraId, startRecorder } from '../recorder.ts';
+import { summarize, type Summary } from '../report.ts';
+import { request } from './listing.ts';
+
+const CAMERAS = 50;
+const ROWS = 2_160_000;
+const NODE = 'bench-node';
+const DAY_MS = 86_400_000;
+const DAY_SECONDS = 86_400;
+/** Viewers live in all zones; that of Nepal is no whole hour. */
+const OFFSETS = [0, 60, -300, 345, 840, -840];
+
+interface Table {
+  readonly name: string;
+  readonly days: number;
+  /** Start of the last day, milliseconds since 1970. */
+  readonly lastDayMs: number;
+}
+
+export async function measureListingPostgres(bench: Bench): Promise<void> {
+  const rows = bench.quick ? ROWS / 10 : ROWS;
+  const cleanups: (() => unknown)[] = [];
+  try {
+    const postgres = await Postgres.start(
+      { after: (cleanup) => void cleanups.push(cleanup as () => unknown) },
+      // As installed, but for the synchronous writes that filling the tables would wait for.
+      { shared_buffers: '128MB', fsync: 'off' },
+    );
+    const month = await fill(bench, postgres, 'month', rows, bench.quick ? 3 : 30);
+    const year = await fill(bench, postgres, 'year', rows, 365);
+    for (const table of [month, year]) await explain(bench, postgres, table);
+    const day = await ask(bench, postgres, month);
+    bench.figure({
+      figure: `listing one day among ${rows} rows of ${CAMERAS} cameras, p99`,
+      unit: 'ms',
+      measured: day.p99,
+      must: 20,
+      aim: 10,
+      note: noteOf(day),
+    });
+    const days = await ask(bench, postgres, year);
+    bench.figure({
+      figure: `listing one day and the days of a year among ${rows} rows, p99`,
+      unit: 'ms',
+      measured: days.p99,
+      must: 50,
+      aim: 20,
+      note: noteOf(days),
+    });
+  } finally {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  }
+  await measureWalk(bench);
+}
+
+const noteOf = ({ p50, max, count }: Summary): string =>
+  `p50 ${p50.toFixed(2)} ms, worst ${max.toFixed(1)} ms of ${count}`;
+
+/** Rows in the order in which segments close, so that a camera's rows lie as far apart as they do in life. */
+async function fill(bench: Bench, postgres: Postgres, name: string, rows: number, days: number): Promise<Table> {
+  const startMs = performance.now();
+  const connection = new Connection({ url: await postgres.createDatabase(name), nodeName: NODE, log: silentLog });
+  await migrate(connection);
+  await connection.close();
+  const perCamera = Math.floor(rows / CAMERAS);
+  const lastDayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS;
+  const firstMs = lastDayMs - (days - 1) * DAY_MS;
+  await postgres.query(
+    `INSERT INTO recordings (camera_id, node_name, filename, sequence, run_id, started_at, ended_at, size, mtime, codecs)
+     SELECT id, $1,
+            to_char(start AT TIME ZONE 'UTC', 'YYYY/MM/DD') || '/Bench-camera-' || camera || '_' || id || '_' ||
+              to_char(start AT TIME ZONE 'UTC', 'YYYYMMDD_HH24MISSMS') || '.mp4',
+            n, '00000000000000aa', start, start + step, 30000000, start + step,
+            '[{"kind": "video", "codec": "avc1.4d4028", "width": 1920, "height": 1080}]'
+     FROM generate_series(0, $2 - 1) AS n,
+          generate_series(0, $3 - 1) AS camera,
+          LATERAL (SELECT 'bench-' || lpad(camera::text, 3, '0') AS id,
+                          to_timestamp($4 / 1000.0) + n * $5::bigint * interval '1 millisecond' + camera * interval '7 milliseconds'
+                            AS start,
+                          $5::bigint * interval '1 millisecond' AS step) AS made`,
+    [NODE, perCamera, CAMERAS, firstMs, Math.floor((days * DAY_MS) / perCamera)],
+    name,
+  );
+  await postgres.query('VACUUM ANALYZE recordings', [], name);
+  const [size] = await postgres.query<{ table: string; indexes: string }>(
+    `SELECT pg_size_pretty(pg_table_size('recordings')) AS table, pg_size_pretty(pg_indexes_size('recordings')) AS indexes`,
+    [],
+    name,
+  );
+  bench.say(
+    `${name}: ${perCamera * CAMERAS} rows over ${days} days, table ${size?.table}, indexes ${size?.indexes}, ` +
+      `filled in ${((performance.now() - startMs) / 1000).toFixed(0)} s`,
+  );
+  return { name, days, lastDayMs };
+}
+
+/** The plans of what a listing asks. */
+async function explain(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: Table): Promise<void> {
+  const deps = { nodeName: NODE };
+  const time = (ms: number): string => new Date(ms).toISOString();
+  const show = async (what: string, sql: string, values: readonly unknown[]): Promise<void> => {
+    const rows = await postgres.query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE, BUFFERS) ${sql}`, values, name);
+    bench.say(`\n${name}, ${what}:\n${rows.map((row) => `  ${row['QUERY PLAN'].slice(0, 160)}`).join('\n')}`);
+  };
+  const camera = cameraId(7);
+  const midnights = midnightsOf(offsetCalendar(345), lastDayMs - (days - 1) * DAY_MS, lastDayMs + DAY_MS);
+  const interval = [time(lastDayMs), time(lastDayMs + DAY_MS), time(lastDayMs - 26 * 3_600_000)];
+  await show('one day', segmentsSql(deps), [camera, ...interval, NODE]);
+  await show(`days of ${days} days`, daysSql(deps), [camera, midnights.map(time), NODE]);
+}
+
+/** Every camera and many days, in the order of no cache; the recorder has nothing else to do. */
+async function ask(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: Table): Promise<Summary> {
+  const directory = emptyDirectory(bench, 'listing-postgres');
+  const recorder = await startRecorder({
+    urls: [],
+    directory,
+    settings: { nodeName: NODE, database: { url: postgres.url(name) } },
+  });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  try {
+    const times: number[] = [];
+    const count = bench.quick ? 200 : 1_000;
+    for (let i = 0; i <= count; i++) {
+      const offset = OFFSETS[i % OFFSETS.length] ?? 0;
+      const from = lastDayMs / 1000 - ((i * 7) % (days - 1)) * DAY_SECONDS - offset * 60;
+      const query = `from=${from}&to=${from + DAY_SECONDS}&tz_offset_minutes=${offset}`;
+      const url = `http://${recorder.address}/api/archive/${cameraId((i * 13) % CAMERAS)}/segments?${query}`;
+      const answer = await request(agent, url);
+      const listed = JSON.parse(answer.body) as { archive?: unknown[]; days?: unknown[] };
+      const found = listed.days?.length ?? 0;
+      if (answer.status !== 200 || (listed.archive?.length ?? 0) < 10 || found < days || found > days + 1) {
+        throw new Error(`the listing answered ${answer.status} with ${found} days: ${answer.body.slice(0, 300)}`);
+      }
+      // The first waits until rows and files were compared.
+      if (i > 0) times.push(answer.ms);
+    }
+    return summarize(times);
+  } finally {
+    agent.destroy();
+    await recorder.stop();
+  }
+}
+
+/** The same month on the disk, in segments of the usual length: every camera, days that nobody has asked for. */
+async function measureWalk(bench: Bench): Promise<void> {
+  const directory = emptyDirectory(bench, 'listing-walk');
+  const days = bench.quick ? 3 : 30;
+  const archive = writeArchive(`${directory}/recordings`, CAMERAS, CAMERAS * days * 288, Date.now());
+  const recorder = await startRecorder({ urls: [], directory });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  try {
+    const times: number[] = [];
+    for (let i = 0; i < CAMERAS * (days - 2); i++) {
+      const from = archive.dayStart - Math.floor(i / CAMERAS) * DAY_SECONDS;
+      const url = `http://${recorder.address}/api/archive/${cameraId(i % CAMERAS)}/segments?from=${from}&to=${from + DAY_SECONDS}`;
+      const answer = await request(agent, url);
+      if (answer.status !== 200) throw new Error(`the listing answered ${answer.status}: ${answer.body.slice(0, 300)}`);
+      times.push(answer.ms);
+    }
+    const walk = summarize(times);
+    bench.figure({
+      figure: `without a database, one day among ${archive.files} files of ${CAMERAS} cameras, p99`,
+      unit: 'ms',
+      measured: walk.p99,
+      must: 20,
+      note: noteOf(walk),
+    });
+  } finally {
+    agent.destroy();
+    await recorder.stop();
+  }
+}
