@@ -34,7 +34,11 @@ export interface SampleIndex {
 export async function readSampleIndex(read: ReadAt, size: number): Promise<SampleIndex> {
   const layout = await readLayout(read, size);
   if (layout.kind !== 'finalized') throw new Mp4Error('UNSUPPORTED', `file is ${layout.kind}`);
-  const bytes = await readMovie(read, layout.moov);
+  return parseSampleIndex(await readMovie(read, layout.moov), size);
+}
+
+/** From the `moov` of a file whose samples lie in its first `size` bytes. Throws Mp4Error. */
+export function parseSampleIndex(bytes: Buffer, size: number): SampleIndex {
   const moov = movieBox(bytes);
   const meta = parseMovieMeta(bytes, moov);
   if (!meta) throw new Mp4Error('UNSUPPORTED', 'file without our description');

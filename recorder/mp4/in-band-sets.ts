@@ -1,0 +1,62 @@
+// A recorded file in; the parameter sets in force at each of its key frames out, for files whose camera changed some in
+// band. Reads the head of each key frame.
+
+import { concat, u32 } from './box.ts';
+import { entryCodec, parameterSetsOf } from './entry-sets.ts';
+import type { SetsAt } from './join.ts';
+import type { ReadAt } from './reader.ts';
+import type { TrackIndex } from './sample-index.ts';
+
+/** Parameter sets come first in an access unit. */
+const HEAD_BYTES = 1024;
+/** A camera that sends ever other sets: the last ones count. */
+const MAX_SETS = 16;
+
+/** NAL units each after a 4-byte length. */
+type Sets = readonly Buffer[];
+
+/**
+ * Undefined when no key frame brings sets of its own, so that those of the sample entry are in force throughout.
+ * Looks at the first `samples` samples only.
+ */
+export async function readSetsInForce(
+  read: ReadAt,
+  video: TrackIndex,
+  samples = video.sizes.length,
+): Promise<SetsAt | undefined> {
+  const isSet = setTest(entryCodec(video.header.sampleEntry));
+  let inForce: Sets = [parameterSetsOf(video.header.sampleEntry)];
+  const changes: { sample: number; sets: Buffer }[] = [{ sample: 0, sets: concat(inForce) }];
+  for (let i = 0; i < samples; i++) {
+    if (video.syncs[i] !== 1) continue;
+    const head = await read(video.offsets[i] as number, Math.min(HEAD_BYTES, video.sizes[i] as number));
+    const found = setsAtStart(head, isSet);
+    if (found.length === 0) continue;
+    const [entry = Buffer.alloc(0), ...others] = inForce;
+    const kept = others.filter((set) => !found.some((other) => other.equals(set)));
+    // A later set replaces an earlier one with its id.
+    inForce = [entry, ...[...kept, ...found].slice(-MAX_SETS)];
+    changes.push({ sample: i, sets: concat(inForce) });
+  }
+  if (changes.length === 1) return undefined;
+  return (sample) => (changes.findLast((change) => change.sample <= sample) ?? changes[0])?.sets ?? Buffer.alloc(0);
+}
+
+/** Whether the first byte of a NAL unit is that of a parameter set (H.264 §7.4.1, H.265 §7.4.2.2). */
+const setTest = (codec: string): ((firstByte: number) => boolean) =>
+  codec === 'avc1'
+    ? (first) => (first & 0x1f) === 7 || (first & 0x1f) === 8
+    : (first) => ((first >> 1) & 0x3f) >= 32 && ((first >> 1) & 0x3f) <= 34;
+
+/** Copies, because what was read is not kept. */
+function setsAtStart(head: Buffer, isSet: (firstByte: number) => boolean): Buffer[] {
+  const found: Buffer[] = [];
+  for (let at = 0; at + 5 <= head.length;) {
+    const size = head.readUInt32BE(at);
+    if (size === 0 || at + 4 + size > head.length) break;
+    const nal = head.subarray(at + 4, at + 4 + size);
+    if (isSet(nal[0] as number)) found.push(concat([u32(size), Buffer.from(nal)]));
+    at += 4 + size;
+  }
+  return found;
+}

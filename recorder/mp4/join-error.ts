@@ -1,0 +1,16 @@
+// Why files cannot become one movie.
+
+/** `CODEC_CHANGED` has the wall time from which the other codec is used. */
+export type JoinErrorCode = 'NO_FOOTAGE' | 'CODEC_CHANGED';
+
+export class JoinError extends Error {
+  readonly code: JoinErrorCode;
+  readonly wallMs: number;
+
+  constructor(code: JoinErrorCode, message: string, wallMs = 0) {
+    super(message);
+    this.name = 'JoinError';
+    this.code = code;
+    this.wallMs = wallMs;
+  }
+}

@@ -1,0 +1,86 @@
+// The video of one recorded file and a window in, the samples that show all of the window out. Times are video ticks of
+// the file: 0 is the first picture shown.
+
+import type { RecordedMeta } from './meta.ts';
+import type { TrackIndex } from './sample-index.ts';
+import { VIDEO_TIMESCALE } from './sample.ts';
+
+const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
+
+/** How much longer than a media millisecond a wall millisecond of the file is: near 1. */
+const paceOf = ({ wallDurationMs, mediaDurationMs }: RecordedMeta): number =>
+  wallDurationMs > 0 && mediaDurationMs > 0 ? wallDurationMs / mediaDurationMs : 1;
+
+/** Wall time at which a picture was captured that is shown at `time`. */
+export const wallAt = (meta: RecordedMeta, time: number): number =>
+  meta.wallStartMs + (time / TICKS_PER_MS) * paceOf(meta);
+
+/** The time at which what was captured at `wallMs` is shown. */
+export const timeAt = (meta: RecordedMeta, wallMs: number): number =>
+  ((wallMs - meta.wallStartMs) / paceOf(meta)) * TICKS_PER_MS;
+
+export interface PictureQuery {
+  readonly from: number;
+  readonly to: number;
+  /** The movie begins here: what is before `from` can be hidden by its edit list. */
+  readonly first: boolean;
+  /** The part before was recorded without a hole up to the first sample of this one. */
+  readonly continues: boolean;
+}
+
+export interface PictureSelection {
+  /** Samples [start, end) in decoding order. */
+  readonly start: number;
+  readonly end: number;
+  /** When the first picture is shown that can be decoded, and when the last one ends. */
+  readonly shownFrom: number;
+  readonly shownTo: number;
+  /** A picture is not shown before this: the one on screen when the movie begins, begins with it. */
+  readonly clampedTo: (sample: number) => number;
+  /** The picture refers to some that the movie does not have. */
+  readonly isLeftOut: (sample: number) => boolean;
+}
+
+/** Undefined when no picture that can be decoded is on screen in the window. */
+export function selectPictures(video: TrackIndex, query: PictureQuery): PictureSelection | undefined {
+  const { dts, compositionOffsets, syncs, endDts } = video;
+  const { from, to, first, continues } = query;
+  const shownAt = (i: number): number => (dts[i] as number) + (compositionOffsets[i] as number);
+  const count = dts.length;
+  let start = -1;
+  let end = 0;
+  let lastShown = -Infinity;
+  for (let i = 0; i < count; i++) {
+    const time = shownAt(i);
+    // The key frame nearest before the window; without one, the first there is.
+    if (syncs[i] === 1 && (start < 0 || time <= from)) start = i;
+    if (time < to) end = i + 1;
+    if (time > lastShown) lastShown = time;
+  }
+  if (start < 0 || end <= start) return undefined;
+  const lastDuration = Math.max(1, endDts - (dts[count - 1] as number));
+  const fileEnd = lastShown + lastDuration;
+  if (fileEnd <= from) return undefined;
+  if (continues) start = 0;
+  const firstSync = shownAt(start);
+  const shownTo = end === count ? fileEnd : to;
+  const onScreen = first ? latestShown(shownAt, start, end, from) : -1;
+  return {
+    start,
+    end,
+    shownFrom: firstSync,
+    shownTo,
+    clampedTo: (sample) => (sample === onScreen ? from : -Infinity),
+    // Leading pictures of an open group: the key frame that follows the gap is all that can be relied upon.
+    isLeftOut: (sample) => !first && !continues && shownAt(sample) < firstSync,
+  };
+}
+
+/** The picture on screen at `time`; -1 when none is yet. */
+function latestShown(shownAt: (i: number) => number, start: number, end: number, time: number): number {
+  let latest = -1;
+  for (let i = start; i < end; i++) {
+    if (shownAt(i) <= time && (latest < 0 || shownAt(i) > shownAt(latest))) latest = i;
+  }
+  return latest;
+}

@@ -1,0 +1,92 @@
+// Recorded files in memory and the movie that is joined from them: for tests of what is in it.
+
+import { readSetsInForce } from '../../recorder/mp4/in-band-sets.ts';
+import { JoinPlanner, type JoinPlan, type JoinWindow } from '../../recorder/mp4/join.ts';
+import type { SegmentMeta } from '../../recorder/mp4/meta.ts';
+import { readSampleIndex } from '../../recorder/mp4/sample-index.ts';
+import { SegmentWriter } from '../../recorder/mp4/segment.ts';
+import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import { drawingExpression } from '../camera/frame-numbers.ts';
+import { encodeVideo, type Encoded } from './encoded-samples.ts';
+import { RecordedFile, meta, readFrom } from './recorded-file.ts';
+
+export const WALL_START_MS = Date.UTC(2026, 10, 21, 10);
+
+export interface NumberedVideo {
+  readonly firstNumber?: number;
+  readonly frames?: number;
+  readonly size?: string;
+  readonly codec?: 'h264' | 'h265';
+  readonly encoder?: string;
+}
+
+/** Pictures that carry numbers, in the order in which they are shown; 25 a second. */
+export function numberedVideo(directory: string, video: NumberedVideo = {}): Encoded<VideoParameters> {
+  const { firstNumber = 0, frames = 100, size = '160x96', codec = 'h264' } = video;
+  const encoderParameters = video.encoder ?? 'keyint=25:min-keyint=25:scenecut=0';
+  const extra = ['-vf', `format=yuv420p,geq=lum='${drawingExpression(firstNumber)}':cb=128:cr=128`];
+  return encodeVideo(directory, { codec, encoderParameters, size, frames, extra });
+}
+
+/** The samples decoded in [from, to), as an own file has them. */
+export function between<P>(track: Encoded<P>, from: number, to: number): Encoded<P> {
+  const samples = track.samples.filter(({ dts }) => dts >= from && dts < to);
+  return { ...track, samples: samples.map((sample) => ({ ...sample, dts: sample.dts - from })) };
+}
+
+export interface PartOptions {
+  readonly wallStartMs?: number;
+  readonly run?: string;
+  readonly sequence?: number;
+  readonly audio?: Encoded<AudioParameters> | undefined;
+}
+
+/** A finished file of the archive. */
+export function recordedPart(video: Encoded<VideoParameters>, options: PartOptions = {}): Buffer {
+  const { wallStartMs = WALL_START_MS, run = 'a', sequence = 0, audio } = options;
+  const about: SegmentMeta = { ...meta, wallStartMs, runId: run.repeat(16).slice(0, 16), sequence };
+  const tracks = audio ? [video.parameters, audio.parameters] : [video.parameters];
+  const file = new RecordedFile(tracks, new SegmentWriter(tracks, about));
+  file.appendAll(video, audio);
+  file.finish();
+  return file.bytes;
+}
+
+export interface Joined {
+  readonly plan: JoinPlan;
+  readonly bytes: Buffer;
+}
+
+type Describe = Parameters<JoinPlanner['finish']>[0];
+
+async function planOf(
+  files: readonly Buffer[],
+  window: JoinWindow,
+  describe?: Describe,
+  setsAtKeyFrames = false,
+): Promise<JoinPlan> {
+  const planner = new JoinPlanner(window, { setsAtKeyFrames });
+  for (const file of files) {
+    const index = await readSampleIndex(...readFrom(file));
+    const video = index.tracks.find(({ header }) => header.kind === 'video');
+    planner.add({ index, setsAt: video && (await readSetsInForce(readFrom(file)[0], video)) });
+  }
+  if (planner.parametersDiffer && !setsAtKeyFrames) return planOf(files, window, describe, true);
+  return planner.finish(describe);
+}
+
+export async function join(files: readonly Buffer[], window: JoinWindow, describe?: Describe): Promise<Joined> {
+  const plan = await planOf(files, window, describe);
+  const pieces = [...plan.contents].map((piece) =>
+    piece.kind === 'bytes'
+      ? piece.bytes
+      : (files[piece.part] as Buffer).subarray(piece.offset, piece.offset + piece.size),
+  );
+  return { plan, bytes: Buffer.concat([plan.header, ...pieces]) };
+}
+
+/** Milliseconds from the start of the first part, as wall time. */
+export const wallWindow = (fromMs: number, toMs: number): JoinWindow => ({
+  fromMs: WALL_START_MS + fromMs,
+  toMs: WALL_START_MS + toMs,
+});
