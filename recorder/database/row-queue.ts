@@ -54,6 +54,8 @@ export class RowQueue {
   #failing = false;
   #overflowed = 0;
   #work: Promise<void> | undefined;
+  /** Something came up since the last look for what is to be done. */
+  #again = false;
   readonly #closing = new AbortController();
   #waiting: (() => void)[] = [];
 
@@ -153,9 +155,8 @@ export class RowQueue {
   }
 
   #startWork(): void {
-    this.#work ??= this.#untilDone().finally(() => {
-      this.#work = undefined;
-    });
+    this.#again = true;
+    this.#work ??= this.#untilDone();
   }
 
   /** Everything that touches the disk happens here, one after the other. */
@@ -163,15 +164,22 @@ export class RowQueue {
     const { clock, log, directory } = this.#o;
     for (;;) {
       try {
+        this.#again = false;
         const more = await this.#step();
         if (this.#failing) log.info({ directory }, 'the queue of rows is on the disk again');
         this.#failing = false;
-        if (!more) return;
+        if (more || this.#again) continue;
+        // At once: whoever comes next must not take this run for one that still looks.
+        this.#work = undefined;
+        return;
       } catch (err) {
         if (!this.#failing) log.warn({ directory, err }, 'the queue of rows cannot be kept on the disk');
         this.#failing = true;
         this.#wake();
-        if (this.#closing.signal.aborted) return;
+        if (this.#closing.signal.aborted) {
+          this.#work = undefined;
+          return;
+        }
         await clock.sleep(RETRY_MS, this.#closing.signal);
       }
     }

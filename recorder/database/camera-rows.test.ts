@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CameraConfig } from '../config/schema.ts';
+import { mergeCameras, toCameras, type CameraRow } from './camera-rows.ts';
+
+const row = (changes: Partial<CameraRow> = {}): CameraRow => ({
+  id: 'gate',
+  name: 'Front gate',
+  source: 'rtsp://user:hidden@10.0.0.9/stream1',
+  snapuri: null,
+  ptz: false,
+  record: {},
+  enabled: true,
+  ...changes,
+});
+
+const one = (changes: Partial<CameraRow>, before: readonly CameraConfig[] = []) =>
+  toCameras([row(changes)], 300_000, before);
+
+test('a row becomes a camera in the words of the configuration', () => {
+  const record = { format: 'mp4', segmentDuration: '1m', retention: { maxAge: '7d' } };
+  const { cameras, refused } = one({ snapuri: 'http://10.0.0.9/snap.jpg', ptz: true, record });
+  assert.deepEqual(refused, []);
+  assert.deepEqual(cameras, [
+    {
+      id: 'gate',
+      name: 'Front gate',
+      source: 'rtsp://user:hidden@10.0.0.9/stream1',
+      transport: 'auto',
+      snapshot: 'http://10.0.0.9/snap.jpg',
+      ptz: true,
+      onvif: undefined,
+      enabled: true,
+      record: {
+        format: 'mp4',
+        segmentDurationMs: 60_000,
+        retention: { maxAgeMs: 7 * 86_400_000, maxSizeBytes: undefined, minFree: undefined },
+      },
+    },
+  ]);
+});
+
+test('a row without name, still image and settings has their defaults', () => {
+  const [camera] = one({ name: '', snapuri: '' }).cameras;
+  assert.equal(camera?.name, 'gate');
+  assert.equal(camera?.snapshot, undefined);
+  assert.equal(camera?.record.segmentDurationMs, 300_000);
+});
+
+test('a mistake in a setting costs that setting, not the footage', () => {
+  for (const [changes, column] of [
+    [{ snapuri: 'file:///etc/passwd' }, 'snapuri'],
+    [{ record: { segmentDuration: 'soon' } }, 'record.segmentDuration'],
+    [{ record: { fromat: 'mp4' } }, 'record.fromat'],
+    [{ record: null }, 'record'],
+    [{ name: 'x'.repeat(200) }, 'name'],
+  ] as const) {
+    const { cameras, refused } = one(changes);
+    assert.equal(cameras.length, 1, column);
+    assert.match(
+      refused[0]?.reason.message ?? '',
+      new RegExp(`^cameras\\.${column.replace('.', '\\.')}: .*without this`),
+    );
+  }
+  // What is right beside it stays.
+  assert.equal(one({ record: 7, snapuri: 'http://10.0.0.9/a' }).cameras[0]?.snapshot, 'http://10.0.0.9/a');
+});
+
+test('a row that cannot be recorded is refused without its password, or stays as it was before', () => {
+  const before = one({}).cameras;
+  for (const changes of [{ source: 'http://user:hidden@10.0.0.9/' }, { source: '' }]) {
+    const fresh = one(changes);
+    assert.deepEqual(fresh.cameras, []);
+    assert.match(fresh.refused[0]?.reason.message ?? '', /it is not recorded$/);
+    assert.doesNotMatch(JSON.stringify(fresh), /hidden/);
+    const known = one(changes, before);
+    assert.deepEqual(known.cameras, before);
+    assert.match(known.refused[0]?.reason.message ?? '', /as it was before$/);
+  }
+  const odd = one({ id: '../../etc\n' });
+  assert.deepEqual(odd.cameras, []);
+  assert.equal(odd.refused[0]?.id, '../../etc?');
+});
+
+test('of two cameras with one id that of the files is recorded, and the other is named', () => {
+  const files = one({ name: 'Of the files' }).cameras;
+  const database = toCameras([row(), row({ id: 'yard' })], 300_000, []);
+  const { cameras, refused } = mergeCameras(files, database);
+  assert.deepEqual(
+    cameras.map(({ id, name }) => [id, name]),
+    [
+      ['gate', 'Of the files'],
+      ['yard', 'Front gate'],
+    ],
+  );
+  assert.deepEqual(
+    refused.map(({ id, reason }) => [id, reason.code]),
+    [['gate', 'id-taken']],
+  );
+});
