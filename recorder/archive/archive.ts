@@ -12,15 +12,22 @@ import {
   type CameraArchiveOwner,
 } from './camera-archive.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './details-reader.ts';
-import { ArchiveError, diskFault, type DiskFaultCode } from './faults.ts';
+import { DiskWatch } from './disk-watch.ts';
+import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './faults.ts';
 import { nodeFileSystem, type FileSystem } from './file-system.ts';
 import { newHistory, type CameraHistory } from './history.ts';
+import { ArchiveIdentity } from './identity.ts';
 import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
 import type { Inventory } from './inventory.ts';
 import { ArchiveMetrics } from './metrics.ts';
-import { isCameraId } from './names.ts';
-import type { SegmentObserver } from './observer.ts';
-import { recoverArchive, type RecoveryReport } from './recovery.ts';
+import { isCameraId, parsePath, type SegmentName } from './names.ts';
+import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
+import { recoverArchive, recoveryPaths, type RecoveryReport } from './recovery.ts';
+import type { RetentionWarning } from './retention/alarms.ts';
+import type { Limits } from './retention/plan.ts';
+import type { Protections } from './retention/protections.ts';
+import { Retention } from './retention/retention.ts';
+import { roomMaking } from './retention/room.ts';
 import { SegmentStore } from './segment-store.ts';
 
 export interface ArchiveOptions {
@@ -34,6 +41,18 @@ export interface ArchiveOptions {
   readonly fs?: FileSystem;
   /** Keeps a list of closed segments elsewhere. */
   readonly observer?: SegmentObserver;
+  /** The node's own state, where it knows its archive from; without it, any directory will do. */
+  readonly workDir?: string;
+  /** How much footage is kept; without it, nothing is ever removed, and a full disk stops recording. */
+  readonly limits?: () => Limits;
+}
+
+/** Something about the archive that somebody should look at. */
+export interface ArchiveWarning {
+  readonly code: RetentionWarning['code'] | WrongDiskError['code'];
+  readonly message: string;
+  /** Undefined: of the node. */
+  readonly cameraId: string | undefined;
 }
 
 /** One camera's place in the archive, for those who know the archive only. */
@@ -41,13 +60,18 @@ export type CameraRecording = CameraArchive;
 
 export class Archive {
   readonly #o: ArchiveOptions;
+  readonly #identity: ArchiveIdentity | undefined;
+  readonly #disk: DiskWatch | undefined;
+  readonly #retention: Retention | undefined;
   readonly #store: SegmentStore;
   readonly #reader: DetailsReader | undefined;
   readonly #index: ArchiveIndex;
   readonly #metrics: ArchiveMetrics;
-  #histories = new Map<string, CameraHistory>();
+  readonly #histories = new Map<string, CameraHistory>();
   readonly #cameras = new Map<string, CameraArchive>();
   #unwritable: DiskFaultCode | undefined;
+  /** Paths of files that recovery may be working on. */
+  #inRecovery: ReadonlySet<string> = new Set();
   /** Cameras whose last files are being completed: one that comes back does not wait for that, but `close` does. */
   readonly #ending = new Set<CameraArchive>();
   readonly #owner: CameraArchiveOwner = {
@@ -60,33 +84,125 @@ export class Archive {
 
   constructor(options: ArchiveOptions) {
     this.#o = options;
+    const { clock, log, workDir, limits, observer = noObserver, registry = new Registry() } = options;
     const root = options.root.replace(/(?<=.)\/+$/, '');
-    this.#store = new SegmentStore(root, options.fs ?? nodeFileSystem);
+    const fs = options.fs ?? nodeFileSystem;
+    this.#identity = workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, fs, log });
+    const disk = limits ? roomMaking(fs, () => this.#retention as Retention) : fs;
+    this.#store = new SegmentStore(root, disk, this.#identity);
     // Another file system than that of the machine is no thread's to read.
     this.#reader = options.fs ? undefined : new ThreadedDetailsReader();
-    this.#index = new ArchiveIndex(this.#store, options.clock, this.#reader, options.observer);
-    this.#metrics = new ArchiveMetrics(options.registry ?? new Registry());
+    const observers = {
+      closed: (segment: ClosedSegment): void => {
+        this.#retention?.closed(segment);
+        observer.closed(segment);
+      },
+      removed: (segment: SegmentName): void => observer.removed(segment),
+    };
+    this.#index = new ArchiveIndex(this.#store, clock, this.#reader, observers);
+    this.#metrics = new ArchiveMetrics(registry, () => this.#disk?.fault?.code);
+    if (this.#identity) {
+      this.#disk = new DiskWatch({
+        identity: this.#identity,
+        root,
+        clock,
+        log,
+        recover: () => this.#recover(),
+        refuse: (fault) => this.#store.refuse(fault),
+      });
+    }
+    if (!limits) return;
+    this.#retention = new Retention({
+      store: this.#store,
+      fs,
+      index: this.#index,
+      clock,
+      log,
+      registry,
+      limits,
+      busy: () => this.#unfinishedPaths(),
+      openBytes: () => this.#openBytes(),
+    });
   }
 
   /**
    * Makes the record path and repairs what a crash left. Call it once, before any `sinkFor`. It throws when the record
    * path cannot be made or written to; old footage that cannot be read is logged, and does not keep new from being made.
+   * Without the disk that the archive is on, nothing is done and nothing recorded until it is there.
    */
   async recover(): Promise<RecoveryReport> {
+    try {
+      return await this.#recover();
+    } catch (err) {
+      if (!(err instanceof WrongDiskError)) throw err;
+      this.#disk?.waitFor(err);
+      return { repairs: new Map(), failed: [], histories: new Map() };
+    }
+  }
+
+  async #recover(): Promise<RecoveryReport> {
     const { log } = this.#o;
+    const isNew = (await this.#identity?.look()) === 'new';
     await this.#store.prepare();
+    if (isNew) await this.#identity?.create();
     await this.#index.load().catch((err: unknown) => {
       if (!(err instanceof ArchiveError)) throw err;
       log.error({ err, path: this.#store.root }, 'parts of the archive cannot be read');
     });
-    const report = await recoverArchive({
-      store: this.#store,
-      index: this.#index,
-      metrics: this.#metrics,
-      log,
-    });
-    this.#histories = report.histories;
+    const store = this.#store;
+    const index = this.#index;
+    this.#inRecovery = new Set(await recoveryPaths(store, index));
+    await this.#retention?.prepare();
+    const report = await recoverArchive({ store, index, metrics: this.#metrics, log });
+    this.#inRecovery = new Set();
+    for (const [cameraId, history] of report.histories) {
+      const known = this.#histories.get(cameraId);
+      // A camera that waits for its disk holds on to what it was given.
+      if (known) Object.assign(known, history);
+      else this.#histories.set(cameraId, history);
+    }
+    await this.#retention?.start();
     return report;
+  }
+
+  /** Call it about four times a second: footage that is too much is removed, and a disk that comes back is noticed. */
+  tick(): void {
+    this.#disk?.tick();
+    this.#retention?.tick();
+  }
+
+  /** Footage that somebody reads, by the path of its segment: it stays until the returned function is called. */
+  holdForReading(path: string): () => void {
+    const segment = parsePath(path);
+    if (!segment || !this.#retention) return () => {};
+    return this.holdWindow(segment.cameraId, segment.startMs, segment.startMs + 1);
+  }
+
+  /** The same for all that lies in [fromMs, toMs): what a reader has open stays readable, what it opens next is held. */
+  holdWindow(cameraId: string, fromMs: number, toMs: number): () => void {
+    return this.#retention?.leases.hold(cameraId, fromMs, toMs) ?? (() => {});
+  }
+
+  /** Windows that retention leaves alone; undefined where nothing is ever removed. */
+  get protections(): Protections | undefined {
+    return this.#retention?.protections;
+  }
+
+  /** What somebody should look at. */
+  warnings(): readonly ArchiveWarning[] {
+    const fault = this.#disk?.fault;
+    if (fault) return [{ code: fault.code, message: fault.message, cameraId: undefined }];
+    return this.#retention?.warnings() ?? [];
+  }
+
+  /** Segments of a camera that lie in the interval, as of the last look at the names. */
+  countSegments(cameraId: string, fromMs: number, toMs: number): number {
+    let count = 0;
+    for (const { segment, nextStartMs } of this.#index.footage.oldestFirst(cameraId)) {
+      if (segment.startMs >= toMs) break;
+      if ((nextStartMs ?? Infinity) > fromMs) count++;
+    }
+    return count;
   }
 
   /** A camera's place in the archive. At most one at a time for a camera; its `close` makes room for the next. */
@@ -127,6 +243,23 @@ export class Archive {
     return wanted.flatMap((camera) => camera.openEntries());
   }
 
+  #unfinishedPaths(): ReadonlySet<string> {
+    const paths = new Set(this.#inRecovery);
+    for (const camera of this.#cameras.values()) for (const path of camera.unfinishedPaths()) paths.add(path);
+    for (const camera of this.#ending) for (const path of camera.unfinishedPaths()) paths.add(path);
+    return paths;
+  }
+
+  #openBytes(): Map<string, number> {
+    const bytes = new Map<string, number>();
+    for (const camera of [...this.#cameras.values(), ...this.#ending]) {
+      for (const { sizeBytes } of camera.openEntries()) {
+        bytes.set(camera.cameraId, (bytes.get(camera.cameraId) ?? 0) + sizeBytes);
+      }
+    }
+    return bytes;
+  }
+
   /** The files themselves, to compare them with a list kept elsewhere. */
   get inventory(): Inventory {
     return this.#index.inventory;
@@ -156,6 +289,8 @@ export class Archive {
   /** Ends every recording and completes its files. */
   async close(): Promise<void> {
     await Promise.all([...this.#cameras.values(), ...this.#ending].map((camera) => camera.close()));
+    await this.#disk?.settled();
+    await this.#retention?.close();
     await this.#reader?.close();
   }
 }

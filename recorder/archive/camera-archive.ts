@@ -153,6 +153,12 @@ export class CameraArchive implements SegmentTarget {
     };
   }
 
+  /** Paths of all files of this camera that are not complete yet, also of those that the disk has stopped. */
+  *unfinishedPaths(): Generator<string> {
+    for (const { created } of this.#files.keys()) if (created) yield created.path;
+    yield* this.#unfinished.keys();
+  }
+
   /** Segments of this camera that are not complete yet. */
   openEntries(): OpenEntry[] {
     const entries: OpenEntry[] = [];

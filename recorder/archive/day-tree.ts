@@ -2,7 +2,7 @@
 // directory is read again when its time of change is another; files are never opened here.
 
 import type { Clock } from '../../base/clock.ts';
-import { ArchiveError } from './faults.ts';
+import { ArchiveError, WrongDiskError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
 import { dayPath, dayStartMs, formatBaseName, NameReader, parseDay, type SegmentName } from './names.ts';
 import type { SegmentStore } from './segment-store.ts';
@@ -78,6 +78,10 @@ export class DayTree {
    * ArchiveError when anything that should be readable is not.
    */
   async refresh(fromMs: number, toMs: number): Promise<void> {
+    // Another disk, or none, would be an archive without footage.
+    await this.#store.checkDisk().catch((cause: unknown) => {
+      throw new ArchiveError(cause instanceof WrongDiskError ? cause.message : UNREADABLE, { cause });
+    });
     if (this.#clock.monotonicMs() - this.#checkedAllMs >= CHECK_ALL_MS) {
       // Several who ask at once share one look.
       this.#refreshing ??= this.#refreshAll().finally(() => (this.#refreshing = undefined));
@@ -129,6 +133,12 @@ export class DayTree {
     if (left.length > 0) day.cameras.set(segment.cameraId, left);
     else day.cameras.delete(segment.cameraId);
     this.#changedByUs(day);
+  }
+
+  /** Takes note of a day whose directory this process has removed, unless segments were begun in it since. */
+  removedDay(startMs: number): void {
+    const day = this.#days.get(dayPath(startMs));
+    if (day?.cameras.size === 0) this.#drop(day.path);
   }
 
   entry(segment: SegmentName): Entry | undefined {

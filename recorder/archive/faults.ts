@@ -5,7 +5,17 @@ import { errorCode } from './file-system.ts';
 
 /** `disk-slow` is the one that no system call reports: the queue of a camera is full. */
 export type DiskFaultCode =
-  'disk-full' | 'disk-read-only' | 'disk-missing' | 'disk-denied' | 'disk-error' | 'disk-slow' | 'file-removed';
+  | 'disk-full'
+  | 'disk-read-only'
+  | 'disk-missing'
+  | 'disk-denied'
+  | 'disk-error'
+  | 'disk-slow'
+  | 'file-removed'
+  | WrongDiskCode;
+
+/** The record path is another directory than the one recorded to before. */
+export type WrongDiskCode = 'archive-missing' | 'archive-foreign';
 
 export interface DiskFault extends Reason {
   readonly code: DiskFaultCode;
@@ -21,6 +31,17 @@ export class ArchiveError extends Error {
   }
 }
 
+/** The record path is not the archive of this node: nothing is written there. */
+export class WrongDiskError extends Error {
+  readonly code: WrongDiskCode;
+
+  constructor(code: WrongDiskCode, message: string) {
+    super(message);
+    this.name = 'WrongDiskError';
+    this.code = code;
+  }
+}
+
 export const SLOW_DISK: DiskFault = { code: 'disk-slow', message: 'the disk does not keep up with the camera' };
 export const FILE_REMOVED: DiskFault = {
   code: 'file-removed',
@@ -29,6 +50,7 @@ export const FILE_REMOVED: DiskFault = {
 
 /** Names what a failed system call means for recording. */
 export function diskFault(err: unknown): DiskFault {
+  if (err instanceof WrongDiskError) return { code: err.code, message: err.message };
   const code = errorCode(err);
   switch (code) {
     case 'ENOSPC':

@@ -8,8 +8,9 @@ import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from '.
 import type { DetailsReader } from './details-reader.ts';
 import { ArchiveError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
+import { Footage, type FoundSegment } from './footage.ts';
 import { Inventory } from './inventory.ts';
-import type { SegmentName } from './names.ts';
+import { formatPath, type SegmentName } from './names.ts';
 import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
 import type { RecordFormat } from './segment-file.ts';
 import type { SegmentStore } from './segment-store.ts';
@@ -52,7 +53,6 @@ export interface ListQuery {
 
 /** An entry of a camera with its place. */
 interface Found {
-  readonly day: Day;
   readonly entry: Entry;
   readonly path: string;
   readonly startMs: number;
@@ -101,6 +101,11 @@ export class ArchiveIndex {
     return new Inventory(this.#store, this.#tree, this.#clock);
   }
 
+  /** The names as those look at them who remove the oldest. */
+  get footage(): Footage {
+    return new Footage(this.#tree);
+  }
+
   /** Every camera with footage, as of the last look. */
   cameras(): Set<string> {
     const ids = new Set<string>();
@@ -111,6 +116,13 @@ export class ArchiveIndex {
   /** Segments of a camera from the newest on, as of the last look. */
   *newestFirst(cameraId: string): Generator<SegmentName> {
     for (const { entry, startMs } of this.#backwards(cameraId, Infinity)) yield { name: entry.name, cameraId, startMs };
+  }
+
+  /** Wall time at which a closed segment ends; undefined when its file is gone. Throws ArchiveError. */
+  async endOf({ segment, nextStartMs }: FoundSegment): Promise<number | undefined> {
+    const entry = this.#tree.entry(segment);
+    if (!entry) return undefined;
+    return this.#endOf({ entry, path: formatPath(segment), startMs: segment.startMs }, nextStartMs);
   }
 
   /** Takes note of a file that this process has created. */
@@ -130,6 +142,11 @@ export class ArchiveIndex {
   removed(segment: SegmentName): void {
     this.#tree.removed(segment);
     this.#observer.removed(segment);
+  }
+
+  /** Takes note of a day's directory that this process has removed. */
+  removedDay(dayMs: number): void {
+    this.#tree.removedDay(dayMs);
   }
 
   /** The file has changed although it was closed. */
@@ -337,7 +354,6 @@ export class ArchiveIndex {
 }
 
 const place = (day: Day, cameraId: string, entry: Entry): Found => ({
-  day,
   entry,
   path: entryPath(day, cameraId, entry),
   startMs: day.startMs + entry.timeMs,

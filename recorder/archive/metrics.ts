@@ -1,15 +1,28 @@
 // What Prometheus is told of the disk, beside what each camera's status counts.
 
-import { Counter, Histogram, type Registry } from 'prom-client';
-import type { DiskFaultCode } from './faults.ts';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { DiskFaultCode, WrongDiskCode } from './faults.ts';
 
 export class ArchiveMetrics {
   readonly #failures: Counter<'cause'>;
   readonly #recovered: Counter<'outcome'>;
   readonly #syncs: Histogram;
 
-  constructor(registry: Registry) {
+  /** `wrongDisk`: why the record path is not our archive now, if so. */
+  constructor(registry: Registry, wrongDisk: () => WrongDiskCode | undefined = () => undefined) {
     const registers = [registry];
+    const disk = new Gauge({
+      name: 'kube_nvr_archive_wrong_disk',
+      help: '1 while the record path is not the archive of this node, and nothing is recorded; by what is wrong.',
+      labelNames: ['cause'],
+      registers: [],
+      collect() {
+        this.reset();
+        const cause = wrongDisk();
+        if (cause !== undefined) this.set({ cause }, 1);
+      },
+    });
+    registry.registerMetric(disk);
     this.#failures = new Counter({
       name: 'kube_nvr_archive_file_failures_total',
       help: 'Segment files that the disk stopped, by cause.',

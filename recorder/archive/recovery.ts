@@ -24,12 +24,19 @@ export type Repair =
 
 /** A file of which nothing can be read is removed only when it cannot have held more than a first, torn fragment. */
 const MAX_EMPTY_BYTES = 16 * 1024 * 1024;
+/** Parameter sets take some hundred bytes of a header; no camera's come near this. */
+const MAX_HEADER_BYTES = 64 * 1024;
 /** A camera's newest files are looked at until this many in a row need nothing. */
 const IN_ORDER_IN_A_ROW = 3;
 const CONCURRENT_CAMERAS = 4;
 
+export interface RepairOptions {
+  /** The file was begun by this program, whatever is in it now: it has a marker. */
+  readonly isOurs?: boolean;
+}
+
 /** Cuts a file behind its last whole fragment and completes it; changes nothing in a finished or foreign one. */
-export async function repairFile(store: SegmentStore, path: string): Promise<Repair> {
+export async function repairFile(store: SegmentStore, path: string, options: RepairOptions = {}): Promise<Repair> {
   let file: OpenFile;
   try {
     file = await store.fs.open(store.absolute(path), 'read-write');
@@ -38,13 +45,18 @@ export async function repairFile(store: SegmentStore, path: string): Promise<Rep
     throw err;
   }
   try {
-    return await repairOpenFile(store, path, file);
+    return await repairOpenFile(store, path, file, options);
   } finally {
     await file.close();
   }
 }
 
-async function repairOpenFile(store: SegmentStore, path: string, file: OpenFile): Promise<Repair> {
+async function repairOpenFile(
+  store: SegmentStore,
+  path: string,
+  file: OpenFile,
+  { isOurs = false }: RepairOptions,
+): Promise<Repair> {
   const before = await file.facts();
   const { sizeBytes } = before;
   const found = await recover((offset, length) => file.read(offset, length), sizeBytes);
@@ -52,7 +64,9 @@ async function repairOpenFile(store: SegmentStore, path: string, file: OpenFile)
     case 'finalized':
       return { ...found, facts: before };
     case 'foreign':
-      return found;
+      if (!isOurs || !(await isSpoiltHeader(file, sizeBytes))) return found;
+      await store.discard(path);
+      return { kind: 'removed' };
     case 'empty':
       if (found.unreadBytes > MAX_EMPTY_BYTES) return { kind: 'foreign' };
       await store.discard(path);
@@ -66,6 +80,14 @@ async function repairOpenFile(store: SegmentStore, path: string, file: OpenFile)
     default:
       return assertNever(found);
   }
+}
+
+/**
+ * Whether all of a file is a header that a power cut has spoilt: fragments are written once the header is safe, so that
+ * a file with one is damaged otherwise, and for a person to look at.
+ */
+async function isSpoiltHeader(file: OpenFile, sizeBytes: number): Promise<boolean> {
+  return sizeBytes <= MAX_HEADER_BYTES && !(await file.read(0, sizeBytes)).includes('moof');
 }
 
 /** Tells the index what became of a file. */
@@ -124,6 +146,20 @@ export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport
   return { repairs, failed, histories };
 }
 
+/** Paths of all files that recovery may work on. */
+export async function recoveryPaths(store: SegmentStore, index: ArchiveIndex): Promise<string[]> {
+  const paths = (await store.markers()).map(({ segment }) => formatPath(segment));
+  for (const cameraId of index.cameras()) {
+    let count = 0;
+    for (const segment of index.newestFirst(cameraId)) {
+      // Those in order, and one that is not: what lies beyond is seldom looked at.
+      if (count++ > IN_ORDER_IN_A_ROW) break;
+      paths.push(formatPath(segment));
+    }
+  }
+  return paths;
+}
+
 async function recoverCamera(
   cameraId: string,
   { marked }: Candidates,
@@ -142,11 +178,11 @@ async function recoverCamera(
     history.wallEndMs = meta.wallStartMs + meta.wallDurationMs;
   };
 
-  const repair = async (path: string): Promise<Repair | undefined> => {
+  const repair = async (path: string, options?: RepairOptions): Promise<Repair | undefined> => {
     const known = repairs.get(path);
     if (known) return known;
     try {
-      const done = await repairFile(store, path);
+      const done = await repairFile(store, path, options);
       repairs.set(path, done);
       if ('meta' in done) learn(done.meta);
       if (done.kind !== 'missing') noteRepair(index, parsePath(path) as SegmentName, done);
@@ -165,7 +201,7 @@ async function recoverCamera(
 
   for (const { path, marker, sequence } of marked) {
     history.nextSequence = Math.max(history.nextSequence, sequence + 1);
-    const done = await repair(path);
+    const done = await repair(path, { isOurs: true });
     // The newest stays, to keep the sequence, and so do those of files that wait for a better disk.
     if (!done) continue;
     if (history.marker !== undefined) await store.unmark(history.marker);

@@ -29,13 +29,38 @@ export interface CreatedSegment {
   readonly marker: string;
 }
 
+/** Knows the disk that the record path must be on. */
+export interface DiskGuard {
+  /** Throws WrongDiskError when it is another one now. */
+  check(): Promise<void>;
+  readonly device: number | undefined;
+}
+
+const anyDisk: DiskGuard = { check: async () => {}, device: undefined };
+
 export class SegmentStore {
   readonly root: string;
   readonly fs: FileSystem;
+  readonly #guard: DiskGuard;
+  #refused: Error | undefined;
+  /** Segments that are being created, while no day may be removed. */
+  #creating = 0;
+  #removingDay: Promise<boolean> | undefined;
 
-  constructor(root: string, fs: FileSystem) {
+  constructor(root: string, fs: FileSystem, guard?: DiskGuard) {
     this.root = root;
     this.fs = fs;
+    this.#guard = guard ?? anyDisk;
+  }
+
+  /** From now on `create` fails with this; undefined: it does not. */
+  refuse(fault: Error | undefined): void {
+    this.#refused = fault;
+  }
+
+  /** Throws WrongDiskError when the record path is not our archive now. */
+  checkDisk(): Promise<void> {
+    return this.#guard.check();
   }
 
   /** Makes the record path, and in it the places for markers and rewritten files. */
@@ -51,6 +76,18 @@ export class SegmentStore {
 
   /** Creates a segment's file under the first free millisecond, never over an existing one, and makes its name durable. */
   async create(wanted: SegmentName, sequence: number): Promise<CreatedSegment> {
+    if (this.#refused) throw this.#refused;
+    await this.checkDisk();
+    this.#creating++;
+    try {
+      await this.#removingDay;
+      return await this.#create(wanted, sequence);
+    } finally {
+      this.#creating--;
+    }
+  }
+
+  async #create(wanted: SegmentName, sequence: number): Promise<CreatedSegment> {
     for (let startMs = wanted.startMs; ; startMs++) {
       const segment = { ...wanted, startMs };
       const path = formatPath(segment);
@@ -114,6 +151,28 @@ export class SegmentStore {
     await this.fs.remove(this.absolute(path)).catch(ignoreMissing);
   }
 
+  /**
+   * Removes the directory of a day, and those of its month and year, as far as nothing is left in them. False when it
+   * could not be tried, as a segment is being created.
+   */
+  async removeEmptyDay(ms: number): Promise<boolean> {
+    if (this.#creating > 0) return false;
+    this.#removingDay = this.#removeEmptyDay(ms).finally(() => (this.#removingDay = undefined));
+    return this.#removingDay;
+  }
+
+  async #removeEmptyDay(ms: number): Promise<boolean> {
+    const [year = '', month = '', day = ''] = dayPath(ms).split('/');
+    try {
+      for (const path of [`${year}/${month}/${day}`, `${year}/${month}`, year]) {
+        await this.fs.removeDirectory(this.absolute(path)).catch(ignoreMissing);
+      }
+    } catch {
+      // Something else lies in it, or the disk will not let it go: it costs nothing to leave it.
+    }
+    return true;
+  }
+
   async unmark(marker: string): Promise<void> {
     await this.fs.remove(this.absolute(`${MARKERS}/${marker}`)).catch(() => {
       // A marker of a finished file costs recovery one look; it is no reason to fail anything.
@@ -138,6 +197,7 @@ export class SegmentStore {
 
   /** Creates, syncs and removes a file, as recording would. Throws what the system says. */
   async probe(): Promise<void> {
+    await this.checkDisk();
     const path = this.absolute(`${STATE_DIRECTORY}/probe`);
     await this.fs.remove(path).catch(ignoreMissing);
     const file = await this.#createInState(path);
@@ -153,6 +213,9 @@ export class SegmentStore {
   async #createDurably(path: string): Promise<OpenFile> {
     const file = await this.fs.create(this.absolute(path));
     try {
+      // The disk may have gone since it was looked at, and left a directory of that name beneath it.
+      const { device } = this.#guard;
+      if (device !== undefined && (await file.facts()).device !== device) await this.checkDisk();
       await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
       return file;
     } catch (err) {
@@ -182,6 +245,7 @@ export class SegmentStore {
       return await this.fs.create(path);
     } catch (err) {
       if (errorCode(err) !== 'ENOENT') throw err;
+      await this.checkDisk();
       await this.#prepareState();
       return this.fs.create(path);
     }

@@ -1,0 +1,159 @@
+// Which disk is ours: the record path in, yes or a reason why not out. The archive has an id in
+// `.kube-nvr/archive.json`, and the node knows it from `<workDir>/archive-id`. A directory without the id it had, or
+// with another, is not written to: a disk that is not mounted must not fill the one beneath its mount point.
+
+import { randomUUID } from 'node:crypto';
+import type { Log } from '../../base/log.ts';
+import { WrongDiskError } from './faults.ts';
+import type { FileFacts, FileSystem } from './file-system.ts';
+import { makeDirectories, parseJson, readIfThere, replaceFile } from './state-file.ts';
+
+export interface IdentityOptions {
+  /** The record path, absolute and without a slash at its end. */
+  readonly root: string;
+  /** The node's own state; not in the record path. */
+  readonly workDir: string;
+  readonly fs: FileSystem;
+  readonly log: Log;
+}
+
+/** What was seen when the id was last read: as long as this is the same, it need not be read again. */
+interface Seen {
+  readonly root: FileFacts;
+  readonly marker: FileFacts;
+}
+
+const STATE_DIRECTORY = '.kube-nvr';
+const ID = /^[0-9a-f-]{8,64}$/;
+
+export class ArchiveIdentity {
+  readonly #o: IdentityOptions;
+  readonly #markerPath: string;
+  readonly #knownPath: string;
+  #seen: Seen | undefined;
+
+  constructor(options: IdentityOptions) {
+    this.#o = options;
+    this.#markerPath = `${options.root}/${STATE_DIRECTORY}/archive.json`;
+    this.#knownPath = `${options.workDir}/archive-id`;
+  }
+
+  /** The file system of the archive, once it was found to be ours. */
+  get device(): number | undefined {
+    return this.#seen?.root.device;
+  }
+
+  /**
+   * Whether the record path is our archive. `new`: this node has none there yet, nor has anyone else. Throws
+   * WrongDiskError, or what the system says.
+   */
+  async look(): Promise<'ours' | 'new'> {
+    this.#seen = undefined;
+    const { root } = this.#o;
+    const known = await this.#known();
+    const marker = await this.#marker();
+    if (marker === undefined) {
+      if (known.id === undefined && known.readable) return 'new';
+      throw new WrongDiskError(
+        'archive-missing',
+        `${root} is not the archive that was recorded to: its ${STATE_DIRECTORY}/archive.json is missing, as where a ` +
+          'disk is not mounted; if this directory is right, run recorder --adopt-archive',
+      );
+    }
+    // A node that knows none (its own state was lost, or the disk was moved here) takes the one it finds.
+    if (known.id === undefined) await this.#remember(marker);
+    else if (known.id !== marker) {
+      throw new WrongDiskError(
+        'archive-foreign',
+        `${root} holds the archive ${marker} and not ${known.id}, which this node records to; if this disk is ` +
+          'right, run recorder --adopt-archive',
+      );
+    }
+    await this.#see();
+    return 'ours';
+  }
+
+  /** The same at the cost of two looks while nothing has changed. Throws as `look` does, also for a `new` one. */
+  async check(): Promise<void> {
+    const { fs, root } = this.#o;
+    const seen = this.#seen;
+    if (seen) {
+      const [now, marker] = await Promise.all([
+        fs.facts(root).catch(() => undefined),
+        fs.facts(this.#markerPath).catch(() => undefined),
+      ]);
+      if (now && marker && isSame(now, seen.root) && isSame(marker, seen.marker)) return;
+    }
+    if ((await this.look()) === 'ours') return;
+    throw new WrongDiskError('archive-missing', `${root} has no archive yet`);
+  }
+
+  /** Makes the record path an archive of this node. `.kube-nvr` must be there. */
+  async create(): Promise<void> {
+    const id = randomUUID();
+    const text = `${JSON.stringify({ id, created: new Date().toISOString() })}\n`;
+    // The disk first: a node that knows an id whose disk never got it would refuse its own archive.
+    await replaceFile(this.#o.fs, this.#markerPath, text);
+    await this.#remember(id);
+    await this.#see();
+    this.#o.log.info({ path: this.#o.root, archive: id }, 'a new archive begins');
+  }
+
+  /** The owner says that this disk is right: takes its id, or gives it one. Returns the id. */
+  async adopt(): Promise<string> {
+    const marker = await this.#marker();
+    if (marker === undefined) {
+      await this.create();
+      return (await this.#marker()) as string;
+    }
+    await this.#remember(marker);
+    await this.#see();
+    return marker;
+  }
+
+  async #see(): Promise<void> {
+    const { fs, root } = this.#o;
+    const [rootFacts, marker] = await Promise.all([fs.facts(root), fs.facts(this.#markerPath)]);
+    this.#seen = { root: rootFacts, marker };
+  }
+
+  async #marker(): Promise<string | undefined> {
+    const text = await readIfThere(this.#o.fs, this.#markerPath);
+    if (text === undefined) return undefined;
+    const id = idIn(parseJson(text), 'id');
+    if (id !== undefined) return id;
+    throw new WrongDiskError('archive-foreign', `${this.#markerPath} cannot be read: it does not name an archive`);
+  }
+
+  /** `readable` is false for a file that says nothing: whether there is an archive is then not known. */
+  async #known(): Promise<{ readonly id: string | undefined; readonly readable: boolean }> {
+    const text = await readIfThere(this.#o.fs, this.#knownPath);
+    if (text === undefined) return { id: undefined, readable: true };
+    const value = parseJson(text);
+    return { id: idIn(value, this.#o.root), readable: typeof value === 'object' && value !== null };
+  }
+
+  /** By record path: another path in the configuration is another archive. */
+  async #remember(id: string): Promise<void> {
+    const { fs, root, workDir, log } = this.#o;
+    try {
+      await makeDirectories(fs, workDir);
+      const before = parseJson((await readIfThere(fs, this.#knownPath)) ?? '{}');
+      const known = typeof before === 'object' && before !== null && !Array.isArray(before) ? before : {};
+      await replaceFile(fs, this.#knownPath, `${JSON.stringify({ ...known, [root]: id }, undefined, 2)}\n`);
+    } catch (err) {
+      // Without it the disk is taken as it is found at the next start, which is what happened now.
+      log.warn({ path: this.#knownPath, err }, 'the id of the archive cannot be kept');
+    }
+  }
+}
+
+function idIn(value: unknown, key: string): string | undefined {
+  if (typeof value !== 'object' || value === null || !(key in value)) return undefined;
+  const id = (value as Record<string, unknown>)[key];
+  return typeof id === 'string' && ID.test(id) ? id : undefined;
+}
+
+/** Also the time of the marker's last change: a disk may be a copy of another. */
+const isSame = (a: FileFacts, b: FileFacts): boolean =>
+  a.device === b.device && a.inode === b.inode && (a.isDirectory || a.mtimeMs === b.mtimeMs);

@@ -1,0 +1,104 @@
+// What somebody should look at: a disk that is full of what may not go, protected footage that is larger than its limit,
+// files that cannot be removed. One line in the log a change; the rest is asked for.
+
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import { isOverQuota, type Limits } from './plan.ts';
+import type { ProtectedUsage } from './protected-usage.ts';
+import type { Protections } from './protections.ts';
+import type { Remover } from './remover.ts';
+
+export interface RetentionWarning {
+  readonly code: 'disk-exhausted' | 'protected-over-quota' | 'protections-unreadable' | 'segment-not-removable';
+  readonly message: string;
+  /** Undefined: of the node. */
+  readonly cameraId: string | undefined;
+}
+
+/** Whose `maxSize` it is. */
+export interface OverQuota {
+  readonly scope: 'node' | 'camera';
+  /** Empty for the node. */
+  readonly cameraId: string;
+}
+
+export interface AlarmsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits: () => Limits;
+  readonly protections: Protections;
+  readonly protectedUsage: ProtectedUsage;
+  readonly remover: Remover;
+}
+
+/** Without another full disk for so long, there is room again: a camera tries at least every half a minute. */
+const EXHAUSTED_MS = 60_000;
+
+export class Alarms {
+  readonly #deps: AlarmsDeps;
+  #exhaustedUntilMs = -Infinity;
+  #toldExhausted = false;
+  #toldOverQuota = false;
+
+  constructor(deps: AlarmsDeps) {
+    this.#deps = deps;
+  }
+
+  /** The disk is full, and nothing was left to remove. */
+  exhausted(): void {
+    this.#exhaustedUntilMs = this.#deps.clock.monotonicMs() + EXHAUSTED_MS;
+    this.tell();
+  }
+
+  get isExhausted(): boolean {
+    return this.#deps.clock.monotonicMs() < this.#exhaustedUntilMs;
+  }
+
+  /** Where protected footage alone exceeds a limit. */
+  overQuota(): OverQuota[] {
+    const { limits, protectedUsage } = this.#deps;
+    const { node, cameras } = limits();
+    const over: OverQuota[] = [];
+    if (isOverQuota(protectedUsage.bytes, node)) over.push({ scope: 'node', cameraId: '' });
+    for (const [cameraId, own] of cameras) {
+      if (isOverQuota(protectedUsage.bytesOf(cameraId), own)) over.push({ scope: 'camera', cameraId });
+    }
+    return over;
+  }
+
+  /** Writes what has changed to the log. */
+  tell(): void {
+    const { log } = this.#deps;
+    const exhausted = this.isExhausted;
+    if (exhausted && !this.#toldExhausted) log.error({}, 'the disk is full and no footage is left to remove');
+    if (!exhausted && this.#toldExhausted) log.info({}, 'the disk has room for footage again');
+    this.#toldExhausted = exhausted;
+    const over = this.overQuota();
+    const isOver = over.length > 0;
+    if (isOver && !this.#toldOverQuota) log.warn({ over }, 'protected footage alone is larger than maxSize');
+    if (!isOver && this.#toldOverQuota) log.info({}, 'protected footage is within maxSize again');
+    this.#toldOverQuota = isOver;
+  }
+
+  warnings(): RetentionWarning[] {
+    const { protections, remover } = this.#deps;
+    const warnings: RetentionWarning[] = [];
+    const warn = (code: RetentionWarning['code'], message: string, cameraId?: string): void => {
+      warnings.push({ code, message, cameraId });
+    };
+    if (this.isExhausted)
+      warn('disk-exhausted', 'the disk is full and no footage is left to remove: new footage is lost');
+    if (!protections.readable) {
+      warn('protections-unreadable', 'the list of protected footage cannot be read: only a full disk costs footage');
+    }
+    if (remover.stuck !== undefined) {
+      warn('segment-not-removable', `${remover.stuck} cannot be removed, and perhaps others; the log says why`);
+    }
+    for (const { scope, cameraId } of this.overQuota()) {
+      if (scope === 'node')
+        warn('protected-over-quota', 'protected footage alone is larger than the maxSize of the node');
+      else warn('protected-over-quota', `protected footage alone is larger than the camera's maxSize`, cameraId);
+    }
+    return warnings;
+  }
+}

@@ -1,0 +1,155 @@
+// Each camera's oldest segment that may go: names, holds and protections in, one candidate a camera out. Remembered
+// until something changes, so that looking at all cameras costs nothing.
+
+import { errorCode } from '../file-system.ts';
+import type { Footage, FoundSegment } from '../footage.ts';
+import type { ArchiveIndex } from '../index.ts';
+import { formatPath, type SegmentName } from '../names.ts';
+import type { SegmentStore } from '../segment-store.ts';
+import type { Leases } from './leases.ts';
+import type { OldestSegment } from './plan.ts';
+import type { Protections } from './protections.ts';
+
+export interface Candidate extends OldestSegment {
+  readonly segment: SegmentName;
+  readonly path: string;
+  readonly sizeBytes: number;
+  endMs: number | undefined;
+  readonly nextStartMs: number | undefined;
+}
+
+export interface CandidatesDeps {
+  readonly store: SegmentStore;
+  readonly index: ArchiveIndex;
+  readonly leases: Leases;
+  readonly protections: Protections;
+  /** Paths of segments that are being written or completed. */
+  readonly busy: () => ReadonlySet<string>;
+  /** A segment's file is gone although nobody here has removed it. */
+  readonly vanished: (segment: SegmentName) => void;
+}
+
+/** How much a caller leaves alone. Protected footage and what is being written is never touched. */
+export type Respect = 'readers' | 'nobody';
+
+/** No segment is longer; see the index. */
+const MAX_SEGMENT_MS = 26 * 3_600_000;
+/** Files that cannot be removed are tried again when all of them are forgotten. */
+const MAX_UNREMOVABLE = 10_000;
+
+export class Candidates {
+  readonly #deps: CandidatesDeps;
+  readonly #footage: Footage;
+  readonly #found = new Map<string, Candidate | undefined>();
+  /** Nothing older than this is free to go, by camera: a year that is protected is not looked at again and again. */
+  readonly #from = new Map<string, number>();
+  readonly #unremovable = new Set<string>();
+
+  constructor(deps: CandidatesDeps) {
+    this.#deps = deps;
+    this.#footage = deps.index.footage;
+  }
+
+  /** As of the last `findAll`. */
+  get(cameraId: string): Candidate | undefined {
+    return this.#found.get(cameraId);
+  }
+
+  /** Looks for the candidates that are not known. */
+  async findAll(cameraIds: Iterable<string>): Promise<void> {
+    for (const cameraId of cameraIds) {
+      if (this.#found.has(cameraId)) continue;
+      const found = await this.find(cameraId, 'readers', this.#from.get(cameraId));
+      this.#found.set(cameraId, found);
+      if (found) this.#from.set(cameraId, found.startMs);
+    }
+  }
+
+  /** The oldest of a camera that may go, whatever is remembered. */
+  async find(cameraId: string, respect: Respect, fromMs?: number): Promise<Candidate | undefined> {
+    for (const found of this.#footage.oldestFirst(cameraId, fromMs)) {
+      const candidate = await this.#candidate(found, respect);
+      if (candidate) return candidate;
+    }
+    return undefined;
+  }
+
+  /** Whether it may still go: somebody may have begun to read it, or protected it, since it was found. */
+  isFree({ segment, path, nextStartMs, endMs }: Candidate, respect: Respect): boolean {
+    const { protections, leases, busy } = this.#deps;
+    const { cameraId, startMs } = segment;
+    const latestMs = endMs ?? latestEnd(startMs, nextStartMs);
+    if (busy().has(path) || protections.covers(cameraId, startMs, latestMs)) return false;
+    return respect === 'nobody' || !leases.isHeld(cameraId, startMs, latestMs);
+  }
+
+  /** Tells when the segment ends, as its file says; as far as nobody has asked before. */
+  async tellEnd(candidate: Candidate): Promise<void> {
+    candidate.endMs ??= await this.#endOf(candidate);
+  }
+
+  /** It was removed: the next one is to be found. */
+  removed({ segment }: Candidate): void {
+    this.#found.delete(segment.cameraId);
+  }
+
+  /** It cannot be removed now: the next one takes its place. */
+  unremovable({ segment, path }: Candidate): void {
+    if (this.#unremovable.size >= MAX_UNREMOVABLE) this.#unremovable.clear();
+    this.#unremovable.add(path);
+    this.#found.delete(segment.cameraId);
+  }
+
+  /** A segment was closed. */
+  closed(cameraId: string): void {
+    if (this.#found.get(cameraId) === undefined) this.#found.delete(cameraId);
+  }
+
+  /** Something older may be free to go now, or less. */
+  forget(cameraId: string): void {
+    this.#found.delete(cameraId);
+    this.#from.delete(cameraId);
+  }
+
+  /** Everything may be otherwise: the directories were looked at again. */
+  forgetAll(): void {
+    this.#found.clear();
+    this.#from.clear();
+    this.#unremovable.clear();
+  }
+
+  async #candidate(found: FoundSegment, respect: Respect): Promise<Candidate | undefined> {
+    const { store, protections, busy, vanished } = this.#deps;
+    const { segment, nextStartMs } = found;
+    const { cameraId, startMs } = segment;
+    if (protections.covers(cameraId, startMs, startMs)) return undefined;
+    const path = formatPath(segment);
+    if (this.#unremovable.has(path) || busy().has(path)) return undefined;
+    let sizeBytes: number;
+    try {
+      const facts = await store.fs.facts(store.absolute(path));
+      // A directory with the name of a segment is nobody's footage.
+      if (!facts.isFile) return undefined;
+      ({ sizeBytes } = facts);
+    } catch (err) {
+      if (errorCode(err) === 'ENOENT') {
+        await store.checkDisk();
+        vanished(segment);
+      }
+      return undefined;
+    }
+    const candidate: Candidate = { segment, path, sizeBytes, startMs, endMs: undefined, nextStartMs };
+    // Where it may reach into a protected window, its file says whether it does.
+    if (protections.covers(cameraId, startMs, startMs + MAX_SEGMENT_MS)) await this.tellEnd(candidate);
+    return this.isFree(candidate, respect) ? candidate : undefined;
+  }
+
+  async #endOf({ segment, nextStartMs }: Candidate): Promise<number | undefined> {
+    // A file that cannot be read may still be removed; it ends with the next one.
+    return this.#deps.index.endOf({ segment, nextStartMs }).catch(() => latestEnd(segment.startMs, nextStartMs));
+  }
+}
+
+/** For a file that nobody has read. */
+const latestEnd = (startMs: number, nextStartMs: number | undefined): number =>
+  Math.min(nextStartMs ?? Infinity, startMs + MAX_SEGMENT_MS);

@@ -1,0 +1,62 @@
+// Footage that somebody is reading: holds in, "not this one now" out.
+//
+// An open file stays readable when its name is removed, so a hold need not cover what a reader has open. It is for the
+// files that it will open next: of a window, an export, an assembly.
+
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+
+interface Hold {
+  readonly cameraId: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly sinceMs: number;
+}
+
+/** A reader that holds longer has forgotten to let go. */
+const MAX_HOLD_MS = 12 * 3_600_000;
+
+export class Leases {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #holds = new Set<Hold>();
+  /** Called when footage may be removed again. */
+  released: (cameraId: string) => void = () => {};
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  get count(): number {
+    return this.#holds.size;
+  }
+
+  /** Keeps what lies in [fromMs, toMs) until the returned function is called; calling it twice does no harm. */
+  hold(cameraId: string, fromMs: number, toMs: number): () => void {
+    const hold = { cameraId, fromMs, toMs, sinceMs: this.#clock.monotonicMs() };
+    this.#holds.add(hold);
+    return () => {
+      if (this.#holds.delete(hold)) this.released(cameraId);
+    };
+  }
+
+  /** Whether somebody reads a part of [startMs, endMs) of a camera. */
+  isHeld(cameraId: string, startMs: number, endMs: number): boolean {
+    for (const hold of this.#holds) {
+      if (hold.cameraId === cameraId && hold.fromMs < endMs && hold.toMs > startMs) return true;
+    }
+    return false;
+  }
+
+  /** Ends holds that nobody can still mean. */
+  expire(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const hold of this.#holds) {
+      if (nowMs - hold.sinceMs < MAX_HOLD_MS) continue;
+      this.#holds.delete(hold);
+      this.released(hold.cameraId);
+      this.#log.warn({ camera: hold.cameraId }, 'footage was held for reading for half a day and is let go');
+    }
+  }
+}

@@ -1,0 +1,111 @@
+// What Prometheus is told of the room for footage.
+
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { RetentionRule } from './plan.ts';
+
+/** What is asked for at each scrape. */
+export interface RetentionFigures {
+  readonly freeBytes: number | undefined;
+  readonly exhausted: boolean;
+  /** Bytes by camera. */
+  readonly used: Iterable<readonly [cameraId: string, bytes: number]>;
+  readonly protected: Iterable<readonly [cameraId: string, bytes: number]>;
+  /** Whose `maxSize` protected footage alone exceeds. */
+  readonly overQuota: readonly { readonly scope: 'node' | 'camera'; readonly cameraId: string }[];
+  /** Whether the sizes of all files are known. */
+  readonly measured: boolean;
+}
+
+export class RetentionMetrics {
+  readonly #segments: Counter<'rule'>;
+  readonly #bytes: Counter<'rule'>;
+  readonly #failures: Counter;
+  readonly #pauses: Counter;
+
+  constructor(registry: Registry, figures: () => RetentionFigures) {
+    const registers = [registry];
+    this.#segments = new Counter({
+      name: 'kube_nvr_retention_removed_segments_total',
+      help: 'Segments removed, by the rule that wanted them out.',
+      labelNames: ['rule'],
+      registers,
+    });
+    this.#bytes = new Counter({
+      name: 'kube_nvr_retention_removed_bytes_total',
+      help: 'Bytes of removed segments, by the rule that wanted them out.',
+      labelNames: ['rule'],
+      registers,
+    });
+    this.#failures = new Counter({
+      name: 'kube_nvr_retention_failures_total',
+      help: 'Segments that could not be removed.',
+      registers,
+    });
+    this.#pauses = new Counter({
+      name: 'kube_nvr_retention_write_waits_total',
+      help: 'Times that writing found the disk full and waited for old footage to be removed.',
+      registers,
+    });
+    const gauge = (name: string, help: string, collect: (gauge: Gauge) => void, ...labelNames: string[]) =>
+      new Gauge({
+        name: `kube_nvr_${name}`,
+        help,
+        labelNames,
+        registers,
+        collect() {
+          this.reset();
+          collect(this);
+        },
+      });
+    gauge('retention_free_bytes', 'Free on the file system of the archive, as of the last look.', (metric) => {
+      const { freeBytes } = figures();
+      if (freeBytes !== undefined) metric.set(freeBytes);
+    });
+    gauge(
+      'retention_exhausted',
+      '1 while the disk is full and no footage is left that may be removed: what cameras send is lost.',
+      (metric) => metric.set(figures().exhausted ? 1 : 0),
+    );
+    gauge('retention_measured', '1 when the sizes of all files are known; maxSize holds from then on.', (metric) =>
+      metric.set(figures().measured ? 1 : 0),
+    );
+    gauge(
+      'retention_used_bytes',
+      'Footage of a camera.',
+      (metric) => {
+        for (const [camera, bytes] of figures().used) metric.set({ camera }, bytes);
+      },
+      'camera',
+    );
+    gauge(
+      'retention_protected_bytes',
+      'Protected footage of a camera.',
+      (metric) => {
+        for (const [camera, bytes] of figures().protected) metric.set({ camera }, bytes);
+      },
+      'camera',
+    );
+    gauge(
+      'protected_over_quota',
+      '1 where protected footage alone exceeds maxSize, of the node or of a camera.',
+      (metric) => {
+        for (const { scope, cameraId } of figures().overQuota) metric.set({ scope, camera: cameraId }, 1);
+      },
+      'scope',
+      'camera',
+    );
+  }
+
+  removed(rule: RetentionRule, bytes: number): void {
+    this.#segments.inc({ rule });
+    this.#bytes.inc({ rule }, bytes);
+  }
+
+  failed(): void {
+    this.#failures.inc();
+  }
+
+  waited(): void {
+    this.#pauses.inc();
+  }
+}

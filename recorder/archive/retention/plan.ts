@@ -1,0 +1,148 @@
+// What is to be removed now: sizes, limits, free room and each camera's oldest segment in; the camera whose oldest goes
+// and the rule that wants it out, or nothing. Pure: whoever asks removes that segment and asks again.
+
+import type { Space } from '../file-system.ts';
+
+/** A part of a file system: a share of its size, or a number of bytes. */
+export type RoomAmount =
+  { readonly kind: 'percent'; readonly percent: number } | { readonly kind: 'bytes'; readonly bytes: number };
+
+/** What footage is kept by; what is undefined is no limit. */
+export interface RetentionLimits {
+  readonly maxAgeMs?: number | undefined;
+  readonly maxSizeBytes?: number | undefined;
+  readonly minFree?: RoomAmount | undefined;
+}
+
+/** All limits, as they are configured now. */
+export interface Limits {
+  readonly node: RetentionLimits;
+  readonly cameras: ReadonlyMap<string, RetentionLimits>;
+}
+
+/** `headroom`: no limit of the user, but the room that recording itself needs next. `full`: the disk had none left. */
+export type RetentionRule = 'max-age' | 'max-size' | 'min-free' | 'headroom' | 'full';
+
+/** The oldest segment of a camera that may be removed: closed, not protected, and nobody reads it. */
+export interface OldestSegment {
+  readonly startMs: number;
+  /** Undefined while nobody has looked: then it is not too old yet. */
+  readonly endMs: number | undefined;
+}
+
+/** One camera with footage. */
+export interface CameraFootage {
+  readonly cameraId: string;
+  /** Of closed and open segments. */
+  readonly bytes: number;
+  readonly protectedBytes: number;
+  /** Its own, beside those of the node; a camera that is not configured any more has none. */
+  readonly limits: RetentionLimits | undefined;
+  readonly oldest: OldestSegment | undefined;
+}
+
+export interface PlanInput {
+  readonly nowMs: number;
+  /** The clock has jumped: nothing is too old for now. */
+  readonly agePaused: boolean;
+  /** Of all cameras together. */
+  readonly limits: RetentionLimits;
+  readonly cameras: readonly CameraFootage[];
+  /** Undefined when the disk does not say. */
+  readonly space: Space | undefined;
+  readonly headroomBytes: number;
+}
+
+export interface PlannedRemoval {
+  readonly cameraId: string;
+  readonly rule: RetentionRule;
+  /** Whose limit it is. */
+  readonly scope: 'node' | 'camera';
+}
+
+/** Where protected footage alone is over `maxSize`, this part of it is left to other footage: the newest is kept. */
+const UNPROTECTED_SHARE = 0.1;
+
+/** The next removal, or undefined when every limit is kept, or none can be kept better. */
+export function planRemoval(input: PlanInput): PlannedRemoval | undefined {
+  return byAge(input) ?? byCameraSize(input) ?? byNodeSize(input) ?? bySpace(input);
+}
+
+/** Whether protected footage alone is larger than the limit: that limit cannot be kept. */
+export const isOverQuota = (protectedBytes: number, { maxSizeBytes }: RetentionLimits): boolean =>
+  maxSizeBytes !== undefined && protectedBytes > maxSizeBytes;
+
+/** The size that `maxSize` comes to beside so much protected footage; undefined for no limit. */
+export function effectiveMaxSize(protectedBytes: number, limits: RetentionLimits): number | undefined {
+  const { maxSizeBytes } = limits;
+  if (maxSizeBytes === undefined || !isOverQuota(protectedBytes, limits)) return maxSizeBytes;
+  return protectedBytes + maxSizeBytes * UNPROTECTED_SHARE;
+}
+
+export function bytesOf(amount: RoomAmount, space: Space): number {
+  return amount.kind === 'bytes' ? amount.bytes : (space.totalBytes * amount.percent) / 100;
+}
+
+function byAge({ nowMs, agePaused, limits, cameras }: PlanInput): PlannedRemoval | undefined {
+  if (agePaused) return undefined;
+  for (const { cameraId, oldest, limits: own } of cameras) {
+    if (oldest?.endMs === undefined) continue;
+    const ageMs = nowMs - oldest.endMs;
+    if (ageMs > (own?.maxAgeMs ?? Infinity)) return { cameraId, rule: 'max-age', scope: 'camera' };
+    if (ageMs > (limits.maxAgeMs ?? Infinity)) return { cameraId, rule: 'max-age', scope: 'node' };
+  }
+  return undefined;
+}
+
+function byCameraSize({ cameras }: PlanInput): PlannedRemoval | undefined {
+  for (const { cameraId, oldest, bytes, protectedBytes, limits } of cameras) {
+    if (!oldest || !limits) continue;
+    if (bytes > (effectiveMaxSize(protectedBytes, limits) ?? Infinity)) {
+      return { cameraId, rule: 'max-size', scope: 'camera' };
+    }
+  }
+  return undefined;
+}
+
+function byNodeSize({ cameras, limits }: PlanInput): PlannedRemoval | undefined {
+  if (limits.maxSizeBytes === undefined) return undefined;
+  let bytes = 0;
+  let protectedBytes = 0;
+  for (const camera of cameras) {
+    bytes += camera.bytes;
+    protectedBytes += camera.protectedBytes;
+  }
+  if (bytes <= (effectiveMaxSize(protectedBytes, limits) ?? Infinity)) return undefined;
+  return oldestOfAll(cameras, 'max-size');
+}
+
+function bySpace({ cameras, limits, space, headroomBytes }: PlanInput): PlannedRemoval | undefined {
+  if (!space) return undefined;
+  for (const { cameraId, oldest, limits: own } of cameras) {
+    if (!oldest || !own?.minFree) continue;
+    if (space.freeBytes < bytesOf(own.minFree, space)) return { cameraId, rule: 'min-free', scope: 'camera' };
+  }
+  if (limits.minFree && space.freeBytes < bytesOf(limits.minFree, space)) return oldestOfAll(cameras, 'min-free');
+  return space.freeBytes < headroomBytes ? oldestOfAll(cameras, 'headroom') : undefined;
+}
+
+/** The camera with the oldest segment of all. */
+export function oldestOfAll(cameras: readonly CameraFootage[], rule: RetentionRule): PlannedRemoval | undefined {
+  let found: CameraFootage | undefined;
+  for (const camera of cameras) {
+    if (camera.oldest && camera.oldest.startMs < (found?.oldest?.startMs ?? Infinity)) found = camera;
+  }
+  return found && { cameraId: found.cameraId, rule, scope: 'node' };
+}
+
+/** A disk may fill by so much before the next look at it. */
+const HEADROOM_SECONDS = 30;
+const MIN_HEADROOM_BYTES = 64 * 1024 * 1024;
+/** On small file systems headroom must not push out what it is for. */
+const MAX_HEADROOM_SHARE = 0.05;
+
+/** Room that is kept free although no limit asks for it, so that a write seldom finds the disk full. */
+export function headroomFor(bytesPerSecond: number, space: Space): number {
+  const wanted = Math.max(MIN_HEADROOM_BYTES, bytesPerSecond * HEADROOM_SECONDS);
+  return Math.min(wanted, space.totalBytes * MAX_HEADROOM_SHARE);
+}

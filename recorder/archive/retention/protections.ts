@@ -1,0 +1,180 @@
+// Footage that somebody wants kept: windows of cameras in, "keep this" out. They lie with the footage, in
+// `.kube-nvr/protections.json`, so that a disk that moves to another node keeps what it was told.
+
+import { randomUUID } from 'node:crypto';
+import type { FileSystem } from '../file-system.ts';
+import { isCameraId } from '../names.ts';
+import { parseJson, readIfThere, replaceFile } from '../state-file.ts';
+
+export interface Protection {
+  readonly id: string;
+  readonly cameraId: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly createdMs: number;
+  /** Why, in the words of whoever asked for it. */
+  readonly note: string | undefined;
+}
+
+/** Of one camera: sorted, apart. */
+interface Span {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export type ProtectionErrorCode = 'too-many-protections' | 'protections-unreadable';
+
+/** A protection cannot be kept. */
+export class ProtectionError extends Error {
+  readonly code: ProtectionErrorCode;
+
+  constructor(code: ProtectionErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ProtectionError';
+    this.code = code;
+  }
+}
+
+/** Each is looked at for every segment that might go. */
+export const MAX_PROTECTIONS = 10_000;
+const VERSION = 1;
+
+export class Protections {
+  readonly #fs: FileSystem;
+  readonly #path: string;
+  #all: readonly Protection[] = [];
+  #spans = new Map<string, Span[]>();
+  #readable = false;
+  /** One write after the other. */
+  #work: Promise<unknown> = Promise.resolve();
+  /** Called when the protections of a camera have changed. */
+  changed: (cameraId: string) => void = () => {};
+
+  constructor(fs: FileSystem, path: string) {
+    this.#fs = fs;
+    this.#path = path;
+  }
+
+  /** False until they were read, and where they cannot be: nothing is known to be free to go then. */
+  get readable(): boolean {
+    return this.#readable;
+  }
+
+  /** By camera and start. */
+  list(cameraId?: string): readonly Protection[] {
+    return cameraId === undefined ? this.#all : this.#all.filter((one) => one.cameraId === cameraId);
+  }
+
+  /** Cameras that have any. */
+  cameras(): Iterable<string> {
+    return this.#spans.keys();
+  }
+
+  /** The windows of a camera, sorted and apart. */
+  spans(cameraId: string): readonly Span[] {
+    return this.#spans.get(cameraId) ?? [];
+  }
+
+  /** Whether any of [startMs, endMs), or the instant where they are the same, is protected. */
+  covers(cameraId: string, startMs: number, endMs: number): boolean {
+    const end = Math.max(endMs, startMs + 1);
+    return this.spans(cameraId).some(({ fromMs, toMs }) => fromMs < end && toMs > startMs);
+  }
+
+  /** Reads what earlier runs were told. Throws ProtectionError when the file is damaged, or what the system says. */
+  async load(): Promise<void> {
+    this.#readable = false;
+    const text = await readIfThere(this.#fs, this.#path);
+    if (text !== undefined) {
+      const all = parseProtections(text);
+      if (!all) throw new ProtectionError('protections-unreadable', `${this.#path} is damaged`);
+      this.#set(all);
+    }
+    this.#readable = true;
+  }
+
+  /** Keeps [fromMs, toMs) of a camera from now on. Resolves when the disk has it; throws ProtectionError. */
+  add(window: Pick<Protection, 'cameraId' | 'fromMs' | 'toMs' | 'note'>, nowMs: number): Promise<Protection> {
+    const protection: Protection = { ...window, id: randomUUID(), createdMs: nowMs };
+    return this.#change(protection.cameraId, (all) => {
+      if (all.length >= MAX_PROTECTIONS) {
+        throw new ProtectionError('too-many-protections', `${MAX_PROTECTIONS} windows are protected already`);
+      }
+      return { all: [...all, protection], result: protection, before: true };
+    });
+  }
+
+  /** Lets go of a window; resolves to it, or to undefined when there is none of that id. */
+  remove(id: string): Promise<Protection | undefined> {
+    const found = this.#all.find((one) => one.id === id);
+    return this.#change(found?.cameraId ?? '', (all) => ({
+      all: all.filter((one) => one.id !== id),
+      result: all.find((one) => one.id === id),
+      before: false,
+    }));
+  }
+
+  /** `before`: what is added holds before it is on the disk; what is removed holds until the disk has forgotten it. */
+  #change<T>(
+    cameraId: string,
+    change: (all: readonly Protection[]) => { all: readonly Protection[]; result: T; before: boolean },
+  ): Promise<T> {
+    const work = this.#work.then(async () => {
+      if (!this.#readable) {
+        throw new ProtectionError('protections-unreadable', 'the list of protected footage cannot be read');
+      }
+      const old = this.#all;
+      const { all, result, before } = change(old);
+      if (before) this.#set(all);
+      try {
+        await replaceFile(this.#fs, this.#path, formatProtections(all));
+      } catch (err) {
+        this.#set(old);
+        throw err;
+      } finally {
+        if (before) this.changed(cameraId);
+      }
+      this.#set(all);
+      if (!before) this.changed(cameraId);
+      return result;
+    });
+    this.#work = work.catch(() => {});
+    return work;
+  }
+
+  #set(all: readonly Protection[]): void {
+    this.#all = all.toSorted((a, b) =>
+      a.cameraId < b.cameraId ? -1 : a.cameraId > b.cameraId ? 1 : a.fromMs - b.fromMs,
+    );
+    this.#spans = new Map();
+    for (const { cameraId, fromMs, toMs } of this.#all) {
+      const spans = this.#spans.get(cameraId) ?? [];
+      this.#spans.set(cameraId, spans);
+      const last = spans.at(-1);
+      if (last && fromMs <= last.toMs) spans[spans.length - 1] = { ...last, toMs: Math.max(last.toMs, toMs) };
+      else spans.push({ fromMs, toMs });
+    }
+  }
+}
+
+export function formatProtections(all: readonly Protection[]): string {
+  return `${JSON.stringify({ version: VERSION, protections: all }, undefined, 1)}\n`;
+}
+
+/** Undefined for anything but what `formatProtections` writes: a part of it would be less than was asked for. */
+export function parseProtections(text: string): readonly Protection[] | undefined {
+  const value = parseJson(text) as { version?: unknown; protections?: unknown } | null | undefined;
+  if (value?.version !== VERSION || !Array.isArray(value.protections)) return undefined;
+  const all = (value.protections as unknown[]).map(parseProtection);
+  return all.every((one) => one !== undefined) ? all : undefined;
+}
+
+function parseProtection(value: unknown): Protection | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { id, cameraId, fromMs, toMs, createdMs, note } = value as Record<string, unknown>;
+  if (typeof id !== 'string' || typeof cameraId !== 'string' || !isCameraId(cameraId)) return undefined;
+  if (!isTime(fromMs) || !isTime(toMs) || !isTime(createdMs)) return undefined;
+  return { id, cameraId, fromMs, toMs, createdMs, note: typeof note === 'string' ? note : undefined };
+}
+
+const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);

@@ -1,0 +1,91 @@
+// Removes one segment: a candidate in, its file and everything that is known of it gone, or a reason to leave it.
+
+import type { Log } from '../../../base/log.ts';
+import { errorCode, type FileSystem } from '../file-system.ts';
+import type { ArchiveIndex } from '../index.ts';
+import { dayStartMs } from '../names.ts';
+import type { SegmentStore } from '../segment-store.ts';
+import type { Candidate, Candidates, Respect } from './candidates.ts';
+import type { UsageLedger } from './ledger.ts';
+import type { RetentionMetrics } from './metrics.ts';
+import type { RetentionRule } from './plan.ts';
+
+export interface RemoverDeps {
+  /** The disk as it is, also when it is full. */
+  readonly fs: FileSystem;
+  readonly store: SegmentStore;
+  readonly index: ArchiveIndex;
+  readonly candidates: Candidates;
+  readonly ledger: UsageLedger;
+  readonly metrics: RetentionMetrics;
+  readonly log: Log;
+}
+
+export class Remover {
+  readonly #deps: RemoverDeps;
+  #removals = 0;
+  #stuck: string | undefined;
+
+  constructor(deps: RemoverDeps) {
+    this.#deps = deps;
+  }
+
+  /** How many segments were removed. */
+  get removals(): number {
+    return this.#removals;
+  }
+
+  /** A segment that could not be removed, and is not tried again until `retry`. */
+  get stuck(): string | undefined {
+    return this.#stuck;
+  }
+
+  retry(): void {
+    this.#stuck = undefined;
+  }
+
+  /**
+   * Removes first the file, and then what is known of it, its row in a database included: a crash in between leaves a
+   * row without a file, which the next start finds as it compares both. The other way round, a crash would leave a file
+   * that nobody lists and nobody removes. False when the segment may not go any more, or does not.
+   */
+  async remove(candidate: Candidate, rule: RetentionRule, respect: Respect): Promise<boolean> {
+    const { fs, store, index, candidates, ledger, metrics, log } = this.#deps;
+    const { segment, path, sizeBytes } = candidate;
+    if (!candidates.isFree(candidate, respect)) {
+      candidates.forget(segment.cameraId);
+      return false;
+    }
+    try {
+      await fs.remove(store.absolute(path));
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') return this.#leave(candidate, err);
+      // Gone by another hand, or the whole disk is: only the first takes the segment off the lists.
+      await store.checkDisk();
+    }
+    this.#removals++;
+    ledger.remove(segment, sizeBytes);
+    index.removed(segment);
+    candidates.removed(candidate);
+    metrics.removed(rule, sizeBytes);
+    log.debug({ camera: segment.cameraId, file: path, rule, sizeBytes }, 'segment removed');
+    const dayMs = dayStartMs(segment.startMs);
+    if (!index.footage.hasDay(dayMs)) await this.removeDay(dayMs);
+    return true;
+  }
+
+  /** Removes the directory of a day without segments, if nothing else lies in it. */
+  async removeDay(dayMs: number): Promise<void> {
+    const { store, index } = this.#deps;
+    if (await store.removeEmptyDay(dayMs)) index.removedDay(dayMs);
+  }
+
+  #leave(candidate: Candidate, err: unknown): false {
+    const { candidates, metrics, log } = this.#deps;
+    candidates.unremovable(candidate);
+    metrics.failed();
+    if (this.#stuck === undefined) log.warn({ file: candidate.path, err }, 'segment cannot be removed');
+    this.#stuck = candidate.path;
+    return false;
+  }
+}

@@ -1,0 +1,305 @@
+// Keeps the archive within its limits and the disk with room to write: looks about once a second, removes the oldest
+// closed segments one by one, and at once when a write finds the disk full.
+
+import type { Registry } from 'prom-client';
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { FileSystem, Space } from '../file-system.ts';
+import type { ArchiveIndex } from '../index.ts';
+import type { ClosedSegment } from '../observer.ts';
+import type { SegmentStore } from '../segment-store.ts';
+import { AgeGuard } from './age-guard.ts';
+import { Alarms, type RetentionWarning } from './alarms.ts';
+import { Candidates, type Candidate } from './candidates.ts';
+import { UsageLedger } from './ledger.ts';
+import { Leases } from './leases.ts';
+import { RetentionMetrics, type RetentionFigures } from './metrics.ts';
+import { headroomFor, oldestOfAll, planRemoval, type CameraFootage, type Limits } from './plan.ts';
+import { ProtectedUsage } from './protected-usage.ts';
+import { Protections } from './protections.ts';
+import { Remover } from './remover.ts';
+import type { RoomMaker } from './room.ts';
+import { Upkeep } from './upkeep.ts';
+import { WriteRate } from './write-rate.ts';
+
+export interface RetentionOptions {
+  readonly store: SegmentStore;
+  /** The disk of `store` without the room that this makes: what retention itself writes costs no footage. */
+  readonly fs: FileSystem;
+  readonly index: ArchiveIndex;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly registry: Registry;
+  readonly limits: () => Limits;
+  /** Paths of segments that are not closed. */
+  readonly busy: () => ReadonlySet<string>;
+  /** Bytes of segments that are not closed, by camera. */
+  readonly openBytes: () => ReadonlyMap<string, number>;
+}
+
+const LOOK_MS = 1_000;
+/** With less than this many times the headroom free, the disk may be full before the next look. */
+const LOW_ROOM = 4;
+const LOW_ROOM_LOOK_MS = 250;
+/** Removing takes turns with recording: so many segments at a look. */
+const MAX_REMOVED_AT_ONCE = 32;
+const MAX_REMOVED_FOR_ROOM = 16;
+
+export class Retention implements RoomMaker {
+  readonly leases: Leases;
+  readonly protections: Protections;
+  readonly #o: RetentionOptions;
+  readonly #ledger = new UsageLedger();
+  readonly #candidates: Candidates;
+  readonly #protectedUsage: ProtectedUsage;
+  readonly #remover: Remover;
+  readonly #upkeep: Upkeep;
+  readonly #alarms: Alarms;
+  readonly #metrics: RetentionMetrics;
+  readonly #ages: AgeGuard;
+  readonly #rate: WriteRate;
+  /** `room`: names are known, so that room can be made while recovery still works; `on`: everything is. */
+  #state: 'off' | 'room' | 'on' | 'closed' = 'off';
+  #space: Space | undefined;
+  #headroomBytes = 0;
+  /** Look again at the next tick. */
+  #due = true;
+  #lookedMs = -Infinity;
+  #look: Promise<void> | undefined;
+  #making: Promise<void> | undefined;
+  /** A write waits for room: a look ends after the segment it is at. */
+  #urgent = false;
+
+  constructor(options: RetentionOptions) {
+    const { store, fs, index, clock, log, registry, busy, limits } = options;
+    this.#o = options;
+    const ledger = this.#ledger;
+    const leases = (this.leases = new Leases(clock, log));
+    const protections = (this.protections = new Protections(store.fs, store.absolute('.kube-nvr/protections.json')));
+    const candidates = (this.#candidates = new Candidates({
+      store,
+      index,
+      leases,
+      protections,
+      busy,
+      vanished: (segment) => {
+        index.removed(segment);
+        this.#upkeep.compareSoon();
+      },
+    }));
+    const metrics = (this.#metrics = new RetentionMetrics(registry, () => this.#figures()));
+    const protectedUsage = (this.#protectedUsage = new ProtectedUsage({ store, index, ledger, protections }));
+    const remover = (this.#remover = new Remover({ fs, store, index, candidates, ledger, metrics, log }));
+    const wallMs = (): number => clock.wallMs();
+    const upkeep = { fs, store, index, candidates, ledger, remover, busy, wallMs, log };
+    this.#upkeep = new Upkeep(upkeep, clock.monotonicMs());
+    this.#alarms = new Alarms({ clock, log, limits, protections, protectedUsage, remover });
+    this.#ages = new AgeGuard(clock);
+    this.#rate = new WriteRate(clock);
+    leases.released = (cameraId) => this.#changed(cameraId);
+    protections.changed = (cameraId) => {
+      protectedUsage.changed(cameraId);
+      this.#changed(cameraId);
+    };
+  }
+
+  get removals(): number {
+    return this.#remover.removals;
+  }
+
+  /** Names are known: from now on room can be made. */
+  async prepare(): Promise<void> {
+    await this.protections.load().catch((err: unknown) => {
+      this.#o.log.error({ err }, 'protected footage is not known: nothing is removed but on a full disk');
+    });
+    this.#state = 'room';
+  }
+
+  /** Takes up what the last run knew. Call it when recovery is over, before anything is recorded. */
+  async start(): Promise<void> {
+    await this.#upkeep.start();
+    for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
+    this.#ages.begin(this.#o.index.footage.newestStartMs());
+    this.#candidates.forgetAll();
+    this.#state = 'on';
+  }
+
+  /** A segment was closed by this process. */
+  closed({ segment, sizeBytes, endMs }: ClosedSegment): void {
+    if (this.#state !== 'on') return;
+    this.#ledger.add(segment, sizeBytes);
+    this.#protectedUsage.closed(segment.cameraId, segment.startMs, endMs, sizeBytes);
+    this.#candidates.closed(segment.cameraId);
+    this.#due = true;
+  }
+
+  wrote(bytes: number): void {
+    this.#rate.wrote(bytes);
+  }
+
+  /** Call it a few times a second. */
+  tick(): void {
+    if (this.#state !== 'on' || this.#look) return;
+    const { clock, log } = this.#o;
+    const nowMs = clock.monotonicMs();
+    const isLow = this.#space !== undefined && this.#space.freeBytes < LOW_ROOM * this.#headroomBytes;
+    if (!this.#due && nowMs - this.#lookedMs < (isLow ? LOW_ROOM_LOOK_MS : LOOK_MS)) return;
+    this.#lookedMs = nowMs;
+    this.#due = false;
+    this.#look = this.#lookOnce(nowMs)
+      // The disk is at fault: recording says so, and the next look tries again.
+      .catch((err: unknown) => log.debug({ err }, 'the archive could not be looked through'))
+      .finally(() => {
+        this.#look = undefined;
+      });
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    await this.#look;
+    await this.#making;
+  }
+
+  async makeRoom(removals: number): Promise<boolean> {
+    if (this.removals > removals) return true;
+    if (this.#state === 'off') return false;
+    this.#making ??= this.#makeRoom()
+      .catch((err: unknown) => this.#o.log.debug({ err }, 'no room could be made'))
+      .finally(() => (this.#making = undefined));
+    await this.#making;
+    return this.removals > removals;
+  }
+
+  /** Keeps what it knows for the next start. */
+  async close(): Promise<void> {
+    const wasOn = this.#state === 'on';
+    this.#state = 'closed';
+    await this.settled();
+    if (wasOn) await this.#upkeep.save(this.#o.clock.monotonicMs(), true);
+  }
+
+  warnings(): RetentionWarning[] {
+    return this.#state === 'off' ? [] : this.#alarms.warnings();
+  }
+
+  #changed(cameraId: string): void {
+    this.#candidates.forget(cameraId);
+    this.#due = true;
+  }
+
+  async #lookOnce(nowMs: number): Promise<void> {
+    const { store, fs } = this.#o;
+    await store.checkDisk();
+    this.leases.expire();
+    if (await this.#upkeep.compareNames(nowMs)) {
+      for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
+    }
+    await this.#protectedUsage.refresh();
+    this.#space = await fs.space(store.root);
+    this.#headroomBytes = headroomFor(this.#rate.bytesPerSecond(), this.#space);
+    this.#alarms.tell();
+    if (this.protections.readable) await this.#removeWhatIsDue();
+    if (this.#urgent) return;
+    if (await this.#upkeep.measure(nowMs)) this.#due = true;
+    await this.#upkeep.save(nowMs);
+  }
+
+  async #removeWhatIsDue(): Promise<void> {
+    const { limits, clock } = this.#o;
+    const agePaused = this.#ages.isPaused();
+    // What was removed counts as free at once: some file systems give it back a moment later.
+    let freedBytes = 0;
+    for (let count = 0; !this.#urgent && this.#state === 'on'; count++) {
+      if (count === MAX_REMOVED_AT_ONCE) {
+        this.#due = true;
+        return;
+      }
+      const cameras = await this.#footage();
+      const space = this.#space && { ...this.#space, freeBytes: this.#space.freeBytes + freedBytes };
+      const nowMs = clock.wallMs();
+      const headroomBytes = this.#headroomBytes;
+      const plan = planRemoval({ nowMs, agePaused, limits: limits().node, cameras, space, headroomBytes });
+      const candidate = plan && this.#candidates.get(plan.cameraId);
+      if (!candidate) return;
+      if (await this.#remover.remove(candidate, plan.rule, 'readers')) freedBytes += candidate.sizeBytes;
+    }
+  }
+
+  /** Every camera with footage, its oldest segment found, and its end where that may be too old. */
+  async #footage(): Promise<CameraFootage[]> {
+    const { index, limits, openBytes, clock } = this.#o;
+    const { node, cameras } = limits();
+    const open = openBytes();
+    const ids = new Set([...this.#ledger.cameras(), ...open.keys()]);
+    if (this.#state === 'room') for (const cameraId of index.cameras()) ids.add(cameraId);
+    await this.#candidates.findAll(ids);
+    const footage: CameraFootage[] = [];
+    for (const cameraId of ids) {
+      const own = cameras.get(cameraId);
+      const oldest = this.#candidates.get(cameraId);
+      const maxAgeMs = Math.min(own?.maxAgeMs ?? Infinity, node.maxAgeMs ?? Infinity);
+      if (oldest && oldest.startMs < clock.wallMs() - maxAgeMs) await this.#candidates.tellEnd(oldest);
+      footage.push({
+        cameraId,
+        bytes: this.#ledger.bytesOf(cameraId) + (open.get(cameraId) ?? 0),
+        protectedBytes: this.#protectedUsage.bytesOf(cameraId),
+        limits: own,
+        oldest,
+      });
+    }
+    return footage;
+  }
+
+  async #makeRoom(): Promise<void> {
+    const { store, fs } = this.#o;
+    this.#metrics.waited();
+    this.#urgent = true;
+    try {
+      await this.#look;
+      await store.checkDisk();
+      const { freeBytes } = await fs.space(store.root);
+      let freedBytes = 0;
+      for (let removed = 0; removed < MAX_REMOVED_FOR_ROOM;) {
+        const candidate = await this.#oldestForRoom();
+        if (!candidate) {
+          if (removed === 0) this.#alarms.exhausted();
+          return;
+        }
+        if (!(await this.#remover.remove(candidate, 'full', 'nobody'))) continue;
+        removed++;
+        freedBytes += candidate.sizeBytes;
+        if (freeBytes + freedBytes >= this.#headroomBytes) return;
+      }
+    } finally {
+      this.#urgent = false;
+    }
+  }
+
+  /** The oldest of all that nobody reads; only when there is none, one that somebody reads: new footage comes first. */
+  async #oldestForRoom(): Promise<Candidate | undefined> {
+    const footage = await this.#footage();
+    const plan = oldestOfAll(footage, 'full');
+    if (plan) return this.#candidates.get(plan.cameraId);
+    if (this.leases.count === 0) return undefined;
+    let oldest: Candidate | undefined;
+    for (const { cameraId } of footage) {
+      const found = await this.#candidates.find(cameraId, 'nobody');
+      if (found && found.startMs < (oldest?.startMs ?? Infinity)) oldest = found;
+    }
+    return oldest;
+  }
+
+  #figures(): RetentionFigures {
+    const open = this.#o.openBytes();
+    const ids = new Set([...this.#ledger.cameras(), ...open.keys()]);
+    const used = Array.from(ids, (id) => [id, this.#ledger.bytesOf(id) + (open.get(id) ?? 0)] as const);
+    return {
+      freeBytes: this.#space?.freeBytes,
+      exhausted: this.#alarms.isExhausted,
+      used,
+      protected: Array.from(this.protections.cameras(), (id) => [id, this.#protectedUsage.bytesOf(id)] as const),
+      overQuota: this.#alarms.overQuota(),
+      measured: this.#state === 'on' && this.#ledger.isComplete,
+    };
+  }
+}

@@ -1,0 +1,62 @@
+// A small file that is replaced as a whole: after a crash it holds what it held before, or what it was to hold.
+
+import { errorCode, type FileSystem } from './file-system.ts';
+
+/** Replaces the file at `path`, absolute, in a directory that is there. */
+export async function replaceFile(fs: FileSystem, path: string, text: string): Promise<void> {
+  const temporary = `${path}.new`;
+  await fs.remove(temporary).catch(ignoreMissing);
+  const file = await fs.create(temporary);
+  try {
+    await file.write([Buffer.from(text)], 0);
+    await file.sync();
+  } catch (err) {
+    await fs.remove(temporary).catch(() => {});
+    throw err;
+  } finally {
+    await file.close();
+  }
+  await fs.rename(temporary, path);
+  await fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
+}
+
+/** Makes a directory and those above it. */
+export async function makeDirectories(fs: FileSystem, path: string): Promise<void> {
+  if (await fs.facts(path).catch(() => undefined)) return;
+  const parent = path.slice(0, path.lastIndexOf('/')) || '/';
+  if (parent !== '/') await makeDirectories(fs, parent);
+  await fs.makeDirectory(path).catch((err: unknown) => {
+    if (errorCode(err) !== 'EEXIST') throw err;
+  });
+  await fs.syncDirectory(parent);
+}
+
+/** The whole of a small file; undefined when there is none. */
+export async function readIfThere(fs: FileSystem, path: string): Promise<string | undefined> {
+  try {
+    const file = await fs.open(path, 'read');
+    try {
+      const { sizeBytes } = await file.facts();
+      return (await file.read(0, sizeBytes)).toString('utf8');
+    } finally {
+      await file.close();
+    }
+  } catch (err) {
+    ignoreMissing(err);
+    return undefined;
+  }
+}
+
+/** What a JSON text says; undefined where it says nothing. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function ignoreMissing(err: unknown): void {
+  const code = errorCode(err);
+  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw err;
+}
