@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts';
 import type { CameraDirectory, CameraView } from './api/deps.ts';
 import type { Archive } from './archive/archive.ts';
 import type { CameraArchive } from './archive/camera-archive.ts';
+import type { GapLedger } from './archive/gaps/ledger.ts';
 import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';
 import type { ReadPacer } from './camera/read-pacer.ts';
@@ -21,6 +22,7 @@ export interface CameraSetDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly archive: Archive;
+  readonly gaps: GapLedger;
   readonly pool: SlabPool;
   readonly pacer: ReadPacer;
   readonly receiveBuffer: Buffer;
@@ -68,6 +70,7 @@ export class CameraSet implements CameraDirectory {
    */
   close(): Promise<void> {
     this.#work = this.#work.then(async () => {
+      this.#deps.gaps.stopping();
       await Promise.all(Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, false)));
     });
     return this.#work;
@@ -75,15 +78,22 @@ export class CameraSet implements CameraDirectory {
 
   /** A few times a second. */
   tick(): void {
-    const nowMs = this.#deps.clock.monotonicMs();
-    for (const { active } of this.#entries.values()) {
-      active?.camera.tick(nowMs);
-      active?.recording.tick();
+    const { clock, gaps } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    for (const [cameraId, { active }] of this.#entries) {
+      if (!active) continue;
+      const { camera, recording } = active;
+      camera.tick(nowMs);
+      recording.tick();
+      gaps.observe(cameraId, { camera: camera.status(), archive: recording.status(), written: recording.written() });
     }
+    gaps.tick();
   }
 
   async #apply(cameras: readonly CameraConfig[]): Promise<void> {
-    const { log, clock } = this.#deps;
+    const { log, clock, gaps } = this.#deps;
+    // First: what is missing while cameras are stopped is not the cameras' fault.
+    gaps.configure(cameras);
     const before = Array.from(this.#entries.values(), (entry) => entry.config);
     const { added, removed, changed } = diffCameras(before, cameras);
     const starting = new Set([...added, ...changed].map((camera) => camera.id));
@@ -103,7 +113,7 @@ export class CameraSet implements CameraDirectory {
 
   #start(config: CameraConfig): Active | undefined {
     if (!config.enabled) return undefined;
-    const { archive, liveLimits, clock, log, pool, pacer, receiveBuffer } = this.#deps;
+    const { archive, gaps, liveLimits, clock, log, pool, pacer, receiveBuffer } = this.#deps;
     const live = new LiveHub({ cameraId: config.id, limits: liveLimits, clock, log });
     const recording = archive.sinkFor(
       { cameraId: config.id, name: config.name, ...config.record },
@@ -112,7 +122,8 @@ export class CameraSet implements CameraDirectory {
           camera.reconnect(new CameraError('no-key-frame', 'the camera has sent no key frame for too long')),
       },
     );
-    const camera = new Camera(config, { clock, log, pool, pacer, receiveBuffer, sinks: [recording.sink, live] });
+    const sinks = [recording.sink, live, gaps.sinkFor(config.id)];
+    const camera = new Camera(config, { clock, log, pool, pacer, receiveBuffer, sinks });
     camera.start();
     return { camera, recording, live };
   }
@@ -128,6 +139,8 @@ export class CameraSet implements CameraDirectory {
 
   #view({ config, active, sinceMs }: Entry): CameraView {
     if (!active) return { status: stoppedStatus(config, sinceMs), archive: undefined, live: undefined };
-    return { status: active.camera.status(), archive: active.recording.status(), live: active.live };
+    const { camera, recording, live } = active;
+    const silence = this.#deps.gaps.silenceOf(config.id);
+    return { status: camera.status(), archive: recording.status(), live, ...(silence ? { silence } : {}) };
   }
 }

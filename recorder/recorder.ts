@@ -11,6 +11,9 @@ import { standaloneChecks, type ArchiveReader } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import { Archive } from './archive/archive.ts';
+import { readBootId } from './archive/gaps/alive.ts';
+import { GapLedger } from './archive/gaps/ledger.ts';
+import { allOf } from './archive/observer.ts';
 import { CameraSet } from './camera-set.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import { SlabPool } from './codec/slab.ts';
@@ -54,19 +57,22 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   let present = config;
   let started = false;
   const database = config.database && openDatabase(config.database.url);
+  const bootId = await readBootId();
+  const gaps = new GapLedger({ root: recordPath, clock, log, bootId, registry: archiveRegistry });
   const archive = new Archive({
     root: recordPath,
     clock,
     log,
     syncIntervalMs: config.archive.syncIntervalMs,
     registry: archiveRegistry,
-    ...(database ? { observer: database } : {}),
+    observer: allOf(database ? [gaps, database] : [gaps]),
   });
   const pacer = new ReadPacer();
   const cameras = new CameraSet({
     clock,
     log,
     archive,
+    gaps,
     pool: new SlabPool(),
     pacer,
     receiveBuffer: Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES),
@@ -94,6 +100,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     ...tls,
     cameras,
     archive: database ? listedBy(database, archive) : archive,
+    gaps: { report: async (cameraId, fromMs, toMs) => gaps.report(cameraId, fromMs, toMs, []) },
     ...(database ? { refusedCameras: () => wantedCameras().refused } : {}),
     checks: database ? { ...standaloneChecks, storage: () => database.check() } : standaloneChecks,
     playback: { port: () => portOf(playback) },
@@ -105,6 +112,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const metrics = buildMetricsServer(registry);
   const opened: FastifyInstance[] = [];
   try {
+    // Before recovery, which tells of the segments that it completes.
+    await gaps.load();
     await Promise.all([archive.recover(), database?.open()]);
     database?.start(archive);
     const playbackAddress = await listen(playback, config.playback.listen);
@@ -135,6 +144,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         clearInterval(timer);
         await Promise.all(opened.map((server) => server.close()));
         await archive.close();
+        await gaps.close();
         // Last: what was closed until now has rows.
         await database?.close();
         log.info({}, 'recorder stopped');
@@ -144,6 +154,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     await cameras.close();
     await Promise.all(opened.map((server) => server.close()));
     await archive.close();
+    await gaps.close();
     await database?.close();
     throw err;
   }

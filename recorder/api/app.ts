@@ -17,6 +17,7 @@ import type { ApiDeps } from './deps.ts';
 import { answerFrameworkError, installProblems } from '../http/problem.ts';
 import { archiveRoutes } from './routes/archive.ts';
 import { cameraRoutes } from './routes/cameras.ts';
+import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { liveRoutes } from './routes/live.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
@@ -75,6 +76,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(nodeMetricsRoutes, { deps });
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
+  await app.register(gapRoutes, { deps });
   await app.register(liveRoutes, { deps, auth });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());

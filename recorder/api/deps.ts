@@ -3,6 +3,8 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
+import type { GapReport } from '../archive/gaps/camera-ledger.ts';
+import type { CameraSilence } from '../archive/gaps/ledger.ts';
 import type { CameraStatus, Reason } from '../camera/status.ts';
 import type { TokenConfig } from '../config/schema.ts';
 import type { LiveHub } from '../live/hub.ts';
@@ -15,6 +17,8 @@ export interface CameraView {
   readonly archive: CameraArchiveStatus | undefined;
   /** Undefined for a camera that is not enabled. */
   readonly live: LiveHub | undefined;
+  /** It should be recorded, and no video was written for too long. */
+  readonly silence?: CameraSilence;
 }
 
 /** A camera that is not recorded as somebody asked for. */
@@ -68,6 +72,11 @@ export interface ArchiveReader {
   checkWritable(): Promise<boolean>;
 }
 
+export interface GapReader {
+  /** Footage and gaps of a camera. Throws `ArchiveError` when the archive cannot be read. */
+  report(cameraId: string, fromMs: number, toMs: number): Promise<GapReport>;
+}
+
 /** What readiness depends on beside the recordings directory. */
 export interface ReadinessChecks {
   /** The database. */
@@ -109,6 +118,7 @@ export interface ApiDeps {
   /** Cameras of the database that cannot be recorded as they are there. */
   readonly refusedCameras?: () => readonly RefusedCamera[];
   readonly archive: ArchiveReader;
+  readonly gaps: GapReader;
   readonly checks: ReadinessChecks;
   readonly playback?: PlaybackListener;
   readonly machine: MachineSource;

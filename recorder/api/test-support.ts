@@ -13,7 +13,7 @@ import type { CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
 import { buildApi } from './app.ts';
 import { standaloneChecks } from './deps.ts';
-import type { ApiDeps, ArchiveReader, CameraView } from './deps.ts';
+import type { ApiDeps, ArchiveReader, CameraView, GapReader } from './deps.ts';
 
 export const token = (role: Role, text: string = role): TokenConfig => ({
   name: role,
@@ -70,6 +70,18 @@ export const emptyArchive: ArchiveReader = {
   checkWritable: async () => true,
 };
 
+/** Of cameras that nobody wanted. */
+export const noGaps: GapReader = {
+  report: async (_cameraId, fromMs, toMs) => ({
+    fromMs,
+    toMs,
+    gaps: [],
+    knownUntilMs: toMs,
+    wantedMs: 0,
+    recordedMs: 0,
+  }),
+};
+
 export interface TestApi {
   readonly app: FastifyInstance;
   readonly clock: VirtualClock;
@@ -92,6 +104,7 @@ export async function build(t: TestContext, changes: Partial<ApiDeps> = {}): Pro
     auth: { mode: 'token', tokens: [token('viewer'), token('operator'), token('admin')] },
     cameras: { list: () => cameras, get: (id) => cameras.find((view) => view.status.id === id) },
     archive: emptyArchive,
+    gaps: noGaps,
     checks: standaloneChecks,
     machine: {
       cpuPercent: () => 12.6,

@@ -13,6 +13,7 @@ import type { TrackParameters } from '../mp4/sample.ts';
 import { SegmentWriter } from '../mp4/segment.ts';
 import { SLOW_DISK, type DiskFault } from './faults.ts';
 import type { Fragment } from './fragment-builder.ts';
+import type { Interval } from './gaps/intervals.ts';
 import type { CameraHistory } from './history.ts';
 import type { ArchiveIndex, OpenEntry } from './index.ts';
 import type { ArchiveMetrics } from './metrics.ts';
@@ -164,6 +165,15 @@ export class CameraArchive implements SegmentTarget {
     const entries: OpenEntry[] = [];
     for (const file of this.#files.keys()) if (file.created && !file.fault) entries.push(openEntry(file, file.created));
     return entries;
+  }
+
+  /** Wall times of the pictures in files that are not complete yet, for the gap ledger. */
+  written(): Interval[] {
+    const written: Interval[] = [];
+    for (const { plan, writtenEndMs } of this.#files.keys()) {
+      if (writtenEndMs !== undefined) written.push({ fromMs: plan.meta.wallStartMs, toMs: writtenEndMs });
+    }
+    return written;
   }
 
   /** The recording in progress, as far as it can be played: undefined for `mp4`, which has no index before its end. */

@@ -29,6 +29,16 @@ export interface SegmentObserver {
 
 export const noObserver: SegmentObserver = { closed() {}, removed() {} };
 
+/** Several who keep a list, as one. */
+export const allOf = (observers: readonly SegmentObserver[]): SegmentObserver => ({
+  closed(segment) {
+    for (const observer of observers) observer.closed(segment);
+  },
+  removed(segment) {
+    for (const observer of observers) observer.removed(segment);
+  },
+});
+
 /** A segment that was written by this program, as its observer is told. */
 export const closedSegment = (segment: SegmentName, facts: FileFacts, meta: RecordedMeta): ClosedSegment => ({
   segment,

@@ -12,7 +12,7 @@ import { silentLog } from '../../base/log.ts';
 import { buildApi } from '../../recorder/api/app.ts';
 import type { CameraView } from '../../recorder/api/deps.ts';
 import { standaloneChecks } from '../../recorder/api/deps.ts';
-import { archiveStatus, cameraStatus, emptyArchive, token } from '../../recorder/api/test-support.ts';
+import { archiveStatus, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
@@ -60,6 +60,7 @@ async function studio(t: TestContext, fragment = '#access_token=viewer'): Promis
     auth: { mode: 'token', tokens: [token('viewer')] },
     cameras: { list: () => [view], get: (id) => (id === 'gate' ? view : undefined) },
     archive: emptyArchive,
+    gaps: noGaps,
     checks: standaloneChecks,
     machine: {
       cpuPercent: () => 0,

@@ -63,6 +63,13 @@ const Camera = z.object({
     last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
     filename: z.string().nullable().describe('The file being written, relative to the record path.'),
   }),
+  silent: z
+    .boolean()
+    .describe('It should be recorded, and no video was written for 15 seconds, whatever else it sends.'),
+  silent_since: z.iso
+    .datetime({ offset: true })
+    .nullable()
+    .describe('When the last video of a silent camera was written, or should have been.'),
   viewers: z.number().int().describe('Live viewers.'),
 });
 
@@ -93,7 +100,7 @@ function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): str
 type Deps = Pick<ApiDeps, 'cameras' | 'refusedCameras' | 'nodeName' | 'address' | 'playback'>;
 
 function toCamera(
-  { status, archive, live }: CameraView,
+  { status, archive, live, silence }: CameraView,
   deps: Deps,
   playback: string | undefined,
 ): z.output<typeof Camera> {
@@ -126,6 +133,8 @@ function toCamera(
       last_written: optionalTime(archive?.lastWrittenMs),
       filename: archive?.currentFile ?? null,
     },
+    silent: silence !== undefined,
+    silent_since: optionalTime(silence?.sinceMs),
     viewers: live?.stats.viewers ?? 0,
   };
 }

@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Authenticator } from '../../http/auth.ts';
-import type { ApiDeps } from '../deps.ts';
+import type { ApiDeps, CameraDirectory } from '../deps.ts';
 import { isoTime } from '../times.ts';
 
 /** A disk that does not answer in this time is not writable. */
@@ -18,6 +18,12 @@ const Checks = z.object({
   license: z.object({ valid: z.boolean() }),
 });
 
+const SilentCamera = z.object({
+  id: z.string(),
+  since: z.iso.datetime({ offset: true }).describe('When the last video was written, or should have been.'),
+  cause: z.string().describe('As in the gap list, as far as it is known; recording where nothing seems wrong.'),
+});
+
 const Readiness = z.object({
   status: z.enum(['ready', 'not_ready']),
   version: z.string(),
@@ -27,9 +33,15 @@ const Readiness = z.object({
     .array(Checks.keyof())
     .optional()
     .describe('The checks that fail. Only for callers with a role, when the node is not ready.'),
+  silent_cameras: z
+    .array(SilentCamera)
+    .optional()
+    .describe(
+      'Cameras of which no video was written for 15 seconds. Only for callers with a role; no failure of the node.',
+    ),
 });
 
-type Deps = Pick<ApiDeps, 'archive' | 'checks' | 'clock' | 'recordPath' | 'version'>;
+type Deps = Pick<ApiDeps, 'archive' | 'cameras' | 'checks' | 'clock' | 'recordPath' | 'version'>;
 
 export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator }> = async (app, { deps, auth }) => {
   const { clock } = deps;
@@ -84,11 +96,19 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
       if (auth.roleOf(request, 'header') !== undefined) {
         body.checks = checks;
         if (!ready) body.failed = failed;
+        // A camera's silence does not take the node out of service: the other cameras need it.
+        body.silent_cameras = silentCameras(deps.cameras);
       }
       return reply.code(ready ? 200 : 503).send(body);
     },
   );
 };
+
+function silentCameras(cameras: CameraDirectory): z.output<typeof SilentCamera>[] {
+  return cameras.list().flatMap(({ status, silence }) => {
+    return silence ? [{ id: status.id, since: isoTime(silence.sinceMs), cause: silence.cause }] : [];
+  });
+}
 
 function failedChecks(checks: z.output<typeof Checks>): (keyof typeof checks)[] {
   const failed: (keyof typeof checks)[] = [];

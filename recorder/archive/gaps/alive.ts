@@ -1,0 +1,99 @@
+// A sign of life of the whole process: when it was last seen alive and since which start of the machine. One small file
+// with two places that are written in turn, so that a torn write costs one sign and not both; it never grows, so a full
+// disk takes it.
+
+import { readFile } from 'node:fs/promises';
+import { errorCode, type FileSystem, type OpenFile } from '../file-system.ts';
+import { parseJson } from '../state-file.ts';
+
+export interface SignOfLife {
+  /** Milliseconds since 1970. */
+  readonly aliveMs: number;
+  /** Another after each start of the machine; empty where it does not tell. */
+  readonly bootId: string;
+}
+
+/** Whole sectors, so that a write of one place cannot harm the other. */
+const PLACE_BYTES = 512;
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+
+export class AliveFile {
+  readonly #fs: FileSystem;
+  readonly #path: string;
+  #count = 0;
+
+  /** `path` is absolute; its directory is made when it is missing. */
+  constructor(fs: FileSystem, path: string) {
+    this.#fs = fs;
+    this.#path = path;
+  }
+
+  /** The last sign of the process before; undefined when there is none. Rejects with what the system says. */
+  async read(): Promise<SignOfLife | undefined> {
+    let file: OpenFile;
+    try {
+      file = await this.#fs.open(this.#path, 'read');
+    } catch (err) {
+      if (errorCode(err) === 'ENOENT') return undefined;
+      throw err;
+    }
+    try {
+      let last: SignOfLife | undefined;
+      for (const place of [0, 1]) {
+        const sign = parseSign(await file.read(place * PLACE_BYTES, PLACE_BYTES));
+        if (!sign || sign.count < this.#count) continue;
+        this.#count = sign.count + 1;
+        last = { aliveMs: sign.aliveMs, bootId: sign.bootId };
+      }
+      return last;
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** On the disk when it resolves. One at a time. */
+  async write(sign: SignOfLife): Promise<void> {
+    const text = JSON.stringify({ alive: sign.aliveMs, boot: sign.bootId, count: this.#count });
+    const place = Buffer.alloc(PLACE_BYTES, ' ');
+    place.write(`${text}\n`, 0, 'latin1');
+    const file = await this.#open();
+    try {
+      await file.write([place], (this.#count % 2) * PLACE_BYTES);
+      await file.syncData();
+    } finally {
+      await file.close();
+    }
+    this.#count++;
+  }
+
+  async #open(): Promise<OpenFile> {
+    try {
+      return await this.#fs.open(this.#path, 'read-write');
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') throw err;
+    }
+    const directory = this.#path.slice(0, this.#path.lastIndexOf('/'));
+    await this.#fs.makeDirectory(directory).catch((err: unknown) => {
+      if (errorCode(err) !== 'EEXIST') throw err;
+    });
+    const file = await this.#fs.create(this.#path);
+    await this.#fs.syncDirectory(directory);
+    return file;
+  }
+}
+
+function parseSign(place: Buffer): (SignOfLife & { readonly count: number }) | undefined {
+  const fields = parseJson(place.toString('latin1'));
+  if (typeof fields !== 'object' || fields === null) return undefined;
+  const { alive, boot, count } = fields as Record<string, unknown>;
+  const whole = Number.isSafeInteger(alive) && Number.isSafeInteger(count) && typeof boot === 'string';
+  return whole ? { aliveMs: alive as number, bootId: boot, count: count as number } : undefined;
+}
+
+/** Which start of the machine this is; empty where it does not tell. */
+export async function readBootId(): Promise<string> {
+  return readFile(BOOT_ID, 'latin1').then(
+    (text) => text.trim(),
+    () => '',
+  );
+}

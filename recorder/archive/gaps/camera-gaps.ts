@@ -1,0 +1,195 @@
+// One camera's gaps as they happen: what camera and archive say of themselves in, a few times a second; records for the
+// journal, silence and seconds by cause out.
+
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { CameraStatus } from '../../camera/status.ts';
+import type { SampleSink } from '../../camera/sink.ts';
+import type { CameraArchiveStatus } from '../camera-archive.ts';
+import { CameraLedger, type GapReport } from './camera-ledger.ts';
+import { cameraCause, diskCause, type GapCause, type LedgerState } from './cause.ts';
+import type { Interval } from './intervals.ts';
+import type { LedgerRecord } from './record.ts';
+import { RunBreaks } from './run-breaks.ts';
+import { Silence } from './silence.ts';
+
+/** A camera that is to be recorded, at one moment. */
+export interface Observation {
+  readonly camera: Pick<CameraStatus, 'state' | 'reason' | 'counters'>;
+  readonly archive: Pick<CameraArchiveStatus, 'state' | 'reason' | 'framesWritten' | 'framesDropped'>;
+  /** Times of which pictures are in files that are not closed yet. */
+  readonly written: readonly Interval[];
+}
+
+/** Since when the process before was not seen any more, and why that was. */
+export interface Downtime {
+  readonly cause: 'process-down' | 'node-down';
+  /** Undefined: as far as the journal goes. */
+  readonly aliveMs: number | undefined;
+}
+
+export interface CameraGapsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Receives each record once it counts. */
+  readonly journal: (record: LedgerRecord) => void;
+}
+
+/** Pictures arrive and none is written for so long: the disk holds them up, though it has not failed. */
+const STALLED_MS = 5_000;
+/** A camera with a picture every few seconds is no slow disk. */
+const STALLED_FRAMES = 10;
+
+export class CameraGaps {
+  readonly ledger = new CameraLedger();
+  readonly #deps: CameraGapsDeps;
+  readonly #silence: Silence;
+  readonly #breaks = new RunBreaks((fromMs, toMs, cause) =>
+    this.#note({ kind: 'missed', fromMs: Math.round(fromMs), toMs: Math.round(toMs), cause }),
+  );
+  readonly #seconds = new Map<GapCause, number>();
+  #settledMs: number | undefined;
+  #begun = false;
+  /** Observations count: the camera is to be recorded. */
+  #observed = false;
+  #framesWritten = 0;
+  #framesArrived = 0;
+  #arrivedAtMs = 0;
+  /** As of the last picture written. */
+  #last = { atMs: -Infinity, framesArrived: 0, framesWithoutKey: 0 };
+
+  constructor(deps: CameraGapsDeps) {
+    this.#deps = deps;
+    this.#silence = new Silence(deps.log);
+  }
+
+  /** Takes the camera's samples beside archive and live. */
+  get sink(): SampleSink {
+    return this.#breaks;
+  }
+
+  /** What it is in: one of the causes, while nothing is written. */
+  get state(): LedgerState {
+    return this.ledger.state;
+  }
+
+  /** Takes over what an earlier process has written. */
+  load(records: Iterable<LedgerRecord>): void {
+    for (const record of records) this.ledger.apply(record);
+  }
+
+  /**
+   * From now on the camera is to be recorded, or is `stopped` by a user, `moved` away, or `absent`: not this node's any
+   * more. The first call of a process also accounts for the time in which none ran.
+   */
+  want(want: 'recording' | 'stopped' | 'moved' | 'absent', down: Downtime): void {
+    const nowMs = this.#nowMs();
+    const first = !this.#begun;
+    this.#begun = true;
+    const observed = want === 'recording';
+    if (first || observed !== this.#observed || !observed)
+      this.#enter(observed ? 'starting' : want, nowMs, first ? down : undefined);
+    this.#observed = observed;
+    this.#silence.want(observed, this.#deps.clock.monotonicMs());
+  }
+
+  observe({ camera, archive, written }: Observation): void {
+    for (const { fromMs, toMs } of written) this.ledger.wrote(Math.round(fromMs), Math.round(toMs));
+    if (!this.#observed) return;
+    const monotonicMs = this.#deps.clock.monotonicMs();
+    this.#count(camera, archive, monotonicMs);
+    if (camera.state !== 'recording') this.#breaks.interrupted(this.#nowMs());
+    const state = this.#stateOf(camera, archive, monotonicMs);
+    if (state !== this.ledger.state) this.#enter(state, this.#nowMs());
+    this.#silence.tick(monotonicMs, state);
+  }
+
+  /** A segment was closed: it counts as recorded for good. */
+  recorded(fromMs: number, toMs: number): void {
+    if (toMs > fromMs) this.#note({ kind: 'recorded', fromMs: Math.round(fromMs), toMs: Math.round(toMs) });
+  }
+
+  /** The wall clock was set: it showed `untilMs` when it began to show `atMs`. */
+  clockSet(untilMs: number, atMs: number): void {
+    const { state } = this.ledger;
+    if (state === 'absent') return;
+    const because = state === 'stopped' || state === 'moved' ? state : 'clock-step';
+    this.#note({ kind: 'state', state, atMs, untilMs, because });
+  }
+
+  /** Wall time of the last picture written, or since when there should have been one, when that is too long ago. */
+  silentSinceMs(): number | undefined {
+    const { clock } = this.#deps;
+    const forMs = this.#silence.silentForMs(clock.monotonicMs());
+    return forMs === undefined ? undefined : clock.wallMs() - forMs;
+  }
+
+  report(fromMs: number, toMs: number, files?: Iterable<Interval>): GapReport {
+    return this.ledger.report(fromMs, toMs, this.#nowMs(), files);
+  }
+
+  /** Seconds without footage by cause, as far as it is certain, since this process accounts for the camera. */
+  seconds(): ReadonlyMap<GapCause, number> {
+    if (this.#settledMs === undefined) return this.#seconds;
+    const nowMs = this.#nowMs();
+    // The clock was set back: what it has shown before is counted.
+    if (nowMs <= this.#settledMs) return this.#seconds;
+    const { gaps, knownUntilMs } = this.report(this.#settledMs, nowMs);
+    let settledMs = knownUntilMs;
+    for (const gap of gaps) {
+      if (gap.isProvisional) {
+        settledMs = gap.fromMs;
+        break;
+      }
+      this.#seconds.set(gap.cause, (this.#seconds.get(gap.cause) ?? 0) + (gap.toMs - gap.fromMs) / 1000);
+    }
+    this.#settledMs = settledMs;
+    return this.#seconds;
+  }
+
+  #nowMs(): number {
+    return Math.floor(this.#deps.clock.wallMs());
+  }
+
+  #note(record: LedgerRecord): void {
+    this.ledger.apply(record);
+    this.#deps.journal(record);
+  }
+
+  #enter(state: LedgerState, atMs: number, down?: Downtime): void {
+    const before = this.ledger.state;
+    const wanted = before !== 'absent' && before !== 'stopped' && before !== 'moved';
+    if (!down || !wanted) {
+      this.#settledMs ??= atMs;
+      if (state !== before) this.#note({ kind: 'state', state, atMs });
+      return;
+    }
+    // Footage and journal may be younger than the last sign of life.
+    const untilMs = Math.max(down.aliveMs ?? -Infinity, this.ledger.lastKnownMs);
+    this.#settledMs = Math.min(untilMs, atMs);
+    this.#note({ kind: 'state', state, atMs, untilMs, because: down.cause });
+  }
+
+  #count({ counters, state }: Observation['camera'], archive: Observation['archive'], atMs: number): void {
+    // A recording that has just begun counts from 0.
+    const wrote = archive.framesWritten !== this.#framesWritten && archive.framesWritten > 0;
+    this.#framesWritten = archive.framesWritten;
+    if (counters.videoFrames !== this.#framesArrived) this.#arrivedAtMs = atMs;
+    this.#framesArrived = counters.videoFrames;
+    // The last picture of a connection is written when that ends: it is as old as it is.
+    if (wrote) this.#silence.wrote(this.#arrivedAtMs);
+    if (!wrote && state === 'recording') return;
+    const framesWithoutKey = archive.framesDropped.get('no-key-frame') ?? 0;
+    this.#last = { atMs, framesArrived: counters.videoFrames, framesWithoutKey };
+  }
+
+  #stateOf(camera: Observation['camera'], archive: Observation['archive'], nowMs: number): LedgerState {
+    if (camera.state === 'stopped') return 'starting';
+    if (camera.state !== 'recording') return camera.reason ? cameraCause(camera.reason.code) : 'starting';
+    if (archive.state === 'failed') return archive.reason ? diskCause(archive.reason.code) : 'disk-error';
+    if (this.#breaks.cause !== undefined) return this.#breaks.cause;
+    const { atMs, framesArrived, framesWithoutKey } = this.#last;
+    if (nowMs - atMs < STALLED_MS || camera.counters.videoFrames - framesArrived < STALLED_FRAMES) return 'recording';
+    return (archive.framesDropped.get('no-key-frame') ?? 0) > framesWithoutKey ? 'no-key-frame' : 'disk-slow';
+  }
+}

@@ -1,0 +1,198 @@
+// One camera's gap journal on the disk: records in, appended at once; all that is kept out, at the next start. A file
+// that has grown is replaced by a shorter one that says the same, so that it stays small for years.
+
+import type { Log } from '../../../base/log.ts';
+import { errorCode, type FileSystem, type OpenFile } from '../file-system.ts';
+import { readIfThere, replaceFile } from '../state-file.ts';
+import { formatRecord, parseJournal, type LedgerRecord } from './record.ts';
+
+export interface JournalOptions {
+  readonly fs: FileSystem;
+  /** `.kube-nvr/gaps`, absolute. Made when it is missing, in a `.kube-nvr` that is there. */
+  readonly directory: string;
+  readonly name: string;
+  readonly log: Log;
+  /** Throws where the directory is not on the archive's own disk. */
+  readonly checkDisk: () => Promise<void>;
+  /** All that is worth keeping, for a shorter file. */
+  readonly snapshot: () => Iterable<LedgerRecord>;
+}
+
+/** A file is replaced when it has grown by this much, and to more than twice what it was. */
+const COMPACT_BYTES = 64 * 1024;
+/** More records wait for no disk: the file is replaced by what is known when it comes back. */
+const MAX_WAITING = 4_096;
+
+export class Journal {
+  readonly #o: JournalOptions;
+  readonly #path: string;
+  #waiting: string[] = [];
+  #replace = false;
+  /** Records that waited were dropped: only a snapshot has them. */
+  #lost = false;
+  /** What could not be read must not be replaced. */
+  #readable = true;
+  #sizeBytes = 0;
+  #compactAtBytes = COMPACT_BYTES;
+  /** The last line may be torn: by a crash, or by a write that failed. */
+  #torn = true;
+  #unsynced = false;
+  #failing = false;
+  #work: Promise<void> = Promise.resolve();
+  #scheduled = false;
+
+  constructor(options: JournalOptions) {
+    this.#o = options;
+    this.#path = `${options.directory}/${options.name}`;
+  }
+
+  /** Records of earlier runs; torn and damaged lines are left out. Never rejects: what cannot be read is missing. */
+  async read(): Promise<LedgerRecord[]> {
+    try {
+      return parseJournal((await readIfThere(this.#o.fs, this.#path)) ?? '');
+    } catch (err) {
+      this.#readable = false;
+      this.#o.log.error({ file: this.#path, err }, 'a gap journal cannot be read');
+      return [];
+    }
+  }
+
+  /** Writes as soon as it can; what the disk does not take now waits for `flush`. */
+  append(record: LedgerRecord): void {
+    if (this.#waiting.length < MAX_WAITING) this.#waiting.push(formatRecord(record));
+    else if (this.#readable) {
+      this.#waiting = [];
+      this.#replace = true;
+      this.#lost = true;
+    }
+    if (!this.#failing) this.#schedule();
+  }
+
+  /** Writes what waits, and makes it outlive a power cut. Never rejects. */
+  flush(): Promise<void> {
+    this.#work = this.#work.then(() => this.#write()).then(() => this.#sync());
+    return this.#work;
+  }
+
+  /** There is something that a power cut would lose. */
+  get dirty(): boolean {
+    return this.#unsynced || this.#replace || this.#waiting.length > 0;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#work = this.#work.then(() => {
+      this.#scheduled = false;
+      return this.#write();
+    });
+  }
+
+  async #write(): Promise<void> {
+    if (!this.#replace && this.#waiting.length === 0) return;
+    try {
+      await this.#o.checkDisk();
+      if (this.#replace) await this.#compact();
+      else await this.#append();
+      this.#failing = false;
+    } catch (err) {
+      this.#torn = true;
+      // One line a failure, not one a try.
+      if (!this.#failing) this.#o.log.warn({ file: this.#path, err }, 'a gap journal cannot be written');
+      this.#failing = true;
+    }
+  }
+
+  async #append(): Promise<void> {
+    const lines = this.#take();
+    try {
+      const text = Buffer.from((this.#torn ? '\n' : '') + lines.join(''));
+      const file = await this.#open();
+      try {
+        const { sizeBytes } = await file.facts();
+        this.#sizeBytes = sizeBytes + (await file.write([text], sizeBytes));
+      } finally {
+        await file.close();
+      }
+    } catch (err) {
+      this.#waiting.unshift(...lines);
+      throw err;
+    }
+    this.#torn = false;
+    this.#unsynced = true;
+    if (this.#sizeBytes > this.#compactAtBytes && this.#readable) {
+      this.#replace = true;
+      this.#schedule();
+    }
+  }
+
+  async #compact(): Promise<void> {
+    // What waits is in the snapshot already.
+    const lines = this.#take();
+    const lost = this.#lost;
+    this.#lost = false;
+    this.#replace = false;
+    const text = Array.from(this.#o.snapshot(), formatRecord).join('');
+    try {
+      await this.#makeDirectory();
+      await replaceFile(this.#o.fs, this.#path, text);
+    } catch (err) {
+      // A longer file is no harm; it is tried again when it has grown further. Records that are nowhere else are.
+      this.#waiting.unshift(...lines);
+      this.#lost ||= lost;
+      this.#replace = this.#lost;
+      this.#compactAtBytes = this.#sizeBytes + COMPACT_BYTES;
+      throw err;
+    }
+    this.#sizeBytes = text.length;
+    this.#compactAtBytes = Math.max(COMPACT_BYTES, 2 * text.length);
+    this.#torn = false;
+    this.#unsynced = false;
+  }
+
+  /** More may be appended while these are written. */
+  #take(): string[] {
+    const lines = this.#waiting;
+    this.#waiting = [];
+    return lines;
+  }
+
+  async #open(): Promise<OpenFile> {
+    const { fs, directory } = this.#o;
+    try {
+      return await fs.open(this.#path, 'read-write');
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') throw err;
+    }
+    await this.#makeDirectory();
+    const file = await fs.create(this.#path);
+    await fs.syncDirectory(directory);
+    return file;
+  }
+
+  async #makeDirectory(): Promise<void> {
+    const { fs, directory } = this.#o;
+    try {
+      await fs.makeDirectory(directory);
+    } catch (err) {
+      if (errorCode(err) === 'EEXIST') return;
+      throw err;
+    }
+    await fs.syncDirectory(directory.slice(0, directory.lastIndexOf('/')));
+  }
+
+  async #sync(): Promise<void> {
+    if (!this.#unsynced) return;
+    try {
+      const file = await this.#o.fs.open(this.#path, 'read-write');
+      try {
+        await file.syncData();
+      } finally {
+        await file.close();
+      }
+      this.#unsynced = false;
+    } catch (err) {
+      this.#o.log.debug({ file: this.#path, err }, 'a gap journal cannot be synced yet');
+    }
+  }
+}

@@ -1,0 +1,242 @@
+// The gap ledger of a node: for each camera, which time was to be recorded and is not, and why. Joins the cameras'
+// accounts with their journals under `.kube-nvr/gaps`, the sign of life of the process, and the archive's files.
+
+import type { Registry } from 'prom-client';
+import type { Clock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { SampleSink } from '../../camera/sink.ts';
+import { errorCode, nodeFileSystem, type FileSystem } from '../file-system.ts';
+import { isCameraId } from '../names.ts';
+import type { ClosedSegment, SegmentObserver } from '../observer.ts';
+import { AliveFile } from './alive.ts';
+import { CameraGaps, type Downtime, type Observation } from './camera-gaps.ts';
+import type { GapReport } from './camera-ledger.ts';
+import type { LedgerState } from './cause.ts';
+import type { Interval } from './intervals.ts';
+import { Journal } from './journal.ts';
+import { registerGapMetrics } from './metrics.ts';
+
+export interface GapLedgerOptions {
+  /** The record path, absolute. */
+  readonly root: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Which start of the machine this is: `readBootId`. */
+  readonly bootId: string;
+  readonly registry?: Registry;
+  readonly fs?: FileSystem;
+  /** Throws where the record path is not on the archive's own disk. */
+  readonly checkDisk?: () => Promise<void>;
+}
+
+/** What a camera that is silent is silent for. */
+export interface CameraSilence {
+  /** Wall time of the last picture written, or since when there should have been one. */
+  readonly sinceMs: number;
+  /** As far as it is known. */
+  readonly cause: LedgerState;
+}
+
+interface Entry {
+  readonly gaps: CameraGaps;
+  readonly journal: Journal;
+}
+
+const DIRECTORY = '.kube-nvr/gaps';
+const SUFFIX = '.jsonl';
+const ALIVE_INTERVAL_MS = 5_000;
+/** A clock that is off from the monotonic one by this much at once was set. */
+const CLOCK_STEP_MS = 1_000;
+/** Gaps are remembered this long, whether or not there is still footage around them. */
+const KEEP_MS = 400 * 86_400_000;
+const CONCURRENT_READS = 16;
+
+export class GapLedger implements SegmentObserver {
+  readonly #o: GapLedgerOptions;
+  readonly #fs: FileSystem;
+  readonly #directory: string;
+  readonly #entries = new Map<string, Entry>();
+  readonly #aliveFile: AliveFile;
+  #down: Downtime = { cause: 'process-down', aliveMs: undefined };
+  /** Cameras are known: from here on the process is the one that accounts for them. */
+  #begun = false;
+  #closing = false;
+  #lastTick: { readonly wallMs: number; readonly monotonicMs: number } | undefined;
+  #aliveAtMs = -Infinity;
+  #beat: Promise<void> | undefined;
+  #beatFails = false;
+
+  constructor(options: GapLedgerOptions) {
+    this.#o = options;
+    this.#fs = options.fs ?? nodeFileSystem;
+    this.#directory = `${options.root.replace(/(?<=.)\/+$/, '')}/${DIRECTORY}`;
+    this.#aliveFile = new AliveFile(this.#fs, `${this.#directory}/alive`);
+    if (options.registry) registerGapMetrics(options.registry, () => this.#figures());
+  }
+
+  /**
+   * Reads what earlier processes have written; call it once, before the archive tells of any segment. Never rejects:
+   * what cannot be read is missing in the account, and never keeps a camera from being recorded.
+   */
+  async load(): Promise<void> {
+    const { log, bootId } = this.#o;
+    try {
+      const before = await this.#aliveFile.read();
+      const sameBoot = !before || before.bootId === bootId || before.bootId === '' || bootId === '';
+      this.#down = { cause: sameBoot ? 'process-down' : 'node-down', aliveMs: before?.aliveMs };
+      const names = await this.#fs.list(this.#directory);
+      const cameraIds = names.filter((name) => name.endsWith(SUFFIX)).map((name) => name.slice(0, -SUFFIX.length));
+      const waiting = cameraIds.filter(isCameraId);
+      const read = async (): Promise<void> => {
+        for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+          const { gaps, journal } = this.#entry(id);
+          gaps.load(await journal.read());
+        }
+      };
+      await Promise.all(Array.from({ length: CONCURRENT_READS }, read));
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') log.error({ path: this.#directory, err }, 'the gap ledger cannot be read');
+    }
+  }
+
+  /**
+   * Says which cameras there are, and which of them are to be recorded; the others are stopped by a user. Cameras that
+   * are not named are not accounted for any more. Call it before what it says is carried out.
+   */
+  configure(cameras: Iterable<{ readonly id: string; readonly enabled: boolean }>): void {
+    const named = new Map(Array.from(cameras, ({ id, enabled }) => [id, enabled]));
+    for (const [id, enabled] of named) this.want(id, enabled ? 'recording' : 'stopped');
+    for (const id of this.#entries.keys()) if (!named.has(id)) this.want(id, 'absent');
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#markTime();
+    this.#signLife();
+  }
+
+  /** The same for one camera. `moved`: another node records it. */
+  want(cameraId: string, want: 'recording' | 'stopped' | 'moved' | 'absent'): void {
+    this.#entry(cameraId).gaps.want(want, this.#down);
+  }
+
+  /** Takes a camera's samples beside archive and live. */
+  sinkFor(cameraId: string): SampleSink {
+    return this.#entry(cameraId).gaps.sink;
+  }
+
+  /** What a camera that is to be recorded says now; call it a few times a second. */
+  observe(cameraId: string, observation: Observation): void {
+    if (!this.#closing) this.#entry(cameraId).gaps.observe(observation);
+  }
+
+  /** Call it a few times a second, behind `observe` of all cameras. */
+  tick(): void {
+    if (!this.#begun || this.#closing) return;
+    this.#lookAtClock();
+    if (this.#o.clock.monotonicMs() - this.#aliveAtMs >= ALIVE_INTERVAL_MS) this.#signLife();
+  }
+
+  /** Undefined for a camera that is not silent, or need not be recorded. */
+  silenceOf(cameraId: string): CameraSilence | undefined {
+    const gaps = this.#entries.get(cameraId)?.gaps;
+    const sinceMs = gaps?.silentSinceMs();
+    return gaps && sinceMs !== undefined ? { sinceMs, cause: gaps.state } : undefined;
+  }
+
+  /** Footage and gaps of [fromMs, toMs). `files`: footage of which there are files. */
+  report(cameraId: string, fromMs: number, toMs: number, files: Iterable<Interval>): GapReport {
+    const gaps = this.#entries.get(cameraId)?.gaps;
+    if (gaps) return gaps.report(fromMs, toMs, files);
+    const knownUntilMs = Math.max(fromMs, Math.min(toMs, this.#o.clock.wallMs()));
+    return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0 };
+  }
+
+  closed({ segment, endMs, meta }: ClosedSegment): void {
+    this.#entry(segment.cameraId).gaps.recorded(meta?.wallStartMs ?? segment.startMs, endMs);
+  }
+
+  /** What retention removes was recorded all the same. */
+  removed(): void {}
+
+  /** The cameras are about to be stopped, because the process ends: what they do from here on says nothing of them. */
+  stopping(): void {
+    this.#closing = true;
+  }
+
+  /** Writes what is known; call it when the archive has closed its files. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.#beat;
+    if (this.#begun) await this.#write();
+  }
+
+  #entry(cameraId: string): Entry {
+    const known = this.#entries.get(cameraId);
+    if (known) return known;
+    const { clock, checkDisk } = this.#o;
+    const log = this.#o.log.child({ camera: cameraId });
+    const gaps = new CameraGaps({ clock, log, journal: (record) => journal.append(record) });
+    const journal = new Journal({
+      fs: this.#fs,
+      directory: this.#directory,
+      name: cameraId + SUFFIX,
+      log,
+      checkDisk: checkDisk ?? (async () => {}),
+      snapshot: () => {
+        gaps.ledger.forgetBefore(clock.wallMs() - KEEP_MS);
+        return gaps.ledger.records();
+      },
+    });
+    const entry = { gaps, journal };
+    this.#entries.set(cameraId, entry);
+    return entry;
+  }
+
+  /** A step of the wall clock is seen where it left the monotonic one. */
+  #lookAtClock(): void {
+    const before = this.#lastTick;
+    const now = this.#markTime();
+    if (!before) return;
+    const expectedMs = before.wallMs + (now.monotonicMs - before.monotonicMs);
+    if (Math.abs(now.wallMs - expectedMs) < CLOCK_STEP_MS) return;
+    this.#o.log.warn({ seconds: Math.round((now.wallMs - expectedMs) / 1000) }, 'the clock of the machine was set');
+    for (const { gaps } of this.#entries.values()) gaps.clockSet(Math.floor(expectedMs), Math.floor(now.wallMs));
+  }
+
+  #markTime(): { readonly wallMs: number; readonly monotonicMs: number } {
+    const { clock } = this.#o;
+    this.#lastTick = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
+    return this.#lastTick;
+  }
+
+  /** One at a time, however long the disk takes. */
+  #signLife(): void {
+    if (this.#beat) return;
+    this.#aliveAtMs = this.#o.clock.monotonicMs();
+    this.#beat = this.#write().finally(() => (this.#beat = undefined));
+  }
+
+  /** The journals first: a sign of life says that what came before it is written. */
+  async #write(): Promise<void> {
+    const { clock, log, bootId, checkDisk } = this.#o;
+    const aliveMs = Math.floor(clock.wallMs());
+    for (const { journal } of this.#entries.values()) if (journal.dirty) await journal.flush();
+    try {
+      await checkDisk?.();
+      await this.#aliveFile.write({ aliveMs, bootId });
+      this.#beatFails = false;
+    } catch (err) {
+      if (!this.#beatFails) log.warn({ path: this.#directory, err }, 'the sign of life cannot be written');
+      this.#beatFails = true;
+    }
+  }
+
+  *#figures() {
+    const nowMs = this.#o.clock.wallMs();
+    for (const [cameraId, { gaps }] of this.#entries) {
+      if (gaps.state === 'absent') continue;
+      const sinceMs = gaps.silentSinceMs();
+      const silentForSeconds = sinceMs === undefined ? undefined : (nowMs - sinceMs) / 1000;
+      yield { cameraId, seconds: gaps.seconds(), silentForSeconds };
+    }
+  }
+}

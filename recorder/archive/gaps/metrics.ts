@@ -1,0 +1,52 @@
+// What Prometheus is told of gaps and silence, asked for at each scrape.
+
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { GAP_CAUSES, type GapCause } from './cause.ts';
+
+/** One camera that this node accounts for. */
+export interface GapFigures {
+  readonly cameraId: string;
+  readonly seconds: ReadonlyMap<GapCause, number>;
+  readonly silentForSeconds: number | undefined;
+}
+
+/** Metrics of all cameras that `cameras` names; one that is gone disappears. */
+export function registerGapMetrics(registry: Registry, cameras: () => Iterable<GapFigures>): void {
+  const registers: Registry[] = [];
+  const missing = new Counter({
+    name: 'kube_nvr_gap_seconds_total',
+    help: 'Seconds without footage that were to be recorded, or were stopped by a user, by cause; they also grow during a gap.',
+    labelNames: ['camera', 'cause'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { cameraId, seconds } of cameras()) {
+        // Also what never happened: a first gap is an increase only where there was a 0 before.
+        for (const cause of GAP_CAUSES) this.inc({ camera: cameraId, cause }, seconds.get(cause) ?? 0);
+      }
+    },
+  });
+  const silent = new Gauge({
+    name: 'kube_nvr_camera_silent',
+    help: '1 for a camera that should be recorded and of which no video was written for 15 seconds.',
+    labelNames: ['camera'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { cameraId, silentForSeconds } of cameras()) {
+        this.set({ camera: cameraId }, silentForSeconds === undefined ? 0 : 1);
+      }
+    },
+  });
+  const silence = new Gauge({
+    name: 'kube_nvr_camera_silence_seconds',
+    help: 'Seconds since the last video was written of a camera that is silent, 0 for others.',
+    labelNames: ['camera'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { cameraId, silentForSeconds } of cameras()) this.set({ camera: cameraId }, silentForSeconds ?? 0);
+    },
+  });
+  for (const metric of [missing, silent, silence]) registry.registerMetric(metric);
+}

@@ -1,0 +1,288 @@
+// The gap ledger against the files: cameras that fail in each of their ways, a recorder that is killed and started
+// again, and a camera that a user stops. What the files do not hold, the ledger lists, with the cause.
+
+import { describe, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readMeta } from '../../recorder/mp4/reader.ts';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { audioMedia, videoMedia } from '../camera/media.ts';
+import type { CameraOptions } from '../camera/options.ts';
+import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { workspace } from '../support/workspace.ts';
+
+interface GapAnswer {
+  readonly start_ms: number;
+  readonly end_ms: number;
+  readonly seconds: number;
+  readonly cause: string;
+  readonly is_open: boolean;
+}
+
+interface GapsAnswer {
+  readonly known_until_ms: number;
+  readonly gaps: readonly GapAnswer[];
+  readonly wanted_seconds: number;
+  readonly recorded_seconds: number;
+  readonly missing_seconds: number;
+  readonly seconds_by_cause: Readonly<Record<string, number>>;
+}
+
+interface Interval {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** What footage and gaps may be off from the time that was wanted. */
+const TOLERANCE_MS = 100;
+const HOUR_SECONDS = 3_600;
+
+async function gapsOf(recorder: RecorderProcess, camera: string): Promise<GapsAnswer> {
+  const now = Date.now() / 1000;
+  const interval = `from=${(now - HOUR_SECONDS).toFixed(3)}&to=${(now + HOUR_SECONDS).toFixed(3)}`;
+  return (await recorder.get(`/api/archive/${camera}/gaps?${interval}`)) as GapsAnswer;
+}
+
+const causes = ({ gaps }: GapsAnswer): string[] => gaps.map((gap) => gap.cause);
+
+/** When the pictures of a camera's files were captured, as the files say. */
+async function footageOf(recorder: RecorderProcess, camera: string): Promise<Interval[]> {
+  const intervals: Interval[] = [];
+  for (const file of await recorder.files()) {
+    if (!file.includes(`_${camera}_`)) continue;
+    const handle = await open(join(recorder.recordPath, file));
+    try {
+      const read = async (offset: number, length: number): Promise<Buffer> => {
+        const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset);
+        return buffer.subarray(0, bytesRead);
+      };
+      const state = await readMeta(read, (await handle.stat()).size);
+      if (state.kind !== 'finalized') continue;
+      const { wallStartMs, wallDurationMs } = state.meta;
+      intervals.push({ fromMs: wallStartMs, toMs: wallStartMs + wallDurationMs });
+    } finally {
+      await handle.close();
+    }
+  }
+  return intervals.sort((a, b) => a.fromMs - b.fromMs);
+}
+
+const sum = (intervals: readonly Interval[]): number =>
+  intervals.reduce((all, { fromMs, toMs }) => all + toMs - fromMs, 0);
+
+/** Footage and gaps lie side by side from the first to the last, without overlap and with nothing between. */
+async function assertAccount(
+  recorder: RecorderProcess,
+  camera: string,
+  startedMs: readonly [number, number],
+): Promise<void> {
+  const answer = await gapsOf(recorder, camera);
+  const known = answer.known_until_ms;
+  const footage = (await footageOf(recorder, camera)).map(({ fromMs, toMs }) => ({
+    fromMs,
+    toMs: Math.min(toMs, known),
+  }));
+  const gaps = answer.gaps.map(({ start_ms, end_ms }) => ({ fromMs: start_ms, toMs: end_ms }));
+  const all = [...footage.filter(({ fromMs, toMs }) => toMs > fromMs), ...gaps].sort((a, b) => a.fromMs - b.fromMs);
+  const first = all[0];
+  assert.ok(
+    first && first.fromMs >= startedMs[0] && first.fromMs <= startedMs[1],
+    `${camera}: since it was configured`,
+  );
+  const story = `${camera}: ${JSON.stringify(all)}`;
+  for (const [i, { fromMs }] of all.entries()) {
+    const before = all[i - 1];
+    if (before) assert.ok(Math.abs(before.toMs - fromMs) <= TOLERANCE_MS, story);
+  }
+  const last = all.at(-1) as Interval;
+  assert.ok(Math.abs(last.toMs - known) <= TOLERANCE_MS, story);
+  const wantedMs = known - first.fromMs;
+  assert.ok(Math.abs(sum(all) - wantedMs) <= TOLERANCE_MS, `${story}: ${sum(all)} of ${wantedMs} ms`);
+  assert.ok(Math.abs(answer.wanted_seconds * 1000 - wantedMs) <= TOLERANCE_MS, story);
+  assert.ok(Math.abs(answer.recorded_seconds * 1000 - sum(footage)) <= TOLERANCE_MS, story);
+  assert.ok(Math.abs(answer.missing_seconds * 1000 - sum(gaps)) <= 1, story);
+  const byCause = Object.values(answer.seconds_by_cause).reduce((all, seconds) => all + seconds, 0);
+  assert.ok(Math.abs(byCause - answer.missing_seconds) < 0.001, story);
+}
+
+/** Seconds of one gap, as it should be the only one of its cause. */
+function secondsOf(answer: GapsAnswer, cause: string): number {
+  const found = answer.gaps.filter((gap) => gap.cause === cause);
+  assert.equal(found.length, 1, `one gap of ${cause} in ${JSON.stringify(answer.gaps)}`);
+  return found[0]!.seconds;
+}
+
+const between = (value: number, from: number, to: number): void =>
+  assert.ok(value >= from && value <= to, `${value} is not between ${from} and ${to}`);
+
+/** A counter of Prometheus. */
+async function counted(recorder: RecorderProcess, camera: string, cause: string): Promise<number> {
+  const text = await (await fetch(recorder.metricsUrl)).text();
+  const line = text
+    .split('\n')
+    .find((line) => line.startsWith(`kube_nvr_gap_seconds_total{camera="${camera}",cause="${cause}"}`));
+  assert.ok(line, `${camera} has a counter for ${cause}`);
+  return Number(line.split(' ')[1]);
+}
+
+describe('the gap ledger', { concurrency: true }, () => {
+  test('footage and gaps are the time that was wanted, through all that goes wrong', async (t) => {
+    const cameras = new Map<string, Camera>();
+    const start = async (id: string, options: CameraOptions = {}): Promise<Camera> => {
+      const camera = await startCamera({ pace: 'realtime', ...options });
+      t.after(() => camera.close());
+      cameras.set(id, camera);
+      return camera;
+    };
+    const credentials = { username: 'gate', password: 'right' };
+    const login = await start('login', { credentials });
+    const sources = new Map([['login', login.urlWithLogin]]);
+    for (const id of ['steady', 'outage', 'cut', 'loss', 'off']) sources.set(id, (await start(id)).url);
+    const camera = (id: string): Camera => cameras.get(id) as Camera;
+    const config = (off: boolean) => ({
+      archive: { segmentDuration: '3s' },
+      cameras: Array.from(sources, ([id, source]) => ({ id, source, enabled: id !== 'off' || !off })),
+    });
+    const spawnedMs = Date.now();
+    let recorder = await RecorderProcess.start({ directory: workspace(t), config: config(false) });
+    const startedMs: readonly [number, number] = [spawnedMs, Date.now()];
+    t.after(() => recorder.child[Symbol.asyncDispose]());
+    await recorder.untilRecording(...cameras.keys());
+    await sleep(2_000);
+
+    // Each in its own way, at the same time.
+    const outage = async (): Promise<void> => {
+      const { port } = camera('outage');
+      await camera('outage').close();
+      await sleep(5_000);
+      const before = await counted(recorder, 'outage', 'camera-unreachable');
+      await sleep(2_000);
+      between((await counted(recorder, 'outage', 'camera-unreachable')) - before, 1, 4);
+      await start('outage', { port });
+    };
+    const wrongPassword = async (): Promise<void> => {
+      login.options.credentials = { ...credentials, password: 'other' };
+      login.disconnect();
+      await sleep(6_000);
+      login.options.credentials = credentials;
+    };
+    const cut = async (): Promise<void> => {
+      camera('cut').silent = true;
+      await sleep(14_000);
+      camera('cut').silent = false;
+    };
+    const loss = async (): Promise<void> => {
+      camera('loss').options.onPacket = () => [];
+      await sleep(3_000);
+      delete camera('loss').options.onPacket;
+    };
+    const off = async (): Promise<void> => {
+      recorder.rewriteConfig(config(true));
+      recorder.child.signal('SIGHUP');
+      await until('off is stopped', async () =>
+        (await recorder.cameras()).some(({ id, state }) => id === 'off' && state === 'stopped'),
+      );
+    };
+    await Promise.all([outage(), wrongPassword(), cut(), loss(), off()]);
+    await recorder.untilRecording('steady', 'outage', 'login', 'cut', 'loss');
+    await sleep(2_000);
+
+    const killedMs = Date.now();
+    await recorder.child.stop('SIGKILL');
+    await sleep(4_000);
+    const restartMs = Date.now();
+    recorder = await recorder.restart();
+    const restartedMs = Date.now();
+    await recorder.untilRecording('steady', 'outage', 'login', 'cut', 'loss');
+    recorder.rewriteConfig(config(false));
+    recorder.child.signal('SIGHUP');
+    await recorder.untilRecording(...cameras.keys());
+    await sleep(1_500);
+
+    // While it runs, and as the next process finds it.
+    const answers = new Map<string, GapsAnswer>();
+    for (const id of cameras.keys()) answers.set(id, await gapsOf(recorder, id));
+    const answer = (id: string): GapsAnswer => answers.get(id) as GapsAnswer;
+    const restart = ['process-down', 'starting'];
+    assert.deepEqual(causes(answer('steady')), ['starting', ...restart]);
+    assert.deepEqual(causes(answer('outage')), ['starting', 'camera-unreachable', ...restart]);
+    assert.deepEqual(causes(answer('login')), ['starting', 'refused-login', ...restart]);
+    assert.deepEqual(causes(answer('cut')), ['starting', 'stream-silent', ...restart]);
+    assert.deepEqual(causes(answer('loss')), ['starting', 'packets-lost', ...restart]);
+    assert.deepEqual(causes(answer('off')), ['starting', 'stopped', 'starting']);
+    // The last fragment before the end was of the last two seconds.
+    between(
+      secondsOf(answer('steady'), 'process-down'),
+      (restartMs - killedMs) / 1000,
+      (restartedMs - killedMs) / 1000 + 2.5,
+    );
+    between(secondsOf(answer('outage'), 'camera-unreachable'), 6.5, 20);
+    between(secondsOf(answer('login'), 'refused-login'), 5.5, 20);
+    between(secondsOf(answer('cut'), 'stream-silent'), 13.5, 40);
+    between(secondsOf(answer('loss'), 'packets-lost'), 2.9, 5);
+    between(
+      await counted(recorder, 'steady', 'process-down'),
+      (restartMs - killedMs) / 1000 - 0.1,
+      (restartedMs - killedMs) / 1000 + 2.5,
+    );
+    assert.equal(await counted(recorder, 'steady', 'disk-full'), 0);
+
+    assert.equal((await recorder.stop()).code, 0);
+    recorder = await recorder.restart();
+    for (const id of cameras.keys()) {
+      await assertAccount(recorder, id, startedMs);
+      const { gaps } = await gapsOf(recorder, id);
+      const before = answer(id).gaps;
+      assert.deepEqual(gaps.slice(0, before.length), before, `${id}: the next process tells the same`);
+      assert.equal(gaps[before.length]?.cause, 'process-down');
+    }
+  });
+
+  test('a camera that sends sound and no picture is silent after 15 s, everywhere, and no longer when pictures come', async (t) => {
+    const camera = await startCamera({
+      pace: 'realtime',
+      tracks: [videoTrack(await videoMedia('h264')), audioTrack(await audioMedia('aac'))],
+    });
+    t.after(() => camera.close());
+    const recorder = await RecorderProcess.start({
+      directory: workspace(t),
+      config: { cameras: [{ id: 'gate', source: camera.url }] },
+    });
+    t.after(() => recorder.child[Symbol.asyncDispose]());
+    await recorder.untilRecording('gate');
+    type State = { id: string; silent: boolean; silent_since: string | null; recording: { last_written: string } };
+    const state = async () => (await recorder.get('/api/cameras/gate')) as State;
+    type Ready = { status: string; silent_cameras: { id: string; cause: string }[] };
+    const ready = async () => (await recorder.get('/api/health/ready')) as Ready;
+    const metric = async (name: string): Promise<number> => {
+      const text = await (await fetch(recorder.metricsUrl)).text();
+      return Number(
+        / (\S+)$/.exec(text.split('\n').find((line) => line.startsWith(`${name}{camera="gate"}`)) ?? '')?.[1],
+      );
+    };
+    await until('something is written', async () => (await state()).recording.last_written !== null);
+    assert.deepEqual([(await state()).silent, (await ready()).silent_cameras], [false, []]);
+    assert.equal(await metric('kube_nvr_camera_silent'), 0);
+
+    camera.options.onFrame = (frame) => (frame.track === 0 ? undefined : frame);
+    const sinceMs = Date.now();
+    await until('it is silent', async () => (await state()).silent, 25_000);
+    between(Date.now() - sinceMs, 13_000, 20_000);
+    between(Date.parse((await state()).silent_since ?? ''), sinceMs - 3_000, sinceMs + 3_000);
+    const { status, silent_cameras: silent } = await ready();
+    assert.deepEqual([status, silent.map(({ id, cause }) => [id, cause])], ['ready', [['gate', 'stream-silent']]]);
+    assert.equal(await metric('kube_nvr_camera_silent'), 1);
+    assert.ok((await metric('kube_nvr_camera_silence_seconds')) >= 15);
+    assert.equal(recorder.child.output.split('camera is silent').length, 2, 'one line says so');
+
+    delete camera.options.onFrame;
+    await until('it is no longer silent', async () => !(await state()).silent, 30_000);
+    assert.deepEqual((await ready()).silent_cameras, []);
+    assert.equal(await metric('kube_nvr_camera_silent'), 0);
+    assert.equal(recorder.child.output.split('camera is no longer silent').length, 2, 'and one that it is over');
+  });
+});
