@@ -203,6 +203,6 @@ export function midnightsOf(calendar: Calendar, firstMs: number, lastMs: number)
 }
 
 /** Names of files have years of four digits: what is asked for beyond them is as good as their ends. */
-const MIN_MS = Date.UTC(1970, 0) - 1969 * 365.2425 * 86_400_000;
+const MIN_MS = Date.parse('0001-01-01T00:00:00Z');
 const MAX_MS = Date.UTC(9999, 11, 31);
 const time = (ms: number): string => new Date(Math.min(Math.max(ms, MIN_MS), MAX_MS)).toISOString();

@@ -31,7 +31,7 @@ interface Stage {
   readonly fs: TestFileSystem;
   readonly clock: VirtualClock;
   readonly log: TestLog;
-  open(maxFileBytes?: number): Promise<RowQueue>;
+  readonly open: (maxFileBytes?: number) => Promise<RowQueue>;
 }
 
 function stage(directory: string): Stage {
@@ -43,7 +43,7 @@ function stage(directory: string): Stage {
     fs,
     clock,
     log,
-    async open(maxFileBytes) {
+    open: async (maxFileBytes) => {
       const options = { directory: join(directory, 'work/rows'), fs, clock, log };
       const queue = new RowQueue(maxFileBytes === undefined ? options : { ...options, maxFileBytes });
       await queue.open();

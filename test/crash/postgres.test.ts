@@ -4,11 +4,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { writeArchive } from '../bench/archive.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { Child } from '../support/child.ts';
 import { Postgres, postgresMissing, Wire } from '../support/postgres.ts';
-import { RecorderProcess } from '../support/recorder-process.ts';
+import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { assertRowsAreFiles, segmentFiles } from '../support/row-audit.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
@@ -30,6 +32,11 @@ const FAULTS: readonly Fault[] = [
 
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
 const chance = (part: number): boolean => Math.random() < part;
+async function kill(recorder: RecorderProcess): Promise<void> {
+  recorder.child.signal('SIGKILL');
+  await recorder.child.exit();
+}
+
 const moment = (maxMs: number): Promise<void> => sleep(Math.random() * maxMs);
 
 test(
@@ -136,5 +143,70 @@ test(
     );
     assert.ok((row?.n ?? 0) > 0);
     t.diagnostic(`${ROUNDS} rounds, ${row?.n} rows of ${segmentFiles(`${directory}/recordings`).length} files`);
+  },
+);
+
+test(
+  'a recorder that is killed while it makes the tables leaves none of them, and the next one makes them',
+  { skip: postgresMissing() },
+  async (t) => {
+    const postgres = await Postgres.start(t);
+    for (let round = 0; round < (LONG ? 20 : 3); round++) {
+      const name = `migration${round}`;
+      const url = await postgres.createDatabase(name);
+      const options = { directory: workspace(t), config: { database: { url } }, waitUntilReady: false };
+      const killed = await RecorderProcess.start(options);
+      t.after(() => killed.child[Symbol.asyncDispose]());
+      // From before the first statement to behind the last.
+      await sleep(300);
+      await moment(500);
+      await kill(killed);
+      const tables = await until('the transaction is over', async () => {
+        const [row] = await postgres.query<{ busy: number }>(
+          `SELECT count(*)::int AS busy FROM pg_stat_activity WHERE datname = $1`,
+          [name],
+        );
+        if (row?.busy !== 0) return undefined;
+        return postgres.query<{ relname: string }>(
+          `SELECT relname FROM pg_class WHERE relname IN ('cameras', 'recordings', 'kube_nvr_schema')`,
+          [],
+          name,
+        );
+      });
+      assert.ok(tables.length === 0 || tables.length === 3, JSON.stringify(tables));
+      const next = await RecorderProcess.start({ ...options, waitUntilReady: true });
+      t.after(() => next.child[Symbol.asyncDispose]());
+      assert.equal((await next.stop()).code, 0);
+    }
+  },
+);
+
+test(
+  '--reindex that is killed and begun again ends with the rows of all files',
+  { skip: postgresMissing() },
+  async (t) => {
+    const postgres = await Postgres.start(t);
+    await postgres.createDatabase(DATABASE);
+    const recorder = await RecorderProcess.start({
+      directory: workspace(t),
+      config: { database: { url: postgres.url(DATABASE) } },
+    });
+    await recorder.stop();
+    const { files } = writeArchive(recorder.recordPath, 5, LONG ? 50_000 : 6_000, Date.now());
+    const reindex = (): Child => {
+      const child = new Child(process.execPath, [MAIN, '--config', recorder.configFile, '--reindex']);
+      t.after(() => child[Symbol.asyncDispose]());
+      return child;
+    };
+    for (let round = 0; round < 3; round++) {
+      const child = reindex();
+      await sleep(400);
+      await moment(LONG ? 8_000 : 800);
+      child.signal('SIGKILL');
+      await child.exit();
+    }
+    const last = reindex();
+    assert.equal((await last.exit()).code, 0, last.output);
+    assert.equal(await assertRowsAreFiles(postgres, DATABASE, recorder.recordPath), files);
   },
 );
