@@ -1,0 +1,126 @@
+// A camera and a window in, the plan of its export out: read from the archive file by file, so that memory holds the
+// index of one at a time.
+
+import { join } from 'node:path';
+import { ArchiveError } from '../archive/faults.ts';
+import type { ListQuery, SegmentListing } from '../archive/index.ts';
+import { readSetsInForce } from '../mp4/in-band-sets.ts';
+import { JoinError } from '../mp4/join-error.ts';
+import { JoinPlanner, type JoinFacts, type JoinPlan, type JoinWindow } from '../mp4/join.ts';
+import { movieDescription } from '../mp4/movie-description.ts';
+import { JobError } from './error.ts';
+import { describeFacts, isoTime } from './facts.ts';
+import { PartFile, readIndex } from './recorded-part.ts';
+
+/** The archive on this node's disk. */
+export interface JobArchive {
+  /** Throws ArchiveError when the archive cannot be read. */
+  list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
+}
+
+export interface ExportRequest extends JoinWindow {
+  readonly cameraId: string;
+  /** Only pictures are wanted. */
+  readonly silent?: boolean;
+}
+
+export interface PlannerDeps {
+  /** Absolute. */
+  readonly recordPath: string;
+  readonly archive: JobArchive;
+  readonly wallMs: () => number;
+  /** As it is named in the result. */
+  readonly version: string;
+}
+
+/** A file of the archive that the plan refers to. */
+export interface PartRef {
+  /** Absolute. */
+  readonly path: string;
+  readonly identity: string;
+}
+
+export interface ExportPlan extends JoinPlan {
+  /** By the numbers of parts in `contents`. */
+  readonly files: readonly PartRef[];
+}
+
+/** Throws JobError when there is nothing to export, or it cannot be one movie. */
+export async function planExport(request: ExportRequest, deps: PlannerDeps, signal?: AbortSignal): Promise<ExportPlan> {
+  const { cameraId, fromMs, toMs } = request;
+  if (fromMs >= deps.wallMs()) {
+    throw new JobError('no-footage', `the window begins in the future: ${isoTime(fromMs)}`);
+  }
+  const paths = await listPaths(request, deps);
+  try {
+    return (await plan(false)) ?? (await plan(true)) ?? fail();
+  } catch (err) {
+    throw err instanceof JoinError ? explained(err, request) : err;
+  }
+
+  /** Undefined when it takes parameter sets at key frames after all. */
+  async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan | undefined> {
+    const planner = new JoinPlanner({ fromMs, toMs }, { setsAtKeyFrames });
+    const files: PartRef[] = [];
+    for (const path of paths) {
+      signal?.throwIfAborted();
+      const identity = await addPart(planner, path, request.silent ?? false);
+      if (identity !== undefined) files.push({ path, identity });
+      if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
+    }
+    return { ...planner.finish((facts) => descriptionOf(cameraId, facts, deps.version)), files };
+  }
+
+  function fail(): never {
+    throw new JobError('footage-changed', 'the archive changes while it is read');
+  }
+}
+
+async function listPaths({ cameraId, fromMs, toMs }: ExportRequest, deps: PlannerDeps): Promise<string[]> {
+  try {
+    const { segments } = await deps.archive.list(cameraId, { fromMs, toMs, tzOffsetMinutes: 0 });
+    return segments.map(({ path }) => join(deps.recordPath, path));
+  } catch (err) {
+    if (err instanceof ArchiveError) throw new JobError('archive-unreadable', err.message, { cause: err });
+    throw err;
+  }
+}
+
+/** Returns what identifies the file; undefined when it is gone or cannot be read. */
+async function addPart(planner: JoinPlanner, path: string, silent: boolean): Promise<string | undefined> {
+  const file = await PartFile.open(path);
+  if (!file) return undefined;
+  try {
+    const index = await readIndex(file);
+    const video = index?.tracks.find(({ header }) => header.kind === 'video');
+    if (!index || !video) return undefined;
+    const setsAt = await readSetsInForce(file.read, video);
+    planner.add({ index: silent ? { ...index, tracks: [video] } : index, setsAt });
+    return file.identity;
+  } finally {
+    await file.close();
+  }
+}
+
+function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest): JobError {
+  if (err.code === 'CODEC_CHANGED') {
+    return new JobError(
+      'codec-changed',
+      `the camera changed its video codec at ${isoTime(err.wallMs)}: ask for what is before and what is behind that time separately`,
+      { cause: err },
+    );
+  }
+  return new JobError(
+    'no-footage',
+    `this node has no footage of camera ${cameraId} from ${isoTime(fromMs)} to ${isoTime(toMs)}: the window lies wholly in a gap`,
+    { cause: err },
+  );
+}
+
+const descriptionOf = (cameraId: string, facts: JoinFacts, version: string) =>
+  movieDescription({
+    title: `${cameraId} ${isoTime(facts.window.fromMs)} to ${isoTime(facts.window.toMs)}`,
+    date: isoTime(facts.parts[0]?.wallStartMs ?? facts.window.fromMs),
+    writer: `kube-nvr ${version}`,
+    ...describeFacts(cameraId, facts),
+  });

@@ -1,0 +1,82 @@
+// A segment of the archive in, its samples' places out: of a closed file from its index, of one that is being written up
+// to its last whole fragment.
+
+import { constants } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+import { errorCode } from '../archive/file-system.ts';
+import { Mp4Error } from '../mp4/error.ts';
+import { recover } from '../mp4/recover.ts';
+import type { ReadAt } from '../mp4/reader.ts';
+import { parseSampleIndex, readSampleIndex, type SampleIndex } from '../mp4/sample-index.ts';
+
+/** Shorter files say nothing about themselves. */
+const MIN_RECORDING_BYTES = 64;
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** An open file of the archive. Whoever opens it closes it. */
+export class PartFile {
+  readonly #handle: FileHandle;
+  readonly sizeBytes: number;
+  /** Tells the file from another one that took its name. */
+  readonly identity: string;
+
+  private constructor(handle: FileHandle, sizeBytes: number, identity: string) {
+    this.#handle = handle;
+    this.sizeBytes = sizeBytes;
+    this.identity = identity;
+  }
+
+  /** Undefined when the file is gone, or is none. Throws what the system says of a disk that fails. */
+  static async open(path: string): Promise<PartFile | undefined> {
+    let handle: FileHandle;
+    try {
+      handle = await open(path, FLAGS);
+    } catch (err) {
+      if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(errorCode(err) ?? '')) return undefined;
+      throw err;
+    }
+    try {
+      const stats = await handle.stat();
+      if (stats.isFile()) return new PartFile(handle, stats.size, `${stats.dev}.${stats.ino}`);
+      await handle.close();
+      return undefined;
+    } catch (err) {
+      await handle.close();
+      throw err;
+    }
+  }
+
+  /** Resolves to the bytes read into the start of `buffer`, fewer than `length` only at the end of the file. */
+  async readInto(buffer: Buffer, position: number, length: number): Promise<number> {
+    let filled = 0;
+    while (filled < length) {
+      const { bytesRead } = await this.#handle.read(buffer, filled, length - filled, position + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return filled;
+  }
+
+  readonly read: ReadAt = async (offset, length) => {
+    const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.sizeBytes - offset)));
+    return buffer.subarray(0, await this.readInto(buffer, offset, buffer.length));
+  };
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+/** Undefined when nothing of ours can be read in the file: what it should hold is then missing from the result. */
+export async function readIndex({ read, sizeBytes }: PartFile): Promise<SampleIndex | undefined> {
+  if (sizeBytes < MIN_RECORDING_BYTES) return undefined;
+  try {
+    const found = await recover(read, sizeBytes, { written: true });
+    if (found.kind === 'finalized') return await readSampleIndex(read, sizeBytes);
+    if (found.kind === 'recovered') return parseSampleIndex(found.writer.finish().tail, sizeBytes);
+    return undefined;
+  } catch (err) {
+    if (err instanceof Mp4Error) return undefined;
+    throw err;
+  }
+}

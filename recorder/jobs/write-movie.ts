@@ -1,0 +1,169 @@
+// A plan in, the movie as a file out: ranges are read in blocks and written without what lies between them, with two
+// buffers, so that reading and writing overlap and memory does not grow with the movie.
+
+import { constants } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+import type { CopyPiece } from '../mp4/copy-list.ts';
+import { JobError, diskError } from './error.ts';
+import type { ExportPlan, PartRef } from './export-plan.ts';
+import { PartFile } from './recorded-part.ts';
+
+const BLOCK_BYTES = 2 * 1024 * 1024;
+/** Heads of fragments lie between ranges: reading over them is quicker than reading anew. */
+const MAX_HOLE_BYTES = 64 * 1024;
+/** How much is written between two looks at the room that is left. */
+const CHECK_BYTES = 64 * 1024 * 1024;
+/** writev takes so many (POSIX: IOV_MAX). */
+const MAX_SLICES = 1000;
+
+export interface WriteOptions {
+  /** What may be written now without taking room from recording. */
+  readonly room: () => Promise<number>;
+  /** From 0 to 1. */
+  readonly progress?: (share: number) => void;
+}
+
+/** A file is not the one that was planned with: plan again. */
+export class SourceChanged extends Error {}
+
+/** One read, and which slices of it go to the movie, with bytes of our own between them. */
+interface Block {
+  readonly part: number;
+  readonly offset: number;
+  length: number;
+  readonly slices: (Buffer | { readonly from: number; readonly to: number })[];
+}
+
+/**
+ * Writes a new file at `path`, synced. Throws JobError when it does not fit, SourceChanged, and the signal's reason; then
+ * the caller removes what is there.
+ */
+export async function writeMovie(
+  plan: ExportPlan,
+  path: string,
+  { room, progress = () => {} }: WriteOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const needed = plan.sizeBytes;
+  if ((await room()) < needed) {
+    throw new JobError('disk-full', `the result of ${needed} bytes would take room that is kept for recording`);
+  }
+  const target = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o640);
+  const sources = new Sources(plan.files);
+  const buffers = [Buffer.allocUnsafeSlow(BLOCK_BYTES), Buffer.allocUnsafeSlow(BLOCK_BYTES)] as const;
+  let writing: Promise<void> = Promise.resolve();
+  let position = plan.header.length;
+  let checkAt = CHECK_BYTES;
+  let turn = 0;
+  try {
+    await writeAll(target, [plan.header], 0);
+    for (const block of blocksOf(plan.contents)) {
+      signal.throwIfAborted();
+      const buffer = buffers[turn++ % 2] as Buffer;
+      if (block.length > 0) await sources.read(block, buffer);
+      await writing;
+      const slices = block.slices.map((slice) =>
+        Buffer.isBuffer(slice) ? slice : buffer.subarray(slice.from, slice.to),
+      );
+      const at = position;
+      for (const slice of slices) position += slice.length;
+      writing = writeAll(target, slices, at);
+      // It is waited for with the next block; until then nobody would hear of its failure.
+      writing.catch(() => {});
+      progress(position / needed);
+      if (position < checkAt) continue;
+      checkAt = position + CHECK_BYTES;
+      if ((await room()) < needed - position) {
+        throw new JobError('disk-full', 'the disk has filled up: the room that is left is kept for recording');
+      }
+    }
+    await writing;
+    await target.sync();
+  } catch (err) {
+    await writing.catch(() => {});
+    throw err instanceof JobError || err instanceof SourceChanged || signal.aborted ? err : (diskError(err) ?? err);
+  } finally {
+    await sources.close();
+    await target.close();
+  }
+}
+
+/** The files that are read, one open at a time. */
+class Sources {
+  readonly #files: readonly PartRef[];
+  #part = -1;
+  #file: PartFile | undefined;
+
+  constructor(files: readonly PartRef[]) {
+    this.#files = files;
+  }
+
+  async read({ part, offset, length }: Block, buffer: Buffer): Promise<void> {
+    if (part !== this.#part) {
+      await this.close();
+      const { path, identity } = this.#files[part] as PartRef;
+      this.#file = await PartFile.open(path);
+      this.#part = part;
+      if (this.#file?.identity !== identity) throw new SourceChanged(`${path} is gone`);
+    }
+    const count = (await this.#file?.readInto(buffer, offset, length)) ?? 0;
+    if (count < length) throw new SourceChanged('a file is shorter than it was');
+  }
+
+  async close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    this.#part = -1;
+    await file?.close();
+  }
+}
+
+/** Pieces as reads of bounded size. */
+function* blocksOf(pieces: Iterable<CopyPiece>): Generator<Block> {
+  let block: Block | undefined;
+  for (const piece of pieces) {
+    if (piece.kind === 'bytes') {
+      block ??= { part: -1, offset: 0, length: 0, slices: [] };
+      block.slices.push(piece.bytes);
+      continue;
+    }
+    let { offset } = piece;
+    const end = piece.offset + piece.size;
+    while (offset < end) {
+      if (block && !reaches(block, piece.part, offset)) {
+        yield block;
+        block = undefined;
+      }
+      if (!block || block.part < 0) {
+        block = { part: piece.part, offset, length: 0, slices: block?.slices ?? [] };
+      }
+      const from = offset - block.offset;
+      const to = Math.min(BLOCK_BYTES, end - block.offset);
+      block.slices.push({ from, to });
+      block.length = to;
+      offset += to - from;
+    }
+  }
+  if (block) yield block;
+}
+
+/** Whether the same read can bring what lies at `offset` of a file. */
+const reaches = (block: Block, part: number, offset: number): boolean =>
+  block.part < 0 ||
+  (block.part === part &&
+    offset >= block.offset + block.length &&
+    offset - (block.offset + block.length) <= MAX_HOLE_BYTES &&
+    offset - block.offset < BLOCK_BYTES &&
+    block.slices.length < MAX_SLICES);
+
+async function writeAll(target: FileHandle, slices: readonly Buffer[], position: number): Promise<void> {
+  let rest = slices.filter(({ length }) => length > 0);
+  let at = position;
+  while (rest.length > 0) {
+    const { bytesWritten } = await target.writev(rest, at);
+    at += bytesWritten;
+    let left = bytesWritten;
+    while (rest.length > 0 && left >= (rest[0] as Buffer).length) left -= (rest.shift() as Buffer).length;
+    if (left > 0) rest = [(rest[0] as Buffer).subarray(left), ...rest.slice(1)];
+  }
+}
