@@ -32,9 +32,12 @@ interface Stage {
   readonly root: string;
   readonly deps: PlannerDeps & WriteOptions;
   readonly result: string;
-  export(request: ExportRequest, changes?: Partial<PlannerDeps & WriteOptions>): ReturnType<typeof exportWindow>;
+  readonly export: (
+    request: ExportRequest,
+    changes?: Partial<PlannerDeps & WriteOptions>,
+  ) => ReturnType<typeof exportWindow>;
   /** Names in the directory of results. */
-  left(): string[];
+  readonly left: () => string[];
 }
 
 /** An archive with these files, by the milliseconds at which they start. */
