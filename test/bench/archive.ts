@@ -14,7 +14,7 @@ const SEGMENT_MS = 300_000;
 const SAMPLE_BYTES = 64;
 
 /** 1080p, main profile; as the bench's cameras send. */
-const VIDEO: VideoParameters = {
+export const VIDEO: VideoParameters = {
   kind: 'video',
   codec: 'h264',
   width: 1920,

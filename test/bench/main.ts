@@ -1,9 +1,9 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
 //
 // Parts: cpu memory live viewers listing listing-postgres costs; without a name, all. `--quick`: a look in under two minutes.
-// `--save` keeps the print in test/bench/results/; it needs all parts and the long windows.
+// `--save` keeps the print in test/bench/results/ and the figures in the README; it needs all parts and long windows.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,7 +16,7 @@ import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
 import { measureMemory } from './parts/memory.ts';
 import { measureViewers } from './parts/viewers.ts';
-import { figureTable, machine, verdictOf, type Figure } from './report.ts';
+import { figureTable, machine, machineInWords, shortTable, verdictOf, type Figure } from './report.ts';
 
 const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   cpu: measureCpu,
@@ -45,6 +45,18 @@ const say = (line: string): void => {
   text.push(line);
   console.log(line);
 };
+
+/** Puts the figures that have a bound between the marks in the README. */
+function saveToReadme(): void {
+  const path = join(import.meta.dirname, '..', '..', 'README.md');
+  const readme = readFileSync(path, 'utf8');
+  const block = `<!-- bench -->\n\n${shortTable(figures)}\n\nMeasured on ${machineInWords()}.\n\n<!-- /bench -->`;
+  writeFileSync(
+    path,
+    readme.replace(/<!-- bench -->(.*<!-- \/bench -->)?/s, () => block),
+  );
+}
+
 const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-bench-'));
 try {
   const media = prepareMedia(join(import.meta.dirname, 'cache'));
@@ -77,6 +89,7 @@ try {
       const results = join(import.meta.dirname, 'results');
       mkdirSync(results, { recursive: true });
       writeFileSync(join(results, 'latest.txt'), `${text.join('\n')}\n`);
+      saveToReadme();
     }
   }
 } finally {

@@ -66,15 +66,33 @@ export const figureTable = (figures: readonly Figure[]): string =>
     ]),
   );
 
-/** What the figures were measured on. */
-export function machine(): string {
-  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+/** The figures that have a bound, for readers who want to know what it costs. */
+export const shortTable = (figures: readonly Figure[]): string =>
+  table(
+    ['figure', 'measured', 'bound'],
+    figures
+      .filter((figure) => figure.must !== undefined && !figure.figure.startsWith(' '))
+      .map(({ figure, measured, unit, must }) => [figure, `${format(measured)} ${unit}`, `${format(must ?? 0)}`]),
+  );
+
+/** What the figures were measured on, as pairs of a word and a description. */
+function machineParts(): [string, string][] {
   const system = /^PRETTY_NAME="?([^"\n]*)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux';
   const cores = cpus();
   return [
-    `CPU      ${cores[0]?.model ?? 'unknown'}, ${cores.length} cores, ${arch()}`,
-    `memory   ${memory}`,
-    `system   ${system}, kernel ${release()}`,
-    `Node     ${process.version}`,
-  ].join('\n');
+    ['CPU', `${cores[0]?.model ?? 'unknown'}, ${cores.length} cores, ${arch()}`],
+    ['memory', `${Math.round(totalmem() / 2 ** 30)} GiB`],
+    ['system', `${system}, kernel ${release()}`],
+    ['Node', process.version],
+  ];
 }
+
+export const machine = (): string =>
+  machineParts()
+    .map(([word, text]) => `${word.padEnd(8)} ${text}`)
+    .join('\n');
+
+export const machineInWords = (): string =>
+  machineParts()
+    .map(([word, text]) => (word === 'CPU' || word === 'system' ? text : `${word} ${text}`))
+    .join('; ');

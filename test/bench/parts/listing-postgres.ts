@@ -1,7 +1,9 @@
 // Listing from Postgres: a day among 2.16 million rows of 50 cameras (30 days of one-minute segments), and the days of
 // a year; then the same month of archive listed from the disk, without a database. All through HTTP.
 
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
+import { join } from 'node:path';
 import { Connection } from '../../../recorder/database/connection.ts';
 import { daysSql, midnightsOf, segmentsSql } from '../../../recorder/database/listing.ts';
 import { migrate } from '../../../recorder/database/migrations.ts';
@@ -10,6 +12,7 @@ import { silentLog } from '../../../base/log.ts';
 import { Postgres } from '../../support/postgres.ts';
 import { writeArchive } from '../archive.ts';
 import { emptyDirectory, type Bench } from '../bench.ts';
+import { sleep, start } from '../processes.ts';
 import { cameraId, startRecorder } from '../recorder.ts';
 import { summarize, type Summary } from '../report.ts';
 import { request } from './listing.ts';
@@ -59,10 +62,10 @@ export async function measureListingPostgres(bench: Bench): Promise<void> {
       aim: 20,
       note: noteOf(days),
     });
+    await measureDisk(bench, postgres);
   } finally {
     for (const cleanup of cleanups.reverse()) await cleanup();
   }
-  await measureWalk(bench);
 }
 
 const noteOf = ({ p50, max, count }: Summary): string =>
@@ -154,8 +157,8 @@ async function ask(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: 
   }
 }
 
-/** The same month on the disk, in segments of the usual length: every camera, days that nobody has asked for. */
-async function measureWalk(bench: Bench): Promise<void> {
+/** The same month on the disk, in segments of the usual length: listed without a database, and indexed into one. */
+async function measureDisk(bench: Bench, postgres: Postgres): Promise<void> {
   const directory = emptyDirectory(bench, 'listing-walk');
   const days = bench.quick ? 3 : 30;
   const archive = writeArchive(`${directory}/recordings`, CAMERAS, CAMERAS * days * 288, Date.now());
@@ -180,6 +183,43 @@ async function measureWalk(bench: Bench): Promise<void> {
     });
   } finally {
     agent.destroy();
+    await recorder.stop();
+  }
+  await measureIndexing(bench, directory, archive.files, await postgres.createDatabase('disk'));
+}
+
+async function measureIndexing(bench: Bench, directory: string, files: number, url: string): Promise<void> {
+  // The configuration that the recorder was started with, and the database.
+  const configPath = join(directory, 'config.yaml');
+  const config = JSON.parse(readFileSync(configPath, 'utf8')) as object;
+  const settings = { nodeName: NODE, database: { url } };
+  writeFileSync(configPath, JSON.stringify({ ...config, ...settings }));
+  const startMs = performance.now();
+  const reindex = start(
+    process.execPath,
+    [join(import.meta.dirname, '../../../recorder/main.ts'), '--config', configPath, '--reindex'],
+    join(directory, 'reindex.log'),
+    directory,
+  );
+  const code = await reindex.exited;
+  const seconds = (performance.now() - startMs) / 1000;
+  if (code !== 0)
+    throw new Error(`--reindex ended with ${code}: ${readFileSync(join(directory, 'reindex.log'), 'utf8')}`);
+  bench.figure({ figure: `  --reindex of these ${files} files`, unit: 's', measured: Math.round(seconds) });
+
+  const startedMs = performance.now();
+  const recorder = await startRecorder({ urls: [], directory, settings });
+  try {
+    const readyMs = performance.now() - startedMs;
+    const log = (): string => readFileSync(join(directory, 'recorder.log'), 'utf8');
+    while (!log().includes('rows and files were compared')) await sleep(20);
+    bench.figure({
+      figure: '  start to ready with that archive and its rows',
+      unit: 'ms',
+      measured: Math.round(readyMs),
+      note: `rows and files compared ${Math.round(performance.now() - startedMs)} ms after the start`,
+    });
+  } finally {
     await recorder.stop();
   }
 }
