@@ -72,7 +72,7 @@ export const shortTable = (figures: readonly Figure[]): string =>
     ['figure', 'measured', 'bound'],
     figures
       .filter((figure) => figure.must !== undefined && !figure.figure.startsWith(' '))
-      .map(({ figure, measured, unit, must }) => [figure, `${format(measured)} ${unit}`, `${format(must ?? 0)}`]),
+      .map(({ figure, measured, unit, must }) => [figure, `${format(measured)} ${unit}`, format(must ?? 0)]),
   );
 
 /** What the figures were measured on, as pairs of a word and a description. */

@@ -10,8 +10,11 @@ import type { Verdict } from '../verify.ts';
 const NAMES = ['recorder', 'ffmpeg', 'bare loop'] as const;
 type Name = (typeof NAMES)[number];
 
+/** It looks at a stream for up to five seconds before it writes. */
+const FFMPEG_WARM_UP_SECONDS = 7;
+
 interface Window {
-  /** Before it is measured: V8 compiles what is hot, and ffmpeg looks at a stream for up to five seconds. */
+  /** Of programs in Node, before they are measured: V8 compiles what is hot. */
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }
@@ -22,7 +25,7 @@ async function reference(bench: Bench, name: Name, mode: WriteMode, window: Wind
   let receiver: Receiver | undefined;
   try {
     receiver = (name === 'ffmpeg' ? startFfmpeg : startBareLoop)(sender.urls, directory);
-    await sleep(window.warmUpSeconds * 1000);
+    await sleep((name === 'ffmpeg' ? FFMPEG_WARM_UP_SECONDS : window.warmUpSeconds) * 1000);
     const share = await cpuShare(receiver.pids, window.seconds);
     const dropped = (await sender.stats()).reduce((sum, connection) => sum + connection.dropped, 0);
     if (dropped > 0) bench.say(`${name}: ${dropped} frames dropped by the sender, its reader was too slow`);
@@ -69,7 +72,7 @@ async function compare(bench: Bench, mode: WriteMode, rounds: number, window: Wi
 const sum = (verdicts: readonly Verdict[], key: keyof Verdict): number => verdicts.reduce((all, v) => all + v[key], 0);
 
 export async function measureCpu(bench: Bench): Promise<void> {
-  const window = bench.quick ? { warmUpSeconds: 6, seconds: 5 } : { warmUpSeconds: 12, seconds: 10 };
+  const window = bench.quick ? { warmUpSeconds: 6, seconds: 5 } : { warmUpSeconds: 12, seconds: 8 };
   const wire = await compare(bench, 'wire', bench.quick ? 1 : 3, window);
   bench.figure({
     figure: 'CPU a camera / ffmpeg -c copy -f segment',
