@@ -10,7 +10,7 @@ import type { ClosedSegment } from '../observer.ts';
 import type { SegmentStore } from '../segment-store.ts';
 import { AgeGuard } from './age-guard.ts';
 import { Alarms, type RetentionWarning } from './alarms.ts';
-import { Candidates, type Candidate } from './candidates.ts';
+import { Candidates, type Candidate, type Respect } from './candidates.ts';
 import { UsageLedger } from './ledger.ts';
 import { Leases } from './leases.ts';
 import { RetentionMetrics, type RetentionFigures } from './metrics.ts';
@@ -260,14 +260,14 @@ export class Retention implements RoomMaker {
       const { freeBytes } = await fs.space(store.root);
       let freedBytes = 0;
       for (let removed = 0; removed < MAX_REMOVED_FOR_ROOM;) {
-        const candidate = await this.#oldestForRoom();
-        if (!candidate) {
+        const oldest = await this.#oldestForRoom();
+        if (!oldest) {
           if (removed === 0) this.#alarms.exhausted();
           return;
         }
-        if (!(await this.#remover.remove(candidate, 'full', 'nobody'))) continue;
+        if (!(await this.#remover.remove(oldest.candidate, 'full', oldest.respect))) continue;
         removed++;
-        freedBytes += candidate.sizeBytes;
+        freedBytes += oldest.candidate.sizeBytes;
         if (freeBytes + freedBytes >= this.#headroomBytes) return;
       }
     } finally {
@@ -276,17 +276,18 @@ export class Retention implements RoomMaker {
   }
 
   /** The oldest of all that nobody reads; only when there is none, one that somebody reads: new footage comes first. */
-  async #oldestForRoom(): Promise<Candidate | undefined> {
+  async #oldestForRoom(): Promise<{ candidate: Candidate; respect: Respect } | undefined> {
     const footage = await this.#footage();
     const plan = oldestOfAll(footage, 'full');
-    if (plan) return this.#candidates.get(plan.cameraId);
+    const candidate = plan && this.#candidates.get(plan.cameraId);
+    if (candidate) return { candidate, respect: 'readers' };
     if (this.leases.count === 0) return undefined;
     let oldest: Candidate | undefined;
     for (const { cameraId } of footage) {
       const found = await this.#candidates.find(cameraId, 'nobody');
       if (found && found.startMs < (oldest?.startMs ?? Infinity)) oldest = found;
     }
-    return oldest;
+    return oldest && { candidate: oldest, respect: 'nobody' };
   }
 
   #figures(): RetentionFigures {
