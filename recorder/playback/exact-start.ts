@@ -5,12 +5,7 @@
 // together less than a picture lasts, and every player is at the right picture at once.
 
 import type { FragmentSample } from '../mp4/fragment.ts';
-
-/** A picture with its times in a file. */
-export interface TimedSample extends FragmentSample {
-  readonly dts: number;
-  readonly offset: number;
-}
+import type { TimedSample } from './sample-runs.ts';
 
 export interface ExactStart {
   /** From the key frame on. */

@@ -6,6 +6,7 @@
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { wallAt, type Footage, type Interval } from './footage.ts';
+import { isServedAsIs } from './part.ts';
 
 export interface PlaylistOptions extends Interval {
   readonly cameraId: string;
@@ -24,7 +25,8 @@ export function buildPlaylist(footage: readonly Footage[], options: PlaylistOpti
   let longest = 0;
   let startOffset: number | undefined;
   for (const { path, parts } of footage) {
-    const { starts, times, unit } = parts;
+    const { starts, times } = parts;
+    const asIs = isServedAsIs(parts);
     const [from, to] = partsWithin(parts, fromMs, toMs);
     if (from === to) continue;
     const firstWallMs = wallOfPart(parts, from);
@@ -43,7 +45,7 @@ export function buildPlaylist(footage: readonly Footage[], options: PlaylistOpti
       if (seconds > longest) longest = seconds;
       const start = starts[i] as number;
       const range = `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n${file}`;
-      const place = unit === 'fragments' ? range : `/hls/${cameraId}/parts/${i}/${path}${suffix}`;
+      const place = asIs ? range : `/hls/${cameraId}/parts/${i}/${path}${suffix}`;
       lines.push(`#EXTINF:${seconds.toFixed(5)},\n${place}`);
     }
   }

@@ -5,18 +5,18 @@
 // in band at their key frames, audio with other parameters is left out, another video codec ends the stream.
 
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
-import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
+import type { FragmentTrack } from '../mp4/fragment.ts';
 import { entryCodec, parameterSetsOf } from '../mp4/entry-sets.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { ArchiveFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
-import { startAt, type TimedSample } from './exact-start.ts';
+import { startAt } from './exact-start.ts';
 import { timeAt, type Interval } from './footage.ts';
 import { fragmentsFrom } from './fragments.ts';
 import { partAt } from './playlist.ts';
-import type { SampleRun } from './sample-part.ts';
+import { durationOf, joined, ranges, sampleAt, timed, type SampleRun, type TimedSample } from './sample-runs.ts';
 
 /** How samples of one file become samples of the stream. */
 interface Mapping {
@@ -111,9 +111,9 @@ export class WindowStream {
     const audioStart = startTime * this.#audioTicks;
     const heard = mapping.hasAudio ? audio.filter(({ dts, duration }) => dts + duration / 2 > audioStart) : [];
     const kept = video.slice(video.length - samples.length);
-    const within = kept.findIndex(({ dts }) => dts >= mapping.endTime);
-    if (within >= 0) this.#ended = true;
-    const shown = within < 0 ? samples : samples.slice(0, within);
+    const behind = kept.findIndex(({ dts }) => dts >= mapping.endTime);
+    if (behind >= 0) this.#ended = true;
+    const shown = behind < 0 ? samples : samples.slice(0, wantedBefore(kept.slice(0, behind), mapping.endTime));
     return this.#build(
       { track: { trackId: VIDEO_TRACK_ID, baseDecodeTime: 0, samples: shown }, pieces: ranges(shown) },
       {
@@ -170,49 +170,27 @@ export class WindowStream {
   }
 }
 
-const sampleAt = ({ samples }: FragmentTrack, i: number): FragmentSample => samples[i] as FragmentSample;
-
-function durationOf(track: FragmentTrack): number {
-  let duration = 0;
-  for (let i = 0; i < track.samples.length; i++) duration += sampleAt(track, i).duration;
-  return duration;
-}
-
-/** Each sample with its own time and place; the samples of a run lie in its pieces one after the other. */
-function timed({ track, pieces }: SampleRun): TimedSample[] {
-  const found: TimedSample[] = [];
-  let dts = track.baseDecodeTime;
-  let piece = 0;
-  let used = 0;
-  for (let i = 0; i < track.samples.length; i++) {
-    const sample = sampleAt(track, i);
-    let range = pieces[piece] as { offset: number; size: number };
-    while (used >= range.size && piece + 1 < pieces.length) {
-      range = pieces[++piece] as { offset: number; size: number };
-      used = 0;
-    }
-    found.push({ ...sample, dts, offset: range.offset + used });
-    dts += sample.duration;
-    used += sample.size;
-  }
-  return found;
-}
-
-const ranges = (samples: readonly (FragmentSample & { readonly offset: number })[]): Piece[] =>
-  joined(samples.map(({ offset, size }) => ({ offset, size })));
-
-/** The run up to the samples that are decoded at or after `endTime`; the run itself when none is. */
+/** The run up to where the interval ends; the run itself when that is behind it. */
 function cutAt(run: SampleRun, endTime: number): SampleRun {
   const { track } = run;
   let dts = track.baseDecodeTime;
   for (let i = 0; i < track.samples.length; i++) {
     if (dts >= endTime) {
-      const kept = timed(run).slice(0, i);
+      const samples = timed(run).slice(0, i);
+      const kept = samples.slice(0, wantedBefore(samples, endTime));
       return { track: { ...track, samples: kept }, pieces: ranges(kept) };
     }
     dts += sampleAt(track, i).duration;
   }
   return run;
+}
+
+/** How many of these samples are wanted: those at their end that are shown behind the interval are not. */
+function wantedBefore(samples: readonly TimedSample[], endTime: number): number {
+  let count = samples.length;
+  const shownAt = ({ dts, compositionOffset }: TimedSample): number => dts + compositionOffset;
+  while (count > 0 && shownAt(samples[count - 1] as TimedSample) >= endTime) count--;
+  return count;
 }
 
 /** Puts parameter sets before the key frames of a run. */
@@ -222,16 +200,4 @@ function insertSets(run: SampleRun, sets: Buffer): SampleRun {
   const pieces = samples.flatMap(({ sync, offset, size }): Piece[] => [...(sync ? [sets] : []), { offset, size }]);
   const larger = samples.map((sample) => (sample.sync ? { ...sample, size: sample.size + sets.length } : sample));
   return { track: { ...run.track, samples: larger }, pieces: joined(pieces) };
-}
-
-/** Ranges that follow one another as one: a fragment is read at once. */
-function joined(pieces: readonly Piece[]): Piece[] {
-  const found: (Buffer | { offset: number; size: number })[] = [];
-  for (const piece of pieces) {
-    const last = found.at(-1);
-    if (Buffer.isBuffer(piece)) found.push(piece);
-    else if (last && !Buffer.isBuffer(last) && last.offset + last.size === piece.offset) last.size += piece.size;
-    else found.push({ offset: piece.offset, size: piece.size });
-  }
-  return found;
 }

@@ -1,5 +1,5 @@
 // `GET /hls/{camera_id}/index.m3u8?from&to`: HLS over the archive, and the two kinds of address in its playlists that
-// are not files: initialization sections, and parts of files that have no fragments.
+// are not files: initialization sections, and parts that are not served as they lie on the disk.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -12,10 +12,10 @@ import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import { totalSize, type Piece } from '../body.ts';
 import type { PlaybackArchive } from '../deps.ts';
 import { CameraParams, IntervalQuery, footageOf, toInterval } from '../footage.ts';
+import { partPieces } from '../part.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { buildPlaylist } from '../playlist.ts';
 import { respond } from '../respond.ts';
-import { readIndex, rangePart } from '../sample-part.ts';
 import type { Sender } from '../sender.ts';
 
 export interface HlsDeps {
@@ -85,9 +85,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const { camera_id: cameraId, part, '*': path } = request.params;
       await withFile(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
-        const [from, to] = parts?.unit === 'samples' ? parts.starts.slice(Number(part), Number(part) + 2) : [];
-        if (from === undefined || to === undefined) throw noPart();
-        const pieces = rangePart(await readIndex(file), Number(part) + 1, from, to);
+        if (!parts || Number(part) >= parts.starts.length - 1) throw noPart();
+        const pieces = await partPieces(file, parts, Number(part));
         await respondWith(request, reply, deps, file, pieces, `part-${part}`, 'video/iso.segment');
       });
       return reply;

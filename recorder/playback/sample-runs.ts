@@ -1,0 +1,124 @@
+// Runs of samples: a track's samples that follow one another in time, with the places in a file where their bytes are.
+// Taken from a fragment, or from the index of a file that has none.
+
+import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
+import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
+import type { SampleIndex, TrackIndex } from '../mp4/sample-index.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import type { Piece } from './body.ts';
+
+/** A sample with its time and place in a file. */
+export interface TimedSample extends FragmentSample {
+  readonly dts: number;
+  readonly offset: number;
+}
+
+/** A track's samples from `from` to before `to`, and where they lie. */
+export interface SampleRun {
+  readonly track: FragmentTrack;
+  readonly pieces: readonly Piece[];
+}
+
+/** Pictures `from` to before `to` with the audio that goes with them; times are as in the fragments of other files. */
+export function runsOf({ tracks }: SampleIndex, from: number, to: number): SampleRun[] {
+  const video = tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
+  if (!video) return [];
+  const zero = video.dts[0] as number;
+  const startDts = video.dts[from] as number;
+  const endDts = to < video.dts.length ? (video.dts[to] as number) : Infinity;
+  return tracks.map((track) => {
+    if (track === video) return runOf(track, from, to, zero);
+    const perTick = VIDEO_TIMESCALE / track.header.timescale;
+    const first = from === 0 ? 0 : firstFrom(track, startDts / perTick);
+    return runOf(track, first, firstFrom(track, endDts / perTick), zero / perTick);
+  });
+}
+
+/** Number of the first sample at or behind `dts`. */
+function firstFrom({ dts }: TrackIndex, time: number): number {
+  let low = 0;
+  let high = dts.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((dts[middle] as number) < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function runOf(track: TrackIndex, from: number, to: number, zero: number): SampleRun {
+  const { dts, endDts, offsets, sizes, compositionOffsets, syncs, header } = track;
+  const samples: FragmentSample[] = [];
+  const pieces: { offset: number; size: number }[] = [];
+  for (let i = from; i < to; i++) {
+    const size = sizes[i] as number;
+    const next = i + 1 < dts.length ? (dts[i + 1] as number) : endDts;
+    samples.push({
+      size,
+      duration: next - (dts[i] as number),
+      compositionOffset: compositionOffsets[i] as number,
+      sync: syncs[i] === 1,
+    });
+    const offset = offsets[i] as number;
+    const last = pieces.at(-1);
+    if (last && last.offset + last.size === offset) last.size += size;
+    else pieces.push({ offset, size });
+  }
+  const baseDecodeTime = from < to ? Math.max(0, Math.round((dts[from] as number) - zero)) : 0;
+  return { track: { trackId: header.trackId, baseDecodeTime, samples }, pieces };
+}
+
+/** The runs of a fragment that lies in a file. */
+export function runsInFile(tracks: readonly FragmentTrack[], payloadOffset: number): SampleRun[] {
+  let offset = payloadOffset;
+  return tracks.map((track) => {
+    let size = 0;
+    for (let i = 0; i < track.samples.length; i++) size += sampleAt(track, i).size;
+    const pieces = [{ offset, size }];
+    offset += size;
+    return { track, pieces };
+  });
+}
+
+export const sampleAt = ({ samples }: FragmentTrack, i: number): FragmentSample => samples[i] as FragmentSample;
+
+export function durationOf(track: FragmentTrack): number {
+  let duration = 0;
+  for (let i = 0; i < track.samples.length; i++) duration += sampleAt(track, i).duration;
+  return duration;
+}
+
+/** Each sample with its own time and place; the samples of a run lie in its pieces one after the other. */
+export function timed({ track, pieces }: SampleRun): TimedSample[] {
+  const found: TimedSample[] = [];
+  let dts = track.baseDecodeTime;
+  let piece = 0;
+  let used = 0;
+  for (let i = 0; i < track.samples.length; i++) {
+    const sample = sampleAt(track, i);
+    let range = pieces[piece] as { offset: number; size: number };
+    while (used >= range.size && piece + 1 < pieces.length) {
+      range = pieces[++piece] as { offset: number; size: number };
+      used = 0;
+    }
+    found.push({ ...sample, dts, offset: range.offset + used });
+    dts += sample.duration;
+    used += sample.size;
+  }
+  return found;
+}
+
+export const ranges = (samples: readonly (FragmentSample & { readonly offset: number })[]): Piece[] =>
+  joined(samples.map(({ offset, size }) => ({ offset, size })));
+
+/** Ranges that follow one another as one: a fragment is read at once. */
+export function joined(pieces: readonly Piece[]): Piece[] {
+  const found: (Buffer | { offset: number; size: number })[] = [];
+  for (const piece of pieces) {
+    const last = found.at(-1);
+    if (Buffer.isBuffer(piece)) found.push(piece);
+    else if (last && !Buffer.isBuffer(last) && last.offset + last.size === piece.offset) last.size += piece.size;
+    else found.push({ offset: piece.offset, size: piece.size });
+  }
+  return found;
+}

@@ -1,0 +1,186 @@
+// Playback in Chromium: files that grow, playlists with hls.js, windows of time. Every picture carries its number, so
+// that what is on screen is known.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { describe, test, type TestContext } from 'node:test';
+import { silentLog } from '../../base/log.ts';
+import { segmentPaths } from '../../recorder/archive/test-support.ts';
+import { buildPlayback } from '../../recorder/playback/app.ts';
+import { audioMedia, videoMedia, type VideoName } from '../camera/media.ts';
+import { browserMissing } from '../support/browser.ts';
+import { Footage, type FootageCamera } from '../support/footage.ts';
+import { PlayerPage } from '../support/player-page.ts';
+import { until } from '../support/until.ts';
+
+const START_MS = Date.UTC(2026, 0, 1, 12);
+const FRAMES_PER_SECOND = 25;
+/** Pictures begin anew after ten seconds. */
+const NUMBERS = 250;
+
+interface Stage {
+  readonly footage: Footage;
+  readonly camera: FootageCamera;
+  readonly url: string;
+  /** Seconds since the start of the footage as seconds since 1970. */
+  at(seconds: number): number;
+}
+
+async function stage(t: TestContext, segmentSeconds: number, video: VideoName = 'h264-bframes'): Promise<Stage> {
+  const footage = await Footage.open(t, { startMs: START_MS });
+  const camera = footage.camera({
+    video: await videoMedia(video),
+    audio: await audioMedia('aac'),
+    segmentDurationMs: segmentSeconds * 1000,
+  });
+  const playback = await buildPlayback({
+    recordPath: footage.root,
+    auth: { mode: 'none', tokens: [] },
+    archive: footage.archive,
+    clock: footage.clock,
+    log: silentLog,
+  });
+  const url = await playback.listen({ host: '127.0.0.1', port: 0 });
+  t.after(() => playback.close());
+  return { footage, camera, url, at: (seconds) => START_MS / 1000 + seconds };
+}
+
+/** Pictures from `a` to `b`, where their numbers begin anew. */
+const distance = (a: number, b: number): number => {
+  const forward = (((b - a) % NUMBERS) + NUMBERS) % NUMBERS;
+  return Math.min(forward, NUMBERS - forward);
+};
+
+const numberAt = (seconds: number): number => Math.floor(seconds * FRAMES_PER_SECOND + 1e-6) % NUMBERS;
+
+/** Files of the archive that this process has open. */
+const openFiles = (): number =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).endsWith('.mp4');
+    } catch {
+      return false;
+    }
+  }).length;
+
+describe('playback in Chromium', { skip: browserMissing() }, () => {
+  test('a file that is still written plays from its start to its live end, and seeks', async (t) => {
+    const { footage, camera, url } = await stage(t, 300);
+    camera.begin();
+    await camera.play(40);
+    const [path] = segmentPaths(footage.root);
+    const player = await PlayerPage.open(t);
+    await player.source(`${url}/${path}`);
+    const duration = await player.read<number>('document.querySelector("video").duration');
+    assert.ok(duration > 39 && duration < 40.1, `${duration} s of 40 s`);
+    for (const seconds of [30, 2, 39, 17.4]) {
+      // It grows meanwhile.
+      await camera.play(3);
+      await player.seek(seconds + 0.02);
+      const { frameNumber } = await player.state();
+      assert.equal(frameNumber, numberAt(seconds + 0.02));
+    }
+    await player.seek(0);
+    await player.play();
+    await player.until('it plays', ({ currentTime, audioBytes }) => currentTime > 1 && audioBytes > 0);
+    await player.seek(duration - 1);
+    await player.play();
+    await until('it reaches its live end', () => player.read<boolean>('document.querySelector("video").ended'));
+    // Asked again, it is longer.
+    await player.source(`${url}/${path}`);
+    assert.ok((await player.read<number>('document.querySelector("video").duration')) > 51);
+  });
+
+  test('a window begins with the picture of the asked moment and goes on over files and gaps', async (t) => {
+    const { camera, url, at } = await stage(t, 10);
+    camera.begin();
+    await camera.play(25);
+    camera.end('camera-lost');
+    camera.recording.tick();
+    const player = await PlayerPage.open(t);
+    for (const seconds of [3.5, 8.02, 13.98]) {
+      await player.source(`${url}/window/gate.mp4?from=${at(seconds + 0.01)}&to=${at(24)}`);
+      await player.play();
+      await player.until('it plays', ({ currentTime }) => currentTime > 0.3);
+      await player.pause();
+      const { frameNumber, currentTime } = await player.state();
+      const expected = numberAt(seconds + 0.01 + currentTime);
+      assert.ok(distance(frameNumber, expected) <= 2, `${frameNumber} instead of ${expected}`);
+    }
+    await player.source(`${url}/window/gate.mp4?from=${at(8)}&to=${at(13)}`);
+    await player.play();
+    const { currentTime } = await player.until('it ends', () => true);
+    assert.ok(currentTime >= 0);
+    await player.until('it plays to its end', (state) => state.currentTime > 4.9);
+  });
+
+  for (const video of ['h264', 'h264-bframes'] as const) {
+    test(`hls.js plays an archive of ${video} with gaps, and seeks in all of it`, async (t) => {
+      const { footage, camera, url, at } = await stage(t, 10, video);
+      camera.begin();
+      await camera.play(24);
+      camera.end('camera-lost');
+      footage.clock.advance(30_000);
+      camera.begin();
+      await camera.play(24);
+      camera.end('camera-lost');
+      await footage.fs.idle();
+      const player = await PlayerPage.open(t);
+      // 3 s into the first run up to the end of the second.
+      await player.hls(`${url}/hls/gate/index.m3u8?from=${at(3)}&to=${at(80)}`);
+      const duration = await player.read<number>('document.querySelector("video").duration');
+      assert.ok(Math.abs(duration - 48) < 0.3, `${duration} s`);
+      const start = await player.read<number>('document.querySelector("video").currentTime');
+      assert.ok(Math.abs(start - 3) < 0.1, `begins at ${start} s`);
+      // The time line of the player closes the gap: 24 s in is the start of the second run.
+      for (const seconds of [5.5, 12.3, 22, 26.2, 35.5, 46.5, 1.1]) {
+        await player.seek(seconds);
+        const { frameNumber } = await player.until(`picture at ${seconds} s`, (state) => state.frameNumber >= 0);
+        const inRun = seconds < 24 ? seconds : seconds - 24;
+        assert.ok(
+          distance(frameNumber, numberAt(inRun)) <= 3,
+          `${frameNumber} instead of ${numberAt(inRun)} at ${seconds} s`,
+        );
+      }
+      await player.seek(30);
+      const date = await player.read<number>('hls.playingDate.getTime()');
+      assert.ok(Math.abs(date - (START_MS + 60_000)) < 200, `${new Date(date).toISOString()} is on screen`);
+      await player.seek(22.5);
+      await player.play();
+      await player.until('it plays over the gap', ({ currentTime }) => currentTime > 25.5);
+      assert.deepEqual(player.complaints, []);
+    });
+
+    test(`hls.js follows a file of ${video} that is being written, over its end and into the next`, async (t) => {
+      const { camera, url, at } = await stage(t, 20, video);
+      camera.begin();
+      await camera.play(18);
+      const player = await PlayerPage.open(t);
+      await player.hls(`${url}/hls/gate/index.m3u8?from=${at(0)}`);
+      await player.seek(13);
+      await player.play();
+      for (let second = 0; second < 24; second += 2) await camera.play(2);
+      await player.until('it is in the second file', ({ currentTime }) => currentTime > 22, 40_000);
+      const { currentTime, frameNumber } = await player.state();
+      assert.ok(distance(frameNumber, numberAt(currentTime)) <= 5, `${frameNumber} at ${currentTime} s`);
+      assert.deepEqual(player.complaints, []);
+    });
+  }
+});
+
+test('a reader that goes away leaves no file open', async (t) => {
+  const { camera, url, at, footage } = await stage(t, 10);
+  camera.begin();
+  await camera.play(60);
+  const [path] = segmentPaths(footage.root);
+  const before = openFiles();
+  for (const target of [`/window/gate.mp4?from=${at(0)}`, `/${path}`]) {
+    for (let i = 0; i < 20; i++) {
+      const abort = new AbortController();
+      const answer = await fetch(url + target, { signal: abort.signal });
+      await answer.body?.getReader().read();
+      abort.abort();
+    }
+  }
+  await until('its files are closed', () => openFiles() === before);
+});

@@ -1,0 +1,136 @@
+// A page in Chromium with one video element, and hls.js at hand: what plays what the recorder serves.
+
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+import type { Page } from 'playwright-core';
+import { launchBrowser, videoState, type VideoState } from './browser.ts';
+import { until } from './until.ts';
+
+const HLS = new URL('../../node_modules/hls.js/dist/hls.min.js', import.meta.url);
+const PAGE =
+  '<!doctype html><title>player</title><video crossorigin="anonymous" muted></video><script src="/hls.js"></script>';
+
+export class PlayerPage {
+  readonly page: Page;
+  /** What hls.js gave up at. That it waits for data, or aborts a load because of a seek, is no complaint. */
+  readonly complaints: string[] = [];
+
+  private constructor(page: Page) {
+    this.page = page;
+  }
+
+  /** Ends with its test. The page is of another port than what it plays. */
+  static async open(t: Pick<TestContext, 'after'>): Promise<PlayerPage> {
+    const script = await readFile(HLS);
+    const server = createServer((request, response) => {
+      response.setHeader('content-type', request.url === '/hls.js' ? 'text/javascript' : 'text/html');
+      response.end(request.url === '/hls.js' ? script : PAGE);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const browser = await launchBrowser();
+    t.after(async () => {
+      await browser.close();
+      server.close();
+    });
+    const player = new PlayerPage(await browser.newPage());
+    player.page.on('console', (message) => {
+      if (message.text().startsWith('hls: ')) player.complaints.push(message.text().slice(5));
+    });
+    await player.page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    return player;
+  }
+
+  /** Gives the video an address of its own. */
+  async source(url: string): Promise<void> {
+    await this.page.evaluate((src) => {
+      const video = document.querySelector('video') as Media;
+      video.src = src;
+      return new Promise<void>((resolve, reject) => {
+        video.addEventListener('loadeddata', () => resolve(), { once: true });
+        video.addEventListener('error', () => reject(new Error(video.error?.message)), { once: true });
+      });
+    }, url);
+  }
+
+  /** Gives it to hls.js. */
+  async hls(url: string): Promise<void> {
+    await this.page.evaluate((src) => {
+      const video = document.querySelector('video') as Media;
+      const hls = new Hls({ debug: false });
+      Object.assign(window, { hls });
+      hls.on('hlsError', (_event, data) => data.fatal && console.log(`hls: ${data.details}`));
+      hls.loadSource(src);
+      hls.attachMedia(video);
+      return new Promise<void>((resolve, reject) => {
+        video.addEventListener('loadeddata', () => resolve(), { once: true });
+        video.addEventListener('error', () => reject(new Error(video.error?.message)), { once: true });
+      });
+    }, url);
+  }
+
+  play(): Promise<void> {
+    return this.page.evaluate(() => (document.querySelector('video') as Media).play());
+  }
+
+  pause(): Promise<void> {
+    return this.page.evaluate(() => (document.querySelector('video') as Media).pause());
+  }
+
+  /** Resolves when the picture of that time is there. */
+  async seek(seconds: number): Promise<void> {
+    await this.page.evaluate((time) => {
+      const video = document.querySelector('video') as Media;
+      video.pause();
+      const seeked = new Promise<void>((resolve) => {
+        video.addEventListener('seeked', () => resolve(), { once: true });
+      });
+      video.currentTime = time;
+      return seeked;
+    }, seconds);
+  }
+
+  state(): Promise<VideoState> {
+    return videoState(this.page, 'video');
+  }
+
+  read<T>(expression: string): Promise<T> {
+    return this.page.evaluate<T>(expression);
+  }
+
+  async until(what: string, holds: (state: VideoState) => boolean, timeoutMs = 20_000): Promise<VideoState> {
+    let last: VideoState | undefined;
+    try {
+      return await until(
+        what,
+        async () => {
+          last = await this.state();
+          if (last.error !== undefined) throw new Error(last.error);
+          return holds(last) && last;
+        },
+        timeoutMs,
+      );
+    } catch (error) {
+      throw new Error(`${what}: ${JSON.stringify(last)}, ${this.complaints.join('; ')}`, { cause: error });
+    }
+  }
+}
+
+/** What runs in the page; the DOM's types are not those of this program. */
+interface Media {
+  src: string;
+  currentTime: number;
+  readonly error: { readonly message: string } | null;
+  play(): Promise<void>;
+  pause(): void;
+  addEventListener(type: string, listener: () => void, options: { once: boolean }): void;
+}
+declare const document: { querySelector(selector: 'video'): Media | null };
+declare const window: object;
+declare class Hls {
+  constructor(options: object);
+  on(event: string, listener: (event: string, data: { details: string; fatal: boolean }) => unknown): void;
+  loadSource(url: string): void;
+  attachMedia(video: Media): void;
+}
