@@ -141,7 +141,7 @@ export class Archive {
   }
 
   async #recover(): Promise<RecoveryReport> {
-    const { log } = this.#o;
+    const { log, syncIntervalMs } = this.#o;
     const isNew = (await this.#identity?.look()) === 'new';
     await this.#store.prepare();
     if (isNew) await this.#identity?.create();
@@ -153,7 +153,7 @@ export class Archive {
     const index = this.#index;
     this.#inRecovery = new Set(await recoveryPaths(store, index));
     await this.#retention?.prepare();
-    const report = await recoverArchive({ store, index, metrics: this.#metrics, log });
+    const report = await recoverArchive({ store, index, metrics: this.#metrics, log, syncIntervalMs });
     this.#inRecovery = new Set();
     for (const [cameraId, history] of report.histories) {
       const known = this.#histories.get(cameraId);

@@ -237,7 +237,8 @@ test('a camera costs about one write a second and one sync an interval', async (
   const counts = new Map<string, number>();
   for (const { name } of b.fs.operations.slice(before)) counts.set(name, (counts.get(name) ?? 0) + 1);
   assert.ok((counts.get('write') ?? 0) <= 72, JSON.stringify([...counts]));
-  assert.equal(counts.get('syncData'), 12);
+  // Up to a quarter of a second early each, so that none is late.
+  assert.ok([12, 13].includes(counts.get('syncData') ?? 0), JSON.stringify([...counts]));
   assert.deepEqual([...counts.keys()].sort(), ['facts', 'syncData', 'write']);
   b.camera.end();
   await b.archive.close();

@@ -7,6 +7,8 @@ import type { OpenFile } from './file-system.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { WriteBudget } from './write-budget.ts';
 
+/** How often `tick` is called, about: a sync begins a call early rather than late. */
+const TICK_MS = 250;
 /** More pieces than the kernel takes in one writev would become several writes anyway. */
 const MAX_PIECES = 1_000;
 
@@ -39,8 +41,6 @@ export interface WriterOutcome {
 export class FileWriter {
   readonly #o: FileWriterOptions;
   readonly #queue: Fragment[] = [];
-  /** Head of the file, written before any fragment and outside the budget. */
-  #head: Buffer | undefined;
   #file: OpenFile | undefined;
   #position = 0;
   #syncedPosition = 0;
@@ -56,9 +56,8 @@ export class FileWriter {
 
   constructor(head: Buffer, options: FileWriterOptions) {
     this.#o = options;
-    this.#head = head;
     this.#lastSyncMs = options.clock.monotonicMs();
-    this.done = this.#run();
+    this.done = this.#run(head);
   }
 
   /** Bytes in the file so far. */
@@ -86,16 +85,17 @@ export class FileWriter {
   /** Starts a sync when one is due. */
   tick(nowMs: number): void {
     if (this.#sync || !this.#file || this.#fault || this.#drained) return;
-    if (nowMs - this.#lastSyncMs < this.#o.syncIntervalMs) return;
+    if (nowMs - this.#lastSyncMs <= this.#o.syncIntervalMs - TICK_MS) return;
     this.#lastSyncMs = nowMs;
     if (this.#position > this.#syncedPosition) this.#sync = this.#syncNow(this.#file, nowMs);
   }
 
-  async #run(): Promise<WriterOutcome> {
+  async #run(head: Buffer): Promise<WriterOutcome> {
     try {
       this.#file = await this.#o.open();
+      await this.#writeHead(this.#file, head);
       while (!this.#fault) {
-        if (this.#head || this.#queue.length > 0) await this.#writeWaiting(this.#file);
+        if (this.#queue.length > 0) await this.#writeWaiting(this.#file);
         else if (this.#ending) break;
         else await new Promise<void>((resolve) => (this.#wake = resolve));
       }
@@ -107,8 +107,16 @@ export class FileWriter {
     return { file: this.#file, sizeBytes: this.#position, fault: this.#fault };
   }
 
+  /** Safe before any fragment is: nothing finds footage behind a header of which a power cut has taken a part. */
+  async #writeHead(file: OpenFile, head: Buffer): Promise<void> {
+    const written = await file.write([head], 0);
+    await file.syncData();
+    this.#position = written;
+    this.#syncedPosition = written;
+  }
+
   async #writeWaiting(file: OpenFile): Promise<void> {
-    const buffers: Buffer[] = this.#head ? [this.#head] : [];
+    const buffers: Buffer[] = [];
     let count = 0;
     while (count < this.#queue.length && (count === 0 || buffers.length < MAX_PIECES)) {
       buffers.push(...(this.#queue[count] as Fragment).buffers);
@@ -117,7 +125,6 @@ export class FileWriter {
     const written = await file.write(buffers, this.#position);
     // A sync that failed meanwhile has dropped the queue.
     if (this.#fault) return;
-    this.#head = undefined;
     this.#position += written;
     for (const fragment of this.#queue.splice(0, count)) {
       this.#o.budget.giveBack(fragment.payloadBytes);

@@ -1,5 +1,6 @@
 // Samples of up to a second in, one fragment out: the tables the mp4 room wants, and the bytes as few long pieces.
 
+import { crc32 } from 'node:zlib';
 import type { MediaData, Slab } from '../codec/slab.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../mp4/fragment.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
@@ -128,20 +129,23 @@ export class FragmentBuilder {
     this.#audio.add(data, decodeTime, duration, 0, true);
   }
 
-  /** Ends the fragment; `head` makes its `moof` from the tables. The builder is empty afterwards. */
-  take(head: (tracks: readonly FragmentTrack[]) => Buffer): Fragment {
-    const buffers = [head([this.#video.table(), this.#audio.table()])];
+  /** Ends the fragment; `head` makes its `moof` from the tables and a CRC-32. The builder is empty afterwards. */
+  take(head: (tracks: readonly FragmentTrack[], samplesCrc: number) => Buffer): Fragment {
+    const tracks = [this.#video.table(), this.#audio.table()];
     const payloadBytes = this.bytes;
     const videoFrames = this.#video.count;
     const lastVideoMs = this.#lastVideoMs;
     const videoEndMs = this.#videoEndMs;
     const slabs: Slab[] = [];
-    this.#video.take(buffers, slabs);
-    this.#audio.take(buffers, slabs);
+    const samples: Buffer[] = [];
+    this.#video.take(samples, slabs);
+    this.#audio.take(samples, slabs);
     this.#lastVideoMs = undefined;
     this.#videoEndMs = undefined;
+    let samplesCrc = 0;
+    for (const buffer of samples) samplesCrc = crc32(buffer, samplesCrc);
     return {
-      buffers,
+      buffers: [head(tracks, samplesCrc), ...samples],
       payloadBytes,
       videoFrames,
       lastVideoMs,

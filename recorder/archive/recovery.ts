@@ -26,6 +26,10 @@ export type Repair =
 const MAX_EMPTY_BYTES = 16 * 1024 * 1024;
 /** Parameter sets take some hundred bytes of a header; no camera's come near this. */
 const MAX_HEADER_BYTES = 64 * 1024;
+/** Fragments that end before key frames; others take twice as long. */
+const SHORTEST_FRAGMENT_MS = 450;
+/** A busy disk may take half a minute for a sync, while writing goes on. */
+const LATE_SYNC_FRAGMENTS = 64;
 /** A camera's newest files are looked at until this many in a row need nothing. */
 const IN_ORDER_IN_A_ROW = 3;
 const CONCURRENT_CAMERAS = 4;
@@ -33,6 +37,7 @@ const CONCURRENT_CAMERAS = 4;
 export interface RepairOptions {
   /** The file was begun by this program, whatever is in it now: it has a marker. */
   readonly isOurs?: boolean;
+  readonly syncIntervalMs?: number;
 }
 
 /** Cuts a file behind its last whole fragment and completes it; changes nothing in a finished or foreign one. */
@@ -55,11 +60,12 @@ async function repairOpenFile(
   store: SegmentStore,
   path: string,
   file: OpenFile,
-  { isOurs = false }: RepairOptions,
+  { isOurs = false, syncIntervalMs = 0 }: RepairOptions,
 ): Promise<Repair> {
   const before = await file.facts();
   const { sizeBytes } = before;
-  const found = await recover((offset, length) => file.read(offset, length), sizeBytes);
+  const unsyncedFragments = LATE_SYNC_FRAGMENTS + Math.ceil(syncIntervalMs / SHORTEST_FRAGMENT_MS);
+  const found = await recover((offset, length) => file.read(offset, length), sizeBytes, { unsyncedFragments });
   switch (found.kind) {
     case 'finalized':
       return { ...found, facts: before };
@@ -111,6 +117,7 @@ export interface RecoveryDeps {
   readonly index: ArchiveIndex;
   readonly metrics: ArchiveMetrics;
   readonly log: Log;
+  readonly syncIntervalMs: number;
 }
 
 interface Candidates {
@@ -167,7 +174,7 @@ async function recoverCamera(
   repairs: Map<string, Repair>,
   failed: string[],
 ): Promise<CameraHistory> {
-  const { store, index, metrics, log } = deps;
+  const { store, index, metrics, log, syncIntervalMs } = deps;
   const history = newHistory();
   let lastSequence = -1;
 
@@ -178,11 +185,11 @@ async function recoverCamera(
     history.wallEndMs = meta.wallStartMs + meta.wallDurationMs;
   };
 
-  const repair = async (path: string, options?: RepairOptions): Promise<Repair | undefined> => {
+  const repair = async (path: string, isOurs: boolean): Promise<Repair | undefined> => {
     const known = repairs.get(path);
     if (known) return known;
     try {
-      const done = await repairFile(store, path, options);
+      const done = await repairFile(store, path, { isOurs, syncIntervalMs });
       repairs.set(path, done);
       if ('meta' in done) learn(done.meta);
       if (done.kind !== 'missing') noteRepair(index, parsePath(path) as SegmentName, done);
@@ -201,7 +208,7 @@ async function recoverCamera(
 
   for (const { path, marker, sequence } of marked) {
     history.nextSequence = Math.max(history.nextSequence, sequence + 1);
-    const done = await repair(path, { isOurs: true });
+    const done = await repair(path, true);
     // The newest stays, to keep the sequence, and so do those of files that wait for a better disk.
     if (!done) continue;
     if (history.marker !== undefined) await store.unmark(history.marker);
@@ -217,7 +224,7 @@ async function recoverCamera(
     if (state?.kind === 'finalized') learn(state.meta);
     if (state?.kind === 'open') inOrder = 0;
     else inOrder++;
-    if (state?.kind === 'open') await repair(path);
+    if (state?.kind === 'open') await repair(path, false);
   }
   return history;
 }

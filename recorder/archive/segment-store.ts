@@ -43,6 +43,8 @@ export class SegmentStore {
   readonly fs: FileSystem;
   readonly #guard: DiskGuard;
   #refused: Error | undefined;
+  /** The directories of this day are known to outlive a power cut. */
+  #safeDay: string | undefined;
   /** Segments that are being created, while no day may be removed. */
   #creating = 0;
   #removingDay: Promise<boolean> | undefined;
@@ -146,9 +148,10 @@ export class SegmentStore {
     }
   }
 
-  /** Removes a segment in which nothing is recorded. */
+  /** Removes a segment in which nothing is recorded; when it is done, the file does not come back after a power cut. */
   async discard(path: string): Promise<void> {
     await this.fs.remove(this.absolute(path)).catch(ignoreMissing);
+    await this.#syncParent(this.absolute(path)).catch(ignoreMissing);
   }
 
   /**
@@ -252,31 +255,40 @@ export class SegmentStore {
   }
 
   async #prepareState(): Promise<void> {
-    for (const directory of [STATE_DIRECTORY, MARKERS, REWRITES]) await this.#makeDirectory(this.absolute(directory));
+    for (const directory of [STATE_DIRECTORY, MARKERS, REWRITES]) await this.#makeSafely(this.absolute(directory));
   }
 
   /** Makes the directory of a day, but never the record path itself: a disk that is gone must not be recorded beside. */
   async #makeDay(ms: number): Promise<void> {
-    const [year = '', month = '', day = ''] = dayPath(ms).split('/');
-    try {
-      await this.fs.facts(this.absolute(`${year}/${month}/${day}`));
-    } catch {
-      for (const path of [year, `${year}/${month}`, `${year}/${month}/${day}`]) {
-        await this.#makeDirectory(this.absolute(path));
-      }
-    }
+    const path = dayPath(ms);
+    const isThere = await this.fs.facts(this.absolute(path)).catch(() => undefined);
+    if (isThere && this.#safeDay === path) return;
+    const [year = '', month = ''] = path.split('/');
+    // Also where it is there: whoever made it may have ended, or have failed, before it was safe.
+    for (const part of [year, `${year}/${month}`, path]) await this.#makeSafely(this.absolute(part));
+    this.#safeDay = path;
   }
 
-  async #makeDirectory(path: string): Promise<void> {
+  async #makeSafely(path: string): Promise<void> {
+    if (!(await this.#makeDirectory(path))) await this.#syncParent(path);
+  }
+
+  /** False where it was there. */
+  async #makeDirectory(path: string): Promise<boolean> {
     try {
       await this.fs.makeDirectory(path);
     } catch (err) {
-      if (errorCode(err) === 'EEXIST') return;
+      if (errorCode(err) === 'EEXIST') return false;
       // A read-only or guarded parent of a directory that is there.
-      if (await this.fs.facts(path).catch(() => undefined)) return;
+      if (await this.fs.facts(path).catch(() => undefined)) return false;
       throw err;
     }
-    await this.fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
+    await this.#syncParent(path);
+    return true;
+  }
+
+  #syncParent(path: string): Promise<void> {
+    return this.fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
   }
 
   async #exists(path: string): Promise<boolean> {

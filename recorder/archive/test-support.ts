@@ -154,7 +154,7 @@ export class TestCamera {
   }
 
   /** Sends for `seconds` as a camera does, the clock going along; with `fs`, the disk works meanwhile. */
-  async play(seconds: number, fs?: TestFileSystem): Promise<void> {
+  async play(seconds: number, fs?: Pick<TestFileSystem, 'idle'>): Promise<void> {
     const end = this.videoDts + Math.round(seconds * 90_000);
     while (this.videoDts < end) {
       const before = this.videoDts;
@@ -171,7 +171,7 @@ export class TestCamera {
   }
 
   /** Lets time pass without samples. */
-  async wait(ms: number, fs: TestFileSystem): Promise<void> {
+  async wait(ms: number, fs: Pick<TestFileSystem, 'idle'>): Promise<void> {
     for (let left = ms; left > 0; left -= 250) {
       this.clock.advance(Math.min(250, left));
       this.#tick();

@@ -2,6 +2,7 @@
 // (ISO/IEC 14496-12 §8.8). Written field by field into one buffer: this runs once a second for each file and once a
 // frame for live, so it makes no objects.
 
+import { crc32 } from 'node:zlib';
 import { assert } from '../../base/assert.ts';
 
 /** Track ids are fixed in every file and stream of this program. */
@@ -35,6 +36,7 @@ const TYPE_TRAF = 0x74726166;
 const TYPE_TFHD = 0x74666864;
 const TYPE_TFDT = 0x74666474;
 const TYPE_TRUN = 0x7472756e;
+const TYPE_UUID = 0x75756964;
 const TYPE_MDAT = 0x6d646174;
 
 export const DEFAULT_BASE_IS_MOOF = 0x020000;
@@ -45,6 +47,10 @@ const MOOF_BYTES = 8 + 16; // with mfhd
 const TRAF_BYTES = 8 + 16 + 20 + 20; // with tfhd, tfdt, and trun without samples
 const TRUN_SAMPLE_BYTES = 16;
 const MDAT_HEADER_BYTES = 8;
+
+/** Extended type of our box (ISO/IEC 14496-12 §11.1) at the end of a `moof`: a random UUID, ours alone. */
+export const CHECKSUM_UUID = Buffer.from('6f0c1d9e84b24a4c9d53b7e6a2f1c308', 'hex');
+const CHECKSUM_BOX_BYTES = 8 + 16 + 4;
 
 /** Bytes that `writeFragment` writes: `moof` and the header of `mdat`, without the samples. */
 export function fragmentHeaderSize(tracks: readonly { readonly samples: { readonly length: number } }[]): number {
@@ -65,15 +71,18 @@ export function payloadSize(samples: ArrayLike<FragmentSample>): number {
 
 /**
  * Writes `moof` and `mdat` header into `target` at `offset` and returns the offset behind them. The samples follow
- * there: all of the first track's, then all of the second's.
+ * there: all of the first track's, then all of the second's. With the CRC-32 of all samples, a box at the end of the
+ * `moof` says that of samples and `moof`.
  */
 export function writeFragment(
   target: Buffer,
   offset: number,
   sequenceNumber: number,
   tracks: readonly FragmentTrack[],
+  samplesCrc?: number,
 ): number {
-  const moofSize = fragmentHeaderSize(tracks) - MDAT_HEADER_BYTES;
+  const checksumBytes = samplesCrc === undefined ? 0 : CHECKSUM_BOX_BYTES;
+  const moofSize = fragmentHeaderSize(tracks) - MDAT_HEADER_BYTES + checksumBytes;
   assert(offset + moofSize + MDAT_HEADER_BYTES <= target.length, 'fragment header does not fit its buffer');
   let at = offset;
   at = target.writeUInt32BE(moofSize, at);
@@ -89,6 +98,7 @@ export function writeFragment(
     at = writeTrackFragment(target, at, track, dataOffset);
     dataOffset += payloadSize(track.samples);
   }
+  if (samplesCrc !== undefined) at = writeChecksum(target, at, offset, samplesCrc);
   const mdatSize = dataOffset - moofSize;
   assert(mdatSize <= 0xffffffff, 'fragment of more than 4 GiB');
   at = target.writeUInt32BE(mdatSize, at);
@@ -96,10 +106,22 @@ export function writeFragment(
 }
 
 /** `writeFragment` into a buffer of exactly its size. */
-export function buildFragment(sequenceNumber: number, tracks: readonly FragmentTrack[]): Buffer {
-  const buffer = Buffer.allocUnsafe(fragmentHeaderSize(tracks));
-  writeFragment(buffer, 0, sequenceNumber, tracks);
+export function buildFragment(sequenceNumber: number, tracks: readonly FragmentTrack[], samplesCrc?: number): Buffer {
+  const checksumBytes = samplesCrc === undefined ? 0 : CHECKSUM_BOX_BYTES;
+  const buffer = Buffer.allocUnsafe(fragmentHeaderSize(tracks) + checksumBytes);
+  writeFragment(buffer, 0, sequenceNumber, tracks, samplesCrc);
   return buffer;
+}
+
+/** CRC-32 of a fragment: of its samples, then of its `moof` up to where this value stands. */
+export const fragmentCrc = (moof: Buffer, samplesCrc: number): number => crc32(moof, samplesCrc);
+
+function writeChecksum(target: Buffer, offset: number, moofOffset: number, samplesCrc: number): number {
+  let at = offset;
+  at = target.writeUInt32BE(CHECKSUM_BOX_BYTES, at);
+  at = target.writeUInt32BE(TYPE_UUID, at);
+  at += CHECKSUM_UUID.copy(target, at); // usertype
+  return target.writeUInt32BE(fragmentCrc(target.subarray(moofOffset, at), samplesCrc), at); // CRC-32
 }
 
 /** `traf` with tfhd (§8.8.7), tfdt (§8.8.12) and trun (§8.8.8). */

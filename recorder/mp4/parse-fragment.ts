@@ -3,7 +3,13 @@
 
 import { Mp4Error } from './error.ts';
 import type { FragmentSample, FragmentTrack } from './fragment.ts';
-import { DEFAULT_BASE_IS_MOOF, NON_SYNC_SAMPLE_FLAGS, SYNC_SAMPLE_FLAGS, TRUN_FLAGS } from './fragment.ts';
+import {
+  CHECKSUM_UUID,
+  DEFAULT_BASE_IS_MOOF,
+  NON_SYNC_SAMPLE_FLAGS,
+  SYNC_SAMPLE_FLAGS,
+  TRUN_FLAGS,
+} from './fragment.ts';
 import type { BoxView } from './parse.ts';
 import { Fields, childrenOf, requireBox } from './parse.ts';
 
@@ -11,6 +17,8 @@ export interface ParsedFragment {
   readonly tracks: readonly FragmentTrack[];
   /** Bytes of all samples. */
   readonly payloadSize: number;
+  /** Undefined for a fragment that was not made for a file. */
+  readonly crc: number | undefined;
 }
 
 /** 2^44 ticks are years; sums and products of times below it stay exact. */
@@ -23,6 +31,9 @@ export function parseFragment(buffer: Buffer): ParsedFragment {
   if (mfhd?.type !== 'mfhd' || mfhd.end - mfhd.start !== 8) throw new Mp4Error('MALFORMED', 'no mfhd in moof');
   const tracks: FragmentTrack[] = [];
   let payloadSize = 0;
+  const last = trafs.at(-1);
+  const crc = last?.type === 'uuid' ? parseChecksum(buffer, last) : undefined;
+  if (crc !== undefined) trafs.pop();
   for (const traf of trafs) {
     if (traf.type !== 'traf') throw new Mp4Error('MALFORMED', `${traf.type} in moof`);
     const track = parseTrackFragment(buffer, traf, buffer.length + 8 + payloadSize);
@@ -33,7 +44,13 @@ export function parseFragment(buffer: Buffer): ParsedFragment {
     tracks.push(track);
   }
   if (tracks.length === 0) throw new Mp4Error('MALFORMED', 'moof without tracks');
-  return { tracks, payloadSize };
+  return { tracks, payloadSize, crc };
+}
+
+function parseChecksum(buffer: Buffer, { start, end }: BoxView): number {
+  const known = buffer.subarray(start, start + CHECKSUM_UUID.length).equals(CHECKSUM_UUID);
+  if (!known || end - start !== CHECKSUM_UUID.length + 4) throw new Mp4Error('UNSUPPORTED', 'uuid of another writer');
+  return buffer.readUInt32BE(end - 4);
 }
 
 function parseTrackFragment(buffer: Buffer, traf: BoxView, dataOffset: number): FragmentTrack {

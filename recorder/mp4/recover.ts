@@ -1,8 +1,7 @@
-// A file left by a crash in, its last whole fragment and what completes it out. Reads the heads of fragments only, a few
-// kilobytes a second of video, and believes no length before the bytes it speaks of are known to be in the file.
+// A file left by a crash in, its last whole fragment and what completes it out. Reads the heads of fragments, a few
+// kilobytes a second of video, and of the last minute, which a power cut may have spoilt, all. Believes no length before the bytes it speaks of are known to be in the file.
 
 import { Mp4Error } from './error.ts';
-import type { FragmentSample } from './fragment.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
 import type { RecordedMeta } from './meta.ts';
 import type { TrackHeader } from './movie.ts';
@@ -10,7 +9,7 @@ import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
 import type { BoxView } from './parse.ts';
 import { Fields, childrenOf, requireBox } from './parse.ts';
 import type { FragmentInFile } from './read-fragment.ts';
-import { readFragmentAt } from './read-fragment.ts';
+import { isIntact, readFragmentAt } from './read-fragment.ts';
 import type { Extent, ReadAt } from './reader.ts';
 import { WINDOW_BYTES, boxAt, readLayout, readMovie } from './reader.ts';
 import { SegmentWriter } from './segment.ts';
@@ -28,12 +27,15 @@ export type Recovery =
   | { readonly kind: 'foreign' };
 
 export interface RecoverOptions {
-  /** The file was not cut off by a crash: what was written is there, and need not be looked at for holes. */
+  /** The file was not cut off by a crash: what was written is there, and its contents need not be read. */
   readonly written?: boolean;
+  /** Fragments at the end that no sync may have covered yet; 64 when it is left out. */
+  readonly unsyncedFragments?: number;
 }
 
 /** Finds what is whole in a file of `size` bytes. Throws only what `read` throws. */
-export async function recover(read: ReadAt, size: number, { written = false }: RecoverOptions = {}): Promise<Recovery> {
+export async function recover(read: ReadAt, size: number, options: RecoverOptions = {}): Promise<Recovery> {
+  const { written = false, unsyncedFragments = UNSYNCED_FRAGMENTS } = options;
   const layout = await readLayout(read, size);
   if (layout.kind === 'foreign') return layout;
   if (layout.kind === 'cut') return { kind: 'empty', unreadBytes: Math.max(0, size - WINDOW_BYTES) };
@@ -51,7 +53,7 @@ export async function recover(read: ReadAt, size: number, { written = false }: R
     return after.every((byte) => byte === 0) ? { kind: 'empty', unreadBytes } : { kind: 'foreign' };
   }
   const writer = SegmentWriter.resume(start.headers, start.meta, headerSize);
-  const tail = await scan(read, size, writer, written ? 0 : HOLE_CHECK_FRAGMENTS);
+  const tail = await scan(read, size, writer, written ? 0 : unsyncedFragments);
   if (writer.sampleCount === 0) return { kind: 'empty', unreadBytes: size - headerSize };
   if (tail) writer.describe(tail);
   return { kind: 'recovered', meta: tail ?? start.meta, cutAt: writer.size, writer };
@@ -120,7 +122,7 @@ async function scan(
     if (recent.length > checked) recent.shift();
   }
   for (const fragment of recent) {
-    if (!(await hasHole(read, fragment))) continue;
+    if (await isIntact(read, fragment)) continue;
     writer.rollback(fragment.start);
     return undefined;
   }
@@ -137,21 +139,7 @@ async function readFragment(read: ReadAt, size: number, writer: SegmentWriter): 
 }
 
 /**
- * How many of the last fragments are looked at for samples that a power cut left as zeros: more than are written
- * between two syncs.
+ * How many of the last fragments are read whole: more than are written between two syncs of some seconds. Those before
+ * are known to be on the disk, and are believed by their heads.
  */
-const HOLE_CHECK_FRAGMENTS = 64;
-
-/** Whether a video sample begins with zeros: the length of its first NAL unit would be 0. */
-async function hasHole(read: ReadAt, { tracks, payloadOffset }: FragmentInFile): Promise<boolean> {
-  let offset = payloadOffset;
-  for (const { trackId, samples } of tracks) {
-    for (let i = 0; i < samples.length; i++) {
-      const { size } = samples[i] as FragmentSample;
-      const looked = trackId === VIDEO_TRACK_ID && size >= 4;
-      if (looked && (await read(offset, 4)).every((byte) => byte === 0)) return true;
-      offset += size;
-    }
-  }
-  return false;
-}
+const UNSYNCED_FRAGMENTS = 64;

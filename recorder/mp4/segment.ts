@@ -128,9 +128,12 @@ export class SegmentWriter {
     return this.#headerBytes;
   }
 
-  /** The head of the next fragment; the caller writes it, then all samples of the first track, then of the second. */
-  append(tracks: readonly FragmentTrack[]): Buffer {
-    const bytes = buildFragment(this.#fragmentCount + 1, tracks);
+  /**
+   * The head of the next fragment; the caller writes it, then all samples of the first track, then of the second.
+   * `samplesCrc` is the CRC-32 of all these, in that order; without it, recovery does not believe the fragment.
+   */
+  append(tracks: readonly FragmentTrack[], samplesCrc?: number): Buffer {
+    const bytes = buildFragment(this.#fragmentCount + 1, tracks, samplesCrc);
     this.adopt(tracks, this.#size + bytes.length);
     return bytes;
   }

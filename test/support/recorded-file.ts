@@ -1,5 +1,6 @@
 // A recorded file in memory: what the archive writes to disk, for tests of what is in it.
 
+import { crc32 } from 'node:zlib';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
 import type { SegmentClosing, SegmentMeta } from '../../recorder/mp4/meta.ts';
 import type { ReadAt } from '../../recorder/mp4/reader.ts';
@@ -64,8 +65,9 @@ export class RecordedFile {
       { trackId: 1, baseDecodeTime: video[0]?.dts ?? 0, samples: video },
       { trackId: 2, baseDecodeTime: audio[0]?.dts ?? 0, samples: audio },
     ];
-    const head = this.writer.append(tracks);
-    this.bytes = Buffer.concat([this.bytes, head, ...video.map((s) => s.bytes), ...audio.map((s) => s.bytes)]);
+    const samples = Buffer.concat([...video, ...audio].map(({ bytes }) => bytes));
+    const head = this.writer.append(tracks, crc32(samples));
+    this.bytes = Buffer.concat([this.bytes, head, samples]);
     this.fragmentEnds.push(this.bytes.length);
     this.fragmentPictures.push(video.length);
   }

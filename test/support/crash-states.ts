@@ -1,0 +1,261 @@
+// A log of what a disk was told in, the disks that a power cut may leave out.
+//
+// `ordered` is ext4 as it is mounted by default: directories and truncations happen in order, as a journal has them; a
+// file grows from its start, and never shows what was not written; only overwriting is free. A sync of anything takes
+// the journal along. `harsh` is any file system that keeps what was synced and nothing else: each sector of 512 bytes,
+// each size and each name by itself has happened or not, and where the size came without the contents there are zeros.
+// In both a rename has a name before it takes one away.
+
+import { ROOT, type DiskChange, type DiskImage, type Inode } from './crash-disk.ts';
+
+export type DiskModel = 'ordered' | 'harsh';
+export const DISK_MODELS: readonly DiskModel[] = ['ordered', 'harsh'];
+export const SECTOR_BYTES = 512;
+
+/** Decides how much of a change has reached the disk: 0 for nothing, `count - 1` for all of it. */
+export type Chooser = (count: number) => number;
+
+export const lost: Chooser = () => 0;
+export const kept: Chooser = (count) => count - 1;
+
+/** Repeatable chance, from a seed (mulberry32). */
+export function random(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * The disks that a power cut after the first `moment` changes may leave: nothing kept that need not be, everything
+ * kept, one change alone kept and one alone lost (some of these), and `samples` others by chance.
+ */
+export function* crashStates(
+  image: DiskImage,
+  log: readonly DiskChange[],
+  moment: number,
+  model: DiskModel,
+  options: { readonly samples: number; readonly seed: number },
+): Generator<DiskImage> {
+  const chance = random(options.seed * 7919 + moment);
+  let choices = 0;
+  yield crashState(image, log, moment, model, (count) => {
+    choices++;
+    return lost(count);
+  });
+  if (choices === 0) return;
+  yield crashState(image, log, moment, model, kept);
+  for (let i = 0; i < options.samples; i++) {
+    const special = Math.floor(chance() * choices);
+    yield crashState(image, log, moment, model, only(special, kept, lost));
+    yield crashState(image, log, moment, model, only(special, lost, kept));
+    // Mostly lost, half and half, mostly kept: with chances that are always even, something of everything is missing.
+    const share = [0.1, 0.5, 0.9, 0.98][i % 4] as number;
+    yield crashState(image, log, moment, model, (count) => {
+      const drawn = chance();
+      if (chance() < 0.2) return Math.floor(drawn * count);
+      return drawn < share ? count - 1 : 0;
+    });
+  }
+}
+
+/** The `special`th choice by one rule, all others by another. */
+function only(special: number, rule: Chooser, others: Chooser): Chooser {
+  let index = 0;
+  return (count) => (index++ === special ? rule(count) : others(count));
+}
+
+/** The disk on which `choose` has decided what is kept. */
+export function crashState(
+  image: DiskImage,
+  log: readonly DiskChange[],
+  moment: number,
+  model: DiskModel,
+  choose: Chooser,
+): DiskImage {
+  const safe = new Map<Inode, number>();
+  let journal = 0;
+  for (let i = 0; i < moment; i++) {
+    const change = log[i] as DiskChange;
+    if (change.kind !== 'sync') continue;
+    safe.set(change.inode, Math.max(safe.get(change.inode) ?? 0, change.since));
+    journal = Math.max(journal, change.since);
+  }
+  const done = log.slice(0, moment);
+  const isSafe = (inode: Inode, index: number): boolean => index < (safe.get(inode) ?? 0);
+  if (model === 'harsh') {
+    const files = replayFiles(image, done, (file, change, index) =>
+      isSafe(change.inode, index) ? file.apply(change) : file.scatter(change, choose),
+    );
+    return withDirectories(image, done, files, (directory, index) => isSafe(directory, index) || choose(2) === 1);
+  }
+  const committed = journal + choose(moment - journal + 1);
+  const stopped = new Set<Inode>();
+  const files = replayFiles(image, done, (file, change, index) => {
+    const { inode } = change;
+    if (isSafe(inode, index)) file.apply(change);
+    else if (stopped.has(inode)) return;
+    else if (change.kind === 'truncate') {
+      // What was written into the room that it made cannot be there without it.
+      if (index < committed) file.apply(change);
+      else stopped.add(inode);
+    } else if (change.offset < file.sizeBytes) file.overwrite(change, choose);
+    else if (!file.grow(change, choose)) stopped.add(inode);
+  });
+  return withDirectories(image, done, files, (_directory, index) => index < committed);
+}
+
+type FileChange = Extract<DiskChange, { kind: 'write' | 'truncate' }>;
+type Write = Extract<DiskChange, { kind: 'write' }>;
+
+/** A file while changes are applied to it, in whole or in part. Behind its size may lie what no size shows yet. */
+class PartialFile {
+  sizeBytes: number;
+  #bytes: Buffer;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = Buffer.from(bytes);
+    this.sizeBytes = bytes.length;
+  }
+
+  get contents(): Buffer {
+    this.#reserve(this.sizeBytes);
+    return this.#bytes.subarray(0, this.sizeBytes);
+  }
+
+  apply(change: FileChange): void {
+    if (change.kind === 'truncate') {
+      this.#bytes.fill(0, Math.min(change.sizeBytes, this.#bytes.length));
+      this.sizeBytes = change.sizeBytes;
+      return;
+    }
+    const end = change.offset + change.bytes.length;
+    this.#put(change, change.offset, end);
+    this.sizeBytes = Math.max(this.sizeBytes, end);
+  }
+
+  /** Each sector and the size for itself. */
+  scatter(change: FileChange, choose: Chooser): void {
+    if (change.kind === 'truncate') {
+      if (choose(2) === 1) this.apply(change);
+      return;
+    }
+    const end = change.offset + change.bytes.length;
+    this.#overwriteSectors(change, end, choose);
+    if (end <= this.sizeBytes) return;
+    const borders = [this.sizeBytes, ...sectorBorders(change.offset, end), end];
+    this.sizeBytes = Math.max(this.sizeBytes, borders[choose(borders.length)] as number);
+  }
+
+  /** Each sector for itself that was there before, then as much behind them as `grow` does. */
+  overwrite(change: Write, choose: Chooser): void {
+    const end = change.offset + change.bytes.length;
+    const before = Math.min(end, this.sizeBytes);
+    this.#overwriteSectors(change, before, choose);
+    if (end > before) {
+      this.grow({ ...change, offset: before, bytes: change.bytes.subarray(before - change.offset) }, choose);
+    }
+  }
+
+  /** Up to some sector. False when it was not all. */
+  grow(change: Write, choose: Chooser): boolean {
+    const end = change.offset + change.bytes.length;
+    const borders = [change.offset, ...sectorBorders(change.offset, end), end];
+    const border = borders[choose(borders.length)] as number;
+    if (border > change.offset) {
+      this.#put(change, change.offset, border);
+      this.sizeBytes = Math.max(this.sizeBytes, border);
+    }
+    return border === end;
+  }
+
+  #overwriteSectors(change: Write, end: number, choose: Chooser): void {
+    const borders = [change.offset, ...sectorBorders(change.offset, end), end];
+    for (let i = 1; i < borders.length; i++) {
+      if (choose(2) === 1) this.#put(change, borders[i - 1] as number, borders[i] as number);
+    }
+  }
+
+  #put({ bytes, offset }: Write, from: number, to: number): void {
+    this.#reserve(to);
+    bytes.copy(this.#bytes, from, from - offset, to - offset);
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#bytes.length) return;
+    const larger = Buffer.alloc(Math.max(length, 2 * this.#bytes.length));
+    this.#bytes.copy(larger);
+    this.#bytes = larger;
+  }
+}
+
+/** Borders of sectors strictly between two places. */
+function sectorBorders(from: number, to: number): number[] {
+  const borders: number[] = [];
+  for (let at = (Math.floor(from / SECTOR_BYTES) + 1) * SECTOR_BYTES; at < to; at += SECTOR_BYTES) borders.push(at);
+  return borders;
+}
+
+function replayFiles(
+  image: DiskImage,
+  log: readonly DiskChange[],
+  apply: (file: PartialFile, change: FileChange, index: number) => void,
+): Map<Inode, Buffer> {
+  const files = new Map<Inode, PartialFile>();
+  const fileOf = (inode: Inode): PartialFile => {
+    let file = files.get(inode);
+    if (!file) files.set(inode, (file = new PartialFile(image.files.get(inode) ?? Buffer.alloc(0))));
+    return file;
+  };
+  for (const [index, change] of log.entries()) {
+    if (change.kind === 'write' || change.kind === 'truncate') apply(fileOf(change.inode), change, index);
+  }
+  const contents = new Map(image.files);
+  for (const [inode, file] of files) contents.set(inode, file.contents);
+  return contents;
+}
+
+/** Applies the changes of directories of which `happened` says so, and leaves out what no name leads to any more. */
+function withDirectories(
+  image: DiskImage,
+  log: readonly DiskChange[],
+  files: ReadonlyMap<Inode, Buffer>,
+  happened: (directory: Inode, index: number) => boolean,
+): DiskImage {
+  const all = new Map([...image.directories].map(([inode, entries]) => [inode, new Map(entries)]));
+  const isFile = new Set(image.files.keys());
+  for (const change of log) if (change.kind === 'link' && change.isFile) isFile.add(change.inode);
+  const entriesOf = (inode: Inode): Map<string, Inode> => {
+    let entries = all.get(inode);
+    if (!entries) all.set(inode, (entries = new Map()));
+    return entries;
+  };
+  for (const [index, change] of log.entries()) {
+    if (change.kind === 'link') {
+      if (happened(change.directory, index)) entriesOf(change.directory).set(change.name, change.inode);
+    } else if (change.kind === 'unlink') {
+      if (happened(change.directory, index)) entriesOf(change.directory).delete(change.name);
+    } else if (change.kind === 'rename') {
+      const { from, to, inode } = change;
+      const left = happened(from.directory, index);
+      if (!happened(to.directory, index) && !(left && from.directory !== to.directory)) continue;
+      entriesOf(to.directory).set(to.name, inode);
+      if (left && entriesOf(from.directory).get(from.name) === inode) entriesOf(from.directory).delete(from.name);
+    }
+  }
+  const directories = new Map<Inode, ReadonlyMap<string, Inode>>();
+  const reached = new Map<Inode, Buffer>();
+  const walk = (inode: Inode): void => {
+    const entries = entriesOf(inode);
+    directories.set(inode, entries);
+    for (const child of entries.values()) {
+      if (isFile.has(child)) reached.set(child, files.get(child) ?? Buffer.alloc(0));
+      else if (!directories.has(child)) walk(child);
+    }
+  };
+  walk(ROOT);
+  return { files: reached, directories };
+}
