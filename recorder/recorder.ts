@@ -3,22 +3,24 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
+import { assert } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
 import { adminToken } from './http/auth.ts';
-import { standaloneChecks, type ArchiveReader } from './api/deps.ts';
+import { standaloneChecks, type ArchiveReader, type ProtectionKeeper } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import { Archive } from './archive/archive.ts';
 import { readBootId } from './archive/gaps/alive.ts';
 import { GapLedger } from './archive/gaps/ledger.ts';
 import { allOf } from './archive/observer.ts';
+import type { Limits } from './archive/retention/plan.ts';
 import { CameraSet } from './camera-set.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import { SlabPool } from './codec/slab.ts';
 import { changedSettings } from './config/changes.ts';
-import type { Config } from './config/schema.ts';
+import type { CameraConfig, Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
 import { RecorderDatabase } from './database/database.ts';
@@ -58,7 +60,15 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   let started = false;
   const database = config.database && openDatabase(config.database.url);
   const bootId = await readBootId();
-  const gaps = new GapLedger({ root: recordPath, clock, log, bootId, registry: archiveRegistry });
+  const gaps = new GapLedger({
+    root: recordPath,
+    clock,
+    log,
+    bootId,
+    registry: archiveRegistry,
+    checkDisk: () => archive.checkDisk(),
+  });
+  let limits: Limits = limitsOf(config, config.cameras);
   const archive = new Archive({
     root: recordPath,
     clock,
@@ -66,6 +76,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     syncIntervalMs: config.archive.syncIntervalMs,
     registry: archiveRegistry,
     observer: allOf(database ? [gaps, database] : [gaps]),
+    workDir: config.workDir,
+    limits: () => limits,
   });
   const pacer = new ReadPacer();
   const cameras = new CameraSet({
@@ -101,6 +113,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     cameras,
     archive: database ? listedBy(database, archive) : archive,
     gaps: { report: async (cameraId, fromMs, toMs) => gaps.report(cameraId, fromMs, toMs, []) },
+    protections: protectionsOf(archive),
+    warnings: () => archive.warnings(),
     ...(database ? { refusedCameras: () => wantedCameras().refused } : {}),
     checks: database ? { ...standaloneChecks, storage: () => database.check() } : standaloneChecks,
     playback: { port: () => portOf(playback) },
@@ -124,7 +138,10 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     opened.push(metrics);
     started = true;
     await applyCameras();
-    const timer = setInterval(() => cameras.tick(), TICK_MS);
+    const timer = setInterval(() => {
+      cameras.tick();
+      archive.tick();
+    }, TICK_MS);
     log.info({ version, node: nodeName, address, cameras: cameras.list().length, recordPath }, 'recorder started');
 
     return {
@@ -183,8 +200,27 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   function applyCameras(): Promise<void> {
     const { cameras: wanted, refused } = wantedCameras();
     for (const { id, reason } of refused) log.warn({ camera: id, ...reason }, 'a camera of the database is refused');
+    limits = limitsOf(config, wanted);
     return cameras.apply(wanted);
   }
+}
+
+/** How much footage is kept, of the node and of each camera. */
+const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => ({
+  node: config.archive.retention,
+  cameras: new Map(cameras.map(({ id, record }) => [id, record.retention])),
+});
+
+/** Protected footage as the API asks for it. */
+function protectionsOf(archive: Archive): ProtectionKeeper {
+  const { protections } = archive;
+  assert(protections, 'an archive with limits has protections');
+  return {
+    list: (cameraId) => protections.list(cameraId),
+    add: (window, nowMs) => protections.add(window, nowMs),
+    remove: (id) => protections.remove(id),
+    countSegments: (cameraId, fromMs, toMs) => archive.countSegments(cameraId, fromMs, toMs),
+  };
 }
 
 /** The archive as the API asks for it, with lists from the database. */

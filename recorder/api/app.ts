@@ -22,6 +22,7 @@ import { healthRoutes } from './routes/health.ts';
 import { liveRoutes } from './routes/live.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
+import { protectionRoutes } from './routes/protections.ts';
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** Viewers have nothing to say. */
@@ -77,6 +78,8 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
+  const { protections } = deps;
+  if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   await app.register(liveRoutes, { deps, auth });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());

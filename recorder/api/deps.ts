@@ -77,6 +77,36 @@ export interface GapReader {
   report(cameraId: string, fromMs: number, toMs: number): Promise<GapReport>;
 }
 
+/** A window of a camera that retention leaves alone. */
+export interface ProtectedWindow {
+  readonly id: string;
+  readonly cameraId: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly createdMs: number;
+  readonly note: string | undefined;
+}
+
+export interface ProtectionKeeper {
+  /** By camera and start; of one camera, or of all. */
+  list(cameraId?: string): readonly ProtectedWindow[];
+  /** Resolves when the disk has it. Throws `ProtectionError`, or what the system says. */
+  add(window: Omit<ProtectedWindow, 'id' | 'createdMs'>, nowMs: number): Promise<ProtectedWindow>;
+  /** Undefined when there is none of this id. */
+  remove(id: string): Promise<ProtectedWindow | undefined>;
+  /** How many segments of a camera lie in an interval. */
+  countSegments(cameraId: string, fromMs: number, toMs: number): number;
+}
+
+/** Something that somebody should look at, although the node works. */
+export interface Warning {
+  /** Stable, in kebab case. */
+  readonly code: string;
+  readonly message: string;
+  /** Undefined: of the node. */
+  readonly cameraId: string | undefined;
+}
+
 /** What readiness depends on beside the recordings directory. */
 export interface ReadinessChecks {
   /** The database. */
@@ -119,6 +149,10 @@ export interface ApiDeps {
   readonly refusedCameras?: () => readonly RefusedCamera[];
   readonly archive: ArchiveReader;
   readonly gaps: GapReader;
+  /** Without it, nothing can be protected. */
+  readonly protections?: ProtectionKeeper;
+  /** Shown in ready. */
+  readonly warnings?: () => readonly Warning[];
   readonly checks: ReadinessChecks;
   readonly playback?: PlaybackListener;
   readonly machine: MachineSource;

@@ -21,7 +21,7 @@ const queryNumber = (expected: string) =>
     .regex(/^[+-]?\d+(\.\d+)?$/, expected)
     .transform(Number);
 
-const EpochSeconds = queryNumber('expected a number of seconds since 1970').refine(
+export const EpochSeconds = queryNumber('expected a number of seconds since 1970').refine(
   (seconds) => Math.abs(seconds) <= MAX_EPOCH_SECONDS,
   'this is no time: expected seconds since 1970',
 );

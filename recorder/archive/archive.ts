@@ -171,6 +171,11 @@ export class Archive {
     this.#retention?.tick();
   }
 
+  /** Throws WrongDiskError when the record path is not this node's archive now: nothing may be written there. */
+  async checkDisk(): Promise<void> {
+    await this.#identity?.check();
+  }
+
   /** Footage that somebody reads, by the path of its segment: it stays until the returned function is called. */
   holdForReading(path: string): () => void {
     const segment = parsePath(path);
@@ -195,14 +200,9 @@ export class Archive {
     return this.#retention?.warnings() ?? [];
   }
 
-  /** Segments of a camera that lie in the interval, as of the last look at the names. */
+  /** Segments of which a part lies in the interval, as far as their names tell. */
   countSegments(cameraId: string, fromMs: number, toMs: number): number {
-    let count = 0;
-    for (const { segment, nextStartMs } of this.#index.footage.oldestFirst(cameraId)) {
-      if (segment.startMs >= toMs) break;
-      if ((nextStartMs ?? Infinity) > fromMs) count++;
-    }
-    return count;
+    return this.#index.footage.count(cameraId, fromMs, toMs);
   }
 
   /** A camera's place in the archive. At most one at a time for a camera; its `close` makes room for the next. */

@@ -11,6 +11,8 @@ export interface FoundSegment {
 }
 
 const DAY_MS = 86_400_000;
+/** No segment is longer; see the index. */
+const MAX_SEGMENT_MS = 26 * 3_600_000;
 
 export class Footage {
   readonly #tree: DayTree;
@@ -32,6 +34,16 @@ export class Footage {
       }
     }
     if (previous) yield { segment: previous, nextStartMs: undefined };
+  }
+
+  /** How many segments of a camera begin in [fromMs, toMs), or before and are the last to do so. */
+  count(cameraId: string, fromMs: number, toMs: number): number {
+    let count = 0;
+    for (const { segment, nextStartMs } of this.oldestFirst(cameraId, fromMs - MAX_SEGMENT_MS)) {
+      if (segment.startMs >= toMs) break;
+      if ((nextStartMs ?? Infinity) > fromMs) count++;
+    }
+    return count;
   }
 
   /** How many segments each camera has on each UTC day, also those that are not closed. */

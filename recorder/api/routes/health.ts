@@ -24,6 +24,12 @@ const SilentCamera = z.object({
   cause: z.string().describe('As in the gap list, as far as it is known; recording where nothing seems wrong.'),
 });
 
+const Warning = z.object({
+  code: z.string().describe('Stable, for programs.'),
+  detail: z.string(),
+  camera_id: z.string().optional().describe('Without it, it concerns the node.'),
+});
+
 const Readiness = z.object({
   status: z.enum(['ready', 'not_ready']),
   version: z.string(),
@@ -33,6 +39,10 @@ const Readiness = z.object({
     .array(Checks.keyof())
     .optional()
     .describe('The checks that fail. Only for callers with a role, when the node is not ready.'),
+  warnings: z
+    .array(Warning)
+    .optional()
+    .describe('What somebody should look at. Only for callers with a role; no failure by itself.'),
   silent_cameras: z
     .array(SilentCamera)
     .optional()
@@ -41,7 +51,7 @@ const Readiness = z.object({
     ),
 });
 
-type Deps = Pick<ApiDeps, 'archive' | 'cameras' | 'checks' | 'clock' | 'recordPath' | 'version'>;
+type Deps = Pick<ApiDeps, 'archive' | 'cameras' | 'checks' | 'clock' | 'recordPath' | 'version' | 'warnings'>;
 
 export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator }> = async (app, { deps, auth }) => {
   const { clock } = deps;
@@ -97,6 +107,11 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
         body.checks = checks;
         if (!ready) body.failed = failed;
         // A camera's silence does not take the node out of service: the other cameras need it.
+        body.warnings = (deps.warnings?.() ?? []).map(({ code, message, cameraId }) => ({
+          code,
+          detail: message,
+          ...(cameraId === undefined ? {} : { camera_id: cameraId }),
+        }));
         body.silent_cameras = silentCameras(deps.cameras);
       }
       return reply.code(ready ? 200 : 503).send(body);

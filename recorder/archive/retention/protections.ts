@@ -42,6 +42,7 @@ const VERSION = 1;
 export class Protections {
   readonly #fs: FileSystem;
   readonly #path: string;
+  readonly #checkDisk: () => Promise<void>;
   #all: readonly Protection[] = [];
   #spans = new Map<string, Span[]>();
   #readable = false;
@@ -50,9 +51,11 @@ export class Protections {
   /** Called when the protections of a camera have changed. */
   changed: (cameraId: string) => void = () => {};
 
-  constructor(fs: FileSystem, path: string) {
+  /** `checkDisk` throws where another disk is in the place of the archive's. */
+  constructor(fs: FileSystem, path: string, checkDisk: () => Promise<void> = async () => {}) {
     this.#fs = fs;
     this.#path = path;
+    this.#checkDisk = checkDisk;
   }
 
   /** False until they were read, and where they cannot be: nothing is known to be free to go then. */
@@ -127,6 +130,7 @@ export class Protections {
       const { all, result, before } = change(old);
       if (before) this.#set(all);
       try {
+        await this.#checkDisk();
         await replaceFile(this.#fs, this.#path, formatProtections(all));
       } catch (err) {
         this.#set(old);

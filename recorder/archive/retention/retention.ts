@@ -75,7 +75,8 @@ export class Retention implements RoomMaker {
     this.#o = options;
     const ledger = this.#ledger;
     const leases = (this.leases = new Leases(clock, log));
-    const protections = (this.protections = new Protections(store.fs, store.absolute('.kube-nvr/protections.json')));
+    const file = store.absolute('.kube-nvr/protections.json');
+    const protections = (this.protections = new Protections(store.fs, file, () => store.checkDisk()));
     const candidates = (this.#candidates = new Candidates({
       store,
       index,
