@@ -11,7 +11,7 @@ import { Mp4Error } from '../mp4/error.ts';
 import type { SegmentClosing, SegmentMeta } from '../mp4/meta.ts';
 import type { TrackParameters } from '../mp4/sample.ts';
 import { SegmentWriter } from '../mp4/segment.ts';
-import { SLOW_DISK, type DiskFault } from './faults.ts';
+import { diskFault, SLOW_DISK, type DiskFault } from './faults.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { Interval } from './gaps/intervals.ts';
 import type { CameraHistory } from './history.ts';
@@ -199,6 +199,13 @@ export class CameraArchive implements SegmentTarget {
   }
 
   ready(nowMs: number): boolean {
+    const { refused } = this.#deps.store;
+    if (refused) {
+      // No file is even planned: its sequence is known only when the archive has been recovered.
+      const fault = diskFault(refused);
+      if (this.#fault?.code !== fault.code) this.#block(fault, fault.code, 0);
+      return false;
+    }
     return !this.#closing && nowMs >= this.#retryAtMs && this.#budget.hasRecovered;
   }
 

@@ -60,6 +60,11 @@ export class SegmentStore {
     this.#refused = fault;
   }
 
+  /** Why nothing new may be created now. */
+  get refused(): Error | undefined {
+    return this.#refused;
+  }
+
   /** Throws WrongDiskError when the record path is not our archive now. */
   checkDisk(): Promise<void> {
     return this.#guard.check();
