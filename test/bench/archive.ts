@@ -4,8 +4,8 @@
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { formatPath } from '../../recorder/archive/names.ts';
-import type { VideoParameters } from '../../recorder/codec/access-unit.ts';
-import { VIDEO_TRACK_ID } from '../../recorder/mp4/fragment.ts';
+import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from '../../recorder/mp4/fragment.ts';
 import { VIDEO_TIMESCALE } from '../../recorder/mp4/sample.ts';
 import { SegmentWriter } from '../../recorder/mp4/segment.ts';
 import { cameraId } from './recorder.ts';
@@ -75,5 +75,80 @@ function writeFile(path: string, id: string, sequence: number, wallStartMs: numb
   patch.bytes.copy(bytes, patch.offset);
   const file = openSync(path, 'w');
   writeSync(file, bytes);
+  closeSync(file);
+}
+
+const FRAGMENT_MS = 900;
+const FRAME_TICKS = 3_600;
+const AUDIO_SAMPLE_RATE = 48_000;
+const AUDIO_FRAME_TICKS = 1_024;
+const PICTURE_BYTES = 20_000;
+const AUDIO_BYTES = 200;
+
+const AUDIO: AudioParameters = {
+  kind: 'audio',
+  codec: 'aac',
+  sampleRate: AUDIO_SAMPLE_RATE,
+  channels: 1,
+  config: Buffer.from('1188', 'hex'),
+  codecString: 'mp4a.40.2',
+};
+
+/**
+ * A day of one camera in files of ordinary length, with a picture each 40 ms and AAC, whose samples are holes: what a
+ * playlist is made from is there.
+ */
+export function writeDay(recordPath: string, camera: number, startMs: number, files: number): void {
+  const id = cameraId(camera);
+  for (let i = 0; i < files; i++) {
+    const wallStartMs = startMs + i * SEGMENT_MS;
+    const path = join(recordPath, formatPath({ name: `Bench-${camera}`, cameraId: id, startMs: wallStartMs }));
+    mkdirSync(dirname(path), { recursive: true });
+    writeHollowFile(path, id, i, wallStartMs);
+  }
+}
+
+function writeHollowFile(path: string, id: string, sequence: number, wallStartMs: number): void {
+  const runId = '00000000000000aa';
+  const meta = { cameraId: id, runId, sequence, wallStartMs, clock: 'settled', gapBeforeMs: 0 } as const;
+  const writer = new SegmentWriter([VIDEO, AUDIO], meta);
+  const file = openSync(path, 'w');
+  writeSync(file, writer.header());
+  let picture = 0;
+  let sound = 0;
+  for (let ms = 0; ms < SEGMENT_MS; ms += FRAGMENT_MS) {
+    const pictures = Math.min(SEGMENT_MS, ms + FRAGMENT_MS) / 40 - picture;
+    const sounds = Math.floor((Math.min(SEGMENT_MS, ms + FRAGMENT_MS) * 48) / AUDIO_FRAME_TICKS) - sound;
+    const position = writer.size;
+    const head = writer.append([
+      {
+        trackId: VIDEO_TRACK_ID,
+        baseDecodeTime: picture * FRAME_TICKS,
+        samples: Array.from({ length: Math.ceil(pictures) }, (_, i) => ({
+          size: PICTURE_BYTES,
+          duration: FRAME_TICKS,
+          compositionOffset: 0,
+          // Each fragment begins with a key frame about once a second.
+          sync: i === 0,
+        })),
+      },
+      {
+        trackId: AUDIO_TRACK_ID,
+        baseDecodeTime: sound * AUDIO_FRAME_TICKS,
+        samples: Array.from({ length: sounds }, () => ({
+          size: AUDIO_BYTES,
+          duration: AUDIO_FRAME_TICKS,
+          compositionOffset: 0,
+          sync: true,
+        })),
+      },
+    ]);
+    writeSync(file, head, 0, head.length, position);
+    picture += Math.ceil(pictures);
+    sound += sounds;
+  }
+  const { tail, patch } = writer.finish({ wallDurationMs: SEGMENT_MS });
+  writeSync(file, tail, 0, tail.length, writer.size);
+  writeSync(file, patch.bytes, 0, patch.bytes.length, patch.offset);
   closeSync(file);
 }

@@ -1,6 +1,6 @@
 // Starts the recorder as a user does, and finds what it wrote.
 
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { sleep, start, type Child } from './processes.ts';
@@ -76,7 +76,8 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   await Promise.race([
     untilReady(address),
     child.exited.then((code) => {
-      throw new Error(`the recorder ended (${code}); see ${join(directory, 'recorder.log')}`);
+      const log = readFileSync(join(directory, 'recorder.log'), 'utf8');
+      throw new Error(`the recorder ended (${code}): ${log.slice(0, 2000)}`);
     }),
   ]);
   return {
