@@ -100,11 +100,11 @@ test('an export over three files, one of another size, has the pictures of its w
 
   const { stdout } = await run('ffprobe', ['-v', 'error', '-show_format', '-of', 'json', result]);
   const { tags } = (JSON.parse(stdout) as { format: { tags: Record<string, string> } }).format;
-  assert.match(tags['comment'] ?? '', /2 gaps.*\n2026-11-21T10:00:04\.000Z to 2026-11-21T10:00:10\.000Z \(6 s\)/);
+  assert.match(tags['comment'] ?? '', /2 gaps.*\n2026-01-05T10:00:04\.000Z to 2026-01-05T10:00:10\.000Z \(6 s\)/);
   const details = JSON.parse(tags['description'] ?? '{}') as { gaps: unknown; parts: unknown[] };
   assert.deepEqual(details.gaps, [
-    { from: '2026-11-21T10:00:04.000Z', to: '2026-11-21T10:00:10.000Z' },
-    { from: '2026-11-21T10:00:14.000Z', to: '2026-11-21T10:00:20.000Z' },
+    { from: '2026-01-05T10:00:04.000Z', to: '2026-01-05T10:00:10.000Z' },
+    { from: '2026-01-05T10:00:14.000Z', to: '2026-01-05T10:00:20.000Z' },
   ]);
   assert.equal(details.parts.length, 3);
   assert.equal(tags['encoder'], 'kube-nvr 1.2.3');
@@ -118,12 +118,12 @@ test('an export that cannot be fails with a reason, and leaves nothing', async (
   const future = window(7_200_000, 7_300_000);
   await assert.rejects(stand.export(future), {
     code: 'no-footage',
-    message: 'the window begins in the future: 2026-11-21T12:00:00.000Z',
+    message: 'the window begins in the future: 2026-01-05T12:00:00.000Z',
   });
   await assert.rejects(stand.export(window(10_000, 20_000)), {
     code: 'no-footage',
     message:
-      'this node has no footage of camera gate from 2026-11-21T10:00:10.000Z to 2026-11-21T10:00:20.000Z: the window lies wholly in a gap',
+      'this node has no footage of camera gate from 2026-01-05T10:00:10.000Z to 2026-01-05T10:00:20.000Z: the window lies wholly in a gap',
   });
   await assert.rejects(stand.export(window(0, 4_000), { room: async () => 10_000 }), { code: 'disk-full' });
   assert.deepEqual(left(), []);

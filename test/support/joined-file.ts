@@ -10,7 +10,7 @@ import { drawingExpression } from '../camera/frame-numbers.ts';
 import { encodeVideo, type Encoded } from './encoded-samples.ts';
 import { RecordedFile, meta, readFrom } from './recorded-file.ts';
 
-export const WALL_START_MS = Date.UTC(2026, 10, 21, 10);
+export const WALL_START_MS = Date.UTC(2026, 0, 5, 10);
 
 export interface NumberedVideo {
   readonly firstNumber?: number;

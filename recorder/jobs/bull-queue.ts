@@ -1,0 +1,197 @@
+// Jobs in Redis: one BullMQ queue a kind and node. A job that was under way when the process died is found stalled and
+// runs again; one that ended is kept for a week, so that its state can still be asked for.
+
+import { Queue, UnrecoverableError, Worker, type Job as BullJob, type RedisOptions } from 'bullmq';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import {
+  JobsUnavailable,
+  type Job,
+  type JobKind,
+  type JobOutcome,
+  type JobQueue,
+  type JobRequest,
+  type JobState,
+  type Work,
+} from './job.ts';
+
+export interface BullQueueOptions {
+  readonly connection: RedisOptions;
+  readonly nodeName: string;
+  readonly work: Work;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export const CONCURRENCY: Readonly<Record<JobKind, number>> = { export: 4, timelapse: 2 };
+const KINDS: readonly JobKind[] = ['export', 'timelapse'];
+
+/** A worker that says nothing for so long is dead. */
+const LOCK_MS = 15_000;
+const STALLED_CHECK_MS = 5_000;
+/** A job may be interrupted as often as the machine likes. */
+const MAX_STALLED = 1_000_000;
+const KEEP_ENDED = { age: 7 * 86_400, count: 5_000 };
+const MAX_LISTED = 1_000;
+const PROGRESS_INTERVAL_MS = 500;
+const COMMAND_TIMEOUT_MS = 3_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+type Queued = BullJob<JobRequest, JobOutcome>;
+
+export class BullQueue implements JobQueue {
+  readonly #o: BullQueueOptions;
+  readonly #queues: Readonly<Record<JobKind, Queue<JobRequest, JobOutcome>>>;
+  readonly #workers: readonly Worker<JobRequest, JobOutcome>[];
+  readonly #running = new Map<string, { readonly cancel: AbortController; readonly ended: Promise<void> }>();
+  #closing = false;
+
+  constructor(options: BullQueueOptions) {
+    this.#o = options;
+    const nameOf = (kind: JobKind): string => `${options.nodeName.replace(/[^A-Za-z0-9.-]/g, '-')}_${kind}`;
+    // Requests of people fail soon while Redis is away; workers wait for it.
+    const asking = { ...options.connection, commandTimeout: COMMAND_TIMEOUT_MS };
+    const working = { ...options.connection, maxRetriesPerRequest: null };
+    const queueOf = (kind: JobKind): Queue<JobRequest, JobOutcome> => {
+      const queue = new Queue<JobRequest, JobOutcome>(nameOf(kind), {
+        connection: asking,
+        prefix: 'kube-nvr',
+        defaultJobOptions: { attempts: 1, removeOnComplete: KEEP_ENDED, removeOnFail: KEEP_ENDED },
+      });
+      queue.on('error', (err) => options.log.debug({ err }, 'redis connection failed'));
+      return queue;
+    };
+    this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse') };
+    this.#workers = KINDS.map((kind) => {
+      const worker = new Worker<JobRequest, JobOutcome>(nameOf(kind), (job) => this.#process(job), {
+        connection: working,
+        prefix: 'kube-nvr',
+        concurrency: CONCURRENCY[kind],
+        lockDuration: LOCK_MS,
+        stalledInterval: STALLED_CHECK_MS,
+        maxStalledCount: MAX_STALLED,
+        autorun: false,
+      });
+      worker.on('error', (err) => options.log.debug({ err }, 'redis connection failed'));
+      return worker;
+    });
+  }
+
+  /** Begins to work. Throws JobsUnavailable when Redis does not answer. */
+  async start(): Promise<void> {
+    const ready = Promise.all(KINDS.map((kind) => this.#queues[kind].waitUntilReady())).then(() => true);
+    ready.catch(() => {});
+    const late = this.#o.clock.sleep(CONNECT_TIMEOUT_MS).then(() => false);
+    if (!(await this.#available(Promise.race([ready, late])))) throw new JobsUnavailable('redis does not answer');
+    for (const worker of this.#workers) {
+      worker.run().catch((err: unknown) => this.#o.log.error({ err }, 'jobs are not worked on any more'));
+    }
+  }
+
+  async add(id: string, request: JobRequest): Promise<void> {
+    await this.#available(this.#queues[request.kind].add(request.kind, request, { jobId: id }));
+  }
+
+  async get(id: string): Promise<Job | undefined> {
+    const found = await this.#find(id);
+    return found && this.#available(toJob(found));
+  }
+
+  async list(): Promise<Job[]> {
+    const lists = KINDS.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
+    const found = (await this.#available(Promise.all(lists))).flat();
+    const jobs = await this.#available(Promise.all(found.filter((job) => job !== undefined).map(toJob)));
+    return jobs.sort((a, b) => b.createdAtMs - a.createdAtMs);
+  }
+
+  async remove(id: string): Promise<boolean> {
+    const found = await this.#find(id);
+    if (!found) return false;
+    const running = this.#running.get(id);
+    running?.cancel.abort(new UnrecoverableError('cancelled'));
+    await running?.ended;
+    // BullMQ notes the end of a job after its worker has returned.
+    for (let tries = 0; ; tries++) {
+      try {
+        await this.#available(found.remove());
+        return true;
+      } catch (err) {
+        if (err instanceof JobsUnavailable || tries === 20) throw err;
+        await this.#o.clock.sleep(50);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    for (const { cancel } of this.#running.values()) cancel.abort(new Error('the recorder stops'));
+    // Forced: what was cancelled is not reported as failed, and runs again after the next start.
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await Promise.allSettled(this.#workers.map((worker) => worker.close(true)));
+    await Promise.allSettled(KINDS.map((kind) => this.#queues[kind].close()));
+  }
+
+  async #process(job: Queued): Promise<JobOutcome> {
+    const id = job.id as string;
+    const cancel = new AbortController();
+    let end = (): void => {};
+    // Redis was away for longer than a lock lasts, and hands the job out again.
+    for (let earlier; (earlier = this.#running.get(id));) {
+      earlier.cancel.abort(new Error('the job runs again'));
+      await earlier.ended;
+    }
+    this.#running.set(id, { cancel, ended: new Promise((resolve) => (end = resolve)) });
+    let toldMs = -Infinity;
+    const progress = (share: number): void => {
+      const nowMs = this.#o.clock.monotonicMs();
+      if (nowMs - toldMs < PROGRESS_INTERVAL_MS) return;
+      toldMs = nowMs;
+      job.updateProgress(Math.round(share * 100) / 100).catch(() => {});
+    };
+    try {
+      return await this.#o.work(id, job.data, progress, cancel.signal);
+    } catch (err) {
+      // A promise that never settles keeps the job active: the next start finds it stalled.
+      if (this.#closing) return await new Promise<never>(() => {});
+      this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'job failed');
+      throw err;
+    } finally {
+      end();
+      this.#running.delete(id);
+    }
+  }
+
+  async #find(id: string): Promise<Queued | undefined> {
+    for (const kind of KINDS) {
+      const job = await this.#available(this.#queues[kind].getJob(id));
+      if (job) return job;
+    }
+    return undefined;
+  }
+
+  async #available<T>(command: Promise<T>): Promise<T> {
+    try {
+      return await command;
+    } catch (err) {
+      if (err instanceof Error && /could not be removed|locked/.test(err.message)) throw err;
+      throw new JobsUnavailable('redis does not answer', { cause: err });
+    }
+  }
+}
+
+const STATES: Readonly<Record<string, JobState>> = { active: 'running', completed: 'done', failed: 'failed' };
+
+async function toJob(job: Queued): Promise<Job> {
+  const state = STATES[await job.getState()] ?? 'pending';
+  const ended = state === 'done' || state === 'failed';
+  return {
+    ...job.data,
+    id: job.id as string,
+    state,
+    progress: state === 'done' ? 1 : typeof job.progress === 'number' ? job.progress : 0,
+    createdAtMs: job.timestamp,
+    completedAtMs: ended ? (job.finishedOn ?? job.timestamp) : undefined,
+    outcome: state === 'done' ? job.returnvalue : undefined,
+    reason: state === 'failed' ? job.failedReason : undefined,
+  };
+}

@@ -1,0 +1,65 @@
+// What a job is, for those who ask for one.
+
+import type { FootageGap } from '../mp4/join.ts';
+
+export type JobKind = 'export' | 'timelapse';
+export type JobState = 'pending' | 'running' | 'done' | 'failed';
+
+/** What was asked for. */
+export interface JobRequest {
+  readonly kind: JobKind;
+  readonly cameraId: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** How many times faster a time-lapse runs. */
+  readonly speed?: number;
+}
+
+export interface JobOutcome {
+  readonly sizeBytes: number;
+  readonly durationMs: number;
+  readonly gaps: readonly FootageGap[];
+}
+
+export interface Job extends JobRequest {
+  readonly id: string;
+  readonly state: JobState;
+  /** From 0 to 1. */
+  readonly progress: number;
+  readonly createdAtMs: number;
+  /** Of a job that is done or failed. */
+  readonly completedAtMs: number | undefined;
+  /** Of a job that is done. */
+  readonly outcome: JobOutcome | undefined;
+  /** Of a job that failed. */
+  readonly reason: string | undefined;
+}
+
+/** Does one job. What it throws is the job's reason. */
+export type Work = (
+  id: string,
+  request: JobRequest,
+  progress: (share: number) => void,
+  signal: AbortSignal,
+) => Promise<JobOutcome>;
+
+/** Keeps jobs, also while the process is down, and runs so many of each kind at once. */
+export interface JobQueue {
+  /** Throws JobsUnavailable, as all others do. */
+  add(id: string, request: JobRequest): Promise<void>;
+  get(id: string): Promise<Job | undefined>;
+  /** Newest first. */
+  list(): Promise<Job[]>;
+  /** Cancels one that waits or runs; resolves when it has ended and is forgotten. False for one that is unknown. */
+  remove(id: string): Promise<boolean>;
+  /** Stops work; jobs under way run again after the next start. */
+  close(): Promise<void>;
+}
+
+/** Jobs cannot be had now; the message says what is missing. */
+export class JobsUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'JobsUnavailable';
+  }
+}

@@ -1,0 +1,209 @@
+// Jobs of a node with a Redis of its own, over an archive on a real disk.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { decodePictures } from '../../test/camera/frame-numbers.ts';
+import { encodeVideo } from '../../test/support/encoded-samples.ts';
+import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
+import { probe } from '../../test/support/probe.ts';
+import { until } from '../../test/support/until.ts';
+import { Archive } from '../archive/archive.ts';
+import { formatPath } from '../archive/names.ts';
+import type { Job, JobRequest } from './job.ts';
+import { Jobs, type JobsOptions } from './jobs.ts';
+import { mayHaveJobs, openQueue } from './open-queue.ts';
+
+const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
+
+const request = (fromMs: number, toMs: number, changes: Partial<JobRequest> = {}): JobRequest => ({
+  kind: 'export',
+  cameraId: 'gate',
+  fromMs: WALL_START_MS + fromMs,
+  toMs: WALL_START_MS + toMs,
+  ...changes,
+});
+
+interface Stage {
+  readonly directory: string;
+  readonly open: (changes?: Partial<JobsOptions>, program?: string) => Promise<Jobs>;
+}
+
+/** A camera with footage of four seconds. */
+async function stage(t: TestContext, video = numberedVideo(tmpdir())): Promise<Stage> {
+  // Short, because it holds a socket.
+  const directory = mkdtempSync(join(tmpdir(), 'jobs-'));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  const root = join(directory, 'recordings');
+  const path = join(root, formatPath({ name: 'Gate', cameraId: 'gate', startMs: WALL_START_MS }));
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, recordedPart(video));
+  const archive = new Archive({ root, clock: systemClock, log: silentLog, syncIntervalMs: 5_000 });
+  await archive.recover();
+  t.after(() => archive.close());
+  return {
+    directory,
+    async open(changes = {}, program) {
+      const queue = {
+        directory: join(directory, 'redis'),
+        url: undefined,
+        nodeName: 'rack 1',
+        clock: systemClock,
+        log: silentLog,
+        ...(program === undefined ? {} : { program }),
+      };
+      const jobs = new Jobs({
+        directory: join(directory, 'results'),
+        recordPath: root,
+        archive,
+        ffmpegPath: 'ffmpeg',
+        version: '1.2.3',
+        clock: systemClock,
+        log: silentLog,
+        room: async () => Infinity,
+        mayHaveJobs: () => mayHaveJobs(queue),
+        openQueue: (work) => openQueue(queue, work),
+        ...changes,
+      });
+      t.after(() => jobs.close());
+      await jobs.start();
+      return jobs;
+    },
+  };
+}
+
+async function ended(jobs: Jobs, id: string): Promise<Job> {
+  let job: Job | undefined;
+  await until(`job ${id} ends`, async () => {
+    job = await jobs.get(id);
+    return job?.completedAtMs !== undefined;
+  });
+  return job as Job;
+}
+
+test('a node without jobs starts no redis-server; the first job does', { skip }, async (t) => {
+  const { directory, open } = await stage(t);
+  const jobs = await open();
+  assert.equal(existsSync(join(directory, 'redis')), false);
+  const asked = await jobs.submit(request(1_000, 3_000));
+  assert.match(asked.id, /^e[0-9a-f]{24}$/);
+  const done = await ended(jobs, asked.id);
+  assert.equal(done.state, 'done', done.reason);
+  const path = join(directory, 'results', `${asked.id}.mp4`);
+  assert.deepEqual(done, {
+    ...request(1_000, 3_000),
+    id: asked.id,
+    state: 'done',
+    progress: 1,
+    createdAtMs: asked.createdAtMs,
+    completedAtMs: done.completedAtMs,
+    outcome: { sizeBytes: statSync(path).size, durationMs: 2_000, gaps: [] },
+    reason: undefined,
+  });
+  assert.equal((await jobs.result(done))?.path, path);
+  assert.equal((await decodePictures(path)).numbers.length, 50);
+});
+
+test('two who ask for the same window share a job; results outlive a restart', { skip }, async (t) => {
+  const { open } = await stage(t);
+  const before = await open();
+  const first = await before.submit(request(0, 2_000));
+  assert.equal((await before.submit(request(0, 2_000))).id, first.id);
+  assert.notEqual((await before.submit(request(0, 2_040))).id, first.id);
+  const done = await ended(before, first.id);
+  await before.close();
+  const after = await open();
+  assert.deepEqual(await after.get(first.id), done);
+  assert.equal((await after.list()).length, 2);
+  assert.ok(await after.result(done));
+});
+
+test('a job without footage fails with its reason', { skip }, async (t) => {
+  const { open } = await stage(t);
+  const jobs = await open();
+  const failed = await ended(jobs, (await jobs.submit(request(60_000, 70_000))).id);
+  assert.equal(failed.state, 'failed');
+  assert.match(failed.reason ?? '', /^this node has no footage of camera gate from 2026-01-05T10:01:00\.000Z/);
+});
+
+test('more than four exports wait; one that waits and one that runs can be cancelled', { skip }, async (t) => {
+  const { directory, open } = await stage(t);
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  t.after(release);
+  const jobs = await open({
+    room: async () => {
+      await released;
+      return Infinity;
+    },
+  });
+  const ids: string[] = [];
+  for (let i = 0; i < 6; i++) ids.push((await jobs.submit(request(0, 1_000 + i * 40))).id);
+  const states = async (): Promise<(string | undefined)[]> =>
+    Promise.all(ids.map(async (id) => (await jobs.get(id))?.state));
+  const running = ['running', 'running', 'running', 'running', 'pending', 'pending'];
+  await until('four run', async () => (await states()).join() === running.join());
+  assert.equal(await jobs.remove(ids[5] as string), true);
+  const cancelled = jobs.remove(ids[0] as string);
+  release();
+  assert.equal(await cancelled, true);
+  assert.equal(await jobs.remove('e000000000000000000000000'), false);
+  for (const id of ids.slice(1, 5)) assert.equal((await ended(jobs, id)).state, 'done');
+  assert.deepEqual(await states(), [undefined, 'done', 'done', 'done', 'done', undefined]);
+  const left = readdirSync(join(directory, 'results'));
+  assert.deepEqual(
+    left.sort(),
+    ids
+      .slice(1, 5)
+      .map((id) => `${id}.mp4`)
+      .sort(),
+  );
+});
+
+test('an hour after completion a result is gone, also when the recorder was down then', { skip }, async (t) => {
+  const { directory, open } = await stage(t);
+  const before = await open();
+  const done = await ended(before, (await before.submit(request(0, 2_000))).id);
+  const path = (await before.result(done))?.path ?? '';
+  await before.close();
+  // What a crash leaves.
+  writeFileSync(`${path}.part`, 'half a movie');
+  const aheadMs = 3_600_001;
+  const clock = { ...systemClock, wallMs: () => systemClock.wallMs() + aheadMs };
+  const after = await open({ clock });
+  await until('the result is gone', () => Promise.resolve(!existsSync(path)));
+  assert.deepEqual(readdirSync(join(directory, 'results')), []);
+  const known = await after.get(done.id);
+  assert.equal(known?.state, 'done');
+  assert.equal(await after.result(known as Job), undefined);
+});
+
+test('without redis-server, asking for a job says what to install', { skip }, async (t) => {
+  const { open } = await stage(t);
+  const jobs = await open({}, 'no-such-redis-server');
+  await assert.rejects(jobs.submit(request(0, 1_000)), {
+    name: 'JobsUnavailable',
+    message: /^the program no-such-redis-server is not installed: install it .*apt install redis-server/,
+  });
+});
+
+test('a time-lapse has its size, its rate and its length', { skip }, async (t) => {
+  const large = { codec: 'h264', encoderParameters: 'keyint=25', size: '1600x902', frames: 100 } as const;
+  const { open } = await stage(t, encodeVideo(tmpdir(), large));
+  const jobs = await open();
+  const asked = await jobs.submit(request(0, 4_000, { kind: 'timelapse', speed: 2 }));
+  const done = await ended(jobs, asked.id);
+  assert.equal(done.state, 'done', done.reason);
+  const { path = '' } = (await jobs.result(done)) ?? {};
+  const { streams, durationSeconds } = await probe(path);
+  const [video] = streams;
+  assert.equal(streams.length, 1);
+  assert.deepEqual([video?.codec_name, video?.width, video?.height], ['h264', 1280, 720]);
+  assert.equal((video as unknown as { avg_frame_rate: string }).avg_frame_rate, '30/1');
+  assert.ok(Math.abs(durationSeconds - 2) <= 1 / 30 + 0.001, `${durationSeconds} s`);
+});
