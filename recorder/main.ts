@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
+import { adoptArchive } from './adopt.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
 import { DatabaseError } from './database/error.ts';
@@ -13,11 +14,12 @@ import { ConfigWatcher } from './config/watch.ts';
 import { startRecorder } from './recorder.ts';
 import { reindexArchive } from './reindex.ts';
 
-const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--version]
+const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
 
   --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml beside it is read as well
   --check-config   say whether the configuration is right, and exit
   --reindex        make the database's table of recordings anew from the files of the archive, and exit
+  --adopt-archive  take the directory at record_path for this node's archive, whatever disk was there before, and exit
   --version        print the version, and exit
 
 SIGHUP reloads the cameras, SIGTERM and SIGINT stop after closing every file.
@@ -40,6 +42,7 @@ function parseArguments() {
         config: { type: 'string', default: '/etc/recorder/config.yaml' },
         'check-config': { type: 'boolean', default: false },
         reindex: { type: 'boolean', default: false },
+        'adopt-archive': { type: 'boolean', default: false },
         version: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false, short: 'h' },
       },
@@ -75,6 +78,11 @@ async function main(): Promise<void> {
   }
 
   const log = createLog(config.log);
+  if (options['adopt-archive']) {
+    const id = await adoptArchive(config, options.config, log);
+    process.stdout.write(`${config.recordPath}: archive ${id} is the archive of this node\n`);
+    return;
+  }
   if (options.reindex) {
     const interrupted = new AbortController();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => interrupted.abort());

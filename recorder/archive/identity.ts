@@ -88,8 +88,8 @@ export class ArchiveIdentity {
     throw new WrongDiskError('archive-missing', `${root} has no archive yet`);
   }
 
-  /** Makes the record path an archive of this node. `.kube-nvr` must be there. */
-  async create(): Promise<void> {
+  /** Makes the record path an archive of this node, and returns its id. `.kube-nvr` must be there. */
+  async create(): Promise<string> {
     const id = randomUUID();
     const text = `${JSON.stringify({ id, created: new Date().toISOString() })}\n`;
     // The disk first: a node that knows an id whose disk never got it would refuse its own archive.
@@ -97,14 +97,15 @@ export class ArchiveIdentity {
     await this.#remember(id);
     await this.#see();
     this.#o.log.info({ path: this.#o.root, archive: id }, 'a new archive begins');
+    return id;
   }
 
   /** The owner says that this disk is right: takes its id, or gives it one. Returns the id. */
   async adopt(): Promise<string> {
     const marker = await this.#marker();
     if (marker === undefined) {
-      await this.create();
-      return (await this.#marker()) as string;
+      await makeDirectories(this.#o.fs, `${this.#o.root}/${STATE_DIRECTORY}`);
+      return this.create();
     }
     await this.#remember(marker);
     await this.#see();

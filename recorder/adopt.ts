@@ -1,0 +1,17 @@
+// `recorder --adopt-archive`: the owner says that the record path holds the archive of this node, whatever was there
+// before. Configuration in, the archive's id out.
+
+import type { Log } from '../base/log.ts';
+import { nodeFileSystem } from './archive/file-system.ts';
+import { ArchiveIdentity } from './archive/identity.ts';
+import { ConfigError } from './config/load.ts';
+import type { Config } from './config/schema.ts';
+
+/** Throws ConfigError when there is no such directory. A recorder that runs notices within a second. */
+export async function adoptArchive({ recordPath, workDir }: Config, configFile: string, log: Log): Promise<string> {
+  const root = recordPath.replace(/(?<=.)\/+$/, '');
+  const facts = await nodeFileSystem.facts(root).catch(() => undefined);
+  if (!facts?.isDirectory)
+    throw new ConfigError(configFile, 'record_path', `${root} is not there; is its disk mounted?`);
+  return new ArchiveIdentity({ root, workDir, fs: nodeFileSystem, log }).adopt();
+}
