@@ -15,8 +15,8 @@ export interface PartsCacheOptions {
   readonly archive: PlaybackArchive;
 }
 
-/** Some 25 MB: five minutes of video have 50 parts of two numbers each. */
-const MAX_PART_NUMBERS = 3_000_000;
+/** Some 8000 files, and 50 MB with their lines in playlists: five minutes of video have 50 parts of two numbers each. */
+const MAX_PART_NUMBERS = 1_200_000;
 const MAX_GROWING = 500;
 const NUMBERS_BESIDE_PARTS = 50;
 

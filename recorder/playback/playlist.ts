@@ -1,7 +1,8 @@
 // Files with footage in, an HLS media playlist over them out (RFC 8216): parts are byte ranges of the files themselves.
 //
 // Times begin anew in each file, so that each is a discontinuity with its own date and time. Files with the same
-// parameters share one initialization section, so that a player fetches it once.
+// parameters share one initialization section, so that a player fetches it once. A day has fifteen thousand parts and
+// players of a growing interval ask again every few seconds: the lines of a whole file are made once.
 
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
@@ -16,50 +17,97 @@ export interface PlaylistOptions extends Interval {
   readonly suffix: string;
 }
 
-/** Undefined when no part lies in the interval. */
-export function buildPlaylist(footage: readonly Footage[], options: PlaylistOptions): string | undefined {
-  const { cameraId, fromMs, toMs, live, suffix } = options;
-  const lines: string[] = [];
-  const inits = new Map<string, string>();
-  let init: string | undefined;
-  let longest = 0;
-  let startOffset: number | undefined;
-  for (const { path, parts } of footage) {
-    const { starts, times } = parts;
-    const asIs = isServedAsIs(parts);
-    const [from, to] = partsWithin(parts, fromMs, toMs);
-    if (from === to) continue;
-    const firstWallMs = wallOfPart(parts, from);
-    if (startOffset === undefined) startOffset = Math.max(0, fromMs - firstWallMs) / 1000;
-    else lines.push('#EXT-X-DISCONTINUITY');
-    const key = parametersOf(parts);
-    const mapped = inits.get(key) ?? `/hls/${cameraId}/init/${path}${suffix}`;
-    inits.set(key, mapped);
-    if (mapped !== init) lines.push(`#EXT-X-MAP:URI="${mapped}"`);
-    init = mapped;
-    lines.push(`#EXT-X-PROGRAM-DATE-TIME:${new Date(firstWallMs).toISOString()}`);
-    const file = `/${path}${suffix}`;
-    for (let i = from; i < to; i++) {
-      const ticks = (times[i + 1] as number) - (times[i] as number);
-      const seconds = ticks / VIDEO_TIMESCALE;
-      if (seconds > longest) longest = seconds;
-      const start = starts[i] as number;
-      const range = `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n${file}`;
-      const place = asIs ? range : `/hls/${cameraId}/parts/${i}/${path}${suffix}`;
-      lines.push(`#EXTINF:${seconds.toFixed(5)},\n${place}`);
+/** The parts of one file as lines, and what else of them goes into a playlist. */
+interface PartLines {
+  readonly suffix: string;
+  readonly bytes: Buffer;
+  readonly longestTicks: number;
+}
+
+export class Playlists {
+  /** Of whole files that are closed; they go with what is known of the file. */
+  readonly #lines = new WeakMap<FileParts, PartLines>();
+  readonly #parameters = new WeakMap<FileParts, string>();
+
+  /** Undefined when no part lies in the interval. */
+  build(footage: readonly Footage[], options: PlaylistOptions): Buffer | undefined {
+    const { cameraId, fromMs, toMs, live, suffix } = options;
+    const body: Buffer[] = [];
+    const inits = new Map<string, string>();
+    let init: string | undefined;
+    let longestTicks = 0;
+    let startOffset: number | undefined;
+    for (const item of footage) {
+      const { path, parts } = item;
+      const [from, to] = partsWithin(parts, fromMs, toMs);
+      if (from === to) continue;
+      const firstWallMs = wallOfPart(parts, from);
+      let head = '';
+      if (startOffset === undefined) startOffset = Math.max(0, fromMs - firstWallMs) / 1000;
+      else head = '#EXT-X-DISCONTINUITY\n';
+      const key = this.#parametersOf(parts);
+      const mapped = inits.get(key) ?? `/hls/${cameraId}/init/${path}${suffix}`;
+      inits.set(key, mapped);
+      if (mapped !== init) head += `#EXT-X-MAP:URI="${mapped}"\n`;
+      init = mapped;
+      const lines = this.#linesOf(item, cameraId, suffix, from, to);
+      longestTicks = Math.max(longestTicks, lines.longestTicks);
+      body.push(
+        Buffer.from(`${head}#EXT-X-PROGRAM-DATE-TIME:${new Date(firstWallMs).toISOString()}\n`, 'latin1'),
+        lines.bytes,
+      );
     }
+    if (startOffset === undefined) return undefined;
+    const head = [
+      '#EXTM3U',
+      '#EXT-X-VERSION:7',
+      `#EXT-X-TARGETDURATION:${Math.max(1, Math.ceil(longestTicks / VIDEO_TIMESCALE))}`,
+      '#EXT-X-MEDIA-SEQUENCE:0',
+      `#EXT-X-PLAYLIST-TYPE:${live ? 'EVENT' : 'VOD'}`,
+      '#EXT-X-INDEPENDENT-SEGMENTS',
+      `#EXT-X-START:TIME-OFFSET=${startOffset.toFixed(3)},PRECISE=YES`,
+      '',
+    ];
+    return Buffer.concat([Buffer.from(head.join('\n')), ...body, Buffer.from(live ? '' : '#EXT-X-ENDLIST\n')]);
   }
-  if (startOffset === undefined) return undefined;
-  const head = [
-    '#EXTM3U',
-    '#EXT-X-VERSION:7',
-    `#EXT-X-TARGETDURATION:${Math.max(1, Math.ceil(longest))}`,
-    '#EXT-X-MEDIA-SEQUENCE:0',
-    `#EXT-X-PLAYLIST-TYPE:${live ? 'EVENT' : 'VOD'}`,
-    '#EXT-X-INDEPENDENT-SEGMENTS',
-    `#EXT-X-START:TIME-OFFSET=${startOffset.toFixed(3)},PRECISE=YES`,
-  ];
-  return `${head.join('\n')}\n${lines.join('\n')}\n${live ? '' : '#EXT-X-ENDLIST\n'}`;
+
+  #linesOf(item: Footage, cameraId: string, suffix: string, from: number, to: number): PartLines {
+    const { parts } = item;
+    if (!parts.complete || from > 0 || to < parts.starts.length - 1) return partLines(item, cameraId, suffix, from, to);
+    const known = this.#lines.get(parts);
+    if (known?.suffix === suffix) return known;
+    const made = partLines(item, cameraId, suffix, from, to);
+    this.#lines.set(parts, made);
+    return made;
+  }
+
+  /** The same for files that one initialization section serves. */
+  #parametersOf(parts: FileParts): string {
+    const known = this.#parameters.get(parts);
+    if (known !== undefined) return known;
+    const key = parts.headers
+      .map(({ trackId, timescale, sampleEntry }) => `${trackId} ${timescale} ${sampleEntry.toString('latin1')}`)
+      .join('\n');
+    this.#parameters.set(parts, key);
+    return key;
+  }
+}
+
+function partLines({ path, parts }: Footage, cameraId: string, suffix: string, from: number, to: number): PartLines {
+  const { starts, times } = parts;
+  const asIs = isServedAsIs(parts);
+  let text = '';
+  let longestTicks = 0;
+  for (let i = from; i < to; i++) {
+    const ticks = (times[i + 1] as number) - (times[i] as number);
+    if (ticks > longestTicks) longestTicks = ticks;
+    text += `#EXTINF:${(ticks / VIDEO_TIMESCALE).toFixed(5)},\n`;
+    const start = starts[i] as number;
+    text += asIs
+      ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n/${path}${suffix}\n`
+      : `/hls/${cameraId}/parts/${i}/${path}${suffix}\n`;
+  }
+  return { suffix, bytes: Buffer.from(text, 'latin1'), longestTicks };
 }
 
 /** Wall time of the first picture of a part: key frames have the same distance from decoding to presentation. */
@@ -77,13 +125,11 @@ export function partAt(parts: FileParts, fromMs: number): number {
 /** The parts that overlap [fromMs, toMs), as numbers of the first and of the one behind the last. */
 export function partsWithin(parts: FileParts, fromMs: number, toMs: number): [from: number, to: number] {
   const last = parts.starts.length - 1;
+  // Most files of an interval lie in it as a whole.
+  if (last > 0 && wallOfPart(parts, 0) >= fromMs && wallOfPart(parts, last) <= toMs) return [0, last];
   let from = 0;
   while (from < last && wallOfPart(parts, from + 1) <= fromMs) from++;
   let to = from;
   while (to < last && wallOfPart(parts, to) < toMs) to++;
   return [from, to];
 }
-
-/** The same for files that one initialization section serves. */
-const parametersOf = ({ headers }: FileParts): string =>
-  headers.map((header) => `${header.trackId} ${header.timescale} ${header.sampleEntry.toString('latin1')}`).join('\n');

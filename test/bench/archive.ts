@@ -5,7 +5,7 @@ import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { formatPath } from '../../recorder/archive/names.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
-import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from '../../recorder/mp4/fragment.ts';
+import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from '../../recorder/mp4/fragment.ts';
 import { VIDEO_TIMESCALE } from '../../recorder/mp4/sample.ts';
 import { SegmentWriter } from '../../recorder/mp4/segment.ts';
 import { cameraId } from './recorder.ts';
@@ -78,8 +78,8 @@ function writeFile(path: string, id: string, sequence: number, wallStartMs: numb
   closeSync(file);
 }
 
-const FRAGMENT_MS = 900;
-const FRAME_TICKS = 3_600;
+const FRAGMENT_MS = 800;
+const FRAME_MS = 40;
 const AUDIO_SAMPLE_RATE = 48_000;
 const AUDIO_FRAME_TICKS = 1_024;
 const PICTURE_BYTES = 20_000;
@@ -99,56 +99,64 @@ const AUDIO: AudioParameters = {
  * playlist is made from is there.
  */
 export function writeDay(recordPath: string, camera: number, startMs: number, files: number): void {
-  const id = cameraId(camera);
-  for (let i = 0; i < files; i++) {
-    const wallStartMs = startMs + i * SEGMENT_MS;
-    const path = join(recordPath, formatPath({ name: `Bench-${camera}`, cameraId: id, startMs: wallStartMs }));
-    mkdirSync(dirname(path), { recursive: true });
-    writeHollowFile(path, id, i, wallStartMs);
-  }
+  for (let i = 0; i < files; i++) writeOrdinaryFile(recordPath, camera, i, startMs + i * SEGMENT_MS, undefined);
 }
 
-function writeHollowFile(path: string, id: string, sequence: number, wallStartMs: number): void {
+/** The same with samples of `bytes`, again and again. Returns their paths, relative to the record path. */
+export function writeFullFiles(recordPath: string, camera: number, files: number, bytes: Buffer): string[] {
+  const startMs = Date.UTC(2026, 0, 1);
+  return Array.from({ length: files }, (_, i) =>
+    writeOrdinaryFile(recordPath, camera, i, startMs + i * SEGMENT_MS, bytes),
+  );
+}
+
+function writeOrdinaryFile(
+  recordPath: string,
+  camera: number,
+  sequence: number,
+  wallStartMs: number,
+  bytes: Buffer | undefined,
+): string {
+  const id = cameraId(camera);
+  const path = formatPath({ name: `Bench-${camera}`, cameraId: id, startMs: wallStartMs });
+  mkdirSync(dirname(join(recordPath, path)), { recursive: true });
   const runId = '00000000000000aa';
   const meta = { cameraId: id, runId, sequence, wallStartMs, clock: 'settled', gapBeforeMs: 0 } as const;
   const writer = new SegmentWriter([VIDEO, AUDIO], meta);
-  const file = openSync(path, 'w');
-  writeSync(file, writer.header());
-  let picture = 0;
-  let sound = 0;
-  for (let ms = 0; ms < SEGMENT_MS; ms += FRAGMENT_MS) {
-    const pictures = Math.min(SEGMENT_MS, ms + FRAGMENT_MS) / 40 - picture;
-    const sounds = Math.floor((Math.min(SEGMENT_MS, ms + FRAGMENT_MS) * 48) / AUDIO_FRAME_TICKS) - sound;
-    const position = writer.size;
-    const head = writer.append([
-      {
-        trackId: VIDEO_TRACK_ID,
-        baseDecodeTime: picture * FRAME_TICKS,
-        samples: Array.from({ length: Math.ceil(pictures) }, (_, i) => ({
-          size: PICTURE_BYTES,
-          duration: FRAME_TICKS,
-          compositionOffset: 0,
-          // Each fragment begins with a key frame about once a second.
-          sync: i === 0,
-        })),
-      },
-      {
-        trackId: AUDIO_TRACK_ID,
-        baseDecodeTime: sound * AUDIO_FRAME_TICKS,
-        samples: Array.from({ length: sounds }, () => ({
-          size: AUDIO_BYTES,
-          duration: AUDIO_FRAME_TICKS,
-          compositionOffset: 0,
-          sync: true,
-        })),
-      },
+  const file = openSync(join(recordPath, path), 'w');
+  const write = (data: Buffer, position: number): void => void writeSync(file, data, 0, data.length, position);
+  write(writer.header(), 0);
+  let pictures = 0;
+  let sounds = 0;
+  for (let ms = FRAGMENT_MS; ms <= SEGMENT_MS; ms += FRAGMENT_MS) {
+    const head = writer.size;
+    const video = samples(Math.floor(ms / FRAME_MS) - pictures, PICTURE_BYTES, FRAME_MS * 90, (i) => i === 0);
+    const audio = samples(
+      Math.floor((ms * 48) / AUDIO_FRAME_TICKS) - sounds,
+      AUDIO_BYTES,
+      AUDIO_FRAME_TICKS,
+      () => true,
+    );
+    const bytesOfHead = writer.append([
+      { trackId: VIDEO_TRACK_ID, baseDecodeTime: pictures * FRAME_MS * 90, samples: video },
+      { trackId: AUDIO_TRACK_ID, baseDecodeTime: sounds * AUDIO_FRAME_TICKS, samples: audio },
     ]);
-    writeSync(file, head, 0, head.length, position);
-    picture += Math.ceil(pictures);
-    sound += sounds;
+    write(bytesOfHead, head);
+    pictures += video.length;
+    sounds += audio.length;
+    if (bytes) fill(head + bytesOfHead.length, writer.size, bytes, write);
   }
   const { tail, patch } = writer.finish({ wallDurationMs: SEGMENT_MS });
-  writeSync(file, tail, 0, tail.length, writer.size);
-  writeSync(file, patch.bytes, 0, patch.bytes.length, patch.offset);
+  write(tail, writer.size);
+  write(patch.bytes, patch.offset);
   closeSync(file);
+  return path;
 }
+
+/** Writes `bytes` from `from` to `to`, as often as they fit. */
+function fill(from: number, to: number, bytes: Buffer, write: (data: Buffer, position: number) => void): void {
+  for (let at = from; at < to; at += bytes.length) write(bytes.subarray(0, to - at), at);
+}
+
+const samples = (count: number, size: number, duration: number, sync: (i: number) => boolean): FragmentSample[] =>
+  Array.from({ length: count }, (_, i) => ({ size, duration, compositionOffset: 0, sync: sync(i) }));

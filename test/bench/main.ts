@@ -15,6 +15,7 @@ import { measureListing } from './parts/listing.ts';
 import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
 import { measureMemory } from './parts/memory.ts';
+import { measurePlayback } from './parts/playback.ts';
 import { measureViewers } from './parts/viewers.ts';
 import { figureTable, machine, machineInWords, shortTable, verdictOf, type Figure } from './report.ts';
 
@@ -24,6 +25,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   live: measureLive,
   viewers: measureViewers,
   listing: measureListing,
+  playback: measurePlayback,
   'listing-postgres': measureListingPostgres,
   costs: measureCosts,
 };

@@ -16,6 +16,8 @@ export interface RunningRecorder {
   readonly child: Child;
   /** Host and port of REST and WebSocket. */
   readonly address: string;
+  /** Host and port of playback. */
+  readonly playback: string;
   readonly archive: string;
   /** The exit code; null when it had to be killed. */
   stop(): Promise<number | null>;
@@ -23,7 +25,7 @@ export interface RunningRecorder {
   files(camera: number): string[];
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
@@ -53,11 +55,12 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   mkdirSync(archive, { recursive: true });
   mkdirSync(workDir, { recursive: true });
   const address = `127.0.0.1:${await freePort()}`;
+  const playback = `127.0.0.1:${await freePort()}`;
   const config = {
     listen: address,
     record_path: archive,
     workDir,
-    playback: { listen: `127.0.0.1:${await freePort()}` },
+    playback: { listen: playback },
     metrics: { listen: `127.0.0.1:${await freePort()}` },
     auth: { mode: 'none' },
     archive: { segmentDuration: options.segmentDuration ?? '5m' },
@@ -86,6 +89,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
     pids: [child.pid],
     child,
     address,
+    playback,
     archive,
     stop: () => child.stop(),
     files: (camera) => filesOf(archive, cameraId(camera)),

@@ -14,7 +14,7 @@ import type { PlaybackArchive } from '../deps.ts';
 import { CameraParams, IntervalQuery, footageOf, toInterval } from '../footage.ts';
 import { partPieces } from '../part.ts';
 import type { PartsCache } from '../parts-cache.ts';
-import { buildPlaylist } from '../playlist.ts';
+import { Playlists } from '../playlist.ts';
 import { respond } from '../respond.ts';
 import type { Sender } from '../sender.ts';
 
@@ -35,6 +35,8 @@ const config = { role: 'viewer', credentials: 'header-or-query' } as const;
 const TokenQuery = z.object({ access_token: z.string().optional() });
 
 export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, { deps }) => {
+  const playlists = new Playlists();
+
   app.get(
     '/hls/:camera_id/index.m3u8',
     { config, schema: { params: CameraParams, querystring: IntervalQuery } },
@@ -46,7 +48,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage.at(-1)?.parts);
       const token = query.access_token;
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
-      const playlist = buildPlaylist(footage, { cameraId, ...interval, live, suffix });
+      const playlist = playlists.build(footage, { cameraId, ...interval, live, suffix });
       if (playlist === undefined) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
       return reply
         .header('cache-control', 'no-store')
