@@ -50,7 +50,8 @@ const MDAT_HEADER_BYTES = 8;
 
 /** Extended type of our box (ISO/IEC 14496-12 §11.1) at the end of a `moof`: a random UUID, ours alone. */
 export const CHECKSUM_UUID = Buffer.from('6f0c1d9e84b24a4c9d53b7e6a2f1c308', 'hex');
-const CHECKSUM_BOX_BYTES = 8 + 16 + 4;
+/** What it adds to `fragmentHeaderSize`. */
+export const CHECKSUM_BOX_BYTES = 8 + 16 + 4;
 
 /** Bytes that `writeFragment` writes: `moof` and the header of `mdat`, without the samples. */
 export function fragmentHeaderSize(tracks: readonly { readonly samples: { readonly length: number } }[]): number {

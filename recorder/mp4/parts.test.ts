@@ -50,6 +50,23 @@ test('a finished file has the parts that it had while it grew', async () => {
   }
 });
 
+test('parts of a finished file are known from its index, without a look at its fragments', async () => {
+  const file = minute();
+  const fragments = file.fragmentEnds.at(-1) as number;
+  file.finish();
+  const [read, size] = readFrom(file.bytes);
+  const looks: number[] = [];
+  const counting: typeof read = (offset, length) => {
+    looks.push(offset);
+    return read(offset, length);
+  };
+  assert.ok(await readParts(counting, size));
+  assert.deepEqual(
+    looks.filter((offset) => offset > 0 && offset < fragments),
+    [],
+  );
+});
+
 test('fragments of audio alone belong to the part before them', async () => {
   const file = minute(2900);
   const open = await partsOf(file.bytes);

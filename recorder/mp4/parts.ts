@@ -3,7 +3,7 @@
 
 import { Mp4Error } from './error.ts';
 import type { FragmentSample, FragmentTrack } from './fragment.ts';
-import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, fragmentHeaderSize } from './fragment.ts';
+import { AUDIO_TRACK_ID, CHECKSUM_BOX_BYTES, VIDEO_TRACK_ID, fragmentHeaderSize } from './fragment.ts';
 import type { RecordedMeta } from './meta.ts';
 import type { TrackHeader } from './movie.ts';
 import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
@@ -179,7 +179,8 @@ function fragmentParts({ meta, tracks }: SampleIndex, from: number, to: number):
     const audioStart = payload + bytesOf(video, v, videoEnd);
     const audioEnd = audio ? runEnd(audio, a, audioStart) : a;
     const head = fragmentHeaderSize([{ samples: { length: videoEnd - v } }, { samples: { length: audioEnd - a } }]);
-    if (payload - head !== fragment) return undefined;
+    const headBytes = payload - fragment;
+    if (headBytes !== head && headBytes !== head + CHECKSUM_BOX_BYTES) return undefined;
     if (videoEnd > v && video.syncs[v] === 1) parts.add(fragment, (video.dts[v] as number) - firstDts);
     fragment = audioStart + (audio ? bytesOf(audio, a, audioEnd) : 0);
     v = videoEnd;

@@ -11,6 +11,7 @@ import { ArchiveFiles } from './archive-file.ts';
 import type { PlaybackDeps } from './deps.ts';
 import { observePlayback } from './metrics.ts';
 import { PartsCache } from './parts-cache.ts';
+import { Reading } from './reading.ts';
 import { Recordings } from './recording.ts';
 import { fileRoutes } from './routes/files.ts';
 import { hlsRoutes } from './routes/hls.ts';
@@ -56,8 +57,9 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   const files = new ArchiveFiles(deps.recordPath);
   const recordings = new Recordings();
   const parts = new PartsCache({ files, archive });
-  await app.register(hlsRoutes, { deps: { archive, clock, files, parts, sender } });
+  const reading = new Reading(archive, clock);
+  await app.register(hlsRoutes, { deps: { archive, clock, files, parts, reading, sender } });
   await app.register(windowRoutes, { deps: { archive, clock, files, parts, sender } });
-  await app.register(fileRoutes, { deps: { archive, files, recordings, sender } });
+  await app.register(fileRoutes, { deps: { archive, files, reading, recordings, sender } });
   return app;
 }

@@ -12,6 +12,10 @@ export interface PlaybackArchive {
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
   /** The segments of a camera that are not closed yet. */
   openEntries(cameraId: string): readonly OpenEntry[];
+  /** Keeps a segment from retention until the returned function is called. */
+  holdForReading(path: string): () => void;
+  /** The same for all that lies in [fromMs, toMs). */
+  holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
 }
 
 export interface PlaybackDeps {

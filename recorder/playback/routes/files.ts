@@ -7,6 +7,7 @@ import { ApiError } from '../../http/problem.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { ConditionalHeaders } from '../conditions.ts';
 import type { PlaybackArchive } from '../deps.ts';
+import type { Reading } from '../reading.ts';
 import type { Representation } from '../recording.ts';
 import { Recordings } from '../recording.ts';
 import { respond } from '../respond.ts';
@@ -15,6 +16,7 @@ import type { Sender } from '../sender.ts';
 export interface FileDeps {
   readonly archive: PlaybackArchive;
   readonly files: ArchiveFiles;
+  readonly reading: Reading;
   readonly recordings: Recordings;
   readonly sender: Sender;
 }
@@ -46,6 +48,7 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
       const segment = parsePath(path);
       const file = segment && (await deps.files.open(segment));
       if (!file) throw noRecording();
+      deps.reading.touch(path);
       try {
         const state = await stateOf(deps, file, query.size, request.headers);
         if (state.kind === 'pin') {
@@ -63,6 +66,7 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
         });
         return reply;
       } finally {
+        deps.reading.touch(path);
         await file.close();
       }
     },

@@ -15,6 +15,7 @@ import { CameraParams, IntervalQuery, footageOf, toInterval } from '../footage.t
 import { partPieces } from '../part.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { Playlists } from '../playlist.ts';
+import type { Reading } from '../reading.ts';
 import { respond } from '../respond.ts';
 import type { Sender } from '../sender.ts';
 
@@ -23,6 +24,7 @@ export interface HlsDeps {
   readonly clock: Clock;
   readonly files: ArchiveFiles;
   readonly parts: PartsCache;
+  readonly reading: Reading;
   readonly sender: Sender;
 }
 
@@ -104,7 +106,7 @@ function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, newest: F
 }
 
 async function withFile(
-  { files }: HlsDeps,
+  { files, reading }: HlsDeps,
   cameraId: string,
   path: string,
   work: (file: ArchiveFile) => Promise<void>,
@@ -113,9 +115,11 @@ async function withFile(
   // Who may see one camera must not see another's through its address.
   const file = segment?.cameraId === cameraId ? await files.open(segment) : undefined;
   if (!file) throw noPart();
+  reading.touch(path);
   try {
     await work(file);
   } finally {
+    reading.touch(path);
     await file.close();
   }
 }

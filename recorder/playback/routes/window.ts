@@ -56,7 +56,8 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
         'x-content-type-options': 'nosniff',
       });
       const window = new WindowStream({ fromMs, toMs }, first.parts.headers);
-      await stream(request, reply, 200, async (raw) => {
+      const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
+      const sent = stream(request, reply, 200, async (raw) => {
         await deps.sender.send(raw, undefined, [initSegmentOf(first.parts.headers, startMs)]);
         for (const item of footage) {
           if (window.ended) return;
@@ -65,6 +66,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
           });
         }
       });
+      await sent.finally(release);
       return reply;
     },
   });
