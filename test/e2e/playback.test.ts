@@ -23,7 +23,7 @@ interface Stage {
   readonly camera: FootageCamera;
   readonly url: string;
   /** Seconds since the start of the footage as seconds since 1970. */
-  at(seconds: number): number;
+  readonly at: (seconds: number) => number;
 }
 
 async function stage(t: TestContext, segmentSeconds: number, video: VideoName = 'h264-bframes'): Promise<Stage> {
