@@ -2,49 +2,57 @@
 // files of it, and no more is missing than docs/design/crash-safety.md says.
 
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { assertPromise, recordHistory, recoverDisk } from '../support/archive-on-crash-disk.ts';
-import type { DiskImage } from '../support/crash-disk.ts';
-import { crashStates, DISK_MODELS } from '../support/crash-states.ts';
+import { recordHistory, recoverNode } from '../support/crash-node.ts';
+import { assertPromise, assertSame } from '../support/crash-promise.ts';
+import { crashState, DISK_MODELS, eachCrashState, random } from '../support/crash-states.ts';
 import { LONG } from '../support/variant.ts';
 
 /** Change it to see other disks; a failure names the one it came from. */
 const SEED = Number(process.env['CRASH_SEED'] ?? 1);
+const SAMPLES = LONG ? 40 : 5;
 
-const idOf = ({ files, directories }: DiskImage): string => {
-  const hash = createHash('sha1');
-  for (const [inode, bytes] of files) hash.update(`${inode} ${bytes.length}\n`).update(bytes);
-  for (const [inode, names] of directories)
-    hash.update(
-      `${inode} ${[...names]
-        .map(([name, child]) => `${name}=${child}`)
-        .sort()
-        .join()}\n`,
-    );
-  return hash.digest('hex');
+const HISTORIES = {
+  'a recording': {},
+  'a recording that removes its oldest files': { maxSizeBytes: 250_000 },
 };
 
-for (const model of DISK_MODELS) {
-  test(`power cuts at every moment of a recording, on a disk that is ${model}`, async (t) => {
-    const history = await recordHistory(SEED);
-    const { image, log } = history.disk;
-    const seen = new Set<string>();
-    for (let moment = 0; moment <= log.length; moment++) {
-      for (const state of crashStates(image, log, moment, model, { samples: LONG ? 24 : 6, seed: SEED })) {
-        const id = `${moment} ${idOf(state)}`;
-        if (seen.has(id)) continue;
-        seen.add(id);
-        try {
-          await assertPromise(history, moment, await recoverDisk(state));
-        } catch (err) {
-          throw new Error(`${model}, seed ${SEED}, moment ${moment} of ${log.length}, state ${seen.size}`, {
-            cause: err,
-          });
+for (const [name, limits] of Object.entries(HISTORIES)) {
+  for (const model of DISK_MODELS) {
+    test(`power cuts at every moment of ${name}, on a disk that is ${model}`, async (t) => {
+      const history = await recordHistory({ seed: SEED, limits });
+      const chance = random(SEED);
+      const options = { samples: SAMPLES, seed: SEED };
+      const count = await eachCrashState(history.disk, model, options, async (state, moment, count) => {
+        const node = await recoverNode(state);
+        await assertPromise(history, moment, node);
+        if (count % 4 === 0) {
+          // And once more, while the start repairs what the first left.
+          const { disk } = node;
+          const again = Math.floor(chance() * (disk.log.length + 1));
+          const choose = (count: number): number => Math.floor(chance() * count);
+          const second = await recoverNode(crashState(disk.image, disk.log, again, model, choose));
+          await assertPromise(history, moment, second);
+        } else if (count % 4 === 1) {
+          assertSame(node.disk, (await recoverNode(node.disk.contents())).disk);
         }
-      }
-    }
-    t.diagnostic(`${seen.size} disks after ${log.length} changes`);
-    assert.ok(seen.size > 500, `${seen.size} disks`);
-  });
+      });
+      const changes = history.disk.log.length;
+      t.diagnostic(`${count} disks after ${changes} changes`);
+      assert.ok(count > 2 * changes, `${count} disks`);
+    });
+  }
 }
+
+test('the histories have what they are for', async () => {
+  const { closed, queued, applied, kept, disk } = await recordHistory({
+    seed: SEED,
+    limits: { maxSizeBytes: 250_000 },
+  });
+  assert.ok(closed.length >= 8);
+  assert.ok(queued.some(({ value }) => value.kind === 'remove'));
+  assert.equal(applied.length, 2);
+  assert.equal(kept.length, 2);
+  const kinds = new Set(disk.log.map(({ kind }) => kind));
+  assert.deepEqual([...kinds].sort(), ['link', 'rename', 'sync', 'unlink', 'write']);
+});

@@ -17,8 +17,9 @@ export type DiskChange =
       readonly name: string;
       readonly inode: Inode;
       readonly isFile: boolean;
+      readonly path: string;
     }
-  | { readonly kind: 'unlink'; readonly directory: Inode; readonly name: string }
+  | { readonly kind: 'unlink'; readonly directory: Inode; readonly name: string; readonly path: string }
   | {
       readonly kind: 'rename';
       readonly from: { readonly directory: Inode; readonly name: string };
@@ -86,6 +87,14 @@ export class CrashDisk implements FileSystem {
       await new Promise((resolve) => setImmediate(resolve));
       quiet = this.#busy === 0 ? quiet + 1 : 0;
     }
+  }
+
+  /** What lies on it now, for another disk to begin with. */
+  contents(): DiskImage {
+    return {
+      files: new Map([...this.#files].map(([inode, { bytes, sizeBytes }]) => [inode, bytes.subarray(0, sizeBytes)])),
+      directories: new Map([...this.#directories].map(([inode, { entries }]) => [inode, new Map(entries)])),
+    };
   }
 
   /** Paths of all files, sorted. */
@@ -250,14 +259,14 @@ export class CrashDisk implements FileSystem {
     const { directory, inode: parent, name } = this.#place(path);
     directory.entries.set(name, inode);
     directory.mtimeMs = this.#wallMs();
-    this.log.push({ kind: 'link', directory: parent, name, inode, isFile: this.#files.has(inode) });
+    this.log.push({ kind: 'link', directory: parent, name, inode, isFile: this.#files.has(inode), path });
   }
 
   #unlink(path: string): void {
     const { directory, inode, name } = this.#place(path);
     directory.entries.delete(name);
     directory.mtimeMs = this.#wallMs();
-    this.log.push({ kind: 'unlink', directory: inode, name });
+    this.log.push({ kind: 'unlink', directory: inode, name, path });
   }
 
   #find(path: string): Inode {

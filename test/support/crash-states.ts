@@ -6,7 +6,8 @@
 // each size and each name by itself has happened or not, and where the size came without the contents there are zeros.
 // In both a rename has a name before it takes one away.
 
-import { ROOT, type DiskChange, type DiskImage, type Inode } from './crash-disk.ts';
+import { createHash } from 'node:crypto';
+import { ROOT, type CrashDisk, type DiskChange, type DiskImage, type Inode } from './crash-disk.ts';
 
 export type DiskModel = 'ordered' | 'harsh';
 export const DISK_MODELS: readonly DiskModel[] = ['ordered', 'harsh'];
@@ -60,6 +61,43 @@ export function* crashStates(
       return drawn < share ? count - 1 : 0;
     });
   }
+}
+
+/** Calls `look` with each disk that differs from those before it at the same moment; returns how many that were. */
+export async function eachCrashState(
+  disk: CrashDisk,
+  model: DiskModel,
+  options: { readonly samples: number; readonly seed: number; readonly from?: number },
+  look: (state: DiskImage, moment: number, count: number) => Promise<void>,
+): Promise<number> {
+  const { image, log } = disk;
+  let count = 0;
+  for (let moment = options.from ?? 0; moment <= log.length; moment++) {
+    const seen = new Set<string>();
+    for (const state of crashStates(image, log, moment, model, options)) {
+      const id = identify(state);
+      if (seen.has(id)) continue;
+      seen.add(id);
+      count++;
+      try {
+        await look(state, moment, count);
+      } catch (err) {
+        const where = `disk ${count}, ${model}, after ${moment} of ${log.length} changes, seed ${options.seed}`;
+        throw new Error(where, { cause: err });
+      }
+    }
+  }
+  return count;
+}
+
+function identify({ files, directories }: DiskImage): string {
+  const hash = createHash('sha1');
+  for (const [inode, bytes] of files) hash.update(`${inode} ${bytes.length} `).update(bytes);
+  for (const [inode, entries] of directories) {
+    const names = [...entries].map(([name, child]) => `${name} ${child}`).sort();
+    hash.update(`${inode} ${names.join(' ')} `);
+  }
+  return hash.digest('hex');
 }
 
 /** The `special`th choice by one rule, all others by another. */

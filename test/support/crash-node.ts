@@ -1,0 +1,214 @@
+// A recorder's disk work on a disk that remembers: archive with retention, protected footage and the queue of rows, and
+// cameras that send what can be told from anything else. For tests that ask what a power cut leaves of it all.
+
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { Archive } from '../../recorder/archive/archive.ts';
+import { formatPath } from '../../recorder/archive/names.ts';
+import type { ClosedSegment, SegmentObserver } from '../../recorder/archive/observer.ts';
+import type { RecoveryReport } from '../../recorder/archive/recovery.ts';
+import type { RetentionLimits } from '../../recorder/archive/retention/plan.ts';
+import { AUDIO, runOf, TestCamera } from '../../recorder/archive/test-support.ts';
+import type { Run, SampleSink } from '../../recorder/camera/sink.ts';
+import { RowQueue } from '../../recorder/database/row-queue.ts';
+import { filenameOf, rowOf, type RowChange } from '../../recorder/database/row.ts';
+import { CrashDisk, type DiskImage } from './crash-disk.ts';
+import { random } from './crash-states.ts';
+
+export const RECORD_PATH = '/recordings';
+export const WORK_DIR = '/state';
+export const SYNC_INTERVAL_MS = 2_000;
+const SEGMENT_DURATION_MS = 4_000;
+const FRAME_MS = 40;
+/** The recorder lets the archive look at its clock about four times a second. */
+const FRAMES_A_TICK = 6;
+
+/** The one with sound has its clock moved with it. */
+export const CAMERAS = [
+  { cameraId: 'gate', format: 'fmp4', audio: true },
+  { cameraId: 'yard', format: 'mp4', audio: false },
+] as const;
+
+/** A picture that a camera has sent: its run and time in it, and when it was sent. */
+export interface SentPicture {
+  readonly key: string;
+  readonly wallMs: number;
+  readonly atMs: number;
+}
+
+/** Something that holds from the `moment`th change of the disk on. */
+interface Since<T> {
+  readonly moment: number;
+  readonly value: T;
+}
+
+/** A recording on a disk, with all that is known about it besides the disk. */
+export interface History {
+  readonly disk: CrashDisk;
+  /** When the `i`th change was made to the disk, by the clock that never steps. */
+  readonly changedAtMs: readonly number[];
+  readonly endMs: number;
+  readonly sent: ReadonlyMap<string, readonly SentPicture[]>;
+  /** Segments of which the observer was told that they are closed. */
+  readonly closed: readonly Since<ClosedSegment>[];
+  /** Changes that were given to the queue of rows, and since when they were known to be in it. */
+  readonly queued: readonly Since<RowChange>[];
+  /** File names of changes that the database has taken, and since when the queue was told. */
+  readonly applied: readonly Since<string>[];
+  /** Footage that was asked to be kept, while it was. */
+  readonly kept: readonly { readonly cameraId: string; fromMs: number; toMs: number; since: number; until: number }[];
+}
+
+export interface HistoryOptions {
+  readonly seed: number;
+  readonly limits?: RetentionLimits;
+}
+
+/** Two cameras across the turn of a year, with a pause in between, and an orderly end. */
+export async function recordHistory({ seed, limits = {} }: HistoryOptions): Promise<History> {
+  const clock = new VirtualClock(Date.UTC(2026, 11, 31, 23, 59, 54, 10));
+  const chance = random(seed);
+  const disk = new CrashDisk({ wallMs: () => clock.wallMs(), delay: () => Math.floor(chance() * 4) });
+  const { log } = disk;
+  const closed: Since<ClosedSegment>[] = [];
+  const pushed: RowChange[] = [];
+  const queued: Since<RowChange>[] = [];
+  const applied: Since<string>[] = [];
+  const kept: History['kept'][number][] = [];
+  const queue = queueOn(disk, clock);
+  const push = (change: RowChange): void => {
+    pushed.push(change);
+    queue.push(change);
+  };
+  const archive = archiveOn(disk, clock, limits, {
+    closed(segment) {
+      closed.push({ moment: log.length, value: segment });
+      push({ kind: 'add', row: rowOf(segment) });
+    },
+    removed: (segment) => push({ kind: 'remove', filename: formatPath(segment), cameraId: segment.cameraId }),
+  });
+  const changedAtMs: number[] = [];
+  const note = async (): Promise<void> => {
+    await disk.idle();
+    while (changedAtMs.length < log.length) changedAtMs.push(clock.monotonicMs());
+    for (const value of pushed.splice(0)) queued.push({ moment: log.length, value });
+  };
+  await Promise.all([archive.recover(), queue.open()]);
+  await note();
+  const sent = new Map<string, SentPicture[]>();
+  const cameras = CAMERAS.map(({ cameraId, format, audio }) => {
+    const recording = archive.sinkFor(
+      { cameraId, name: 'Front Gate', format, segmentDurationMs: SEGMENT_DURATION_MS },
+      { needKeyFrame() {} },
+    );
+    const pictures: SentPicture[] = [];
+    sent.set(cameraId, pictures);
+    const camera = new TestCamera(clock, listening(recording.sink, pictures, clock), () => {});
+    camera.bytesPerFrame = 700;
+    return { camera, audio, recording };
+  });
+  const [first, ...others] = cameras as [(typeof cameras)[number], ...typeof cameras];
+  let frames = 0;
+  const tick = async (): Promise<void> => {
+    if (++frames % FRAMES_A_TICK === 0) {
+      for (const { recording } of cameras) recording.tick();
+      archive.tick();
+    }
+    await note();
+  };
+  const play = async (ms: number): Promise<void> => {
+    for (let played = 0; played < ms; played += FRAME_MS) {
+      for (const { camera } of others) camera.video();
+      await first.camera.play(FRAME_MS / 1000);
+      await tick();
+    }
+  };
+  const begin = (runId: string): void => {
+    for (const { camera, audio } of cameras) camera.begin(runOf({ runId, audio: audio ? AUDIO : undefined }));
+  };
+  const protect = async (fromMs: number, toMs: number): Promise<() => Promise<void>> => {
+    const window = { cameraId: 'gate', fromMs, toMs, note: undefined };
+    const protection = await archive.protections?.add(window, clock.wallMs());
+    const one = { ...window, since: log.length, until: Infinity };
+    kept.push(one);
+    return async () => {
+      one.until = log.length;
+      await archive.protections?.remove(protection?.id ?? '');
+    };
+  };
+  const startMs = clock.wallMs();
+  begin('00000000000000aa');
+  await play(9_400);
+  const release = await protect(startMs + 4_200, startMs + 4_400);
+  await protect(startMs + 6_000, startMs + 7_000);
+  for (const { camera } of cameras) camera.end('camera-lost');
+  for (let waited = 0; waited < 1_600; waited += FRAME_MS) {
+    clock.advance(FRAME_MS);
+    await tick();
+  }
+  begin('00000000000000bb');
+  await play(2_000);
+  // The database takes some; the others wait.
+  const taken = queue.peek(2);
+  queue.applied(taken);
+  for (const { change } of taken) applied.push({ moment: log.length, value: filenameOf(change) });
+  await release();
+  await play(3_200);
+  await archive.close();
+  await queue.close();
+  await note();
+  return { disk, changedAtMs, endMs: clock.monotonicMs(), sent, closed, queued, applied, kept };
+}
+
+/** Passes on what a camera sends, and notes its pictures. */
+function listening(sink: SampleSink, pictures: SentPicture[], clock: VirtualClock): SampleSink {
+  let runId = '';
+  return {
+    begin(run: Run) {
+      runId = run.runId;
+      sink.begin(run);
+    },
+    sample(sample) {
+      const { kind, dts, wallMs } = sample;
+      if (kind === 'video') pictures.push({ key: `${runId} ${dts}`, wallMs, atMs: clock.monotonicMs() });
+      sink.sample(sample);
+    },
+    end: (reason) => sink.end(reason),
+  } as SampleSink;
+}
+
+function archiveOn(disk: CrashDisk, clock: VirtualClock, limits: RetentionLimits, observer?: SegmentObserver): Archive {
+  return new Archive({
+    root: RECORD_PATH,
+    workDir: WORK_DIR,
+    fs: disk,
+    clock,
+    log: silentLog,
+    syncIntervalMs: SYNC_INTERVAL_MS,
+    limits: () => ({ node: limits, cameras: new Map() }),
+    ...(observer && { observer }),
+  });
+}
+
+const queueOn = (disk: CrashDisk, clock: VirtualClock): RowQueue =>
+  new RowQueue({ directory: `${WORK_DIR}/rows`, fs: disk, clock, log: silentLog });
+
+/** When the disk is looked at: long after. */
+export const AFTERWARDS_MS = Date.UTC(2027, 0, 2);
+
+/** What a start makes of a disk. */
+export interface RecoveredNode {
+  readonly disk: CrashDisk;
+  readonly archive: Archive;
+  readonly report: RecoveryReport;
+  readonly queue: RowQueue;
+}
+
+export async function recoverNode(image: DiskImage): Promise<RecoveredNode> {
+  const clock = new VirtualClock(AFTERWARDS_MS);
+  const disk = new CrashDisk({ image, wallMs: () => clock.wallMs() });
+  const archive = archiveOn(disk, clock, {});
+  const queue = queueOn(disk, clock);
+  const [report] = await Promise.all([archive.recover(), queue.open()]);
+  return { disk, archive, report, queue };
+}

@@ -1,0 +1,201 @@
+// What a recorder promises of a disk after a power cut and a start: docs/design/crash-safety.md, as assertions.
+
+import assert from 'node:assert/strict';
+import { parsePath } from '../../recorder/archive/names.ts';
+import { filenameOf } from '../../recorder/database/row.ts';
+import { readSampleIndex, type TrackIndex } from '../../recorder/mp4/sample-index.ts';
+import type { CrashDisk } from './crash-disk.ts';
+import {
+  AFTERWARDS_MS,
+  CAMERAS,
+  RECORD_PATH,
+  SYNC_INTERVAL_MS,
+  type History,
+  type RecoveredNode,
+} from './crash-node.ts';
+import { readFrom } from './recorded-file.ts';
+
+/** A fragment holds at most this much. */
+const FRAGMENT_MS = 1_000;
+
+/** Asserts it of a node whose disk lost its power after the first `moment` changes, and that was started again. */
+export async function assertPromise(history: History, moment: number, node: RecoveredNode): Promise<void> {
+  const { disk, archive, report } = node;
+  assert.deepEqual(archive.warnings(), [], 'something somebody should look at');
+  assert.deepEqual(report.failed, [], 'files that could not be looked at');
+  const foreign = [...report.repairs].filter(([, { kind }]) => kind === 'foreign').map(([path]) => path);
+  assert.deepEqual(foreign, [], 'files that were not understood');
+  const files = segmentFiles(disk);
+  await assertPictures(history, moment, files);
+  const removed = removedFiles(history, moment);
+  for (const { value, moment: told } of history.closed) {
+    if (told > moment || removed.has(value.path)) continue;
+    assert.equal(files.get(value.path)?.length, value.sizeBytes, `${value.path} was told to be closed`);
+  }
+  await assertListed(node, files);
+  assertNothingLeft(disk);
+  assertProtections(history, moment, node);
+  assertRows(history, moment, node);
+}
+
+/** Asserts that another start finds nothing to do. */
+export function assertSame(before: CrashDisk, after: CrashDisk): void {
+  const contents = (disk: CrashDisk): string[] =>
+    disk.paths().map((path) => `${path} ${disk.bytesOf(path).toString('base64')}`);
+  assert.deepEqual(contents(after), contents(before), 'a second start changes nothing');
+}
+
+/** Segments by path; there is nothing else beside the recorder's own directory. */
+function segmentFiles(disk: CrashDisk): Map<string, Buffer> {
+  const files = new Map<string, Buffer>();
+  for (const path of disk.paths()) {
+    const relative = path.slice(RECORD_PATH.length + 1);
+    if (!path.startsWith(`${RECORD_PATH}/`) || relative.startsWith('.kube-nvr/')) continue;
+    assert.ok(parsePath(relative), `a file of another kind: ${path}`);
+    files.set(relative, disk.bytesOf(path));
+  }
+  return files;
+}
+
+/** Segments that the recorder itself had removed by then. */
+function removedFiles({ disk }: History, moment: number): Set<string> {
+  const removed = new Set<string>();
+  for (const change of disk.log.slice(0, moment)) {
+    if (change.kind !== 'unlink') continue;
+    const relative = change.path.slice(RECORD_PATH.length + 1);
+    if (parsePath(relative)) removed.add(relative);
+  }
+  return removed;
+}
+
+/**
+ * Every file is finished and holds what the camera sent; no picture is there twice, and none is missing but those of
+ * the last moments, and those that were removed because there were too many.
+ */
+async function assertPictures(history: History, moment: number, files: ReadonlyMap<string, Buffer>): Promise<void> {
+  const found = new Map(CAMERAS.map(({ cameraId }) => [cameraId as string, new Set<string>()]));
+  for (const [path, bytes] of files) {
+    const { cameraId, keys } = await readChecked(path, bytes);
+    const all = found.get(cameraId) as Set<string>;
+    for (const key of keys) {
+      assert.ok(!all.has(key), `${path}: picture ${key} is there twice`);
+      all.add(key);
+    }
+  }
+  const { changedAtMs, endMs, sent, kept } = history;
+  const safeMs = (changedAtMs[moment] ?? endMs) - SYNC_INTERVAL_MS - FRAGMENT_MS;
+  const removed = removedFiles(history, moment);
+  for (const [cameraId, pictures] of sent) {
+    const all = found.get(cameraId) as Set<string>;
+    const known = new Set(pictures.map(({ key }) => key));
+    for (const key of all) assert.ok(known.has(key), `${cameraId}: nobody has sent picture ${key}`);
+    const segmentOf = segmentFinder(history, cameraId);
+    const windows = kept.filter((one) => one.cameraId === cameraId && one.since <= moment && moment < one.until);
+    const missing = pictures.filter(({ key, atMs, wallMs }) => {
+      if (atMs >= safeMs || all.has(key)) return false;
+      const isKept = windows.some(({ fromMs, toMs }) => wallMs >= fromMs && wallMs < toMs);
+      return isKept || !removed.has(segmentOf(wallMs));
+    });
+    assert.deepEqual(missing, [], `${cameraId}: pictures of before ${safeMs} ms`);
+  }
+}
+
+/** Which segment a picture of a camera was written to, by its name. */
+function segmentFinder({ disk }: History, cameraId: string): (wallMs: number) => string {
+  const begun: { path: string; startMs: number }[] = [];
+  for (const change of disk.log) {
+    if (change.kind !== 'link' || !change.isFile) continue;
+    const path = change.path.slice(RECORD_PATH.length + 1);
+    const segment = parsePath(path);
+    if (segment?.cameraId === cameraId) begun.push({ path, startMs: segment.startMs });
+  }
+  return (wallMs) => begun.findLast(({ startMs }) => startMs <= wallMs)?.path ?? '';
+}
+
+/** The pictures of a finished file, each known to be what the camera sent and to lie at its time. */
+async function readChecked(path: string, bytes: Buffer): Promise<{ cameraId: string; keys: string[] }> {
+  const { meta, tracks } = await readSampleIndex(...readFrom(bytes));
+  const name = parsePath(path);
+  assert.equal(meta.cameraId, name?.cameraId, path);
+  assert.ok(Math.abs(meta.wallStartMs - (name?.startMs ?? 0)) < 2, `${path}: begins at ${meta.wallStartMs}`);
+  const stretch = meta.wallDurationMs - meta.mediaDurationMs;
+  assert.ok(Math.abs(stretch) < 5, `${path}: ${meta.wallDurationMs} ms for ${meta.mediaDurationMs} ms of video`);
+  let keys: string[] = [];
+  for (const track of tracks) {
+    const times = checkSamples(path, bytes, track);
+    if (track.header.kind === 'video') keys = times.map((dts) => `${meta.runId} ${dts}`);
+  }
+  assert.ok(keys.length > 0, `${path} has no picture`);
+  return { cameraId: meta.cameraId, keys };
+}
+
+/** See TestCamera for what a sample looks like. */
+function checkSamples(path: string, bytes: Buffer, { offsets, sizes, dts }: TrackIndex): number[] {
+  const shift = bytes.readUIntBE((offsets[0] as number) + 5, 6) - (dts[0] as number);
+  return Array.from(offsets, (offset, i) => {
+    const size = sizes[i] as number;
+    const time = bytes.readUIntBE(offset + 5, 6);
+    assert.equal(time - shift, dts[i], `${path}: sample ${i} lies at its time`);
+    assert.equal(bytes.readUInt32BE(offset), size - 4, `${path}: sample ${i} has its length`);
+    const rest = bytes.subarray(offset + 11, offset + size);
+    assert.ok(rest.equals(Buffer.alloc(rest.length, 0x55)), `${path}: sample ${i} is what was sent`);
+    return time;
+  });
+}
+
+async function assertListed({ archive, report }: RecoveredNode, files: ReadonlyMap<string, Buffer>): Promise<void> {
+  for (const { cameraId } of CAMERAS) {
+    const { segments } = await archive.list(cameraId, { fromMs: 0, toMs: AFTERWARDS_MS });
+    const own = [...files.keys()].filter((path) => parsePath(path)?.cameraId === cameraId).sort();
+    assert.deepEqual(
+      segments.map(({ path, sizeBytes }) => `${path} ${sizeBytes}`),
+      own.map((path) => `${path} ${files.get(path)?.length}`),
+      'the list is what lies on the disk',
+    );
+    const sequences = segments.map(({ sequence }) => sequence);
+    const ascending = [...new Set(sequences)].sort((a, b) => a - b);
+    assert.deepEqual(sequences, ascending, 'sequences go up');
+    const next = report.histories.get(cameraId)?.nextSequence ?? 0;
+    assert.ok(next > (sequences.at(-1) ?? -1), `${cameraId} goes on with sequence ${next}`);
+  }
+}
+
+function assertNothingLeft(disk: CrashDisk): void {
+  const own = disk.paths().filter((path) => path.includes('/.kube-nvr/'));
+  for (const { cameraId } of CAMERAS) {
+    const markers = own.filter((path) => path.includes('/open/') && path.includes(`_${cameraId}_`));
+    assert.ok(markers.length <= 1, `${cameraId}: markers ${markers.join()}`);
+  }
+  const rewritten = own.filter((path) => path.includes('/rewrite/'));
+  assert.deepEqual(rewritten, [], 'half of a rewritten file');
+}
+
+/** What was asked to be kept is known, also when the request came just before the power went. */
+function assertProtections({ kept }: History, moment: number, { archive }: RecoveredNode): void {
+  const { protections } = archive;
+  assert.ok(protections?.readable, 'protected footage is known');
+  const windows = protections.list().map(({ fromMs, toMs }) => `${fromMs} ${toMs}`);
+  for (const { fromMs, toMs, since, until } of kept) {
+    if (since <= moment && moment < until) assert.ok(windows.includes(`${fromMs} ${toMs}`), 'a window is kept');
+  }
+  assert.ok(windows.length <= kept.length);
+}
+
+/** The queue holds what it was given, in order, but for what the database took; nothing of it is made up. */
+function assertRows({ queued, applied }: History, moment: number, { queue }: RecoveredNode): void {
+  const pending = queue.pending();
+  assert.ok(pending, 'the queue is read');
+  const all = queued.map(({ value }) => JSON.stringify(value));
+  const places = pending.map((change) => all.indexOf(JSON.stringify(change)));
+  assert.deepEqual(
+    places,
+    [...places].sort((a, b) => a - b),
+    'rows in order',
+  );
+  assert.ok(!places.includes(-1), 'a row that nobody has queued');
+  const taken = new Set(applied.filter((one) => one.moment <= moment).map(({ value }) => value));
+  for (const [i, { value, moment: since }] of queued.entries()) {
+    if (since > moment || taken.has(filenameOf(value))) continue;
+    assert.ok(places.includes(i), `a row of ${filenameOf(value)} is missing`);
+  }
+}
