@@ -1,6 +1,7 @@
 // One recorder, joined from its rooms: archive, cameras, live streams, HTTP. Two can live in one process.
 
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { assert } from '../base/assert.ts';
@@ -15,7 +16,8 @@ import { Archive } from './archive/archive.ts';
 import { readBootId } from './archive/gaps/alive.ts';
 import { GapLedger } from './archive/gaps/ledger.ts';
 import { allOf } from './archive/observer.ts';
-import type { Limits } from './archive/retention/plan.ts';
+import { nodeFileSystem } from './archive/file-system.ts';
+import { bytesOf, type Limits } from './archive/retention/plan.ts';
 import { CameraSet } from './camera-set.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import { SlabPool } from './codec/slab.ts';
@@ -24,6 +26,8 @@ import type { CameraConfig, Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
 import { RecorderDatabase } from './database/database.ts';
+import { Jobs } from './jobs/jobs.ts';
+import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
 import { LiveLimits } from './live/limits.ts';
 import { buildPlayback } from './playback/app.ts';
 
@@ -103,6 +107,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     clock,
     log,
   });
+  const jobs = openJobs();
   const api = await buildApi({
     nodeName,
     address: config.cluster.advertise,
@@ -114,7 +119,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     archive: database ? listedBy(database, archive) : archive,
     gaps: { report: async (cameraId, fromMs, toMs) => gaps.report(cameraId, fromMs, toMs, []) },
     protections: protectionsOf(archive),
-    warnings: () => archive.warnings(),
+    jobs,
+    warnings: () => [...archive.warnings(), ...jobs.warnings()],
     ...(database ? { refusedCameras: () => wantedCameras().refused } : {}),
     checks: database ? { ...standaloneChecks, storage: () => database.check() } : standaloneChecks,
     playback: { port: () => portOf(playback) },
@@ -138,6 +144,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     opened.push(metrics);
     started = true;
     await applyCameras();
+    // Not waited for: recording needs no jobs.
+    const jobsStarted = jobs.start();
     const timer = setInterval(() => {
       cameras.tick();
       archive.tick();
@@ -159,6 +167,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         // Cameras first: what they still hold goes into files while the API answers.
         await cameras.close();
         clearInterval(timer);
+        await jobsStarted;
+        await jobs.close();
         await Promise.all(opened.map((server) => server.close()));
         await archive.close();
         await gaps.close();
@@ -189,6 +199,28 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       camerasChanged: () => {
         if (started) void applyCameras().catch((err: unknown) => log.error({ err }, 'cameras could not be changed'));
       },
+    });
+  }
+
+  function openJobs(): Jobs {
+    const directory = join(config.workDir, 'jobs');
+    const url = config.redis?.url;
+    const queue = { directory: join(config.workDir, 'redis'), url, nodeName, clock, log };
+    return new Jobs({
+      directory,
+      recordPath,
+      archive,
+      ffmpegPath: config.ffmpeg.path,
+      version,
+      clock,
+      log,
+      async room() {
+        const space = await nodeFileSystem.space(directory);
+        const { minFree } = config.archive.retention;
+        return space.freeBytes - (minFree ? bytesOf(minFree, space) : 0);
+      },
+      mayHaveJobs: () => mayHaveJobs(queue),
+      openQueue: (work) => openQueue(queue, work),
     });
   }
 

@@ -19,6 +19,7 @@ import { archiveRoutes } from './routes/archive.ts';
 import { cameraRoutes } from './routes/cameras.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
+import { jobRoutes } from './routes/jobs.ts';
 import { liveRoutes } from './routes/live.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -78,8 +79,9 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  const { protections } = deps;
+  const { protections, jobs } = deps;
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
+  if (jobs) await app.register(jobRoutes, { deps: { ...deps, jobs } });
   await app.register(liveRoutes, { deps, auth });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());

@@ -1,6 +1,7 @@
 // What the HTTP side needs from the rest of the recorder, as small interfaces: `main.ts` joins them.
 
 import type { Clock } from '../../base/clock.ts';
+import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
 import type { Log } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
@@ -98,6 +99,21 @@ export interface ProtectionKeeper {
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
 }
 
+/** Exports and time-lapses. What needs Redis throws `JobsUnavailable` when there is none. */
+export interface JobKeeper {
+  ffmpegIsThere(): Promise<boolean>;
+  submit(request: JobRequest): Promise<Job>;
+  get(id: string): Promise<Job | undefined>;
+  /** Newest first. */
+  list(): Promise<readonly Job[]>;
+  /** Ends it, if it has not ended, and forgets it and its result; false when there is none of this id. */
+  remove(id: string): Promise<boolean>;
+  /** Throws `JobError`. */
+  estimate(request: JobRequest): Promise<JobOutcome>;
+  /** Of a job that is done; undefined when it has expired. */
+  result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;
+}
+
 /** Something that somebody should look at, although the node works. */
 export interface Warning {
   /** Stable, in kebab case. */
@@ -151,6 +167,8 @@ export interface ApiDeps {
   readonly gaps: GapReader;
   /** Without it, nothing can be protected. */
   readonly protections?: ProtectionKeeper;
+  /** Without it, there are no jobs. */
+  readonly jobs?: JobKeeper;
   /** Shown in ready. */
   readonly warnings?: () => readonly Warning[];
   readonly checks: ReadinessChecks;

@@ -180,7 +180,7 @@ test('an hour after completion a result is gone, also when the recorder was down
   assert.deepEqual(readdirSync(join(directory, 'results')), []);
   const known = await after.get(done.id);
   assert.equal(known?.state, 'done');
-  assert.equal(await after.result(known as Job), undefined);
+  assert.equal(await after.result(known), undefined);
 });
 
 test('without redis-server, asking for a job says what to install', { skip }, async (t) => {

@@ -39,6 +39,7 @@ export class Jobs {
   #queue: Promise<JobQueue> | undefined;
   #sweep: Timer | undefined;
   #closed = false;
+  #ffmpegMissing = false;
 
   constructor(options: JobsOptions) {
     this.#o = options;
@@ -58,6 +59,13 @@ export class Jobs {
       log.warn({ err }, 'jobs are not available');
     }
     await this.#sweepLater();
+  }
+
+  /** What keeps people from asking for jobs, as of the last minute. */
+  warnings(): { code: string; message: string; cameraId: undefined }[] {
+    if (!this.#ffmpegMissing) return [];
+    const message = `ffmpeg is not installed (${this.#o.ffmpegPath}): exports and time-lapses are refused`;
+    return [{ code: 'ffmpeg-missing', message, cameraId: undefined }];
   }
 
   /** Whether exports and time-lapses can be asked for. */
@@ -179,6 +187,7 @@ export class Jobs {
   /** Removes results an hour after their jobs ended, and those that no job knows. */
   async #sweepLater(): Promise<void> {
     if (this.#closed) return;
+    this.#ffmpegMissing = !(await this.#ffmpeg.isThere());
     try {
       const results = (await readdir(this.#o.directory)).filter((name) => name.endsWith(RESULT_SUFFIX));
       const queue = results.length > 0 ? await this.#opened() : undefined;

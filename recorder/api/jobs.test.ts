@@ -1,0 +1,254 @@
+// Jobs over HTTP: who may ask for what, what is refused and why, and how results are sent.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { workspace } from '../../test/support/workspace.ts';
+import { JobError } from '../jobs/error.ts';
+import { JobsUnavailable, type Job, type JobRequest } from '../jobs/job.ts';
+import type { JobKeeper } from './deps.ts';
+import { as, build } from './test-support.ts';
+
+const FROM = 1_767_607_200;
+const BYTES = Buffer.from('0123456789abcdefghij');
+
+const job = (changes: Partial<Job> = {}): Job => ({
+  kind: 'export',
+  cameraId: 'gate',
+  fromMs: FROM * 1000,
+  toMs: (FROM + 60) * 1000,
+  id: 'e0123',
+  state: 'done',
+  progress: 1,
+  createdAtMs: FROM * 1000 + 100_500,
+  completedAtMs: FROM * 1000 + 101_500,
+  outcome: { sizeBytes: BYTES.length, durationMs: 50_000, gaps: [{ fromMs: FROM * 1000, toMs: FROM * 1000 + 10_000 }] },
+  reason: undefined,
+  ...changes,
+});
+
+interface Keeper extends JobKeeper {
+  readonly asked: JobRequest[];
+  jobs: Job[];
+  expired: boolean;
+  ffmpeg: boolean;
+  redis: boolean;
+}
+
+function keeper(t: TestContext): Keeper {
+  const path = join(workspace(t), 'e0123.mp4');
+  writeFileSync(path, BYTES);
+  const checked = (): void => {
+    if (!made.redis) throw new JobsUnavailable('the program redis-server is not installed: install it');
+  };
+  const made: Keeper = {
+    asked: [],
+    jobs: [job()],
+    expired: false,
+    ffmpeg: true,
+    redis: true,
+    ffmpegIsThere: async () => made.ffmpeg,
+    async submit(request) {
+      checked();
+      made.asked.push(request);
+      return job();
+    },
+    async get(id) {
+      checked();
+      return made.jobs.find((known) => known.id === id);
+    },
+    async list() {
+      checked();
+      return made.jobs;
+    },
+    async remove(id) {
+      const known = made.jobs.some((known) => known.id === id);
+      made.jobs = made.jobs.filter((known) => known.id !== id);
+      return known;
+    },
+    async estimate({ cameraId }) {
+      if (cameraId !== 'gate') throw new JobError('no-footage', 'nothing there');
+      return { sizeBytes: 1234, durationMs: 50_000, gaps: [] };
+    },
+    result: async () => (made.expired ? undefined : { path, sizeBytes: BYTES.length, modifiedMs: (FROM + 102) * 1000 }),
+  };
+  return made;
+}
+
+const post = (path: string) => ({ method: 'POST' as const, url: `/api/archive/${path}`, headers: as('operator') });
+const get = (path: string, headers: Record<string, string> = {}) => ({
+  url: `/api/archive/jobs${path}`,
+  headers: { ...as('viewer'), ...headers },
+});
+
+test('an export and a time-lapse are taken with 202 and say where to look', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const exported = await app.inject(post(`gate/export?from=${FROM}&to=${FROM + 14_400}`));
+  assert.equal(exported.statusCode, 202);
+  assert.deepEqual(exported.json(), {
+    job_id: 'e0123',
+    status_url: '/api/archive/jobs/e0123',
+    download_url: '/api/archive/jobs/e0123/download',
+  });
+  assert.equal((await app.inject(post(`gate/timelapse?from=${FROM}.5&to=${FROM + 60}&speed=120`))).statusCode, 202);
+  assert.deepEqual(jobs.asked, [
+    { kind: 'export', cameraId: 'gate', fromMs: FROM * 1000, toMs: (FROM + 14_400) * 1000 },
+    { kind: 'timelapse', cameraId: 'gate', fromMs: FROM * 1000 + 500, toMs: (FROM + 60) * 1000, speed: 120 },
+  ]);
+});
+
+for (const [query, status, detail] of [
+  ['gate/export', 400, /^from: /],
+  [`gate/export?from=${FROM}`, 400, /^to: /],
+  [`gate/export?from=noon&to=${FROM}`, 400, /^from: expected a number of seconds/],
+  [`gate/export?from=${FROM}&to=${FROM}`, 400, /^from: expected a time before to/],
+  [`gate/export?from=${FROM}&to=${FROM + 14_401}`, 413, /^to: expected at most 4 hours/],
+  [`gate/timelapse?from=${FROM}&to=${FROM + 14_401}&speed=2`, 413, /^to: /],
+  [`gate/timelapse?from=${FROM}&to=${FROM + 60}`, 400, /^speed: expected a whole number from 2 to 120/],
+  [`gate/timelapse?from=${FROM}&to=${FROM + 60}&speed=1`, 400, /^speed: /],
+  [`gate/timelapse?from=${FROM}&to=${FROM + 60}&speed=121`, 400, /^speed: /],
+  [`gate/timelapse?from=${FROM}&to=${FROM + 60}&speed=2.5`, 400, /^speed: /],
+] as const) {
+  test(`${query} is refused with ${status}`, async (t) => {
+    const { app } = await build(t, { jobs: keeper(t) });
+    const answer = await app.inject(post(query));
+    assert.equal(answer.statusCode, status);
+    assert.match(answer.json<{ detail: string }>().detail, detail);
+  });
+}
+
+test('without ffmpeg, or without Redis, both kinds answer 503 with what is missing', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const both = [`gate/export?from=${FROM}&to=${FROM + 60}`, `gate/timelapse?from=${FROM}&to=${FROM + 60}&speed=2`];
+  for (const [missing, code] of [
+    ['redis', 'jobs-unavailable'],
+    ['ffmpeg', 'ffmpeg-missing'],
+  ] as const) {
+    jobs[missing] = false;
+    for (const path of both) {
+      const answer = await app.inject(post(path));
+      const { detail, code: said } = answer.json<{ detail: string; code: string }>();
+      assert.deepEqual([answer.statusCode, said], [503, code]);
+      assert.match(detail, /install it/);
+    }
+  }
+});
+
+test('a viewer looks and downloads, and may not make or remove jobs', async (t) => {
+  const { app } = await build(t, { jobs: keeper(t) });
+  const headers = as('viewer');
+  const url = `/api/archive/gate/export?from=${FROM}&to=${FROM + 60}`;
+  assert.equal((await app.inject({ method: 'POST', url, headers })).statusCode, 403);
+  assert.equal((await app.inject({ method: 'DELETE', url: '/api/archive/jobs/e0123', headers })).statusCode, 403);
+  assert.equal((await app.inject({ url: '/api/archive/jobs/e0123' })).statusCode, 401);
+  assert.equal((await app.inject({ url: '/api/archive/jobs/e0123/download?access_token=viewer' })).statusCode, 200);
+});
+
+test('the state of a job has the fields of the specification', async (t) => {
+  const jobs = keeper(t);
+  const running = { state: 'running', progress: 0.425, completedAtMs: undefined, outcome: undefined } as const;
+  jobs.jobs.push(job({ id: 't1', kind: 'timelapse', speed: 10, ...running }));
+  jobs.jobs.push(job({ id: 'e2', state: 'failed', progress: 0, outcome: undefined, reason: 'no footage' }));
+  const { app } = await build(t, { jobs });
+  const common = { camera_id: 'gate', from: FROM, to: FROM + 60, created_at: FROM + 100 };
+  const expected = [
+    {
+      job_id: 'e0123',
+      ...common,
+      completed_at: FROM + 101,
+      kind: 'export',
+      state: 'done',
+      progress: 100,
+      size_bytes: 20,
+      duration_seconds: 50,
+      gaps: [{ start: '2026-01-05T10:00:00.000+00:00', end: '2026-01-05T10:00:10.000+00:00' }],
+    },
+    { job_id: 't1', ...common, kind: 'timelapse', speed: 10, state: 'running', progress: 43 },
+    {
+      job_id: 'e2',
+      ...common,
+      completed_at: FROM + 101,
+      kind: 'export',
+      state: 'failed',
+      progress: 0,
+      reason: 'no footage',
+    },
+  ];
+  for (const item of expected) assert.deepEqual((await app.inject(get(`/${item.job_id}`))).json(), item);
+  assert.deepEqual((await app.inject(get(''))).json(), { jobs: expected });
+  assert.equal((await app.inject(get('/e9'))).statusCode, 404);
+});
+
+test('a result is sent inline, or as an attachment with a name; in ranges; and not after it has expired', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const whole = await app.inject(get('/e0123/download'));
+  assert.deepEqual(
+    [whole.statusCode, whole.headers['content-type'], whole.headers['content-disposition'], whole.rawPayload],
+    [200, 'video/mp4', 'inline; filename="gate_20260105T100000Z.mp4"', BYTES],
+  );
+  const attached = await app.inject(get('/e0123/download?download=1'));
+  assert.match(String(attached.headers['content-disposition']), /^attachment; filename="gate_20260105T100000Z.mp4"$/);
+  const etag = String(whole.headers.etag);
+  for (const [headers, status, body, contentRange] of [
+    [{ range: 'bytes=5-9' }, 206, '56789', 'bytes 5-9/20'],
+    [{ range: 'bytes=15-' }, 206, 'fghij', 'bytes 15-19/20'],
+    [{ range: 'bytes=-3' }, 206, 'hij', 'bytes 17-19/20'],
+    [{ range: 'bytes=5-9', 'if-range': etag }, 206, '56789', 'bytes 5-9/20'],
+    [{ range: 'bytes=5-9', 'if-range': '"other"' }, 200, BYTES.toString(), undefined],
+    [{ range: 'bytes=0-1,4-5' }, 200, BYTES.toString(), undefined],
+  ] as const) {
+    const answer = await app.inject(get('/e0123/download', headers));
+    assert.deepEqual(
+      [answer.statusCode, answer.payload, answer.headers['content-range']],
+      [status, body, contentRange],
+    );
+  }
+  const behind = await app.inject(get('/e0123/download', { range: 'bytes=20-' }));
+  assert.deepEqual([behind.statusCode, behind.headers['content-range']], [416, 'bytes */20']);
+  jobs.expired = true;
+  assert.equal((await app.inject(get('/e0123/download'))).statusCode, 410);
+});
+
+test('what is not done yet answers 202, what failed 409 with its reason, what is unknown 404', async (t) => {
+  const jobs = keeper(t);
+  jobs.jobs.push(job({ id: 'e1', state: 'pending', outcome: undefined, completedAtMs: undefined }));
+  jobs.jobs.push(job({ id: 'e2', state: 'failed', outcome: undefined, reason: 'no footage' }));
+  const { app } = await build(t, { jobs });
+  const pending = await app.inject(get('/e1/download'));
+  assert.deepEqual([pending.statusCode, pending.json<{ state: string }>().state], [202, 'pending']);
+  const failed = await app.inject(get('/e2/download'));
+  assert.deepEqual([failed.statusCode, failed.json<{ detail: string }>().detail], [409, 'no footage']);
+  assert.equal((await app.inject(get('/e3/download'))).statusCode, 404);
+});
+
+test('a job is removed once', async (t) => {
+  const { app } = await build(t, { jobs: keeper(t) });
+  const remove = { method: 'DELETE' as const, url: '/api/archive/jobs/e0123', headers: as('operator') };
+  assert.equal((await app.inject(remove)).statusCode, 204);
+  assert.equal((await app.inject(remove)).statusCode, 404);
+});
+
+test('a dry run says how long, how large and which gaps, and makes no job', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const asked = `export?from=${FROM}&to=${FROM + 60}&dry_run=1`;
+  const common = { from: FROM, to: FROM + 60 };
+  const estimate = await app.inject(post(`gate/${asked}`));
+  assert.deepEqual(
+    [estimate.statusCode, estimate.json()],
+    [200, { camera_id: 'gate', ...common, duration_seconds: 50, size_bytes: 1234, gaps: [] }],
+  );
+  assert.deepEqual((await app.inject(post(`yard/${asked}`))).json(), {
+    camera_id: 'yard',
+    ...common,
+    duration_seconds: 0,
+    size_bytes: 0,
+    gaps: [{ start: '2026-01-05T10:00:00.000+00:00', end: '2026-01-05T10:01:00.000+00:00' }],
+    reason: 'nothing there',
+  });
+  assert.deepEqual(jobs.asked, []);
+});
