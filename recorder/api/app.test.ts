@@ -268,6 +268,8 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
     name: 'Gate',
     state: 'recording',
     state_since: '2026-01-01T11:00:00.000+00:00',
+    silent: false,
+    silent_since: null,
     reason: { code: 'stream-silent', message: 'no video for 10 s' },
     node: { name: 'rack-1', address: 'rack-1:9997', playback: 'http://localhost:9996' },
     transport: 'tcp',
@@ -402,6 +404,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
   const document = (await app.inject('/openapi.json')).json();
   assert.deepEqual(Object.keys(document.paths).sort(), [
     '/api/archive/{camera_id}/current',
+    '/api/archive/{camera_id}/gaps',
     '/api/archive/{camera_id}/segments',
     '/api/cameras',
     '/api/cameras/{id}',
