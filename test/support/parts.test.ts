@@ -7,7 +7,7 @@ import { join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PARTS = [
-  /^(base|recorder|test\/support|test\/camera)\/.*\.test\.ts$/, // unit
+  /^(base|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
   /^hack\/[^/]+\.test\.ts$/, // unit
   /^test\/(fuzz|hazards|e2e|crash)\/[^/]+\.test\.ts$/,
 ];
