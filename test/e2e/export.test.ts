@@ -1,0 +1,184 @@
+// From a scripted camera through a recorder process to exported files: exactly the pictures of the window, also in
+// Chromium, also after kill -9 of recorder and Redis.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { startCamera } from '../camera/camera.ts';
+import { decodePictures } from '../camera/frame-numbers.ts';
+import { audioMedia, videoMedia } from '../camera/media.ts';
+import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { browserMissing, launchBrowser, videoState } from '../support/browser.ts';
+import { probe } from '../support/probe.ts';
+import { serveRanges } from '../support/range-server.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { workspace } from '../support/workspace.ts';
+
+const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
+
+interface JobAnswer {
+  readonly job_id: string;
+  readonly state: string;
+  readonly size_bytes?: number;
+  readonly duration_seconds?: number;
+  readonly gaps?: readonly unknown[];
+  readonly reason?: string;
+}
+
+async function ask(recorder: RecorderProcess, path: string): Promise<string> {
+  const answer = await fetch(`${recorder.url}/api/archive/${path}`, { method: 'POST' });
+  assert.equal(answer.status, 202, await answer.clone().text());
+  return ((await answer.json()) as JobAnswer).job_id;
+}
+
+async function ended(recorder: RecorderProcess, id: string): Promise<JobAnswer> {
+  let job: JobAnswer | undefined;
+  await until(
+    `job ${id} ends`,
+    async () => {
+      const answer = await fetch(`${recorder.url}/api/archive/jobs/${id}`);
+      job = answer.ok ? ((await answer.json()) as JobAnswer) : undefined;
+      return job?.state === 'done' || job?.state === 'failed';
+    },
+    60_000,
+  );
+  return job as JobAnswer;
+}
+
+async function download(recorder: RecorderProcess, id: string, to: string): Promise<Buffer> {
+  const answer = await fetch(`${recorder.url}/api/archive/jobs/${id}/download`);
+  assert.equal(answer.status, 200);
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  writeFileSync(to, bytes);
+  return bytes;
+}
+
+/** A recorder whose camera has sent some seconds, in files of two seconds, and still sends. */
+async function recording(t: TestContext, video: 'h264' | 'h264-bframes', seconds: number): Promise<RecorderProcess> {
+  const tracks = [videoTrack(await videoMedia(video)), audioTrack(await audioMedia('aac'))];
+  const camera = await startCamera({ tracks, pace: 'realtime' });
+  t.after(() => camera.close());
+  const recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: {
+      archive: { segmentDuration: '2s' },
+      cameras: [{ id: 'gate', source: camera.url, transport: 'tcp' }],
+    },
+  });
+  await recorder.untilRecording('gate');
+  await until(`${seconds} seconds of footage`, async () => (await recorder.files()).length > seconds / 2 + 1, 30_000);
+  return recorder;
+}
+
+/** The numbers of all pictures recorded, file after file. */
+async function recorded(recorder: RecorderProcess): Promise<number[]> {
+  const all: number[] = [];
+  for (const file of await recorder.files()) {
+    all.push(...(await decodePictures(join(recorder.recordPath, file))).numbers);
+  }
+  return all;
+}
+
+for (const video of ['h264', 'h264-bframes'] as const) {
+  test(`${video}: an export over several files has exactly the pictures of its window`, { skip }, async (t) => {
+    await using recorder = await recording(t, video, 6);
+    const [first = ''] = await recorder.files();
+    const time = /_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)\d{3}\.mp4$/.exec(first)?.slice(1).map(Number) ?? [];
+    const [year = 0, month = 0, ...rest] = time;
+    const from = Date.UTC(year, month - 1, ...rest) / 1000 + 1;
+    const id = await ask(recorder, `gate/export?from=${from}&to=${from + 4}`);
+    const job = await ended(recorder, id);
+    assert.equal(job.state, 'done', job.reason);
+    assert.deepEqual(job.gaps, []);
+    // What comes from the window's wall time is slewed by at most 500 ppm against the pictures' own.
+    assert.ok(Math.abs((job.duration_seconds ?? 0) - 4) <= 0.003, `${job.duration_seconds} s`);
+    const file = join(workspace(t), 'export.mp4');
+    const bytes = await download(recorder, id, file);
+    assert.equal(bytes.length, job.size_bytes);
+    const { numbers, complaints } = await decodePictures(file);
+    assert.equal(complaints, '');
+    const { streams, durationSeconds } = await probe(file);
+    assert.ok(Math.abs(durationSeconds - (job.duration_seconds ?? 0)) <= 0.001);
+    const sound = streams.find(({ codec_type }) => codec_type === 'audio');
+    assert.ok(Math.abs(Number(sound?.duration) - 4) < 0.05, `${sound?.duration} s of sound`);
+    await recorder.stop();
+    const all = await recorded(recorder);
+    const start = all.indexOf(numbers[0] as number);
+    assert.ok(start >= 0);
+    assert.deepEqual(numbers, all.slice(start, start + numbers.length));
+    // One picture is on screen when the window begins, one when it ends.
+    assert.ok(numbers.length === 100 || numbers.length === 101, `${numbers.length} pictures`);
+    if (browserMissing() !== false) return;
+    const server = await serveRanges(t);
+    server.files.set('/export.mp4', bytes);
+    const browser = await launchBrowser();
+    t.after(() => browser.close());
+    const page = await browser.newPage();
+    await page.goto(server.url);
+    const duration = await page.evaluate(`new Promise((resolve, reject) => {
+      const video = document.body.appendChild(document.createElement('video'));
+      video.muted = true;
+      video.onloadeddata = () => resolve(video.duration);
+      video.onerror = () => reject(new Error(video.error.message));
+      video.src = '/export.mp4';
+    })`);
+    assert.ok(Math.abs((duration as number) - durationSeconds) <= 0.001, `${String(duration)} s in Chromium`);
+    const numberAt = async (seconds: number): Promise<number> => {
+      await page.evaluate(`new Promise((resolve) => {
+        const video = document.querySelector('video');
+        video.onseeked = resolve;
+        video.currentTime = ${seconds};
+      })`);
+      return (await videoState(page, 'video')).frameNumber;
+    };
+    assert.equal(await numberAt(0.001), numbers[0], 'Chromium begins with the first picture');
+    for (const seconds of [0.5, 2.1, 3.3]) {
+      const seen = numbers.indexOf(await numberAt(seconds));
+      assert.ok(Math.abs(seen - seconds * 25) <= 1, `picture ${seen} at ${seconds} s`);
+    }
+    assert.equal(await numberAt(durationSeconds - 0.001), numbers.at(-1), 'and ends with the last');
+  });
+}
+
+test('jobs outlive kill -9 of recorder and Redis: each ends once, with the right file', { skip }, async (t) => {
+  let recorder = await recording(t, 'h264', 4);
+  t.after(() => recorder[Symbol.asyncDispose]());
+  const now = Math.floor(Date.now() / 1000);
+  const ids: string[] = [];
+  for (let i = 0; i < 6; i++)
+    ids.push(await ask(recorder, `gate/timelapse?from=${now - 60 - i}&to=${now - 1}&speed=2`));
+  const work = join(recorder.recordPath, '../work');
+  recorder.child.signal('SIGKILL');
+  await recorder.child.exit();
+  const [server] = serversOf(work);
+  assert.ok(server, 'the Redis of the killed recorder is still there');
+  process.kill(server, 'SIGKILL');
+  recorder = await recorder.restart();
+  for (const id of ids) {
+    const job = await ended(recorder, id);
+    assert.equal(job.state, 'done', job.reason);
+    assert.equal((await download(recorder, id, join(work, 'result'))).length, job.size_bytes);
+  }
+  await recorder.stop();
+  const left = readdirSync(join(work, 'jobs')).sort();
+  assert.deepEqual(left, ids.map((id) => `${id}.mp4`).sort());
+  assert.deepEqual(serversOf(work), [], 'Redis has ended with the recorder');
+});
+
+/** Processes of a redis-server that works in this directory. */
+function serversOf(directory: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/cmdline`))
+    .filter((name) => {
+      try {
+        const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
+        return command.startsWith('redis-server') && command.includes(join(directory, 'redis'));
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
