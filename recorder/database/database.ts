@@ -46,7 +46,7 @@ const START_WAIT_MS = 3_000;
 /** A stop waits this long for the last rows; the next start brings what is left. */
 const STOP_WAIT_MS = 2_000;
 /** A listing waits this long for the first comparison of rows and files: before, rows may be missing. */
-const COMPARE_WAIT_MS = 3_000;
+const COMPARE_WAIT_MS = 5_000;
 /** Probes that come faster share one look. */
 const CHECK_CACHE_MS = 1_000;
 const PUSHED_AT_ONCE = 500;

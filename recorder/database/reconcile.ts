@@ -114,18 +114,26 @@ async function compareDay(
 }
 
 async function digestsOfRows({ connection, nodeName }: ReconcileDeps): Promise<Map<string, Digest>> {
-  const rows = await connection.run<{ camera_id: string; day: number; count: number; sum: number }>(
-    `SELECT camera_id, day, count(*)::int AS count, sum(ms - day * ${DAY_MS}::bigint)::float8 AS sum
+  const rows = await connection.run<{ camera_id: string; day_start: number; count: number; sum: number }>(
+    `SELECT camera_id, extract(epoch FROM day)::float8 AS day_start, count, extract(epoch FROM sum)::float8 AS sum
      FROM (
-       SELECT camera_id, (extract(epoch FROM started_at) * 1000)::bigint AS ms,
-              floor(extract(epoch FROM started_at) / 86400)::int AS day
-       FROM recordings WHERE node_name = $1
-     ) AS own
-     GROUP BY camera_id, day`,
+       SELECT camera_id, day, count(*)::int AS count, sum(started - day) AS sum
+       FROM (
+         SELECT camera_id, started_at AT TIME ZONE 'UTC' AS started,
+                date_trunc('day', started_at AT TIME ZONE 'UTC') AS day
+         FROM recordings WHERE node_name = $1
+       ) AS own
+       GROUP BY camera_id, day
+     ) AS days`,
     [nodeName],
     COUNT_TIMEOUT_MS,
   );
-  return new Map(rows.map(({ camera_id, day, count, sum }) => [keyOf(camera_id, day * DAY_MS), { count, sum }]));
+  return new Map(
+    rows.map(({ camera_id, day_start, count, sum }) => [
+      keyOf(camera_id, day_start * 1000),
+      { count, sum: Math.round(sum * 1000) },
+    ]),
+  );
 }
 
 function digestOf({ segments, dayStartMs }: InventoryDay, open: ReadonlySet<string>): Digest {
