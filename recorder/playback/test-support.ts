@@ -1,0 +1,72 @@
+// For this room's tests: playback over an archive in a temporary directory, with a camera that a virtual clock drives.
+
+import type { TestContext } from 'node:test';
+import type { FastifyInstance } from 'fastify';
+import { silentLog } from '../../base/log.ts';
+import { bench, temporaryDirectory, type Bench, type BenchOptions } from '../archive/test-support.ts';
+import { readFragmentAt } from '../mp4/read-fragment.ts';
+import { buildPlayback } from './app.ts';
+import type { PlaybackDeps } from './deps.ts';
+
+export interface Stage extends Bench {
+  readonly app: FastifyInstance;
+  /** Seconds since 1970 at which the first picture was captured. */
+  readonly start: number;
+}
+
+/** Playback over an archive with nothing in it yet; both end with the test. */
+export async function stage(
+  t: TestContext,
+  options: Omit<BenchOptions, 'root'> & { readonly playback?: Partial<PlaybackDeps> } = {},
+): Promise<Stage> {
+  const root = temporaryDirectory(t);
+  const { playback, ...rest } = options;
+  const archive = await bench({ root, segmentDurationMs: 30_000, ...rest });
+  const app = await buildPlayback({
+    recordPath: root,
+    auth: { mode: 'none', tokens: [] },
+    archive: archive.archive,
+    clock: archive.clock,
+    log: silentLog,
+    ...playback,
+  });
+  t.after(async () => {
+    await app.close();
+    await archive.archive.close();
+  });
+  return { ...archive, app, start: archive.clock.wallMs() / 1000 };
+}
+
+export interface PlayedSample {
+  /** In ticks of the track. */
+  readonly dts: number;
+  readonly pts: number;
+  readonly sync: boolean;
+  readonly bytes: Buffer;
+}
+
+/** The samples of fragments that follow one another in `bytes` from `at` on, by track. */
+export async function samplesOf(bytes: Buffer, at = 0): Promise<Map<number, PlayedSample[]>> {
+  const read = async (offset: number, length: number): Promise<Buffer> => bytes.subarray(offset, offset + length);
+  const tracks = new Map<number, PlayedSample[]>();
+  for (let start = at; start < bytes.length;) {
+    const fragment = await readFragmentAt(read, bytes.length, start);
+    if (!fragment) throw new Error(`no fragment at ${start} of ${bytes.length}`);
+    let offset = fragment.payloadOffset;
+    for (const { trackId, baseDecodeTime, samples } of fragment.tracks) {
+      const list = tracks.get(trackId) ?? [];
+      tracks.set(trackId, list);
+      let dts = baseDecodeTime;
+      for (const { size, duration, compositionOffset, sync } of Array.from(samples)) {
+        list.push({ dts, pts: dts + compositionOffset, sync, bytes: bytes.subarray(offset, offset + size) });
+        dts += duration;
+        offset += size;
+      }
+    }
+    start = fragment.end;
+  }
+  return tracks;
+}
+
+/** Run time that a picture of the test camera carries; see `TestCamera`. */
+export const carriedTime = ({ bytes }: PlayedSample): number => bytes.readUIntBE(5, 6);
