@@ -128,7 +128,7 @@ CAMERA_PACKAGES=(
   gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-x fonts-dejavu-core
 )
 
-# setup GROUP...: base, media, cameras, browser, database, shell.
+# setup GROUP...: base, media, cameras, browser, database, jobs, shell.
 setup() {
   local group
   for group in "$@"; do
@@ -142,8 +142,10 @@ setup() {
       browser) need_packages chromium=chromium fonts-dejavu-core ;;
       # Its programs only: tests make servers of their own.
       database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
+      # The program only: recorders run it themselves.
+      jobs) need_packages redis-server=redis-server ;;
       shell) need_packages shellcheck=shellcheck ;;
-      *) die "no such group: $group (base, media, cameras, browser, database, shell)" ;;
+      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell)" ;;
     esac
   done
 }
