@@ -117,7 +117,10 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     ...tls,
     cameras,
     archive: database ? listedBy(database, archive) : archive,
-    gaps: { report: async (cameraId, fromMs, toMs) => gaps.report(cameraId, fromMs, toMs, []) },
+    gaps: {
+      report: async (cameraId, fromMs, toMs) =>
+        gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs)),
+    },
     protections: protectionsOf(archive),
     jobs,
     warnings: () => [...archive.warnings(), ...jobs.warnings()],

@@ -15,6 +15,7 @@ import { ThreadedDetailsReader, type DetailsReader } from './details-reader.ts';
 import { DiskWatch } from './disk-watch.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './faults.ts';
 import { nodeFileSystem, type FileSystem } from './file-system.ts';
+import type { Interval } from './gaps/intervals.ts';
 import { newHistory, type CameraHistory } from './history.ts';
 import { ArchiveIdentity } from './identity.ts';
 import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
@@ -234,6 +235,14 @@ export class Archive {
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
     return this.#index.list(cameraId, query, () => this.openEntries(cameraId));
+  }
+
+  /** When the closed segments that overlap the interval were recorded, as their files say. Throws ArchiveError. */
+  async recorded(cameraId: string, fromMs: number, toMs: number): Promise<Interval[]> {
+    const { segments } = await this.list(cameraId, { fromMs, toMs });
+    return segments.flatMap(({ startMs, endMs }) =>
+      endMs === undefined ? [] : [{ fromMs: startMs, toMs: Math.round(endMs) }],
+    );
   }
 
   /** Segments that are being written or completed: of one camera, or of all. */

@@ -80,7 +80,7 @@ function put(root: string, path: string, bytes: Buffer | string): string {
   return path;
 }
 
-test('a segment says where it is, when it begins, its sequence, size and time of change', async (t) => {
+test('a segment says where it is, when it begins and ends, its sequence, size and time of change', async (t) => {
   const { root, index } = stage(t);
   const path = record(root, { startMs: NOON_MS + 123, sequence: 41 });
   utimesSync(join(root, path), 1_773_000_000, 1_773_000_000.5);
@@ -93,6 +93,7 @@ test('a segment says where it is, when it begins, its sequence, size and time of
       sizeBytes: statSync(join(root, path)).size,
       mtimeMs: 1_773_000_000_500,
       isOpen: false,
+      endMs: NOON_MS + 123 + 5 * MINUTE_MS,
     },
   ]);
 });

@@ -25,6 +25,8 @@ export interface ListedSegment {
   readonly sizeBytes: number;
   readonly mtimeMs: number;
   readonly isOpen: boolean;
+  /** Where a closed one ends, as far as its file tells. */
+  readonly endMs?: number | undefined;
 }
 
 export interface SegmentListing {
@@ -221,8 +223,8 @@ export class ArchiveIndex {
   async #listed(found: Found): Promise<ListedSegment | undefined> {
     const details = await this.#read(found);
     if (!details) return undefined;
-    const { sizeBytes, mtimeMs, sequence } = details;
-    return { path: found.path, startMs: found.startMs, sequence, sizeBytes, mtimeMs, isOpen: false };
+    const { sizeBytes, mtimeMs, sequence, endMs } = details;
+    return { path: found.path, startMs: found.startMs, sequence, sizeBytes, mtimeMs, isOpen: false, endMs };
   }
 
   /** Where a closed segment ends; undefined when the file is gone. */

@@ -35,13 +35,15 @@ export interface CameraGapsDeps {
   readonly journal: (record: LedgerRecord) => void;
 }
 
+type StateRecord = Extract<LedgerRecord, { kind: 'state' }>;
+
 /** Pictures arrive and none is written for so long: the disk holds them up, though it has not failed. */
 const STALLED_MS = 5_000;
 /** A camera with a picture every few seconds is no slow disk. */
 const STALLED_FRAMES = 10;
 
 export class CameraGaps {
-  readonly ledger = new CameraLedger();
+  #ledger = new CameraLedger();
   readonly #deps: CameraGapsDeps;
   readonly #silence: Silence;
   readonly #breaks = new RunBreaks((fromMs, toMs, cause) =>
@@ -68,14 +70,34 @@ export class CameraGaps {
     return this.#breaks;
   }
 
-  /** What it is in: one of the causes, while nothing is written. */
-  get state(): LedgerState {
-    return this.ledger.state;
+  /** Somebody has said what is wanted of it. */
+  get isWanted(): boolean {
+    return this.#begun;
   }
 
-  /** Takes over what an earlier process has written. */
-  load(records: Iterable<LedgerRecord>): void {
-    for (const record of records) this.ledger.apply(record);
+  /** What it is in: one of the causes, while nothing is written. */
+  get state(): LedgerState {
+    return this.#ledger.state;
+  }
+
+  get ledger(): CameraLedger {
+    return this.#ledger;
+  }
+
+  /**
+   * Takes over what earlier processes have written. Where that could be read only when this one had begun, as on a disk
+   * that is mounted late, what it knows by now follows, and the journal is to be written anew.
+   */
+  load(records: Iterable<LedgerRecord>, down: Downtime): void {
+    const since = this.#ledger;
+    const all = new CameraLedger();
+    for (const record of records) all.apply(record);
+    let first = true;
+    for (const record of since.records()) {
+      all.apply(first && record.kind === 'state' ? afterDowntime(record, all, down) : record);
+      first = false;
+    }
+    this.#ledger = all;
   }
 
   /**
@@ -94,13 +116,13 @@ export class CameraGaps {
   }
 
   observe({ camera, archive, written }: Observation): void {
-    for (const { fromMs, toMs } of written) this.ledger.wrote(Math.round(fromMs), Math.round(toMs));
+    for (const { fromMs, toMs } of written) this.#ledger.wrote(Math.round(fromMs), Math.round(toMs));
     if (!this.#observed) return;
     const monotonicMs = this.#deps.clock.monotonicMs();
     this.#count(camera, archive, monotonicMs);
     if (camera.state !== 'recording') this.#breaks.interrupted(this.#nowMs());
     const state = this.#stateOf(camera, archive, monotonicMs);
-    if (state !== this.ledger.state) this.#enter(state, this.#nowMs());
+    if (state !== this.#ledger.state) this.#enter(state, this.#nowMs());
     this.#silence.tick(monotonicMs, state);
   }
 
@@ -125,7 +147,7 @@ export class CameraGaps {
   }
 
   report(fromMs: number, toMs: number, files?: Iterable<Interval>): GapReport {
-    return this.ledger.report(fromMs, toMs, this.#nowMs(), files);
+    return this.#ledger.report(fromMs, toMs, this.#nowMs(), files);
   }
 
   /** Seconds without footage by cause, as far as it is certain, since this process accounts for the camera. */
@@ -152,22 +174,15 @@ export class CameraGaps {
   }
 
   #note(record: LedgerRecord): void {
-    this.ledger.apply(record);
+    this.#ledger.apply(record);
     this.#deps.journal(record);
   }
 
   #enter(state: LedgerState, atMs: number, down?: Downtime): void {
-    const before = this.ledger.state;
-    const wanted = before !== 'absent' && before !== 'stopped' && before !== 'moved';
-    if (!down || !wanted) {
-      this.#settledMs ??= atMs;
-      if (state !== before) this.#note({ kind: 'state', state, atMs });
-      return;
-    }
-    // Footage and journal may be younger than the last sign of life.
-    const untilMs = Math.max(down.aliveMs ?? -Infinity, this.ledger.lastKnownMs);
-    this.#settledMs = Math.min(untilMs, atMs);
-    this.#note({ kind: 'state', state, atMs, untilMs, because: down.cause });
+    const entering: StateRecord = { kind: 'state', state, atMs };
+    const record = down ? afterDowntime(entering, this.#ledger, down) : entering;
+    this.#settledMs ??= Math.min(atMs, record.untilMs ?? atMs);
+    if (record !== entering || state !== this.#ledger.state) this.#note(record);
   }
 
   #count({ counters, state }: Observation['camera'], archive: Observation['archive'], atMs: number): void {
@@ -192,4 +207,13 @@ export class CameraGaps {
     if (nowMs - atMs < STALLED_MS || camera.counters.videoFrames - framesArrived < STALLED_FRAMES) return 'recording';
     return (archive.framesDropped.get('no-key-frame') ?? 0) > framesWithoutKey ? 'no-key-frame' : 'disk-slow';
   }
+}
+
+/** A process begins: the time since the last one, if the camera was to be recorded then, is that in which none ran. */
+function afterDowntime(record: StateRecord, before: CameraLedger, down: Downtime): StateRecord {
+  const { state, lastKnownMs } = before;
+  if (state === 'absent' || state === 'stopped' || state === 'moved') return record;
+  // Footage and journal may be younger than the last sign of life.
+  const untilMs = Math.max(down.aliveMs ?? -Infinity, lastKnownMs);
+  return { ...record, untilMs, because: down.cause };
 }

@@ -34,7 +34,7 @@ function setting(t: TestContext): Setting {
     fs,
     all,
     journal: ({ log = silentLog, checkDisk = async () => {} } = {}) =>
-      new Journal({ fs, directory, name: 'gate.jsonl', log, checkDisk, snapshot: () => all }),
+      new Journal({ fs, directory, name: 'gate.jsonl', log, isHeld: () => false, checkDisk, snapshot: () => all }),
     append(journal, count) {
       for (let i = 0; i < count; i++) {
         const record = recorded(all.length);

@@ -12,6 +12,8 @@ export interface JournalOptions {
   readonly directory: string;
   readonly name: string;
   readonly log: Log;
+  /** Nothing may be written yet: what is in the file is not known. */
+  readonly isHeld: () => boolean;
   /** Throws where the directory is not on the archive's own disk. */
   readonly checkDisk: () => Promise<void>;
   /** All that is worth keeping, for a shorter file. */
@@ -68,6 +70,13 @@ export class Journal {
     if (!this.#failing) this.#schedule();
   }
 
+  /** The file is to hold the snapshot and nothing else. */
+  replace(): void {
+    this.#replace = true;
+    this.#lost = true;
+    this.#schedule();
+  }
+
   /** Writes what waits, and makes it outlive a power cut. Never rejects. */
   flush(): Promise<void> {
     this.#work = this.#work.then(() => this.#write()).then(() => this.#sync());
@@ -89,7 +98,7 @@ export class Journal {
   }
 
   async #write(): Promise<void> {
-    if (!this.#replace && this.#waiting.length === 0) return;
+    if (this.#o.isHeld() || (!this.#replace && this.#waiting.length === 0)) return;
     try {
       await this.#o.checkDisk();
       if (this.#replace) await this.#compact();

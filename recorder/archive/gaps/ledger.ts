@@ -14,6 +14,7 @@ import type { GapReport } from './camera-ledger.ts';
 import type { LedgerState } from './cause.ts';
 import type { Interval } from './intervals.ts';
 import { Journal } from './journal.ts';
+import type { LedgerRecord } from './record.ts';
 import { registerGapMetrics } from './metrics.ts';
 
 export interface GapLedgerOptions {
@@ -58,6 +59,8 @@ export class GapLedger implements SegmentObserver {
   readonly #entries = new Map<string, Entry>();
   readonly #aliveFile: AliveFile;
   #down: Downtime = { cause: 'process-down', aliveMs: undefined };
+  /** What earlier processes have written is known; before, nothing may be written. */
+  #loaded = false;
   /** Cameras are known: from here on the process is the one that accounts for them. */
   #begun = false;
   #closing = false;
@@ -75,27 +78,28 @@ export class GapLedger implements SegmentObserver {
   }
 
   /**
-   * Reads what earlier processes have written; call it once, before the archive tells of any segment. Never rejects:
-   * what cannot be read is missing in the account, and never keeps a camera from being recorded.
+   * Reads what earlier processes have written; call it once, before the archive tells of any segment. Never rejects: a
+   * disk that is not there yet is read as soon as it is, and keeps no camera from being recorded meanwhile.
    */
   async load(): Promise<void> {
-    const { log, bootId } = this.#o;
     try {
+      await this.#o.checkDisk?.();
       const before = await this.#aliveFile.read();
+      const journals = await this.#readJournals();
+      const { bootId } = this.#o;
       const sameBoot = !before || before.bootId === bootId || before.bootId === '' || bootId === '';
       this.#down = { cause: sameBoot ? 'process-down' : 'node-down', aliveMs: before?.aliveMs };
-      const names = await this.#fs.list(this.#directory);
-      const cameraIds = names.filter((name) => name.endsWith(SUFFIX)).map((name) => name.slice(0, -SUFFIX.length));
-      const waiting = cameraIds.filter(isCameraId);
-      const read = async (): Promise<void> => {
-        for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-          const { gaps, journal } = this.#entry(id);
-          gaps.load(await journal.read());
-        }
-      };
-      await Promise.all(Array.from({ length: CONCURRENT_READS }, read));
+      this.#loaded = true;
+      for (const [cameraId, records] of journals) {
+        const { gaps, journal } = this.#entry(cameraId);
+        gaps.load(records, this.#down);
+        if (!this.#begun) continue;
+        if (!gaps.isWanted) gaps.want('absent', this.#down);
+        journal.replace();
+      }
     } catch (err) {
-      if (errorCode(err) !== 'ENOENT') log.error({ path: this.#directory, err }, 'the gap ledger cannot be read');
+      // A new archive has no disk yet that could be known.
+      this.#o.log.debug({ path: this.#directory, err }, 'the gap ledger cannot be read yet');
     }
   }
 
@@ -169,10 +173,26 @@ export class GapLedger implements SegmentObserver {
     if (this.#begun) await this.#write();
   }
 
+  async #readJournals(): Promise<ReadonlyMap<string, readonly LedgerRecord[]>> {
+    const journals = new Map<string, readonly LedgerRecord[]>();
+    const names = await this.#fs.list(this.#directory).catch((err: unknown) => {
+      if (errorCode(err) === 'ENOENT') return [];
+      throw err;
+    });
+    const waiting = names.filter((name) => name.endsWith(SUFFIX)).map((name) => name.slice(0, -SUFFIX.length));
+    const read = async (): Promise<void> => {
+      for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+        if (isCameraId(id)) journals.set(id, await this.#entry(id).journal.read());
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENT_READS }, read));
+    return journals;
+  }
+
   #entry(cameraId: string): Entry {
     const known = this.#entries.get(cameraId);
     if (known) return known;
-    const { clock, checkDisk } = this.#o;
+    const { clock } = this.#o;
     const log = this.#o.log.child({ camera: cameraId });
     const gaps = new CameraGaps({ clock, log, journal: (record) => journal.append(record) });
     const journal = new Journal({
@@ -180,7 +200,8 @@ export class GapLedger implements SegmentObserver {
       directory: this.#directory,
       name: cameraId + SUFFIX,
       log,
-      checkDisk: checkDisk ?? (async () => {}),
+      isHeld: () => !this.#loaded,
+      checkDisk: async () => this.#o.checkDisk?.(),
       snapshot: () => {
         gaps.ledger.forgetBefore(clock.wallMs() - KEEP_MS);
         return gaps.ledger.records();
@@ -218,6 +239,8 @@ export class GapLedger implements SegmentObserver {
   /** The journals first: a sign of life says that what came before it is written. */
   async #write(): Promise<void> {
     const { clock, log, bootId, checkDisk } = this.#o;
+    if (!this.#loaded) await this.load();
+    if (!this.#loaded) return;
     const aliveMs = Math.floor(clock.wallMs());
     for (const { journal } of this.#entries.values()) if (journal.dirty) await journal.flush();
     try {
