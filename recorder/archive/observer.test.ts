@@ -51,11 +51,8 @@ test('an observer is told of each closed segment with what its file says', async
   }
   assert.deepEqual(notes.gone, []);
 
-  // The newest is still marked: its row may have been lost with the process.
+  // The rows of the newest may have been lost with the process.
   const again = new Notes();
   await (await recorded(root, again, clock)).close();
-  assert.deepEqual(
-    again.closedSegments.map(({ path }) => path),
-    paths.slice(-1),
-  );
+  assert.deepEqual(again.closedSegments.map(({ path }) => path).sort(), paths);
 });

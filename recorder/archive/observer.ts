@@ -19,8 +19,9 @@ export interface ClosedSegment {
 }
 
 /**
- * Is told of every segment that this process completes, repairs or removes, once the disk has it. A segment that was
- * closed just before a crash is told again at the next start. Neither call may throw or take time.
+ * Is told of every segment that this process completes, repairs or removes, once the disk has it. Each camera's newest
+ * segments, which may have been closed just before a crash, are told again at the next start. Neither call may throw or
+ * take time.
  */
 export interface SegmentObserver {
   closed(segment: ClosedSegment): void;

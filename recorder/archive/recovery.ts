@@ -220,24 +220,34 @@ async function recoverCamera(
     if (inOrder === IN_ORDER_IN_A_ROW) break;
     const path = formatPath(segment);
     if (repairs.has(path)) continue;
-    const state = await stateOf(store, path);
-    if (state?.kind === 'finalized') learn(state.meta);
-    if (state?.kind === 'open') inOrder = 0;
-    else inOrder++;
-    if (state?.kind === 'open') await repair(path, false);
+    const looked = await lookAt(store, path);
+    if (looked?.state.kind === 'open') {
+      inOrder = 0;
+      await repair(path, false);
+      continue;
+    }
+    inOrder++;
+    if (looked?.state.kind !== 'finalized') continue;
+    const { facts, state } = looked;
+    learn(state.meta);
+    // Whoever keeps a list was told before the power went, and may not have had the time to keep it.
+    noteRepair(index, segment, { kind: 'finalized', meta: state.meta, facts });
   }
   return history;
 }
 
 /** What a file says of itself; undefined when it cannot be read. */
-async function stateOf(store: SegmentStore, path: string): Promise<FileState | undefined> {
+async function lookAt(
+  store: SegmentStore,
+  path: string,
+): Promise<{ readonly facts: FileFacts; readonly state: FileState } | undefined> {
   try {
     const file = await store.fs.open(store.absolute(path), 'read');
     try {
-      const { sizeBytes } = await file.facts();
+      const facts = await file.facts();
       // Without a marker and without a byte it is nobody's: a recording's marker is on the disk before its file is.
-      if (sizeBytes === 0) return { kind: 'foreign' };
-      return await readMeta((offset, length) => file.read(offset, length), sizeBytes);
+      if (facts.sizeBytes === 0) return { facts, state: { kind: 'foreign' } };
+      return { facts, state: await readMeta((offset, length) => file.read(offset, length), facts.sizeBytes) };
     } finally {
       await file.close();
     }

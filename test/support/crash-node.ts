@@ -5,10 +5,13 @@ import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import { formatPath } from '../../recorder/archive/names.ts';
-import type { ClosedSegment, SegmentObserver } from '../../recorder/archive/observer.ts';
+import { GapLedger } from '../../recorder/archive/gaps/ledger.ts';
+import { allOf, type ClosedSegment, type SegmentObserver } from '../../recorder/archive/observer.ts';
 import type { RecoveryReport } from '../../recorder/archive/recovery.ts';
 import type { RetentionLimits } from '../../recorder/archive/retention/plan.ts';
 import { AUDIO, runOf, TestCamera } from '../../recorder/archive/test-support.ts';
+import { FanOut } from '../../recorder/camera/fan-out.ts';
+import { newCounters } from '../../recorder/camera/status.ts';
 import type { Run, SampleSink } from '../../recorder/camera/sink.ts';
 import { RowQueue } from '../../recorder/database/row-queue.ts';
 import { filenameOf, rowOf, type RowChange } from '../../recorder/database/row.ts';
@@ -56,6 +59,11 @@ export interface History {
   /** File names of changes that the database has taken, and since when the queue was told. */
   readonly applied: readonly Since<string>[];
   /** Footage that was asked to be kept, while it was. */
+  /** What wall time is ahead of the clock that never steps. */
+  readonly wallOffsetMs: number;
+  /** Wall time since when cameras were to be recorded, and while which they could not be reached. */
+  readonly startMs: number;
+  readonly outage: { readonly fromMs: number; readonly toMs: number };
   readonly kept: readonly { readonly cameraId: string; fromMs: number; toMs: number; since: number; until: number }[];
 }
 
@@ -80,20 +88,24 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
     pushed.push(change);
     queue.push(change);
   };
-  const archive = archiveOn(disk, clock, limits, {
+  const rows: SegmentObserver = {
     closed(segment) {
       closed.push({ moment: log.length, value: segment });
       push({ kind: 'add', row: rowOf(segment) });
     },
     removed: (segment) => push({ kind: 'remove', filename: formatPath(segment), cameraId: segment.cameraId }),
-  });
+  };
+  const gaps = gapsOn(disk, clock, 'before', () => archive.checkDisk());
+  const archive = archiveOn(disk, clock, limits, allOf([gaps, rows]));
   const changedAtMs: number[] = [];
   const note = async (): Promise<void> => {
     await disk.idle();
     while (changedAtMs.length < log.length) changedAtMs.push(clock.monotonicMs());
     for (const value of pushed.splice(0)) queued.push({ moment: log.length, value });
   };
+  await gaps.load();
   await Promise.all([archive.recover(), queue.open()]);
+  gaps.configure(CAMERAS.map(({ cameraId }) => ({ id: cameraId, enabled: true })));
   await note();
   const sent = new Map<string, SentPicture[]>();
   const cameras = CAMERAS.map(({ cameraId, format, audio }) => {
@@ -103,15 +115,29 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
     );
     const pictures: SentPicture[] = [];
     sent.set(cameraId, pictures);
-    const camera = new TestCamera(clock, listening(recording.sink, pictures, clock), () => {});
+    const sink = new FanOut([recording.sink, gaps.sinkFor(cameraId)], silentLog);
+    const camera = new TestCamera(clock, listening(sink, pictures, clock), () => {});
     camera.bytesPerFrame = 700;
-    return { camera, audio, recording };
+    return { camera, audio, recording, counters: newCounters() };
   });
   const [first, ...others] = cameras as [(typeof cameras)[number], ...typeof cameras];
   let frames = 0;
+  let lost = false;
   const tick = async (): Promise<void> => {
     if (++frames % FRAMES_A_TICK === 0) {
-      for (const { recording } of cameras) recording.tick();
+      for (const { recording, camera, counters } of cameras) {
+        recording.tick();
+        counters.videoFrames = Math.round(camera.videoDts / 3_600);
+        const state = lost ? 'retrying' : 'recording';
+        const reason = lost ? { code: 'unreachable', message: '' } : undefined;
+        const written = recording.written();
+        gaps.observe(recording.cameraId, {
+          camera: { state, counters, reason },
+          archive: recording.status(),
+          written,
+        });
+      }
+      gaps.tick();
       archive.tick();
     }
     await note();
@@ -137,15 +163,20 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
     };
   };
   const startMs = clock.wallMs();
+  const wallOffsetMs = startMs - clock.monotonicMs();
   begin('00000000000000aa');
   await play(9_400);
   const release = await protect(startMs + 4_200, startMs + 4_400);
   await protect(startMs + 6_000, startMs + 7_000);
   for (const { camera } of cameras) camera.end('camera-lost');
-  for (let waited = 0; waited < 1_600; waited += FRAME_MS) {
+  lost = true;
+  const lostMs = clock.wallMs();
+  for (let waited = 0; waited < 8_000; waited += FRAME_MS) {
     clock.advance(FRAME_MS);
     await tick();
   }
+  lost = false;
+  const outage = { fromMs: lostMs, toMs: clock.wallMs() };
   begin('00000000000000bb');
   await play(2_000);
   // The database takes some; the others wait.
@@ -154,10 +185,24 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
   for (const { change } of taken) applied.push({ moment: log.length, value: filenameOf(change) });
   await release();
   await play(3_200);
+  gaps.stopping();
   await archive.close();
+  await gaps.close();
   await queue.close();
   await note();
-  return { disk, changedAtMs, endMs: clock.monotonicMs(), sent, closed, queued, applied, kept };
+  return {
+    disk,
+    changedAtMs,
+    endMs: clock.monotonicMs(),
+    sent,
+    closed,
+    queued,
+    applied,
+    startMs,
+    outage,
+    kept,
+    wallOffsetMs,
+  };
 }
 
 /** Passes on what a camera sends, and notes its pictures. */
@@ -190,6 +235,9 @@ function archiveOn(disk: CrashDisk, clock: VirtualClock, limits: RetentionLimits
   });
 }
 
+const gapsOn = (disk: CrashDisk, clock: VirtualClock, bootId: string, checkDisk: () => Promise<void>): GapLedger =>
+  new GapLedger({ root: RECORD_PATH, fs: disk, clock, log: silentLog, bootId, checkDisk });
+
 const queueOn = (disk: CrashDisk, clock: VirtualClock): RowQueue =>
   new RowQueue({ directory: `${WORK_DIR}/rows`, fs: disk, clock, log: silentLog });
 
@@ -202,13 +250,18 @@ export interface RecoveredNode {
   readonly archive: Archive;
   readonly report: RecoveryReport;
   readonly queue: RowQueue;
+  readonly gaps: GapLedger;
 }
 
 export async function recoverNode(image: DiskImage): Promise<RecoveredNode> {
   const clock = new VirtualClock(AFTERWARDS_MS);
   const disk = new CrashDisk({ image, wallMs: () => clock.wallMs() });
-  const archive = archiveOn(disk, clock, {});
+  const gaps = gapsOn(disk, clock, 'after', () => archive.checkDisk());
+  const archive = archiveOn(disk, clock, {}, gaps);
   const queue = queueOn(disk, clock);
+  await gaps.load();
   const [report] = await Promise.all([archive.recover(), queue.open()]);
-  return { disk, archive, report, queue };
+  gaps.configure(CAMERAS.map(({ cameraId }) => ({ id: cameraId, enabled: true })));
+  await disk.idle();
+  return { disk, archive, report, queue, gaps };
 }

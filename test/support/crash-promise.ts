@@ -17,6 +17,10 @@ import { readFrom } from './recorded-file.ts';
 
 /** A fragment holds at most this much. */
 const FRAGMENT_MS = 1_000;
+/** Causes of gaps are safe with each sign of life: every five seconds, at one of four looks a second at the clock. */
+const LEDGER_MS = 5_000 + 500;
+/** Less between two recordings is no gap, and so much of a gap may be footage. */
+const TOLERANCE_MS = 100;
 
 /** Asserts it of a node whose disk lost its power after the first `moment` changes, and that was started again. */
 export async function assertPromise(history: History, moment: number, node: RecoveredNode): Promise<void> {
@@ -36,13 +40,15 @@ export async function assertPromise(history: History, moment: number, node: Reco
   assertNothingLeft(disk);
   assertProtections(history, moment, node);
   assertRows(history, moment, node);
+  for (const { cameraId } of CAMERAS) assertGaps(history, moment, node, cameraId, files);
 }
 
 /** Asserts that another start finds nothing to do. */
 export function assertSame(before: CrashDisk, after: CrashDisk): void {
-  const contents = (disk: CrashDisk): string[] =>
-    disk.paths().map((path) => `${path} ${disk.bytesOf(path).toString('base64')}`);
-  assert.deepEqual(contents(after), contents(before), 'a second start changes nothing');
+  // The gap ledger takes note of every start.
+  const lasting = (disk: CrashDisk): string[] => disk.paths().filter((path) => !path.includes('/.kube-nvr/gaps/'));
+  assert.deepEqual(lasting(after), lasting(before), 'a second start leaves all files');
+  for (const path of lasting(before)) assert.ok(after.bytesOf(path).equals(before.bytesOf(path)), path);
 }
 
 /** Segments by path; there is nothing else beside the recorder's own directory. */
@@ -197,5 +203,38 @@ function assertRows({ queued, applied }: History, moment: number, { queue }: Rec
   for (const [i, { value, moment: since }] of queued.entries()) {
     if (since > moment || taken.has(filenameOf(value))) continue;
     assert.ok(places.includes(i), `a row of ${filenameOf(value)} is missing`);
+  }
+}
+
+/** Footage and gaps are all of the time; what was footage is no gap, and what was known to be wrong is still known. */
+function assertGaps(
+  history: History,
+  moment: number,
+  { gaps: ledger }: RecoveredNode,
+  cameraId: string,
+  files: ReadonlyMap<string, Buffer>,
+): void {
+  const { startMs, outage, changedAtMs, endMs, wallOffsetMs } = history;
+  const cutMs = (changedAtMs[moment] ?? endMs) + wallOffsetMs;
+  const { gaps, wantedMs, recordedMs, knownUntilMs } = ledger.report(cameraId, startMs, AFTERWARDS_MS, []);
+  const missedMs = gaps.reduce((sum, { fromMs, toMs }) => sum + Math.min(toMs, knownUntilMs) - fromMs, 0);
+  assert.equal(recordedMs + missedMs, wantedMs, `${cameraId}: footage and gaps`);
+  if (cutMs < startMs + LEDGER_MS) return;
+  assert.equal(wantedMs, knownUntilMs - startMs, `${cameraId} was to be recorded all the time`);
+  for (const path of files.keys()) {
+    const segment = parsePath(path);
+    if (segment?.cameraId !== cameraId) continue;
+    const atMs = segment.startMs + 2 * TOLERANCE_MS;
+    const gap = gaps.find(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
+    assert.equal(gap, undefined, `${path} is footage`);
+  }
+  const down = gaps.find(({ fromMs, toMs }) => fromMs <= cutMs + 1 && cutMs + 1 < toMs);
+  assert.equal(down?.cause, 'node-down');
+  assert.ok(down.fromMs > cutMs - SYNC_INTERVAL_MS - FRAGMENT_MS - LEDGER_MS, `${cameraId}: down since ${down.fromMs}`);
+  const from = outage.fromMs + FRAGMENT_MS;
+  const to = Math.min(outage.toMs - FRAGMENT_MS, cutMs - LEDGER_MS);
+  for (let atMs = from; atMs < to; atMs += TOLERANCE_MS) {
+    const gap = gaps.find(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
+    assert.equal(gap?.cause, 'camera-unreachable', `${cameraId}: ${atMs - outage.fromMs} ms after it was lost`);
   }
 }
