@@ -162,6 +162,25 @@ test('a clock that is set forward skips time; set back, the later word counts, a
   assert.deepEqual(gaps(back, 0, 200, 200), [[150, 155, 'camera-unreachable']]);
 });
 
+test('a clock that is set back and forward again skips only what it has never shown', () => {
+  const made = ledger(
+    at(0, 'refused-login'),
+    at(50, 'camera-unreachable'),
+    at(20, 'camera-unreachable', { until: 100, because: 'clock-step' }),
+    at(130, 'camera-unreachable', { until: 30, because: 'clock-step' }),
+    at(140, 'stopped'),
+  );
+  assert.deepEqual(gaps(made, 0, 150, 150), [
+    [0, 20, 'refused-login'],
+    [20, 30, 'camera-unreachable'],
+    [30, 50, 'refused-login'],
+    [50, 100, 'camera-unreachable'],
+    [100, 130, 'clock-step'],
+    [130, 140, 'camera-unreachable'],
+    [140, 150, 'stopped…'],
+  ]);
+});
+
 test('a machine without a clock of its own that starts in 1970 was down until its clock is set', () => {
   const year1970 = -T0 / S + 60;
   const made = ledger(
@@ -405,6 +424,25 @@ test('a gap list cut into windows is the same list', () => {
       const parts = [...tale(made, 0, middle, now).said];
       for (const [i, cause] of tale(made, middle, now, now).said.entries()) if (cause) parts[i] = cause;
       for (let i = 0; i < now; i++) assert.equal(parts[i], whole[i]);
+    }),
+  );
+});
+
+test('what is forgotten leaves the rest as it was, and what was before it is not wanted', () => {
+  fc.assert(
+    fc.property(fc.array(phase, { maxLength: 15 }), fc.nat(300), (phases, cut) => {
+      const { records, truth } = tell(phases);
+      const now = truth.length;
+      const middle = Math.min(cut, now);
+      const whole = ledger(...records);
+      const short = ledger(...records);
+      short.forgetBefore(T0 + middle * S);
+      const expected = tale(whole, middle, now, now).report;
+      assert.deepEqual(
+        tale(short, 0, now, now).report.gaps.map(({ fromMs, toMs }) => [fromMs, toMs]),
+        expected.gaps.map(({ fromMs, toMs }) => [fromMs, toMs]),
+      );
+      assert.equal(tale(short, 0, now, now).report.wantedMs, expected.wantedMs);
     }),
   );
 });

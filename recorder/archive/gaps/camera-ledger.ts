@@ -33,7 +33,7 @@ const UNEXPLAINED_MS = 15_000;
 /** What waits for a slow disk may still be written; the next try may tell why the last one failed. */
 const PROVISIONAL_MS = 20_000;
 const PROVISIONAL: ReadonlySet<LedgerState> = new Set<LedgerState>(['starting', 'connection-lost', 'disk-slow']);
-/** Bounds what a camera that comes and goes all day costs in memory: the oldest is forgotten. */
+/** Bounds what a camera that comes and goes all day costs in memory: beyond, the oldest tenth is forgotten. */
 const MAX_SPANS = 20_000;
 
 /** A stretch of time in one state. */
@@ -76,6 +76,7 @@ export class CameraLedger {
   /** Pictures of this time are in a file. */
   wrote(fromMs: number, toMs: number): void {
     this.#recorded.add(fromMs, toMs);
+    if (this.#recorded.all.length > MAX_SPANS) this.forgetBefore(this.#recorded.all[MAX_SPANS / 10]?.fromMs ?? 0);
   }
 
   /** Of [fromMs, toMs), as far as it is over at `nowMs`. `files`: footage that is known from elsewhere. */
@@ -106,9 +107,12 @@ export class CameraLedger {
     return { fromMs, toMs, gaps, knownUntilMs, wantedMs, recordedMs: wantedMs - missingMs };
   }
 
-  /** Forgets what is older. */
+  /** Forgets what is older, as if the camera had not been wanted then. */
   forgetBefore(ms: number): void {
-    this.#spans = this.#spans.filter((span) => span.toMs > ms);
+    this.#spans = this.#spans.slice(this.#firstEndingAfter(ms));
+    const [first] = this.#spans;
+    if (first && first.fromMs < ms) this.#spans[0] = { ...first, fromMs: ms };
+    if (this.#sinceMs < ms && this.#reachedMs <= ms) this.#sinceMs = ms;
     this.#recorded.forgetBefore(ms);
   }
 
@@ -176,7 +180,7 @@ export class CameraLedger {
     if (first && before && before.toMs === first.fromMs && before.state === first.state) {
       spans.splice(low - 1, 2, { ...before, toMs: first.toMs });
     }
-    if (spans.length > MAX_SPANS) spans.splice(0, MAX_SPANS / 10);
+    if (spans.length > MAX_SPANS) this.forgetBefore(spans[MAX_SPANS / 10]?.fromMs ?? 0);
   }
 
   /** Wanted time in [fromMs, toMs), cut to it, with the state that lasts until now. */
