@@ -124,6 +124,28 @@ test('another resolution is followed within one track, whose size is the larger'
   assert.deepEqual([bytes.readUInt32BE(tkhd + 80) / 65_536, bytes.readUInt32BE(tkhd + 84) / 65_536], [320, 192]);
 });
 
+test('picture parameters that a camera changed in band are in force where a window begins behind the change', async () => {
+  const encoder = 'keyint=25:min-keyint=25:scenecut=0:bframes=1:b-adapt=0';
+  const before = numberedVideo(directory, { frames: 50, encoder: `${encoder}:cabac=0` });
+  const behind = numberedVideo(directory, { frames: 100, firstNumber: 50, encoder: `${encoder}:cabac=1` });
+  assert.deepEqual(behind.parameters.sps, before.parameters.sps);
+  const pps = behind.parameters.pps[0] as Buffer;
+  assert.notDeepEqual(pps, before.parameters.pps[0]);
+  const size = Buffer.alloc(4);
+  size.writeUInt32BE(pps.length);
+  // As an encoder sends it: with the first key frame that needs it, and not again.
+  const changed = behind.samples.map((sample, i) => {
+    const bytes = i === 0 ? Buffer.concat([size, pps, sample.bytes]) : sample.bytes;
+    return { ...sample, bytes, size: bytes.length, dts: sample.dts + 2 * SECOND };
+  });
+  const file = recordedPart({ parameters: before.parameters, samples: [...before.samples, ...changed] });
+  const next = recordedPart(before, { run: 'b', wallStartMs: WALL_START_MS + 10_000 });
+  const inside = await shown((await join([file], wallWindow(3_520, 5_000))).bytes);
+  assert.deepEqual([inside.numbers, inside.complaints], [numbers(88, 125), '']);
+  const over = await shown((await join([file, next], wallWindow(1_520, 12_000))).bytes);
+  assert.deepEqual([over.numbers, over.complaints], [[...numbers(38, 150), ...numbers(0, 50)], '']);
+});
+
 test('H.265 is cut and joined as well', async () => {
   const video = numberedVideo(directory, { codec: 'h265', encoder: 'keyint=25:min-keyint=25:scenecut=0:bframes=2' });
   const parts = [recordedPart(video), recordedPart(video, { run: 'b', wallStartMs: WALL_START_MS + 10_000 })];
