@@ -90,10 +90,10 @@ export class RecorderProcess {
   }
 
   /** Another process with the same configuration, after this one ended. */
-  async restart(): Promise<RecorderProcess> {
+  async restart({ waitUntilReady = true } = {}): Promise<RecorderProcess> {
     const child = new Child(process.execPath, [MAIN, '--config', this.configFile], { cwd: dirname(this.configFile) });
     const recorder = new RecorderProcess(child, this.#config, this.configFile);
-    await recorder.ready();
+    if (waitUntilReady) await recorder.ready();
     return recorder;
   }
 

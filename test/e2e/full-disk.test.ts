@@ -1,0 +1,219 @@
+// Real small file systems under a real recorder: a stranger fills them, they are pulled, they become read-only.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readMeta } from '../../recorder/mp4/reader.ts';
+import type { RecordedMeta } from '../../recorder/mp4/meta.ts';
+import { startCamera } from '../camera/camera.ts';
+import { decodeFrameNumbers } from '../camera/frame-numbers.ts';
+import { videoMedia } from '../camera/media.ts';
+import { videoTrack } from '../camera/tracks.ts';
+import { Mount, Stranger, type MountKind } from '../support/mount.ts';
+import { decodingErrors } from '../support/probe.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { LONG } from '../support/variant.ts';
+import { workspace } from '../support/workspace.ts';
+
+const MIB = 1024 * 1024;
+const IDS = ['cam0', 'cam1', 'cam2', 'cam3'];
+
+interface Ready {
+  readonly status: string;
+  readonly failed?: readonly string[];
+  readonly warnings: readonly { code: string; camera_id?: string }[];
+}
+
+async function start(t: TestContext, mount: Mount, ids = IDS): Promise<RecorderProcess> {
+  const cameras = await Promise.all(
+    ids.map(async (id) => {
+      const camera = await startCamera({ tracks: [videoTrack(await videoMedia('h264'))], pace: 'realtime' });
+      t.after(() => camera.close());
+      return { id, source: camera.url, transport: 'tcp' };
+    }),
+  );
+  const recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: { record_path: join(mount.path), archive: { segmentDuration: '2s', syncInterval: '1s' }, cameras },
+  });
+  t.after(() => recorder[Symbol.asyncDispose]());
+  await recorder.untilRecording(...ids);
+  return recorder;
+}
+
+const ready = async (recorder: RecorderProcess): Promise<Ready> =>
+  (await fetch(`${recorder.url}/api/health/ready`)).json() as Promise<Ready>;
+
+/** The cameras' own words on what becomes of their footage. */
+async function recordingOf(
+  recorder: RecorderProcess,
+  id: string,
+): Promise<{ state: string; reason: { code: string } | null }> {
+  const answer = (await recorder.get(`/api/cameras/${id}`)) as {
+    recording: { state: string; reason: { code: string } | null };
+  };
+  return answer.recording;
+}
+
+async function metric(recorder: RecorderProcess, name: string): Promise<number> {
+  const text = await (await fetch(recorder.metricsUrl)).text();
+  const lines = text.split('\n').filter((line) => line.startsWith(`kube_nvr_${name}`));
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
+async function metaOf(path: string): Promise<RecordedMeta> {
+  const bytes = readFileSync(path);
+  const state = await readMeta(async (offset, length) => bytes.subarray(offset, offset + length), bytes.length);
+  assert.equal(state.kind, 'finalized', path);
+  return (state as { meta: RecordedMeta }).meta;
+}
+
+/** From its oldest file to its newest a camera's footage is whole: no gap, no file that does not play, no picture missing. */
+async function assertWhole(recorder: RecorderProcess, id: string): Promise<number> {
+  const files = (await recorder.files()).filter((file) => file.includes(`_${id}_`));
+  let before: number | undefined;
+  for (const [i, file] of files.entries()) {
+    const path = join(recorder.recordPath, file);
+    const meta = await metaOf(path);
+    if (i > 0) assert.ok(meta.gapBeforeMs < 1, `${file} begins ${meta.gapBeforeMs} ms after the one before`);
+    assert.equal(await decodingErrors(path), '', file);
+    for (const number of await decodeFrameNumbers(path)) {
+      if (before !== undefined) assert.equal(number, (before + 1) % 250, `${file}: in order`);
+      before = number;
+    }
+  }
+  return files.length;
+}
+
+const KINDS: readonly MountKind[] = LONG ? ['ext4', 'tmpfs'] : ['ext4'];
+
+for (const kind of KINDS) {
+  test(`${kind}: a stranger fills the disk while 4 cameras record: the oldest goes, and no new picture is lost`, async (t) => {
+    const mount = Mount.make(t, kind, 4 * MIB);
+    if (!mount) return;
+    const stranger = new Stranger(mount);
+    stranger.fillTo(1.2 * MIB);
+    const recorder = await start(t, mount);
+    await sleep(20_000);
+    const [oldest] = await recorder.files();
+    // All that is free at once, again and again, but no more than old footage can pay for.
+    for (let i = 0; i < 3; i++) {
+      stranger.fillTo(0);
+      await sleep(1_000);
+    }
+    await sleep(4_000);
+    assert.ok((await metric(recorder, 'retention_removed_segments_total')) > 4);
+    // A look may come before the next write does, or after: both are as they should be.
+    t.diagnostic(`${await metric(recorder, 'retention_write_waits_total')} writes found the disk full and waited`);
+    assert.equal(await metric(recorder, 'camera_dropped_frames_total'), 0);
+    assert.ok(!(await recorder.files()).includes(oldest as string));
+    assert.equal((await recorder.stop()).code, 0);
+    for (const id of IDS) assert.ok((await assertWhole(recorder, id)) >= 2);
+  });
+}
+
+test('nothing is left to remove: ready, metric and cameras say so, and recording goes on by itself when there is room', async (t) => {
+  const mount = Mount.make(t, 'tmpfs', 8 * MIB);
+  if (!mount) return;
+  const stranger = new Stranger(mount);
+  const recorder = await start(t, mount, ['cam0', 'cam1']);
+  await sleep(3_000);
+  await until('the alarm', async () => {
+    stranger.fillTo(0);
+    return (await ready(recorder)).warnings.some(({ code }) => code === 'disk-exhausted');
+  });
+  assert.equal(await metric(recorder, 'retention_exhausted'), 1);
+  await until('a camera that says why', async () => {
+    stranger.fillTo(0);
+    return (await recordingOf(recorder, 'cam0')).reason?.code === 'disk-full';
+  });
+  await until('ready to fail', async () => {
+    stranger.fillTo(0);
+    return (await ready(recorder)).failed?.includes('recordings_dir');
+  });
+  stranger.leave();
+  await until(
+    'both to record again',
+    async () => {
+      const states = await Promise.all(['cam0', 'cam1'].map((id) => recordingOf(recorder, id)));
+      return states.every(({ state }) => state === 'writing');
+    },
+    60_000,
+  );
+  await until('ready', async () => (await ready(recorder)).status === 'ready');
+  assert.equal((await recorder.stop()).code, 0);
+  for (const file of await recorder.files()) assert.equal(await decodingErrors(join(recorder.recordPath, file)), '');
+});
+
+test('a disk that is pulled: ready fails, cameras say why, no byte lands beneath it, and it goes on when it is back', async (t) => {
+  const mount = Mount.make(t, 'ext4', 16 * MIB);
+  if (!mount) return;
+  const recorder = await start(t, mount, ['cam0', 'cam1']);
+  await sleep(3_000);
+  mount.detach();
+  await until('ready to fail', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
+  await until('a warning', async () => (await ready(recorder)).warnings[0]?.code === 'archive-missing');
+  await until('a camera that says why', async () => {
+    return (await recordingOf(recorder, 'cam0')).reason?.code === 'archive-missing';
+  });
+  await sleep(3_000);
+  assert.deepEqual(readdirSync(mount.path), [], 'nothing lies beneath the mount point');
+  const lists = await fetch(`${recorder.url}/api/archive/cam0/segments`);
+  assert.equal(lists.status, 500, 'no list is shown for an empty one');
+  mount.attach();
+  await until('ready again', async () => (await ready(recorder)).status === 'ready');
+  await until(
+    'both to record again',
+    async () => {
+      const states = await Promise.all(['cam0', 'cam1'].map((id) => recordingOf(recorder, id)));
+      return states.every(({ state }) => state === 'writing');
+    },
+    60_000,
+  );
+  assert.equal((await recorder.stop()).code, 0);
+  const again = await recorder.restart();
+  await again.stop();
+  for (const file of await recorder.files())
+    assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
+});
+
+test('a disk that is not there at the start: the recorder runs, records nothing, and begins when it is', async (t) => {
+  const mount = Mount.make(t, 'ext4', 16 * MIB);
+  if (!mount) return;
+  const first = await start(t, mount, ['cam0']);
+  await sleep(3_000);
+  first.child.signal('SIGKILL');
+  await first.child.exit();
+  mount.detach();
+  const recorder = await first.restart({ waitUntilReady: false });
+  t.after(() => recorder[Symbol.asyncDispose]());
+  await until('an answer', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
+  await until('a camera that says why', async () => {
+    return (await recordingOf(recorder, 'cam0')).reason?.code === 'archive-missing';
+  });
+  assert.deepEqual(readdirSync(mount.path), []);
+  mount.attach();
+  await until('it records', async () => (await recordingOf(recorder, 'cam0')).state === 'writing', 60_000);
+  assert.equal((await recorder.stop()).code, 0);
+  for (const file of await recorder.files())
+    assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
+});
+
+test('a disk that becomes read-only: ready fails and cameras say so; nothing is taken for removed', async (t) => {
+  const mount = Mount.make(t, 'ext4', 16 * MIB);
+  if (!mount) return;
+  const recorder = await start(t, mount, ['cam0']);
+  await sleep(3_000);
+  mount.abort();
+  await until('ready to fail', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
+  await until('a camera that says why', async () => {
+    return (await recordingOf(recorder, 'cam0')).reason?.code === 'disk-read-only';
+  });
+  const removed = await metric(recorder, 'retention_removed_segments_total');
+  await sleep(2_000);
+  assert.equal(await metric(recorder, 'retention_removed_segments_total'), removed);
+  assert.equal((await recorder.stop()).code, 0);
+});

@@ -1,0 +1,112 @@
+// Real small file systems for tests: made, filled, taken away. Only root may mount, and not everywhere.
+
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, truncateSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+
+export type MountKind = 'tmpfs' | 'ext4';
+
+const quiet = { stdio: 'pipe' } as const;
+
+/** A file system of its own. */
+export class Mount {
+  readonly path: string;
+  readonly #kind: MountKind;
+  readonly #image: string;
+  readonly #bytes: number;
+
+  private constructor(directory: string, kind: MountKind, bytes: number) {
+    this.path = join(directory, 'disk');
+    this.#image = join(directory, 'image');
+    this.#kind = kind;
+    this.#bytes = bytes;
+  }
+
+  /** Undefined, with the test skipped, where mounting is not allowed. */
+  static make(t: TestContext, kind: MountKind, bytes: number): Mount | undefined {
+    const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-mount-'));
+    const mount = new Mount(directory, kind, bytes);
+    // In this order: a mounted directory cannot be removed.
+    t.after(() => {
+      mount.detach();
+      rmSync(directory, { recursive: true, force: true });
+    });
+    mkdirSync(mount.path);
+    try {
+      if (kind === 'ext4') {
+        closeSync(openSync(mount.#image, 'w'));
+        truncateSync(mount.#image, bytes);
+        // On a tiny disk a journal would be most of it.
+        const journal = bytes < 8 * 1024 * 1024 ? ['-O', '^has_journal'] : [];
+        execFileSync('mkfs.ext4', ['-q', '-m', '0', ...journal, mount.#image], quiet);
+      }
+      mount.attach();
+    } catch (err) {
+      t.skip(
+        `a file system cannot be mounted here: ${err instanceof Error ? (err.message.split('\n')[1] ?? err.message) : ''}`,
+      );
+      return undefined;
+    }
+    return mount;
+  }
+
+  attach(): void {
+    const source =
+      this.#kind === 'tmpfs' ? ['-t', 'tmpfs', '-o', `size=${this.#bytes}`, 'tmpfs'] : ['-o', 'loop', this.#image];
+    execFileSync('mount', [...source, this.path], quiet);
+  }
+
+  /** As when the disk is pulled: what is open lives on, the directory is what lies beneath. */
+  detach(): void {
+    try {
+      execFileSync('umount', ['-l', this.path], quiet);
+    } catch {
+      // It is detached already.
+    }
+  }
+
+  /** As after an error of the disk: the kernel refuses all further writing. ext4 only. */
+  abort(): void {
+    execFileSync('mount', ['-o', 'remount,abort', this.path], quiet);
+  }
+
+  get freeBytes(): number {
+    const { bavail, bsize } = statfsSync(this.path);
+    return bavail * bsize;
+  }
+}
+
+/** Somebody else who writes on the same disk. */
+export class Stranger {
+  readonly #path: string;
+  readonly #mount: Mount;
+  #bytes = 0;
+
+  constructor(mount: Mount) {
+    this.#mount = mount;
+    this.#path = join(mount.path, 'stranger');
+  }
+
+  /** Writes until so much is left, or the disk is full. */
+  fillTo(leftBytes: number): void {
+    const fd = openSync(this.#path, 'a');
+    const block = Buffer.alloc(4096, 1);
+    try {
+      while (this.#mount.freeBytes > leftBytes) this.#bytes += writeSync(fd, block);
+    } catch {
+      // Full.
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  leave(): void {
+    rmSync(this.#path, { force: true });
+  }
+}
