@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { createServer, request, type ServerResponse } from 'node:http';
+import { mkdtempSync, rmSync, writeFileSync, mkdirSync, truncateSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { systemClock } from '../../base/clock.ts';
+import { parsePath, type SegmentName } from '../archive/names.ts';
+import { ArchiveFiles, type ArchiveFile } from './archive-file.ts';
+import { SendAborted, Sender } from './sender.ts';
+
+const PATH = '2026/01/01/Gate_gate_20260101_120000000.mp4';
+const SIZE = 40 * 1024 * 1024;
+
+interface Client {
+  readonly received: () => number;
+  readonly read: () => void;
+  readonly stop: () => void;
+}
+
+interface Bench {
+  readonly sender: Sender;
+  readonly file: ArchiveFile;
+  readonly path: string;
+  /** Awake now, as far as the event loop was told. */
+  readonly awake: () => number;
+  readonly outcomes: ('sent' | 'aborted')[];
+  /** A client that reads when it is told to. */
+  readonly connect: () => Promise<Client>;
+}
+
+/** A server that sends one file to everyone. */
+async function bench(t: TestContext): Promise<Bench> {
+  const root = mkdtempSync(join(tmpdir(), 'sender-'));
+  const path = join(root, PATH);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, Buffer.alloc(SIZE, 'footage'));
+  const file = await new ArchiveFiles(root).open(parsePath(PATH) as SegmentName);
+  assert.ok(file);
+  let awake = 0;
+  const keepAwake = (): (() => void) => {
+    let held = true;
+    awake++;
+    return () => {
+      if (held) awake--;
+      held = false;
+    };
+  };
+  const sender = new Sender({ clock: systemClock, keepAwake });
+  const outcomes: ('sent' | 'aborted')[] = [];
+  const send = async (response: ServerResponse): Promise<void> => {
+    try {
+      await sender.send(response, file, [{ offset: 0, size: SIZE }]);
+      outcomes.push('sent');
+      response.end();
+    } catch (err) {
+      assert.ok(err instanceof SendAborted, String(err));
+      outcomes.push('aborted');
+      response.destroy();
+    }
+  };
+  const server = createServer((_request, response) => void send(response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await file.close();
+    rmSync(root, { recursive: true });
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    sender,
+    file,
+    path,
+    awake: () => awake,
+    outcomes,
+    connect: () =>
+      new Promise((resolve, reject) => {
+        request({ port, agent: false }, (response) => {
+          let received = 0;
+          response.on('error', () => {});
+          response.pause();
+          resolve({
+            received: () => received,
+            read: () => void response.on('data', (chunk: Buffer) => (received += chunk.length)).resume(),
+            stop: () => response.socket.destroy(),
+          });
+        })
+          .on('error', reject)
+          .end();
+      }),
+  };
+}
+
+const turns = (count: number): Promise<void> =>
+  count === 0 ? Promise.resolve() : new Promise<void>((resolve) => setImmediate(resolve)).then(() => turns(count - 1));
+
+test('every byte arrives, and the event loop rests again', async (t) => {
+  const { sender, connect, outcomes, awake } = await bench(t);
+  const client = await connect();
+  client.read();
+  while (outcomes.length === 0) await turns(1);
+  while (client.received() < SIZE) await turns(1);
+  assert.deepEqual([outcomes, sender.bytesSent, sender.active, awake()], [['sent'], SIZE, 0, 0]);
+});
+
+test('a client that does not read holds two chunks and no thread, and keeps nobody awake', async (t) => {
+  const { connect, outcomes, awake, sender } = await bench(t);
+  const stalled = await Promise.all(Array.from({ length: 20 }, connect));
+  while (awake() > 0 || sender.bytesSent === 0) await turns(5);
+  const waiting = sender.bytesSent;
+  // What sockets take, and no more.
+  assert.ok(waiting < 20 * 12 * 1024 * 1024, `${waiting} bytes`);
+  const client = await connect();
+  client.read();
+  while (client.received() < SIZE) await turns(1);
+  assert.deepEqual(outcomes, ['sent']);
+  for (const { stop } of stalled) stop();
+  while (outcomes.length < 21) await turns(1);
+  assert.deepEqual([sender.active, awake()], [0, 0]);
+});
+
+test('clients that read at once get the same', async (t) => {
+  const { connect, outcomes } = await bench(t);
+  const clients = await Promise.all(Array.from({ length: 30 }, connect));
+  for (const { read } of clients) read();
+  while (clients.reduce((sum, { received }) => sum + received(), 0) < 15 * SIZE) await turns(1);
+  const received = clients.map((client) => client.received()).sort((a, b) => a - b);
+  const [least = 0] = received;
+  const most = received.at(-1) ?? 0;
+  assert.ok(most < 1.5 * least + 4 * 1024 * 1024, `${least} to ${most} bytes`);
+  while (outcomes.length < 30) await turns(1);
+});
+
+test('a file that is cut off meanwhile ends the connection instead of the body', async (t) => {
+  const { connect, outcomes, path, awake } = await bench(t);
+  const client = await connect();
+  truncateSync(path, SIZE / 2);
+  client.read();
+  while (outcomes.length === 0) await turns(1);
+  assert.deepEqual([outcomes, awake()], [['aborted'], 0]);
+  assert.ok(client.received() <= SIZE / 2);
+});
