@@ -54,14 +54,12 @@ const FRAMES_PER_SECOND = 30;
 export async function makeTimelapse(run: TimelapseRun, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const seconds = run.durationMs / 1000 / run.speed;
-  const filters = [
-    `setpts=(PTS-STARTPTS)/${run.speed}`,
-    `fps=${FRAMES_PER_SECOND}:start_time=0`,
-    "scale=w='trunc(min(1280,iw)/2)*2':h='trunc(min(1280,iw)*ih/iw/2)*2'",
-  ];
+  // The rate is the output's: filters begin anew where the size of the pictures changes, and would lose count of time.
+  const filters = [`setpts=PTS/${run.speed}`, "scale=w='trunc(min(1280,iw)/2)*2':h='trunc(min(1280,iw)*ih/iw/2)*2'"];
   // prettier-ignore
   const args = ['-nostdin', '-hide_banner', '-v', 'error', '-y', '-progress', 'pipe:1', '-i', run.input, '-an', '-sn',
-    '-dn', '-map', '0:v:0', '-vf', filters.join(','), '-c:v', 'libx264', '-preset', 'veryfast', '-crf', '23',
+    '-dn', '-map', '0:v:0', '-vf', filters.join(','),
+    '-r', `${FRAMES_PER_SECOND}`, '-vsync', 'cfr', '-c:v', 'libx264', '-preset', 'veryfast', '-crf', '23',
     '-pix_fmt', 'yuv420p', '-t', seconds.toFixed(3), '-movflags', '+faststart', '-threads', '2', '-f', 'mp4', run.output];
   const child = spawn(run.program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const kill = (): void => void child.kill('SIGKILL');
