@@ -103,10 +103,13 @@ const ofNode = (deps: Pick<ListingDeps, 'nodeName'>, parameter: string): string 
   deps.nodeName === undefined ? '' : `AND node_name = ${parameter}`;
 const nodeValue = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string[] => (nodeName === undefined ? [] : [nodeName]);
 
-/** For the bench: what is asked for a day. Values: camera, from, to, earliest start, and the node. */
+/**
+ * For the bench: what is asked for a day. Values: camera, from, to, earliest start, and the node. `date_part` gives
+ * doubles, which hold any of these milliseconds once rounded, in half the time of `extract` with its decimals.
+ */
 export const segmentsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
-  SELECT filename, (extract(epoch FROM started_at) * 1000)::float8 AS start_ms, sequence::float8 AS sequence,
-         size::float8 AS size, (extract(epoch FROM mtime) * 1000)::float8 AS mtime_ms
+  SELECT filename, date_part('epoch', started_at) * 1000 AS start_ms, sequence::float8 AS sequence,
+         size::float8 AS size, date_part('epoch', mtime) * 1000 AS mtime_ms
   FROM (
     SELECT ${COLUMNS} FROM recordings
     WHERE camera_id = $1 AND started_at >= $2 AND started_at < $3 ${ofNode(deps, '$5')}
