@@ -237,7 +237,12 @@ describe('the gap ledger', { concurrency: true }, () => {
       await assertAccount(recorder, id, startedMs);
       const { gaps } = await gapsOf(recorder, id);
       const before = answer(id).gaps;
-      assert.deepEqual(gaps.slice(0, before.length), before, `${id}: the next process tells the same`);
+      for (const [i, gap] of before.entries()) {
+        const again = gaps[i];
+        assert.equal(again?.cause, gap.cause, `${id}: the next process tells the same`);
+        assert.ok(Math.abs(again.start_ms - gap.start_ms) <= TOLERANCE_MS, id);
+        assert.ok(Math.abs(again.end_ms - gap.end_ms) <= TOLERANCE_MS, id);
+      }
       assert.equal(gaps[before.length]?.cause, 'process-down');
     }
   });

@@ -116,7 +116,7 @@ export class CameraGaps {
   }
 
   observe({ camera, archive, written }: Observation): void {
-    for (const { fromMs, toMs } of written) this.#ledger.wrote(Math.round(fromMs), Math.round(toMs));
+    for (const { fromMs, toMs } of written) this.#ledger.wrote(Math.floor(fromMs), Math.round(toMs));
     if (!this.#observed) return;
     const monotonicMs = this.#deps.clock.monotonicMs();
     this.#count(camera, archive, monotonicMs);
@@ -126,9 +126,9 @@ export class CameraGaps {
     this.#silence.tick(monotonicMs, state);
   }
 
-  /** A segment was closed: it counts as recorded for good. */
+  /** A segment was closed: it counts as recorded for good. It begins at the millisecond of its name. */
   recorded(fromMs: number, toMs: number): void {
-    if (toMs > fromMs) this.#note({ kind: 'recorded', fromMs: Math.round(fromMs), toMs: Math.round(toMs) });
+    if (toMs > fromMs) this.#note({ kind: 'recorded', fromMs: Math.floor(fromMs), toMs: Math.round(toMs) });
   }
 
   /** The wall clock was set: it showed `untilMs` when it began to show `atMs`. */
