@@ -51,7 +51,9 @@ const retention = z
     maxAge: duration(60_000, '1m', 36_525 * 86_400_000, '36525d')
       .optional()
       .describe('Footage older than this is deleted.'),
-    maxSize: size().optional().describe('The oldest footage is deleted when all of it is larger than this.'),
+    maxSize: size()
+      .optional()
+      .describe('The oldest footage is deleted when all of it is larger than this. Protected footage counts.'),
     minFree: written('size or share', parseSpace)
       .optional()
       .describe('The oldest footage is deleted when less than this is free on the file system.'),
