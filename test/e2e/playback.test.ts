@@ -7,9 +7,14 @@ import { describe, test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import { segmentPaths } from '../../recorder/archive/test-support.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
+import { startCamera } from '../camera/camera.ts';
 import { audioMedia, videoMedia, type VideoName } from '../camera/media.ts';
+import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import { browserMissing } from '../support/browser.ts';
 import { Footage, type FootageCamera } from '../support/footage.ts';
+import { decodingErrors, probe } from '../support/probe.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { workspace } from '../support/workspace.ts';
 import { PlayerPage } from '../support/player-page.ts';
 import { until } from '../support/until.ts';
 
@@ -183,4 +188,47 @@ test('a reader that goes away leaves no file open', async (t) => {
     }
   }
   await until('its files are closed', () => openFiles() === before);
+});
+
+test('what is recorded now is reported, and plays, only while it is recorded as fMP4', async (t) => {
+  const tracks = [videoTrack(await videoMedia('h264')), audioTrack(await audioMedia('aac'))];
+  await using camera = await startCamera({ tracks, pace: 'realtime' });
+  await using recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: {
+      cameras: [
+        { id: 'gate', source: camera.url },
+        { id: 'yard', source: camera.url, record: { format: 'mp4' } },
+        { id: 'hall', source: camera.url, enabled: false },
+      ],
+    },
+  });
+  await recorder.untilRecording('gate', 'yard');
+  const current = (id: string) => fetch(`${recorder.url}/api/archive/${id}/current`);
+  const reported = await until('some seconds are recorded', async () => {
+    const answer = await current('gate');
+    if (!answer.ok) return undefined;
+    const body = (await answer.json()) as { filename: string; size: number };
+    return body.size > 100_000 ? body : undefined;
+  });
+  const url = `${recorder.playbackUrl}/${reported.filename}`;
+  // ffprobe, like any player, follows the way from the file to a state of it.
+  const { streams, durationSeconds } = await probe(url);
+  assert.deepEqual(
+    streams.map(({ codec_name }) => codec_name),
+    ['h264', 'aac'],
+  );
+  assert.ok(durationSeconds > 0.8, `${durationSeconds} s`);
+  assert.equal(await decodingErrors(url), '');
+  assert.equal(await decodingErrors(`${url}?size=${reported.size}`), '');
+  const cameras = (await recorder.get('/api/cameras')) as { cameras: { node: { playback: string } }[] };
+  assert.equal(cameras.cameras[0]?.node.playback, recorder.playbackUrl);
+
+  for (const id of ['yard', 'hall', 'nobody']) assert.equal((await current(id)).status, 404, id);
+  await camera.close();
+  await until('nothing is recorded any more', async () => (await current('gate')).status === 404);
+  // The same address, now of a finished file.
+  assert.equal(await decodingErrors(url), '');
+  const yard = (await recorder.files()).find((file) => file.includes('_yard_'));
+  assert.equal(await decodingErrors(`${recorder.playbackUrl}/${yard}`), '');
 });

@@ -42,6 +42,7 @@ export class RecorderProcess {
   readonly child: Child;
   /** `http://127.0.0.1:PORT`, without a slash at the end. */
   readonly url: string;
+  readonly playbackUrl: string;
   readonly metricsUrl: string;
   readonly configFile: string;
   readonly recordPath: string;
@@ -52,6 +53,7 @@ export class RecorderProcess {
     this.#config = config;
     this.configFile = configFile;
     this.url = `http://${config['listen'] as string}`;
+    this.playbackUrl = `http://${(config['playback'] as { listen: string }).listen}`;
     this.metricsUrl = `http://${(config['metrics'] as { listen: string }).listen}/metrics`;
     this.recordPath = config['record_path'] as string;
   }
