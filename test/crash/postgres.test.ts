@@ -119,7 +119,14 @@ test(
       await moment(1_000);
       if (!recorder.child.ended) {
         if (chance(0.5)) await kill(recorder);
-        else assert.equal((await recorder.stop()).code, 0, `${step}: ${recorder.child.output}`);
+        else {
+          // While it starts, a process has no ear for signals yet, and just ends.
+          const { code, signal } = await recorder.stop();
+          assert.ok(
+            code === 0 || (signal === 'SIGTERM' && !recorder.child.output.includes('recorder started')),
+            `${step}: ${recorder.child.output}`,
+          );
+        }
       }
 
       // A start without cameras: what is not in order now is put in order by it.
