@@ -16,6 +16,8 @@ import { PartFile, readIndex } from './recorded-part.ts';
 export interface JobArchive {
   /** Throws ArchiveError when the archive cannot be read. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
+  /** Keeps what lies in [fromMs, toMs) from retention until the returned function is called. */
+  holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
 }
 
 export interface ExportRequest extends JoinWindow {

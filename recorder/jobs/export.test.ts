@@ -226,3 +226,27 @@ test('every byte of an export is where the index of its file says', async (t) =>
   );
   await reading.close();
 });
+
+test('footage is kept from retention while it is exported, and let go of when the export ends or fails', async (t) => {
+  const directory = workspace(t);
+  const file = recordedPart(numberedVideo(directory), { run: 'a', wallStartMs: WALL_START_MS });
+  const { deps, ...stand } = await stage(t, [[0, file]]);
+  const held: unknown[] = [];
+  let listedWhileHeld = 0;
+  const archive: PlannerDeps['archive'] = {
+    list: (cameraId, query) => {
+      listedWhileHeld += held.length;
+      return deps.archive.list(cameraId, query);
+    },
+    holdWindow(...hold) {
+      held.push(hold);
+      return () => void held.splice(held.indexOf(hold), 1);
+    },
+  };
+  await stand.export(window(0, 2_000), { archive });
+  assert.equal(listedWhileHeld, 1, 'before anything is looked up');
+  assert.deepEqual(held, []);
+  await assert.rejects(stand.export(window(1_000_000, 1_001_000), { archive }));
+  assert.equal(listedWhileHeld, 2);
+  assert.deepEqual(held, []);
+});

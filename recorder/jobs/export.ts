@@ -14,7 +14,7 @@ export interface ExportResult {
   readonly gaps: readonly FootageGap[];
 }
 
-/** Retention may take a file away between planning and copying; the next plan is without it. */
+/** A full disk, or a person, may take a file away between planning and copying; the next plan is without it. */
 const MAX_PLANS = 4;
 
 /**
@@ -28,6 +28,7 @@ export async function exportWindow(
   signal: AbortSignal,
 ): Promise<ExportResult> {
   const temporary = temporaryName(path);
+  const release = deps.archive.holdWindow(request.cameraId, request.fromMs, request.toMs);
   try {
     await mkdir(dirname(path), { recursive: true });
     const plan = await writePlanned(request, temporary, deps, signal);
@@ -37,6 +38,8 @@ export async function exportWindow(
   } catch (err) {
     await rm(temporary, { force: true });
     throw err instanceof JobError || signal.aborted ? err : (diskError(err) ?? err);
+  } finally {
+    release();
   }
 }
 
