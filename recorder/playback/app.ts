@@ -54,7 +54,7 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   const { archive, clock } = deps;
   const sender = new Sender({ clock, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   if (deps.registry) observePlayback(deps.registry, sender);
-  const files = new ArchiveFiles(deps.recordPath);
+  const files = new ArchiveFiles(deps.recordPath, deps.keepAwake);
   const recordings = new Recordings();
   const parts = new PartsCache({ files, archive });
   const reading = new Reading(archive, clock);

@@ -14,6 +14,9 @@ type Done<T> = (err: Error | null, value: T) => void;
 const ask = <T>(start: (done: Done<T>) => void): Promise<T> =>
   new Promise((resolve, reject) => start((err, value) => (err ? reject(err) : resolve(value))));
 
+/** Lets the event loop run without rests until the returned function is called. */
+export type KeepAwake = () => () => void;
+
 /** A link must not be followed, and a pipe in place of a file must not hold a thread until somebody writes to it. */
 const FLAGS = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 
@@ -27,10 +30,12 @@ export class ArchiveFile {
   /** Tells a file from another one that took its name. */
   readonly identity: string;
   readonly #fd: number;
+  readonly #keepAwake: KeepAwake;
   #closed = false;
 
-  constructor(fd: number, segment: SegmentName, path: string, stats: fs.Stats) {
+  constructor(fd: number, segment: SegmentName, path: string, stats: fs.Stats, keepAwake: KeepAwake) {
     this.#fd = fd;
+    this.#keepAwake = keepAwake;
     this.segment = segment;
     this.path = path;
     this.sizeBytes = stats.size;
@@ -41,15 +46,20 @@ export class ArchiveFile {
   /** Fills `buffer` from `position` on; resolves to the bytes read, fewer only at the end of the file. */
   async readInto(buffer: Buffer, position: number, length = buffer.length): Promise<number> {
     assert(!this.#closed, 'reading a closed file');
-    let filled = 0;
-    while (filled < length) {
-      const count = await ask<number>((done) =>
-        fs.read(this.#fd, buffer, filled, length - filled, position + filled, done),
-      );
-      if (count === 0) break;
-      filled += count;
+    const rest = this.#keepAwake();
+    try {
+      let filled = 0;
+      while (filled < length) {
+        const count = await ask<number>((done) =>
+          fs.read(this.#fd, buffer, filled, length - filled, position + filled, done),
+        );
+        if (count === 0) break;
+        filled += count;
+      }
+      return filled;
+    } finally {
+      rest();
     }
-    return filled;
   }
 
   readonly read: ReadAt = async (offset, length) => {
@@ -69,16 +79,19 @@ const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'ENA
 
 export class ArchiveFiles {
   readonly #root: string;
+  readonly #keepAwake: KeepAwake;
   #realRoot: string | undefined;
 
   /** `root` is the record path; it may be a link itself. */
-  constructor(root: string) {
+  constructor(root: string, keepAwake: KeepAwake = () => () => {}) {
     this.#root = root.replace(/(?<=.)\/+$/, '');
+    this.#keepAwake = keepAwake;
   }
 
   /** Undefined when there is no such file, or it is something else. Throws what the system says of a disk that fails. */
   async open(segment: SegmentName): Promise<ArchiveFile | undefined> {
     const path = formatPath(segment);
+    const rest = this.#keepAwake();
     try {
       if (!(await this.#isInPlace(path))) return undefined;
       const fd = await ask<number>((done) => fs.open(`${this.#root}/${path}`, FLAGS, done));
@@ -86,6 +99,8 @@ export class ArchiveFiles {
     } catch (err) {
       if (NOT_THERE.has(errorCode(err) ?? '')) return undefined;
       throw err;
+    } finally {
+      rest();
     }
   }
 
@@ -94,7 +109,7 @@ export class ArchiveFiles {
       fs.close(fd, () => {});
       throw err;
     });
-    const file = new ArchiveFile(fd, segment, path, stats);
+    const file = new ArchiveFile(fd, segment, path, stats, this.#keepAwake);
     if (stats.isFile()) return file;
     await file.close();
     return undefined;

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
 import type { AuthOptions } from '../http/auth.ts';
+import type { KeepAwake } from './archive-file.ts';
 
 /** The archive on this node's disk. */
 export interface PlaybackArchive {
@@ -27,6 +28,5 @@ export interface PlaybackDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly registry?: Registry;
-  /** Lets the event loop run without rests until the returned function is called. */
-  readonly keepAwake?: () => () => void;
+  readonly keepAwake?: KeepAwake;
 }

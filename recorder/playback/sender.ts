@@ -4,7 +4,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../base/clock.ts';
-import type { ArchiveFile } from './archive-file.ts';
+import type { ArchiveFile, KeepAwake } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { sizeOf } from './body.ts';
 
@@ -19,8 +19,7 @@ const STALLED_MS = 20;
 
 export interface SenderOptions {
   readonly clock: Clock;
-  /** Lets the event loop run without rests until the returned function is called. */
-  readonly keepAwake?: () => () => void;
+  readonly keepAwake?: KeepAwake;
 }
 
 /** The client went away, or the file ended before its time. */
@@ -28,7 +27,7 @@ export class SendAborted extends Error {}
 
 export class Sender {
   readonly #clock: Clock;
-  readonly #keepAwake: () => () => void;
+  readonly #keepAwake: KeepAwake;
   readonly #spare: Buffer[] = [];
   readonly #waiting: (() => void)[] = [];
   #reading = 0;
@@ -84,7 +83,6 @@ export class Sender {
     if (this.#reading >= CONCURRENT_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#reading++;
     const buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
-    const rest = this.#keepAwake();
     try {
       const length = Math.min(CHUNK_BYTES, end - at);
       const count = await file.readInto(buffer, at, length);
@@ -94,7 +92,6 @@ export class Sender {
       this.#giveBack(buffer);
       throw err;
     } finally {
-      rest();
       const first = this.#waiting.shift();
       if (first) first();
       else this.#reading--;
