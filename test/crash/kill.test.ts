@@ -1,9 +1,10 @@
-// kill -9 at random moments: every file opens, nothing but the last second is missing, nothing unknown is left.
+// kill -9 at random moments, at work and while the recorder completes its files because it was told to stop: every file
+// opens, nothing but the last second is missing, nothing unknown is left.
 
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startCamera } from '../camera/camera.ts';
 import type { Camera } from '../camera/camera.ts';
@@ -17,8 +18,9 @@ import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
 import { workspace } from '../support/workspace.ts';
 
-const ROUNDS = LONG ? 200 : 6;
 const FRAMES_A_SECOND = 25;
+/** A stop takes longer than this. */
+const CLOSING_MS = 50;
 /**
  * A second of pictures waits for its fragment, one more for its duration; some are on their way from the camera, and
  * the fragment before may still be on its way to the disk of a busy machine.
@@ -56,7 +58,12 @@ async function recordings(root: string): Promise<string[]> {
     .sort();
 }
 
-test(`kill -9 at ${ROUNDS} random moments with 4 cameras`, async (t) => {
+/** Records with 4 cameras, ends the recorder and looks at what is left, again and again. */
+async function killed(
+  t: TestContext,
+  rounds: number,
+  end: (recorder: RecorderProcess) => Promise<void>,
+): Promise<void> {
   const directory = workspace(t);
   const tracks = [
     [videoTrack(await videoMedia('h264')), audioTrack(await audioMedia('aac'))],
@@ -73,11 +80,17 @@ test(`kill -9 at ${ROUNDS} random moments with 4 cameras`, async (t) => {
   const config = {
     // Short segments: kills meet files in every state, also while one is completed and the next one made.
     archive: { segmentDuration: '2s', syncInterval: '1s' },
-    cameras: cameras.map(({ camera }, i) => ({ id: `cam${i}`, source: camera.url, transport: 'tcp' })),
+    cameras: cameras.map(({ camera }, i) => ({
+      id: `cam${i}`,
+      source: camera.url,
+      transport: 'tcp',
+      // Files of the other format are written a second time when they are closed.
+      record: { format: i === 3 ? 'mp4' : 'fmp4' },
+    })),
   };
   const seen = new Set<string>();
   let worst = 0;
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     for (const sent of cameras) sent.frames = [];
     const recorder = await RecorderProcess.start({ directory, config });
     const recordPath = recorder.recordPath;
@@ -88,8 +101,7 @@ test(`kill -9 at ${ROUNDS} random moments with 4 cameras`, async (t) => {
       30_000,
     );
     await sleep(1_000 + Math.random() * 4_000);
-    recorder.child.signal('SIGKILL');
-    await recorder.child.exit();
+    await end(recorder);
     const sentFrames = cameras.map((sent) => sent.frames);
 
     // A start without cameras recovers and adds nothing.
@@ -110,7 +122,28 @@ test(`kill -9 at ${ROUNDS} random moments with 4 cameras`, async (t) => {
     }
     for (const file of fresh) seen.add(file);
   }
-  t.diagnostic(`${ROUNDS} kills, ${seen.size} files, at most ${worst} pictures missing`);
+  t.diagnostic(`${rounds} kills, ${seen.size} files, at most ${worst} pictures missing`);
+}
+
+async function kill(recorder: RecorderProcess): Promise<void> {
+  recorder.child.signal('SIGKILL');
+  await recorder.child.exit();
+}
+
+const KILLS = LONG ? 200 : 6;
+test(`kill -9 at ${KILLS} random moments with 4 cameras`, (t) => killed(t, KILLS, kill));
+
+const CLOSING_KILLS = LONG ? 50 : 4;
+test(`kill -9 at ${CLOSING_KILLS} random moments of closing the files of 4 cameras`, async (t) => {
+  let during = 0;
+  await killed(t, CLOSING_KILLS, async (recorder) => {
+    recorder.child.signal('SIGTERM');
+    await sleep(Math.random() * CLOSING_MS);
+    if (!recorder.child.ended) during++;
+    await kill(recorder);
+  });
+  assert.ok(during > 0, 'it was never hit');
+  t.diagnostic(`${during} of ${CLOSING_KILLS} hit it while it was at it`);
 });
 
 /** Nothing that was whole before has gone or changed its name, and no file of another kind is left. */
