@@ -77,6 +77,8 @@ test(
     };
 
     const done: string[] = [];
+    /** What the comparison at the start had to mend; all else came through the queue. */
+    const mended = { added: 0, removed: 0 };
     for (let round = 0; round < ROUNDS; round++) {
       const fault = pick(FAULTS);
       const also = fault !== 'kill recorder' && chance(0.4);
@@ -138,6 +140,9 @@ test(
         );
         assert.equal((await repair.stop()).code, 0);
         await assertRowsAreFiles(postgres, DATABASE, repair.recordPath);
+        const [, added, removed] = /"added":(\d+),"removed":(\d+)/.exec(repair.child.output) ?? [];
+        mended.added += Number(added);
+        mended.removed += Number(removed);
       } catch (err) {
         const story = [...done, recorder.child.output.slice(-4_000), repair.child.output].join('\n');
         throw new Error(story, { cause: err });
@@ -149,7 +154,11 @@ test(
       DATABASE,
     );
     assert.ok((row?.n ?? 0) > 0);
-    t.diagnostic(`${ROUNDS} rounds, ${row?.n} rows of ${segmentFiles(`${directory}/recordings`).length} files`);
+    const { added, removed } = mended;
+    const files = segmentFiles(`${directory}/recordings`).length;
+    t.diagnostic(
+      `${ROUNDS} rounds, ${row?.last} insertions, ${row?.n} rows of ${files} files; compared: ${added} added, ${removed} removed`,
+    );
   },
 );
 
