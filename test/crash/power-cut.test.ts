@@ -10,7 +10,7 @@ import { LONG } from '../support/variant.ts';
 
 /** Change it to see other disks; a failure names the one it came from. */
 const SEED = Number(process.env['CRASH_SEED'] ?? 1);
-const SAMPLES = LONG ? 40 : 5;
+const SAMPLES = LONG ? 40 : 4;
 
 const HISTORIES = {
   'a recording': {},
