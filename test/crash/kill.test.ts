@@ -133,7 +133,7 @@ async function kill(recorder: RecorderProcess): Promise<void> {
 const KILLS = LONG ? 200 : 6;
 test(`kill -9 at ${KILLS} random moments with 4 cameras`, (t) => killed(t, KILLS, kill));
 
-const CLOSING_KILLS = LONG ? 50 : 4;
+const CLOSING_KILLS = LONG ? 50 : 3;
 test(`kill -9 at ${CLOSING_KILLS} random moments of closing the files of 4 cameras`, async (t) => {
   let during = 0;
   await killed(t, CLOSING_KILLS, async (recorder) => {

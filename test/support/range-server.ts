@@ -11,7 +11,7 @@ export interface RangeServer {
 }
 
 /** Serves `files` as video/mp4 and every other path as an empty page; ends with its test. */
-export async function serveRanges(t: TestContext): Promise<RangeServer> {
+export async function serveRanges(t: Pick<TestContext, 'after'>): Promise<RangeServer> {
   const files = new Map<string, Buffer>();
   const server = createServer((request, response) => {
     const bytes = files.get(request.url ?? '');
