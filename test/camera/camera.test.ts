@@ -72,6 +72,8 @@ test('ffmpeg logs in with Digest, and the camera computes the same hash over its
   const credentials = { username: 'admin', password: 'p@ss:/#%41' };
   await using camera = await startCamera({ credentials, pace: 8 });
   await recordWithFfmpeg(t, camera, 'tcp');
+  // TEARDOWN may still be on its way when ffmpeg has ended.
+  await camera.until(() => camera.logins.length === 4, 'the login of TEARDOWN');
   assert.deepEqual(camera.refusals, ['no Authorization header']);
   assert.deepEqual(
     camera.logins.map((login) => login.scheme),
