@@ -1,7 +1,7 @@
 // Audio frames on their way out: bytes into a slab, then one access unit with its time and what was lost before it.
 
 import type { AccessUnitCallback } from './access-unit.ts';
-import { SlabWriter } from './slab.ts';
+import { SlabWriter, SMALL_BLOCK_BYTES } from './slab.ts';
 import type { SlabPool } from './slab.ts';
 
 export class AudioUnits {
@@ -10,7 +10,7 @@ export class AudioUnits {
   #lost = 0;
 
   constructor(pool: SlabPool, emit: AccessUnitCallback) {
-    this.#writer = new SlabWriter(pool);
+    this.#writer = new SlabWriter(pool, SMALL_BLOCK_BYTES);
     this.#emit = emit;
   }
 

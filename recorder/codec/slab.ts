@@ -6,9 +6,11 @@
 import { assert } from '../../base/assert.ts';
 
 /** Large enough for most key frames, small enough that twenty cameras do not hold much unused room. */
-const BLOCK_BYTES = 256 * 1024;
-/** Free blocks kept for reuse; more are left to the garbage collector. */
-const MAX_FREE_BLOCKS = 256;
+export const BLOCK_BYTES = 256 * 1024;
+/** For audio: two seconds of it. A block of the other size would be held for half a minute because of its last frame. */
+export const SMALL_BLOCK_BYTES = 16 * 1024;
+/** Free blocks of each size kept for reuse; more are left to the garbage collector. */
+const MAX_FREE_BLOCKS = 128;
 
 export class Slab {
   readonly buffer: Buffer;
@@ -33,31 +35,40 @@ export class Slab {
 
 export class SlabPool {
   readonly #free: Buffer[] = [];
+  readonly #freeSmall: Buffer[] = [];
 
-  /** A block of at least `minBytes` with one holder. Blocks of unusual size are not pooled. */
-  take(minBytes = 0): Slab {
-    if (minBytes > BLOCK_BYTES) return new Slab(Buffer.allocUnsafeSlow(minBytes), undefined);
-    return new Slab(this.#free.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES), this);
+  /** A block of `blockBytes`, or at least `minBytes`, with one holder. Blocks of unusual size are not pooled. */
+  take(minBytes = 0, blockBytes = BLOCK_BYTES): Slab {
+    assert(blockBytes === BLOCK_BYTES || blockBytes === SMALL_BLOCK_BYTES, 'blocks have one of two sizes');
+    if (minBytes > blockBytes) return new Slab(Buffer.allocUnsafeSlow(minBytes), undefined);
+    return new Slab(this.#freeOf(blockBytes).pop() ?? Buffer.allocUnsafeSlow(blockBytes), this);
   }
 
   giveBack(buffer: Buffer): void {
-    if (this.#free.length < MAX_FREE_BLOCKS) this.#free.push(buffer);
+    const free = this.#freeOf(buffer.length);
+    if (free.length < MAX_FREE_BLOCKS) free.push(buffer);
   }
 
   get freeBlocks(): number {
-    return this.#free.length;
+    return this.#free.length + this.#freeSmall.length;
+  }
+
+  #freeOf(blockBytes: number): Buffer[] {
+    return blockBytes === SMALL_BLOCK_BYTES ? this.#freeSmall : this.#free;
   }
 }
 
 /** Appends the bytes of one access unit after another; an access unit never spans two blocks. */
 export class SlabWriter {
   readonly #pool: SlabPool;
+  readonly #blockBytes: number;
   #slab: Slab | undefined;
   #start = 0;
   #end = 0;
 
-  constructor(pool: SlabPool) {
+  constructor(pool: SlabPool, blockBytes: number = BLOCK_BYTES) {
     this.#pool = pool;
+    this.#blockBytes = blockBytes;
   }
 
   /** Bytes in the access unit that is being written. */
@@ -71,7 +82,7 @@ export class SlabWriter {
     if (slab && this.#end + bytes <= slab.buffer.length) return slab.buffer;
     const size = this.size;
     // Twice the size where one block is not enough: a growing access unit is moved only a few times.
-    const next = this.#pool.take(size + bytes > BLOCK_BYTES ? (size + bytes) * 2 : 0);
+    const next = this.#pool.take(size + bytes > this.#blockBytes ? (size + bytes) * 2 : 0, this.#blockBytes);
     if (slab) {
       slab.buffer.copy(next.buffer, 0, this.#start, this.#end);
       slab.release();
@@ -128,7 +139,7 @@ export class SlabWriter {
 
   /** Ends the access unit and hands it over; the receiver holds the block and must release it once. */
   finish(): MediaData {
-    const slab = this.#slab ?? this.#pool.take();
+    const slab = this.#slab ?? this.#pool.take(0, this.#blockBytes);
     this.#slab = slab;
     slab.retain();
     const data: MediaData = { slab, offset: this.#start, size: this.size };

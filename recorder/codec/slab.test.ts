@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BLOCK_BYTES, SlabPool, SlabWriter, SMALL_BLOCK_BYTES } from './slab.ts';
+
+const bytes = (size: number, value: number): Buffer => Buffer.alloc(size, value);
+
+function write(writer: SlabWriter, unit: Buffer) {
+  writer.append(unit, 0, unit.length);
+  return writer.finish();
+}
+
+for (const blockBytes of [BLOCK_BYTES, SMALL_BLOCK_BYTES]) {
+  test(`a block of ${blockBytes} bytes comes back when its last access unit is released, and is used again`, () => {
+    const pool = new SlabPool();
+    const writer = new SlabWriter(pool, blockBytes);
+    const first = write(writer, bytes(100, 1));
+    const second = write(writer, bytes(100, 2));
+    assert.equal(first.slab, second.slab);
+    assert.equal(first.slab.buffer.length, blockBytes);
+    writer.close();
+    first.slab.release();
+    assert.equal(pool.freeBlocks, 0);
+    second.slab.release();
+    assert.equal(pool.freeBlocks, 1);
+    assert.equal(write(new SlabWriter(pool, blockBytes), bytes(1, 3)).slab.buffer, first.slab.buffer);
+  });
+}
+
+test('audio and video never get blocks of the other size', () => {
+  const pool = new SlabPool();
+  const small = pool.take(0, SMALL_BLOCK_BYTES);
+  small.release();
+  const large = pool.take();
+  assert.equal(large.buffer.length, BLOCK_BYTES);
+  large.release();
+  assert.equal(pool.take(0, SMALL_BLOCK_BYTES).buffer, small.buffer);
+});
+
+test('an access unit that does not fit the rest of a block moves to the next one whole', () => {
+  const writer = new SlabWriter(new SlabPool(), SMALL_BLOCK_BYTES);
+  const first = write(writer, bytes(SMALL_BLOCK_BYTES - 10, 1));
+  writer.append(bytes(8, 2), 0, 8);
+  const second = write(writer, bytes(8, 3));
+  assert.notEqual(first.slab, second.slab);
+  const { slab, offset, size } = second;
+  assert.deepEqual(slab.buffer.subarray(offset, offset + size), Buffer.concat([bytes(8, 2), bytes(8, 3)]));
+});
+
+test('an access unit larger than a block has one of its own, which is not kept', () => {
+  const pool = new SlabPool();
+  const writer = new SlabWriter(pool, SMALL_BLOCK_BYTES);
+  const unit = write(writer, bytes(SMALL_BLOCK_BYTES + 1, 1));
+  assert.ok(unit.slab.buffer.length > SMALL_BLOCK_BYTES);
+  writer.close();
+  unit.slab.release();
+  assert.equal(pool.freeBlocks, 0);
+});
