@@ -1,4 +1,5 @@
-// Values that were costly to make, as many as may be kept; the one not asked for the longest goes first.
+// Values that were costly to make, as many as may be kept; those not asked for the longest go first, roughly: what was
+// asked for since the last clearing-out stays at the next. That costs nothing while a value is only read again.
 
 export interface LruOptions<V> {
   /** Of all values together, in what `weigh` counts. */
@@ -8,36 +9,43 @@ export interface LruOptions<V> {
 }
 
 export class Lru<V> {
-  readonly #entries = new Map<string, { readonly value: V; readonly weight: number }>();
   readonly #o: LruOptions<V>;
-  #weight = 0;
+  #recent = new Map<string, V>();
+  #recentWeight = 0;
+  #older = new Map<string, V>();
 
   constructor(options: LruOptions<V>) {
     this.#o = options;
   }
 
   get(key: string): V | undefined {
-    const entry = this.#entries.get(key);
-    if (!entry) return undefined;
-    // A Map keeps the order of insertion.
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    return entry.value;
+    const recent = this.#recent.get(key);
+    if (recent !== undefined) return recent;
+    const older = this.#older.get(key);
+    if (older !== undefined) this.set(key, older);
+    return older;
   }
 
   set(key: string, value: V): void {
     this.delete(key);
-    const weight = this.#o.weigh?.(value) ?? 1;
-    this.#entries.set(key, { value, weight });
-    this.#weight += weight;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#weight <= this.#o.capacity || oldest === key) break;
-      this.delete(oldest);
+    const weight = this.#weigh(value);
+    if (this.#recentWeight + weight > this.#o.capacity / 2 && this.#recent.size > 0) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
+      this.#recentWeight = 0;
     }
+    this.#recent.set(key, value);
+    this.#recentWeight += weight;
   }
 
   delete(key: string): void {
-    this.#weight -= this.#entries.get(key)?.weight ?? 0;
-    this.#entries.delete(key);
+    const recent = this.#recent.get(key);
+    if (recent !== undefined) this.#recentWeight -= this.#weigh(recent);
+    this.#recent.delete(key);
+    this.#older.delete(key);
+  }
+
+  #weigh(value: V): number {
+    return this.#o.weigh?.(value) ?? 1;
   }
 }

@@ -17,20 +17,22 @@ export interface PlaylistOptions extends Interval {
   readonly suffix: string;
 }
 
-/** The parts of one file as lines, and what else of them goes into a playlist. */
+/** The parts of one file as lines with their date and time, and what else of them goes into a playlist. */
 interface PartLines {
   readonly suffix: string;
   readonly bytes: Buffer;
   readonly longestTicks: number;
 }
 
+const DISCONTINUITY = Buffer.from('#EXT-X-DISCONTINUITY\n');
+
 export class Playlists {
   /** Of whole files that are closed; they go with what is known of the file. */
   readonly #lines = new WeakMap<FileParts, PartLines>();
   readonly #parameters = new WeakMap<FileParts, string>();
 
-  /** Undefined when no part lies in the interval. */
-  build(footage: readonly Footage[], options: PlaylistOptions): Buffer | undefined {
+  /** In pieces, most of which are kept: a day is more than a megabyte. Undefined when no part lies in the interval. */
+  build(footage: readonly Footage[], options: PlaylistOptions): readonly Buffer[] | undefined {
     const { cameraId, fromMs, toMs, live, suffix } = options;
     const body: Buffer[] = [];
     const inits = new Map<string, string>();
@@ -41,21 +43,16 @@ export class Playlists {
       const { path, parts } = item;
       const [from, to] = partsWithin(parts, fromMs, toMs);
       if (from === to) continue;
-      const firstWallMs = wallOfPart(parts, from);
-      let head = '';
-      if (startOffset === undefined) startOffset = Math.max(0, fromMs - firstWallMs) / 1000;
-      else head = '#EXT-X-DISCONTINUITY\n';
       const key = this.#parametersOf(parts);
       const mapped = inits.get(key) ?? `/hls/${cameraId}/init/${path}${suffix}`;
       inits.set(key, mapped);
-      if (mapped !== init) head += `#EXT-X-MAP:URI="${mapped}"\n`;
+      if (startOffset === undefined) startOffset = Math.max(0, fromMs - wallOfPart(parts, from)) / 1000;
+      else body.push(DISCONTINUITY);
+      if (mapped !== init) body.push(Buffer.from(`#EXT-X-MAP:URI="${mapped}"\n`, 'latin1'));
       init = mapped;
       const lines = this.#linesOf(item, cameraId, suffix, from, to);
       longestTicks = Math.max(longestTicks, lines.longestTicks);
-      body.push(
-        Buffer.from(`${head}#EXT-X-PROGRAM-DATE-TIME:${new Date(firstWallMs).toISOString()}\n`, 'latin1'),
-        lines.bytes,
-      );
+      body.push(lines.bytes);
     }
     if (startOffset === undefined) return undefined;
     const head = [
@@ -68,7 +65,7 @@ export class Playlists {
       `#EXT-X-START:TIME-OFFSET=${startOffset.toFixed(3)},PRECISE=YES`,
       '',
     ];
-    return Buffer.concat([Buffer.from(head.join('\n')), ...body, Buffer.from(live ? '' : '#EXT-X-ENDLIST\n')]);
+    return [Buffer.from(head.join('\n')), ...body, Buffer.from(live ? '' : '#EXT-X-ENDLIST\n')];
   }
 
   #linesOf(item: Footage, cameraId: string, suffix: string, from: number, to: number): PartLines {
@@ -96,7 +93,7 @@ export class Playlists {
 function partLines({ path, parts }: Footage, cameraId: string, suffix: string, from: number, to: number): PartLines {
   const { starts, times } = parts;
   const asIs = isServedAsIs(parts);
-  let text = '';
+  let text = `#EXT-X-PROGRAM-DATE-TIME:${new Date(wallOfPart(parts, from)).toISOString()}\n`;
   let longestTicks = 0;
   for (let i = from; i < to; i++) {
     const ticks = (times[i + 1] as number) - (times[i] as number);

@@ -98,3 +98,10 @@ export async function stream(
     if (!(err instanceof SendAborted)) throw err;
   }
 }
+
+/** Hands many small pieces to the socket at once. Waits for nothing: they are in memory, and stay there. */
+export async function sendTogether(raw: FastifyReply['raw'], pieces: readonly Buffer[]): Promise<void> {
+  raw.cork();
+  for (const piece of pieces) raw.write(piece);
+  raw.uncork();
+}

@@ -16,7 +16,7 @@ import { partPieces } from '../part.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { Playlists } from '../playlist.ts';
 import type { Reading } from '../reading.ts';
-import { respond } from '../respond.ts';
+import { respond, sendTogether, stream } from '../respond.ts';
 import type { Sender } from '../sender.ts';
 
 export interface HlsDeps {
@@ -42,7 +42,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
   app.get(
     '/hls/:camera_id/index.m3u8',
     { config, schema: { params: CameraParams, querystring: IntervalQuery } },
-    async ({ params, query }, reply) => {
+    async (request, reply) => {
+      const { params, query } = request;
       const cameraId = params.camera_id;
       const nowMs = deps.clock.wallMs();
       const interval = toInterval(query, nowMs);
@@ -52,11 +53,14 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
       const playlist = playlists.build(footage, { cameraId, ...interval, live, suffix });
       if (playlist === undefined) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
-      return reply
-        .header('cache-control', 'no-store')
-        .header('x-content-type-options', 'nosniff')
-        .type('application/vnd.apple.mpegurl')
-        .send(playlist);
+      reply.headers({
+        'content-type': 'application/vnd.apple.mpegurl',
+        'content-length': totalSize(playlist),
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+      });
+      await stream(request, reply, 200, (raw) => sendTogether(raw, playlist));
+      return reply;
     },
   );
 
