@@ -172,6 +172,12 @@ export class Archive {
     this.#retention?.tick();
   }
 
+  /** Resolves when what `tick` has begun is done. */
+  async settled(): Promise<void> {
+    await this.#disk?.settled();
+    await this.#retention?.settled();
+  }
+
   /** Throws WrongDiskError when the record path is not this node's archive now: nothing may be written there. */
   async checkDisk(): Promise<void> {
     await this.#identity?.check();

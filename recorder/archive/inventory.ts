@@ -91,10 +91,12 @@ export class Inventory {
 
   /** Whether the record path can be read at all: without its disk every file seems to be missing. */
   async #rootIsThere(): Promise<boolean> {
-    return this.#store.fs.list(this.#store.root).then(
-      (names) => names.length > 0,
-      () => false,
-    );
+    try {
+      await this.#store.checkDisk();
+      return (await this.#store.fs.list(this.#store.root)).length > 0;
+    } catch {
+      return false;
+    }
   }
 
   async #describe(segment: SegmentName, file: OpenFile): Promise<InventoryFile> {

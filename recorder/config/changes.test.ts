@@ -23,6 +23,12 @@ test('another order of the same cameras is no change', () => {
   assert.deepEqual(diffCameras(cameras(gate, door), cameras(door, gate)), { added: [], removed: [], changed: [] });
 });
 
+test('another retention is no reason to connect to the camera again', () => {
+  const before = cameras(gate);
+  const after = cameras({ ...gate, record: { retention: { maxAge: '1d', maxSize: '1GiB' } } });
+  assert.deepEqual(diffCameras(before, after).changed, []);
+});
+
 test('a segment duration that a camera inherits changes the camera', () => {
   const before = config({ cameras: [gate] });
   const after = config({ cameras: [gate], archive: { segmentDuration: '1m' } });

@@ -6,7 +6,7 @@ import type { CameraConfig, Config } from './schema.ts';
 export interface CameraChanges {
   readonly added: readonly CameraConfig[];
   readonly removed: readonly CameraConfig[];
-  /** As they are now. */
+  /** As they are now. One of which only the retention is another has not changed: limits are looked up each time. */
   readonly changed: readonly CameraConfig[];
 }
 
@@ -17,9 +17,17 @@ export function diffCameras(before: readonly CameraConfig[], after: readonly Cam
   return {
     added: after.filter((camera) => !old.has(camera.id)),
     removed: before.filter((camera) => !ids.has(camera.id)),
-    changed: after.filter((camera) => old.has(camera.id) && !isDeepStrictEqual(old.get(camera.id), camera)),
+    changed: after.filter((camera) => {
+      const known = old.get(camera.id);
+      return known && !isDeepStrictEqual(withoutRetention(known), withoutRetention(camera));
+    }),
   };
 }
+
+const withoutRetention = (camera: CameraConfig): unknown => ({
+  ...camera,
+  record: { ...camera.record, retention: undefined },
+});
 
 /** Names of the settings that differ and that only a restart applies, as `listen`. */
 export function changedSettings(before: Config, after: Config): string[] {
