@@ -13,6 +13,7 @@ import { observePlayback } from './metrics.ts';
 import { PartsCache } from './parts-cache.ts';
 import { Reading } from './reading.ts';
 import { Recordings } from './recording.ts';
+import { Responder } from './respond.ts';
 import { fileRoutes } from './routes/files.ts';
 import { hlsRoutes } from './routes/hls.ts';
 import { windowRoutes } from './routes/window.ts';
@@ -53,13 +54,14 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
 
   const { archive, clock } = deps;
   const sender = new Sender({ clock, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
+  const responder = new Responder(sender, deps.log);
   if (deps.registry) observePlayback(deps.registry, sender);
   const files = new ArchiveFiles(deps.recordPath, deps.keepAwake);
   const recordings = new Recordings();
   const parts = new PartsCache({ files, archive });
   const reading = new Reading(archive, clock);
-  await app.register(hlsRoutes, { deps: { archive, clock, files, parts, reading, sender } });
-  await app.register(windowRoutes, { deps: { archive, clock, files, parts, sender } });
-  await app.register(fileRoutes, { deps: { archive, files, reading, recordings, sender } });
+  await app.register(hlsRoutes, { deps: { archive, clock, files, parts, reading, responder } });
+  await app.register(windowRoutes, { deps: { archive, clock, files, parts, responder } });
+  await app.register(fileRoutes, { deps: { archive, files, reading, recordings, responder } });
   return app;
 }

@@ -10,15 +10,14 @@ import type { PlaybackArchive } from '../deps.ts';
 import type { Reading } from '../reading.ts';
 import type { Representation } from '../recording.ts';
 import { Recordings } from '../recording.ts';
-import { respond } from '../respond.ts';
-import type { Sender } from '../sender.ts';
+import type { Responder } from '../respond.ts';
 
 export interface FileDeps {
   readonly archive: PlaybackArchive;
   readonly files: ArchiveFiles;
   readonly reading: Reading;
   readonly recordings: Recordings;
-  readonly sender: Sender;
+  readonly responder: Responder;
 }
 
 const FileQuery = z.object({
@@ -58,7 +57,7 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
         }
         const disposition = query.download === '1' ? 'attachment' : 'inline';
         reply.header('content-disposition', `${disposition}; filename="${path.slice(path.lastIndexOf('/') + 1)}"`);
-        await respond(request, reply, deps.sender, {
+        await deps.responder.respond(request, reply, {
           representation: state.representation,
           file,
           contentType: 'video/mp4',

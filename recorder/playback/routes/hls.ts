@@ -1,6 +1,7 @@
 // `GET /hls/{camera_id}/index.m3u8?from&to`: HLS over the archive, and the two kinds of address in its playlists that
 // are not files: initialization sections, and parts that are not served as they lie on the disk.
 
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
@@ -16,8 +17,7 @@ import { partPieces } from '../part.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { Playlists } from '../playlist.ts';
 import type { Reading } from '../reading.ts';
-import { respond, sendTogether, stream } from '../respond.ts';
-import type { Sender } from '../sender.ts';
+import { sendTogether, type Responder } from '../respond.ts';
 
 export interface HlsDeps {
   readonly archive: PlaybackArchive;
@@ -25,7 +25,7 @@ export interface HlsDeps {
   readonly files: ArchiveFiles;
   readonly parts: PartsCache;
   readonly reading: Reading;
-  readonly sender: Sender;
+  readonly responder: Responder;
 }
 
 /** A camera that connects again goes on with a new file: its playlist does not end meanwhile. */
@@ -59,7 +59,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
         'cache-control': 'no-store',
         'x-content-type-options': 'nosniff',
       });
-      await stream(request, reply, 200, (raw) => sendTogether(raw, playlist));
+      await deps.responder.stream(request, reply, 200, (raw) => sendTogether(raw, playlist));
       return reply;
     },
   );
@@ -129,9 +129,9 @@ async function withFile(
 }
 
 function respondWith(
-  request: Parameters<typeof respond>[0],
-  reply: Parameters<typeof respond>[1],
-  { sender }: HlsDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { responder }: HlsDeps,
   file: ArchiveFile,
   pieces: readonly Piece[],
   name: string,
@@ -143,7 +143,7 @@ function respondWith(
     etag: `"${name}-${file.segment.startMs.toString(16)}"`,
     modifiedMs: file.segment.startMs,
   };
-  return respond(request, reply, sender, { representation, file, contentType, cacheControl: UNCHANGING });
+  return responder.respond(request, reply, { representation, file, contentType, cacheControl: UNCHANGING });
 }
 
 const noPart = (): ApiError => new ApiError(404, 'no-recording', 'there is no such part of a recording');

@@ -11,8 +11,7 @@ import type { PlaybackArchive } from '../deps.ts';
 import { IntervalQuery, footageOf, toInterval, wallAt, type Footage } from '../footage.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { partsWithin } from '../playlist.ts';
-import { stream } from '../respond.ts';
-import type { Sender } from '../sender.ts';
+import type { Responder } from '../respond.ts';
 import { WindowStream } from '../window.ts';
 
 export interface WindowDeps {
@@ -20,7 +19,7 @@ export interface WindowDeps {
   readonly clock: Clock;
   readonly files: ArchiveFiles;
   readonly parts: PartsCache;
-  readonly sender: Sender;
+  readonly responder: Responder;
 }
 
 const WindowQuery = IntervalQuery.extend({
@@ -57,12 +56,13 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
       });
       const window = new WindowStream({ fromMs, toMs }, first.parts.headers);
       const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
-      const sent = stream(request, reply, 200, async (raw) => {
-        await deps.sender.send(raw, undefined, [initSegmentOf(first.parts.headers, startMs)]);
+      const { responder } = deps;
+      const sent = responder.stream(request, reply, 200, async (raw) => {
+        await responder.sender.send(raw, undefined, [initSegmentOf(first.parts.headers, startMs)]);
         for (const item of footage) {
           if (window.ended) return;
           await withFile(deps.files, item, async (file) => {
-            for await (const pieces of window.take(file, item.parts)) await deps.sender.send(raw, file, pieces);
+            for await (const pieces of window.take(file, item.parts)) await responder.sender.send(raw, file, pieces);
           });
         }
       });

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { get } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import fastify from 'fastify';
+import { TestLog } from '../archive/test-support.ts';
+import { installProblems } from '../http/problem.ts';
+import { systemClock } from '../../base/clock.ts';
+import { Responder } from './respond.ts';
+import { SendAborted, Sender } from './sender.ts';
+
+for (const { name, failure, lines } of [
+  { name: 'a disk that fails', failure: new Error('EIO: i/o error, read'), lines: 1 },
+  { name: 'a client that goes away', failure: new SendAborted('the client went away'), lines: 0 },
+]) {
+  test(`${name} within a body breaks the connection, and is ${lines === 0 ? 'not worth a line' : 'logged once'}`, async (t) => {
+    const log = new TestLog();
+    const app = fastify();
+    const responder = new Responder(new Sender({ clock: systemClock }), log);
+    installProblems(app, log);
+    app.get('/', async (request, reply) => {
+      reply.header('content-length', 1000);
+      await responder.stream(request, reply, 200, async (raw) => {
+        raw.write('some of it');
+        throw failure;
+      });
+      return reply;
+    });
+    t.after(() => app.close());
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    const request = get({ port: (app.server.address() as AddressInfo).port, agent: false });
+    const ended = Promise.race([
+      once(request, 'error').then(([err]) => (err as NodeJS.ErrnoException).code),
+      once(request, 'response').then(async ([response]) => {
+        response.resume();
+        return once(response, 'error').then(([err]) => (err as NodeJS.ErrnoException).code);
+      }),
+    ]);
+    assert.equal(await ended, 'ECONNRESET');
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(log.lines.length, lines);
+    // And the next one is answered.
+    const [, other] = [request.destroy(), await app.inject('/nothing')];
+    assert.equal(other.statusCode, 404);
+  });
+}
