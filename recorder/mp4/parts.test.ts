@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import * as fc from 'fast-check';
 import { RecordedFile, complete, fakeAudio, fakeVideo, readFrom } from '../../test/support/recorded-file.ts';
+import { Mp4Error } from './error.ts';
 import { GrowingParts, readParts } from './parts.ts';
 import type { FileParts } from './parts.ts';
 import { readFragmentAt } from './read-fragment.ts';
@@ -140,4 +142,30 @@ test('a file cut anywhere has the parts of its whole fragments', async () => {
   const end = file.writer.finish();
   const finished = complete(file.bytes, end);
   assert.deepEqual(places(await partsOf(finished.subarray(0, cut))), places(parts));
+});
+
+test('a file with damage anywhere has parts that lie in it, or none', async () => {
+  const file = RecordedFile.of(fakeVideo(400), fakeAudio(750));
+  const open = file.bytes;
+  const finished = complete(file.bytes, file.writer.finish());
+  const progressive = file.progressive();
+  const damage = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 8 });
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(open, finished, progressive), damage, async (bytes, changes) => {
+      const damaged = Buffer.from(bytes);
+      // Most of it in heads and indexes.
+      for (const [at, value] of changes)
+        damaged[at % 3 === 0 ? damaged.length - 1 - (at % 4096) : at % damaged.length] = value;
+      try {
+        const parts = await readParts(...readFrom(damaged));
+        const { starts = [], times = [] } = parts ?? {};
+        assert.equal(starts.length, times.length);
+        const end = parts?.unit === 'samples' ? 400 : damaged.length;
+        starts.forEach((start, i) => assert.ok(start >= 0 && start <= end && start >= (starts[i - 1] ?? 0)));
+      } catch (err) {
+        assert.ok(err instanceof Mp4Error, String(err));
+      }
+    }),
+    { numRuns: 300 },
+  );
 });
