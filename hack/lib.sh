@@ -22,6 +22,8 @@ if [ -z "${HOME:-}" ]; then
   mkdir -p "$HOME"
   export HOME
 fi
+# mkfs, mount and their like, which tests use, are not on every PATH.
+export PATH=$PATH:/usr/sbin:/sbin
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kube-nvr
 # The system may trust a certificate authority (of a company's proxy, say) that Node does not know by itself.
 trust_as_the_system() {
