@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
 //
-// Parts: cpu memory live viewers listing listing-postgres costs; without a name, all. `--quick`: a look in under two minutes.
+// Parts: cpu memory live viewers listing listing-postgres playback retention costs; without a name, all. `--quick`: a look in under two minutes.
 // `--save` keeps the print in test/bench/results/ and the figures in the README; it needs long windows.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,6 +16,7 @@ import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
 import { measureMemory } from './parts/memory.ts';
 import { measurePlayback } from './parts/playback.ts';
+import { measureRetention } from './parts/retention.ts';
 import { measureViewers } from './parts/viewers.ts';
 import { figureTable, machine, machineInWords, shortTable, verdictOf, type Figure } from './report.ts';
 
@@ -26,6 +27,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   viewers: measureViewers,
   listing: measureListing,
   playback: measurePlayback,
+  retention: measureRetention,
   'listing-postgres': measureListingPostgres,
   costs: measureCosts,
 };
