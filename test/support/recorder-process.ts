@@ -8,6 +8,7 @@ import { Child, type Ended } from './child.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+const MAX_STARTS = 3;
 export const MAIN = join(ROOT, 'recorder/main.ts');
 
 /** Ports of the loopback address that are free now. */
@@ -58,7 +59,18 @@ export class RecorderProcess {
     this.recordPath = config['record_path'] as string;
   }
 
+  /** Once more where another program took one of the ports that were free a moment ago. */
   static async start(options: RecorderOptions): Promise<RecorderProcess> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await RecorderProcess.#start(options);
+      } catch (error) {
+        if (tries === MAX_STARTS || !(error instanceof Error) || !error.message.includes('EADDRINUSE')) throw error;
+      }
+    }
+  }
+
+  static async #start(options: RecorderOptions): Promise<RecorderProcess> {
     const { directory } = options;
     const [api, playback, metrics] = await freePorts(3);
     const config = {
