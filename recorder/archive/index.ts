@@ -73,8 +73,8 @@ const FOREIGN_SETTLED_MS = 60_000;
 const CONCURRENT_READS = 32;
 /** From so many files on that nothing is known of, a thread of its own is quicker than one call after the other. */
 const MIN_FOR_THREAD = 8;
-/** Remembered details: some 4 MB. */
-const MAX_DETAILS = 40_000;
+/** Remembered details: some 20 MB where as many files are there and looked at. */
+const MAX_DETAILS = 200_000;
 
 export class ArchiveIndex {
   readonly #store: SegmentStore;
