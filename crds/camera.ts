@@ -1,0 +1,149 @@
+// The contract of a Camera: users write the spec, the operator writes the status.
+
+import { z } from 'zod';
+import { API_VERSION } from './names.ts';
+import { parseResource } from './parse.ts';
+import {
+  addressWithoutUser,
+  conditions,
+  integer,
+  listMap,
+  metadata,
+  nodeName,
+  nodeNameOrEmpty,
+  nodeSelector,
+  reference,
+  retention,
+  statusEnum,
+  statusObject,
+  time,
+  withRules,
+  type Immutable,
+} from './schema-parts.ts';
+
+/** Longer names would not fit where the archive and URLs use a camera's id. */
+export const MAX_CAMERA_NAME = 63;
+
+const ASSIGNMENT_REASONS = [
+  'Scheduled',
+  'NodeUnavailable',
+  'Drain',
+  'Failback',
+  'NotTakenUp',
+  'Preferred',
+  'Suspended',
+] as const;
+
+const spec = z.object({
+  displayName: z
+    .string()
+    .min(1)
+    .max(100)
+    .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
+    .optional()
+    .describe('For people. Without it, the name of the resource.'),
+  source: addressWithoutUser('rtsp', 'rtsps').describe('Address of the stream, without a login.'),
+  credentialsSecretRef: reference()
+    .optional()
+    .describe('A Secret with the keys username and password: the login for source, snapshot and onvif.'),
+  transport: z
+    .enum(['Auto', 'Tcp', 'Udp'])
+    .default('Auto')
+    .describe('How media travels: inside the RTSP connection (Tcp), as datagrams (Udp), or whichever works.'),
+  snapshot: addressWithoutUser('http', 'https').optional().describe('Address of a still image, without a login.'),
+  ptz: z.boolean().default(false).describe('The camera may be moved.'),
+  onvif: addressWithoutUser('http', 'https')
+    .optional()
+    .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
+  suspend: z.boolean().default(false).describe('true: known, but not recorded.'),
+  record: z
+    .object({
+      // Names of formats as the recorder's API has them, not constants of ours; hence lower case.
+      format: z
+        .enum(['fmp4', 'mp4'])
+        .default('fmp4')
+        .describe('fmp4: can be played while it is written, and survives a crash. mp4: written out when it is closed.'),
+      segmentSeconds: integer(1, 86_400)
+        .default(300)
+        .describe('A file is closed at the first key frame after this time.'),
+      retention: retention().optional().describe('Limits of this camera, beside those of its node.'),
+    })
+    .prefault({})
+    .describe('How the camera is recorded.'),
+  poolRef: reference().prefault({ name: 'default' }).describe('The RecorderPool that records this camera.'),
+  placement: z
+    .object({
+      nodeSelector: nodeSelector().optional(),
+      preferredNode: nodeNameOrEmpty().optional().describe('The node that should record the camera when it can.'),
+      failover: z
+        .enum(['Automatic', 'Never'])
+        .default('Automatic')
+        .describe('Never: the camera waits for its node to come back.'),
+      priority: integer(-1000, 1000).default(0).describe('Cameras of higher priority are assigned and moved first.'),
+    })
+    .prefault({})
+    .describe('Which node records the camera.'),
+});
+
+const assignment = withRules(
+  statusObject({
+    node: nodeName().optional().describe('The node that records the camera. Absent: none.'),
+    epoch: integer(1, Number.MAX_SAFE_INTEGER).describe('Grows with every assignment; the highest is the true one.'),
+    previousNode: nodeName().optional().describe('The node that recorded the camera before.'),
+    handover: statusEnum(['Pending', 'Complete'])
+      .optional()
+      .describe('Pending: previousNode records on until node has written its first key frame.'),
+    reason: statusEnum(ASSIGNMENT_REASONS),
+    time: time(),
+  }),
+  {
+    rule: '!has(self.node) || (has(oldSelf.node) && self.node == oldSelf.node) || self.epoch > oldSelf.epoch',
+    message: 'must grow when the camera is given to another node',
+    fieldPath: '.epoch',
+  },
+);
+
+const status = statusObject({
+  observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+  assignment: assignment.optional().describe('Who records the camera.'),
+  archives: listMap(
+    statusObject({ node: nodeName(), oldestTime: time().optional(), newestTime: time().optional() }),
+    256,
+    'node',
+  )
+    .optional()
+    .describe('Where footage of the camera lies: it stays on the node that recorded it.'),
+  conditions: conditions().optional(),
+});
+
+export const cameraSchema = withRules(
+  statusObject({
+    apiVersion: z.literal(API_VERSION),
+    kind: z.literal('Camera'),
+    metadata,
+    spec,
+    status: status.optional(),
+  }),
+  {
+    rule: `size(self.metadata.name) <= ${MAX_CAMERA_NAME}`,
+    message: `metadata.name: must be at most ${MAX_CAMERA_NAME} characters`,
+  },
+  {
+    // At the root, so that neither status nor assignment can be taken away and begun anew.
+    rule:
+      '!has(oldSelf.status) || !has(oldSelf.status.assignment) || (has(self.status) && has(self.status.assignment) ' +
+      '&& self.status.assignment.epoch >= oldSelf.status.assignment.epoch)',
+    message: 'must not become less',
+    fieldPath: '.status.assignment.epoch',
+  },
+);
+
+export type AssignmentReason = (typeof ASSIGNMENT_REASONS)[number];
+export type Camera = Immutable<z.output<typeof cameraSchema>>;
+export type CameraSpec = Camera['spec'];
+export type CameraStatus = NonNullable<Camera['status']>;
+/** Who records the camera. Of two claims the one with the higher epoch is true. */
+export type CameraAssignment = NonNullable<CameraStatus['assignment']>;
+
+/** Throws ResourceError. */
+export const parseCamera = (value: unknown): Camera => parseResource('Camera', cameraSchema, value);

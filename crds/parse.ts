@@ -1,0 +1,35 @@
+// What the API server sends, checked against a kind's schema: a typed value leaves, or an error that names the fields.
+
+import type { z } from 'zod';
+import type { Immutable } from './schema-parts.ts';
+
+/** An object that is not what its kind promises. `fields` are paths such as `spec.source` or `status.cameras[2].epoch`. */
+export class ResourceError extends Error {
+  readonly code = 'INVALID_RESOURCE';
+  readonly fields: readonly string[];
+
+  constructor(kind: string, name: string, issues: readonly { readonly field: string; readonly message: string }[]) {
+    super(`${kind} ${name}: ${issues.map(({ field, message }) => `${field}: ${message}`).join('; ')}`);
+    this.name = 'ResourceError';
+    this.fields = issues.map((issue) => issue.field);
+  }
+}
+
+/** Values of the object are never part of the message: an address could hold a password. */
+export function parseResource<T extends z.ZodType>(kind: string, schema: T, value: unknown): Immutable<z.output<T>> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data as Immutable<z.output<T>>;
+  const issues = parsed.error.issues.map(({ path, message }) => ({ field: fieldPath(path), message }));
+  throw new ResourceError(kind, nameOf(value), issues);
+}
+
+function fieldPath(path: readonly PropertyKey[]): string {
+  const text = path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('');
+  return text === '' ? 'object' : text.replace(/^\./, '');
+}
+
+function nameOf(value: unknown): string {
+  const { metadata } = (value ?? {}) as { metadata?: { namespace?: unknown; name?: unknown } };
+  if (typeof metadata?.name !== 'string') return '(without a name)';
+  return typeof metadata.namespace === 'string' ? `${metadata.namespace}/${metadata.name}` : metadata.name;
+}

@@ -1,0 +1,150 @@
+// The contract of a RecorderNode: the operator (or a person) writes the spec, the recorder of that node its status.
+
+import { z } from 'zod';
+import { API_VERSION } from './names.ts';
+import { parseResource } from './parse.ts';
+import {
+  conditions,
+  integer,
+  listMap,
+  metadata,
+  nodeName,
+  reference,
+  statusEnum,
+  statusObject,
+  subdomain,
+  time,
+  withRules,
+  type CelRule,
+  type Immutable,
+} from './schema-parts.ts';
+import { MAX_CAMERA_NAME } from './camera.ts';
+import { MAX_CAMERAS_PER_NODE } from './recorder-pool.ts';
+
+/** How many requests a recorder can have open. */
+export const MAX_REQUESTS = 32;
+
+const CAMERA_STATES = ['Connecting', 'Recording', 'Silent', 'Failed', 'Stopped'] as const;
+const REQUEST_KINDS = ['Suspend', 'AddLearner', 'ChangeMembership', 'RemoveNode', 'Leave'] as const;
+
+const cameraName = () => subdomain(MAX_CAMERA_NAME);
+const epoch = () => integer(1, Number.MAX_SAFE_INTEGER);
+/** Chosen by the recorder, so that an answer finds its question. */
+const requestID = () => z.string().min(1).max(64);
+
+const response = z.object({
+  id: requestID().describe('The request that is answered.'),
+  code: integer(100, 599).describe('HTTP status of the answer.'),
+  message: z.string().max(1024).optional(),
+});
+
+const spec = z.object({
+  nodeName: withRules(nodeName(), {
+    rule: 'self == oldSelf',
+    message: 'is immutable',
+    reason: 'FieldValueForbidden',
+  }).describe('The Kubernetes node; also the name of this resource.'),
+  poolRef: reference().describe('The RecorderPool that this node records for.'),
+  role: z
+    .enum(['Learner', 'Voter'])
+    .default('Learner')
+    .describe('Voters decide by majority whether cameras may move. Learners record, and do not count.'),
+  drain: z.boolean().default(false).describe('true: cameras move to other nodes, and none come.'),
+  responses: listMap(response, MAX_REQUESTS, 'id').optional().describe('Answers to status.requests.'),
+});
+
+const reportedCamera = statusObject({
+  name: cameraName(),
+  epoch: epoch().describe('Of the assignment that the recorder acts on.'),
+  state: statusEnum(CAMERA_STATES),
+  reason: z
+    .string()
+    .max(128)
+    .regex(/^[A-Z][A-Za-z0-9]*$/)
+    .optional()
+    .describe('Why the camera is in this state, one word.'),
+  message: z.string().max(512).optional(),
+  lastWrittenTime: time().optional().describe('Coarse: written when something else changes, or every 300 s.'),
+});
+
+/** Field of a request that exactly one kind has. */
+const onlyWith = (field: string, kinds: readonly string[]): CelRule => ({
+  rule: `(self.kind in [${kinds.map((kind) => `'${kind}'`).join(', ')}]) == has(self.${field})`,
+  message: `is required when kind is ${kinds.join(' or ')}, and forbidden otherwise`,
+  fieldPath: `.${field}`,
+});
+
+const request = withRules(
+  statusObject({
+    id: requestID(),
+    kind: statusEnum(REQUEST_KINDS),
+    camera: cameraName().optional(),
+    suspend: z.boolean().optional(),
+    nodeID: nodeName().optional(),
+    voters: z.array(nodeName()).max(256).meta({ 'x-kubernetes-list-type': 'set' }).optional(),
+    force: z.boolean().optional(),
+    time: time(),
+  }),
+  onlyWith('camera', ['Suspend']),
+  onlyWith('suspend', ['Suspend']),
+  onlyWith('nodeID', ['AddLearner', 'RemoveNode']),
+  onlyWith('voters', ['ChangeMembership']),
+);
+
+const status = statusObject({
+  observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+  address: z
+    .string()
+    .max(512)
+    .optional()
+    .describe('Where clients and other recorders reach this one: host:port or URL.'),
+  playbackAddress: z.string().max(512).optional().describe('Where its playback listener is reached.'),
+  version: z.string().max(128).optional(),
+  archiveID: z.string().max(128).optional().describe('Of the marker file in the archive.'),
+  freeBytes: integer(0, Number.MAX_SAFE_INTEGER).optional().describe('Free in the archive; coarse.'),
+  cameras: listMap(reportedCamera, MAX_CAMERAS_PER_NODE, 'name').optional().describe('What the node records.'),
+  archives: listMap(
+    statusObject({ camera: cameraName(), oldestTime: time().optional(), newestTime: time().optional() }),
+    1000,
+    'camera',
+  )
+    .optional()
+    .describe('Cameras of which the node holds footage; coarse.'),
+  peers: listMap(statusObject({ node: nodeName(), reachable: z.boolean() }), 256, 'node')
+    .optional()
+    .describe('Other recorders as this one sees them.'),
+  requests: listMap(request, MAX_REQUESTS, 'id')
+    .optional()
+    .describe('What the recorder asks the operator to do; answered in spec.responses.'),
+  conditions: conditions().optional(),
+});
+
+export const recorderNodeSchema = withRules(
+  statusObject({
+    apiVersion: z.literal(API_VERSION),
+    kind: z.literal('RecorderNode'),
+    metadata,
+    spec,
+    status: status.optional(),
+  }),
+  {
+    rule: 'self.spec.nodeName == self.metadata.name',
+    message: 'must be the name of the resource',
+    fieldPath: '.spec.nodeName',
+  },
+);
+
+export type CameraState = (typeof CAMERA_STATES)[number];
+export type RequestKind = (typeof REQUEST_KINDS)[number];
+export type RecorderNode = Immutable<z.output<typeof recorderNodeSchema>>;
+export type RecorderNodeSpec = RecorderNode['spec'];
+export type RecorderNodeStatus = NonNullable<RecorderNode['status']>;
+export type RecorderResponse = Immutable<z.output<typeof response>>;
+/** One camera as its node reports it. */
+export type ReportedCamera = NonNullable<RecorderNodeStatus['cameras']>[number];
+/** What a recorder asks of the operator. */
+export type RecorderRequest = NonNullable<RecorderNodeStatus['requests']>[number];
+
+/** Throws ResourceError. */
+export const parseRecorderNode = (value: unknown): RecorderNode =>
+  parseResource('RecorderNode', recorderNodeSchema, value);

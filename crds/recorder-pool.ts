@@ -1,0 +1,206 @@
+// The contract of a RecorderPool: which nodes record, how, and the rules of failover.
+
+import { z } from 'zod';
+import { API_VERSION } from './names.ts';
+import { parseResource } from './parse.ts';
+import {
+  atomicList,
+  conditions,
+  integer,
+  listMap,
+  listSet,
+  metadata,
+  nodeName,
+  nodeSelector,
+  reference,
+  resources,
+  retention,
+  statusObject,
+  toleration,
+  withRules,
+  type Immutable,
+} from './schema-parts.ts';
+
+/** The pool's name is part of names of Services, which have at most 63 characters, and of a label. */
+export const MAX_POOL_NAME = 40;
+/** A report of all cameras of a node must fit into its RecorderNode. */
+export const MAX_CAMERAS_PER_NODE = 500;
+
+/** A directory of the host. `/` and `..` would let a pod write anywhere. */
+const hostPath = () =>
+  withRules(
+    z
+      .string()
+      .max(512)
+      .regex(/^\/[^\p{Cc}]*[^/\p{Cc}]$/u, 'expected an absolute path without / at its end'),
+    { rule: "!self.split('/').exists(part, part == '..')", message: 'must not contain ..' },
+    {
+      rule: 'self == oldSelf',
+      message: 'is immutable: footage would be left behind; make a new pool instead',
+      reason: 'FieldValueForbidden',
+    },
+  );
+
+const advertise = withRules(
+  z.object({
+    type: z
+      .enum(['PodAddress', 'HostPort', 'Template'])
+      .default('PodAddress')
+      .describe('PodAddress: IP of the pod. HostPort: IP of the node. Template: made from template.'),
+    template: z
+      .string()
+      .max(512)
+      .regex(/^https?:\/\/[^\s/?#]+$/, 'expected https://{node}.example.com')
+      .optional()
+      .describe('With type Template: https://{node}.nvr.example.com.'),
+  }),
+  {
+    rule: "(self.type == 'Template') == has(self.template)",
+    message: 'is required when type is Template, and forbidden otherwise',
+    fieldPath: '.template',
+  },
+  {
+    rule: "!has(self.template) || self.template.contains('{node}')",
+    message: 'must contain {node}',
+    fieldPath: '.template',
+  },
+);
+
+const auth = withRules(
+  z.object({
+    mode: z
+      .enum(['Kubernetes', 'Token', 'None'])
+      .default('Kubernetes')
+      .describe('Who may do what: the API server decides, tokens of the Secret decide, or anyone may do everything.'),
+    tokensSecretRef: reference()
+      .optional()
+      .describe("With mode Token: a Secret whose key tokens.yaml is the list auth.tokens of the recorder's file."),
+  }),
+  {
+    rule: "(self.mode == 'Token') == has(self.tokensSecretRef)",
+    message: 'is required when mode is Token, and forbidden otherwise',
+    fieldPath: '.tokensSecretRef',
+  },
+);
+
+const failover = withRules(
+  z.object({
+    unavailableAfterSeconds: integer(3, 3600)
+      .default(15)
+      .describe('A node whose Lease did not change for so long is unavailable; its cameras move.'),
+    renewSeconds: integer(1, 1200).default(2).describe('How often a recorder renews its Lease.'),
+    failbackAfterSeconds: integer(0, 7 * 86_400)
+      .default(600)
+      .describe('How long a node must be back before cameras that prefer it return to it.'),
+    maxConcurrentMoves: integer(1, 500).default(8).describe('How many cameras move at once.'),
+  }),
+  {
+    rule: 'self.unavailableAfterSeconds >= 3 * self.renewSeconds',
+    message: 'must be at least 3 times renewSeconds, so that one lost renewal moves nothing',
+    fieldPath: '.unavailableAfterSeconds',
+  },
+);
+
+const spec = withRules(
+  z.object({
+    nodeSelector: nodeSelector().optional(),
+    tolerations: atomicList(toleration(), 32).optional(),
+    image: z
+      .string()
+      .min(1)
+      .max(512)
+      .regex(/^\S+$/, 'an image has no spaces')
+      .optional()
+      .describe("The recorder's image. Without it, the operator's."),
+    imagePullSecretRefs: listMap(reference(), 16, 'name').optional(),
+    resources: resources().optional(),
+    archive: z.object({
+      hostPath: hostPath().describe(
+        'Directory of each node that holds the archive. It must exist and carry the marker file of this node.',
+      ),
+      retention: retention().optional().describe('Limits of all cameras of a node together.'),
+    }),
+    stateHostPath: hostPath()
+      .prefault('/var/lib/kube-nvr')
+      .describe('Directory of each node for the state of the recorder; made when missing.'),
+    databaseSecretRef: reference().optional().describe('A Secret with the key url: a Postgres database.'),
+    redisSecretRef: reference()
+      .optional()
+      .describe('A Secret with the key url: a Redis for jobs. Without it, each recorder runs its own.'),
+    auth: auth.prefault({}),
+    tls: z
+      .object({ secretRef: reference().describe('A Secret of type kubernetes.io/tls.') })
+      .optional()
+      .describe('With it, recorders speak HTTPS.'),
+    licenseSecretRef: reference().optional().describe('A Secret with the key recorder.lic.'),
+    advertise: advertise.prefault({}).describe('Where clients and other recorders reach the recorder of a node.'),
+    limits: z.object({ maxCamerasPerNode: integer(1, MAX_CAMERAS_PER_NODE).default(100) }).prefault({}),
+    membership: z
+      .object({
+        mode: z
+          .enum(['Automatic', 'Manual'])
+          .default('Automatic')
+          .describe('Manual: only a person or the cluster endpoints change who is a voter.'),
+      })
+      .prefault({}),
+    failover: failover.prefault({}),
+    update: z
+      .object({
+        type: z
+          .enum(['Rolling', 'OnDelete'])
+          .default('Rolling')
+          .describe('Rolling: one node at a time, the next when the last is ready and online. OnDelete: by hand.'),
+        drain: z.boolean().default(true).describe('Cameras move away before the pod of their node is replaced.'),
+        progressDeadlineSeconds: integer(10, 86_400)
+          .default(600)
+          .describe('A pod that is not ready after this time stops the roll-out.'),
+      })
+      .prefault({}),
+  }),
+  {
+    rule: "!has(self.stateHostPath) || !((self.stateHostPath + '/').startsWith(self.archive.hostPath + '/'))",
+    message: 'must not lie in archive.hostPath: the state of the recorder is not footage',
+    fieldPath: '.stateHostPath',
+  },
+);
+
+const count = () => integer(0, 1_000_000);
+
+const status = statusObject({
+  observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+  nodes: count().optional().describe('Nodes of the pool.'),
+  nodesReady: count().optional().describe('Nodes that record or could.'),
+  nodesUpdated: count().optional().describe('Nodes that run the version of the spec.'),
+  cameras: count().optional().describe('Cameras of the pool.'),
+  camerasAssigned: count().optional().describe('Cameras that have a node.'),
+  camerasRecording: count().optional().describe('Cameras that are written to a disk.'),
+  leader: nodeName().optional().describe('The live voter that serves changes of the membership. Absent: no majority.'),
+  voters: listSet(nodeName(), 256).optional(),
+  quorum: statusObject({
+    needed: count().describe('Live voters that a majority needs.'),
+    live: count().describe('Voters that are live.'),
+  }).optional(),
+  conditions: conditions().optional(),
+});
+
+export const recorderPoolSchema = withRules(
+  statusObject({
+    apiVersion: z.literal(API_VERSION),
+    kind: z.literal('RecorderPool'),
+    metadata,
+    spec,
+    status: status.optional(),
+  }),
+  {
+    rule: `size(self.metadata.name) <= ${MAX_POOL_NAME} && !self.metadata.name.contains('.')`,
+    message: `metadata.name: must be at most ${MAX_POOL_NAME} characters, without "."`,
+  },
+);
+
+export type RecorderPool = Immutable<z.output<typeof recorderPoolSchema>>;
+export type RecorderPoolSpec = RecorderPool['spec'];
+export type RecorderPoolStatus = NonNullable<RecorderPool['status']>;
+
+/** Throws ResourceError. */
+export const parseRecorderPool = (value: unknown): RecorderPool =>
+  parseResource('RecorderPool', recorderPoolSchema, value);

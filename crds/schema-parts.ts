@@ -1,0 +1,211 @@
+// Parts of our kinds' schemas. What Kubernetes wants beyond JSON Schema (list types, CEL rules) is metadata of the
+// zod schema, so that one text is both the check in our programs and the CRD.
+
+import { z } from 'zod';
+
+/** A rule in the Common Expression Language, evaluated by the API server (x-kubernetes-validations). */
+export interface CelRule {
+  readonly rule: string;
+  readonly message: string;
+  /** JSON path of the field that the message is about, when it lies below the rule's own place. */
+  readonly fieldPath?: string;
+  readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
+}
+
+/** Every part is read-only: what one room hands to another is never changed. */
+export type Immutable<T> = T extends readonly (infer Item)[]
+  ? readonly Immutable<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: Immutable<T[Key]> }
+    : T;
+
+/** Rules of one field. Later calls replace earlier ones. */
+export function withRules<T extends z.ZodType>(schema: T, ...rules: CelRule[]): T {
+  return schema.meta({ 'x-kubernetes-validations': rules });
+}
+
+/**
+ * A part of a status. Fields that are unknown here are kept, so that an older program that replaces a status does not
+ * erase what a newer one has written.
+ */
+export function statusObject<T extends z.ZodRawShape>(shape: T): z.ZodObject<T> {
+  return z.looseObject(shape) as unknown as z.ZodObject<T>;
+}
+
+/** An enumeration in a status: the API server takes only `values`; readers also take what a newer version has. */
+export function statusEnum<const T extends readonly [string, ...string[]]>(values: T) {
+  return z.union([z.enum(values), z.string() as z.ZodType<string & {}>]).meta({ crdEnum: values });
+}
+
+/** A list whose items are told apart by `keys`. */
+export function listMap<T extends z.ZodType>(item: T, maxItems: number, ...keys: string[]) {
+  return z.array(item).max(maxItems).meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys });
+}
+
+/** A list that is written as a whole. */
+export function atomicList<T extends z.ZodType>(item: T, maxItems: number) {
+  return z.array(item).max(maxItems).meta({ 'x-kubernetes-list-type': 'atomic' });
+}
+
+/** A list of different strings or numbers. */
+export function listSet<T extends z.ZodType>(item: T, maxItems: number) {
+  return z.array(item).max(maxItems).meta({ 'x-kubernetes-list-type': 'set' });
+}
+
+export const integer = (min: number, max: number) => z.number().int().min(min).max(max);
+
+/** RFC 3339, as Kubernetes writes it; read as a string because lists and watches of clients differ about dates. */
+export const time = () => z.string().max(64).meta({ format: 'date-time' });
+
+const DNS_LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+
+const SUBDOMAIN = `${DNS_LABEL}(\\.${DNS_LABEL})*`;
+const EXPECTED_SUBDOMAIN = 'expected lower-case letters, digits, "-" and "."';
+
+/** RFC 1123 subdomain: the name of most objects, nodes among them. */
+export const subdomain = (maxLength = 253) =>
+  z
+    .string()
+    .max(maxLength)
+    .regex(new RegExp(`^${SUBDOMAIN}$`), EXPECTED_SUBDOMAIN);
+
+/** Leaves room for the prefix of a node's Lease in a name of 253 characters. */
+const MAX_NODE_NAME = 239;
+
+export const nodeName = () => subdomain(MAX_NODE_NAME);
+
+/** Manifests made from templates have an empty string where nothing is meant. */
+export const nodeNameOrEmpty = () =>
+  z
+    .string()
+    .max(MAX_NODE_NAME)
+    .regex(new RegExp(`^(${SUBDOMAIN})?$`), EXPECTED_SUBDOMAIN);
+
+/** A reference to an object of the same namespace. */
+export const reference = () => z.object({ name: subdomain().min(1).describe('Name of an object of this namespace.') });
+
+/**
+ * An address that must not carry a login: whoever may read the object would read it. `schemes` as in `rtsp`, `rtsps`.
+ * The pattern leaves the user part to the rule, whose message does not repeat the address.
+ */
+export function addressWithoutUser(...schemes: string[]) {
+  return withRules(
+    z
+      .string()
+      .min(1)
+      .max(2048)
+      .regex(new RegExp(`^(${schemes.join('|')})://[^\\s/?#][^\\s]*$`), `expected ${schemes.join(':// or ')}://…`),
+    {
+      rule: `!self.matches('^[A-Za-z0-9+.-]+://[^/?#]*@')`,
+      message: 'must not have a user part: put username and password into a Secret and name it in credentialsSecretRef',
+      reason: 'FieldValueForbidden',
+    },
+  );
+}
+
+const QUANTITY = /^[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$/;
+
+/** A number of bytes as Kubernetes writes quantities: `200Gi`, `1.5T`, `1048576`. */
+export const quantity = () =>
+  z
+    .union([z.number().int().nonnegative(), z.string().max(32).regex(QUANTITY, 'expected a size such as 200Gi')])
+    .meta({ crdIntOrString: QUANTITY.source });
+
+/** A quantity of CPU or memory in a pod; also `500m` and exponents. */
+const podQuantity = () => {
+  const pattern =
+    /^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$/;
+  return z
+    .union([z.number().int(), z.string().max(32).regex(pattern, 'expected a quantity such as 500m or 1Gi')])
+    .meta({ crdIntOrString: pattern.source });
+};
+
+const stringMap = (maxProperties: number, maxLength: number) =>
+  z.record(z.string(), z.string().max(maxLength)).meta({ maxProperties });
+
+/** Labels that a node must have. */
+export const nodeSelector = () => stringMap(32, 63).describe('Labels that a node must have.');
+
+export const resources = () =>
+  z.object({
+    requests: z.record(z.string(), podQuantity()).meta({ maxProperties: 16 }).optional(),
+    limits: z.record(z.string(), podQuantity()).meta({ maxProperties: 16 }).optional(),
+  });
+
+export const toleration = () =>
+  z.object({
+    key: z.string().max(316).optional(),
+    operator: z.enum(['Exists', 'Equal']).optional(),
+    value: z.string().max(63).optional(),
+    effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional(),
+    tolerationSeconds: integer(0, 2 ** 31 - 1).optional(),
+  });
+
+/** Limits of an archive, all at once. */
+export const retention = () =>
+  z.object({
+    maxAgeSeconds: integer(60, 36_525 * 86_400)
+      .optional()
+      .describe('Footage older than this is deleted.'),
+    maxSize: quantity().optional().describe('The oldest footage is deleted when all of it is larger than this.'),
+    minFree: z
+      .string()
+      .max(32)
+      .regex(/^(([0-8]?[0-9]|90)%|[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?)$/, 'expected 5% or 20Gi')
+      .optional()
+      .describe('The oldest footage is deleted when less than this is free on the file system: 5% or 20Gi.'),
+  });
+
+const conditionSchema = statusObject({
+  type: z
+    .string()
+    .max(316)
+    .regex(/^[A-Z][A-Za-z0-9]*$/),
+  status: z.enum(['True', 'False', 'Unknown']),
+  observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+  lastTransitionTime: time(),
+  reason: z
+    .string()
+    .min(1)
+    .max(128)
+    .regex(/^[A-Z][A-Za-z0-9]*$/),
+  message: z.string().max(4096),
+});
+
+/** The state of a resource in one respect, as `kubectl wait --for=condition=` knows it. */
+export const conditions = () => listMap(conditionSchema, 16, 'type').describe('States of this resource.');
+
+export type Condition = Immutable<z.output<typeof conditionSchema>>;
+
+const ownerReference = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  name: z.string(),
+  uid: z.string(),
+  controller: z.boolean().optional(),
+  blockOwnerDeletion: z.boolean().optional(),
+}) as unknown as z.ZodObject<{
+  apiVersion: z.ZodString;
+  kind: z.ZodString;
+  name: z.ZodString;
+  uid: z.ZodString;
+  controller: z.ZodOptional<z.ZodBoolean>;
+  blockOwnerDeletion: z.ZodOptional<z.ZodBoolean>;
+}>;
+
+/** What we read of an object's metadata; the rest is kept. */
+export const metadata = statusObject({
+  name: z.string().min(1),
+  namespace: z.string().min(1),
+  uid: z.string().optional(),
+  resourceVersion: z.string().optional(),
+  generation: z.number().optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+  annotations: z.record(z.string(), z.string()).optional(),
+  creationTimestamp: z.string().optional(),
+  deletionTimestamp: z.string().optional(),
+  finalizers: z.array(z.string()).optional(),
+  ownerReferences: z.array(ownerReference).optional(),
+});
+
+export type ObjectMetadata = Immutable<z.output<typeof metadata>>;
