@@ -10,13 +10,24 @@ import type { GapLedger } from './archive/gaps/ledger.ts';
 import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';
 import type { ReadPacer } from './camera/read-pacer.ts';
-import { stoppedStatus } from './camera/status.ts';
+import { stoppedStatus, type Reason } from './camera/status.ts';
 import type { SlabPool } from './codec/slab.ts';
 import { diffCameras } from './config/changes.ts';
 import type { CameraConfig } from './config/schema.ts';
 import { LiveHub } from './live/hub.ts';
 import type { LiveLimits } from './live/limits.ts';
 import { CLOSE } from './live/viewer.ts';
+
+/** A camera as it is wanted now: `enabled` says whether it is to be recorded. */
+export interface WantedCamera extends CameraConfig {
+  /** Why it is not enabled, and since when, as far as that is known. */
+  readonly halted?: {
+    readonly reason: Reason;
+    readonly sinceMs?: number;
+    /** Of the gap in its footage; `stopped` unless it says otherwise. */
+    readonly cause?: 'unlicensed';
+  };
+}
 
 export interface CameraSetDeps {
   readonly clock: Clock;
@@ -27,6 +38,8 @@ export interface CameraSetDeps {
   readonly pacer: ReadPacer;
   readonly receiveBuffer: Buffer;
   readonly liveLimits: LiveLimits;
+  /** Why cameras that are wanted may not be recorded, by id; those that are in `running` go on. */
+  readonly refusals?: (wanted: readonly CameraConfig[], running: ReadonlySet<string>) => ReadonlyMap<string, Reason>;
 }
 
 /** A camera that is recorded. */
@@ -37,7 +50,12 @@ interface Active {
 }
 
 /** What else can be told apart from a camera at all: it was configured but is not wanted now. */
-type Entry = { readonly config: CameraConfig; readonly active: Active | undefined; readonly sinceMs: number };
+type Entry = { readonly config: WantedCamera; readonly active: Active | undefined; readonly sinceMs: number };
+
+/** What live viewers are told. */
+const CAMERA_REMOVED = [CLOSE.unknownCamera, 'the camera was removed'] as const;
+const CAMERA_STOPPED = [CLOSE.offline, 'the camera was stopped'] as const;
+const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder stops'] as const;
 
 export class CameraSet implements CameraDirectory {
   readonly #deps: CameraSetDeps;
@@ -58,8 +76,18 @@ export class CameraSet implements CameraDirectory {
     return entry && this.#view(entry);
   }
 
+  /** What is configured of a camera. `source`, `snapshot` and `onvif` may hold a password. */
+  config(cameraId: string): CameraConfig | undefined {
+    return this.#entries.get(cameraId)?.config;
+  }
+
+  /** Those that are recorded, or tried to. */
+  running(): ReadonlySet<string> {
+    return new Set([...this.#entries].flatMap(([id, { active }]) => (active ? [id] : [])));
+  }
+
   /** Makes the set what `cameras` says. Resolves when every camera that had to stop has closed its files. */
-  apply(cameras: readonly CameraConfig[]): Promise<void> {
+  apply(cameras: readonly WantedCamera[]): Promise<void> {
     this.#work = this.#work.then(() => this.#apply(cameras));
     return this.#work;
   }
@@ -71,7 +99,7 @@ export class CameraSet implements CameraDirectory {
   close(): Promise<void> {
     this.#work = this.#work.then(async () => {
       this.#deps.gaps.stopping();
-      await Promise.all(Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, false)));
+      await Promise.all(Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, RECORDER_STOPS)));
     });
     return this.#work;
   }
@@ -90,25 +118,43 @@ export class CameraSet implements CameraDirectory {
     gaps.tick();
   }
 
-  async #apply(cameras: readonly CameraConfig[]): Promise<void> {
+  async #apply(wanted: readonly WantedCamera[]): Promise<void> {
     const { log, clock, gaps } = this.#deps;
+    const cameras = this.#permitted(wanted);
     // First: what is missing while cameras are stopped is not the cameras' fault.
-    gaps.configure(cameras);
+    gaps.configure(cameras.map(({ id, enabled, halted }) => ({ id, enabled, cause: halted?.cause })));
     const before = Array.from(this.#entries.values(), (entry) => entry.config);
     const { added, removed, changed } = diffCameras(before, cameras);
     const starting = new Set([...added, ...changed].map((camera) => camera.id));
-    await Promise.all([...removed, ...changed].map((camera) => this.#stop(camera.id, removed.includes(camera))));
+    await Promise.all([
+      ...removed.map(({ id }) => this.#stop(id, CAMERA_REMOVED)),
+      ...changed.map(({ id, enabled }) => this.#stop(id, enabled ? RECORDER_STOPS : CAMERA_STOPPED)),
+    ]);
     const entries = new Map<string, Entry>();
     for (const config of cameras) {
       const old = this.#entries.get(config.id);
-      if (old && !starting.has(config.id)) entries.set(config.id, old);
-      else entries.set(config.id, { config, active: this.#start(config), sinceMs: clock.wallMs() });
+      if (old && !starting.has(config.id)) entries.set(config.id, { ...old, config });
+      else {
+        const sinceMs = config.halted?.sinceMs ?? clock.wallMs();
+        entries.set(config.id, { config, active: this.#start(config), sinceMs });
+      }
     }
     this.#entries = entries;
     const ids = (list: readonly CameraConfig[]) => list.map((camera) => camera.id);
     if (starting.size + removed.length > 0) {
       log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'cameras configured');
     }
+  }
+
+  /** Those that may not be recorded stand still, with the reason. */
+  #permitted(wanted: readonly WantedCamera[]): readonly WantedCamera[] {
+    const enabled = wanted.filter((camera) => camera.enabled);
+    const refusals = this.#deps.refusals?.(enabled, this.running());
+    if (!refusals || refusals.size === 0) return wanted;
+    return wanted.map((camera) => {
+      const reason = camera.enabled ? refusals.get(camera.id) : undefined;
+      return reason ? { ...camera, enabled: false, halted: { reason, cause: 'unlicensed' } } : camera;
+    });
   }
 
   #start(config: CameraConfig): Active | undefined {
@@ -128,17 +174,18 @@ export class CameraSet implements CameraDirectory {
     return { camera, recording, live };
   }
 
-  async #stop(cameraId: string, forever: boolean): Promise<void> {
+  async #stop(cameraId: string, [code, reason]: readonly [code: number, reason: string]): Promise<void> {
     const active = this.#entries.get(cameraId)?.active;
     if (!active) return;
     await active.camera.stop();
-    if (forever) active.live.close(CLOSE.unknownCamera, 'the camera was removed');
-    else active.live.close();
+    active.live.close(code, reason);
     await active.recording.close();
   }
 
   #view({ config, active, sinceMs }: Entry): CameraView {
-    if (!active) return { status: stoppedStatus(config, sinceMs), archive: undefined, live: undefined };
+    if (!active) {
+      return { status: stoppedStatus(config, sinceMs, config.halted?.reason), archive: undefined, live: undefined };
+    }
     const { camera, recording, live } = active;
     const silence = this.#deps.gaps.silenceOf(config.id);
     return { status: camera.status(), archive: recording.status(), live, ...(silence ? { silence } : {}) };

@@ -62,12 +62,16 @@ export function newCounters(): CameraCounters {
 }
 
 /** A camera that is known but not wanted. */
-export function stoppedStatus(camera: { readonly id: string; readonly name: string }, sinceMs: number): CameraStatus {
+export function stoppedStatus(
+  camera: { readonly id: string; readonly name: string },
+  sinceMs: number,
+  reason?: Reason,
+): CameraStatus {
   return {
     id: camera.id,
     name: camera.name,
     state: 'stopped',
-    reason: undefined,
+    reason,
     stateSinceMs: sinceMs,
     transport: undefined,
     video: undefined,

@@ -6,7 +6,10 @@ import type { CameraConfig, Config } from './schema.ts';
 export interface CameraChanges {
   readonly added: readonly CameraConfig[];
   readonly removed: readonly CameraConfig[];
-  /** As they are now. One of which only the retention is another has not changed: limits are looked up each time. */
+  /**
+   * As they are now. One of which only the retention is another, or what is needed beside the stream, has not changed:
+   * that is looked up each time.
+   */
   readonly changed: readonly CameraConfig[];
 }
 
@@ -19,13 +22,17 @@ export function diffCameras(before: readonly CameraConfig[], after: readonly Cam
     removed: before.filter((camera) => !ids.has(camera.id)),
     changed: after.filter((camera) => {
       const known = old.get(camera.id);
-      return known && !isDeepStrictEqual(withoutRetention(known), withoutRetention(camera));
+      return known && !isDeepStrictEqual(recordedBy(known), recordedBy(camera));
     }),
   };
 }
 
-const withoutRetention = (camera: CameraConfig): unknown => ({
+/** What the connection and the files depend on. */
+const recordedBy = (camera: CameraConfig): unknown => ({
   ...camera,
+  snapshot: undefined,
+  ptz: undefined,
+  onvif: undefined,
   record: { ...camera.record, retention: undefined },
 });
 

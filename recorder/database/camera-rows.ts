@@ -44,7 +44,8 @@ export function toCameras(
   for (const row of rows) {
     const { camera, problem } = toCamera(row, segmentDurationMs);
     const known = camera ?? before.find(({ id }) => id === row.id);
-    if (known) cameras.push(known);
+    // Whoever stops a camera is heard, whatever else is wrong with the row.
+    if (known) cameras.push({ ...known, enabled: row.enabled });
     if (problem !== undefined) {
       const effect = camera
         ? 'it is recorded without this setting'

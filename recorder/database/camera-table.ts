@@ -73,6 +73,19 @@ export class CameraTable {
     await this.#copy(rows);
   }
 
+  /**
+   * Writes whether a camera of this node is to be recorded, and takes what the table says then. Resolves to whether that
+   * changed. Throws DatabaseError.
+   */
+  async setEnabled(cameraId: string, enabled: boolean): Promise<boolean> {
+    const { connection, nodeName } = this.#o;
+    const sql = `UPDATE cameras SET enabled = $3 WHERE id = $1 AND node_name = $2 AND enabled <> $3 RETURNING id`;
+    const rows = await connection.transaction((run) => run(sql, [cameraId, nodeName, enabled]));
+    // The change is made: a look that fails now only comes later.
+    await this.read().catch(() => {});
+    return rows.length > 0;
+  }
+
   /** Follows the table until `signal` aborts. The tables must be there. */
   async follow(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#poll(signal), this.#listen(signal)]);

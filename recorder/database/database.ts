@@ -141,6 +141,12 @@ export class RecorderDatabase implements SegmentObserver {
     return this.#table.list;
   }
 
+  /** Starts or stops a camera of the table; resolves to whether that changed anything. Throws DatabaseError. */
+  async setCameraEnabled(cameraId: string, enabled: boolean): Promise<boolean> {
+    if (!this.#usable) throw new DatabaseError('UNAVAILABLE', 'it has not been reached since the start');
+    return this.#table.setEnabled(cameraId, enabled);
+  }
+
   /** For readiness: whether the database can be used now. */
   check(): Promise<{ configured: boolean; reachable: boolean }> {
     const { clock } = this.#o;

@@ -7,7 +7,7 @@ import type { CameraStatus } from '../../camera/status.ts';
 import type { SampleSink } from '../../camera/sink.ts';
 import type { CameraArchiveStatus } from '../camera-archive.ts';
 import { CameraLedger, type GapReport } from './camera-ledger.ts';
-import { cameraCause, diskCause, type GapCause, type LedgerState } from './cause.ts';
+import { cameraCause, diskCause, isHalted, type GapCause, type HaltCause, type LedgerState } from './cause.ts';
 import type { Interval } from './intervals.ts';
 import type { LedgerRecord } from './record.ts';
 import { RunBreaks } from './run-breaks.ts';
@@ -101,10 +101,10 @@ export class CameraGaps {
   }
 
   /**
-   * From now on the camera is to be recorded, or is `stopped` by a user, `moved` away, or `absent`: not this node's any
-   * more. The first call of a process also accounts for the time in which none ran.
+   * From now on the camera is to be recorded, or is `stopped` by a user, `moved` away, `unlicensed`, or `absent`: not
+   * this node's any more. The first call of a process also accounts for the time in which none ran.
    */
-  want(want: 'recording' | 'stopped' | 'moved' | 'absent', down: Downtime): void {
+  want(want: 'recording' | 'absent' | HaltCause, down: Downtime): void {
     const nowMs = this.#nowMs();
     const first = !this.#begun;
     this.#begun = true;
@@ -135,7 +135,7 @@ export class CameraGaps {
   clockSet(untilMs: number, atMs: number): void {
     const { state } = this.ledger;
     if (state === 'absent') return;
-    const because = state === 'stopped' || state === 'moved' ? state : 'clock-step';
+    const because = isHalted(state) ? state : 'clock-step';
     this.#note({ kind: 'state', state, atMs, untilMs, because });
   }
 
@@ -212,7 +212,7 @@ export class CameraGaps {
 /** A process begins: the time since the last one, if the camera was to be recorded then, is that in which none ran. */
 function afterDowntime(record: StateRecord, before: CameraLedger, down: Downtime): StateRecord {
   const { state, lastKnownMs } = before;
-  if (state === 'absent' || state === 'stopped' || state === 'moved') return record;
+  if (state === 'absent' || isHalted(state)) return record;
   // Footage and journal may be younger than the last sign of life.
   const untilMs = Math.max(down.aliveMs ?? -Infinity, lastKnownMs);
   return { ...record, untilMs, because: down.cause };

@@ -9,7 +9,7 @@
  * - `clock-step`: the clock of the machine or of the camera was set, and skipped this time;
  * - `process-down`: the recorder did not run; `node-down`: the machine was started anew meanwhile;
  * - `starting`: the recorder has just begun with this camera; `stopped`: a user does not want it recorded for now;
- * - `moved`: another node took it over; `unknown`: none of these.
+ * - `moved`: another node took it over; `unlicensed`: the licence does not allow it; `unknown`: none of these.
  */
 export const GAP_CAUSES = [
   'camera-unreachable',
@@ -28,6 +28,7 @@ export const GAP_CAUSES = [
   'starting',
   'stopped',
   'moved',
+  'unlicensed',
   'unknown',
 ] as const;
 
@@ -38,6 +39,12 @@ export type GapCause = (typeof GAP_CAUSES)[number];
  * accounted for, or the reason why there is no footage, if there is none.
  */
 export type LedgerState = 'recording' | 'absent' | GapCause;
+
+/** Why a camera that is accounted for is not to be recorded. */
+export type HaltCause = Extract<GapCause, 'stopped' | 'moved' | 'unlicensed'>;
+
+export const isHalted = (state: LedgerState): state is HaltCause =>
+  state === 'stopped' || state === 'moved' || state === 'unlicensed';
 
 const STATES: ReadonlySet<string> = new Set<LedgerState>(['recording', 'absent', ...GAP_CAUSES]);
 

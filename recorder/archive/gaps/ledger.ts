@@ -11,7 +11,7 @@ import type { ClosedSegment, SegmentObserver } from '../observer.ts';
 import { AliveFile } from './alive.ts';
 import { CameraGaps, type Downtime, type Observation } from './camera-gaps.ts';
 import type { GapReport } from './camera-ledger.ts';
-import type { LedgerState } from './cause.ts';
+import type { HaltCause, LedgerState } from './cause.ts';
 import type { Interval } from './intervals.ts';
 import { Journal } from './journal.ts';
 import type { LedgerRecord } from './record.ts';
@@ -104,12 +104,15 @@ export class GapLedger implements SegmentObserver {
   }
 
   /**
-   * Says which cameras there are, and which of them are to be recorded; the others are stopped by a user. Cameras that
-   * are not named are not accounted for any more. Call it before what it says is carried out.
+   * Says which cameras there are, and which of them are to be recorded; the others are stopped by a user, unless there
+   * is another cause. Cameras that are not named are not accounted for any more. Call it before what it says is carried
+   * out.
    */
-  configure(cameras: Iterable<{ readonly id: string; readonly enabled: boolean }>): void {
-    const named = new Map(Array.from(cameras, ({ id, enabled }) => [id, enabled]));
-    for (const [id, enabled] of named) this.want(id, enabled ? 'recording' : 'stopped');
+  configure(
+    cameras: Iterable<{ readonly id: string; readonly enabled: boolean; readonly cause?: HaltCause | undefined }>,
+  ): void {
+    const named = new Map(Array.from(cameras, (camera) => [camera.id, camera]));
+    for (const [id, { enabled, cause = 'stopped' }] of named) this.want(id, enabled ? 'recording' : cause);
     for (const id of this.#entries.keys()) if (!named.has(id)) this.want(id, 'absent');
     if (this.#begun) return;
     this.#begun = true;
@@ -118,7 +121,7 @@ export class GapLedger implements SegmentObserver {
   }
 
   /** The same for one camera. `moved`: another node records it. */
-  want(cameraId: string, want: 'recording' | 'stopped' | 'moved' | 'absent'): void {
+  want(cameraId: string, want: 'recording' | 'absent' | HaltCause): void {
     this.#entry(cameraId).gaps.want(want, this.#down);
   }
 

@@ -1,0 +1,169 @@
+// Cameras that users have started and stopped on this node: calls in, what they amount to out. Kept in a file of the
+// node for cameras of configuration files, in the column `enabled` for cameras of the database.
+
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { errorCode, type FileSystem } from './archive/file-system.ts';
+import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/state-file.ts';
+import type { WantedCamera } from './camera-set.ts';
+import type { Reason } from './camera/status.ts';
+import { SwitchError, type CameraSwitch } from './camera/switch.ts';
+import type { CameraConfig } from './config/schema.ts';
+
+export interface NodeCameraSwitchDeps {
+  readonly fs: FileSystem;
+  /** Where the node keeps what it was told; made when there is none. */
+  readonly workDir: string;
+  /** Cameras of the configuration files. */
+  readonly files: () => readonly CameraConfig[];
+  /** Cameras of the database that the files do not have. */
+  readonly database?: {
+    cameras(): readonly CameraConfig[];
+    /** Whether the row changed. Rejects when the database cannot be reached. */
+    setEnabled(cameraId: string, enabled: boolean): Promise<boolean>;
+  };
+  /** Why a camera that is stopped could not be recorded if it were started. */
+  readonly refusal: (cameraId: string) => Reason | undefined;
+  /** Makes the recorder do what is wanted now. */
+  readonly apply: () => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What a user has said of a camera of a file, against what the file says. */
+interface Overrule {
+  readonly enabled: boolean;
+  readonly atMs: number;
+  readonly by: string;
+}
+
+const FILE = 'switched-cameras.json';
+/** An answer does not wait longer for a disk that hangs: the change is kept, and is being carried out. */
+const MAX_APPLY_MS = 10_000;
+
+export class NodeCameraSwitch implements CameraSwitch {
+  readonly #d: NodeCameraSwitchDeps;
+  #overrules: ReadonlyMap<string, Overrule> = new Map();
+  /** One change at a time: the last call that was made is the one that counts. */
+  #work: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: NodeCameraSwitchDeps) {
+    this.#d = deps;
+  }
+
+  /** Reads what earlier processes were told; call it once, before the cameras are first applied. Never rejects. */
+  async load(): Promise<void> {
+    const path = this.#path;
+    try {
+      const text = await readIfThere(this.#d.fs, path);
+      if (text === undefined) return;
+      this.#overrules = parseOverrules(text);
+    } catch (err) {
+      this.#d.log.error({ path, err }, 'which cameras were stopped cannot be read: they are recorded');
+    }
+  }
+
+  start(cameraId: string, by: string): Promise<number> {
+    return this.#next(() => this.#set(cameraId, true, by));
+  }
+
+  stop(cameraId: string, by: string): Promise<number> {
+    return this.#next(() => this.#set(cameraId, false, by));
+  }
+
+  /** Cameras of files as users want them. */
+  overrule(cameras: readonly CameraConfig[]): WantedCamera[] {
+    return cameras.map((camera) => {
+      const overrule = this.#overrules.get(camera.id);
+      if (overrule?.enabled === false) return { ...camera, enabled: false, halted: haltedBy(overrule) };
+      if (camera.enabled || overrule) return { ...camera, enabled: true };
+      return { ...camera, halted: { reason: DISABLED_IN_FILE } };
+    });
+  }
+
+  get #path(): string {
+    return `${this.#d.workDir.replace(/(?<=.)\/+$/, '')}/${FILE}`;
+  }
+
+  #next(change: () => Promise<number>): Promise<number> {
+    const changed = this.#work.then(change);
+    this.#work = changed.catch(() => {});
+    return changed;
+  }
+
+  async #set(cameraId: string, enabled: boolean, by: string): Promise<number> {
+    const { apply, clock, log, refusal } = this.#d;
+    const change = this.#changeOf(cameraId, enabled, by);
+    if (!change) throw new SwitchError('unknown-camera', 'id: this node does not know such a camera');
+    const reason = enabled ? refusal(cameraId) : undefined;
+    if (reason) throw new SwitchError('license-exceeded', reason.message);
+    if (!(await change())) return 0;
+    log.info({ camera: cameraId, by }, enabled ? 'camera started' : 'camera stopped');
+    await Promise.race([apply(), clock.sleep(MAX_APPLY_MS)]);
+    return 1;
+  }
+
+  /** Keeps the change; resolves to whether there was anything to change. Undefined for a camera that nobody knows. */
+  #changeOf(cameraId: string, enabled: boolean, by: string): (() => Promise<boolean>) | undefined {
+    const { database, files } = this.#d;
+    const ofFile = files().find(({ id }) => id === cameraId);
+    if (ofFile) return () => this.#keep(ofFile, enabled, by);
+    if (!database?.cameras().some(({ id }) => id === cameraId)) return undefined;
+    return async () => {
+      try {
+        return await database.setEnabled(cameraId, enabled);
+      } catch (err) {
+        const detail = err instanceof Error ? err.message : String(err);
+        throw new SwitchError('switch-not-kept', `the database cannot be changed: ${detail}`, { cause: err });
+      }
+    };
+  }
+
+  async #keep(camera: CameraConfig, enabled: boolean, by: string): Promise<boolean> {
+    const { fs, workDir, clock } = this.#d;
+    const before = this.#overrules.get(camera.id)?.enabled ?? camera.enabled;
+    if (before === enabled) return false;
+    const next = new Map(this.#overrules);
+    // What the file says needs no word: a later change of the file then counts.
+    if (camera.enabled === enabled) next.delete(camera.id);
+    else next.set(camera.id, { enabled, atMs: Math.floor(clock.wallMs()), by });
+    try {
+      await makeDirectories(fs, workDir.replace(/(?<=.)\/+$/, ''));
+      await replaceFile(fs, this.#path, formatOverrules(next));
+    } catch (err) {
+      const detail = errorCode(err) ?? 'failed';
+      throw new SwitchError('switch-not-kept', `the working directory cannot be written: ${detail}`, { cause: err });
+    }
+    this.#overrules = next;
+    return true;
+  }
+}
+
+const DISABLED_IN_FILE: Reason = { code: 'disabled', message: 'enabled is false in the configuration' };
+
+const haltedBy = ({ by, atMs }: Overrule): NonNullable<WantedCamera['halted']> => ({
+  reason: { code: 'stopped-by-user', message: `stopped by ${by}` },
+  sinceMs: atMs,
+});
+
+function formatOverrules(overrules: ReadonlyMap<string, Overrule>): string {
+  const cameras = Object.fromEntries(
+    Array.from(overrules, ([id, { enabled, atMs, by }]) => [id, { enabled, at: new Date(atMs).toISOString(), by }]),
+  );
+  return `${JSON.stringify({ version: 1, cameras }, undefined, 2)}\n`;
+}
+
+/** Throws when the text is none of ours. */
+function parseOverrules(text: string): Map<string, Overrule> {
+  const { cameras } = (parseJson(text) ?? {}) as { cameras?: unknown };
+  if (typeof cameras !== 'object' || cameras === null) throw new Error('the file is damaged');
+  return new Map(
+    Object.entries(cameras as Record<string, { enabled?: unknown; at?: unknown; by?: unknown } | null>).flatMap(
+      ([id, value]): [string, Overrule][] => {
+        const atMs = Date.parse(String(value?.at));
+        if (typeof value?.enabled !== 'boolean' || Number.isNaN(atMs)) return [];
+        return [[id, { enabled: value.enabled, atMs, by: typeof value.by === 'string' ? value.by : 'somebody' }]];
+      },
+    ),
+  );
+}

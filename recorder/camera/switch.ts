@@ -1,0 +1,25 @@
+// Whether a camera is wanted now, as somebody says while the recorder runs: a camera's id in, how many changed out.
+
+/** Keeps what it was told across restarts. A cluster has its own, for all its nodes. */
+export interface CameraSwitch {
+  /** Resolves to how many cameras changed: 0 when it was wanted already. `by` names who asks. Throws SwitchError. */
+  start(cameraId: string, by: string): Promise<number>;
+  /** The same the other way. Resolves when the camera is let go of and its files are closed, or soon after. */
+  stop(cameraId: string, by: string): Promise<number>;
+}
+
+/**
+ * `unknown-camera`: there is no such camera; `license-exceeded`: the licence does not allow one more camera;
+ * `switch-not-kept`: what would keep the change across restarts cannot be reached. Nothing has changed.
+ */
+export type SwitchErrorCode = 'unknown-camera' | 'license-exceeded' | 'switch-not-kept';
+
+export class SwitchError extends Error {
+  readonly code: SwitchErrorCode;
+
+  constructor(code: SwitchErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SwitchError';
+    this.code = code;
+  }
+}
