@@ -3,6 +3,26 @@
 /** ISO 8601 with offset, in UTC: `2026-11-21T03:00:00.123+00:00`. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '+00:00');
 
+/** `isoTime` for a list by time: the day is formed once, hundreds of times in it are digits. Non-negative times only. */
+export function isoTimes(): (ms: number) => string {
+  let dayMs = NaN;
+  let day = '';
+  return (time) => {
+    const ms = Math.floor(time);
+    if (!(ms >= dayMs && ms < dayMs + DAY_MS)) {
+      dayMs = Math.floor(ms / DAY_MS) * DAY_MS;
+      day = new Date(dayMs).toISOString().slice(0, 11);
+    }
+    const seconds = Math.floor((ms - dayMs) / 1000);
+    const minutes = Math.floor(seconds / 60);
+    const pad = twoDigits;
+    const millis = String(1000 + ((ms - dayMs) % 1000)).slice(1);
+    return `${day}${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}:${pad(seconds % 60)}.${millis}+00:00`;
+  };
+}
+
+const twoDigits = (value: number): string => (value < 10 ? `0${value}` : String(value));
+
 /** Whole seconds since 1970. */
 export const epochSeconds = (ms: number): number => Math.floor(ms / 1000);
 

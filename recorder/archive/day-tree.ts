@@ -4,7 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { ArchiveError, WrongDiskError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
-import { dayPath, dayStartMs, formatBaseName, NameReader, parseDay, type SegmentName } from './names.ts';
+import { baseNameInDay, dayPath, dayStartMs, NameReader, parseDay, type SegmentName } from './names.ts';
 import type { SegmentStore } from './segment-store.ts';
 
 /** What a closed file says, remembered because it does not change any more. */
@@ -284,4 +284,4 @@ function keepDetails(entries: readonly Entry[], before: readonly Entry[]): void 
 
 /** The path of an entry, relative to the record path. */
 export const entryPath = (day: Day, cameraId: string, entry: Entry): string =>
-  `${day.path}/${formatBaseName({ name: entry.name, cameraId, startMs: day.startMs + entry.timeMs })}`;
+  `${day.path}/${baseNameInDay(day.path, entry.timeMs, { name: entry.name, cameraId })}`;

@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import {
   MAX_NAME_BYTES,
   NameReader,
+  baseNameInDay,
+  dayPath,
   dayStartMs,
   fileNameOf,
   formatPath,
@@ -119,4 +121,14 @@ test('days are those of the calendar', () => {
 test('a camera id begins with a letter or digit and has at most 63 characters', () => {
   for (const id of ['a', 'Gate.1-a', '0'.repeat(63)]) assert.ok(isCameraId(id), id);
   for (const id of ['', '-a', '.a', 'a_b', 'a b', 'ä', '0'.repeat(64)]) assert.ok(!isCameraId(id), id);
+});
+
+test('a name formed within its day is the name formed from its start', () => {
+  fc.assert(
+    fc.property(segment, (written) => {
+      const day = dayPath(written.startMs);
+      const timeMs = written.startMs - dayStartMs(written.startMs);
+      assert.equal(`${day}/${baseNameInDay(day, timeMs, written)}`, formatPath(written));
+    }),
+  );
 });

@@ -49,6 +49,11 @@ export function formatBaseName(segment: SegmentName): string {
 /** The path relative to the record path, with `/`. */
 export const formatPath = (segment: SegmentName): string => `${dayPath(segment.startMs)}/${formatBaseName(segment)}`;
 
+/** `formatBaseName` for a time of a day in `YYYY/MM/DD`, without a Date: a listing forms hundreds of names. */
+export function baseNameInDay(day: string, timeMs: number, { name, cameraId }: Stem): string {
+  return `${name}_${cameraId}_${day.slice(0, 4)}${day.slice(5, 7)}${day.slice(8)}_${formatTime(timeMs)}.mp4`;
+}
+
 /** Undefined for every file that is not named as a segment. */
 export function parseBaseName(text: string): SegmentName | undefined {
   const match = BASE_NAME.exec(text);
@@ -113,6 +118,14 @@ function parseTime(time: string): number | undefined {
   const seconds = Number(time.slice(4, 6));
   if (hours > 23 || minutes > 59 || seconds > 59) return undefined;
   return ((hours * 60 + minutes) * 60 + seconds) * 1000 + Number(time.slice(6));
+}
+
+/** Milliseconds since midnight as `HHMMSSmmm`. */
+function formatTime(timeMs: number): string {
+  const seconds = Math.floor(timeMs / 1000);
+  const minutes = Math.floor(seconds / 60);
+  const digits = (Math.floor(minutes / 60) * 100 + (minutes % 60)) * 100 + (seconds % 60);
+  return String(digits * 1000 + (timeMs % 1000)).padStart(9, '0');
 }
 
 function fields(ms: number): { year: string; month: string; day: string; time: string } {
