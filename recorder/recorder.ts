@@ -8,7 +8,7 @@ import { assert } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
-import { adminToken } from './http/auth.ts';
+import { adminToken, Authenticator } from './http/auth.ts';
 import { standaloneChecks, type ArchiveReader, type ProtectionKeeper } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
@@ -58,7 +58,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const { nodeName, recordPath } = config;
   const { mode, tokens } = config.auth;
   const needsToken = mode === 'token' && tokens.length === 0;
-  const auth = { mode, tokens: needsToken ? [await adminToken(config.workDir, log)] : tokens };
+  const known = needsToken ? [await adminToken(config.workDir, log)] : tokens;
+  const auth = new Authenticator({ mode, tokens: known }, { clock, log });
   const archiveRegistry = new Registry();
   let present = config;
   let started = false;

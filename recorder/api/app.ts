@@ -11,7 +11,6 @@ import {
   validatorCompiler,
 } from 'fastify-type-provider-zod';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
-import { Authenticator } from '../http/auth.ts';
 import { installCors } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
 import { answerFrameworkError, installProblems } from '../http/problem.ts';
@@ -47,8 +46,8 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   app.setSerializerCompiler(serializerCompiler);
   installProblems(app, deps.log);
 
-  const auth = new Authenticator(deps.auth);
-  if (deps.auth.mode !== 'none') {
+  const { auth } = deps;
+  if (!auth.isOpen) {
     installCors(app, {
       path: '/api/*',
       methods: 'GET, POST, DELETE',

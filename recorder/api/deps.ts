@@ -7,7 +7,7 @@ import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import type { CameraSilence } from '../archive/gaps/ledger.ts';
 import type { CameraStatus, Reason } from '../camera/status.ts';
-import type { TokenConfig } from '../config/schema.ts';
+import type { Authenticator } from '../http/auth.ts';
 import type { LiveHub } from '../live/hub.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
@@ -99,6 +99,13 @@ export interface ProtectionKeeper {
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
 }
 
+/** Whether a camera is configured, or there is footage of it. */
+export const isKnownCamera = (
+  { cameras, protections }: Pick<ApiDeps, 'cameras' | 'protections'>,
+  cameraId: string,
+): boolean =>
+  cameras.get(cameraId) !== undefined || (protections?.countSegments(cameraId, -Infinity, Infinity) ?? 0) > 0;
+
 /** Exports and time-lapses. What needs Redis throws `JobsUnavailable` when there is none. */
 export interface JobKeeper {
   ffmpegIsThere(): Promise<boolean>;
@@ -153,11 +160,7 @@ export interface ApiDeps {
   readonly address: string;
   readonly version: string;
   readonly recordPath: string;
-  readonly auth: {
-    /** `kubernetes` is answered by the tokens alone until the recorder can ask the API server. */
-    readonly mode: 'token' | 'kubernetes' | 'none';
-    readonly tokens: readonly TokenConfig[];
-  };
+  readonly auth: Authenticator;
   /** PEM. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly cameras: CameraDirectory;

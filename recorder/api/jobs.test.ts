@@ -8,7 +8,7 @@ import { workspace } from '../../test/support/workspace.ts';
 import { JobError } from '../jobs/error.ts';
 import { JobsUnavailable, type Job, type JobRequest } from '../jobs/job.ts';
 import type { JobKeeper } from './deps.ts';
-import { as, build } from './test-support.ts';
+import { archiveStatus, as, build as buildApi, cameraStatus, type ApiChanges } from './test-support.ts';
 
 const FROM = 1_767_607_200;
 const BYTES = Buffer.from('0123456789abcdefghij');
@@ -76,6 +76,15 @@ function keeper(t: TestContext): Keeper {
   return made;
 }
 
+/** An API that knows the cameras gate and yard. */
+async function build(t: TestContext, changes: ApiChanges) {
+  const api = await buildApi(t, changes);
+  for (const id of ['gate', 'yard']) {
+    api.cameras.push({ status: cameraStatus({ id }), archive: archiveStatus(), live: undefined });
+  }
+  return api;
+}
+
 const post = (path: string) => ({ method: 'POST' as const, url: `/api/archive/${path}`, headers: as('operator') });
 const get = (path: string, headers: Record<string, string> = {}) => ({
   url: `/api/archive/jobs${path}`,
@@ -110,6 +119,8 @@ for (const [query, status, detail] of [
   [`gate/timelapse?from=${FROM}&to=${FROM + 60}&speed=1`, 400, /^speed: /],
   [`gate/timelapse?from=${FROM}&to=${FROM + 60}&speed=121`, 400, /^speed: /],
   [`gate/timelapse?from=${FROM}&to=${FROM + 60}&speed=2.5`, 400, /^speed: /],
+  [`nobody/export?from=${FROM}&to=${FROM + 60}`, 404, /does not know such a camera/],
+  [`nobody/timelapse?from=${FROM}&to=${FROM + 60}&speed=2`, 404, /does not know such a camera/],
 ] as const) {
   test(`${query} is refused with ${status}`, async (t) => {
     const { app } = await build(t, { jobs: keeper(t) });

@@ -78,7 +78,7 @@ for (const { name, url, status, code } of [
     status: 400,
     code: 'invalid-parameter',
   },
-  { name: 'an unknown camera', url: protect('other', 'from=1&to=2'), status: 404, code: 'camera-not-found' },
+  { name: 'an unknown camera', url: protect('other', 'from=1&to=2'), status: 404, code: 'unknown-camera' },
 ]) {
   test(`protecting is refused: ${name}`, async (t) => {
     const { app } = await stage(t);

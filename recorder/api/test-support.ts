@@ -11,6 +11,7 @@ import { silentLog } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
+import { Authenticator, type AuthOptions } from '../http/auth.ts';
 import { buildApi } from './app.ts';
 import { standaloneChecks } from './deps.ts';
 import type { ApiDeps, ArchiveReader, CameraView, GapReader } from './deps.ts';
@@ -90,18 +91,22 @@ export interface TestApi {
   readonly cameras: CameraView[];
 }
 
+export type ApiChanges = Partial<Omit<ApiDeps, 'auth'>> & { readonly auth?: AuthOptions };
+
 /** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
-export async function build(t: TestContext, changes: Partial<ApiDeps> = {}): Promise<TestApi> {
+export async function build(t: TestContext, changes: ApiChanges = {}): Promise<TestApi> {
   const recordPath = await mkdtemp(join(tmpdir(), 'api-test-'));
   t.after(() => rm(recordPath, { recursive: true }));
   const clock = new VirtualClock();
   const cameras: CameraView[] = [];
+  const { auth, ...others } = changes;
+  const tokens = [token('viewer'), token('operator'), token('admin')];
   const app = await buildApi({
     nodeName: 'rack-1',
     address: '',
     version: '1.2.3',
     recordPath,
-    auth: { mode: 'token', tokens: [token('viewer'), token('operator'), token('admin')] },
+    auth: new Authenticator(auth ?? { mode: 'token', tokens }, { clock }),
     cameras: { list: () => cameras, get: (id) => cameras.find((view) => view.status.id === id) },
     archive: emptyArchive,
     gaps: noGaps,
@@ -113,7 +118,7 @@ export async function build(t: TestContext, changes: Partial<ApiDeps> = {}): Pro
     },
     clock,
     log: silentLog,
-    ...changes,
+    ...others,
   });
   t.after(() => app.close());
   return { app, clock, recordPath, cameras };

@@ -11,10 +11,9 @@ import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import type { LiveLimitOptions } from '../live/limits.ts';
 import { FRAME_TICKS, parseMessage, run, SampleMaker } from '../live/test-support.ts';
-import type { ApiDeps } from './deps.ts';
-import { archiveStatus, build, cameraStatus } from './test-support.ts';
+import { archiveStatus, build, cameraStatus, type ApiChanges } from './test-support.ts';
 
-async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: Partial<ApiDeps> = {}) {
+async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: ApiChanges = {}) {
   const { app, clock, cameras } = await build(t, changes);
   const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(limits), clock, log: silentLog });
   cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: hub });

@@ -117,6 +117,15 @@ const token = z.strictObject({
     .regex(/^[0-9a-fA-F]{64}$/, 'expected the 64 hexadecimal digits of the SHA-256 of the token')
     .transform((hex) => hex.toLowerCase())
     .describe('SHA-256 of the token in hexadecimal digits: printf %s TOKEN | sha256sum.'),
+  cameras: z
+    .array(
+      z
+        .string()
+        .regex(/^[A-Za-z0-9*][A-Za-z0-9.*-]{0,62}$/, 'expected a camera id, in which * stands for any characters'),
+    )
+    .min(1, 'expected at least one camera; leave the key out for all of them')
+    .optional()
+    .describe('Ids of the cameras that the token is for, as gate or dock-*. Without it, all of them and the node.'),
 });
 
 /** The whole file. Every key may be left out. */

@@ -1,12 +1,15 @@
-// Who may do what: a presented token in, a role out. Tokens are kept and compared as SHA-256 digests only.
+// Who may do what: a presented token in, a caller out. Tokens are kept and compared as SHA-256 digests only.
 
 import type { FastifyRequest } from 'fastify';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Log } from '../../base/log.ts';
+import { systemClock, type Clock } from '../../base/clock.ts';
+import { silentLog, type Log } from '../../base/log.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
-import { ApiError } from './problem.ts';
+import { FailedAttempts } from './failed-attempts.ts';
+import { inScope } from './camera-scope.ts';
+import { ApiError, pathOf } from './problem.ts';
 
 /** Each role may do what those before it may. */
 const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3 };
@@ -14,6 +17,7 @@ const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export interface AuthOptions {
+  /** `kubernetes` is answered by the tokens alone until the recorder can ask the API server. */
   readonly mode: 'token' | 'kubernetes' | 'none';
   readonly tokens: readonly TokenConfig[];
 }
@@ -21,43 +25,116 @@ export interface AuthOptions {
 /** Where a route accepts credentials. */
 export type CredentialPlace = 'header' | 'header-or-query';
 
+/** Who asks. */
+export interface Caller {
+  /** Of the token, for logs and audit; never the token. */
+  readonly name: string;
+  readonly role: Role;
+  /** False for a token with a list of cameras. */
+  readonly seesAll: boolean;
+  /** Whether a camera of this id concerns it. One that does not is to be treated as if it did not exist. */
+  readonly sees: (cameraId: string) => boolean;
+}
+
+interface TokenHolder extends Caller {
+  readonly digest: Buffer;
+}
+
+/** Everybody, where nobody is asked for a token. */
+const ANYBODY: Caller = { name: 'anonymous', role: 'admin', seesAll: true, sees: () => true };
+
+function holderOf({ name, role, sha256, cameras }: TokenConfig): TokenHolder {
+  const digest = Buffer.from(sha256, 'hex');
+  const sees = cameras ? (cameraId: string): boolean => inScope(cameras, cameraId) : (): boolean => true;
+  return { name, role, seesAll: cameras === undefined, sees, digest };
+}
+
 export class Authenticator {
-  readonly #open: boolean;
-  readonly #tokens: readonly { readonly role: Role; readonly digest: Buffer }[];
+  /** Nobody is asked for a token. */
+  readonly isOpen: boolean;
+  readonly #attempts: FailedAttempts;
+  readonly #log: Log;
+  readonly #changed = new Set<() => void>();
+  #holders: readonly TokenHolder[];
 
-  constructor(options: AuthOptions) {
-    this.#open = options.mode === 'none';
-    this.#tokens = options.tokens.map((token) => ({ role: token.role, digest: Buffer.from(token.sha256, 'hex') }));
+  constructor(options: AuthOptions, { clock = systemClock, log = silentLog }: { clock?: Clock; log?: Log } = {}) {
+    this.isOpen = options.mode === 'none';
+    this.#holders = options.tokens.map(holderOf);
+    this.#attempts = new FailedAttempts(clock);
+    this.#log = log;
   }
 
-  /** The caller's role; undefined without credentials or with wrong ones. */
-  roleOf(request: FastifyRequest, place: CredentialPlace): Role | undefined {
-    if (this.#open) return 'admin';
+  /** From now on these tokens count, and no others. */
+  replaceTokens(tokens: readonly TokenConfig[]): void {
+    this.#holders = tokens.map(holderOf);
+    for (const listener of this.#changed) listener();
+  }
+
+  /** Calls `listener` when tokens were replaced, until the returned function is called. */
+  onChange(listener: () => void): () => void {
+    this.#changed.add(listener);
+    return () => void this.#changed.delete(listener);
+  }
+
+  /** What has become of a caller that came before tokens were replaced; undefined when its token is gone. */
+  renewed(caller: Caller): Caller | undefined {
+    if (caller === ANYBODY) return caller;
+    const { digest } = caller as TokenHolder;
+    return this.#holders.find((holder) => holder.digest.equals(digest));
+  }
+
+  /** Undefined without credentials or with wrong ones; wrong ones count as a failed attempt of the address. */
+  callerOf(request: FastifyRequest, place: CredentialPlace): Caller | undefined {
+    try {
+      return this.identify(request, place);
+    } catch (err) {
+      if (err instanceof ApiError) return undefined;
+      throw err;
+    }
+  }
+
+  /** Throws 401 without credentials and with wrong ones, 429 with wrong ones too often. */
+  identify(request: FastifyRequest, place: CredentialPlace): Caller {
+    if (this.isOpen) return ANYBODY;
     const presented = tokenInHeader(request) ?? (place === 'header-or-query' ? tokenInQuery(request) : undefined);
-    return presented === undefined ? undefined : this.#roleOfToken(presented);
+    const holder = presented === undefined ? undefined : this.#holderOf(presented);
+    if (holder) return holder;
+    if (presented !== undefined) this.#countFailure(request);
+    throw new ApiError(
+      401,
+      'unauthorized',
+      'send a token: "Authorization: Bearer …", or Basic with the token as password',
+    );
   }
 
-  /** Throws 401 or 403 unless the caller has at least `role`. */
-  require(request: FastifyRequest, role: Role, place: CredentialPlace): void {
-    const held = this.roleOf(request, place);
-    if (held === undefined) {
-      throw new ApiError(
-        401,
-        'unauthorized',
-        'send a token: "Authorization: Bearer …", or Basic with the token as password',
-      );
+  /** Throws as `identify` does, and 403 unless the caller has at least `role`. */
+  require(request: FastifyRequest, role: Role, place: CredentialPlace): Caller {
+    const caller = this.identify(request, place);
+    if (RANKS[caller.role] < RANKS[role]) {
+      throw new ApiError(403, 'forbidden', `this needs the role ${role}, and the token has the role ${caller.role}`);
     }
-    if (RANKS[held] < RANKS[role]) {
-      throw new ApiError(403, 'forbidden', `this needs the role ${role}, and the token has the role ${held}`);
-    }
+    return caller;
   }
 
-  #roleOfToken(token: string): Role | undefined {
+  #holderOf(token: string): TokenHolder | undefined {
     const digest = sha256(token);
-    let role: Role | undefined;
+    let found: TokenHolder | undefined;
     // Every token is compared, so that the time taken tells nothing.
-    for (const known of this.#tokens) if (timingSafeEqual(known.digest, digest)) role = known.role;
-    return role;
+    for (const holder of this.#holders) if (timingSafeEqual(holder.digest, digest)) found = holder;
+    return found;
+  }
+
+  /** Whoever guesses is told to wait. A right token is never held off by the wrong ones of its neighbours. */
+  #countFailure(request: FastifyRequest): void {
+    const { ip: address, method, url, id } = request;
+    const { waitMs, isFirstRefusal } = this.#attempts.add(address);
+    const about = { address, method, path: pathOf(url), requestId: id };
+    if (waitMs === 0) return this.#log.warn(about, 'wrong token');
+    if (isFirstRefusal) this.#log.warn(about, 'too many wrong tokens from this address: the next ones are not logged');
+    const seconds = Math.ceil(waitMs / 1000);
+    throw new ApiError(429, 'too-many-attempts', `too many wrong tokens from your address: wait ${seconds} s`, {
+      headers: { 'retry-after': String(seconds) },
+    });
   }
 }
 

@@ -27,14 +27,29 @@ export const problemResponse = (description: string) => ({
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
+  /** Beside the problem itself, as `retry-after`. */
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, code: string, detail: string, options?: ErrorOptions) {
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    options: ErrorOptions & { readonly headers?: Readonly<Record<string, string>> } = {},
+  ) {
     super(detail, options);
     this.name = 'ApiError';
     this.status = status;
     this.code = code;
+    this.headers = options.headers ?? {};
   }
 }
+
+/**
+ * For a camera that the node does not know, and for one that the caller's token is not for: nobody shall be able to tell
+ * one from the other.
+ */
+export const unknownCamera = (): ApiError =>
+  new ApiError(404, 'unknown-camera', 'this node does not know such a camera');
 
 function problem(status: number, code: string, detail: string): ProblemBody {
   return { title: STATUS_CODES[status] ?? 'Error', status, detail, code };
@@ -77,6 +92,7 @@ export function installProblems(app: FastifyInstance, log: Log): void {
     if (body.status >= 500) {
       log.error({ err: error, method: request.method, path: pathOf(request.url) }, 'request failed');
     }
+    if (error instanceof ApiError) reply.headers(error.headers);
     return sendProblem(reply, body);
   });
   app.setNotFoundHandler(async (request, reply) => {

@@ -4,7 +4,6 @@ import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { installAccess, logAnswers } from '../http/access.ts';
-import { Authenticator } from '../http/auth.ts';
 import { installCors } from '../http/cors.ts';
 import { answerFrameworkError, installProblems } from '../http/problem.ts';
 import { ArchiveFiles } from './archive-file.ts';
@@ -47,9 +46,9 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
     methods: 'GET, HEAD',
     requestHeaders: 'authorization, range, if-range',
     exposedHeaders: 'accept-ranges, content-length, content-range, etag, last-modified',
-    pages: deps.auth.mode === 'none' ? 'same-host' : 'anyone',
+    pages: deps.auth.isOpen ? 'same-host' : 'anyone',
   });
-  installAccess(app, new Authenticator(deps.auth));
+  installAccess(app, deps.auth);
   logAnswers(app, deps.log);
 
   const { archive, clock } = deps;

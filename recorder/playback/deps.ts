@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
-import type { AuthOptions } from '../http/auth.ts';
+import type { Authenticator } from '../http/auth.ts';
 import type { KeepAwake } from './archive-file.ts';
 
 /** The archive on this node's disk. */
@@ -21,7 +21,7 @@ export interface PlaybackArchive {
 
 export interface PlaybackDeps {
   readonly recordPath: string;
-  readonly auth: AuthOptions;
+  readonly auth: Authenticator;
   /** PEM. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly archive: PlaybackArchive;

@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { silentLog } from '../../base/log.ts';
 import { bench, temporaryDirectory, type Bench, type BenchOptions } from '../archive/test-support.ts';
 import { readFragmentAt } from '../mp4/read-fragment.ts';
+import { Authenticator, type AuthOptions } from '../http/auth.ts';
 import { buildPlayback } from './app.ts';
 import type { PlaybackDeps } from './deps.ts';
 
@@ -14,21 +15,24 @@ export interface Stage extends Bench {
   readonly start: number;
 }
 
+export type PlaybackChanges = Partial<Omit<PlaybackDeps, 'auth'>> & { readonly auth?: AuthOptions };
+
 /** Playback over an archive with nothing in it yet; both end with the test. */
 export async function stage(
   t: TestContext,
-  options: Omit<BenchOptions, 'root'> & { readonly playback?: Partial<PlaybackDeps> } = {},
+  options: Omit<BenchOptions, 'root'> & { readonly playback?: PlaybackChanges } = {},
 ): Promise<Stage> {
   const root = temporaryDirectory(t);
   const { playback, ...rest } = options;
+  const { auth, ...others } = playback ?? {};
   const archive = await bench({ root, segmentDurationMs: 30_000, ...rest });
   const app = await buildPlayback({
     recordPath: root,
-    auth: { mode: 'none', tokens: [] },
+    auth: new Authenticator(auth ?? { mode: 'none', tokens: [] }, { clock: archive.clock }),
     archive: archive.archive,
     clock: archive.clock,
     log: silentLog,
-    ...playback,
+    ...others,
   });
   t.after(async () => {
     await app.close();

@@ -6,6 +6,7 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { describe, test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import { segmentPaths } from '../../recorder/archive/test-support.ts';
+import { Authenticator } from '../../recorder/http/auth.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
 import { startCamera } from '../camera/camera.ts';
 import { audioMedia, videoMedia, type VideoName } from '../camera/media.ts';
@@ -40,7 +41,7 @@ async function stage(t: TestContext, segmentSeconds: number, video: VideoName = 
   });
   const playback = await buildPlayback({
     recordPath: footage.root,
-    auth: { mode: 'none', tokens: [] },
+    auth: new Authenticator({ mode: 'none', tokens: [] }),
     archive: footage.archive,
     clock: footage.clock,
     log: silentLog,

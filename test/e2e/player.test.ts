@@ -14,6 +14,7 @@ import type { CameraView } from '../../recorder/api/deps.ts';
 import { standaloneChecks } from '../../recorder/api/deps.ts';
 import { archiveStatus, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import { Authenticator } from '../../recorder/http/auth.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
@@ -57,7 +58,7 @@ async function studio(t: TestContext, fragment = '#access_token=viewer'): Promis
     address: '',
     version: '0',
     recordPath,
-    auth: { mode: 'token', tokens: [token('viewer')] },
+    auth: new Authenticator({ mode: 'token', tokens: [token('viewer')] }),
     cameras: { list: () => [view], get: (id) => (id === 'gate' ? view : undefined) },
     archive: emptyArchive,
     gaps: noGaps,

@@ -4,7 +4,8 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import type { ApiDeps, CameraView } from '../deps.ts';
-import { ApiError, problemResponse } from '../../http/problem.ts';
+import { callerOf } from '../../http/access.ts';
+import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { playbackAddress } from '../playback-address.ts';
 import { isoTime } from '../times.ts';
 
@@ -143,7 +144,7 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
   app.get(
     '/api/cameras',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: 'filtered' },
       schema: {
         summary: 'All cameras of the node',
         tags: ['cameras'],
@@ -152,16 +153,18 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
     },
     async (request) => {
       const playback = playbackAddress(request, deps.playback);
-      const refused = deps.refusedCameras?.();
-      const cameras = deps.cameras.list().map((view) => toCamera(view, deps, playback));
-      return { cameras, ...(refused ? { refused: [...refused] } : {}) };
+      const { sees } = callerOf(request);
+      const seen = deps.cameras.list().filter(({ status }) => sees(status.id));
+      const cameras = seen.map((view) => toCamera(view, deps, playback));
+      const refused = deps.refusedCameras?.().filter(({ id }) => sees(id));
+      return { cameras, ...(refused ? { refused } : {}) };
     },
   );
 
   app.get(
     '/api/cameras/:id',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: { param: 'id' } },
       schema: {
         summary: 'One camera',
         tags: ['cameras'],
@@ -175,7 +178,7 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
     },
     async (request) => {
       const view = deps.cameras.get(request.params.id);
-      if (!view) throw new ApiError(404, 'unknown-camera', 'id: this node does not know such a camera');
+      if (!view) throw unknownCamera();
       return toCamera(view, deps, playbackAddress(request, deps.playback));
     },
   );

@@ -4,6 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Gap } from '../../archive/gaps/camera-ledger.ts';
 import { GAP_CAUSES, type GapCause } from '../../archive/gaps/cause.ts';
+import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
 import type { ApiDeps } from '../deps.ts';
 import { IntervalQuery, readable, toQuery } from '../interval.ts';
@@ -59,7 +60,7 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
   app.get(
     '/api/archive/:camera_id/gaps',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: 'filtered' },
       schema: {
         summary: 'Time without footage of a camera in an interval, and why',
         description:
@@ -77,11 +78,13 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
         },
       },
     },
-    async ({ params, query }) => {
-      const { fromMs, toMs } = toQuery(query, clock.wallMs());
-      const report = await readable(gaps.report(params.camera_id, Math.round(fromMs), Math.round(toMs)));
+    async (request) => {
+      const { camera_id } = request.params;
+      const { fromMs, toMs } = toQuery(request.query, clock.wallMs());
+      const cameraId = visibleCamera(request, camera_id);
+      const report = await readable(gaps.report(cameraId, Math.round(fromMs), Math.round(toMs)));
       return {
-        camera_id: params.camera_id,
+        camera_id,
         from: isoTime(report.fromMs),
         to: isoTime(report.toMs),
         known_until: isoTime(report.knownUntilMs),

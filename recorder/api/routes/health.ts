@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Authenticator } from '../../http/auth.ts';
-import type { ApiDeps, CameraDirectory } from '../deps.ts';
+import type { ApiDeps, CameraDirectory, Warning as NodeWarning } from '../deps.ts';
 import { isoTime } from '../times.ts';
 
 /** A disk that does not answer in this time is not writable. */
@@ -103,21 +103,26 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
         version: deps.version,
         timestamp: isoTime(clock.wallMs()),
       };
-      if (auth.roleOf(request, 'header') !== undefined) {
+      const caller = auth.callerOf(request, 'header');
+      if (caller) {
         body.checks = checks;
         if (!ready) body.failed = failed;
         // A camera's silence does not take the node out of service: the other cameras need it.
-        body.warnings = (deps.warnings?.() ?? []).map(({ code, message, cameraId }) => ({
-          code,
-          detail: message,
-          ...(cameraId === undefined ? {} : { camera_id: cameraId }),
-        }));
-        body.silent_cameras = silentCameras(deps.cameras);
+        body.warnings = (deps.warnings?.() ?? [])
+          .filter(({ cameraId }) => cameraId === undefined || caller.sees(cameraId))
+          .map(toWarning);
+        body.silent_cameras = silentCameras(deps.cameras).filter(({ id }) => caller.sees(id));
       }
       return reply.code(ready ? 200 : 503).send(body);
     },
   );
 };
+
+const toWarning = ({ code, message, cameraId }: NodeWarning): z.output<typeof Warning> => ({
+  code,
+  detail: message,
+  ...(cameraId === undefined ? {} : { camera_id: cameraId }),
+});
 
 function silentCameras(cameras: CameraDirectory): z.output<typeof SilentCamera>[] {
   return cameras.list().flatMap(({ status, silence }) => {

@@ -6,8 +6,9 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { JobError } from '../../jobs/error.ts';
 import { JobsUnavailable, type Job, type JobRequest } from '../../jobs/job.ts';
-import { ApiError, problemResponse } from '../../http/problem.ts';
-import type { ApiDeps, JobKeeper } from '../deps.ts';
+import { callerOf } from '../../http/access.ts';
+import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
+import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { EpochSeconds } from '../interval.ts';
 import { singleRange } from '../single-range.ts';
 import { epochSeconds, isoTime } from '../times.ts';
@@ -129,6 +130,7 @@ const refusals = {
   400: problemResponse('A parameter is missing or wrong; the detail names it.'),
   401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role operator.'),
+  404: problemResponse('There is no such camera, and no footage of it.'),
   413: problemResponse('The window is longer than four hours.'),
   503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
 };
@@ -138,9 +140,11 @@ const questions = {
   503: problemResponse('The jobs cannot be read: Redis does not answer.'),
 };
 
-type Deps = Pick<ApiDeps, 'clock'> & { readonly jobs: JobKeeper };
+type Deps = Pick<ApiDeps, 'cameras' | 'protections'> & { readonly jobs: JobKeeper };
 
-export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { jobs } }) => {
+export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { jobs } = deps;
+
   async function submit(request: JobRequest): Promise<z.output<typeof Submitted>> {
     await requireFfmpeg();
     return toSubmitted(await available(jobs.submit(request)));
@@ -151,10 +155,16 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     throw new ApiError(503, 'ffmpeg-missing', 'ffmpeg is not installed on this node: install it, or set ffmpeg.path');
   }
 
-  async function find(id: string): Promise<Job> {
+  async function find(id: string, request: FastifyRequest): Promise<Job> {
     const job = await available(jobs.get(id));
-    if (!job) throw unknownJob();
+    if (!job || !callerOf(request).sees(job.cameraId)) throw unknownJob();
     return job;
+  }
+
+  /** The window that a caller asks for, of a camera that there is. */
+  function windowOf(cameraId: string, query: z.output<typeof Window>) {
+    if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
+    return { cameraId, ...checkWindow(query) };
   }
 
   async function estimate(request: JobRequest): Promise<z.output<typeof Estimate>> {
@@ -174,7 +184,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   app.post(
     '/api/archive/:camera_id/export',
     {
-      config: { role: 'operator' },
+      config: { role: 'operator', cameras: { param: 'camera_id' } },
       schema: {
         summary: 'A window of the archive as one MP4, without re-encoding',
         tags: ['jobs'],
@@ -184,7 +194,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       },
     },
     async ({ params, query }, reply) => {
-      const request = { kind: 'export', cameraId: params.camera_id, ...checkWindow(query) } as const;
+      const request = { kind: 'export', ...windowOf(params.camera_id, query) } as const;
       if (query.dry_run === '1') return reply.code(200).send(await estimate(request));
       return reply.code(202).send(await submit(request));
     },
@@ -193,7 +203,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   app.post(
     '/api/archive/:camera_id/timelapse',
     {
-      config: { role: 'operator' },
+      config: { role: 'operator', cameras: { param: 'camera_id' } },
       schema: {
         summary: 'A window of the archive, faster and without sound',
         tags: ['jobs'],
@@ -204,7 +214,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     },
     async ({ params, query }, reply) => {
       const { speed } = query;
-      const request = { kind: 'timelapse', cameraId: params.camera_id, ...checkWindow(query), speed } as const;
+      const request = { kind: 'timelapse', ...windowOf(params.camera_id, query), speed } as const;
       return reply.code(202).send(await submit(request));
     },
   );
@@ -212,20 +222,24 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   app.get(
     '/api/archive/jobs',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: 'filtered' },
       schema: {
         summary: 'The jobs of this node, newest first',
         tags: ['jobs'],
         response: { 200: z.object({ jobs: z.array(JobItem) }), 401: questions[401], 503: questions[503] },
       },
     },
-    async () => ({ jobs: (await available(jobs.list())).map(toItem) }),
+    async (request) => {
+      const { sees } = callerOf(request);
+      const seen = (await available(jobs.list())).filter(({ cameraId }) => sees(cameraId));
+      return { jobs: seen.map(toItem) };
+    },
   );
 
   app.get(
     '/api/archive/jobs/:job_id',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: 'filtered' },
       schema: {
         summary: 'State of a job',
         tags: ['jobs'],
@@ -233,13 +247,13 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
         response: { 200: JobItem, ...questions },
       },
     },
-    async ({ params }) => toItem(await find(params.job_id)),
+    async (request) => toItem(await find(request.params.job_id, request)),
   );
 
   app.delete(
     '/api/archive/jobs/:job_id',
     {
-      config: { role: 'operator' },
+      config: { role: 'operator', cameras: 'filtered' },
       schema: {
         summary: 'Cancels a job, or removes it and its result',
         tags: ['jobs'],
@@ -247,8 +261,9 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
         response: { 204: z.null().describe('It is gone.'), 403: refusals[403], ...questions },
       },
     },
-    async ({ params }, reply) => {
-      if (!(await available(jobs.remove(params.job_id)))) throw unknownJob();
+    async (request, reply) => {
+      const { id } = await find(request.params.job_id, request);
+      if (!(await available(jobs.remove(id)))) throw unknownJob();
       return reply.code(204).send(null);
     },
   );
@@ -256,7 +271,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   app.get(
     '/api/archive/jobs/:job_id/download',
     {
-      config: { role: 'viewer', credentials: 'header-or-query' },
+      config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
       schema: {
         summary: 'The movie that a job made',
         description: 'Ranges are answered. 202 with the state of the job while it is not done.',
@@ -276,7 +291,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       },
     },
     async (request, reply) => {
-      const job = await find(request.params.job_id);
+      const job = await find(request.params.job_id, request);
       if (job.state === 'pending' || job.state === 'running') {
         return reply.code(202).header('retry-after', '1').send(toItem(job));
       }

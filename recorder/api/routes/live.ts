@@ -34,9 +34,10 @@ export const liveRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator
     wsHandler: (socket: WebSocket, request: FastifyRequest) => {
       const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
       const { audio } = request.query as z.output<typeof LiveQuery>;
-      const refusal = refusalOf(request, auth);
+      const caller = auth.callerOf(request, 'header-or-query');
+      const refusal = caller ? refusalOf(request) : NO_TOKEN;
       if (refusal) return socket.close(...refusal);
-      const camera = deps.cameras.get(cameraId);
+      const camera = caller?.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
       if (!camera) return socket.close(CLOSE.unknownCamera, 'unknown camera');
       if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
       const { live } = camera;
@@ -52,9 +53,10 @@ export const liveRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator
   });
 };
 
-function refusalOf(request: FastifyRequest, auth: Authenticator): [code: number, reason: string] | undefined {
-  const role = auth.roleOf(request, 'header-or-query');
-  if (role === undefined) return [CLOSE.unauthorized, 'a token is needed'];
+type Refusal = [code: number, reason: string];
+const NO_TOKEN: Refusal = [CLOSE.unauthorized, 'a token is needed'];
+
+function refusalOf(request: FastifyRequest): Refusal | undefined {
   // A browser lets any page connect, and adds stored Basic credentials: a page of another origin shows a token of its
   // own, or it would see through what only the user may, or through cameras that only their network guards.
   const ownToken = (request.query as z.output<typeof LiveQuery>).access_token !== undefined;

@@ -28,7 +28,7 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
   app.get(
     '/api/metrics',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: 'none' },
       schema: {
         summary: 'Load of the node',
         tags: ['node'],

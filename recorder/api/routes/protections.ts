@@ -4,8 +4,9 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { diskFault } from '../../archive/faults.ts';
 import { ProtectionError } from '../../archive/retention/protections.ts';
-import { ApiError, problemResponse } from '../../http/problem.ts';
-import type { ApiDeps, ProtectedWindow, ProtectionKeeper } from '../deps.ts';
+import { callerOf, visibleCamera } from '../../http/access.ts';
+import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
+import { isKnownCamera, type ApiDeps, type ProtectedWindow, type ProtectionKeeper } from '../deps.ts';
 import { EpochSeconds } from '../interval.ts';
 import { isoTime } from '../times.ts';
 
@@ -45,7 +46,7 @@ const problems = {
 type Deps = Pick<ApiDeps, 'cameras' | 'clock'> & { readonly protections: ProtectionKeeper };
 
 export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { cameras, clock, protections } = deps;
+  const { clock, protections } = deps;
 
   const toProtection = ({ id, cameraId, fromMs, toMs, createdMs, note }: ProtectedWindow) => ({
     id,
@@ -60,7 +61,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
   app.post(
     '/api/archive/:camera_id/protect',
     {
-      config: { role: 'operator' },
+      config: { role: 'operator', cameras: { param: 'camera_id' } },
       schema: {
         summary: 'Keep footage of a camera, whatever its age and the room it takes',
         description:
@@ -80,10 +81,8 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     async ({ params, query }, reply) => {
       const cameraId = params.camera_id;
       const { from, to, note } = query;
+      if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
       if (from >= to) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
-      if (!cameras.get(cameraId) && protections.countSegments(cameraId, -Infinity, Infinity) === 0) {
-        throw new ApiError(404, 'camera-not-found', 'there is no such camera, and no footage of it');
-      }
       const window = { cameraId, fromMs: Math.floor(from * 1000), toMs: Math.ceil(to * 1000), note };
       const added = await kept(protections.add(window, clock.wallMs()));
       return reply.code(201).send(toProtection(added));
@@ -93,20 +92,24 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
   app.get(
     '/api/archive/protections',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: 'filtered' },
       schema: {
         summary: 'All protected footage',
         tags: ['archive'],
         response: { 200: Protections, 401: problems[401] },
       },
     },
-    async () => ({ protections: protections.list().map(toProtection) }),
+    async (request) => {
+      const { sees } = callerOf(request);
+      const seen = protections.list().filter(({ cameraId }) => sees(cameraId));
+      return { protections: seen.map(toProtection) };
+    },
   );
 
   app.get(
     '/api/archive/:camera_id/protections',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', cameras: 'filtered' },
       schema: {
         summary: 'Protected footage of a camera',
         tags: ['archive'],
@@ -114,13 +117,16 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
         response: { 200: Protections, 401: problems[401] },
       },
     },
-    async ({ params }) => ({ protections: protections.list(params.camera_id).map(toProtection) }),
+    async (request) => {
+      const cameraId = visibleCamera(request, request.params.camera_id);
+      return { protections: protections.list(cameraId).map(toProtection) };
+    },
   );
 
   app.delete(
     '/api/archive/protections/:id',
     {
-      config: { role: 'operator' },
+      config: { role: 'operator', cameras: 'filtered' },
       schema: {
         summary: 'Leave footage to retention again',
         tags: ['archive'],
@@ -132,8 +138,10 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
         },
       },
     },
-    async ({ params }, reply) => {
-      if (!(await kept(protections.remove(params.id)))) {
+    async (request, reply) => {
+      const { id } = request.params;
+      const found = protections.list().find((window) => window.id === id);
+      if (!found || !callerOf(request).sees(found.cameraId) || !(await kept(protections.remove(id)))) {
         throw new ApiError(404, 'protection-not-found', 'there is no protection of this id');
       }
       return reply.code(204).send(null);

@@ -3,6 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { parsePath } from '../../archive/names.ts';
+import { callerOf } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { ConditionalHeaders } from '../conditions.ts';
@@ -38,14 +39,15 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
   app.route({
     method: ['GET', 'HEAD'],
     url: '/*',
-    config: { role: 'viewer', credentials: 'header-or-query' },
+    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
     schema: { params: z.object({ '*': z.string() }), querystring: FileQuery },
     handler: async (request, reply) => {
       const { query } = request;
       const path = request.params['*'];
       // Only what is named as a segment, in the directory of its day: nothing else below the record path is footage.
       const segment = parsePath(path);
-      const file = segment && (await deps.files.open(segment));
+      const visible = segment && callerOf(request).sees(segment.cameraId);
+      const file = visible && (await deps.files.open(segment));
       if (!file) throw noRecording();
       deps.reading.touch(path);
       try {

@@ -4,6 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
 import { isCameraId, parsePath } from '../../archive/names.ts';
+import { visibleCamera } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
@@ -30,12 +31,13 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
   app.route({
     method: ['GET', 'HEAD'],
     url: '/window/:file',
-    config: { role: 'viewer', credentials: 'header-or-query' },
+    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
     schema: { params: z.object({ file: z.string() }), querystring: WindowQuery },
     handler: async (request, reply) => {
       const { query } = request;
-      const cameraId = /^(.+)\.mp4$/.exec(request.params.file)?.[1] ?? '';
-      if (!isCameraId(cameraId)) throw new ApiError(404, 'not-found', 'expected /window/{camera_id}.mp4');
+      const named = /^(.+)\.mp4$/.exec(request.params.file)?.[1] ?? '';
+      if (!isCameraId(named)) throw new ApiError(404, 'not-found', 'expected /window/{camera_id}.mp4');
+      const cameraId = visibleCamera(request, named);
       const nowMs = deps.clock.wallMs();
       const { fromMs, toMs } = toInterval(query, nowMs);
       const footage = (await footageOf(deps, cameraId, { fromMs, toMs })).filter(({ parts }) => {
