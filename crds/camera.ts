@@ -125,10 +125,6 @@ export const cameraSchema = withRules(
     status: status.optional(),
   }),
   {
-    rule: `size(self.metadata.name) <= ${MAX_CAMERA_NAME}`,
-    message: `metadata.name: must be at most ${MAX_CAMERA_NAME} characters`,
-  },
-  {
     // At the root, so that neither status nor assignment can be taken away and begun anew.
     rule:
       '!has(oldSelf.status) || !has(oldSelf.status.assignment) || (has(self.status) && has(self.status.assignment) ' +

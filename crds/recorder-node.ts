@@ -35,7 +35,7 @@ const requestID = () => z.string().min(1).max(64);
 const response = z.object({
   id: requestID().describe('The request that is answered.'),
   code: integer(100, 599).describe('HTTP status of the answer.'),
-  message: z.string().max(1024).optional(),
+  message: z.string().max(1024).optional().describe('What the answer says, for people.'),
 });
 
 const spec = z.object({

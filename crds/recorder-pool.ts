@@ -104,7 +104,7 @@ const failover = withRules(
 const spec = withRules(
   z.object({
     nodeSelector: nodeSelector().optional(),
-    tolerations: atomicList(toleration(), 32).optional(),
+    tolerations: atomicList(toleration(), 32).optional().describe('Taints of nodes that shall record all the same.'),
     image: z
       .string()
       .min(1)
@@ -112,7 +112,9 @@ const spec = withRules(
       .regex(/^\S+$/, 'an image has no spaces')
       .optional()
       .describe("The recorder's image. Without it, the operator's."),
-    imagePullSecretRefs: listMap(reference(), 16, 'name').optional(),
+    imagePullSecretRefs: listMap(reference(), 16, 'name')
+      .optional()
+      .describe('Secrets with which the image is pulled.'),
     resources: resources().optional(),
     archive: z.object({
       hostPath: hostPath().describe(
@@ -134,7 +136,11 @@ const spec = withRules(
       .describe('With it, recorders speak HTTPS.'),
     licenseSecretRef: reference().optional().describe('A Secret with the key recorder.lic.'),
     advertise: advertise.prefault({}).describe('Where clients and other recorders reach the recorder of a node.'),
-    limits: z.object({ maxCamerasPerNode: integer(1, MAX_CAMERAS_PER_NODE).default(100) }).prefault({}),
+    limits: z
+      .object({
+        maxCamerasPerNode: integer(1, MAX_CAMERAS_PER_NODE).default(100).describe('A node with so many gets no more.'),
+      })
+      .prefault({}),
     membership: z
       .object({
         mode: z
@@ -183,19 +189,13 @@ const status = statusObject({
   conditions: conditions().optional(),
 });
 
-export const recorderPoolSchema = withRules(
-  statusObject({
-    apiVersion: z.literal(API_VERSION),
-    kind: z.literal('RecorderPool'),
-    metadata,
-    spec,
-    status: status.optional(),
-  }),
-  {
-    rule: `size(self.metadata.name) <= ${MAX_POOL_NAME} && !self.metadata.name.contains('.')`,
-    message: `metadata.name: must be at most ${MAX_POOL_NAME} characters, without "."`,
-  },
-);
+export const recorderPoolSchema = statusObject({
+  apiVersion: z.literal(API_VERSION),
+  kind: z.literal('RecorderPool'),
+  metadata,
+  spec,
+  status: status.optional(),
+});
 
 export type RecorderPool = Immutable<z.output<typeof recorderPoolSchema>>;
 export type RecorderPoolSpec = RecorderPool['spec'];

@@ -29,7 +29,7 @@ export function withRules<T extends z.ZodType>(schema: T, ...rules: CelRule[]): 
  * erase what a newer one has written.
  */
 export function statusObject<T extends z.ZodRawShape>(shape: T): z.ZodObject<T> {
-  return z.looseObject(shape) as unknown as z.ZodObject<T>;
+  return z.looseObject(shape);
 }
 
 /** An enumeration in a status: the API server takes only `values`; readers also take what a newer version has. */
@@ -126,19 +126,27 @@ const stringMap = (maxProperties: number, maxLength: number) =>
 /** Labels that a node must have. */
 export const nodeSelector = () => stringMap(32, 63).describe('Labels that a node must have.');
 
+const podResources = () => z.record(z.string(), podQuantity()).meta({ maxProperties: 16 }).optional();
+
 export const resources = () =>
   z.object({
-    requests: z.record(z.string(), podQuantity()).meta({ maxProperties: 16 }).optional(),
-    limits: z.record(z.string(), podQuantity()).meta({ maxProperties: 16 }).optional(),
+    requests: podResources().describe('What the node sets aside for the pod.'),
+    limits: podResources().describe('What the pod may use at most.'),
   });
 
+/** As in a pod. */
 export const toleration = () =>
   z.object({
-    key: z.string().max(316).optional(),
-    operator: z.enum(['Exists', 'Equal']).optional(),
-    value: z.string().max(63).optional(),
-    effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional(),
-    tolerationSeconds: integer(0, 2 ** 31 - 1).optional(),
+    key: z.string().max(316).optional().describe('The taint that is tolerated; empty with Exists: every taint.'),
+    operator: z.enum(['Exists', 'Equal']).optional().describe('How value is compared; Equal when left out.'),
+    value: z.string().max(63).optional().describe('The value of the taint.'),
+    effect: z
+      .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
+      .optional()
+      .describe('The effect of the taint; left out: every effect.'),
+    tolerationSeconds: integer(0, 2 ** 31 - 1)
+      .optional()
+      .describe('With NoExecute: how long the taint is tolerated.'),
   });
 
 /** Limits of an archive, all at once. */
@@ -177,21 +185,14 @@ export const conditions = () => listMap(conditionSchema, 16, 'type').describe('S
 
 export type Condition = Immutable<z.output<typeof conditionSchema>>;
 
-const ownerReference = z.looseObject({
+const ownerReference = statusObject({
   apiVersion: z.string(),
   kind: z.string(),
   name: z.string(),
   uid: z.string(),
   controller: z.boolean().optional(),
   blockOwnerDeletion: z.boolean().optional(),
-}) as unknown as z.ZodObject<{
-  apiVersion: z.ZodString;
-  kind: z.ZodString;
-  name: z.ZodString;
-  uid: z.ZodString;
-  controller: z.ZodOptional<z.ZodBoolean>;
-  blockOwnerDeletion: z.ZodOptional<z.ZodBoolean>;
-}>;
+});
 
 /** What we read of an object's metadata; the rest is kept. */
 export const metadata = statusObject({

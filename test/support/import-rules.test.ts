@@ -31,6 +31,16 @@ MAY_IMPORT['recorder/playback'] = [
 ];
 MAY_IMPORT['recorder/api'] = [...MAY_IMPORT['recorder/jobs'], 'recorder/jobs', 'recorder/http', 'recorder/database'];
 
+/** The same for the contract and the operator. */
+const OPERATOR_MAY_IMPORT: Record<string, readonly string[]> = {
+  crds: ['base'],
+  'operator/kube': ['base', 'crds'],
+  'operator/plan': ['base', 'crds'],
+  'operator/manifests': ['base', 'crds'],
+};
+OPERATOR_MAY_IMPORT['operator/observe'] = Object.keys(OPERATOR_MAY_IMPORT).concat('base');
+OPERATOR_MAY_IMPORT['operator/controllers'] = [...OPERATOR_MAY_IMPORT['operator/observe'], 'operator/observe'];
+
 function lint(files: Record<string, string>): { file: string; rule: string }[] {
   const house = mkdtempSync(join(tmpdir(), 'import-rules-'));
   try {
@@ -68,6 +78,36 @@ test('a room imports only what stands to its left', () => {
   }
   const refused = lint(files).filter(({ rule }) => rule === 'no-restricted-imports');
   assert.deepEqual(refused.map(({ file }) => file).sort(), forbidden.sort());
+});
+
+test('a room of the operator imports only what stands to its left, and never the recorder', () => {
+  const files: Record<string, string> = {};
+  const forbidden: string[] = [];
+  const others = ['base', ...Object.keys(OPERATOR_MAY_IMPORT), 'recorder/cluster', 'recorder/mp4', 'test/support'];
+  for (const [room, allowed] of Object.entries(OPERATOR_MAY_IMPORT)) {
+    for (const other of others) {
+      if (other === room) continue;
+      const file = `${room}/from-${other.replace('/', '-')}.ts`;
+      files[file] = `import { a } from '${relative(room, other)}/door.ts';\nexport const b = a;\n`;
+      if (!allowed.includes(other)) forbidden.push(file);
+    }
+  }
+  const refused = lint(files).filter(({ rule }) => rule === 'no-restricted-imports');
+  assert.deepEqual(refused.map(({ file }) => file).sort(), forbidden.sort());
+});
+
+test('only operator/kube runs the Kubernetes client; other rooms of the operator may have its types', () => {
+  const value = `import { V1Pod } from '@kubernetes/client-node';\nexport const b = V1Pod;\n`;
+  const type = `import type { V1Pod } from '@kubernetes/client-node';\nexport type B = V1Pod;\n`;
+  const rooms = ['kube', 'plan', 'manifests', 'observe', 'controllers'];
+  const found = lint({
+    'crds/value.ts': value,
+    'recorder/cluster/value.ts': value,
+    ...Object.fromEntries(rooms.map((room) => [`operator/${room}/value.ts`, value])),
+    ...Object.fromEntries(rooms.map((room) => [`operator/${room}/type.ts`, type])),
+  }).filter(({ rule }) => rule === 'no-restricted-imports');
+  const expected = ['controllers', 'manifests', 'observe', 'plan'].map((room) => `operator/${room}/value.ts`);
+  assert.deepEqual(found.map(({ file }) => file).sort(), ['crds/value.ts', ...expected, 'recorder/cluster/value.ts']);
 });
 
 test('the protocol rooms know no sockets, files, timers or loggers', () => {

@@ -1,0 +1,94 @@
+// A kind's zod schema to its CustomResourceDefinition with a structural schema
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
+
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import type { KindDefinition, PrinterColumn } from './kinds.ts';
+import { APP_NAME, CATEGORY, GROUP, NAME_LABEL, VERSION } from './names.ts';
+
+export type Json = { [key: string]: unknown };
+
+export interface CustomResourceDefinition {
+  readonly apiVersion: 'apiextensions.k8s.io/v1';
+  readonly kind: 'CustomResourceDefinition';
+  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  readonly spec: Json;
+}
+
+export function toCustomResourceDefinition(definition: KindDefinition): CustomResourceDefinition {
+  const { kind, plural, singular, shortName } = definition;
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${GROUP}`, labels: { [NAME_LABEL]: APP_NAME } },
+    spec: {
+      group: GROUP,
+      scope: 'Namespaced',
+      names: { kind, listKind: `${kind}List`, plural, singular, shortNames: [shortName], categories: [CATEGORY] },
+      versions: [
+        {
+          name: VERSION,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: rootSchema(definition) },
+          subresources: { status: {} },
+          additionalPrinterColumns: definition.columns.map(printerColumn),
+          ...(definition.selectableFields.length > 0 && {
+            selectableFields: definition.selectableFields.map((field) => ({ jsonPath: `.${field}` })),
+          }),
+        },
+      ],
+    },
+  };
+}
+
+export function toYaml(crd: CustomResourceDefinition): string {
+  return `# Made by hack/generate-crds.ts from crds/*.ts; do not edit.\n${stringify(crd, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true })}`;
+}
+
+function printerColumn({ wide, ...column }: PrinterColumn): Json {
+  return { ...column, priority: wide ? 1 : 0 };
+}
+
+function rootSchema(definition: KindDefinition): Json {
+  const schema = z.toJSONSchema(definition.schema, {
+    target: 'openapi-3.0',
+    // What users write: fields with a default may be left out.
+    io: 'input',
+    override: ({ jsonSchema }) => makeStructural(jsonSchema),
+  }) as Json & { properties: Json };
+  const { $schema: _, ...root } = schema;
+  return {
+    ...root,
+    required: ['spec'],
+    properties: {
+      ...schema.properties,
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      // The API server knows metadata itself, and takes here only rules for the name.
+      metadata: { type: 'object', properties: { name: { type: 'string', ...definition.name } } },
+    },
+  };
+}
+
+/** Removes what a structural schema must not have, and puts in what stands in our own metadata. */
+function makeStructural(schema: Json): void {
+  if (schema['crdEnum'] !== undefined) {
+    replaceUnion(schema, { type: 'string', enum: schema['crdEnum'] });
+  } else if (schema['crdIntOrString'] !== undefined) {
+    replaceUnion(schema, {
+      'x-kubernetes-int-or-string': true,
+      anyOf: [{ type: 'integer' }, { type: 'string' }],
+      pattern: schema['crdIntOrString'],
+      maxLength: 32,
+    });
+  }
+  // Unknown fields are pruned by the API server; saying so in the schema is refused beside `properties`.
+  if (schema['properties'] !== undefined) delete schema['additionalProperties'];
+  if (schema['type'] === 'integer') schema['format'] = 'int64';
+}
+
+function replaceUnion(schema: Json, by: Json): void {
+  for (const key of ['anyOf', 'crdEnum', 'crdIntOrString']) delete schema[key];
+  Object.assign(schema, by);
+}

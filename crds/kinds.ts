@@ -1,0 +1,115 @@
+// What the API server shall know of each kind beside its schema: names, columns of `kubectl get`, selectable fields.
+
+import type { z } from 'zod';
+import { cameraSchema, MAX_CAMERA_NAME } from './camera.ts';
+import { ASSIGNED_NODE_FIELD, CAMERAS, PREVIOUS_NODE_FIELD, RECORDER_NODES, RECORDER_POOLS } from './names.ts';
+import { recorderNodeSchema } from './recorder-node.ts';
+import { MAX_POOL_NAME, recorderPoolSchema } from './recorder-pool.ts';
+
+/** A column of `kubectl get`; `wide` ones only with `-o wide`. */
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'boolean' | 'date';
+  readonly jsonPath: string;
+  readonly wide?: true;
+  readonly format?: 'int64';
+  readonly description?: string;
+}
+
+export interface KindDefinition {
+  readonly kind: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly shortName: string;
+  readonly schema: z.ZodType;
+  /** What `metadata.name` may be, beyond what Kubernetes asks of it. */
+  readonly name: { readonly maxLength: number; readonly pattern?: string };
+  readonly columns: readonly PrinterColumn[];
+  /** Fields for field selectors, such as `status.assignment.node`. */
+  readonly selectableFields: readonly string[];
+}
+
+const AGE: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
+
+const condition = (type: string, name = type): PrinterColumn => ({
+  name,
+  type: 'string',
+  jsonPath: `.status.conditions[?(@.type=="${type}")].status`,
+});
+
+const whyNotReady: PrinterColumn = {
+  name: 'Reason',
+  type: 'string',
+  jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
+};
+
+export const CAMERA_KIND: KindDefinition = {
+  kind: 'Camera',
+  plural: CAMERAS,
+  singular: 'camera',
+  shortName: 'cam',
+  schema: cameraSchema,
+  name: { maxLength: MAX_CAMERA_NAME },
+  columns: [
+    { name: 'Node', type: 'string', jsonPath: `.${ASSIGNED_NODE_FIELD}` },
+    condition('Recording'),
+    condition('Ready'),
+    whyNotReady,
+    AGE,
+    { name: 'Pool', type: 'string', jsonPath: '.spec.poolRef.name', wide: true },
+    { name: 'Epoch', type: 'integer', format: 'int64', jsonPath: '.status.assignment.epoch', wide: true },
+    { name: 'Previous', type: 'string', jsonPath: `.${PREVIOUS_NODE_FIELD}`, wide: true },
+    { name: 'Assigned', type: 'date', jsonPath: '.status.assignment.time', wide: true },
+    { name: 'Because', type: 'string', jsonPath: '.status.assignment.reason', wide: true },
+    { name: 'Source', type: 'string', jsonPath: '.spec.source', wide: true },
+  ],
+  selectableFields: [ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD],
+};
+
+export const RECORDER_POOL_KIND: KindDefinition = {
+  kind: 'RecorderPool',
+  plural: RECORDER_POOLS,
+  singular: 'recorderpool',
+  shortName: 'rpool',
+  schema: recorderPoolSchema,
+  // No dots: the name is part of the name of a Service.
+  name: { maxLength: MAX_POOL_NAME, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' },
+  columns: [
+    { name: 'Nodes', type: 'integer', jsonPath: '.status.nodesReady', description: 'Nodes that record or could.' },
+    { name: 'Cameras', type: 'integer', jsonPath: '.status.cameras' },
+    { name: 'Recording', type: 'integer', jsonPath: '.status.camerasRecording' },
+    condition('QuorumAvailable', 'Quorum'),
+    condition('Ready'),
+    whyNotReady,
+    AGE,
+    { name: 'Updated', type: 'integer', jsonPath: '.status.nodesUpdated', wide: true },
+    { name: 'Assigned', type: 'integer', jsonPath: '.status.camerasAssigned', wide: true },
+    { name: 'Leader', type: 'string', jsonPath: '.status.leader', wide: true },
+    { name: 'Archive', type: 'string', jsonPath: '.spec.archive.hostPath', wide: true },
+  ],
+  selectableFields: [],
+};
+
+export const RECORDER_NODE_KIND: KindDefinition = {
+  kind: 'RecorderNode',
+  plural: RECORDER_NODES,
+  singular: 'recordernode',
+  shortName: 'rnode',
+  schema: recorderNodeSchema,
+  name: { maxLength: 239 },
+  columns: [
+    { name: 'Pool', type: 'string', jsonPath: '.spec.poolRef.name' },
+    { name: 'Role', type: 'string', jsonPath: '.spec.role' },
+    { name: 'Drain', type: 'boolean', jsonPath: '.spec.drain' },
+    condition('Ready'),
+    whyNotReady,
+    { name: 'Version', type: 'string', jsonPath: '.status.version' },
+    AGE,
+    { name: 'Address', type: 'string', jsonPath: '.status.address', wide: true },
+    { name: 'Archive', type: 'string', jsonPath: '.status.archiveID', wide: true },
+    { name: 'Free', type: 'integer', format: 'int64', jsonPath: '.status.freeBytes', wide: true },
+  ],
+  selectableFields: [],
+};
+
+export const KINDS: readonly KindDefinition[] = [CAMERA_KIND, RECORDER_POOL_KIND, RECORDER_NODE_KIND];
