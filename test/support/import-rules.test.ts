@@ -29,7 +29,15 @@ MAY_IMPORT['recorder/playback'] = [
   'recorder/live',
   'recorder/http',
 ];
-MAY_IMPORT['recorder/api'] = [...MAY_IMPORT['recorder/jobs'], 'recorder/jobs', 'recorder/http', 'recorder/database'];
+MAY_IMPORT['recorder/license'] = ['base'];
+MAY_IMPORT['recorder/still'] = [...MAY_IMPORT['recorder/jobs'], 'recorder/jobs'];
+MAY_IMPORT['recorder/api'] = [
+  ...MAY_IMPORT['recorder/still'],
+  'recorder/still',
+  'recorder/license',
+  'recorder/http',
+  'recorder/database',
+];
 
 /** The same for the contract and the operator. */
 const OPERATOR_MAY_IMPORT: Record<string, readonly string[]> = {

@@ -1,0 +1,196 @@
+// The licence of a node: its file in, which cameras may be recorded and whether all is well out. What runs goes on,
+// whatever happens to the licence.
+
+import type { KeyObject } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { Gauge, type Registry } from 'prom-client';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { expiryMs, LicenseError, parsePublicKey, verifyLicense, type LicenseStatement } from './statement.ts';
+
+/** A stable code in kebab case, and a sentence for a person. */
+export interface LicenseReason {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface LicenseOptions {
+  readonly file: string;
+  /** As `parsePublicKey` takes it; empty: there is none, and nothing is checked. */
+  readonly publicKey: string;
+  /** False: any number of cameras may be recorded, whatever the file says. */
+  readonly required: boolean;
+  /** How many cameras are wanted now. */
+  readonly wanted: () => number;
+  /** Called when other cameras may be recorded than before. */
+  readonly changed: () => void;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How the file was found. */
+type Found =
+  | { readonly kind: 'signed'; readonly statement: LicenseStatement }
+  | { readonly kind: 'unusable'; readonly reason: LicenseReason };
+
+/** The file is small, and network file systems tell of no change: it is looked at this often. */
+const LOOK_MS = 5_000;
+const MAX_FILE_BYTES = 64 * 1024;
+
+export class License {
+  readonly #o: LicenseOptions;
+  readonly #key: KeyObject | undefined;
+  #found: Found = { kind: 'unusable', reason: { code: 'license-missing', message: 'it was not read yet' } };
+  /** What was told last; another one is a change. */
+  #told = '';
+  #timer: Timer | undefined;
+  #looking: Promise<void> | undefined;
+
+  constructor(options: LicenseOptions) {
+    this.#o = options;
+    this.#key = options.publicKey === '' ? undefined : parsePublicKey(options.publicKey);
+    this.#registerMetrics(options.registry);
+  }
+
+  /** Reads the file for the first time, and looks at it every few seconds from then on. Never rejects. */
+  async start(): Promise<void> {
+    if (!this.#key) return;
+    await this.look();
+    this.#schedule();
+  }
+
+  /** Looks at the file now. Never rejects. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
+
+  /** What the file says, when it is signed and has not expired. */
+  get statement(): LicenseStatement | undefined {
+    return this.#found.kind === 'signed' && !this.#problem() ? this.#found.statement : undefined;
+  }
+
+  /** For readiness. Where none is required, all is well. */
+  check(): { valid: boolean; reason?: LicenseReason } {
+    if (!this.#o.required) return { valid: true };
+    const reason = this.#problem() ?? this.#tooMany(this.#o.wanted());
+    return reason ? { valid: false, reason } : { valid: true };
+  }
+
+  /** Which of the cameras that are wanted, in their order, may not be recorded, and why. Those that run go on. */
+  refusals(wanted: readonly { readonly id: string }[], running: ReadonlySet<string>): Map<string, LicenseReason> {
+    const refused = new Map<string, LicenseReason>();
+    if (!this.#o.required) return refused;
+    const allowed = this.statement?.cameras ?? 0;
+    let free = allowed - wanted.filter(({ id }) => running.has(id)).length;
+    for (const { id } of wanted) {
+      if (running.has(id) || free-- > 0) continue;
+      refused.set(id, this.#problem() ?? exceeded(allowed));
+    }
+    return refused;
+  }
+
+  #problem(): LicenseReason | undefined {
+    const found = this.#found;
+    if (found.kind === 'unusable') return found.reason;
+    const { statement } = found;
+    if (this.#o.clock.wallMs() < expiryMs(statement)) return undefined;
+    return { code: 'license-expired', message: `the licence was good until ${statement.expires}` };
+  }
+
+  #tooMany(wanted: number): LicenseReason | undefined {
+    const found = this.#found;
+    if (found.kind !== 'signed' || wanted <= found.statement.cameras) return undefined;
+    return exceeded(found.statement.cameras);
+  }
+
+  #schedule(): void {
+    this.#timer = this.#o.clock.after(LOOK_MS, () => {
+      void this.look().then(() => this.#schedule());
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { required, log, file, changed } = this.#o;
+    this.#found = await this.#read();
+    const problem = this.#problem();
+    const { statement } = this;
+    const told = JSON.stringify(problem ?? statement);
+    if (told === this.#told) return;
+    const first = this.#told === '';
+    this.#told = told;
+    if (statement) {
+      const { holder, cameras, expires } = statement;
+      log.info({ file, holder, cameras, expires }, 'licence');
+    } else if (required) log.error({ file, ...problem }, 'there is no valid licence: no further camera is recorded');
+    if (!first) changed();
+  }
+
+  async #read(): Promise<Found> {
+    const { file } = this.#o;
+    try {
+      const text = await readBounded(file);
+      return { kind: 'signed', statement: verifyLicense(text, this.#key as KeyObject) };
+    } catch (err) {
+      return { kind: 'unusable', reason: reasonOf(err, file) };
+    }
+  }
+
+  #registerMetrics(registry: Registry): void {
+    const valid = (): boolean => this.check().valid;
+    const expires = (): number => (this.#found.kind === 'signed' ? expiryMs(this.#found.statement) : Infinity);
+    registry.registerMetric(
+      new Gauge({
+        name: 'kube_nvr_license_valid',
+        help: '1 while the licence allows what is configured, or none is required.',
+        registers: [],
+        collect() {
+          this.set(valid() ? 1 : 0);
+        },
+      }),
+    );
+    registry.registerMetric(
+      new Gauge({
+        name: 'kube_nvr_license_expiry_timestamp_seconds',
+        help: 'When the licence ends; absent without a licence, and for one without an end.',
+        registers: [],
+        collect() {
+          this.remove();
+          const atMs = expires();
+          if (Number.isFinite(atMs)) this.set(atMs / 1000);
+        },
+      }),
+    );
+  }
+}
+
+const exceeded = (cameras: number): LicenseReason => ({
+  code: 'license-exceeded',
+  message: `the licence allows ${cameras} ${cameras === 1 ? 'camera' : 'cameras'}`,
+});
+
+function reasonOf(err: unknown, file: string): LicenseReason {
+  if (err instanceof LicenseError) return { code: err.code, message: err.message };
+  const code = err instanceof Error && 'code' in err ? String(err.code) : 'failed';
+  if (code === 'ENOENT') return { code: 'license-missing', message: `there is no licence at ${file}` };
+  return { code: 'license-unreadable', message: `the licence at ${file} cannot be read (${code})` };
+}
+
+async function readBounded(file: string): Promise<string> {
+  // A pipe in its place must not hold a thread until somebody writes to it.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_FILE_BYTES), 0, MAX_FILE_BYTES, 0);
+    return buffer.toString('utf8', 0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}

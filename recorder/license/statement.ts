@@ -1,0 +1,114 @@
+// A licence: what a vendor states and signs, as the JSON Web Signature that lies in a file. Compact form of RFC 7515,
+// signed with Ed25519 (RFC 8037 §3.1). Text in, a statement that the key vouches for out, and the other way.
+
+import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
+import { z } from 'zod';
+
+const Day = z.iso.date({ error: 'expected a day as 2027-12-31' });
+
+/** What is signed. Members that are not named here are left to later versions. */
+const Statement = z.object({
+  /** Whom the licence was given to. */
+  holder: z.string().min(1).max(200),
+  /** How many cameras a node may record. */
+  cameras: z.number().int().nonnegative(),
+  /** The last day on which it is good, in UTC. Without it, it is good for ever. */
+  expires: Day.optional(),
+  issued: Day.optional(),
+  features: z.array(z.string().min(1).max(100)).default([]),
+});
+
+export type LicenseStatement = Readonly<z.output<typeof Statement>>;
+
+/** `license-malformed`: no licence at all; `license-forged`: not signed with the key. */
+export type LicenseErrorCode = 'license-malformed' | 'license-forged';
+
+export class LicenseError extends Error {
+  readonly code: LicenseErrorCode;
+
+  constructor(code: LicenseErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'LicenseError';
+    this.code = code;
+  }
+}
+
+const HEADER = { alg: 'EdDSA', typ: 'kube-nvr-license' } as const;
+const Header = z.object({ alg: z.literal(HEADER.alg), typ: z.literal(HEADER.typ), crit: z.undefined().optional() });
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** Throws LicenseError when the statement is none. */
+export function signLicense(statement: z.input<typeof Statement>, privateKey: KeyObject): string {
+  const payload = `${encode(HEADER)}.${encode(checked(Statement, statement))}`;
+  return `${payload}.${sign(null, Buffer.from(payload), privateKey).toString('base64url')}`;
+}
+
+/** Throws LicenseError. Blanks and line breaks anywhere in the text do not matter. */
+export function verifyLicense(text: string, publicKey: KeyObject): LicenseStatement {
+  const { payload, signature, statement } = split(text);
+  if (!verify(null, Buffer.from(payload), publicKey, signature)) {
+    throw new LicenseError('license-forged', 'the licence was not signed with license.publicKey');
+  }
+  return statement();
+}
+
+/** What a licence says of itself, whoever signed it. Throws LicenseError. */
+export const readUnverified = (text: string): LicenseStatement => split(text).statement();
+
+function split(text: string): { payload: string; signature: Buffer; statement: () => LicenseStatement } {
+  const parts = text.replaceAll(/\s+/g, '').split('.');
+  if (parts.length !== 3) throw new LicenseError('license-malformed', 'this is no licence');
+  const [header, body, signature] = parts as [string, string, string];
+  checked(Header, decode(header));
+  return {
+    payload: `${header}.${body}`,
+    signature: Buffer.from(signature, 'base64url'),
+    statement: () => checked(Statement, decode(body)),
+  };
+}
+
+function decode(part: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(part, 'base64url').toString('utf8')) as unknown;
+  } catch (err) {
+    throw new LicenseError('license-malformed', 'this is no licence', { cause: err });
+  }
+}
+
+function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const field = issue?.path.join('.') ?? '';
+  throw new LicenseError('license-malformed', `not what a licence says: ${field}: ${issue?.message}`);
+}
+
+const DAY_MS = 86_400_000;
+
+/** The first instant at which it is not good any more; Infinity when there is none. */
+export const expiryMs = ({ expires }: Pick<LicenseStatement, 'expires'>): number =>
+  expires === undefined ? Infinity : Date.parse(`${expires}T00:00:00Z`) + DAY_MS;
+
+/** What an Ed25519 key is wrapped in: SubjectPublicKeyInfo (RFC 8410 §4). */
+const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
+const KEY_BYTES = 32;
+
+/** An Ed25519 public key as the base64 of its 32 bytes (RFC 8032), or in PEM. Undefined when the text is none. */
+export function parsePublicKey(text: string): KeyObject | undefined {
+  try {
+    if (text.includes('-----BEGIN')) {
+      const key = createPublicKey(text);
+      return key.asymmetricKeyType === 'ed25519' ? key : undefined;
+    }
+    const bytes = Buffer.from(text.trim(), 'base64');
+    if (bytes.length !== KEY_BYTES) return undefined;
+    return createPublicKey({ key: Buffer.concat([SPKI_PREFIX, bytes]), format: 'der', type: 'spki' });
+  } catch {
+    return undefined;
+  }
+}
+
+/** The 32 bytes in base64, as `license.publicKey` takes them. */
+export const formatPublicKey = (key: KeyObject): string =>
+  key.export({ format: 'der', type: 'spki' }).subarray(SPKI_PREFIX.length).toString('base64');
