@@ -30,10 +30,12 @@ MAY_IMPORT['recorder/playback'] = [
   'recorder/http',
 ];
 MAY_IMPORT['recorder/license'] = ['base'];
+MAY_IMPORT['recorder/onvif'] = ['base', 'recorder/rtsp'];
 MAY_IMPORT['recorder/still'] = [...MAY_IMPORT['recorder/jobs'], 'recorder/jobs'];
 MAY_IMPORT['recorder/api'] = [
   ...MAY_IMPORT['recorder/still'],
   'recorder/still',
+  'recorder/onvif',
   'recorder/license',
   'recorder/http',
   'recorder/database',

@@ -1,0 +1,222 @@
+// One camera that can be moved: commands in their order, of which the latest counts, and a move that ends by itself.
+
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { OnvifClient, type Preset, type Velocity } from './client.ts';
+import { OnvifError } from './error.ts';
+import type { OnvifTarget } from './target.ts';
+
+/** -1 to 1 of each. */
+export interface Movement {
+  readonly pan: number;
+  readonly tilt: number;
+  readonly zoom: number;
+}
+
+export type PtzCommand =
+  | { readonly kind: 'move'; readonly movement: Movement }
+  | { readonly kind: 'stop' }
+  | { readonly kind: 'goto'; readonly preset: string; readonly speed: number | undefined };
+
+/** `replaced`: a later command came before this one was sent. */
+export type PtzOutcome = 'done' | 'replaced';
+
+export interface PtzLimits {
+  /** A move that nobody ends is ended after this time. */
+  readonly moveTimeoutMs: number;
+  /** How long a camera may take for one command, connecting included. */
+  readonly answerTimeoutMs: number;
+}
+
+export interface CameraPtzDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits: PtzLimits;
+}
+
+interface Waiting<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type WaitingCommand = Waiting<PtzOutcome> & { readonly command: PtzCommand };
+
+/** A camera that cannot be told to stop is told again. */
+const STOP_RETRY_MS = 2_000;
+const MAX_STOP_RETRIES = 5;
+/** At the end of the recorder, which waits. */
+const LAST_STOP_MS = 2_000;
+
+export class CameraPtz {
+  readonly #client: OnvifClient;
+  readonly #deps: CameraPtzDeps;
+  /** At most one of each waits. */
+  #next: WaitingCommand | undefined;
+  #listing: Waiting<readonly Preset[]> | undefined;
+  #current: AbortController | undefined;
+  #work: Promise<void> = Promise.resolve();
+  #working = false;
+  #closed = false;
+  /** What goes on until it is stopped, as far as is known; undefined: nothing. */
+  #moving: { readonly panTilt: boolean; readonly zoom: boolean } | undefined;
+  #stopTimer: Timer | undefined;
+  #stopRetries = 0;
+
+  constructor(target: OnvifTarget, deps: CameraPtzDeps) {
+    this.#deps = deps;
+    this.#client = new OnvifClient(target, deps);
+  }
+
+  /** Rejects with `OnvifError`. */
+  run(command: PtzCommand): Promise<PtzOutcome> {
+    if (this.#closed) return Promise.reject(closedError());
+    this.#next?.resolve('replaced');
+    this.#next = { ...Promise.withResolvers<PtzOutcome>(), command };
+    const { promise } = this.#next;
+    this.#wake();
+    return promise;
+  }
+
+  /** One question for all who wait. Rejects with `OnvifError`. */
+  presets(): Promise<readonly Preset[]> {
+    if (this.#closed) return Promise.reject(closedError());
+    this.#listing ??= Promise.withResolvers<readonly Preset[]>();
+    const { promise } = this.#listing;
+    this.#wake();
+    return promise;
+  }
+
+  /** Ends what it does and a move that goes on. Never rejects. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#stopTimer?.cancel();
+    this.#next?.reject(closedError());
+    this.#listing?.reject(closedError());
+    this.#next = this.#listing = undefined;
+    this.#current?.abort(closedError());
+    await this.#work;
+    if (!this.#moving) return;
+    await this.#within(LAST_STOP_MS, (signal) => this.#client.stop(signal)).catch((err: unknown) => {
+      this.#deps.log.warn({ err }, 'a moving camera could not be stopped');
+    });
+  }
+
+  #wake(): void {
+    if (this.#working) return;
+    this.#working = true;
+    this.#work = this.#workOff();
+  }
+
+  async #workOff(): Promise<void> {
+    while (this.#next || this.#listing) {
+      if (this.#next) {
+        const { command, resolve, reject } = this.#next;
+        this.#next = undefined;
+        await this.#carryOut(command).then(() => resolve('done'), reject);
+      } else if (this.#listing) {
+        const { resolve, reject } = this.#listing;
+        this.#listing = undefined;
+        await this.#ask((signal) => this.#client.presets(signal)).then(resolve, reject);
+      }
+    }
+    this.#working = false;
+  }
+
+  async #carryOut(command: PtzCommand): Promise<void> {
+    const velocity = command.kind === 'move' ? this.#velocity(command.movement) : undefined;
+    if (velocity) return this.#move(velocity);
+    const { kind } = command;
+    if (kind === 'goto') {
+      await this.#ask((signal) => this.#client.gotoPreset(command.preset, command.speed, signal));
+    } else {
+      try {
+        await this.#ask((signal) => this.#client.stop(signal));
+      } catch (err) {
+        if (this.#moving) this.#stopAfter(STOP_RETRY_MS);
+        throw err;
+      }
+    }
+    this.#stands();
+  }
+
+  async #move(velocity: Velocity): Promise<void> {
+    const { moveTimeoutMs } = this.#deps.limits;
+    const before = this.#moving;
+    this.#moving = { panTilt: velocity.panTilt !== undefined, zoom: velocity.zoom !== undefined };
+    // Before the answer: a camera that does not answer may move.
+    this.#stopAfter(moveTimeoutMs);
+    try {
+      await this.#ask((signal) => this.#client.move(velocity, moveTimeoutMs, signal));
+    } catch (err) {
+      // It said that it does not move. What moved before goes on until its time is over.
+      const refused = err instanceof OnvifError && err.code !== 'timeout' && err.code !== 'unreachable';
+      if (refused) this.#moving = before;
+      if (!this.#moving) this.#stopTimer?.cancel();
+      throw err;
+    }
+  }
+
+  /** Axes that stand still and never moved are left out: some cameras refuse a zoom they do not have. Undefined: stop. */
+  #velocity({ pan, tilt, zoom }: Movement): Velocity | undefined {
+    if (pan === 0 && tilt === 0 && zoom === 0) return undefined;
+    const withPanTilt = pan !== 0 || tilt !== 0 || this.#moving?.panTilt === true;
+    const withZoom = zoom !== 0 || this.#moving?.zoom === true;
+    return { panTilt: withPanTilt ? { x: pan, y: tilt } : undefined, zoom: withZoom ? zoom : undefined };
+  }
+
+  #stands(): void {
+    this.#moving = undefined;
+    this.#stopTimer?.cancel();
+    this.#stopRetries = 0;
+  }
+
+  #stopAfter(delayMs: number): void {
+    this.#stopTimer?.cancel();
+    this.#stopTimer = this.#deps.clock.after(delayMs, () => void this.#stopByItself());
+  }
+
+  async #stopByItself(): Promise<void> {
+    if (this.#closed) return;
+    // A command that waits is later than this one; should it fail, the camera still has to stop.
+    if (this.#next) return this.#stopAfter(STOP_RETRY_MS);
+    try {
+      await this.run({ kind: 'stop' });
+    } catch (err) {
+      if (this.#closed) return;
+      this.#deps.log.warn({ err }, 'a move could not be ended');
+      if (++this.#stopRetries > MAX_STOP_RETRIES) this.#stands();
+    }
+  }
+
+  /** Asks, and once more over a new connection where the old one may be what is wrong: the camera's clock was set, it was started anew. */
+  async #ask<T>(question: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#within(this.#deps.limits.answerTimeoutMs, async (signal) => {
+      const wasConnected = this.#client.connected;
+      try {
+        return await question(signal);
+      } catch (err) {
+        if (!(err instanceof OnvifError) || err.code !== 'fault' || /profile/i.test(err.message)) this.#client.forget();
+        if (!wasConnected || this.#client.connected || signal.aborted) throw err;
+        return await question(signal);
+      }
+    });
+  }
+
+  async #within<T>(timeoutMs: number, task: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    const timer = this.#deps.clock.after(timeoutMs, () => {
+      const words = `the camera did not answer within ${timeoutMs / 1000} seconds`;
+      controller.abort(new OnvifError('timeout', words));
+    });
+    this.#current = controller;
+    try {
+      return await task(controller.signal);
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+const closedError = () => new OnvifError('unreachable', 'the camera is being removed, or the recorder stops');

@@ -1,0 +1,144 @@
+// One SOAP message to a camera and its answer, over HTTP or HTTPS with Digest login (ONVIF Core Specification §5.9).
+// Only the target's host and port are contacted, redirects are not followed, and an answer is read up to a bound.
+
+import { request as requestHttp, type IncomingMessage, type RequestOptions } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP } from 'node:net';
+import { Authorizer } from '../rtsp/authorization.ts';
+import { parseChallenges, strongest } from '../rtsp/challenge.ts';
+import { OnvifError } from './error.ts';
+import { printable } from './printable.ts';
+import { readEnvelope } from './soap.ts';
+import type { OnvifTarget } from './target.ts';
+import { MAX_XML_CHARACTERS, XmlError, type XmlElement } from './xml.ts';
+
+export interface Message {
+  readonly path: string;
+  /** `<namespace>/<operation>`. */
+  readonly action: string;
+  readonly body: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly challenges: readonly string[];
+  readonly text: string;
+}
+
+/** Sends messages to one camera; a Digest challenge that was answered once is answered in advance from then on. */
+export class Exchange {
+  readonly #target: OnvifTarget;
+  #authorizer: Authorizer | undefined;
+
+  constructor(target: OnvifTarget) {
+    this.#target = target;
+  }
+
+  /** The first element of the answer's body. Throws `OnvifError`; when `signal` aborts, its reason. */
+  async ask(message: Message, signal: AbortSignal): Promise<XmlElement> {
+    let answer = await this.#post(message, signal);
+    if (answer.status === 401 && this.#target.credentials) {
+      const challenge = strongest(parseChallenges(answer.challenges).filter(({ scheme }) => scheme === 'digest'));
+      // Basic would send the password in the clear; ONVIF does not have it.
+      if (challenge) {
+        this.#authorizer = new Authorizer(challenge, this.#target.credentials);
+        answer = await this.#post(message, signal);
+      }
+    }
+    return readAnswer(answer);
+  }
+
+  async #post({ path, action, body }: Message, signal: AbortSignal): Promise<Answer> {
+    const { host, port, secure } = this.#target;
+    const authorization = this.#authorizer?.authorize('POST', path);
+    const options: RequestOptions = {
+      host,
+      port,
+      path,
+      method: 'POST',
+      // Cheap cameras forget connections that wait.
+      agent: false,
+      signal,
+      headers: {
+        host: `${isIP(host) === 6 ? `[${host.replace(/%.*/, '')}]` : host}:${port}`,
+        'content-type': `application/soap+xml; charset=utf-8; action="${action}"`,
+        'content-length': Buffer.byteLength(body),
+        connection: 'close',
+        ...(authorization === undefined ? {} : { authorization }),
+      },
+    };
+    try {
+      return await send(options, secure, body);
+    } catch (err) {
+      throw signal.aborted ? (signal.reason as unknown) : connectionError(err);
+    }
+  }
+}
+
+function send(options: RequestOptions, secure: boolean, body: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    // Cameras come with certificates of their own making, as for rtsps.
+    const request = secure
+      ? requestHttps({ ...options, rejectUnauthorized: false, minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' })
+      : requestHttp(options);
+    request.on('error', reject);
+    request.on('response', (response) => {
+      readBody(response)
+        .then((text) => {
+          const challenges = response.headersDistinct['www-authenticate'] ?? [];
+          resolve({ status: response.statusCode ?? 0, challenges, text });
+        })
+        .catch(reject)
+        .finally(() => request.destroy());
+    });
+    request.end(body);
+  });
+}
+
+async function readBody(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_XML_CHARACTERS) throw new OnvifError('bad-answer', 'the camera sent too long an answer');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function readAnswer({ status, text }: Answer): XmlElement {
+  try {
+    const content = readEnvelope(text);
+    if (status >= 200 && status < 300) return content;
+  } catch (err) {
+    if (!(err instanceof XmlError)) throw err;
+    if (status >= 200 && status < 300) {
+      throw new OnvifError('bad-answer', `the camera sent an answer that is no XML: ${err.message}`, { cause: err });
+    }
+  }
+  if (status === 401 || status === 403) {
+    throw new OnvifError('unauthorized', `the camera refuses the login (HTTP ${status})`);
+  }
+  throw new OnvifError('bad-answer', `the camera answered HTTP ${status}`);
+}
+
+const SYSTEM_WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'it refuses the connection',
+  ECONNRESET: 'it closed the connection',
+  EHOSTUNREACH: 'there is no way to its host',
+  ENETUNREACH: 'there is no way to its network',
+  ENOTFOUND: 'its name cannot be found',
+  EAI_AGAIN: 'its name cannot be looked up',
+  ETIMEDOUT: 'it does not answer',
+};
+
+function connectionError(err: unknown): OnvifError {
+  if (err instanceof OnvifError) return err;
+  const code = err instanceof Error && 'code' in err ? String(err.code) : '';
+  // What Node's HTTP parser refuses, and paths that cannot stand in a request line.
+  if (code.startsWith('HPE_') || code === 'ERR_UNESCAPED_CHARACTERS') {
+    return new OnvifError('bad-answer', `the camera does not speak HTTP as it should (${code})`, { cause: err });
+  }
+  const words = SYSTEM_WORDS[code] ?? printable(err instanceof Error ? err.message : String(err), 100);
+  return new OnvifError('unreachable', `the camera cannot be reached: ${words}`, { cause: err });
+}

@@ -1,0 +1,139 @@
+// The package `onvif` as this program uses it: it knows what to ask (operations of both media services, the PTZ service,
+// where a device says its services are), and nothing else. What it asks travels through `Exchange`, and what comes back
+// is read by us: its own transport has no bound on size, can forget to call back when a connection breaks within an
+// answer, and reads every token or version that looks like a number as one. Its code runs only inside `invoke`, which
+// catches whatever it throws, so that it can neither end the process nor leave a caller waiting.
+
+import onvif from 'onvif';
+import { OnvifError } from './error.ts';
+import type { Exchange } from './exchange.ts';
+import { securityHeader } from './security.ts';
+import type { OnvifTarget } from './target.ts';
+import type { XmlElement } from './xml.ts';
+
+/** What was learned about a camera when it was connected. */
+export interface Connection {
+  /** The camera's clock less ours. */
+  readonly clockOffsetMs: number;
+  /** Paths of the services, by the package's names: `media`, `media2`, `ptz`, … Hosts that a camera names are dropped. */
+  readonly paths: ReadonlyMap<string, string>;
+}
+
+interface RequestOptions {
+  readonly body: string;
+  readonly service?: string;
+}
+
+/** What the package is told of a request's end; of an error it looks at the text, too. */
+type RequestCallback = (error: Error, data: undefined, text: string) => void;
+
+export interface Context {
+  readonly target: OnvifTarget;
+  readonly exchange: Exchange;
+  readonly connection: Connection;
+  readonly wallMs: () => number;
+}
+
+interface Outcome {
+  readonly resolve: (content: XmlElement) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const ENVELOPE = '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope">';
+
+/** The package's camera with its two seams replaced, the envelope's header and the transport. For one operation. */
+class Cam extends onvif.Cam {
+  readonly #context: Context;
+  readonly #signal: AbortSignal;
+  readonly #outcome: Outcome;
+  /** The camera's own words, where the package makes others of them. */
+  failure: unknown;
+
+  constructor(context: Context, signal: AbortSignal, outcome: Outcome) {
+    const { host, port, path } = context.target;
+    super({ hostname: host, port, path, autoconnect: false });
+    this.#context = context;
+    this.#signal = signal;
+    this.#outcome = outcome;
+    this.media2Support = context.connection.paths.has('media2');
+  }
+
+  /** Overrides: UTF-8 passwords, escaped names, random nonces, and the camera's clock also where it does not tell it. */
+  _envelopeHeader(open?: boolean): string {
+    const { target, connection, wallMs } = this.#context;
+    const security = target.credentials ? securityHeader(target.credentials, wallMs() + connection.clockOffsetMs) : '';
+    const header = `${ENVELOPE}<s:Header>${security}`;
+    return open === true ? header : `${header}</s:Header><s:Body>`;
+  }
+
+  /** Overrides. An answer is the outcome; with an error the package may try in another way. */
+  _request({ body, service }: RequestOptions, callback: RequestCallback): void {
+    this.#ask(body, service).then(this.#outcome.resolve, (error: unknown) => {
+      this.failure = error;
+      const text = error instanceof OnvifError ? error.code : '';
+      try {
+        callback.call(this, error instanceof Error ? error : new Error('aborted'), undefined, text);
+      } catch {
+        this.#outcome.reject(error);
+      }
+    });
+  }
+
+  async #ask(body: string, service: string | undefined): Promise<XmlElement> {
+    const { target, exchange, connection } = this.#context;
+    const path = service === undefined ? target.path : connection.paths.get(service);
+    if (path === undefined) throw new OnvifError('fault', `the camera has no service "${service}"`);
+    const operation = /<s:Body[^>]*><(\w+) xmlns="([^"]+)"/.exec(body);
+    const action = operation ? `${operation[2]}/${operation[1]}` : '';
+    return exchange.ask({ path, action, body }, this.#signal);
+  }
+}
+
+export type OnvifOperations = Pick<
+  InstanceType<typeof onvif.Cam>,
+  | 'getSystemDateAndTime'
+  | 'getServices'
+  | 'getCapabilities'
+  | 'getDeviceInformation'
+  | 'getProfiles'
+  | 'getStreamUri'
+  | 'getSnapshotUri'
+  | 'continuousMove'
+  | 'stop'
+  | 'getPresets'
+  | 'gotoPreset'
+>;
+
+/** What the package calls in the end; of a success the outcome is known before. */
+export type Done = (error?: Error | null) => void;
+
+/**
+ * Lets the package ask one operation; resolves with the first element of the answer's body. Rejects with an `OnvifError`,
+ * or the reason of `signal`.
+ */
+export function invoke(
+  context: Context,
+  signal: AbortSignal,
+  start: (cam: OnvifOperations, done: Done) => void,
+): Promise<XmlElement> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    // Also when the package forgot to call back.
+    const abort = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort, { once: true });
+    const outcome: Outcome = {
+      resolve: (content) => {
+        signal.removeEventListener('abort', abort);
+        resolve(content);
+      },
+      reject: (error) => {
+        signal.removeEventListener('abort', abort);
+        reject(error);
+      },
+    };
+    const cam = new Cam(context, signal, outcome);
+    start(cam, (error) => {
+      if (error) outcome.reject(cam.failure ?? error);
+    });
+  });
+}

@@ -1,0 +1,58 @@
+// The cameras of a node that can be moved. Each has a corner of its own: a slow one delays nobody else.
+
+import { isDeepStrictEqual } from 'node:util';
+import { CameraPtz, type CameraPtzDeps, type PtzCommand, type PtzOutcome } from './camera-ptz.ts';
+import type { Preset } from './client.ts';
+import { onvifTarget, type OnvifTarget } from './target.ts';
+
+/** The part of a camera's configuration that matters here. */
+export interface PtzCamera {
+  readonly id: string;
+  readonly ptz: boolean;
+  readonly source: string;
+  readonly onvif: string | undefined;
+}
+
+/** What can be asked of a camera that can be moved. Both reject with `OnvifError`. */
+export interface MovableCamera {
+  run(command: PtzCommand): Promise<PtzOutcome>;
+  presets(): Promise<readonly Preset[]>;
+}
+
+export class Ptz {
+  readonly #deps: CameraPtzDeps;
+  readonly #cameras = new Map<string, { readonly target: OnvifTarget; readonly camera: CameraPtz }>();
+  /** Configured, but not to be moved. */
+  #disabled = new Set<string>();
+
+  constructor(deps: CameraPtzDeps) {
+    this.#deps = deps;
+  }
+
+  /** Cameras that are gone or are found elsewhere now are stopped and forgotten. */
+  configure(cameras: readonly PtzCamera[]): void {
+    this.#disabled = new Set(cameras.filter(({ ptz }) => !ptz).map(({ id }) => id));
+    const wanted = new Map(cameras.filter(({ ptz }) => ptz).map((camera) => [camera.id, onvifTarget(camera)]));
+    for (const [id, { target, camera }] of this.#cameras) {
+      if (isDeepStrictEqual(wanted.get(id), target)) continue;
+      this.#cameras.delete(id);
+      void camera.close();
+    }
+    for (const [id, target] of wanted) {
+      if (this.#cameras.has(id)) continue;
+      const log = this.#deps.log.child({ camera: id });
+      this.#cameras.set(id, { target, camera: new CameraPtz(target, { ...this.#deps, log }) });
+    }
+  }
+
+  get(cameraId: string): MovableCamera | 'disabled' | 'unknown' {
+    const known = this.#cameras.get(cameraId);
+    if (known) return known.camera;
+    return this.#disabled.has(cameraId) ? 'disabled' : 'unknown';
+  }
+
+  /** Stops every camera that moves. Never rejects; takes a few seconds at most. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#cameras.values(), ({ camera }) => camera.close()));
+  }
+}

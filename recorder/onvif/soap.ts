@@ -1,0 +1,43 @@
+// SOAP 1.2 (and 1.1, which some cameras answer with): an answer in, the content of its body out, or why there is none.
+
+import { OnvifError } from './error.ts';
+import { printable } from './printable.ts';
+import { at, childOf, parseXml, textAt, type XmlElement } from './xml.ts';
+
+const REFUSED_LOGIN = /not\s*authorized|unauthori[sz]ed|FailedAuthentication|FailedCheck|InvalidSecurity/i;
+
+/** Codes from the outermost to the innermost, as `Sender`, `InvalidArgVal`, `NoProfile`. */
+function faultCodes(fault: XmlElement): string[] {
+  const codes: string[] = [];
+  for (let code = childOf(fault, 'Code'); code; code = childOf(code, 'Subcode')) {
+    const value = textAt(code, 'Value');
+    if (value !== undefined) codes.push(value);
+  }
+  const plain = textAt(fault, 'faultcode');
+  if (plain !== undefined) codes.push(plain);
+  return codes.map((code) => code.slice(code.indexOf(':') + 1));
+}
+
+/** The camera's own words: reason and detail, and the innermost code where it says nothing else. */
+function faultError(fault: XmlElement): OnvifError {
+  const codes = faultCodes(fault);
+  const reason = textAt(fault, 'Reason', 'Text') ?? textAt(fault, 'faultstring');
+  const detail = textAt(fault, 'Detail', 'Text') ?? textAt(fault, 'detail');
+  const words = [...new Set([reason, detail])].filter((part) => part !== undefined).join(': ');
+  const code = codes.at(-1);
+  const said = printable(words === '' ? (code ?? 'no reason') : code === undefined ? words : `${words} (${code})`);
+  const refused = REFUSED_LOGIN.test(`${codes.join(' ')} ${words.slice(0, 1000)}`);
+  return refused
+    ? new OnvifError('unauthorized', `the camera refuses the login: ${said}`)
+    : new OnvifError('fault', `the camera refuses: ${said}`);
+}
+
+/** The first element of the body. Throws `OnvifError` for a fault, `XmlError` for what is no XML. */
+export function readEnvelope(text: string): XmlElement {
+  const envelope = parseXml(text);
+  const body = envelope.name === 'Envelope' ? at(envelope, 'Body') : undefined;
+  const content = body?.children[0];
+  if (!content) throw new OnvifError('bad-answer', 'the camera sent XML that is no SOAP answer');
+  if (content.name === 'Fault') throw faultError(content);
+  return content;
+}

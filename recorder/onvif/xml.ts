@@ -1,0 +1,109 @@
+// XML as devices send it in, a tree of plain values out. Bounded: no document type (so no entities of its own and
+// nothing fetched), limited size, depth and number of elements. Names are without prefixes: devices bind them wrongly.
+
+import { parser as createParser, type SAXOptions } from 'sax';
+
+/** What was sent is not well-formed, or too much. */
+export class XmlError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'XmlError';
+  }
+}
+
+export interface XmlElement {
+  /** Without prefix. */
+  readonly name: string;
+  /** Without prefixes; the last one of a name counts. */
+  readonly attributes: ReadonlyMap<string, string>;
+  readonly children: readonly XmlElement[];
+  /** The text directly in it, trimmed. */
+  readonly text: string;
+}
+
+export const MAX_XML_CHARACTERS = 1024 * 1024;
+/** SOAP needs about a dozen. */
+const MAX_DEPTH = 48;
+/** A recorder with 64 channels lists its profiles with about 10 000. */
+const MAX_ELEMENTS = 50_000;
+
+/** Only the five entities of XML itself; its types do not know that option. */
+const OPTIONS = { strictEntities: true, position: false } as SAXOptions;
+
+interface Building {
+  readonly name: string;
+  readonly attributes: Map<string, string>;
+  readonly children: XmlElement[];
+  text: string;
+}
+
+const localName = (name: string): string => name.slice(name.indexOf(':') + 1);
+
+/** The root element. Throws `XmlError`. */
+export function parseXml(text: string): XmlElement {
+  if (text.length > MAX_XML_CHARACTERS) throw new XmlError('too large');
+  const open: Building[] = [];
+  let root: XmlElement | undefined;
+  let elements = 0;
+  const parser = createParser(true, OPTIONS);
+  parser.onerror = (error) => {
+    throw new XmlError(`not well-formed: ${error.message.split('\n', 1)[0]}`);
+  };
+  parser.ondoctype = () => {
+    throw new XmlError('a document type, which SOAP forbids');
+  };
+  parser.onopentag = ({ name, attributes }) => {
+    if (open.length === MAX_DEPTH) throw new XmlError('nested too deeply');
+    if (++elements > MAX_ELEMENTS) throw new XmlError('too many elements');
+    const own = Object.entries(attributes).map(([key, value]) => [localName(key), String(value)] as const);
+    open.push({ name: localName(name), attributes: new Map(own), children: [], text: '' });
+  };
+  const addText = (more: string) => {
+    const element = open.at(-1);
+    if (element) element.text += more;
+  };
+  parser.ontext = addText;
+  parser.oncdata = addText;
+  parser.onclosetag = () => {
+    const element = open.pop();
+    if (!element) return;
+    element.text = element.text.trim();
+    const parent = open.at(-1);
+    if (parent) parent.children.push(element);
+    else root ??= element;
+  };
+  parser.write(text.replace(/^\uFEFF?\s*/, '')).close();
+  if (!root) throw new XmlError('empty');
+  return root;
+}
+
+/** The first child of that name. */
+export const childOf = (element: XmlElement | undefined, name: string): XmlElement | undefined =>
+  element?.children.find((child) => child.name === name);
+
+export const childrenOf = (element: XmlElement | undefined, name: string): readonly XmlElement[] =>
+  element?.children.filter((child) => child.name === name) ?? [];
+
+/** What lies at the end of a path of first children. */
+export const at = (element: XmlElement | undefined, ...path: readonly string[]): XmlElement | undefined =>
+  path.reduce<XmlElement | undefined>(childOf, element);
+
+/** The text at the end of a path; undefined when it is not there or empty. */
+export const textAt = (element: XmlElement | undefined, ...path: readonly string[]): string | undefined =>
+  at(element, ...path)?.text || undefined;
+
+/** For element content and attribute values. */
+export function escapeXml(text: string): string {
+  const escapes: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&apos;',
+  };
+  // What XML 1.0 §2.2 cannot carry at all is left out.
+  return text
+    .toWellFormed()
+    .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '')
+    .replace(/[&<>"']/g, (character) => escapes[character] as string);
+}
