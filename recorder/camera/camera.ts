@@ -25,6 +25,7 @@ export interface CameraSource {
   readonly name: string;
   readonly source: string;
   readonly transport: TransportChoice;
+  readonly tls?: { readonly verify: boolean };
 }
 
 export interface CameraDeps {
@@ -155,6 +156,7 @@ export class Camera {
         {
           source: this.#source.source,
           transport: this.#source.transport,
+          ...(this.#source.tls ? { tls: this.#source.tls } : {}),
           deps: { clock, log: this.#log, receiveBuffer, pacer },
           memory: this.#memory,
           handler: {

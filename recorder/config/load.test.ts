@@ -34,6 +34,9 @@ async function refusal(t: TestContext, contents: Record<string, string>): Promis
 
 const GATE = 'cameras: [{id: gate, source: "rtsp://10.0.0.9/stream1"}]';
 
+/** RFC 8032 §7.1, test 1. */
+const PUBLIC_KEY = '11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=';
+
 test('an empty file is a recorder without cameras and every default', async (t) => {
   const config = await load(t, { 'config.yaml': '' });
   assert.deepEqual(config, {
@@ -46,7 +49,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
     database: undefined,
     redis: undefined,
     ffmpeg: { path: 'ffmpeg' },
-    log: { level: 'info', directory: undefined },
+    log: { level: 'info', directory: undefined, maxFileBytes: 10 * 2 ** 20, maxFiles: 14 },
     auth: { mode: 'token', tokens: [] },
     tls: undefined,
     license: { file: '/etc/recorder/recorder.lic', publicKey: '', required: false },
@@ -72,12 +75,12 @@ metrics: {listen: ":8998"}
 database: {url: postgres://user:pw@db/recorder}
 redis: {url: redis://cache}
 ffmpeg: {path: /opt/ffmpeg}
-log: {level: debug, directory: /var/log/recorder}
+log: {level: debug, directory: /var/log/recorder, maxFileSize: 1MiB, maxFiles: 3}
 auth:
   mode: token
   tokens: [{name: ops, role: admin, sha256: ${'AB'.repeat(32)}}]
 tls: {certificate: /etc/tls.crt, key: /etc/tls.key}
-license: {file: /etc/l.lic, publicKey: abc, required: true}
+license: {file: /etc/l.lic, publicKey: ${PUBLIC_KEY}, required: true}
 archive:
   segmentDuration: 1m30s
   syncInterval: 500ms
@@ -89,6 +92,7 @@ cameras:
     source: rtsp://user:secret@10.0.0.9/stream1
     transport: tcp
     snapshot: http://10.0.0.9/snap.jpg
+    tls: {verify: true}
     ptz: true
     onvif: http://10.0.0.9/onvif/device_service
     enabled: false
@@ -107,10 +111,10 @@ cameras:
     database: { url: 'postgres://user:pw@db/recorder' },
     redis: { url: 'redis://cache' },
     ffmpeg: { path: '/opt/ffmpeg' },
-    log: { level: 'debug', directory: '/var/log/recorder' },
+    log: { level: 'debug', directory: '/var/log/recorder', maxFileBytes: 2 ** 20, maxFiles: 3 },
     auth: { mode: 'token', tokens: [{ name: 'ops', role: 'admin', sha256: 'ab'.repeat(32) }] },
     tls: { certificate: '/etc/tls.crt', key: '/etc/tls.key' },
-    license: { file: '/etc/l.lic', publicKey: 'abc', required: true },
+    license: { file: '/etc/l.lic', publicKey: PUBLIC_KEY, required: true },
     archive: {
       segmentDurationMs: 90_000,
       syncIntervalMs: 500,
@@ -124,6 +128,7 @@ cameras:
         source: 'rtsp://user:secret@10.0.0.9/stream1',
         transport: 'tcp',
         snapshot: 'http://10.0.0.9/snap.jpg',
+        tls: { verify: true },
         ptz: true,
         onvif: 'http://10.0.0.9/onvif/device_service',
         enabled: false,
@@ -139,6 +144,7 @@ cameras:
         source: 'rtsps://[fe80::1%25eth0]:322/s?x=1',
         transport: 'auto',
         snapshot: undefined,
+        tls: { verify: false },
         ptz: false,
         onvif: undefined,
         enabled: true,
@@ -184,6 +190,21 @@ test('an empty nodeName becomes the host name, and without one the start is refu
 
 const refusals: { name: string; yaml: string; message: string }[] = [
   { name: 'unknown setting', yaml: 'lisen: 1', message: 'config.yaml: lisen: unknown key' },
+  {
+    name: 'licence key that is none',
+    yaml: 'license: {publicKey: abc}',
+    message: 'config.yaml: license.publicKey: expected an Ed25519 key in base64 or PEM',
+  },
+  {
+    name: 'licence required without a key to check it with',
+    yaml: 'license: {required: true}',
+    message: 'config.yaml: license.publicKey: is missing, and license.required is true',
+  },
+  {
+    name: 'log files too small for a line',
+    yaml: 'log: {maxFileSize: 10}',
+    message: 'config.yaml: log.maxFileSize: expected at least 4096 bytes',
+  },
   {
     name: 'unknown key of a camera',
     yaml: 'cameras: [{id: a, source: "rtsp://a"}, {id: b, source: "rtsp://b", sorce: x}]',

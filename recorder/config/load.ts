@@ -54,6 +54,10 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   if (!parsed.success) throw configError(raw.at(-1)?.file ?? file, parsed.error);
   const nodeName = parsed.data.nodeName || (options.hostName ?? hostname()).trim();
   if (nodeName === '') throw new ConfigError(file, 'nodeName', 'is empty, and the system has no host name to use');
+  const { required, publicKey } = parsed.data.license;
+  if (required && publicKey === '') {
+    throw new ConfigError(raw.at(-1)?.file ?? file, 'license.publicKey', 'is missing, and license.required is true');
+  }
   return toConfig(parsed.data, nodeName);
 }
 

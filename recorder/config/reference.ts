@@ -100,7 +100,7 @@ A key with \`[]\` stands for each entry of a list.
 `;
 
 const WAITING = `
-\`license\`, \`cluster\`, \`ptz\`, \`snapshot\` and \`onvif\` are
+\`cluster\`, \`ptz\` and \`onvif\` are
 checked already, and used by what comes next.
 `;
 

@@ -2,6 +2,8 @@
 // document, what leaves is `Config`, in our own words and units. The reference in docs/ is made from this schema.
 
 import { z } from 'zod';
+import { LOG_LEVELS, type LogLevel } from '../../base/log-level.ts';
+import { parsePublicKey } from '../license/statement.ts';
 import { checkSource, checkUrl, parseDuration, parseListen, parseSize, parseSpace, ValueError } from './values.ts';
 
 /** What the reference shows as the type of a value that is written as a string. */
@@ -88,7 +90,21 @@ export const CameraFile = z.strictObject({
     .enum(['auto', 'tcp', 'udp'])
     .default('auto')
     .describe('How media travels: inside the RTSP connection (tcp), as datagrams (udp), or whichever works.'),
-  snapshot: url('http', 'https').optional().describe('Address of a still image.'),
+  snapshot: url('http', 'https')
+    .optional()
+    .describe(
+      'Address of a still image, http:// or https://, with user and password if they are others than those of source.',
+    ),
+  tls: z
+    .strictObject({
+      verify: z
+        .boolean()
+        .default(false)
+        .describe(
+          'true: refuse the camera over rtsps:// or https:// unless an authority vouches for its certificate. Cameras come with self-signed ones.',
+        ),
+    })
+    .prefault({}),
   ptz: z.boolean().default(false).describe('The camera may be moved.'),
   onvif: url('http', 'https')
     .optional()
@@ -158,8 +174,24 @@ export const ConfigFile = z.strictObject({
     .prefault({}),
   log: z
     .strictObject({
-      level: z.enum(['debug', 'info', 'warn', 'error']).default('info').describe('The least important lines to write.'),
-      directory: z.string().default('').describe('Also write to files in this directory. Empty: standard output only.'),
+      level: z.enum(LOG_LEVELS).default('info').describe('The least important lines to write.'),
+      directory: z
+        .string()
+        .default('')
+        .describe(
+          'Also write to recorder.log in this directory, and who changed what to audit.log. Empty: standard output only.',
+        ),
+      maxFileSize: size()
+        .refine((bytes) => bytes >= 4096, 'expected at least 4096 bytes')
+        .prefault('10MiB')
+        .describe('A log file is put aside when it would become larger, and at the end of its day (UTC).'),
+      maxFiles: z
+        .number()
+        .int()
+        .min(1)
+        .max(1000)
+        .default(14)
+        .describe('So many files of each log are kept, the newest included.'),
     })
     .prefault({}),
   auth: z
@@ -183,8 +215,15 @@ export const ConfigFile = z.strictObject({
   license: z
     .strictObject({
       file: path().default('/etc/recorder/recorder.lic').describe('The licence.'),
-      publicKey: z.string().default('').describe('The key that licences are signed with.'),
-      required: z.boolean().default(false).describe('Do not record without a valid licence.'),
+      publicKey: z
+        .string()
+        .refine((text) => text === '' || parsePublicKey(text) !== undefined, 'expected an Ed25519 key in base64 or PEM')
+        .default('')
+        .describe('The Ed25519 key that licences are signed with, in base64 or PEM. Without it, none is read.'),
+      required: z
+        .boolean()
+        .default(false)
+        .describe('Start no camera without a valid licence for it, and be not ready. Recordings that run go on.'),
     })
     .prefault({}),
   archive: z
@@ -222,6 +261,7 @@ export interface CameraConfig {
   readonly source: string;
   readonly transport: ParsedCamera['transport'];
   readonly snapshot: string | undefined;
+  readonly tls: { readonly verify: boolean };
   readonly ptz: boolean;
   readonly onvif: string | undefined;
   readonly enabled: boolean;
@@ -244,7 +284,12 @@ export interface Config {
   readonly database: ParsedFile['database'];
   readonly redis: ParsedFile['redis'];
   readonly ffmpeg: ParsedFile['ffmpeg'];
-  readonly log: { readonly level: ParsedFile['log']['level']; readonly directory: string | undefined };
+  readonly log: {
+    readonly level: LogLevel;
+    readonly directory: string | undefined;
+    readonly maxFileBytes: number;
+    readonly maxFiles: number;
+  };
   readonly auth: { readonly mode: ParsedFile['auth']['mode']; readonly tokens: readonly TokenConfig[] };
   readonly tls: ParsedFile['tls'];
   readonly license: ParsedFile['license'];
@@ -270,7 +315,12 @@ export function toConfig(file: ParsedFile, nodeName: string): Config {
     database: file.database,
     redis: file.redis,
     ffmpeg: file.ffmpeg,
-    log: { level: file.log.level, directory: file.log.directory === '' ? undefined : file.log.directory },
+    log: {
+      level: file.log.level,
+      directory: file.log.directory === '' ? undefined : file.log.directory,
+      maxFileBytes: file.log.maxFileSize,
+      maxFiles: file.log.maxFiles,
+    },
     auth: file.auth,
     tls: file.tls,
     license: file.license,
@@ -292,6 +342,7 @@ export function toCameraConfig(camera: ParsedCamera, segmentDurationMs: number):
     source: camera.source,
     transport: camera.transport,
     snapshot: camera.snapshot,
+    tls: camera.tls,
     ptz: camera.ptz,
     onvif: camera.onvif,
     enabled: camera.enabled,

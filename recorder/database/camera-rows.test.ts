@@ -28,6 +28,7 @@ test('a row becomes a camera in the words of the configuration', () => {
       source: 'rtsp://user:hidden@10.0.0.9/stream1',
       transport: 'auto',
       snapshot: 'http://10.0.0.9/snap.jpg',
+      tls: { verify: false },
       ptz: true,
       onvif: undefined,
       enabled: true,
@@ -76,6 +77,7 @@ test('a row that cannot be recorded is refused without its password, or stays as
     const known = one(changes, before);
     assert.deepEqual(known.cameras, before);
     assert.match(known.refused[0]?.reason.message ?? '', /as it was before$/);
+    assert.equal(one({ ...changes, enabled: false }, before).cameras[0]?.enabled, false, 'but it can be stopped');
   }
   const odd = one({ id: '../../etc\n' });
   assert.deepEqual(odd.cameras, []);
