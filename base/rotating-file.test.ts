@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { VirtualClock } from './clock.ts';
 import { RotatingFile } from './rotating-file.ts';
 
 test('log files are bounded in size and number, the newest lines are kept in order', (t) => {
@@ -45,4 +46,38 @@ test('a directory that goes away costs lines, not the process', (t) => {
   for (let i = 0; i < 5; i++) file.write('a line of more than ten bytes\n');
   file.close();
   assert.deepEqual(readdirSync(parent), []);
+});
+
+test('each day (UTC) has a file of its own, also when the process was not there at midnight', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'rotating-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const clock = new VirtualClock(Date.UTC(2026, 10, 21, 23, 59, 59));
+  const options = { directory, name: 'x.log', maxFiles: 3, clock };
+  const contents = (): string[] =>
+    readdirSync(directory)
+      .sort()
+      .map((name) => readFileSync(join(directory, name), 'utf8'));
+  const file = new RotatingFile(options);
+  file.write('a\n');
+  clock.advance(999);
+  file.write('b\n');
+  clock.advance(1);
+  file.write('c\n');
+  file.close();
+  assert.deepEqual(contents(), ['c\n', 'a\nb\n']);
+  const lastLine = new Date(clock.wallMs());
+  utimesSync(join(directory, 'x.log'), lastLine, lastLine);
+  clock.advance(3_600_000);
+  new RotatingFile(options).write('d\n');
+  assert.deepEqual(contents(), ['c\nd\n', 'a\nb\n']);
+  utimesSync(join(directory, 'x.log'), lastLine, lastLine);
+  clock.advance(3 * 86_400_000);
+  const later = new RotatingFile(options);
+  later.write('e\n');
+  later.write('f\n');
+  assert.deepEqual(contents(), ['e\nf\n', 'c\nd\n', 'a\nb\n']);
+  clock.advance(86_400_000);
+  later.write('g\n');
+  later.close();
+  assert.deepEqual(contents(), ['g\n', 'e\nf\n', 'c\nd\n'], 'and no more than maxFiles');
 });

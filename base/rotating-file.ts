@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemClock, type Clock } from './clock.ts';
 
 export interface RotatingFileOptions {
   readonly directory: string;
@@ -10,33 +11,46 @@ export interface RotatingFileOptions {
   readonly maxBytes?: number;
   /** Files kept, the newest included. */
   readonly maxFiles?: number;
+  readonly clock?: Pick<Clock, 'wallMs'>;
 }
 
+const DAY_MS = 86_400_000;
+/** Days of UTC since 1970. */
+const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
+
 /**
- * Writes synchronously: a line is in the file when `write` returns, so that the last line before a crash is there.
+ * A file is put aside before it grows beyond `maxBytes`, and with the first line of another day (UTC) than that of its
+ * last one. Writes synchronously: a line is in the file when `write` returns, so that the last line before a crash is there.
  * A disk that refuses costs lines, never the process.
  */
 export class RotatingFile {
   readonly #path: string;
   readonly #maxBytes: number;
   readonly #maxFiles: number;
+  readonly #clock: Pick<Clock, 'wallMs'>;
   #descriptor: number | undefined;
   #size = 0;
+  /** Of the last line. */
+  #day = 0;
 
   /** Throws when the directory cannot be made or written. */
-  constructor({ directory, name, maxBytes = 10 * 1024 * 1024, maxFiles = 10 }: RotatingFileOptions) {
+  constructor(options: RotatingFileOptions) {
+    const { directory, name, maxBytes = 10 * 1024 * 1024, maxFiles = 10, clock = systemClock } = options;
     mkdirSync(directory, { recursive: true });
     this.#path = join(directory, name);
     this.#maxBytes = maxBytes;
     this.#maxFiles = maxFiles;
+    this.#clock = clock;
     this.#open();
   }
 
   write(line: string): void {
     try {
       const bytes = Buffer.from(line);
-      if (this.#size > 0 && this.#size + bytes.length > this.#maxBytes) this.#rotate();
       if (this.#descriptor === undefined) this.#open();
+      const day = dayOf(this.#clock.wallMs());
+      if (this.#size > 0 && (this.#size + bytes.length > this.#maxBytes || day !== this.#day)) this.#rotate();
+      this.#day = day;
       this.#size += writeSync(this.#descriptor as number, bytes);
     } catch {
       this.close();
@@ -50,7 +64,9 @@ export class RotatingFile {
 
   #open(): void {
     this.#descriptor = openSync(this.#path, 'a', 0o640);
-    this.#size = fstatSync(this.#descriptor).size;
+    const { size, mtimeMs } = fstatSync(this.#descriptor);
+    this.#size = size;
+    this.#day = dayOf(mtimeMs);
   }
 
   #rotate(): void {
