@@ -1,0 +1,45 @@
+// The kinds that the operator reads and writes.
+
+import { CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS, VERSION } from '../../crds/names.ts';
+import type { Resource } from './api.ts';
+
+const core = (kind: string, plural: string): Resource => ({ group: '', version: 'v1', plural, kind });
+const ours = (kind: string, plural: string): Resource => ({ group: GROUP, version: VERSION, plural, kind });
+const named = (group: string, kind: string, plural: string): Resource => ({ group, version: 'v1', plural, kind });
+
+export const CAMERA = ours('Camera', CAMERAS);
+export const RECORDER_POOL = ours('RecorderPool', RECORDER_POOLS);
+export const RECORDER_NODE = ours('RecorderNode', RECORDER_NODES);
+
+export const NODE: Resource = { ...core('Node', 'nodes'), clusterScoped: true };
+export const POD = core('Pod', 'pods');
+export const SECRET = core('Secret', 'secrets');
+export const SERVICE = core('Service', 'services');
+export const SERVICE_ACCOUNT = core('ServiceAccount', 'serviceaccounts');
+export const CONFIG_MAP = core('ConfigMap', 'configmaps');
+export const DAEMON_SET = named('apps', 'DaemonSet', 'daemonsets');
+export const CONTROLLER_REVISION = named('apps', 'ControllerRevision', 'controllerrevisions');
+export const POD_DISRUPTION_BUDGET = named('policy', 'PodDisruptionBudget', 'poddisruptionbudgets');
+export const ROLE = named('rbac.authorization.k8s.io', 'Role', 'roles');
+export const ROLE_BINDING = named('rbac.authorization.k8s.io', 'RoleBinding', 'rolebindings');
+export const CLUSTER_ROLE: Resource = {
+  ...named('rbac.authorization.k8s.io', 'ClusterRole', 'clusterroles'),
+  clusterScoped: true,
+};
+export const CLUSTER_ROLE_BINDING: Resource = {
+  ...named('rbac.authorization.k8s.io', 'ClusterRoleBinding', 'clusterrolebindings'),
+  clusterScoped: true,
+};
+export const VALIDATING_ADMISSION_POLICY: Resource = {
+  ...named('admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies'),
+  clusterScoped: true,
+};
+export const VALIDATING_ADMISSION_POLICY_BINDING: Resource = {
+  ...named('admissionregistration.k8s.io', 'ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings'),
+  clusterScoped: true,
+};
+export const LEASE = named('coordination.k8s.io', 'Lease', 'leases');
+export const EVENT = named('events.k8s.io', 'Event', 'events');
+
+/** `v1`, `apps/v1`. */
+export const apiVersionOf = ({ group, version }: Resource): string => (group === '' ? version : `${group}/${version}`);
