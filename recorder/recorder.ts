@@ -29,10 +29,13 @@ import { RecorderDatabase } from './database/database.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
 import { LiveLimits } from './live/limits.ts';
+import { Ptz } from './onvif/ptz.ts';
 import { buildPlayback } from './playback/app.ts';
 
 const TICK_MS = 250;
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
+/** A camera that is told to move or stop; a request waits for the command before it and its own. */
+const PTZ_ANSWER_TIMEOUT_MS = 10_000;
 
 export interface RecorderDeps {
   readonly clock: Clock;
@@ -109,6 +112,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     log,
   });
   const jobs = openJobs();
+  const { moveTimeoutMs } = config.ptz;
+  const ptz = new Ptz({ clock, log, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
   const api = await buildApi({
     nodeName,
     address: config.cluster.advertise,
@@ -124,6 +129,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     },
     protections: protectionsOf(archive),
     jobs,
+    ptz,
     warnings: () => [...archive.warnings(), ...jobs.warnings()],
     ...(database ? { refusedCameras: () => wantedCameras().refused } : {}),
     checks: database ? { ...standaloneChecks, storage: () => database.check() } : standaloneChecks,
@@ -169,7 +175,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       async close() {
         started = false;
         // Cameras first: what they still hold goes into files while the API answers.
-        await cameras.close();
+        await Promise.all([cameras.close(), ptz.close()]);
         clearInterval(timer);
         await jobsStarted;
         await jobs.close();
@@ -237,6 +243,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     const { cameras: wanted, refused } = wantedCameras();
     for (const { id, reason } of refused) log.warn({ camera: id, ...reason }, 'a camera of the database is refused');
     limits = limitsOf(config, wanted);
+    ptz.configure(wanted);
     return cameras.apply(wanted);
   }
 }

@@ -23,6 +23,7 @@ import { liveRoutes } from './routes/live.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { protectionRoutes } from './routes/protections.ts';
+import { ptzRoutes } from './routes/ptz.ts';
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** Viewers have nothing to say. */
@@ -78,9 +79,10 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  const { protections, jobs } = deps;
+  const { protections, jobs, ptz } = deps;
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   if (jobs) await app.register(jobRoutes, { deps: { ...deps, jobs } });
+  if (ptz) await app.register(ptzRoutes, { ptz });
   await app.register(liveRoutes, { deps, auth });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());

@@ -9,6 +9,7 @@ import type { CameraSilence } from '../archive/gaps/ledger.ts';
 import type { CameraStatus, Reason } from '../camera/status.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { LiveHub } from '../live/hub.ts';
+import type { MovableCamera } from '../onvif/ptz.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
 /** One camera, as the node knows it now. */
@@ -121,6 +122,12 @@ export interface JobKeeper {
   result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;
 }
 
+/** Cameras that can be moved. */
+export interface PtzKeeper {
+  /** `disabled`: known, but not to be moved. */
+  get(cameraId: string): MovableCamera | 'disabled' | 'unknown';
+}
+
 /** Something that somebody should look at, although the node works. */
 export interface Warning {
   /** Stable, in kebab case. */
@@ -172,6 +179,8 @@ export interface ApiDeps {
   readonly protections?: ProtectionKeeper;
   /** Without it, there are no jobs. */
   readonly jobs?: JobKeeper;
+  /** Without it, no camera can be moved. */
+  readonly ptz?: PtzKeeper;
   /** Shown in ready. */
   readonly warnings?: () => readonly Warning[];
   readonly checks: ReadinessChecks;

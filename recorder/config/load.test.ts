@@ -58,6 +58,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       syncIntervalMs: 5_000,
       retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
     },
+    ptz: { moveTimeoutMs: 10_000 },
     cluster: { mode: 'none', dataDir: '/var/lib/recorder/data', advertise: '' },
     cameras: [],
   });
@@ -85,6 +86,7 @@ archive:
   segmentDuration: 1m30s
   syncInterval: 500ms
   retention: {maxAge: 30d, maxSize: 500GiB, minFree: 5%}
+ptz: {moveTimeout: 30s}
 cluster: {mode: kubernetes, dataDir: /srv/data, advertise: host:9997}
 cameras:
   - id: gate
@@ -120,6 +122,7 @@ cameras:
       syncIntervalMs: 500,
       retention: { maxAgeMs: 30 * 86_400_000, maxSizeBytes: 500 * 2 ** 30, minFree: { kind: 'percent', percent: 5 } },
     },
+    ptz: { moveTimeoutMs: 30_000 },
     cluster: { mode: 'kubernetes', dataDir: '/srv/data', advertise: 'host:9997' },
     cameras: [
       {

@@ -237,6 +237,13 @@ export const ConfigFile = z.strictObject({
       retention: retention.prefault({}).describe('Limits of all cameras together.'),
     })
     .prefault({}),
+  ptz: z
+    .strictObject({
+      moveTimeout: duration(1_000, '1s', 300_000, '5m')
+        .prefault('10s')
+        .describe('A camera that was told to move stops after this time when neither a stop nor another move follows.'),
+    })
+    .prefault({}),
   cluster: z
     .strictObject({
       mode: z.enum(['none', 'kubernetes', 'etcd']).default('none').describe('Who decides which node records a camera.'),
@@ -298,6 +305,7 @@ export interface Config {
     readonly syncIntervalMs: number;
     readonly retention: Retention;
   };
+  readonly ptz: { readonly moveTimeoutMs: number };
   readonly cluster: ParsedFile['cluster'];
   readonly cameras: readonly CameraConfig[];
 }
@@ -329,6 +337,7 @@ export function toConfig(file: ParsedFile, nodeName: string): Config {
       syncIntervalMs: archive.syncInterval,
       retention: archive.retention,
     },
+    ptz: { moveTimeoutMs: file.ptz.moveTimeout },
     cluster: file.cluster,
     cameras: file.cameras.map((camera) => toCameraConfig(camera, archive.segmentDuration)),
   };

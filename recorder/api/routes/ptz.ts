@@ -1,0 +1,163 @@
+// `/api/ptz/…`: cameras that turn and zoom.
+
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { hasZodFastifySchemaValidationErrors, type FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { visibleCamera } from '../../http/access.ts';
+import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
+import type { PtzCommand } from '../../onvif/camera-ptz.ts';
+import { OnvifError } from '../../onvif/error.ts';
+import type { MovableCamera } from '../../onvif/ptz.ts';
+import type { PtzKeeper } from '../deps.ts';
+
+const CameraId = z.string().describe('The camera.');
+/** What lies beyond is refused, not cut: it is a mistake. */
+const Axis = z.number().min(-1, 'expected a number from -1 to 1').max(1, 'expected a number from -1 to 1');
+const Speed = z
+  .number()
+  .optional()
+  .describe('0 to 1, the share of the speed that the camera can; what lies beyond is cut. Without it, all of it.');
+
+const Move = z.object({
+  camera_id: CameraId,
+  pan: Axis.describe('-1 (left) to 1 (right).'),
+  tilt: Axis.describe('-1 (down) to 1 (up).'),
+  zoom: Axis.describe('-1 (out) to 1 (in).'),
+  speed: Speed,
+});
+
+const Stop = z.object({ camera_id: CameraId });
+
+const GoTo = z.object({
+  camera_id: CameraId,
+  preset: z.string().min(1).max(256).describe('Token of a preset, as in the list of presets.'),
+  speed: Speed,
+});
+
+const Done = z.object({ status: z.literal('ok'), message: z.string() });
+
+const Presets = z.object({
+  presets: z.array(z.object({ token: z.string(), name: z.string() })).describe('In the order of the camera.'),
+});
+
+const problems = {
+  400: problemResponse('The body or the camera is missing, or of the wrong type.'),
+  401: problemResponse('No token, or a wrong one.'),
+  403: problemResponse('The camera is not to be moved (its `ptz` is not true), or the role does not allow it.'),
+  404: problemResponse('The node does not know this camera.'),
+  502: problemResponse('The camera did not do it; `detail` says why in its own words, as far as it gave any.'),
+};
+const INVALID = { 422: problemResponse('A value is no number, or out of range.') };
+
+/** What is wrong with a movement is 422, what is wrong with the rest of the request 400. */
+function movementProblem(error: FastifyError, _request: FastifyRequest, _reply: FastifyReply): never {
+  if (hasZodFastifySchemaValidationErrors(error)) {
+    const issue = error.validation.find(({ instancePath }) => /^\/(?:pan|tilt|zoom|speed)$/.test(instancePath));
+    const other = error.validation.some((one) => one !== issue && one.instancePath.startsWith('/camera_id'));
+    if (issue && !other) {
+      throw new ApiError(422, 'invalid-movement', `${issue.instancePath.slice(1)}: ${issue.message}`);
+    }
+  }
+  throw error;
+}
+
+const clamp = (value: number): number => Math.min(1, Math.max(0, value));
+
+const MESSAGES: Readonly<Record<PtzCommand['kind'], string>> = {
+  move: 'the camera moves',
+  stop: 'the camera stands still',
+  goto: 'the camera goes to the preset',
+};
+
+export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, { ptz }) => {
+  function movable(cameraId: string): MovableCamera {
+    const camera = ptz.get(cameraId);
+    if (camera === 'unknown') throw unknownCamera();
+    if (camera === 'disabled')
+      throw new ApiError(403, 'ptz-disabled', 'this camera is not to be moved: its ptz is not true');
+    return camera;
+  }
+
+  async function run(cameraId: string, command: PtzCommand): Promise<z.output<typeof Done>> {
+    const outcome = await answered(movable(cameraId).run(command));
+    const message = outcome === 'done' ? MESSAGES[command.kind] : 'a later command came before this one was sent';
+    return { status: 'ok', message };
+  }
+
+  app.post(
+    '/api/ptz/move',
+    {
+      config: { role: 'operator', cameras: { body: 'camera_id' } },
+      errorHandler: movementProblem,
+      schema: {
+        summary: 'Let a camera turn and zoom until it is stopped',
+        description:
+          'It stops by itself when neither a stop nor another move follows in time (`ptz.moveTimeout`, 10 s). Of commands that wait for a slow camera the latest counts.',
+        tags: ['ptz'],
+        body: Move,
+        response: { 200: Done, ...problems, ...INVALID },
+      },
+    },
+    ({ body: { camera_id, pan, tilt, zoom, speed = 1 } }) => {
+      const share = clamp(speed);
+      return run(camera_id, { kind: 'move', movement: { pan: pan * share, tilt: tilt * share, zoom: zoom * share } });
+    },
+  );
+
+  app.post(
+    '/api/ptz/stop',
+    {
+      config: { role: 'operator', cameras: { body: 'camera_id' } },
+      schema: {
+        summary: 'Stop a camera',
+        tags: ['ptz'],
+        body: Stop,
+        response: { 200: Done, ...problems },
+      },
+    },
+    ({ body: { camera_id } }) => run(camera_id, { kind: 'stop' }),
+  );
+
+  app.get(
+    '/api/ptz/presets',
+    {
+      config: { role: 'operator', cameras: 'filtered' },
+      schema: {
+        summary: 'Places that a camera knows',
+        tags: ['ptz'],
+        querystring: z.object({ camera_id: CameraId }),
+        response: { 200: Presets, ...problems },
+      },
+    },
+    async (request) => {
+      const camera = movable(visibleCamera(request, request.query.camera_id));
+      return { presets: [...(await answered(camera.presets()))] };
+    },
+  );
+
+  app.post(
+    '/api/ptz/goto',
+    {
+      config: { role: 'operator', cameras: { body: 'camera_id' } },
+      errorHandler: movementProblem,
+      schema: {
+        summary: 'Let a camera go to a preset',
+        tags: ['ptz'],
+        body: GoTo,
+        response: { 200: Done, ...problems, ...INVALID },
+      },
+    },
+    ({ body: { camera_id, preset, speed } }) =>
+      run(camera_id, { kind: 'goto', preset, speed: speed === undefined ? undefined : clamp(speed) }),
+  );
+};
+
+/** What a camera does wrong is 502, with a code for programs: `camera-timeout`, `camera-fault`, … */
+async function answered<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (err) {
+    if (!(err instanceof OnvifError)) throw err;
+    throw new ApiError(502, `camera-${err.code}`, err.message, { cause: err });
+  }
+}
