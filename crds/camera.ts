@@ -31,6 +31,7 @@ const ASSIGNMENT_REASONS = [
   'Failback',
   'NotTakenUp',
   'Preferred',
+  'Ineligible',
   'Suspended',
 ] as const;
 
