@@ -36,8 +36,8 @@ export interface OpenFile {
 
 /** Errors are those of node:fs, with `code`. */
 export interface FileSystem {
-  /** Creates a file for reading and writing; fails with EEXIST rather than touch an existing one. */
-  create(path: string): Promise<OpenFile>;
+  /** Creates a file for reading and writing, by default with mode 0644; fails with EEXIST rather than touch an existing one. */
+  create(path: string, mode?: number): Promise<OpenFile>;
   open(path: string, mode: 'read' | 'read-write'): Promise<OpenFile>;
   makeDirectory(path: string): Promise<void>;
   /** Names in a directory, in any order. */
@@ -60,7 +60,7 @@ export const errorCode = (err: unknown): string | undefined =>
 // Callbacks rather than node:fs/promises: its file handles cost twice the time, and listing a day opens 300 files.
 
 export const nodeFileSystem: FileSystem = {
-  create: async (path) => new NodeFile(await openFile(path, 'wx+')),
+  create: async (path, mode) => new NodeFile(await openFile(path, 'wx+', mode)),
   open: async (path, mode) => new NodeFile(await openFile(path, mode === 'read' ? 'r' : 'r+')),
   makeDirectory: (path) => call((done) => fs.mkdir(path, done)),
   list: (path) => ask((done) => fs.readdir(path, done)),
@@ -90,8 +90,8 @@ const call = (start: (done: (err: Error | null) => void) => void): Promise<void>
 const ask = <T>(start: (done: Done<T>) => void): Promise<T> =>
   new Promise((resolve, reject) => start((err, value) => (err ? reject(err) : resolve(value))));
 
-const openFile = (path: string, flags: string | number): Promise<number> =>
-  ask((done) => fs.open(path, flags, 0o644, done));
+const openFile = (path: string, flags: string | number, mode = 0o644): Promise<number> =>
+  ask((done) => fs.open(path, flags, mode, done));
 
 class NodeFile implements OpenFile {
   readonly #fd: number;

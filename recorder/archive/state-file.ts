@@ -3,10 +3,10 @@
 import { errorCode, type FileSystem } from './file-system.ts';
 
 /** Replaces the file at `path`, absolute, in a directory that is there. */
-export async function replaceFile(fs: FileSystem, path: string, text: string): Promise<void> {
+export async function replaceFile(fs: FileSystem, path: string, text: string, mode?: number): Promise<void> {
   const temporary = `${path}.new`;
   await fs.remove(temporary).catch(ignoreMissing);
-  const file = await fs.create(temporary);
+  const file = await fs.create(temporary, mode);
   try {
     await file.write([Buffer.from(text)], 0);
     await file.sync();

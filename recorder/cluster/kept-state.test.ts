@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { copyFile, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { parseCamera } from '../../crds/camera.ts';
+import { nodeFileSystem } from '../archive/file-system.ts';
+import { KeptState, type Kept } from './kept-state.ts';
+
+const camera = parseCamera({
+  apiVersion: 'kube-nvr.dev/v1alpha1',
+  kind: 'Camera',
+  metadata: { name: 'gate', namespace: 'shop', uid: 'u1', resourceVersion: '7' },
+  spec: { source: 'rtsp://10.0.0.9/stream1', credentialsSecretRef: { name: 'gate-login' } },
+  status: {
+    assignment: { node: 'node-1', epoch: 3, reason: 'Scheduled', time: '2026-11-21T10:00:00Z' },
+  },
+});
+const kept = (epoch: number): Kept => ({
+  assignments: new Map([['gate', { camera, epoch, isHandedOver: false }]]),
+  logins: new Map([['gate-login', { username: 'viewer', password: 'secret' }]]),
+});
+
+async function place(t: TestContext) {
+  const directory = await mkdtemp(join(tmpdir(), 'kept-'));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  const witnessDirectory = join(directory, 'archive', '.kube-nvr');
+  await mkdir(witnessDirectory, { recursive: true });
+  const options = { fs: nodeFileSystem, dataDir: join(directory, 'data'), nodeID: 'node-1', witnessDirectory };
+  return {
+    witnessDirectory,
+    open: (namespace = 'shop') => new KeptState({ ...options, namespace }),
+  };
+}
+
+test('what was kept last is there after a restart, with logins, for its owner alone', async (t) => {
+  const { open } = await place(t);
+  const first = open();
+  assert.deepEqual(await first.load(), { kind: 'none' });
+  await first.save(kept(3));
+  await first.save(kept(4));
+  const again = open();
+  assert.deepEqual(await again.load(), { kind: 'kept', kept: kept(4) });
+  assert.equal((await stat(again.path)).mode & 0o777, 0o600);
+});
+
+test('a copy from a backup is stale: the archive knows of a later one', async (t) => {
+  const { open } = await place(t);
+  const state = open();
+  await state.save(kept(3));
+  const backup = `${state.path}.backup`;
+  await copyFile(state.path, backup);
+  await state.save(kept(4));
+  await copyFile(backup, state.path);
+  const restored = open();
+  assert.deepEqual(await restored.load(), { kind: 'stale' });
+  // What is assigned from now on is kept again.
+  await restored.save(kept(5));
+  assert.deepEqual(await open().load(), { kind: 'kept', kept: kept(5) });
+});
+
+test('a crash between the copy and its witness costs nothing', async (t) => {
+  const { open, witnessDirectory } = await place(t);
+  const state = open();
+  await state.save(kept(3));
+  await copyFile(join(witnessDirectory, 'cluster-witness.json'), join(witnessDirectory, 'old'));
+  await state.save(kept(4));
+  await copyFile(join(witnessDirectory, 'old'), join(witnessDirectory, 'cluster-witness.json'));
+  assert.deepEqual(await open().load(), { kind: 'kept', kept: kept(4) });
+});
+
+test('a copy of another tenant is none, and one that cannot be understood is damaged', async (t) => {
+  const { open } = await place(t);
+  const state = open();
+  await state.save(kept(3));
+  assert.deepEqual(await open('other').load(), { kind: 'none' });
+  await writeFile(state.path, '{"version": 1, "cut');
+  assert.deepEqual(await open().load(), { kind: 'damaged' });
+});
+
+test('without the archive nothing is written where its disk should be', async (t) => {
+  const { open, witnessDirectory } = await place(t);
+  await rm(witnessDirectory, { recursive: true });
+  await open().save(kept(3));
+  await assert.rejects(stat(witnessDirectory), { code: 'ENOENT' });
+  assert.deepEqual(await open().load(), { kind: 'kept', kept: kept(3) });
+});
+
+test('a node that leaves forgets what was assigned to it', async (t) => {
+  const { open } = await place(t);
+  const state = open();
+  await state.save(kept(3));
+  await state.erase();
+  await state.erase();
+  assert.deepEqual(await open().load(), { kind: 'none' });
+});

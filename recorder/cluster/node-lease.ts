@@ -1,0 +1,135 @@
+// The recorder's sign of life: a Lease of its own, renewed every other second (coordination.k8s.io/v1). Observers look
+// only whether it changes. A renewal that succeeds after some that failed also says that the API server is back.
+
+import { randomBytes } from 'node:crypto';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { nodeLeaseName, poolLabels } from '../../crds/names.ts';
+import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
+
+export interface NodeLeaseOptions {
+  readonly api: Pick<ApiServer, 'call' | 'get' | 'reconnect'>;
+  readonly namespace: string;
+  readonly nodeID: string;
+  readonly pool: string;
+  readonly renewMs: number;
+  /** After renewals that failed, or a pause of this process, one has succeeded: what was mirrored may be old. */
+  readonly recovered: () => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A renewal that takes longer is as good as lost: the next one tries anew, on a new connection. */
+const RENEW_TIMEOUT_MS = 2_500;
+/** After so many renewals that did not get through, connections are not believed any more. */
+const RECONNECT_AFTER = 2;
+
+export class NodeLease {
+  readonly #options: NodeLeaseOptions;
+  readonly #path: string;
+  readonly #holder: string;
+  #lease: KubernetesObject | undefined;
+  #timer: Timer | undefined;
+  #failures = 0;
+  #renewedMs: number | undefined;
+  #closed = false;
+  #renewing: Promise<void> | undefined;
+
+  constructor(options: NodeLeaseOptions) {
+    this.#options = options;
+    this.#path = `/apis/coordination.k8s.io/v1/namespaces/${options.namespace}/leases`;
+    this.#holder = `${options.nodeID}/${randomBytes(6).toString('hex')}`;
+  }
+
+  /** Whether the API server took the last renewal. */
+  get isHeld(): boolean {
+    return this.#renewedMs !== undefined && this.#failures === 0;
+  }
+
+  /** Monotonic time of the last renewal that succeeded. */
+  get renewedMs(): number | undefined {
+    return this.#renewedMs;
+  }
+
+  start(): void {
+    this.#next(0);
+  }
+
+  /** The Lease stays as it is: a recorder that stops is away for its observers as one that died, but for `release`. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.cancel();
+    await this.#renewing;
+  }
+
+  #next(delayMs: number): void {
+    if (this.#closed) return;
+    this.#timer = this.#options.clock.after(delayMs, () => {
+      this.#renewing = this.#renewOnce();
+    });
+  }
+
+  async #renewOnce(): Promise<void> {
+    const { clock, log, renewMs, recovered, api } = this.#options;
+    const startMs = clock.monotonicMs();
+    const sinceMs = this.#renewedMs === undefined ? 0 : startMs - this.#renewedMs;
+    try {
+      this.#lease = await this.#write();
+      const wasAway = this.#failures > 0 || sinceMs > 3 * renewMs + RENEW_TIMEOUT_MS;
+      if (this.#failures > 0) log.info({ failures: this.#failures }, 'the API server takes our Lease again');
+      this.#failures = 0;
+      this.#renewedMs = clock.monotonicMs();
+      if (wasAway) recovered();
+    } catch (err) {
+      if (!(err instanceof ApiServerError)) throw err;
+      this.#failures++;
+      // Somebody else changed it, or removed it: it is read anew.
+      if (err.status === 409 || err.status === 404) this.#lease = undefined;
+      if (err.status === 0 && this.#failures % RECONNECT_AFTER === 0) api.reconnect();
+      if (this.#failures === 1) log.warn({ reason: err.reason, problem: err.message }, 'Lease not renewed');
+    }
+    this.#next(Math.max(0, renewMs - (clock.monotonicMs() - startMs)));
+  }
+
+  async #write(): Promise<KubernetesObject> {
+    const { api, nodeID } = this.#options;
+    const options = { timeoutMs: RENEW_TIMEOUT_MS };
+    const path = `${this.#path}/${nodeLeaseName(nodeID)}`;
+    try {
+      this.#lease ??= await api.get(path, options);
+    } catch (err) {
+      if (!(err instanceof ApiServerError) || err.status !== 404) throw err;
+      return (await api.call('POST', this.#path, this.#body(undefined), options)) as KubernetesObject;
+    }
+    return (await api.call('PUT', path, this.#body(this.#lease), options)) as KubernetesObject;
+  }
+
+  #body(before: KubernetesObject | undefined): unknown {
+    const { nodeID, pool, renewMs, clock } = this.#options;
+    const now = new Date(clock.wallMs()).toISOString().replace('Z', '000Z');
+    const spec = (before?.['spec'] ?? {}) as {
+      holderIdentity?: unknown;
+      acquireTime?: unknown;
+      leaseTransitions?: unknown;
+    };
+    const isOurs = spec.holderIdentity === this.#holder;
+    const transitions = typeof spec.leaseTransitions === 'number' ? spec.leaseTransitions : 0;
+    return {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: {
+        // Others' labels and owners stay.
+        ...before?.metadata,
+        name: nodeLeaseName(nodeID),
+        labels: { ...(before?.metadata['labels'] as object | undefined), ...poolLabels(pool) },
+      },
+      spec: {
+        holderIdentity: this.#holder,
+        leaseDurationSeconds: Math.max(1, Math.round((renewMs * 7) / 1000)),
+        acquireTime: isOurs ? spec.acquireTime : now,
+        renewTime: now,
+        leaseTransitions: isOurs ? transitions : transitions + 1,
+      },
+    };
+  }
+}
