@@ -1,6 +1,10 @@
 // The door of this room: what the operator needs of an API server. `client.ts` speaks to a real one; a simulation may
 // stand behind the same interface.
 
+import { ApiError } from '../../base/kubernetes/api-error.ts';
+
+export { ApiError };
+
 /** What objects of one kind are called in paths: `/apis/{group}/{version}/namespaces/{namespace}/{plural}`. */
 export interface Resource {
   /** Empty: the core group. */
@@ -113,29 +117,6 @@ export interface KubeApi {
   /** Server-side apply. */
   apply(resource: Resource, object: KubeObject, options: ApplyOptions): Promise<KubeObject>;
   delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<void>;
-}
-
-/** What a client is told when it cannot do what it was asked. */
-export class ApiError extends Error {
-  /** HTTP status; 0: there was no answer. */
-  readonly status: number;
-  /** Of the Status object (`Conflict`, `AlreadyExists`, `Expired`); for no answer `Unreachable` or `Deadline`. */
-  readonly reason: string;
-  /** How long the server asks us to wait. */
-  readonly retryAfterMs: number | undefined;
-
-  constructor(
-    status: number,
-    reason: string,
-    message: string,
-    options: ErrorOptions & { readonly retryAfterMs?: number | undefined } = {},
-  ) {
-    super(message, options);
-    this.name = 'ApiError';
-    this.status = status;
-    this.reason = reason;
-    this.retryAfterMs = options.retryAfterMs;
-  }
 }
 
 const hasStatus = (err: unknown, status: number): boolean => err instanceof ApiError && err.status === status;

@@ -1,0 +1,260 @@
+// The API server of Kubernetes: JSON with a deadline for every call, and watches as a stream of events.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/
+
+import { errors, request, type Dispatcher } from 'undici';
+import { ApiError } from './api-error.ts';
+
+/** How the API server is reached, and as whom. */
+export interface Connection {
+  /** `https://10.96.0.1:443` */
+  readonly url: string;
+  /** For the next request: whatever proves who asks, and the pool of connections to use. */
+  prepare(): Promise<{ readonly headers: Readonly<Record<string, string>>; readonly dispatcher?: Dispatcher }>;
+  /** Forgets every connection: one that was cut may look open for minutes. Calls under way fail. */
+  reconnect(): void;
+  close(): Promise<void>;
+}
+
+export interface ClientOptions {
+  readonly userAgent: string;
+  /** A healthy API server answers in milliseconds; one that is overloaded says so (429) or is as good as away. */
+  readonly callTimeoutMs: number;
+  /** The server ends a watch after this time; clients do not all come back in one moment. */
+  readonly watchSeconds: { readonly least: number; readonly most: number };
+  /** A watch that is silent for longer hangs on a dead connection. Bookmarks come about once a minute. */
+  readonly watchSilenceMs: number;
+  readonly random?: () => number;
+}
+
+/** What every object of the API server has, as far as it is read here. */
+export interface KubernetesObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly resourceVersion: string;
+    readonly [field: string]: unknown;
+  };
+  readonly [field: string]: unknown;
+}
+
+export interface ObjectList {
+  readonly items: readonly KubernetesObject[];
+  readonly resourceVersion: string;
+}
+
+export interface WatchEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
+  readonly object: KubernetesObject;
+}
+
+export interface CallOptions {
+  readonly query?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+  /** Instead of the usual deadline. */
+  readonly timeoutMs?: number | undefined;
+  /** Of the body; default `application/json`. */
+  readonly contentType?: string;
+}
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** The longest answer that is read: a list of thousands of cameras. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** One object of a watch: etcd holds none beyond 1.5 MB. */
+const MAX_EVENT_BYTES = 4 * 1024 * 1024;
+
+export class KubernetesClient {
+  readonly #connection: Connection;
+  readonly #options: ClientOptions;
+
+  constructor(connection: Connection, options: ClientOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  /** The answer's JSON. Throws ApiError. */
+  async call(method: Method, path: string, body?: unknown, options: CallOptions = {}): Promise<unknown> {
+    const timeout = AbortSignal.timeout(options.timeoutMs ?? this.#options.callTimeoutMs);
+    const signal = options.signal ? AbortSignal.any([timeout, options.signal]) : timeout;
+    const response = await this.#send(method, path, body, { ...options, signal });
+    try {
+      const text = await textOf(response.body);
+      if (response.statusCode >= 300) throw refusalOf(response, text);
+      return text === '' ? undefined : (JSON.parse(text) as unknown);
+    } catch (cause) {
+      if (cause instanceof ApiError) throw cause;
+      if (cause instanceof SyntaxError) throw new ApiError(0, 'INVALID_ANSWER', 'an answer is no JSON', { cause });
+      throw unreachable(cause);
+    }
+  }
+
+  async get(path: string, options?: CallOptions): Promise<KubernetesObject> {
+    return asObject(await this.call('GET', path, undefined, options));
+  }
+
+  async list(path: string, options?: CallOptions): Promise<ObjectList> {
+    const list = await this.call('GET', path, undefined, options);
+    const { items, metadata } = (list ?? {}) as { items?: unknown; metadata?: { resourceVersion?: unknown } };
+    if (!Array.isArray(items) || typeof metadata?.resourceVersion !== 'string') throw invalid('a list');
+    return { items: items.map(asObject), resourceVersion: metadata.resourceVersion };
+  }
+
+  /** Server-side apply (https://kubernetes.io/docs/reference/using-api/server-side-apply/); takes fields from others. */
+  async apply(path: string, fieldManager: string, body: unknown): Promise<KubernetesObject> {
+    const query = { fieldManager, force: 'true' };
+    // JSON is YAML.
+    return asObject(await this.call('PATCH', path, body, { query, contentType: 'application/apply-patch+yaml' }));
+  }
+
+  /**
+   * Events since `resourceVersion`, until the server ends the watch or `signal` aborts. Throws ApiError; with
+   * status 410 the list must be read anew.
+   */
+  async *watch(
+    path: string,
+    resourceVersion: string,
+    { query, signal }: { readonly query: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent> {
+    const { least, most } = this.#options.watchSeconds;
+    const random = this.#options.random ?? Math.random;
+    const response = await this.#send('GET', path, undefined, {
+      signal,
+      query: {
+        ...query,
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        resourceVersion,
+        timeoutSeconds: String(Math.round(least + (most - least) * random())),
+      },
+    });
+    if (response.statusCode >= 300) throw refusalOf(response, await textOf(response.body).catch(() => ''));
+    try {
+      for await (const line of linesOf(response.body)) yield eventOf(line);
+    } catch (cause) {
+      if (cause instanceof ApiError) throw cause;
+      throw unreachable(cause);
+    }
+  }
+
+  reconnect(): void {
+    this.#connection.reconnect();
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+
+  async #send(method: Method, path: string, body: unknown, options: CallOptions): Promise<Dispatcher.ResponseData> {
+    const { callTimeoutMs, watchSilenceMs, userAgent } = this.#options;
+    const url = new URL(path, this.#connection.url);
+    for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
+    try {
+      const { headers, dispatcher } = await this.#connection.prepare();
+      return await request(url, {
+        method,
+        ...(dispatcher && { dispatcher }),
+        headersTimeout: options.timeoutMs ?? callTimeoutMs,
+        bodyTimeout: watchSilenceMs,
+        headers: {
+          accept: 'application/json',
+          'user-agent': userAgent,
+          ...headers,
+          ...(body !== undefined && { 'content-type': options.contentType ?? 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...(options.signal && { signal: options.signal }),
+      });
+    } catch (cause) {
+      if (cause instanceof ApiError) throw cause;
+      throw unreachable(cause);
+    }
+  }
+}
+
+const invalid = (what: string): ApiError => new ApiError(0, 'INVALID_ANSWER', `the API server's answer is not ${what}`);
+
+/** Why nothing was heard, without the address: messages go into status and logs of others. */
+function unreachable(cause: unknown): ApiError {
+  const code = cause instanceof errors.UndiciError || isSystemError(cause) ? cause.code : undefined;
+  const name = cause instanceof Error ? cause.name : String(cause);
+  const why = name === 'TimeoutError' ? 'it did not answer in time' : (code ?? name);
+  return new ApiError(0, 'UNREACHABLE', `the API server cannot be reached: ${why}`, { cause });
+}
+
+const isSystemError = (value: unknown): value is NodeJS.ErrnoException & { code: string } =>
+  value instanceof Error && typeof (value as NodeJS.ErrnoException).code === 'string';
+
+function refusalOf({ statusCode, headers }: Dispatcher.ResponseData, text: string): ApiError {
+  let said: { reason?: unknown; message?: unknown } = {};
+  try {
+    said = (JSON.parse(text) ?? {}) as typeof said;
+  } catch {
+    // A proxy in front of it answers in its own words.
+  }
+  const reason = typeof said.reason === 'string' && said.reason !== '' ? said.reason : `Status${statusCode}`;
+  const message = typeof said.message === 'string' ? said.message.slice(0, 1_000) : `it answered ${statusCode}`;
+  const seconds = Number(headers['retry-after']);
+  const retryAfterMs = headers['retry-after'] !== undefined && seconds >= 0 ? seconds * 1000 : undefined;
+  return new ApiError(statusCode, reason, message, { retryAfterMs });
+}
+
+function asObject(value: unknown): KubernetesObject {
+  const { metadata } = (value ?? {}) as { metadata?: { name?: unknown; resourceVersion?: unknown } };
+  if (typeof metadata?.name !== 'string' || typeof metadata.resourceVersion !== 'string') throw invalid('an object');
+  return value as KubernetesObject;
+}
+
+/** A line of a watch (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes). */
+function eventOf(line: string): WatchEvent {
+  const event = parse(line) as { type?: unknown; object?: { code?: unknown; reason?: unknown; message?: unknown } };
+  if (event.type === 'ERROR') {
+    const { code, reason, message } = event.object ?? {};
+    const text = typeof message === 'string' ? message.slice(0, 1_000) : 'the watch failed';
+    throw new ApiError(Number(code) || 0, typeof reason === 'string' ? reason : 'WatchError', text);
+  }
+  if (event.type === 'BOOKMARK') {
+    const { resourceVersion } =
+      (event.object as { metadata?: { resourceVersion?: unknown } } | undefined)?.metadata ?? {};
+    if (typeof resourceVersion !== 'string') throw invalid('a bookmark');
+    return { type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion } } };
+  }
+  if (event.type !== 'ADDED' && event.type !== 'MODIFIED' && event.type !== 'DELETED') throw invalid('a watch event');
+  return { type: event.type, object: asObject(event.object) };
+}
+
+function parse(line: string): object {
+  try {
+    return (JSON.parse(line) ?? {}) as object;
+  } catch (cause) {
+    throw new ApiError(0, 'INVALID_ANSWER', 'a watch event is no JSON', { cause });
+  }
+}
+
+async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > MAX_ANSWER_BYTES) throw new ApiError(0, 'INVALID_ANSWER', 'an answer is too long');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  for await (const chunk of body) {
+    let start = 0;
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
+      const line = Buffer.concat([...rest, chunk.subarray(start, end)]).toString('utf8');
+      rest = [];
+      restBytes = 0;
+      start = end + 1;
+      if (line.trim() !== '') yield line;
+    }
+    if (start === chunk.length) continue;
+    rest.push(chunk.subarray(start));
+    restBytes += chunk.length - start;
+    if (restBytes > MAX_EVENT_BYTES) throw new ApiError(0, 'INVALID_ANSWER', 'a watch event is too long');
+  }
+}

@@ -1,0 +1,77 @@
+// Conditions of a status (sig-architecture, api-conventions.md): what is known comes in, the list to write goes out.
+
+import type { Condition } from '../../crds/schema-parts.ts';
+
+/** A condition as a controller states it; times are made here. */
+export interface StatedCondition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  /** One CamelCase word. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface MergedConditions {
+  /** Sorted by type. The same array as before when nothing changed. */
+  readonly conditions: readonly Condition[];
+  /** Conditions whose status changed, or that are new: what is worth an event. */
+  readonly transitions: readonly Transition[];
+}
+
+export interface Transition {
+  readonly from: Condition | undefined;
+  readonly to: Condition;
+}
+
+/** The API server refuses longer messages; a cut one still helps. */
+const MAX_MESSAGE = 4096;
+
+/**
+ * `lastTransitionTime` changes only with the status; reason and message may change without. Conditions that are not
+ * stated any more are dropped. `generation`: of the object that was looked at.
+ */
+export function mergeConditions(
+  before: readonly Condition[],
+  stated: readonly StatedCondition[],
+  generation: number | undefined,
+  now: Date,
+): MergedConditions {
+  const known = new Map(before.map((condition) => [condition.type, condition]));
+  const transitions: Transition[] = [];
+  const conditions = stated
+    .toSorted((a, b) => (a.type < b.type ? -1 : 1))
+    .map(({ type, status, reason, message }) => {
+      const from = known.get(type);
+      const isTransition = from?.status !== status;
+      const to: Condition = {
+        type,
+        status,
+        reason,
+        message: message.slice(0, MAX_MESSAGE),
+        lastTransitionTime: isTransition ? toSeconds(now) : from.lastTransitionTime,
+        ...(generation !== undefined && { observedGeneration: generation }),
+      };
+      if (isTransition) transitions.push({ from, to });
+      return from && isSame(from, to) ? from : to;
+    });
+  const isUnchanged =
+    conditions.length === before.length && conditions.every((condition, i) => condition === before[i]);
+  return { conditions: isUnchanged ? before : conditions, transitions };
+}
+
+/** What a resource shows that no controller has looked at yet: every condition is there, and Unknown. */
+export function unknownConditions(types: readonly string[]): readonly StatedCondition[] {
+  return types.map((type) => ({ type, status: 'Unknown', reason: 'Pending', message: 'not looked at yet' }));
+}
+
+function isSame(a: Condition, b: Condition): boolean {
+  return (
+    a.status === b.status &&
+    a.reason === b.reason &&
+    a.message === b.message &&
+    a.observedGeneration === b.observedGeneration
+  );
+}
+
+/** metav1.Time has whole seconds. */
+const toSeconds = (date: Date): string => date.toISOString().replace(/\.\d{3}Z$/, 'Z');
