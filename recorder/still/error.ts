@@ -1,0 +1,31 @@
+// Why there is no still image.
+
+/**
+ * The first four: there is none to be had. `camera-unreachable` to `redirected-elsewhere`: the camera's fault.
+ * `camera-timeout`: it did not answer in time. The rest: the picture could not be made here, now.
+ */
+export type StillErrorCode =
+  | 'unknown-camera'
+  | 'no-snapshot-address'
+  | 'nothing-recorded'
+  | 'camera-unreachable'
+  | 'camera-refused-login'
+  | 'camera-error'
+  | 'not-an-image'
+  | 'image-too-large'
+  | 'redirected-elsewhere'
+  | 'camera-timeout'
+  | 'ffmpeg-missing'
+  | 'thumbnail-failed'
+  | 'too-many-thumbnails';
+
+/** The message is for people, and holds neither an address nor a password. */
+export class StillError extends Error {
+  readonly code: StillErrorCode;
+
+  constructor(code: StillErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StillError';
+    this.code = code;
+  }
+}
