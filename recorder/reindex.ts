@@ -3,8 +3,11 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { Archive } from './archive/archive.ts';
-import { ArchiveError } from './archive/faults.ts';
+import { ArchiveError, WrongDiskError } from './archive/faults.ts';
+import { nodeFileSystem as fs } from './archive/file-system.ts';
+import { ArchiveIdentity } from './archive/identity.ts';
+import { ArchiveIndex } from './archive/index.ts';
+import { SegmentStore } from './archive/segment-store.ts';
 import type { Config } from './config/schema.ts';
 import { Connection } from './database/connection.ts';
 import { DatabaseError } from './database/error.ts';
@@ -17,26 +20,33 @@ export interface ReindexCommandDeps {
   readonly say: (line: string) => void;
 }
 
-/** Throws DatabaseError. A recorder may be running: what it writes meanwhile it indexes itself. */
+/**
+ * Throws DatabaseError, also for a directory that is not this node's archive: what lies beneath a mount point must not
+ * cost the rows of the disk. A recorder may be running: what it writes meanwhile it indexes itself.
+ */
 export async function reindexArchive(
   config: Config,
   { clock, log, say }: ReindexCommandDeps,
   signal: AbortSignal,
 ): Promise<ReindexReport> {
-  const { nodeName, recordPath, database } = config;
+  const { nodeName, workDir, database } = config;
+  const root = config.recordPath.replace(/(?<=.)\/+$/, '');
   if (!database) throw new DatabaseError('REJECTED', 'database.url: is not set, there is nothing to index into');
   const connection = new Connection({ url: database.url, nodeName, log });
-  // Nothing is recovered or written: only its names and files are read.
-  const archive = new Archive({ root: recordPath, clock, log, syncIntervalMs: config.archive.syncIntervalMs });
+  // Nothing is recovered or written: only names and files are read.
+  const identity = new ArchiveIdentity({ root, workDir, fs, log });
+  const store = new SegmentStore(root, fs, { check: () => identity.inspect(), device: undefined });
+  const { inventory } = new ArchiveIndex(store, clock);
   try {
+    await identity.inspect();
     await migrate(connection);
-    say(`indexing ${recordPath} as node ${nodeName} into ${connection.location}`);
-    return await reindex({ connection, nodeName, inventory: archive.inventory, clock, say }, signal);
+    say(`indexing ${root} as node ${nodeName} into ${connection.location}`);
+    return await reindex({ connection, nodeName, inventory, clock, say }, signal);
   } catch (err) {
+    if (err instanceof WrongDiskError) throw new DatabaseError('REJECTED', `record_path ${err.message}`);
     if (!(err instanceof ArchiveError)) throw err;
-    throw new DatabaseError('REJECTED', `record_path ${recordPath} cannot be read: is the disk mounted?`);
+    throw new DatabaseError('REJECTED', `record_path ${root} cannot be read: is the disk mounted?`);
   } finally {
-    await archive.close();
     await connection.close();
   }
 }

@@ -59,6 +59,9 @@ export interface ArchiveWarning {
 /** One camera's place in the archive, for those who know the archive only. */
 export type CameraRecording = CameraArchive;
 
+/** What a player comes to while it plays a segment: some segments of usual length, whatever gaps are between. */
+const PLAYED_NEXT_MS = 10 * 60_000;
+
 export class Archive {
   readonly #o: ArchiveOptions;
   readonly #identity: ArchiveIdentity | undefined;
@@ -183,11 +186,17 @@ export class Archive {
     await this.#identity?.check();
   }
 
-  /** Footage that somebody reads, by the path of its segment: it stays until the returned function is called. */
+  /**
+   * Footage that somebody plays, by the path of its segment: until the returned function is called it stays, and so
+   * does what is played next. That is enough for as long as anyone plays: retention removes an hour in an hour.
+   */
   holdForReading(path: string): () => void {
     const segment = parsePath(path);
     if (!segment || !this.#retention) return () => {};
-    return this.holdWindow(segment.cameraId, segment.startMs, segment.startMs + 1);
+    const { cameraId, startMs } = segment;
+    const [found] = this.#index.footage.oldestFirst(cameraId, startMs);
+    const nextMs = found?.nextStartMs ?? startMs;
+    return this.holdWindow(cameraId, startMs, Math.max(startMs + PLAYED_NEXT_MS, nextMs + 1));
   }
 
   /** The same for all that lies in [fromMs, toMs): what a reader has open stays readable, what it opens next is held. */

@@ -49,28 +49,17 @@ export class ArchiveIdentity {
    */
   async look(): Promise<'ours' | 'new'> {
     this.#seen = undefined;
-    const { root } = this.#o;
-    const known = await this.#known();
-    const marker = await this.#marker();
-    if (marker === undefined) {
-      if (known.id === undefined && known.readable) return 'new';
-      throw new WrongDiskError(
-        'archive-missing',
-        `${root} is not the archive that was recorded to: its ${STATE_DIRECTORY}/archive.json is missing, as where a ` +
-          'disk is not mounted; if this directory is right, run recorder --adopt-archive',
-      );
-    }
+    const { marker, isKnown } = await this.#compare();
+    if (marker === undefined) return 'new';
     // A node that knows none (its own state was lost, or the disk was moved here) takes the one it finds.
-    if (known.id === undefined) await this.#remember(marker);
-    else if (known.id !== marker) {
-      throw new WrongDiskError(
-        'archive-foreign',
-        `${root} holds the archive ${marker} and not ${known.id}, which this node records to; if this disk is ` +
-          'right, run recorder --adopt-archive',
-      );
-    }
+    if (!isKnown) await this.#remember(marker);
     await this.#see();
     return 'ours';
+  }
+
+  /** The same for those who only read: nothing is written, and an archive without an id will do. */
+  async inspect(): Promise<void> {
+    await this.#compare();
   }
 
   /** The same at the cost of two looks while nothing has changed. Throws as `look` does, also for a `new` one. */
@@ -110,6 +99,29 @@ export class ArchiveIdentity {
     await this.#remember(marker);
     await this.#see();
     return marker;
+  }
+
+  /** Throws WrongDiskError when the id that is there is not the one that is known. */
+  async #compare(): Promise<{ readonly marker: string | undefined; readonly isKnown: boolean }> {
+    const { root } = this.#o;
+    const known = await this.#known();
+    const marker = await this.#marker();
+    if (marker === undefined) {
+      if (known.id === undefined && known.readable) return { marker, isKnown: false };
+      throw new WrongDiskError(
+        'archive-missing',
+        `${root} is not the archive that was recorded to: its ${STATE_DIRECTORY}/archive.json is missing, as where a ` +
+          'disk is not mounted; if this directory is right, run recorder --adopt-archive',
+      );
+    }
+    if (known.id !== undefined && known.id !== marker) {
+      throw new WrongDiskError(
+        'archive-foreign',
+        `${root} holds the archive ${marker} and not ${known.id}, which this node records to; if this disk is ` +
+          'right, run recorder --adopt-archive',
+      );
+    }
+    return { marker, isKnown: known.id !== undefined };
   }
 
   async #see(): Promise<void> {

@@ -2,11 +2,13 @@
 //
 // Times begin anew in each file, so that each is a discontinuity with its own date and time. Files with the same
 // parameters share one initialization section, so that a player fetches it once. A day has fifteen thousand parts and
-// players of a growing interval ask again every few seconds: the lines of a whole file are made once.
+// players of a growing interval ask again every few seconds: the lines of a whole file are made once. Playlists that
+// follow a recording have no type: EVENT would promise that nothing goes at the front, and retention knows no playlists.
 
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import { wallAt, type Footage, type Interval } from './footage.ts';
+import { wallAt, type Interval } from './footage.ts';
+import type { Listed } from './numbering.ts';
 import { isServedAsIs } from './part.ts';
 
 export interface PlaylistOptions extends Interval {
@@ -32,13 +34,16 @@ export class Playlists {
   readonly #parameters = new WeakMap<FileParts, string>();
 
   /** In pieces, most of which are kept: a day is more than a megabyte. Undefined when no part lies in the interval. */
-  build(footage: readonly Footage[], options: PlaylistOptions): readonly Buffer[] | undefined {
+  build(footage: readonly Listed[], options: PlaylistOptions): readonly Buffer[] | undefined {
     const { cameraId, fromMs, toMs, live, suffix } = options;
     const body: Buffer[] = [];
     const inits = new Map<string, string>();
     let init: string | undefined;
     let longestTicks = 0;
     let startOffset: number | undefined;
+    let first = { number: 0, discontinuity: 0 };
+    let discontinuity = 0;
+    let hasGaps = false;
     for (const item of footage) {
       const { path, parts } = item;
       const [from, to] = partsWithin(parts, fromMs, toMs);
@@ -46,8 +51,15 @@ export class Playlists {
       const key = this.#parametersOf(parts);
       const mapped = inits.get(key) ?? `/hls/${cameraId}/init/${path}${suffix}`;
       inits.set(key, mapped);
-      if (startOffset === undefined) startOffset = Math.max(0, fromMs - wallOfPart(parts, from)) / 1000;
-      else body.push(DISCONTINUITY);
+      if (startOffset === undefined) {
+        startOffset = Math.max(0, fromMs - wallOfPart(parts, from)) / 1000;
+        first = { number: item.number + from, discontinuity: item.discontinuity };
+      } else {
+        // Also for files without a part in here: each counts as one.
+        for (let n = discontinuity; n < item.discontinuity; n++) body.push(DISCONTINUITY);
+      }
+      discontinuity = item.discontinuity;
+      hasGaps ||= item.gone;
       if (mapped !== init) body.push(Buffer.from(`#EXT-X-MAP:URI="${mapped}"\n`, 'latin1'));
       init = mapped;
       const lines = this.#linesOf(item, cameraId, suffix, from, to);
@@ -57,10 +69,11 @@ export class Playlists {
     if (startOffset === undefined) return undefined;
     const head = [
       '#EXTM3U',
-      '#EXT-X-VERSION:7',
+      `#EXT-X-VERSION:${hasGaps ? 8 : 7}`,
       `#EXT-X-TARGETDURATION:${Math.max(1, Math.ceil(longestTicks / VIDEO_TIMESCALE))}`,
-      '#EXT-X-MEDIA-SEQUENCE:0',
-      `#EXT-X-PLAYLIST-TYPE:${live ? 'EVENT' : 'VOD'}`,
+      `#EXT-X-MEDIA-SEQUENCE:${first.number}`,
+      `#EXT-X-DISCONTINUITY-SEQUENCE:${first.discontinuity}`,
+      ...(live ? [] : ['#EXT-X-PLAYLIST-TYPE:VOD']),
       '#EXT-X-INDEPENDENT-SEGMENTS',
       `#EXT-X-START:TIME-OFFSET=${startOffset.toFixed(3)},PRECISE=YES`,
       '',
@@ -68,9 +81,10 @@ export class Playlists {
     return [Buffer.from(head.join('\n')), ...body, Buffer.from(live ? '' : '#EXT-X-ENDLIST\n')];
   }
 
-  #linesOf(item: Footage, cameraId: string, suffix: string, from: number, to: number): PartLines {
-    const { parts } = item;
-    if (!parts.complete || from > 0 || to < parts.starts.length - 1) return partLines(item, cameraId, suffix, from, to);
+  #linesOf(item: Listed, cameraId: string, suffix: string, from: number, to: number): PartLines {
+    const { parts, gone } = item;
+    if (gone || !parts.complete || from > 0 || to < parts.starts.length - 1)
+      return partLines(item, cameraId, suffix, from, to);
     const known = this.#lines.get(parts);
     if (known?.suffix === suffix) return known;
     const made = partLines(item, cameraId, suffix, from, to);
@@ -90,7 +104,13 @@ export class Playlists {
   }
 }
 
-function partLines({ path, parts }: Footage, cameraId: string, suffix: string, from: number, to: number): PartLines {
+function partLines(
+  { path, parts, gone }: Listed,
+  cameraId: string,
+  suffix: string,
+  from: number,
+  to: number,
+): PartLines {
   const { starts, times } = parts;
   const asIs = isServedAsIs(parts);
   let text = `#EXT-X-PROGRAM-DATE-TIME:${new Date(wallOfPart(parts, from)).toISOString()}\n`;
@@ -99,6 +119,7 @@ function partLines({ path, parts }: Footage, cameraId: string, suffix: string, f
     const ticks = (times[i + 1] as number) - (times[i] as number);
     if (ticks > longestTicks) longestTicks = ticks;
     text += `#EXTINF:${(ticks / VIDEO_TIMESCALE).toFixed(5)},\n`;
+    if (gone) text += '#EXT-X-GAP\n';
     const start = starts[i] as number;
     text += asIs
       ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n/${path}${suffix}\n`

@@ -2,7 +2,8 @@
 // that what is on screen is known.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import { segmentPaths } from '../../recorder/archive/test-support.ts';
@@ -172,6 +173,63 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
       assert.deepEqual(player.complaints, []);
     });
   }
+
+  test('hls.js goes on where old files go at the front, and where one goes between two that are kept', async (t) => {
+    const { camera, url, at, footage } = await stage(t, 10, 'h264');
+    camera.begin();
+    await camera.play(78);
+    const player = await PlayerPage.open(t);
+    await player.hls(`${url}/hls/gate/index.m3u8?from=${at(0)}`);
+    const details = (what: string): Promise<number> => player.read(`hls.levels[0].details.${what}`);
+    const first = await details('startSN');
+    const assertPicture = async (seconds: number, what: string): Promise<void> => {
+      await player.seek(seconds);
+      const { frameNumber } = await player.until(what, (state) => state.frameNumber >= 0);
+      assert.ok(distance(frameNumber, numberAt(seconds)) <= 3, `${what}: ${frameNumber}, not ${numberAt(seconds)}`);
+    };
+    await assertPicture(24.5, 'before');
+    const paths = segmentPaths(footage.root);
+    for (const gone of [0, 1, 4]) rmSync(join(footage.root, paths[gone] as string));
+    await camera.play(10);
+    // Others' changes in a directory that is written to are noticed within a minute.
+    footage.clock.advance(61_000);
+    await until('it has heard of it', async () => (await details('startSN')) > first, 30_000);
+    assert.equal(await details('startSN'), first + 4, 'two files of two parts each');
+    assert.ok((await details('totalduration')) > 55);
+    await assertPicture(31, 'behind what has gone');
+    await assertPicture(65.5, 'behind the gap');
+    await player.seek(38);
+    await player.play();
+    await player.until('it plays over the gap', ({ currentTime }) => currentTime > 51.5, 40_000);
+    await player.pause();
+    const { frameNumber, currentTime } = await player.state();
+    assert.ok(distance(frameNumber, numberAt(currentTime)) <= 5, `${frameNumber} at ${currentTime} s`);
+    assert.deepEqual(player.complaints, []);
+  });
+
+  test('hls.js says so when it comes to a file that has gone, and plays the rest when it asks again', async (t) => {
+    const { camera, url, at, footage } = await stage(t, 10, 'h264');
+    camera.begin();
+    await camera.play(45);
+    camera.end('camera-lost');
+    await footage.fs.idle();
+    footage.clock.advance(61_000);
+    const player = await PlayerPage.open(t);
+    const interval = `${url}/hls/gate/index.m3u8?from=${at(0)}&to=${at(45)}`;
+    await player.hls(interval);
+    rmSync(join(footage.root, segmentPaths(footage.root)[4] as string));
+    await player.seek(39.5);
+    await player.play();
+    await until('it says so', () => player.refusals.includes('fragLoadError 404'));
+    footage.clock.advance(61_000);
+    player.refusals.length = 0;
+    await player.hls(interval);
+    assert.ok(Math.abs((await player.read<number>('document.querySelector("video").duration')) - 40) < 0.3);
+    await player.seek(33.3);
+    const { frameNumber } = await player.until('a picture', (state) => state.frameNumber >= 0);
+    assert.ok(distance(frameNumber, numberAt(33.3)) <= 3);
+    assert.deepEqual([...player.complaints, ...player.refusals], []);
+  });
 });
 
 test('a reader that goes away leaves no file open', async (t) => {

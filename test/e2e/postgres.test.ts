@@ -3,11 +3,12 @@
 
 import { after, before, describe, test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { Child } from '../support/child.ts';
+import { Mount } from '../support/mount.ts';
 import { Postgres, postgresMissing, Wire } from '../support/postgres.ts';
 import { probe } from '../support/probe.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
@@ -251,9 +252,35 @@ describe('rows of recordings', { skip }, () => {
     const child = new Child(process.execPath, [MAIN, '--config', node.configFile, '--reindex']);
     t.after(() => child[Symbol.asyncDispose]());
     assert.equal((await child.exit()).code, 1);
-    assert.match(child.output, /is the disk mounted/);
+    assert.match(child.output, /a disk is not mounted/);
     assert.doesNotMatch(child.output, /a-secret-of-the-database/);
     assert.equal(await count(other), rows.length);
+  });
+
+  test('--reindex refuses what lies beneath the mount point of a disk that is not there', async (t) => {
+    const mount = Mount.make(t, 'tmpfs', 16 * 1024 * 1024);
+    if (!mount) return;
+    const name = await database();
+    const config = { record_path: mount.path };
+    const node = await recorder(t, { name, cameras: { gate: await camera(t) }, config });
+    await until('two rows', async () => (await count(name)) >= 2, 30_000);
+    assert.equal((await node.stop()).code, 0);
+    const rows = await rowsOf(postgres, name, 'test-node');
+    const path = join(mount.path, rows[0]?.filename ?? '');
+    const recording = readFileSync(path);
+    mount.detach();
+    // Not even an empty directory: a recorder of old wrote here while the disk was away.
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, recording);
+    const child = new Child(process.execPath, [MAIN, '--config', node.configFile, '--reindex']);
+    assert.equal((await child.exit()).code, 1);
+    assert.match(child.output, /^recorder: record_path .*disk.*archive\.json is missing/m);
+    assert.deepEqual(await rowsOf(postgres, name, 'test-node'), rows);
+    // Files without the recorder's notes are an archive where the node knows of none.
+    rmSync(join(node.configFile, '../work/archive-id'));
+    const again = new Child(process.execPath, [MAIN, '--config', node.configFile, '--reindex']);
+    assert.equal((await again.exit()).code, 0, again.output);
+    assert.equal(await count(name), 1);
   });
 });
 

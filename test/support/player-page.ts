@@ -16,6 +16,8 @@ export class PlayerPage {
   readonly page: Page;
   /** What hls.js gave up at. That it waits for data, or aborts a load because of a seek, is no complaint. */
   readonly complaints: string[] = [];
+  /** What hls.js was refused and asks for again: what, and the status. */
+  readonly refusals: string[] = [];
 
   private constructor(page: Page) {
     this.page = page;
@@ -36,7 +38,9 @@ export class PlayerPage {
     });
     const player = new PlayerPage(await browser.newPage());
     player.page.on('console', (message) => {
-      if (message.text().startsWith('hls: ')) player.complaints.push(message.text().slice(5));
+      const [, kind, what = ''] = /^(hls|refused): (.*)$/.exec(message.text()) ?? [];
+      if (kind === 'hls') player.complaints.push(what);
+      else if (kind === 'refused') player.refusals.push(what);
     });
     await player.page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     return player;
@@ -58,9 +62,13 @@ export class PlayerPage {
   async hls(url: string): Promise<void> {
     await this.page.evaluate((src) => {
       const video = document.querySelector('video') as Media;
+      window.hls?.destroy();
       const hls = new Hls({ debug: false });
-      Object.assign(window, { hls });
-      hls.on('hlsError', (_event, data) => data.fatal && console.log(`hls: ${data.details}`));
+      window.hls = hls;
+      hls.on('hlsError', (_event, { fatal, details, response }) => {
+        if (fatal) console.log(`hls: ${details}`);
+        else if (response && response.code >= 400) console.log(`refused: ${details} ${response.code}`);
+      });
       hls.loadSource(src);
       hls.attachMedia(video);
       return new Promise<void>((resolve, reject) => {
@@ -127,10 +135,16 @@ interface Media {
   addEventListener(type: string, listener: () => void, options: { once: boolean }): void;
 }
 declare const document: { querySelector(selector: 'video'): Media | null };
-declare const window: object;
+declare const window: { hls?: Hls };
+interface HlsError {
+  readonly details: string;
+  readonly fatal: boolean;
+  readonly response?: { readonly code: number };
+}
 declare class Hls {
   constructor(options: object);
-  on(event: string, listener: (event: string, data: { details: string; fatal: boolean }) => unknown): void;
+  on(event: string, listener: (event: string, data: HlsError) => unknown): void;
   loadSource(url: string): void;
   attachMedia(video: Media): void;
+  destroy(): void;
 }

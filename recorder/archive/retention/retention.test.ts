@@ -186,20 +186,31 @@ test('nothing left to remove: cameras say why, an alarm is on, and recording goe
   assert.equal(errors.length, 2, 'one line when it begins, one when it ends');
 });
 
-test('a segment that is being read stays, and goes when its reader has done with it', async (t) => {
-  const b = await RetentionBench.start({ root: temporaryDirectory(t) });
-  b.begin();
-  await b.play(20);
-  const [oldest = ''] = segmentPaths(b.root);
+test('what is played stays, and what is played next, until its player has done with it', async (t) => {
+  const b = await RetentionBench.start({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
+  const recordAt = async (minutes: number): Promise<void> => {
+    b.begin();
+    await b.play(1);
+    for (const { camera } of b.all) camera.end();
+    await b.wait(minutes * MINUTE_MS - 1_000, 1_000);
+  };
+  for (const minutes of [4, 4, 4, 30, 30, 1]) await recordAt(minutes);
+  const [oldest = '', later = '', third = '', fourth = ''] = segmentPaths(b.root);
   const release = b.archive.holdForReading(oldest);
-  b.node = { maxSizeBytes: 20_000 };
-  await b.play(10);
-  assert.ok(segmentPaths(b.root).includes(oldest));
-  assert.ok(b.removed.length > 5, 'the others go');
+  const releaseFourth = b.archive.holdForReading(fourth);
+  b.node = { maxSizeBytes: 1 };
+  await b.wait(5_000);
+  // Ten minutes from the first on; of the fourth the next, which comes after half an hour.
+  const held = segmentPaths(b.root);
+  assert.equal(held.length, 5);
+  assert.deepEqual(held.slice(0, 3), [oldest, later, third]);
   release();
   release();
-  await b.play(2);
-  assert.ok(!segmentPaths(b.root).includes(oldest));
+  await b.wait(5_000);
+  assert.deepEqual(segmentPaths(b.root), held.slice(3));
+  releaseFourth();
+  await b.wait(5_000);
+  assert.deepEqual(segmentPaths(b.root), []);
   await b.stop();
 });
 

@@ -6,6 +6,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
 import { parsePath, type SegmentName } from '../../archive/names.ts';
+import { visibleCamera } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import type { FileParts } from '../../mp4/parts.ts';
@@ -13,6 +14,7 @@ import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import { totalSize, type Piece } from '../body.ts';
 import type { PlaybackArchive } from '../deps.ts';
 import { CameraParams, IntervalQuery, footageOf, toInterval } from '../footage.ts';
+import { Numbering } from '../numbering.ts';
 import { partPieces } from '../part.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { Playlists } from '../playlist.ts';
@@ -33,25 +35,28 @@ const RECONNECT_MS = 60_000;
 /** What a part or an initialization section of a closed file holds does not change. */
 const UNCHANGING = 'private, max-age=3600';
 
-const config = { role: 'viewer', credentials: 'header-or-query' } as const;
+const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' } as const;
 const TokenQuery = z.object({ access_token: z.string().optional() });
 
 export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, { deps }) => {
   const playlists = new Playlists();
+  const numbering = new Numbering(deps.clock);
 
   app.get(
     '/hls/:camera_id/index.m3u8',
     { config, schema: { params: CameraParams, querystring: IntervalQuery } },
     async (request, reply) => {
       const { params, query } = request;
-      const cameraId = params.camera_id;
+      const cameraId = visibleCamera(request, params.camera_id);
       const nowMs = deps.clock.wallMs();
       const interval = toInterval(query, nowMs);
       const footage = await footageOf(deps, cameraId, interval);
       const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage.at(-1)?.parts);
       const token = query.access_token;
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
-      const playlist = playlists.build(footage, { cameraId, ...interval, live, suffix });
+      // An interval without `from` slides: it is one playlist all the same.
+      const listed = numbering.number(`${cameraId} ${query.from} ${query.to}`, footage, live);
+      const playlist = playlists.build(listed, { cameraId, ...interval, live, suffix });
       if (playlist === undefined) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
       reply.headers({
         'content-type': 'application/vnd.apple.mpegurl',
@@ -70,7 +75,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     config,
     schema: { params: z.object({ camera_id: z.string(), '*': z.string() }), querystring: TokenQuery },
     handler: async (request, reply) => {
-      const { camera_id: cameraId, '*': path } = request.params;
+      const { '*': path } = request.params;
+      const cameraId = visibleCamera(request, request.params.camera_id);
       await withFile(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
         if (!parts) throw noPart();
@@ -90,7 +96,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       querystring: TokenQuery,
     },
     handler: async (request, reply) => {
-      const { camera_id: cameraId, part, '*': path } = request.params;
+      const { part, '*': path } = request.params;
+      const cameraId = visibleCamera(request, request.params.camera_id);
       await withFile(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
         if (!parts || Number(part) >= parts.starts.length - 1) throw noPart();
