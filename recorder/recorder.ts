@@ -28,6 +28,7 @@ import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-row
 import { RecorderDatabase } from './database/database.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
+import { readTrusted } from './jobs/trusted.ts';
 import { LiveLimits } from './live/limits.ts';
 import { Ptz } from './onvif/ptz.ts';
 import { buildPlayback } from './playback/app.ts';
@@ -111,6 +112,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     clock,
     log,
   });
+  const peerCa = await readTrusted('cluster.ca', config.cluster.ca);
+  const redisCa = await readTrusted('redis.ca', config.redis?.ca);
   const jobs = openJobs();
   const { moveTimeoutMs } = config.ptz;
   const ptz = new Ptz({ clock, log, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
@@ -215,7 +218,14 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   function openJobs(): Jobs {
     const directory = join(config.workDir, 'jobs');
     const url = config.redis?.url;
-    const queue = { directory: join(config.workDir, 'redis'), url, nodeName, clock, log };
+    const queue = {
+      directory: join(config.workDir, 'redis'),
+      url,
+      ...(redisCa === undefined ? {} : { ca: redisCa }),
+      nodeName,
+      clock,
+      log,
+    };
     return new Jobs({
       directory,
       recordPath,
@@ -228,6 +238,14 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         const space = await nodeFileSystem.space(directory);
         const { minFree } = config.archive.retention;
         return space.freeBytes - (minFree ? bytesOf(minFree, space) : 0);
+      },
+      peers: {
+        members: () => config.cluster.peers.map((address) => ({ address })),
+        scheme: config.tls ? 'https' : 'http',
+        ...(peerCa === undefined ? {} : { ca: peerCa }),
+      },
+      async knownGaps(cameraId, fromMs, toMs) {
+        return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs)).gaps;
       },
       mayHaveJobs: () => mayHaveJobs(queue),
       openQueue: (work) => openQueue(queue, work),

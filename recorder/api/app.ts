@@ -15,6 +15,7 @@ import { installCors } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
 import { answerFrameworkError, installProblems } from '../http/problem.ts';
 import { archiveRoutes } from './routes/archive.ts';
+import { assembleRoutes } from './routes/assemble.ts';
 import { cameraRoutes } from './routes/cameras.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -82,6 +83,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   const { protections, jobs, ptz } = deps;
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   if (jobs) await app.register(jobRoutes, { deps: { ...deps, jobs } });
+  if (jobs) await app.register(assembleRoutes, { jobs });
   if (ptz) await app.register(ptzRoutes, { ptz });
   await app.register(liveRoutes, { deps, auth });
   await app.register(pageRoutes, { deps });

@@ -110,7 +110,10 @@ export const isKnownCamera = (
 /** Exports and time-lapses. What needs Redis throws `JobsUnavailable` when there is none. */
 export interface JobKeeper {
   ffmpegIsThere(): Promise<boolean>;
-  submit(request: JobRequest): Promise<Job>;
+  /** `credential`: what an assembly asks other nodes with. */
+  submit(request: JobRequest, credential?: string): Promise<Job>;
+  /** Whether the address is one of a member of the cluster, so that it may be asked. */
+  isMember(address: string): boolean;
   get(id: string): Promise<Job | undefined>;
   /** Newest first. */
   list(): Promise<readonly Job[]>;

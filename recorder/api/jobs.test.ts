@@ -49,6 +49,7 @@ function keeper(t: TestContext): Keeper {
     ffmpeg: true,
     redis: true,
     ffmpegIsThere: async () => made.ffmpeg,
+    isMember: (address) => address.startsWith('nvr'),
     async submit(request) {
       checked();
       made.asked.push(request);

@@ -59,7 +59,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
     },
     ptz: { moveTimeoutMs: 10_000 },
-    cluster: { mode: 'none', dataDir: '/var/lib/recorder/data', advertise: '' },
+    cluster: { mode: 'none', dataDir: '/var/lib/recorder/data', advertise: '', peers: [] },
     cameras: [],
   });
 });
@@ -87,7 +87,7 @@ archive:
   syncInterval: 500ms
   retention: {maxAge: 30d, maxSize: 500GiB, minFree: 5%}
 ptz: {moveTimeout: 30s}
-cluster: {mode: kubernetes, dataDir: /srv/data, advertise: host:9997}
+cluster: {mode: kubernetes, dataDir: /srv/data, advertise: host:9997, peers: ['[::1]:9997', 'https://nvr2:443']}
 cameras:
   - id: gate
     name: Gate
@@ -123,7 +123,12 @@ cameras:
       retention: { maxAgeMs: 30 * 86_400_000, maxSizeBytes: 500 * 2 ** 30, minFree: { kind: 'percent', percent: 5 } },
     },
     ptz: { moveTimeoutMs: 30_000 },
-    cluster: { mode: 'kubernetes', dataDir: '/srv/data', advertise: 'host:9997' },
+    cluster: {
+      mode: 'kubernetes',
+      dataDir: '/srv/data',
+      advertise: 'host:9997',
+      peers: ['[::1]:9997', 'https://nvr2:443'],
+    },
     cameras: [
       {
         id: 'gate',

@@ -2,6 +2,7 @@
 // document, what leaves is `Config`, in our own words and units. The reference in docs/ is made from this schema.
 
 import { z } from 'zod';
+import { parsePeer } from './peer.ts';
 import { LOG_LEVELS, type LogLevel } from '../../base/log-level.ts';
 import { parsePublicKey } from '../license/statement.ts';
 import { checkSource, checkUrl, parseDuration, parseListen, parseSize, parseSpace, ValueError } from './values.ts';
@@ -166,7 +167,10 @@ export const ConfigFile = z.strictObject({
     .optional(),
   redis: z
     .strictObject({
-      url: url('redis', 'rediss', 'unix').describe('For jobs. Without it, the recorder runs its own redis-server.'),
+      url: url('redis', 'rediss', 'unix').describe(
+        'For jobs, with user and password if it wants them; rediss: TLS. Without it, the recorder runs its own redis-server.',
+      ),
+      ca: path().optional().describe('Certificates in PEM that a Redis with TLS is trusted by, instead of the system\'s.'),
     })
     .optional(),
   ffmpeg: z
@@ -249,6 +253,11 @@ export const ConfigFile = z.strictObject({
       mode: z.enum(['none', 'kubernetes', 'etcd']).default('none').describe('Who decides which node records a camera.'),
       dataDir: path().default('/var/lib/recorder/data').describe("The node's cluster state."),
       advertise: z.string().default('').describe('host:port or URL at which others reach this node.'),
+      peers: z
+        .array(written('host:port', parsePeer))
+        .default([])
+        .describe('Other recorders that this one may fetch exports from, as host:port or https://host:port.'),
+      ca: path().optional().describe('Certificates in PEM that peers with TLS are trusted by, beside the system\'s.'),
     })
     .prefault({}),
   cameras: z.array(CameraFile).default([]).describe('The cameras; those of all files add up.'),

@@ -23,8 +23,16 @@ export interface BullQueueOptions {
   readonly log: Log;
 }
 
-export const CONCURRENCY: Readonly<Record<JobKind, number>> = { export: 4, timelapse: 2 };
-const KINDS: readonly JobKind[] = ['export', 'timelapse'];
+/**
+ * Assemblies have a queue of their own: they wait for exports of other nodes, which must not wait for assemblies of
+ * theirs.
+ */
+type QueueName = JobKind | 'assemble';
+
+export const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
+const NAMES: readonly QueueName[] = ['export', 'timelapse', 'assemble'];
+
+const queueNameOf = ({ kind, assembly }: JobRequest): QueueName => (assembly ? 'assemble' : kind);
 
 /** A worker that says nothing for so long is dead. */
 const LOCK_MS = 15_000;
@@ -41,18 +49,18 @@ type Queued = BullJob<JobRequest, JobOutcome>;
 
 export class BullQueue implements JobQueue {
   readonly #o: BullQueueOptions;
-  readonly #queues: Readonly<Record<JobKind, Queue<JobRequest, JobOutcome>>>;
+  readonly #queues: Readonly<Record<QueueName, Queue<JobRequest, JobOutcome>>>;
   readonly #workers: readonly Worker<JobRequest, JobOutcome>[];
   readonly #running = new Map<string, { readonly cancel: AbortController; readonly ended: Promise<void> }>();
   #closing = false;
 
   constructor(options: BullQueueOptions) {
     this.#o = options;
-    const nameOf = (kind: JobKind): string => `${options.nodeName.replace(/[^A-Za-z0-9.-]/g, '-')}_${kind}`;
+    const nameOf = (kind: QueueName): string => `${options.nodeName.replace(/[^A-Za-z0-9.-]/g, '-')}_${kind}`;
     // Requests of people fail soon while Redis is away; workers wait for it.
     const asking = { ...options.connection, commandTimeout: COMMAND_TIMEOUT_MS };
     const working = { ...options.connection, maxRetriesPerRequest: null };
-    const queueOf = (kind: JobKind): Queue<JobRequest, JobOutcome> => {
+    const queueOf = (kind: QueueName): Queue<JobRequest, JobOutcome> => {
       const queue = new Queue<JobRequest, JobOutcome>(nameOf(kind), {
         connection: asking,
         prefix: 'kube-nvr',
@@ -61,8 +69,8 @@ export class BullQueue implements JobQueue {
       queue.on('error', (err) => options.log.debug({ err }, 'redis connection failed'));
       return queue;
     };
-    this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse') };
-    this.#workers = KINDS.map((kind) => {
+    this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse'), assemble: queueOf('assemble') };
+    this.#workers = NAMES.map((kind) => {
       const worker = new Worker<JobRequest, JobOutcome>(nameOf(kind), (job) => this.#process(job), {
         connection: working,
         prefix: 'kube-nvr',
@@ -79,7 +87,7 @@ export class BullQueue implements JobQueue {
 
   /** Begins to work. Throws JobsUnavailable when Redis does not answer. */
   async start(): Promise<void> {
-    const ready = Promise.all(KINDS.map((kind) => this.#queues[kind].waitUntilReady())).then(() => true);
+    const ready = Promise.all(NAMES.map((kind) => this.#queues[kind].waitUntilReady())).then(() => true);
     ready.catch(() => {});
     const late = this.#o.clock.sleep(CONNECT_TIMEOUT_MS).then(() => false);
     if (!(await this.#available(Promise.race([ready, late])))) throw new JobsUnavailable('redis does not answer');
@@ -89,7 +97,8 @@ export class BullQueue implements JobQueue {
   }
 
   async add(id: string, request: JobRequest): Promise<void> {
-    await this.#available(this.#queues[request.kind].add(request.kind, request, { jobId: id }));
+    const name = queueNameOf(request);
+    await this.#available(this.#queues[name].add(name, request, { jobId: id }));
   }
 
   async get(id: string): Promise<Job | undefined> {
@@ -98,7 +107,7 @@ export class BullQueue implements JobQueue {
   }
 
   async list(): Promise<Job[]> {
-    const lists = KINDS.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
+    const lists = NAMES.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
     const found = (await this.#available(Promise.all(lists))).flat();
     const jobs = await this.#available(Promise.all(found.filter((job) => job !== undefined).map(toJob)));
     return jobs.sort((a, b) => b.createdAtMs - a.createdAtMs);
@@ -128,7 +137,7 @@ export class BullQueue implements JobQueue {
     // Forced: what was cancelled is not reported as failed, and runs again after the next start.
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     await Promise.allSettled(this.#workers.map((worker) => worker.close(true)));
-    await Promise.allSettled(KINDS.map((kind) => this.#queues[kind].close()));
+    await Promise.allSettled(NAMES.map((kind) => this.#queues[kind].close()));
   }
 
   async #process(job: Queued): Promise<JobOutcome> {
@@ -148,8 +157,9 @@ export class BullQueue implements JobQueue {
       toldMs = nowMs;
       job.updateProgress(Math.round(share * 100) / 100).catch(() => {});
     };
+    const window = (fromMs: number, toMs: number): Promise<void> => job.updateData({ ...job.data, fromMs, toMs });
     try {
-      return await this.#o.work(id, job.data, progress, cancel.signal);
+      return await this.#o.work(id, job.data, { progress, window }, cancel.signal);
     } catch (err) {
       // A promise that never settles keeps the job active: the next start finds it stalled.
       if (this.#closing) return await new Promise<never>(() => {});
@@ -162,7 +172,7 @@ export class BullQueue implements JobQueue {
   }
 
   async #find(id: string): Promise<Queued | undefined> {
-    for (const kind of KINDS) {
+    for (const kind of NAMES) {
       const job = await this.#available(this.#queues[kind].getJob(id));
       if (job) return job;
     }

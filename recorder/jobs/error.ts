@@ -11,6 +11,8 @@ export type JobErrorCode =
   | 'disk-error'
   | 'ffmpeg-missing'
   | 'ffmpeg-failed'
+  | 'peer-failed'
+  | 'interrupted'
   | 'cancelled';
 
 /** The message is the job's `reason`. */

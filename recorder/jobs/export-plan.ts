@@ -6,10 +6,11 @@ import { ArchiveError } from '../archive/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/index.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { JoinError } from '../mp4/join-error.ts';
-import { JoinPlanner, type JoinFacts, type JoinPlan, type JoinWindow } from '../mp4/join.ts';
-import { movieDescription } from '../mp4/movie-description.ts';
+import { JoinPlanner, type JoinPlan, type JoinWindow } from '../mp4/join.ts';
 import { JobError } from './error.ts';
-import { describeFacts, isoTime } from './facts.ts';
+import { describeMovie, isoTime } from './facts.ts';
+import { withCauses, type KnownGap } from './gap-causes.ts';
+import type { JobGap } from './job.ts';
 import { PartFile, readIndex } from './recorded-part.ts';
 
 /** The archive on this node's disk. */
@@ -33,6 +34,8 @@ export interface PlannerDeps {
   readonly wallMs: () => number;
   /** As it is named in the result. */
   readonly version: string;
+  /** Time of a camera without footage, and why; without it, gaps have no causes. */
+  readonly knownGaps?: (cameraId: string, fromMs: number, toMs: number) => Promise<readonly KnownGap[]>;
 }
 
 /** A file of the archive that the plan refers to. */
@@ -43,6 +46,7 @@ export interface PartRef {
 }
 
 export interface ExportPlan extends JoinPlan {
+  readonly gaps: readonly JobGap[];
   /** By the numbers of parts in `contents`. */
   readonly files: readonly PartRef[];
 }
@@ -70,7 +74,13 @@ export async function planExport(request: ExportRequest, deps: PlannerDeps, sign
       if (identity !== undefined) files.push({ path, identity });
       if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
     }
-    return { ...planner.finish((facts) => descriptionOf(cameraId, facts, deps.version)), files };
+    const known = (await deps.knownGaps?.(cameraId, fromMs, toMs)) ?? [];
+    let gaps: readonly JobGap[] = [];
+    const joined = planner.finish((facts) => {
+      gaps = withCauses(facts.gaps, known);
+      return describeMovie(cameraId, { ...facts, gaps }, deps.version);
+    });
+    return { ...joined, gaps, files };
   }
 
   function fail(): never {
@@ -118,11 +128,3 @@ function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest): J
     { cause: err },
   );
 }
-
-const descriptionOf = (cameraId: string, facts: JoinFacts, version: string) =>
-  movieDescription({
-    title: `${cameraId} ${isoTime(facts.window.fromMs)} to ${isoTime(facts.window.toMs)}`,
-    date: isoTime(facts.parts[0]?.wallStartMs ?? facts.window.fromMs),
-    writer: `kube-nvr ${version}`,
-    ...describeFacts(cameraId, facts),
-  });

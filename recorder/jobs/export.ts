@@ -2,16 +2,16 @@
 
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { FootageGap } from '../mp4/join.ts';
 import { JobError, diskError } from './error.ts';
 import { planExport, type ExportPlan, type ExportRequest, type PlannerDeps } from './export-plan.ts';
+import type { JobGap } from './job.ts';
 import { SourceChanged, writeMovie, type WriteOptions } from './write-movie.ts';
 
 export interface ExportResult {
   readonly sizeBytes: number;
   readonly durationMs: number;
   /** Wall time of the window without footage; closed in the movie. */
-  readonly gaps: readonly FootageGap[];
+  readonly gaps: readonly JobGap[];
 }
 
 /** A full disk, or a person, may take a file away between planning and copying; the next plan is without it. */

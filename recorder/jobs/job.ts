@@ -1,6 +1,7 @@
 // What a job is, for those who ask for one.
 
 import type { FootageGap } from '../mp4/join.ts';
+import type { AssemblyPart } from './peer-part.ts';
 
 export type JobKind = 'export' | 'timelapse';
 export type JobState = 'pending' | 'running' | 'done' | 'failed';
@@ -13,12 +14,26 @@ export interface JobRequest {
   readonly toMs: number;
   /** How many times faster a time-lapse runs. */
   readonly speed?: number;
+  /** The footage is fetched from other recorders, in this order. The window is 0 to 0 until they have said theirs. */
+  readonly assembly?: Assembly;
+}
+
+export interface Assembly {
+  readonly parts: readonly AssemblyPart[];
+  /** The caller sent a credential, which goes along to the peers and is kept in memory only. */
+  readonly withCredential: boolean;
+}
+
+/** Wall time without footage. */
+export interface JobGap extends FootageGap {
+  /** As the list of gaps names it; undefined when that does not know. */
+  readonly cause?: string;
 }
 
 export interface JobOutcome {
   readonly sizeBytes: number;
   readonly durationMs: number;
-  readonly gaps: readonly FootageGap[];
+  readonly gaps: readonly JobGap[];
 }
 
 export interface Job extends JobRequest {
@@ -35,13 +50,16 @@ export interface Job extends JobRequest {
   readonly reason: string | undefined;
 }
 
+/** What work says while it lasts. */
+export interface JobReport {
+  /** From 0 to 1. */
+  readonly progress: (share: number) => void;
+  /** Which window it turned out to be. */
+  readonly window: (fromMs: number, toMs: number) => Promise<void>;
+}
+
 /** Does one job. What it throws is the job's reason. */
-export type Work = (
-  id: string,
-  request: JobRequest,
-  progress: (share: number) => void,
-  signal: AbortSignal,
-) => Promise<JobOutcome>;
+export type Work = (id: string, request: JobRequest, report: JobReport, signal: AbortSignal) => Promise<JobOutcome>;
 
 /** Keeps jobs, also while the process is down, and runs so many of each kind at once. */
 export interface JobQueue {

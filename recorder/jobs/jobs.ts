@@ -5,11 +5,24 @@ import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { assemble } from './assemble.ts';
 import { JobError } from './error.ts';
 import { TEMPORARY_SUFFIX, estimateExport, exportWindow, temporaryName } from './export.ts';
 import type { JobArchive, PlannerDeps } from './export-plan.ts';
 import { FfmpegCheck, makeTimelapse } from './ffmpeg.ts';
-import { JobsUnavailable, type Job, type JobOutcome, type JobQueue, type JobRequest, type Work } from './job.ts';
+import {
+  JobsUnavailable,
+  type Job,
+  type JobOutcome,
+  type JobQueue,
+  type JobReport,
+  type JobRequest,
+  type Work,
+} from './job.ts';
+import { memberAt } from './members.ts';
+import { PEER_LIMITS, type PeerLimits } from './peer-part.ts';
+import type { PeerAccess } from './peer-request.ts';
+import { Turns } from './turns.ts';
 
 export interface JobsOptions {
   /** Of results. */
@@ -26,16 +39,28 @@ export interface JobsOptions {
   readonly mayHaveJobs: () => Promise<boolean>;
   /** Throws JobsUnavailable. Called again after it has failed. */
   readonly openQueue: (work: Work) => Promise<JobQueue>;
+  /** Other recorders, for assemblies; without it, there are none. */
+  readonly peers?: Omit<PeerAccess, 'silenceMs'>;
+  readonly peerLimits?: PeerLimits;
+  readonly knownGaps?: PlannerDeps['knownGaps'];
 }
+
+/** As many pictures are encoded at once, whatever the time-lapses are made from. */
+const CONCURRENT_ENCODERS = 2;
 
 /** How long a result can be fetched. */
 export const RESULT_KEPT_MS = 3_600_000;
 const SWEEP_MS = 60_000;
 const RESULT_SUFFIX = '.mp4';
+/** Directories with the parts of an assembly; they outlive a restart as long as their job does. */
+const PARTS_SUFFIX = '.parts';
 
 export class Jobs {
   readonly #o: JobsOptions;
   readonly #ffmpeg: FfmpegCheck;
+  readonly #encoders = new Turns(CONCURRENT_ENCODERS);
+  /** `Authorization` of those who asked for assemblies that have not ended. In memory only. */
+  readonly #credentials = new Map<string, string>();
   #queue: Promise<JobQueue> | undefined;
   #sweep: Timer | undefined;
   #closed = false;
@@ -51,7 +76,7 @@ export class Jobs {
     const { directory, log } = this.#o;
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      for (const name of await readdir(directory)) {
+      for (const name of await readdir(directory, { recursive: true })) {
         if (name.endsWith(TEMPORARY_SUFFIX)) await rm(join(directory, name), { force: true });
       }
       if (await this.#o.mayHaveJobs()) await this.#opened();
@@ -73,13 +98,28 @@ export class Jobs {
     return this.#ffmpeg.isThere();
   }
 
-  /** Two who ask for the same window of the past share one job. Throws JobsUnavailable. */
-  async submit(request: JobRequest): Promise<Job> {
+  /** Whether this node may fetch from an address. */
+  isMember(address: string): boolean {
+    const { peers } = this.#o;
+    return peers !== undefined && memberAt(peers.members(), address, peers.scheme) !== undefined;
+  }
+
+  /**
+   * Two who ask for the same window of the past share one job. `credential`: the `Authorization` that an assembly's peers
+   * are asked with. Throws JobsUnavailable.
+   */
+  async submit(request: JobRequest, credential?: string): Promise<Job> {
     const queue = await this.#opened();
-    const same = (await queue.list()).find((job) => this.#isSame(job, request));
+    const same = request.assembly ? undefined : (await queue.list()).find((job) => this.#isSame(job, request));
     if (same) return same;
-    const id = `${request.kind[0]}${randomBytes(12).toString('hex')}`;
-    await queue.add(id, request);
+    const id = `${request.assembly ? 'a' : request.kind[0]}${randomBytes(12).toString('hex')}`;
+    if (credential !== undefined) this.#credentials.set(id, credential);
+    try {
+      await queue.add(id, request);
+    } catch (err) {
+      this.#credentials.delete(id);
+      throw err;
+    }
     const job = await queue.get(id);
     if (!job) throw new JobsUnavailable('redis lost the job');
     return job;
@@ -97,7 +137,11 @@ export class Jobs {
   /** False for an unknown one. */
   async remove(id: string): Promise<boolean> {
     const removed = await (await this.#opened()).remove(id);
-    if (removed) await rm(this.#resultPath(id), { force: true });
+    if (removed) {
+      this.#credentials.delete(id);
+      await rm(this.#resultPath(id), { force: true });
+      await rm(this.#partsPath(id), { recursive: true, force: true });
+    }
     return removed;
   }
 
@@ -132,6 +176,7 @@ export class Jobs {
 
   #isSame(job: Job, request: JobRequest): boolean {
     const asked =
+      job.assembly === undefined &&
       job.kind === request.kind &&
       job.cameraId === request.cameraId &&
       job.fromMs === request.fromMs &&
@@ -145,15 +190,9 @@ export class Jobs {
     return completedAtMs !== undefined && this.#o.clock.wallMs() - completedAtMs >= RESULT_KEPT_MS;
   }
 
-  async #work(
-    id: string,
-    request: JobRequest,
-    progress: (share: number) => void,
-    signal: AbortSignal,
-  ): Promise<JobOutcome> {
+  async #work(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
     const path = this.#resultPath(id);
-    const deps = { ...this.#plannerDeps(), room: this.#o.room };
-    if (request.kind === 'export') return exportWindow(request, path, { ...deps, progress }, signal);
+    if (request.kind === 'export') return this.#copy(id, request, path, report, signal);
     const { speed = 2 } = request;
     if (!(await this.#ffmpeg.isThere())) {
       throw new JobError('ffmpeg-missing', `ffmpeg is not installed: ${this.#o.ffmpegPath}`);
@@ -161,13 +200,14 @@ export class Jobs {
     // Both names go with the next start, should this process die.
     const source = `${path}.source${TEMPORARY_SUFFIX}`;
     const output = temporaryName(path);
+    const copyShare = request.assembly ? 0.5 : 0.1;
     try {
-      const copied = (share: number): void => progress(share / 10);
-      const footage = await exportWindow({ ...request, silent: true }, source, { ...deps, progress: copied }, signal);
-      const { durationMs, gaps } = footage;
-      const encoded = (share: number): void => progress(0.1 + share * 0.9);
-      const run = { program: this.#o.ffmpegPath, input: source, output, speed, durationMs, progress: encoded };
-      await makeTimelapse(run, signal);
+      const copied = { ...report, progress: (share: number): void => report.progress(share * copyShare) };
+      const { durationMs, gaps } = await this.#copy(id, request, source, copied, signal);
+      const progress = (share: number): void => report.progress(copyShare + share * (1 - copyShare));
+      const { ffmpegPath: program, room, clock } = this.#o;
+      const run = { program, input: source, output, speed, durationMs, progress, room, clock };
+      await this.#encoders.take(() => makeTimelapse(run, signal), signal);
       await rename(output, path);
       return { sizeBytes: (await stat(path)).size, durationMs: durationMs / speed, gaps };
     } finally {
@@ -175,13 +215,45 @@ export class Jobs {
     }
   }
 
+  /** The footage of a job as one movie. */
+  async #copy(
+    id: string,
+    request: JobRequest,
+    path: string,
+    report: JobReport,
+    signal: AbortSignal,
+  ): Promise<JobOutcome> {
+    const { room, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
+    if (!request.assembly) {
+      const silent = request.kind === 'timelapse';
+      const deps = { ...this.#plannerDeps(), room, progress: report.progress };
+      return exportWindow({ ...request, silent }, path, deps, signal);
+    }
+    const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
+    const parts = this.#partsPath(id);
+    const deps = { access, limits, clock, room, version, report };
+    try {
+      return await assemble(request, this.#credentials.get(id), parts, path, deps, signal);
+    } finally {
+      // After a stop the job goes on with the parts that are here.
+      if (!signal.aborted) {
+        this.#credentials.delete(id);
+        await rm(parts, { recursive: true, force: true });
+      }
+    }
+  }
+
   #plannerDeps(): PlannerDeps {
-    const { recordPath, archive, clock, version } = this.#o;
-    return { recordPath, archive, version, wallMs: () => clock.wallMs() };
+    const { recordPath, archive, clock, version, knownGaps } = this.#o;
+    return { recordPath, archive, version, wallMs: () => clock.wallMs(), ...(knownGaps ? { knownGaps } : {}) };
   }
 
   #resultPath(id: string): string {
     return join(this.#o.directory, `${id}${RESULT_SUFFIX}`);
+  }
+
+  #partsPath(id: string): string {
+    return join(this.#o.directory, `${id}${PARTS_SUFFIX}`);
   }
 
   /** Removes results an hour after their jobs ended, and those that no job knows. */
@@ -189,12 +261,15 @@ export class Jobs {
     if (this.#closed) return;
     this.#ffmpegMissing = !(await this.#ffmpeg.isThere());
     try {
-      const results = (await readdir(this.#o.directory)).filter((name) => name.endsWith(RESULT_SUFFIX));
-      const queue = results.length > 0 ? await this.#opened() : undefined;
-      for (const name of queue ? results : []) {
-        const job = await queue?.get(name.slice(0, -RESULT_SUFFIX.length));
+      const names = (await readdir(this.#o.directory)).filter((name) => /\.(?:mp4|parts)$/.test(name));
+      const queue = names.length > 0 ? await this.#opened() : undefined;
+      for (const name of queue ? names : []) {
+        const job = await queue?.get(name.slice(0, name.lastIndexOf('.')));
         // A job that runs again replaces the result of a run whose end was not noted.
-        if (!job || this.#isExpired(job)) await rm(join(this.#o.directory, name), { force: true });
+        const wanted = name.endsWith(RESULT_SUFFIX)
+          ? job && !this.#isExpired(job)
+          : job && job.completedAtMs === undefined;
+        if (!wanted) await rm(join(this.#o.directory, name), { recursive: true, force: true });
       }
     } catch (err) {
       if (!(err instanceof JobsUnavailable)) this.#o.log.error({ err }, 'expired results cannot be removed');

@@ -12,6 +12,8 @@ export interface QueueOptions {
   readonly directory: string;
   /** Of another Redis; `redis:`, `rediss:` or `unix:`. */
   readonly url: string | undefined;
+  /** Certificates that a Redis with TLS is trusted by, PEM; without it, the system's. */
+  readonly ca?: string;
   readonly nodeName: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -29,13 +31,13 @@ export async function mayHaveJobs({ directory, url }: QueueOptions): Promise<boo
 
 /** Throws JobsUnavailable. */
 export async function openQueue(options: QueueOptions, work: Work): Promise<JobQueue> {
-  const { directory, url, nodeName, clock, log, program } = options;
+  const { directory, url, ca, nodeName, clock, log, program } = options;
   // Only now: a node without jobs does without its memory.
   const { BullQueue } = await import('./bull-queue.ts');
   const server =
     url === undefined ? new RedisServer({ directory, clock, log, ...(program ? { program } : {}) }) : undefined;
   await server?.start();
-  const queue = new BullQueue({ connection: connectionOf(server?.socketPath, url), nodeName, work, clock, log });
+  const queue = new BullQueue({ connection: connectionOf(server?.socketPath, url, ca), nodeName, work, clock, log });
   const close = async (): Promise<void> => {
     await queue.close();
     await server?.close();
@@ -55,8 +57,13 @@ export async function openQueue(options: QueueOptions, work: Work): Promise<JobQ
   };
 }
 
-function connectionOf(socketPath: string | undefined, url: string | undefined): { path: string } | { url: string } {
+function connectionOf(
+  socketPath: string | undefined,
+  url: string | undefined,
+  ca: string | undefined,
+): { path: string } | { url: string; tls?: { ca: string } } {
   if (socketPath !== undefined) return { path: socketPath };
   const unix = /^unix:(?:\/\/)?(\/.*)$/.exec(url ?? '')?.[1];
-  return unix === undefined ? { url: url ?? '' } : { path: unix };
+  if (unix !== undefined) return { path: unix };
+  return { url: url ?? '', ...(ca !== undefined && url?.startsWith('rediss:') ? { tls: { ca } } : {}) };
 }

@@ -35,8 +35,8 @@ export interface PictureSelection {
   /** When the first picture is shown that can be decoded, and when the last one ends. */
   readonly shownFrom: number;
   readonly shownTo: number;
-  /** A picture is not shown before this: the one on screen when the movie begins, begins with it. */
-  readonly clampedTo: (sample: number) => number;
+  /** When each is shown: the one on screen at `from` begins with it, and those before it pass in the ticks before. */
+  readonly shownAt: (sample: number) => number;
   /** The picture refers to some that the movie does not have. */
   readonly isLeftOut: (sample: number) => boolean;
 }
@@ -62,17 +62,30 @@ export function selectPictures(video: TrackIndex, query: PictureQuery): PictureS
   const fileEnd = lastShown + lastDuration;
   if (fileEnd <= from) return undefined;
   if (continues) start = 0;
-  const firstSync = shownAt(start);
   const shownTo = end === count ? fileEnd : to;
-  const onScreen = first ? latestShown(shownAt, start, end, from) : -1;
+  const shown = { start, shownFrom: shownAt(start), shownAt };
+  if (continues || from <= shown.shownFrom) {
+    // Leading pictures of an open group: the key frame that follows a gap is all that can be relied upon.
+    const isLeftOut = (sample: number): boolean => !first && !continues && shownAt(sample) < shown.shownFrom;
+    return { ...shown, end, shownTo, isLeftOut };
+  }
+  const onScreen = latestShown(shownAt, start, end, from);
+  const clamped = (sample: number): number => (sample === onScreen ? from : shownAt(sample));
+  // What is before it in the first part is hidden by the movie's edit list.
+  if (first) return { ...shown, end, shownTo, shownAt: clamped, isLeftOut: () => false };
+  const isLeftOut = (sample: number): boolean => shownAt(sample) < shown.shownFrom;
+  // Later in the movie nothing can hide it, and decoding needs it: a tick each is less than any screen shows.
+  const passing: number[] = [];
+  for (let i = start; i < end; i++) if (shownAt(i) < from && i !== onScreen && !isLeftOut(i)) passing.push(i);
+  passing.sort((a, b) => shownAt(a) - shownAt(b));
+  const passingAt = new Map(passing.map((sample, i) => [sample, from - passing.length + i]));
   return {
     start,
     end,
-    shownFrom: firstSync,
+    shownFrom: from - passing.length,
     shownTo,
-    clampedTo: (sample) => (sample === onScreen ? from : -Infinity),
-    // Leading pictures of an open group: the key frame that follows the gap is all that can be relied upon.
-    isLeftOut: (sample) => !first && !continues && shownAt(sample) < firstSync,
+    shownAt: (sample) => passingAt.get(sample) ?? clamped(sample),
+    isLeftOut,
   };
 }
 

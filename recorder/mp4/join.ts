@@ -39,6 +39,8 @@ export interface JoinPart {
    * entry throughout.
    */
   readonly setsAt?: SetsAt | undefined;
+  /** In video ticks of the part: what is wanted of it; without it, what the window says. */
+  readonly wanted?: { readonly from: number; readonly to: number };
 }
 
 /** Where a part's pictures are in the movie and on the wall clock, in milliseconds. */
@@ -125,13 +127,13 @@ export class JoinPlanner {
   }
 
   /** Parts in the order of recording. One without pictures in the window is passed over. Throws JoinError. */
-  add({ index, setsAt }: JoinPart): void {
+  add({ index, setsAt, wanted }: JoinPart): void {
     const part = this.#parts++;
     const { meta, tracks } = index;
     const video = tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
     if (!video) return;
-    const from = Math.round(timeAt(meta, this.#window.fromMs));
-    const to = Math.round(timeAt(meta, this.#window.toMs));
+    const from = wanted?.from ?? Math.round(timeAt(meta, this.#window.fromMs));
+    const to = wanted?.to ?? Math.round(timeAt(meta, this.#window.toMs));
     const continues = this.#continues(meta);
     const selection = selectPictures(video, { from, to, first: !this.#header, continues });
     if (!selection) return;
@@ -213,7 +215,7 @@ export class JoinPlanner {
   #copy(
     part: number,
     video: TrackIndex,
-    { start, end, clampedTo, isLeftOut }: PictureSelection,
+    { start, end, shownAt, isLeftOut }: PictureSelection,
     shift: number,
     setsAt: SetsAt | undefined,
     audio: TrackIndex | undefined,
@@ -237,13 +239,12 @@ export class JoinPlanner {
           contents.addRange(part, video.offsets[v] as number, size);
           // Where a stream that reorders follows one that does not, its first pictures are decoded a little later.
           const dts = Math.max(this.#lastDts + 1, (video.dts[v] as number) + shift);
-          const shown = Math.max(clampedTo(v), (video.dts[v] as number) + (video.compositionOffsets[v] as number));
           const next = v + 1 < video.dts.length ? (video.dts[v + 1] as number) : video.endDts;
           samples.push({
             dts,
             size: size + (sets?.length ?? 0),
             duration: Math.max(1, next + shift - dts),
-            compositionOffset: shown + shift - dts,
+            compositionOffset: shownAt(v) + shift - dts,
             sync,
           });
           this.#lastDts = dts;
@@ -313,7 +314,8 @@ function audioEdits(timescale: number, table: SampleTable, movieStart: number, m
 const moved = (table: SampleTable, shift: number): Float64Array =>
   table.chunkOffsets.slice(0, table.chunkCount).map((offset) => offset + shift);
 
-function gapsIn({ fromMs, toMs }: JoinWindow, parts: readonly PlacedPart[]): FootageGap[] {
+/** Wall time of the window that no part covers; parts by the wall clock. */
+export function gapsIn({ fromMs, toMs }: JoinWindow, parts: readonly PlacedPart[]): FootageGap[] {
   const gaps: FootageGap[] = [];
   let coveredTo = fromMs;
   const addUpTo = (ms: number): void => {

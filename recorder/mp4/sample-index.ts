@@ -2,7 +2,7 @@
 
 import { Mp4Error } from './error.ts';
 import type { RecordedMeta } from './meta.ts';
-import type { TrackHeader } from './movie.ts';
+import type { Edit, TrackHeader } from './movie.ts';
 import { MOVIE_TIMESCALE } from './movie.ts';
 import { movieBox, parseMovieMeta, parseTracks } from './parse-movie.ts';
 import type { BoxView } from './parse.ts';
@@ -35,6 +35,29 @@ export async function readSampleIndex(read: ReadAt, size: number): Promise<Sampl
   const layout = await readLayout(read, size);
   if (layout.kind !== 'finalized') throw new Mp4Error('UNSUPPORTED', `file is ${layout.kind}`);
   return parseSampleIndex(await readMovie(read, layout.moov), size);
+}
+
+/** A movie that was joined from recorded files: `join.ts` made its header. */
+export interface MovieIndex {
+  /** Decoding times count from where the movie begins. */
+  readonly tracks: readonly TrackIndex[];
+  /** Of what its video shows, in video ticks. */
+  readonly duration: number;
+}
+
+/** Throws Mp4Error when the file is no such movie, or its index contradicts itself or the file's size. */
+export async function readMovieIndex(read: ReadAt, size: number): Promise<MovieIndex> {
+  const layout = await readLayout(read, size);
+  if (layout.kind !== 'finalized' || layout.firstMoov) throw new Mp4Error('UNSUPPORTED', 'file is no joined movie');
+  const bytes = await readMovie(read, layout.moov);
+  const parsed = parseTracks(bytes, movieBox(bytes));
+  const video = parsed.find(({ header }) => header.kind === 'video');
+  if (!video) throw new Mp4Error('UNSUPPORTED', 'movie without pictures');
+  const shown = readEdits(bytes, video.trak).filter(({ mediaTime }) => mediaTime >= 0);
+  return {
+    tracks: parsed.map(({ header, trak }) => trackIndex(bytes, header, trak, size)),
+    duration: shown.reduce((sum, { duration }) => sum + duration, 0),
+  };
 }
 
 /** From the `moov` of a file whose samples lie in its first `size` bytes. Throws Mp4Error. */
@@ -83,22 +106,30 @@ function required<T>(value: T | undefined, type: string): T {
 }
 
 /** What the edit list adds to media times, in ticks of the track. */
-function presentationShift(bytes: Buffer, header: TrackHeader, trak: BoxView): number {
+function presentationShift(bytes: Buffer, { timescale }: TrackHeader, trak: BoxView): number {
+  let shift = 0;
+  for (const { duration, mediaTime } of readEdits(bytes, trak)) {
+    if (mediaTime < 0) shift += Math.round((duration * timescale) / MOVIE_TIMESCALE);
+    else shift -= mediaTime;
+  }
+  return shift;
+}
+
+function readEdits(bytes: Buffer, trak: BoxView): Edit[] {
   const edts = findBox(childrenOf(bytes, trak), 'edts');
-  if (!edts) return 0;
+  if (!edts) return [];
   const elst = new Fields(bytes, requireBox(bytes, edts, 'elst'));
   const version = elst.u8();
   elst.skip(3);
-  let shift = 0;
+  const edits: Edit[] = [];
   for (let left = elst.entryCount(version === 1 ? 20 : 12); left > 0; left--) {
     const duration = elst.uVersion(version);
     // An empty edit has -1 here.
     const mediaTime = version === 1 ? Number(BigInt.asIntN(64, elst.bigU64())) : elst.i32();
     elst.skip(4); // media_rate
-    if (mediaTime < 0) shift += Math.round((duration * header.timescale) / MOVIE_TIMESCALE);
-    else shift -= mediaTime;
+    edits.push({ duration, mediaTime });
   }
-  return shift;
+  return edits;
 }
 
 function readSizes(stsz: Fields): Uint32Array {

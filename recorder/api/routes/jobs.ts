@@ -5,11 +5,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { JobError } from '../../jobs/error.ts';
-import { JobsUnavailable, type Job, type JobRequest } from '../../jobs/job.ts';
+import type { Job, JobGap, JobRequest } from '../../jobs/job.ts';
 import { callerOf } from '../../http/access.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { EpochSeconds } from '../interval.ts';
+import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
 import { singleRange } from '../single-range.ts';
 import { epochSeconds, isoTime } from '../times.ts';
 
@@ -37,14 +38,16 @@ const TimelapseQuery = Window.extend({
 const CameraParams = z.object({ camera_id: z.string() });
 const JobParams = z.object({ job_id: z.string() });
 
-const Submitted = z.object({ job_id: z.string(), status_url: z.string(), download_url: z.string() });
-
-const Gap = z.object({ start: z.iso.datetime({ offset: true }), end: z.iso.datetime({ offset: true }) });
+const Gap = z.object({
+  start: z.iso.datetime({ offset: true }),
+  end: z.iso.datetime({ offset: true }),
+  cause: z.string().optional().describe('As in the list of gaps, as far as it is known.'),
+});
 
 const JobItem = z.object({
   job_id: z.string(),
   camera_id: z.string(),
-  from: z.number().describe('Seconds since 1970.'),
+  from: z.number().describe('Seconds since 1970. Of an assembly: 0 until the other nodes have said it.'),
   to: z.number(),
   created_at: z.number().int(),
   completed_at: z.number().int().optional().describe('When it is done or failed.'),
@@ -68,9 +71,10 @@ const Estimate = z.object({
   reason: z.string().optional().describe('Why an export of this window would fail.'),
 });
 
-const toGap = ({ fromMs, toMs }: { fromMs: number; toMs: number }): z.output<typeof Gap> => ({
+const toGap = ({ fromMs, toMs, cause }: JobGap): z.output<typeof Gap> => ({
   start: isoTime(fromMs),
   end: isoTime(toMs),
+  ...(cause === undefined ? {} : { cause }),
 });
 
 function toItem(job: Job): z.output<typeof JobItem> {
@@ -95,26 +99,12 @@ function toItem(job: Job): z.output<typeof JobItem> {
   };
 }
 
-function toSubmitted({ id }: Job): z.output<typeof Submitted> {
-  const url = `/api/archive/jobs/${id}`;
-  return { job_id: id, status_url: url, download_url: `${url}/download` };
-}
-
 function checkWindow({ from, to }: z.output<typeof Window>): { fromMs: number; toMs: number } {
   if (from >= to) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
   if (to - from > MAX_WINDOW_SECONDS) {
     throw new ApiError(413, 'window-too-long', 'to: expected at most 4 hours after from');
   }
   return { fromMs: from * 1000, toMs: to * 1000 };
-}
-
-async function available<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (err) {
-    if (err instanceof JobsUnavailable) throw new ApiError(503, 'jobs-unavailable', err.message, { cause: err });
-    throw err;
-  }
 }
 
 const unknownJob = (): ApiError => new ApiError(404, 'no-such-job', 'this node has no job of this id');
@@ -146,13 +136,8 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   const { jobs } = deps;
 
   async function submit(request: JobRequest): Promise<z.output<typeof Submitted>> {
-    await requireFfmpeg();
+    await requireFfmpeg(jobs);
     return toSubmitted(await available(jobs.submit(request)));
-  }
-
-  async function requireFfmpeg(): Promise<void> {
-    if (await jobs.ffmpegIsThere()) return;
-    throw new ApiError(503, 'ffmpeg-missing', 'ffmpeg is not installed on this node: install it, or set ffmpeg.path');
   }
 
   async function find(id: string, request: FastifyRequest): Promise<Job> {

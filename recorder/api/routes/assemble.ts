@@ -1,0 +1,110 @@
+// `POST /api/archive/{camera_id}/assemble`: exports of several nodes as one movie of this one.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import type { JobKeeper } from '../deps.ts';
+import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
+
+const MAX_PARTS = 200;
+const SPEED = 'expected a whole number from 2 to 120';
+const ADDRESS = 'expected host:port';
+
+const Part = z.object({
+  peer_addr: z
+    .string({ error: ADDRESS })
+    .max(300, ADDRESS)
+    .regex(/^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/, ADDRESS)
+    .refine((address) => isPort(Number(address.slice(address.lastIndexOf(':') + 1))), 'expected a port from 1 to 65535')
+    .describe('host:port of a member of the cluster.'),
+  peer_job_id: z
+    .string({ error: 'expected the id of a job' })
+    .regex(/^[A-Za-z0-9_-]{1,128}$/, 'expected the id of a job')
+    .describe('Of a finished export there.'),
+  ordinal: z
+    .number({ error: 'expected a whole number from 0' })
+    .int('expected a whole number from 0')
+    .nonnegative('expected a whole number from 0')
+    .describe('Position of the part, from 0.'),
+});
+
+const Body = z
+  .object({
+    kind: z.enum(['export', 'timelapse'], { error: 'expected export or timelapse' }),
+    speed: z
+      .unknown()
+      .optional()
+      .describe('With timelapse: how many times faster, a whole number from 2 to 120.')
+      .meta({ type: 'integer' }),
+    parts: z
+      .array(Part, { error: 'expected a list of parts' })
+      .min(1, 'expected at least one part')
+      .max(MAX_PARTS, `expected at most ${MAX_PARTS} parts`)
+      .describe('In any order: they are joined by their ordinals, which count from 0 without a hole.'),
+  })
+  .superRefine(({ kind, speed, parts }, context) => {
+    const refuse = (path: (string | number)[], message: string): void =>
+      context.addIssue({ code: 'custom', path, message });
+    if (kind === 'timelapse' && !isSpeed(speed)) refuse(['speed'], SPEED);
+    const seen = new Map<number, number>();
+    for (const [i, { ordinal }] of parts.entries()) {
+      const same = seen.get(ordinal);
+      if (same !== undefined) refuse(['parts', i, 'ordinal'], `${ordinal} is already the ordinal of parts.${same}`);
+      seen.set(ordinal, i);
+      if (ordinal < parts.length) continue;
+      const missing = parts.findIndex((_, wanted) => !parts.some((part) => part.ordinal === wanted));
+      refuse(['parts', i, 'ordinal'], `expected 0 to ${parts.length - 1}: there is no part ${missing}`);
+    }
+  });
+
+const isPort = (port: number): boolean => port >= 1 && port <= 65_535;
+const isSpeed = (speed: unknown): speed is number =>
+  typeof speed === 'number' && Number.isInteger(speed) && speed >= 2 && speed <= 120;
+
+export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async (app, { jobs }) => {
+  app.post(
+    '/api/archive/:camera_id/assemble',
+    {
+      config: { role: 'admin', cameras: { param: 'camera_id' } },
+      schema: {
+        summary: 'Exports of several nodes as one movie',
+        description:
+          'The parts are fetched side by side with the credential of the caller, and joined by their ordinals. Only members of the cluster are asked.',
+        tags: ['jobs'],
+        params: z.object({ camera_id: z.string() }),
+        body: Body,
+        response: {
+          202: Submitted,
+          400: problemResponse('A field is missing or wrong; the detail names it.'),
+          401: problemResponse('No token, or a wrong one.'),
+          403: problemResponse('This needs the role admin, or an address is none of a member of the cluster.'),
+          404: problemResponse('The token is not for this camera.'),
+          503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
+        },
+      },
+    },
+    async ({ params, body, headers }, reply) => {
+      const { kind, speed, parts } = body;
+      const stranger = parts.findIndex(({ peer_addr }) => !jobs.isMember(peer_addr));
+      if (stranger >= 0) {
+        const detail = `parts.${stranger}.peer_addr: ${parts[stranger]?.peer_addr} is no member of the cluster`;
+        throw new ApiError(403, 'not-a-member', detail);
+      }
+      if (kind === 'timelapse') await requireFfmpeg(jobs);
+      const { authorization } = headers;
+      const inOrder = parts.toSorted((a, b) => a.ordinal - b.ordinal);
+      const request = {
+        kind,
+        cameraId: params.camera_id,
+        fromMs: 0,
+        toMs: 0,
+        ...(kind === 'timelapse' && isSpeed(speed) ? { speed } : {}),
+        assembly: {
+          parts: inOrder.map(({ peer_addr, peer_job_id }) => ({ peerAddress: peer_addr, peerJobId: peer_job_id })),
+          withCredential: authorization !== undefined,
+        },
+      };
+      return reply.code(202).send(toSubmitted(await available(jobs.submit(request, authorization))));
+    },
+  );
+};

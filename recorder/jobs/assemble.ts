@@ -1,0 +1,279 @@
+// Results of other recorders in, one movie of this node out: fetched side by side, joined by ordinal as files of the
+// archive are.
+
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Mp4Error } from '../mp4/error.ts';
+import { readSetsInForce } from '../mp4/in-band-sets.ts';
+import { JoinError } from '../mp4/join-error.ts';
+import { JoinPlanner, gapsIn, type JoinFacts, type JoinWindow, type PlacedPart } from '../mp4/join.ts';
+import type { RecordedMeta } from '../mp4/meta.ts';
+import { readMovieIndex, type MovieIndex } from '../mp4/sample-index.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import { JobError, diskError } from './error.ts';
+import type { ExportPlan, PartRef } from './export-plan.ts';
+import { describeMovie, type JobFacts } from './facts.ts';
+import { withCauses, type KnownGap } from './gap-causes.ts';
+import type { JobOutcome, JobReport, JobRequest } from './job.ts';
+import { PeerPart, readNote, writeNote, type AssemblyPart, type DonePart, type PartDeps } from './peer-part.ts';
+import { PartFile } from './recorded-part.ts';
+import { writeMovie } from './write-movie.ts';
+
+export interface AssembleDeps extends PartDeps {
+  readonly version: string;
+  readonly report: JobReport;
+}
+
+/** A part that is here. */
+interface Fetched {
+  readonly path: string;
+  readonly job: DonePart;
+}
+
+const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
+/** At once, of one assembly. */
+const CONCURRENT_DOWNLOADS = 4;
+/** How much of the work is fetching. */
+const FETCHING_SHARE = 0.8;
+
+/**
+ * Writes the movie to `path`, by way of `directory`, which holds the parts meanwhile. `credential` is the caller's, and
+ * undefined after a restart. Throws JobError with a reason that names peer and part, and the signal's reason.
+ */
+export async function assemble(
+  request: JobRequest,
+  credential: string | undefined,
+  directory: string,
+  path: string,
+  deps: AssembleDeps,
+  signal: AbortSignal,
+): Promise<JobOutcome> {
+  const { parts = [], withCredential = false } = request.assembly ?? {};
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o750 });
+    const kept = await Promise.all(parts.map((_, ordinal) => readNote(partPath(directory, ordinal))));
+    if (withCredential && credential === undefined && kept.includes(undefined)) {
+      throw new JobError(
+        'interrupted',
+        'the recorder was restarted before all parts were here, and does not keep the credential that the other recorders ask for: ask for the assembly again',
+      );
+    }
+    const fetched = await fetchAll(request, credential, kept, directory, deps, signal);
+    const plan = await planAssembly(request, fetched, deps.version, signal);
+    const temporary = `${path}.part`;
+    const progress = (share: number): void => deps.report.progress(FETCHING_SHARE + share * (1 - FETCHING_SHARE));
+    try {
+      await writeMovie(plan, temporary, { room: deps.room, progress }, signal);
+      await rename(temporary, path);
+    } catch (err) {
+      await rm(temporary, { force: true });
+      throw err;
+    }
+    return { sizeBytes: plan.sizeBytes, durationMs: plan.durationMs, gaps: plan.gaps };
+  } catch (err) {
+    throw err instanceof JobError || signal.aborted ? err : (diskError(err) ?? err);
+  }
+}
+
+const partPath = (directory: string, ordinal: number): string => join(directory, `${ordinal}.mp4`);
+
+async function fetchAll(
+  request: JobRequest,
+  credential: string | undefined,
+  kept: readonly (DonePart | undefined)[],
+  directory: string,
+  deps: AssembleDeps,
+  signal: AbortSignal,
+): Promise<Fetched[]> {
+  const parts = request.assembly?.parts ?? [];
+  // One that fails ends the others.
+  const failed = new AbortController();
+  const end = (err: unknown): void => failed.abort(err);
+  const either = AbortSignal.any([signal, failed.signal]);
+  const peers = parts.map((part, ordinal) => new PeerPart(part, ordinal, deps, credential, either));
+  const jobs = await inParallel(
+    peers,
+    peers.length,
+    async (peer, ordinal) => {
+      const job = kept[ordinal] ?? (await peer.finished());
+      checkPart(job, request, ordinal);
+      return job;
+    },
+    end,
+  );
+  const { fromMs, toMs } = windowOf(jobs);
+  await deps.report.window(fromMs, toMs);
+  const total = jobs.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
+  const received = jobs.map((job, i) => (kept[i] ? job.size_bytes : 0));
+  const receivedTotal = (): number => received.reduce((sum, size) => sum + size, 0);
+  // The parts, and what is joined from them.
+  const needed = 2 * total - receivedTotal();
+  if ((await deps.room()) < needed) {
+    throw new JobError('disk-full', `parts and result of ${needed} bytes would take room that is kept for recording`);
+  }
+  return inParallel(
+    peers,
+    CONCURRENT_DOWNLOADS,
+    async (peer, ordinal) => {
+      const job = jobs[ordinal] as DonePart;
+      const path = partPath(directory, ordinal);
+      if (kept[ordinal]) return { path, job };
+      await writeNote(path, job);
+      await peer.download(job, path, (bytes) => {
+        received[ordinal] = bytes;
+        deps.report.progress((FETCHING_SHARE * receivedTotal()) / total);
+      });
+      return { path, job };
+    },
+    end,
+  );
+}
+
+function checkPart(job: DonePart, { cameraId, assembly }: JobRequest, ordinal: number): void {
+  const named = nameOf(assembly?.parts ?? [], ordinal);
+  if (job.kind !== 'export') throw new JobError('peer-failed', `${named}: its job is a time-lapse, not an export`);
+  if (job.camera_id !== cameraId) {
+    throw new JobError('peer-failed', `${named}: its job is of camera ${job.camera_id}, not ${cameraId}`);
+  }
+}
+
+const nameOf = (parts: readonly AssemblyPart[], ordinal: number): string =>
+  `part ${ordinal} from ${parts[ordinal]?.peerAddress}`;
+
+const windowOf = (jobs: readonly DonePart[]): JoinWindow => ({
+  fromMs: Math.min(...jobs.map(({ from }) => from)) * 1000,
+  toMs: Math.max(...jobs.map(({ to }) => to)) * 1000,
+});
+
+/** Resolves when all are done; after a failure nothing new is begun, and what runs is waited for. */
+async function inParallel<T, R>(
+  items: readonly T[],
+  atOnce: number,
+  work: (item: T, index: number) => Promise<R>,
+  onFailure: (err: unknown) => void,
+): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  let failure: { readonly err: unknown } | undefined;
+  const worker = async (): Promise<void> => {
+    while (next < items.length && !failure) {
+      const index = next++;
+      try {
+        results[index] = await work(items[index] as T, index);
+      } catch (err) {
+        if (!failure) onFailure(err);
+        failure ??= { err };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  if (failure) throw failure.err;
+  return results;
+}
+
+async function planAssembly(
+  request: JobRequest,
+  fetched: readonly Fetched[],
+  version: string,
+  signal: AbortSignal,
+): Promise<ExportPlan> {
+  const parts = request.assembly?.parts ?? [];
+  const jobs = fetched.map(({ job }) => job);
+  const window = windowOf(jobs);
+  return (await plan(false)) ?? (await plan(true)) ?? fail();
+
+  /** Undefined when it takes parameter sets at key frames after all. */
+  async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan | undefined> {
+    const planner = new JoinPlanner(window, { setsAtKeyFrames });
+    const files: PartRef[] = [];
+    for (const [ordinal, { path }] of fetched.entries()) {
+      signal.throwIfAborted();
+      try {
+        files.push({ path, identity: await addMovie(planner, path, ordinal, request) });
+      } catch (err) {
+        throw explained(err, nameOf(parts, ordinal));
+      }
+      if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
+    }
+    let facts: JobFacts | undefined;
+    const joined = planner.finish((placed) =>
+      describeMovie(request.cameraId, (facts = factsOf(placed, jobs)), version),
+    );
+    return { ...joined, ...facts, files };
+  }
+
+  function fail(): never {
+    throw new JobError('footage-changed', 'the parts change while they are read');
+  }
+}
+
+/** Returns what identifies the file. */
+async function addMovie(planner: JoinPlanner, path: string, ordinal: number, request: JobRequest): Promise<string> {
+  const file = await PartFile.open(path);
+  if (!file) throw new Mp4Error('TRUNCATED', 'the file is gone');
+  try {
+    const movie = await readMovieIndex(file.read, file.sizeBytes);
+    const video = movie.tracks.filter(({ header }) => header.kind === 'video');
+    const [pictures] = video;
+    const setsAt = pictures && (await readSetsInForce(file.read, pictures));
+    const tracks = request.kind === 'timelapse' ? video : movie.tracks;
+    planner.add({ index: { meta: metaOf(movie, ordinal), tracks }, setsAt, wanted: { from: 0, to: movie.duration } });
+    return file.identity;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Of a movie that says nothing of wall time: each is a run of its own. */
+const metaOf = ({ duration }: MovieIndex, ordinal: number): RecordedMeta => ({
+  cameraId: '',
+  runId: String(ordinal).padStart(16, '0'),
+  sequence: 0,
+  wallStartMs: 0,
+  wallDurationMs: duration / TICKS_PER_MS,
+  mediaDurationMs: duration / TICKS_PER_MS,
+  clock: 'unknown',
+  gapBeforeMs: 0,
+  lostPackets: 0,
+  tracks: [],
+});
+
+function explained(err: unknown, named: string): unknown {
+  if (err instanceof Mp4Error) {
+    return new JobError('peer-failed', `${named}: its result is no movie that can be joined`, { cause: err });
+  }
+  if (err instanceof JoinError && err.code === 'CODEC_CHANGED') {
+    return new JobError('codec-changed', `${named}: it has another video codec than the parts before`, { cause: err });
+  }
+  return err;
+}
+
+/** What is in the movie by the wall clocks of those who recorded it. */
+function factsOf({ durationMs, parts }: JoinFacts, jobs: readonly DonePart[]): JobFacts {
+  const window = windowOf(jobs);
+  const footage = parts.flatMap((part) => footageOf(part, jobs[part.part] as DonePart));
+  const inOrder = footage.toSorted((a, b) => a.wallStartMs - b.wallStartMs);
+  const known = jobs.flatMap((job) => gapsOf(job));
+  return { window, durationMs, parts: footage, gaps: withCauses(gapsIn(window, inOrder), known) };
+}
+
+/** The stretches of a part between its gaps, which are closed in it. */
+function footageOf(part: PlacedPart, job: DonePart): PlacedPart[] {
+  const stretches: { fromMs: number; toMs: number }[] = [];
+  let atMs = job.from * 1000;
+  for (const { fromMs, toMs } of [...gapsOf(job), { fromMs: job.to * 1000, toMs: job.to * 1000 }]) {
+    if (fromMs > atMs) stretches.push({ fromMs: atMs, toMs: fromMs });
+    atMs = Math.max(atMs, toMs);
+  }
+  const wallMs = stretches.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
+  const pace = wallMs > 0 ? (part.movieEndMs - part.movieStartMs) / wallMs : 0;
+  let movieMs = part.movieStartMs;
+  return stretches.map(({ fromMs, toMs }) => {
+    const movieStartMs = movieMs;
+    movieMs += (toMs - fromMs) * pace;
+    return { ...part, wallStartMs: fromMs, wallEndMs: toMs, movieStartMs, movieEndMs: movieMs };
+  });
+}
+
+const gapsOf = ({ gaps = [] }: DonePart): KnownGap[] =>
+  gaps.map(({ start, end, cause }) => ({ fromMs: Date.parse(start), toMs: Date.parse(end), cause }));

@@ -1,0 +1,389 @@
+// One part of an assembly: a job of another recorder in, its result as a file of this node out. Waits while the peer is
+// not ready or away, goes on where a connection broke, and believes no length that was not checked.
+
+import type { IncomingMessage } from 'node:http';
+import { constants } from 'node:fs';
+import { open, readFile, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
+import { z } from 'zod';
+import { Backoff } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import { JobError, diskError } from './error.ts';
+import { memberAt } from './members.ts';
+import { PeerFailure, askPeer, unreachable, type PeerAccess } from './peer-request.ts';
+
+/** Where a part of an assembly lies. */
+export interface AssemblyPart {
+  /** `host:port`, as it was asked for. */
+  readonly peerAddress: string;
+  readonly peerJobId: string;
+}
+
+/** How long others are waited for. */
+export interface PeerLimits {
+  /** Without a byte or an answer. */
+  readonly silenceMs: number;
+  /** With failures only, until the peer is given up. */
+  readonly giveUpMs: number;
+  /** For a job of the peer that is not done. */
+  readonly waitMs: number;
+  /** Between two questions whether it is. */
+  readonly pollMs: number;
+  /** Less than `bytes` in `ms` counts as a failure. */
+  readonly slowest: { readonly bytes: number; readonly ms: number };
+  /** For all of a part: a result is kept no longer. */
+  readonly partMs: number;
+}
+
+export const PEER_LIMITS: PeerLimits = {
+  silenceMs: 15_000,
+  giveUpMs: 60_000,
+  waitMs: 600_000,
+  pollMs: 1_000,
+  slowest: { bytes: 1024 * 1024, ms: 60_000 },
+  partMs: 3_600_000,
+};
+
+export interface PartDeps {
+  readonly access: PeerAccess;
+  readonly limits: PeerLimits;
+  readonly clock: Clock;
+  /** What may be written now without taking room from recording. */
+  readonly room: () => Promise<number>;
+}
+
+/** What a peer says of its job, in the words of the API. */
+const PeerJob = z.object({
+  camera_id: z.string(),
+  from: z.number(),
+  to: z.number(),
+  kind: z.enum(['export', 'timelapse']),
+  state: z.enum(['pending', 'running', 'done', 'failed']),
+  size_bytes: z.number().int().positive().optional(),
+  gaps: z
+    .array(
+      z.object({
+        start: z.iso.datetime({ offset: true }),
+        end: z.iso.datetime({ offset: true }),
+        cause: z.string().optional(),
+      }),
+    )
+    .optional(),
+  reason: z.string().optional(),
+});
+
+const DonePart = PeerJob.extend({ size_bytes: z.number().int().positive() });
+/** A job of a peer that is done. */
+export type DonePart = z.output<typeof DonePart>;
+
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** How much is written between two looks at the room that is left. */
+const CHECK_BYTES = 64 * 1024 * 1024;
+const SYNC_BYTES = 32 * 1024 * 1024;
+
+export class PeerPart {
+  readonly #part: AssemblyPart;
+  readonly #ordinal: number;
+  readonly #deps: PartDeps;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #signal: AbortSignal;
+  readonly #untilMs: number;
+
+  /** `credential`: the caller's `Authorization`, which goes to the peer. */
+  constructor(
+    part: AssemblyPart,
+    ordinal: number,
+    deps: PartDeps,
+    credential: string | undefined,
+    signal: AbortSignal,
+  ) {
+    this.#part = part;
+    this.#ordinal = ordinal;
+    this.#deps = deps;
+    this.#headers = {
+      'accept-encoding': 'identity',
+      ...(credential === undefined ? {} : { authorization: credential }),
+    };
+    this.#signal = signal;
+    this.#untilMs = deps.clock.monotonicMs() + deps.limits.partMs;
+  }
+
+  /** Resolves when the peer's job is done. Throws JobError. */
+  async finished(): Promise<DonePart> {
+    const { clock, limits } = this.#deps;
+    const waitUntilMs = clock.monotonicMs() + limits.waitMs;
+    for (;;) {
+      const job = await this.#persistently(() => this.#status());
+      if (job.state === 'failed') throw this.#error(`its job failed: ${job.reason ?? 'without a reason'}`);
+      if (job.state === 'done') {
+        const done = DonePart.safeParse(job);
+        if (!done.success) throw this.#error('it does not say how large its result is');
+        return done.data;
+      }
+      await this.#wait(waitUntilMs, `its job is still ${job.state}`);
+    }
+  }
+
+  /** Fetches the result into `path`; it appears there whole, or not at all. Throws JobError. */
+  async download({ size_bytes: size }: DonePart, path: string, progress: (bytes: number) => void): Promise<void> {
+    const temporary = `${path}.part`;
+    const target = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o640).catch(
+      (err: unknown) => {
+        throw diskError(err) ?? err;
+      },
+    );
+    try {
+      await this.#receive(new Arriving(target, size, this.#deps, this.#untilMs, progress));
+      await target.sync();
+      await rename(temporary, path);
+    } catch (err) {
+      await rm(temporary, { force: true });
+      throw err;
+    } finally {
+      await target.close();
+    }
+  }
+
+  /** Asks until all of it is there; what came before a failure is kept. */
+  async #receive(arriving: Arriving): Promise<void> {
+    const waitUntilMs = this.#deps.clock.monotonicMs() + this.#deps.limits.waitMs;
+    while (!arriving.isWhole) {
+      const state = await this.#persistently(
+        () => this.#receiveSome(arriving),
+        () => arriving.bytes,
+      );
+      if (state === 'not-yet') await this.#wait(waitUntilMs, 'its result is still not there');
+    }
+  }
+
+  async #receiveSome(arriving: Arriving): Promise<'not-yet' | undefined> {
+    const answer = await this.#ask('/download', arriving.rangeHeaders());
+    try {
+      if (answer.statusCode === 202) return 'not-yet';
+      if (answer.statusCode === 416) arriving.restart();
+      else {
+        if (answer.statusCode !== 200 && answer.statusCode !== 206) throw refusal(answer.statusCode ?? 0);
+        await arriving.take(answer);
+      }
+      return undefined;
+    } finally {
+      answer.destroy();
+    }
+  }
+
+  async #status(): Promise<z.output<typeof PeerJob>> {
+    const answer = await this.#ask('', {});
+    try {
+      if (answer.statusCode !== 200) throw refusal(answer.statusCode ?? 0);
+      const job = PeerJob.safeParse(parseJson(await readAll(answer)));
+      if (!job.success) throw new PeerFailure('it answers something that is no job');
+      return job.data;
+    } finally {
+      answer.destroy();
+    }
+  }
+
+  async #ask(suffix: string, headers: Readonly<Record<string, string>>): Promise<IncomingMessage> {
+    const { access } = this.#deps;
+    const { peerAddress, peerJobId } = this.#part;
+    // Membership may have changed since the job was taken.
+    const member = memberAt(access.members(), peerAddress, access.scheme);
+    if (!member) throw new PeerFailure('it is no member of the cluster any more');
+    const url = new URL(`/api/archive/jobs/${encodeURIComponent(peerJobId)}${suffix}`, member);
+    return askPeer(access, url, { ...this.#headers, ...headers }, this.#signal);
+  }
+
+  /** Tries again what fails for a reason that may pass, until nothing was achieved for too long. */
+  async #persistently<T>(attempt: () => Promise<T>, achieved: () => number = () => 0): Promise<T> {
+    const { clock, limits } = this.#deps;
+    const backoff = new Backoff({ firstMs: Math.min(1_000, limits.pollMs), maxMs: 10_000 });
+    let lastMs = clock.monotonicMs();
+    for (;;) {
+      const before = achieved();
+      try {
+        return await attempt();
+      } catch (err) {
+        this.#signal.throwIfAborted();
+        if (!(err instanceof PeerFailure)) throw err;
+        if (!err.passing) throw this.#error(err.message, err);
+        const nowMs = clock.monotonicMs();
+        if (achieved() > before) {
+          lastMs = nowMs;
+          backoff.reset();
+        }
+        if (nowMs - lastMs >= limits.giveUpMs || nowMs >= this.#untilMs) throw this.#error(err.message, err);
+        await clock.sleep(backoff.next(), this.#signal);
+        this.#signal.throwIfAborted();
+      }
+    }
+  }
+
+  async #wait(untilMs: number, state: string): Promise<void> {
+    const { clock, limits } = this.#deps;
+    if (clock.monotonicMs() >= Math.min(untilMs, this.#untilMs)) {
+      throw this.#error(`${state} after ${Math.round(limits.waitMs / 1000)} s`);
+    }
+    await clock.sleep(limits.pollMs, this.#signal);
+    this.#signal.throwIfAborted();
+  }
+
+  #error(what: string, cause?: unknown): JobError {
+    const { peerAddress } = this.#part;
+    return new JobError('peer-failed', `part ${this.#ordinal} from ${peerAddress}: ${what}`, { cause });
+  }
+}
+
+/** A file that grows with what comes, over several answers. */
+class Arriving {
+  readonly #target: FileHandle;
+  readonly #size: number;
+  readonly #deps: PartDeps;
+  readonly #untilMs: number;
+  readonly #progress: (bytes: number) => void;
+  #etag: string | undefined;
+  #checkAt = CHECK_BYTES;
+  #syncAt = SYNC_BYTES;
+  bytes = 0;
+
+  constructor(target: FileHandle, size: number, deps: PartDeps, untilMs: number, progress: (bytes: number) => void) {
+    this.#target = target;
+    this.#size = size;
+    this.#deps = deps;
+    this.#untilMs = untilMs;
+    this.#progress = progress;
+  }
+
+  get isWhole(): boolean {
+    return this.bytes === this.#size;
+  }
+
+  /** Only of the same result: without a validator everything is asked for again (RFC 9110 §13.1.5). */
+  rangeHeaders(): Record<string, string> {
+    if (this.bytes === 0 || this.#etag === undefined) return {};
+    return { range: `bytes=${this.bytes}-`, 'if-range': this.#etag };
+  }
+
+  restart(): void {
+    this.#etag = undefined;
+    this.bytes = 0;
+  }
+
+  async take(answer: IncomingMessage): Promise<void> {
+    const length = answer.headers['content-length'];
+    const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.headers['content-range'] ?? '');
+    if (answer.statusCode === 200) this.restart();
+    else if (Number(range?.[1]) !== this.bytes) throw new PeerFailure('it sends another range than was asked for');
+    const total = answer.statusCode === 206 ? Number(range?.[2]) : Number(length ?? this.#size);
+    if (total !== this.#size) {
+      throw new PeerFailure(`it says that its result has ${this.#size} bytes, and sends ${total}`);
+    }
+    const etag = answer.headers.etag;
+    this.#etag = etag?.startsWith('"') ? etag : undefined;
+    await this.#copy(answer);
+    if (!this.isWhole) throw new PeerFailure(`it ends after ${this.bytes} of ${this.#size} bytes`, { passing: true });
+  }
+
+  async #copy(answer: IncomingMessage): Promise<void> {
+    const { clock, limits } = this.#deps;
+    let sinceMs = clock.monotonicMs();
+    let sinceBytes = this.bytes;
+    const chunks = answer[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    for (;;) {
+      const { value: chunk, done } = await chunks.next().catch((err: unknown) => {
+        throw err instanceof PeerFailure ? err : unreachable(err);
+      });
+      if (done) return;
+      if (this.bytes + chunk.length > this.#size) throw new PeerFailure(`it sends more than ${this.#size} bytes`);
+      await this.#write(chunk);
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= this.#untilMs) throw new PeerFailure(`it takes longer than ${limits.partMs / 1000} s`);
+      if (nowMs - sinceMs < limits.slowest.ms) continue;
+      if (this.bytes - sinceBytes < limits.slowest.bytes) {
+        throw new PeerFailure(`it sends less than ${limits.slowest.bytes} bytes in ${limits.slowest.ms / 1000} s`);
+      }
+      sinceMs = nowMs;
+      sinceBytes = this.bytes;
+    }
+  }
+
+  async #write(chunk: Buffer): Promise<void> {
+    try {
+      for (let written = 0; written < chunk.length;) {
+        const left = chunk.subarray(written);
+        written += (await this.#target.write(left, 0, left.length, this.bytes + written)).bytesWritten;
+      }
+      this.bytes += chunk.length;
+      this.#progress(this.bytes);
+      // One sync of gigabytes at the end would hold up those who record.
+      if (this.bytes >= this.#syncAt) {
+        this.#syncAt = this.bytes + SYNC_BYTES;
+        await this.#target.datasync();
+      }
+    } catch (err) {
+      throw diskError(err) ?? err;
+    }
+    if (this.bytes < this.#checkAt) return;
+    this.#checkAt = this.bytes + CHECK_BYTES;
+    if ((await this.#deps.room()) < this.#size - this.bytes) {
+      throw new JobError('disk-full', 'the disk has filled up: the room that is left is kept for recording');
+    }
+  }
+}
+
+/** What a status other than the hoped for means. */
+function refusal(status: number): PeerFailure {
+  switch (status) {
+    case 401:
+      return new PeerFailure('it does not accept the credential of the caller (401)');
+    case 403:
+      return new PeerFailure('it does not let the caller see this job (403)');
+    case 404:
+      return new PeerFailure('it has no such job (404)');
+    case 409:
+      return new PeerFailure('its job failed (409)');
+    case 410:
+      return new PeerFailure('its result has expired (410): ask it for the window again');
+    default:
+      return new PeerFailure(`it answers ${status}`, { passing: status >= 500 || status === 429 || status === 408 });
+  }
+}
+
+async function readAll(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_ANSWER_BYTES) throw new PeerFailure('its answer is too long');
+      chunks.push(chunk);
+    }
+  } catch (err) {
+    throw err instanceof PeerFailure ? err : unreachable(err);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What was noted beside a part that is here whole; undefined when it is not. */
+export async function readNote(path: string): Promise<DonePart | undefined> {
+  try {
+    const [text, { size }] = await Promise.all([readFile(notePath(path), 'utf8'), stat(path)]);
+    const note = DonePart.safeParse(parseJson(text));
+    return note.success && note.data.size_bytes === size ? note.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Before the part itself appears: what a later start has to know of it. */
+export async function writeNote(path: string, job: DonePart): Promise<void> {
+  await writeFile(notePath(path), JSON.stringify(job), { mode: 0o640 });
+}
+
+const notePath = (path: string): string => `${path}.json`;

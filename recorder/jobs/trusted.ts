@@ -1,0 +1,14 @@
+// The certificates that a Redis or other recorders are trusted by.
+
+import { readFile } from 'node:fs/promises';
+import { errorCode } from '../archive/file-system.ts';
+
+/** PEM; undefined when none are configured. Rejects with the key of the configuration when the file cannot be read. */
+export async function readTrusted(key: string, file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return await readFile(file, 'utf8');
+  } catch (err) {
+    throw new Error(`${key}: ${file} cannot be read (${errorCode(err)})`, { cause: err });
+  }
+}
