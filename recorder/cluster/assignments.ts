@@ -1,45 +1,77 @@
-// Which cameras are this node's, judged by what the API server says of them. Cameras in, assignments out; pure.
+// Which cameras are this node's, judged by what the API server says of them (docs/design/cluster.md). Cameras in,
+// assignments out; pure.
 
 import type { Camera } from '../../crds/camera.ts';
 
-/** A camera that this node records. */
+/**
+ * `own`: to be recorded. `handing-over`: recorded on until the next node has written its first key frame. `suspended`:
+ * nobody records it now, and this node did last.
+ */
+export type AssignmentState = 'own' | 'handing-over' | 'suspended';
+
 export interface Assignment {
   readonly camera: Camera;
-  /** Of the assignment it is recorded under; the higher epoch is the true one. */
+  readonly state: AssignmentState;
+  /** Under which it is recorded: of two claims to a camera the one with the higher epoch is true. */
   readonly epoch: number;
-  /** Recorded on until the next node has written its first key frame. */
-  readonly isHandedOver: boolean;
 }
 
-/**
- * Assignments of `node`, by camera. A camera that is given away is kept only while its handover is pending, and then
- * under the epoch before: the new one is the new node's.
- *
- * `known`: what was assigned before, so that a camera that is given away and was never ours is not begun.
- */
-export function assignmentsOf(
-  node: string,
-  pool: string,
-  cameras: Iterable<Camera>,
-  known: ReadonlyMap<string, Assignment>,
-): Map<string, Assignment> {
-  const ours = new Map<string, Assignment>();
-  for (const camera of cameras) {
-    const { name } = camera.metadata;
-    const assignment = camera.status?.assignment;
-    if (!assignment || camera.metadata.deletionTimestamp !== undefined) continue;
-    if (camera.spec.poolRef.name !== pool) continue;
-    const last = known.get(name);
-    // One that was deleted and made anew begins with low epochs again.
-    const before = last?.camera.metadata.uid === camera.metadata.uid ? last : undefined;
-    // An answer of a server that lags behind what we have seen.
-    if (before && !before.isHandedOver && assignment.epoch < before.epoch) {
-      ours.set(name, before);
-    } else if (assignment.node === node) {
-      ours.set(name, { camera, epoch: assignment.epoch, isHandedOver: false });
-    } else if (assignment.previousNode === node && assignment.handover === 'Pending' && before) {
-      ours.set(name, { camera, epoch: Math.min(before.epoch, assignment.epoch - 1), isHandedOver: true });
+export interface Node {
+  readonly nodeID: string;
+  readonly pool: string;
+}
+
+/** What a Camera, or that there is none, means for a node. `before`: what it was to this node until now. */
+export function decide(
+  { nodeID, pool }: Node,
+  camera: Camera | undefined,
+  before: Assignment | undefined,
+): Assignment | undefined {
+  if (!camera || camera.metadata.deletionTimestamp !== undefined || camera.spec.poolRef.name !== pool) return undefined;
+  const assignment = camera.status?.assignment;
+  if (!assignment) return undefined;
+  // One that was deleted and made anew begins with low epochs again.
+  const last = before?.camera.metadata.uid === camera.metadata.uid ? before : undefined;
+  const { epoch, node, previousNode, handover } = assignment;
+  // A word from before what we have heard: a server that lags behind.
+  if (last && epoch < last.epoch) return last;
+  if (node === nodeID) return { camera, state: 'own', epoch };
+  if (previousNode !== nodeID) return undefined;
+  if (node === undefined) return camera.spec.suspend ? { camera, state: 'suspended', epoch } : undefined;
+  // The epoch of the assignment is the next node's. What was never recorded here is not begun for a handover.
+  if (handover === 'Pending' && last && last.state !== 'suspended') {
+    return { camera, state: 'handing-over', epoch: last.epoch };
+  }
+  return undefined;
+}
+
+export interface Changes {
+  readonly assignments: ReadonlyMap<string, Assignment>;
+  /**
+   * Cameras that are still in `assignments` because only a read of the Camera itself may stop them: the two watches are
+   * not in order with each other, and a watch may show what was true some time ago.
+   */
+  readonly doubtful: readonly string[];
+}
+
+/** What the mirrors of both watches mean. `mirrored`: Cameras by name; of one that is in both, the newer. */
+export function changesOf(
+  node: Node,
+  mirrored: ReadonlyMap<string, Camera>,
+  before: ReadonlyMap<string, Assignment>,
+): Changes {
+  const assignments = new Map<string, Assignment>();
+  const doubtful: string[] = [];
+  for (const name of new Set([...before.keys(), ...mirrored.keys()])) {
+    const last = before.get(name);
+    const now = decide(node, mirrored.get(name), last);
+    if (now) assignments.set(name, now);
+    if (last && isRecorded(last) && !(now && isRecorded(now))) {
+      assignments.set(name, last);
+      doubtful.push(name);
     }
   }
-  return ours;
+  return { assignments, doubtful };
 }
+
+export const isRecorded = ({ state }: Assignment): boolean => state !== 'suspended';

@@ -17,7 +17,7 @@ const camera = parseCamera({
   },
 });
 const kept = (epoch: number): Kept => ({
-  assignments: new Map([['gate', { camera, epoch, isHandedOver: false }]]),
+  assignments: new Map([['gate', { camera, state: 'own', epoch }]]),
   logins: new Map([['gate-login', { username: 'viewer', password: 'secret' }]]),
 });
 

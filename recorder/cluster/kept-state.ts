@@ -30,7 +30,11 @@ const File = z.object({
   namespace: z.string(),
   count: z.number().int().positive(),
   assignments: z.array(
-    z.object({ camera: z.unknown(), epoch: z.number().int().positive(), isHandedOver: z.boolean() }),
+    z.object({
+      camera: z.unknown(),
+      state: z.enum(['own', 'handing-over', 'suspended']),
+      epoch: z.number().int().positive(),
+    }),
   ),
   logins: z.record(z.string(), login),
 });
@@ -83,9 +87,9 @@ export class KeptState {
     this.#count = data.count;
     const assignments = new Map<string, Assignment>();
     try {
-      for (const { camera: value, epoch, isHandedOver } of data.assignments) {
+      for (const { camera: value, state, epoch } of data.assignments) {
         const camera: Camera = parseCamera(value);
-        assignments.set(camera.metadata.name, { camera, epoch, isHandedOver });
+        assignments.set(camera.metadata.name, { camera, state, epoch });
       }
     } catch {
       return { kind: 'damaged' };

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
+import { changesOf, decide, type Assignment } from './assignments.ts';
+
+const NODE = { nodeID: 'a', pool: 'default' };
+
+function camera(assignment: Partial<CameraAssignment>, { uid = 'u1', suspend = false, pool = 'default' } = {}): Camera {
+  return parseCamera({
+    apiVersion: 'kube-nvr.dev/v1alpha1',
+    kind: 'Camera',
+    metadata: { name: 'gate', namespace: 'shop', uid, resourceVersion: '1' },
+    spec: { source: 'rtsp://10.0.0.9/', suspend, poolRef: { name: pool } },
+    status: { assignment: { epoch: 1, reason: 'Scheduled', time: '2026-11-21T10:00:00Z', ...assignment } },
+  });
+}
+
+const own = (epoch: number, uid = 'u1'): Assignment => ({
+  camera: camera({ node: 'a', epoch }, { uid }),
+  state: 'own',
+  epoch,
+});
+
+const outcome = (value: Assignment | undefined): unknown => value && [value.state, value.epoch];
+
+const cases: readonly [string, Camera | undefined, Assignment | undefined, unknown][] = [
+  ['a camera of this node is recorded', camera({ node: 'a', epoch: 2 }), undefined, ['own', 2]],
+  ['a higher epoch is taken over', camera({ node: 'a', epoch: 3 }), own(2), ['own', 3]],
+  ['a camera of another node is not recorded', camera({ node: 'b', epoch: 2 }), undefined, undefined],
+  ['one that moved is stopped', camera({ node: 'b', epoch: 3, previousNode: 'a' }), own(2), undefined],
+  [
+    'one that is handed over goes on under its old epoch',
+    camera({ node: 'b', epoch: 3, previousNode: 'a', handover: 'Pending' }),
+    own(2),
+    ['handing-over', 2],
+  ],
+  [
+    'and is stopped when that is complete',
+    camera({ node: 'b', epoch: 3, previousNode: 'a', handover: 'Complete' }),
+    { ...own(2), state: 'handing-over' },
+    undefined,
+  ],
+  [
+    'a handover of a camera that was never recorded here begins nothing',
+    camera({ node: 'b', epoch: 3, previousNode: 'a', handover: 'Pending' }),
+    undefined,
+    undefined,
+  ],
+  [
+    'a suspended camera stays known where it was recorded last',
+    camera({ epoch: 3, previousNode: 'a' }, { suspend: true }),
+    own(2),
+    ['suspended', 3],
+  ],
+  ['one that nobody has and is not suspended is stopped', camera({ epoch: 3, previousNode: 'a' }), own(2), undefined],
+  ['a word from before what was heard changes nothing', camera({ node: 'b', epoch: 1 }), own(2), ['own', 2]],
+  ['a camera made anew begins anew', camera({ node: 'a', epoch: 1 }, { uid: 'u2' }), own(7), ['own', 1]],
+  ['a camera of another pool is not ours', camera({ node: 'a', epoch: 2 }, { pool: 'other' }), undefined, undefined],
+  ['a deleted camera is stopped', undefined, own(2), undefined],
+];
+
+for (const [name, seen, before, expected] of cases) {
+  test(name, () => assert.deepEqual(outcome(decide(NODE, seen, before)), expected));
+}
+
+test('a watch alone stops nothing: what it does not show any more is in doubt', () => {
+  const before = new Map([['gate', own(2)]]);
+  const gone = changesOf(NODE, new Map(), before);
+  assert.deepEqual([[...gone.assignments.keys()], gone.doubtful], [['gate'], ['gate']]);
+  const moved = changesOf(NODE, new Map([['gate', camera({ node: 'b', epoch: 3, previousNode: 'a' })]]), before);
+  assert.deepEqual([outcome(moved.assignments.get('gate')), moved.doubtful], [['own', 2], ['gate']]);
+});
+
+test('a watch alone begins recording', () => {
+  const { assignments, doubtful } = changesOf(NODE, new Map([['gate', camera({ node: 'a', epoch: 4 })]]), new Map());
+  assert.deepEqual([outcome(assignments.get('gate')), doubtful], [['own', 4], []]);
+});

@@ -1,0 +1,430 @@
+// A recorder as a member of a cluster: what the API server has assigned to it comes out as cameras, what it does with them
+// goes back as a report, and a Lease says that it lives. Without an answer of the API server nothing changes.
+
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { parseCamera, type Camera } from '../../crds/camera.ts';
+import {
+  API_VERSION,
+  ASSIGNED_NODE_FIELD,
+  CAMERAS,
+  POOL_LABEL,
+  PREVIOUS_NODE_FIELD,
+  RECORDER_NODES,
+  RECORDER_POOLS,
+} from '../../crds/names.ts';
+import {
+  parseRecorderNode,
+  type RecorderNode,
+  type RecorderNodeStatus,
+  type ReportedCamera,
+} from '../../crds/recorder-node.ts';
+import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
+import type { Reason } from '../camera/status.ts';
+import type { CameraConfig } from '../config/schema.ts';
+import { ApiServerError, type ApiServer } from './api-server.ts';
+import { changesOf, decide, isRecorded, type Assignment } from './assignments.ts';
+import { settingsOf, type Login } from './camera-settings.ts';
+import type { KeptState } from './kept-state.ts';
+import { isLogin, Logins, type MissingLogin } from './logins.ts';
+import { NodeLease } from './node-lease.ts';
+import { ObjectWatcher } from './object-watcher.ts';
+import { Peers, type Owner } from './peers.ts';
+import { Report } from './report.ts';
+import { Requests, type Answer, type Question } from './requests.ts';
+
+/** What the recorder knows of one of its cameras. */
+export interface CameraReport {
+  readonly state: ReportedCamera['state'];
+  readonly reason?: Reason | undefined;
+  readonly lastWrittenMs?: number | undefined;
+}
+
+/** What the recorder tells of itself. */
+export interface NodeFacts {
+  /** Where others reach the API and playback: `host:port` or a URL; empty when nobody said. */
+  readonly address: string;
+  readonly playbackAddress: string;
+  readonly version: string;
+  readonly archiveID: string | undefined;
+  readonly freeBytes: number | undefined;
+  /** Why nothing can be recorded at all. */
+  readonly fault: Reason | undefined;
+  readonly cameras: ReadonlyMap<string, CameraReport>;
+  readonly archives: readonly { readonly camera: string; readonly oldestMs?: number; readonly newestMs?: number }[];
+}
+
+export interface ClusterOptions {
+  readonly api: ApiServer;
+  readonly namespace: string;
+  readonly nodeID: string;
+  readonly pool: string;
+  readonly renewMs: number;
+  /** Addresses without a scheme are reached by HTTPS. */
+  readonly tls: boolean;
+  readonly state: KeptState;
+  readonly facts: () => Promise<NodeFacts>;
+  /** Other cameras are to be recorded, or other settings of them. */
+  readonly changed: () => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A camera that cannot be recorded as it was assigned. */
+export interface RefusedAssignment {
+  readonly id: string;
+  readonly reason: Reason;
+}
+
+/** One look at a camera that is in doubt, and the pause before the next. */
+const CONFIRM_RETRY_MS = 1_000;
+/** A Camera that was read for a request is good for this long. */
+const OWNER_MS = 2_000;
+const MAX_OWNERS = 10_000;
+/** Longer reasons are cut: a report holds hundreds. */
+const MAX_MESSAGE = 200;
+
+export class Cluster {
+  readonly peers: Peers;
+  readonly #o: ClusterOptions;
+  readonly #node: { nodeID: string; pool: string };
+  readonly #base: string;
+  readonly #lease: NodeLease;
+  readonly #owned: ObjectWatcher<Camera>;
+  readonly #previous: ObjectWatcher<Camera>;
+  readonly #nodes: ObjectWatcher<RecorderNode>;
+  readonly #pool: ObjectWatcher<RecorderPool>;
+  readonly #report: Report;
+  readonly #requests: Requests;
+  readonly #logins: Logins;
+  readonly #owners = new Map<string, { readonly owner: Promise<Owner | undefined>; readonly readMs: number }>();
+  readonly #confirming = new Set<string>();
+  readonly #timers = new Set<Timer>();
+  #assignments: ReadonlyMap<string, Assignment> = new Map();
+  #kept: string | undefined;
+  #hasLeft = false;
+  #closed = false;
+
+  constructor(options: ClusterOptions) {
+    const { api, namespace, nodeID, pool, renewMs, tls, clock, log } = options;
+    this.#o = options;
+    this.#node = { nodeID, pool };
+    this.#base = `/apis/${API_VERSION}/namespaces/${namespace}`;
+    const watch = <T>(
+      plural: string,
+      query: Record<string, string>,
+      parse: (object: unknown) => T,
+      changed: () => void,
+    ) => new ObjectWatcher<T>({ api, path: `${this.#base}/${plural}`, query, parse, changed, clock, log });
+    const look = (): void => this.#look();
+    this.#owned = watch(CAMERAS, { fieldSelector: `${ASSIGNED_NODE_FIELD}=${nodeID}` }, parseCamera, look);
+    this.#previous = watch(CAMERAS, { fieldSelector: `${PREVIOUS_NODE_FIELD}=${nodeID}` }, parseCamera, look);
+    this.#nodes = watch(RECORDER_NODES, { labelSelector: `${POOL_LABEL}=${pool}` }, parseRecorderNode, () =>
+      this.#answered(),
+    );
+    this.#pool = watch(RECORDER_POOLS, { fieldSelector: `metadata.name=${pool}` }, parseRecorderPool, () => {});
+    this.peers = new Peers(nodeID, tls, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
+    this.#lease = new NodeLease({
+      api,
+      namespace,
+      nodeID,
+      pool,
+      renewMs,
+      recovered: () => this.#recovered(),
+      clock,
+      log,
+    });
+    this.#report = new Report({ api, namespace, nodeID, status: () => this.#status(), clock, log });
+    this.#requests = new Requests(clock, () => this.#report.touch());
+    this.#logins = new Logins({ api, namespace, changed: () => this.#apply(), clock, log });
+  }
+
+  /** Takes over what was assigned before, if the copy can be believed, and begins to ask. Never rejects. */
+  async start(): Promise<void> {
+    const { state, log } = this.#o;
+    try {
+      const loaded = await state.load();
+      if (loaded.kind === 'kept') {
+        this.#assignments = loaded.kept.assignments;
+        this.#logins.restore(loaded.kept.logins);
+        this.#kept = this.#fingerprint();
+        log.info({ cameras: this.#assignments.size }, 'recording what was assigned last, until the API server answers');
+      } else if (loaded.kind !== 'none') {
+        log.error(
+          { path: state.path },
+          loaded.kind === 'stale'
+            ? 'the copy of the assignments is from a backup and is not believed: waiting for the API server'
+            : 'the copy of the assignments is damaged: waiting for the API server',
+        );
+      }
+    } catch (err) {
+      log.error({ path: state.path, err }, 'the copy of the assignments cannot be read: waiting for the API server');
+    }
+    this.#lease.start();
+    for (const watcher of [this.#owned, this.#previous, this.#nodes, this.#pool]) watcher.start();
+    this.#apply();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const timer of this.#timers) timer.cancel();
+    this.#requests.close();
+    await Promise.all([
+      this.#lease.close(),
+      this.#report.close(),
+      ...[this.#owned, this.#previous, this.#nodes, this.#pool].map((watcher) => watcher.close()),
+    ]);
+    await this.#o.api.close();
+  }
+
+  /** The API server has taken our Lease within the last renewals. */
+  get isReachable(): boolean {
+    return this.#lease.isHeld;
+  }
+
+  get pool(): RecorderPool | undefined {
+    return this.#pool.objects.get(this.#o.pool);
+  }
+
+  get nodes(): ReadonlyMap<string, RecorderNode> {
+    return this.#nodes.objects;
+  }
+
+  /** What is assigned to this node. */
+  get assignments(): ReadonlyMap<string, Assignment> {
+    return this.#assignments;
+  }
+
+  /** Settings of the cameras that this node is to record, and what is wrong with others. */
+  cameras(): { readonly cameras: readonly CameraConfig[]; readonly refused: readonly RefusedAssignment[] } {
+    const cameras: CameraConfig[] = [];
+    const refused: RefusedAssignment[] = [];
+    if (this.#hasLeft) return { cameras, refused };
+    for (const [id, assignment] of this.#assignments) {
+      const login = this.#loginOf(assignment.camera);
+      const settings = login && !isLogin(login) ? undefined : settingsOf(assignment.camera, login);
+      if (settings?.camera) {
+        cameras.push(isRecorded(assignment) ? settings.camera : { ...settings.camera, enabled: false });
+      } else {
+        const reason = settings?.problem ?? { code: 'no-credentials', message: (login as MissingLogin).message };
+        refused.push({ id, reason });
+      }
+    }
+    return { cameras, refused };
+  }
+
+  /** A few times a second: something in the facts may have changed. */
+  tick(): void {
+    const secrets = new Set<string>();
+    for (const { camera } of this.#assignments.values()) {
+      const { credentialsSecretRef: ref } = camera.spec;
+      if (ref) secrets.add(ref.name);
+    }
+    this.#logins.tick(secrets);
+    this.#report.touch();
+  }
+
+  /** A camera refused the login it was given. */
+  loginRefused(cameraID: string): void {
+    const ref = this.#assignments.get(cameraID)?.camera.spec.credentialsSecretRef;
+    if (ref) this.#logins.suspect(ref.name);
+  }
+
+  /**
+   * The other node that records a camera: as the API server says, or while it is away as reports said last. Undefined
+   * when nobody else does.
+   */
+  ownerOf(cameraID: string): Promise<Owner | undefined> {
+    const { clock } = this.#o;
+    const nowMs = clock.monotonicMs();
+    const known = this.#owners.get(cameraID);
+    if (known && nowMs - known.readMs < OWNER_MS) return known.owner;
+    // Ids of cameras that do not exist can be made up.
+    if (this.#owners.size >= MAX_OWNERS) this.#owners.clear();
+    const owner = this.#readOwner(cameraID);
+    this.#owners.set(cameraID, { owner, readMs: nowMs });
+    return owner;
+  }
+
+  /** Asks the operator for what only it may write. */
+  ask(question: Question): Promise<Answer> {
+    return this.#requests.ask(question);
+  }
+
+  /** Stops every camera and forgets what was assigned; key and certificate stay. A new assignment brings the node back. */
+  async leave(): Promise<void> {
+    this.#hasLeft = true;
+    this.#assignments = new Map();
+    this.#o.changed();
+    await this.#o.state.erase();
+    this.#kept = undefined;
+  }
+
+  #loginOf(camera: Camera): Login | MissingLogin | undefined {
+    const ref = camera.spec.credentialsSecretRef;
+    return ref && this.#logins.get(ref.name);
+  }
+
+  /** One of the mirrors is another. */
+  #look(): void {
+    if (this.#closed || !this.#owned.isListed || !this.#previous.isListed) return;
+    const mirrored = new Map(this.#previous.objects);
+    for (const [name, camera] of this.#owned.objects) {
+      const other = mirrored.get(name);
+      if (!other || epochOf(camera) >= epochOf(other)) mirrored.set(name, camera);
+    }
+    const { assignments, doubtful } = changesOf(this.#node, mirrored, this.#assignments);
+    if (assignments.size > 0) this.#hasLeft = false;
+    this.#assignments = assignments;
+    for (const name of doubtful) void this.#confirm(name);
+    this.#apply();
+  }
+
+  /** Reads a Camera that may have to be stopped, and does what it says. */
+  async #confirm(name: string): Promise<void> {
+    if (this.#confirming.has(name) || this.#closed) return;
+    this.#confirming.add(name);
+    try {
+      const camera = await this.#readCamera(name);
+      const before = this.#assignments.get(name);
+      const now = decide(this.#node, camera, before);
+      const assignments = new Map(this.#assignments);
+      if (now) assignments.set(name, now);
+      else assignments.delete(name);
+      this.#assignments = assignments;
+      this.#apply();
+    } catch (err) {
+      if (!(err instanceof ApiServerError)) throw err;
+      this.#later(CONFIRM_RETRY_MS, () => this.#look());
+    } finally {
+      this.#confirming.delete(name);
+    }
+  }
+
+  /** Undefined when there is none. Throws ApiServerError without an answer, and for one that is no Camera. */
+  async #readCamera(name: string): Promise<Camera | undefined> {
+    try {
+      const object = await this.#o.api.get(`${this.#base}/${CAMERAS}/${encodeURIComponent(name)}`);
+      return parseCamera(object);
+    } catch (err) {
+      if (err instanceof ApiServerError && err.status === 404) return undefined;
+      if (err instanceof ApiServerError) throw err;
+      throw new ApiServerError(0, 'INVALID_ANSWER', 'a Camera is not what it should be', { cause: err });
+    }
+  }
+
+  async #readOwner(cameraID: string): Promise<Owner | undefined> {
+    const reported = this.peers.ownerOf(cameraID);
+    if (!this.isReachable) return reported;
+    try {
+      const camera = await this.#readCamera(cameraID);
+      return camera && this.peers.ownerIn(camera);
+    } catch {
+      return reported;
+    }
+  }
+
+  /** The recorder is to do what is assigned now, and the disk to hold it. */
+  #apply(): void {
+    if (this.#closed) return;
+    this.#o.changed();
+    this.#report.touch();
+    const fingerprint = this.#fingerprint();
+    if (fingerprint === this.#kept || this.#hasLeft) return;
+    this.#kept = fingerprint;
+    this.#o.state.save({ assignments: this.#assignments, logins: this.#logins.known() }).catch((err: unknown) => {
+      this.#o.log.error({ err, path: this.#o.state.path }, 'the copy of the assignments cannot be written');
+      this.#kept = undefined;
+    });
+  }
+
+  /** Changes whenever the copy must. */
+  #fingerprint(): string {
+    const cameras = Array.from(this.#assignments.values(), ({ camera, state, epoch }) => [
+      camera.metadata.uid,
+      camera.metadata.generation,
+      state,
+      epoch,
+    ]);
+    return JSON.stringify([cameras, [...this.#logins.known()]]);
+  }
+
+  /** The API server was away, or this process was: what was mirrored may be old. */
+  #recovered(): void {
+    for (const watcher of [this.#owned, this.#previous, this.#nodes, this.#pool]) watcher.resync();
+    this.#report.renew();
+  }
+
+  #answered(): void {
+    const responses = this.#nodes.objects.get(this.#o.nodeID)?.spec.responses;
+    if (responses) this.#requests.answered(responses);
+  }
+
+  #later(delayMs: number, work: () => void): void {
+    const timer = this.#o.clock.after(delayMs, () => {
+      this.#timers.delete(timer);
+      work();
+    });
+    this.#timers.add(timer);
+  }
+
+  async #status(): Promise<RecorderNodeStatus> {
+    const facts = await this.#o.facts();
+    const { refused } = this.cameras();
+    const refusals = new Map(refused.map(({ id, reason }) => [id, reason]));
+    const cameras = Array.from(this.#assignments, ([name, { epoch, state }]): ReportedCamera | undefined => {
+      if (state === 'suspended') return undefined;
+      const refusal = refusals.get(name);
+      const report = refusal ? { state: 'Failed' as const, reason: refusal } : facts.cameras.get(name);
+      const { reason, lastWrittenMs } = report ?? {};
+      return {
+        name,
+        epoch,
+        state: report?.state ?? 'Connecting',
+        ...(reason && { reason: wordOf(reason.code), message: reason.message.slice(0, MAX_MESSAGE) }),
+        ...(lastWrittenMs !== undefined && { lastWrittenTime: timeOf(lastWrittenMs) }),
+      };
+    });
+    const { fault } = facts;
+    const now = timeOf(this.#o.clock.wallMs());
+    const before = this.#nodes.objects.get(this.#o.nodeID)?.status?.conditions?.find(({ type }) => type === 'Ready');
+    const status = fault ? 'False' : 'True';
+    return {
+      address: facts.address,
+      playbackAddress: facts.playbackAddress,
+      version: facts.version,
+      ...(facts.archiveID !== undefined && { archiveID: facts.archiveID }),
+      ...(facts.freeBytes !== undefined && { freeBytes: Math.round(facts.freeBytes) }),
+      cameras: cameras.filter((camera) => camera !== undefined),
+      archives: facts.archives.slice(0, 1_000).map(({ camera, oldestMs, newestMs }) => ({
+        camera,
+        ...(oldestMs !== undefined && { oldestTime: timeOf(oldestMs) }),
+        ...(newestMs !== undefined && { newestTime: timeOf(newestMs) }),
+      })),
+      requests: [...this.#requests.list()],
+      conditions: [
+        {
+          type: 'Ready',
+          status,
+          reason: fault ? wordOf(fault.code) : 'Recording',
+          message: fault ? fault.message.slice(0, MAX_MESSAGE) : '',
+          lastTransitionTime: before?.status === status ? before.lastTransitionTime : now,
+        },
+      ],
+    };
+  }
+}
+
+const epochOf = (camera: Camera): number => camera.status?.assignment?.epoch ?? 0;
+
+/** Whole seconds: times in a status are coarse. */
+const timeOf = (ms: number): string => new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
+
+/** `wrong-disk` to `WrongDisk`: reasons of conditions are words. */
+function wordOf(code: string): string {
+  const word = code
+    .split(/[^A-Za-z0-9]+/)
+    .map((part) => part.slice(0, 1).toUpperCase() + part.slice(1))
+    .join('');
+  return /^[A-Z]/.test(word) ? word.slice(0, 128) : 'Failed';
+}

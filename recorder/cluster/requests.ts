@@ -1,0 +1,69 @@
+// What this recorder asks of the operator, and the answers: put in the status of its own RecorderNode, answered in its
+// spec (docs/design/cluster.md). Nobody else may write what these requests change.
+
+import { randomUUID } from 'node:crypto';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { MAX_REQUESTS, type RecorderRequest, type RecorderResponse } from '../../crds/recorder-node.ts';
+
+/** A request without what this room adds. */
+export type Question = Omit<RecorderRequest, 'id' | 'time'>;
+
+/** An HTTP status, and what a person should know. */
+export interface Answer {
+  readonly code: number;
+  readonly message: string;
+}
+
+const ANSWER_MS = 15_000;
+
+interface Open {
+  readonly request: RecorderRequest;
+  readonly answer: (answer: Answer) => void;
+  readonly timer: Timer;
+}
+
+export class Requests {
+  readonly #clock: Clock;
+  readonly #changed: () => void;
+  readonly #open = new Map<string, Open>();
+
+  constructor(clock: Clock, changed: () => void) {
+    this.#clock = clock;
+    this.#changed = changed;
+  }
+
+  /** For the status. */
+  list(): readonly RecorderRequest[] {
+    return Array.from(this.#open.values(), ({ request }) => request);
+  }
+
+  /** Resolves with what the operator says, or 503 when it says nothing for too long. */
+  ask(question: Question): Promise<Answer> {
+    if (this.#open.size >= MAX_REQUESTS) {
+      return Promise.resolve({ code: 503, message: 'too many requests wait for the operator' });
+    }
+    return new Promise((resolve) => {
+      const id = randomUUID();
+      const request: RecorderRequest = { ...question, id, time: new Date(this.#clock.wallMs()).toISOString() };
+      const answer = (said: Answer): void => {
+        this.#open.get(id)?.timer.cancel();
+        if (this.#open.delete(id)) this.#changed();
+        resolve(said);
+      };
+      const timer = this.#clock.after(ANSWER_MS, () =>
+        answer({ code: 503, message: 'the operator did not answer in time; it may still carry this out' }),
+      );
+      this.#open.set(id, { request, answer, timer });
+      this.#changed();
+    });
+  }
+
+  /** What the spec of our RecorderNode says now. */
+  answered(responses: readonly RecorderResponse[]): void {
+    for (const { id, code, message } of responses) this.#open.get(id)?.answer({ code, message: message ?? '' });
+  }
+
+  close(): void {
+    for (const { answer } of this.#open.values()) answer({ code: 503, message: 'the recorder stops' });
+  }
+}
