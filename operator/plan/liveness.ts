@@ -1,7 +1,7 @@
 // The failure detector of one pool: what is seen of the nodes' Leases comes in, who is live goes out. Time is a value
 // on the observer's own monotonic clock; the times inside a Lease are never read (docs/design/failover.md).
 
-import { isNewer } from './resource-version.ts';
+import { isNewer } from '../../base/kubernetes/resource-version.ts';
 import type { Liveness, Role } from './snapshot.ts';
 
 /** A node counts as heard while no more than this many renewals are missing. */

@@ -2,7 +2,7 @@
 // Leases, since when it knows each assignment, and what it has written itself and its caches do not show yet.
 
 import { LivenessDetector } from './liveness.ts';
-import { isNewer } from './resource-version.ts';
+import { isNewer } from '../../base/kubernetes/resource-version.ts';
 import type {
   Assignment,
   AssignmentWrite,
