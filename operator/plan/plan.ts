@@ -105,7 +105,7 @@ function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum
       } else refuse('NoEligibleNode', 'no live node of the pool may record it');
       continue;
     }
-    if (!slots.take(need)) {
+    if (!slots.take(camera, need)) {
       refuse('Waiting', 'is moved when moves before it are taken up');
       continue;
     }
@@ -142,28 +142,28 @@ function writeOf(camera: PlannedCamera, assignment: Assignment, need?: Placement
 
 /**
  * Moves under way. A move has a slot until it is taken up, or has been waited for long enough; a handover until it
- * ends. Cameras that nobody records do not wait for handovers.
+ * ends. Neither waits for a node that is not heard. Cameras that nobody records do not wait for handovers.
  */
-function slotsOf({ pool, nodes, cameras }: Snapshot): { take(need: Placement): boolean } {
-  const byName = new Map(nodes.map((node) => [node.name, node]));
+function slotsOf({ pool, nodes, cameras }: Snapshot): { take(camera: PlannedCamera, need: Placement): boolean } {
+  const heard = new Set(nodes.filter(({ liveness }) => liveness.heard).map(({ name }) => name));
+  const inHandover = new Set<PlannedCamera>();
   let lost = 0;
   let planned = 0;
   let scheduled = 0;
   for (const camera of cameras) {
     const { assignment, suspend, writing, wasTakenUp, missingForMs } = camera;
-    if (assignment?.node === undefined || suspend) continue;
+    if (assignment?.node === undefined || suspend || !heard.has(assignment.node)) continue;
+    const isNew = missingForMs !== undefined && missingForMs < TAKE_UP_MS && !wasTakenUp;
     if (assignment.reason === 'Scheduled') scheduled += Number(writing);
-    else if (assignment.handover === 'Pending') planned += 1;
-    else if (writing) lost += 1;
-    else if (missingForMs !== undefined && missingForMs < TAKE_UP_MS && !wasTakenUp) {
-      lost += Number(byName.get(assignment.node)?.liveness.state !== 'Unavailable');
-    }
+    else if (assignment.handover === 'Pending') inHandover.add(camera);
+    else lost += Number(writing || isNew);
   }
   return {
-    take(need) {
+    take(camera, need) {
       if (need.reason === 'Scheduled') return ++scheduled <= MAX_SCHEDULED;
       if (need.urgent) return lost < pool.maxConcurrentMoves && ++lost > 0;
-      return lost + planned < pool.maxConcurrentMoves && ++planned > 0;
+      if (inHandover.has(camera)) return true; // It has a slot.
+      return lost + inHandover.size + planned < pool.maxConcurrentMoves && ++planned > 0;
     },
   };
 }

@@ -1,0 +1,255 @@
+// What holds for every plan, whatever the world looks like.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { plan } from './plan.ts';
+import type { PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
+import {
+  cameraOf,
+  carriedOut,
+  LIVE,
+  nodeOf,
+  QUIET,
+  snapshotOf,
+  UNAVAILABLE,
+  UNKNOWN,
+} from '../../test/support/snapshots.ts';
+
+const NODES = ['n1', 'n2', 'n3', 'n4', 'n5'];
+const LABELS = [{}, { disk: 'ssd' }, { disk: 'hdd' }];
+
+const nodes = fc.subarray(NODES, { minLength: 1 }).chain((names) =>
+  fc.tuple(
+    ...names.map((name) =>
+      fc
+        .record({
+          labels: fc.constantFrom(...LABELS),
+          role: fc.constantFrom('Voter' as const, 'Voter' as const, 'Learner' as const),
+          drain: fc.boolean().map((drain) => drain && name > 'n3'),
+          canRecord: fc.integer({ min: 0, max: 9 }).map((chance) => chance > 0),
+          freeBytes: fc.option(fc.integer({ min: 0, max: 3 }), { nil: undefined }),
+          liveness: fc.constantFrom(LIVE, LIVE, LIVE, QUIET, UNKNOWN, UNAVAILABLE),
+          reluctant: fc.boolean(),
+        })
+        .map((over) => nodeOf(name, over)),
+    ),
+  ),
+);
+
+/** Anything that could stand in a Camera: also nodes that nobody knows, gaps of epochs, handovers to nowhere. */
+const camera = (name: string): fc.Arbitrary<PlannedCamera> =>
+  fc
+    .record({
+      priority: fc.integer({ min: -1, max: 1 }),
+      suspend: fc.integer({ min: 0, max: 9 }).map((chance) => chance === 0),
+      failover: fc.constantFrom('Automatic' as const, 'Automatic' as const, 'Never' as const),
+      nodeSelector: fc.constantFrom(...LABELS.slice(0, 2), {}, {}),
+      preferredNode: fc.option(fc.constantFrom(...NODES, 'nobody'), { nil: undefined, freq: 2 }),
+      assignment: fc.option(
+        fc.record({
+          node: fc.option(fc.constantFrom(...NODES, 'nobody'), { nil: undefined }),
+          previousNode: fc.option(fc.constantFrom(...NODES, 'nobody'), { nil: undefined }),
+          epoch: fc.integer({ min: 1, max: 1_000 }),
+          handover: fc.constantFrom(undefined, 'Pending' as const, 'Complete' as const),
+          reason: fc.constantFrom('Scheduled', 'Drain', 'NodeUnavailable', 'SomethingNew'),
+        }),
+        { nil: undefined },
+      ),
+      writing: fc.integer({ min: 0, max: 9 }).map((chance) => chance === 0),
+      assignedForMs: fc.constantFrom(0, 4_000, 20_000, 700_000),
+      missingForMs: fc.constantFrom(undefined, undefined, 0, 4_000, 20_000),
+      wasTakenUp: fc.boolean(),
+    })
+    .map((over) => cameraOf(name, over));
+
+const snapshots = fc
+  .record({
+    nodes,
+    cameras: fc.integer({ min: 0, max: 14 }).chain((count) => fc.tuple(...names(count).map(camera))),
+    maxCamerasPerNode: fc.integer({ min: 1, max: 6 }),
+    maxConcurrentMoves: fc.integer({ min: 1, max: 4 }),
+    membership: fc.constantFrom('Automatic' as const, 'Manual' as const),
+    majorityForMs: fc.constantFrom(1_000, 10_000, 1_000_000),
+  })
+  .map(({ nodes, cameras, majorityForMs, ...pool }) => snapshotOf(nodes, cameras, { pool, majorityForMs }));
+
+const names = (count: number): string[] => Array.from({ length: count }, (_, i) => `c${String(i).padStart(2, '0')}`);
+
+const hasMajority = ({ nodes }: Snapshot): boolean => {
+  const voters = nodes.filter(({ role }) => role === 'Voter');
+  return 2 * voters.filter(({ liveness }) => liveness.heard).length > voters.length;
+};
+
+const loadOf = ({ cameras }: Snapshot, node: string): number =>
+  cameras.filter(({ assignment }) => assignment?.node === node).length;
+
+const isOpen = ({ liveness, drain, canRecord }: PlannedNode): boolean => liveness.heard && !drain && canRecord;
+
+const suits = (camera: PlannedCamera, { labels }: PlannedNode): boolean =>
+  Object.entries(camera.nodeSelector).every(([key, value]) => labels[key] === value);
+
+/** Plans and carries out until there is nothing to do. */
+function settle(snapshot: Snapshot, seen: (before: Snapshot, after: Snapshot) => void = () => {}): Snapshot {
+  for (let round = 0; round < 200; round++) {
+    const planned = plan(snapshot);
+    // In the first round what was under way comes to an end.
+    if (round > 0 && planned.writes.length === 0 && !planned.role) return snapshot;
+    const after = carriedOut(snapshot, planned);
+    seen(snapshot, after);
+    snapshot = after;
+  }
+  assert.fail('there is always something to do');
+}
+
+test('a write names one camera, raises its epoch when the node changes, and goes to an open node that suits', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      const { writes } = plan(snapshot);
+      const cameras = new Map(snapshot.cameras.map((camera) => [camera.name, camera]));
+      assert.equal(new Set(writes.map(({ camera }) => camera)).size, writes.length);
+      for (const { camera: name, assignment, fromEpoch, resourceVersion } of writes) {
+        const camera = cameras.get(name)!;
+        assert.equal(camera.writing, false);
+        assert.equal(resourceVersion, camera.resourceVersion);
+        assert.equal(fromEpoch, camera.assignment?.epoch ?? 0);
+        if (assignment.node === undefined || assignment.node === camera.assignment?.node) {
+          assert.equal(assignment.epoch, fromEpoch);
+          continue;
+        }
+        assert.equal(assignment.epoch, fromEpoch + 1);
+        assert.notEqual(assignment.previousNode, assignment.node);
+        const target = snapshot.nodes.find(({ name }) => name === assignment.node)!;
+        assert.ok(isOpen(target) && suits(camera, target));
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('without a majority no camera gets a node', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      fc.pre(!hasMajority(snapshot));
+      for (const { camera, assignment } of plan(snapshot).writes) {
+        if (assignment.node === undefined) continue;
+        const now = snapshot.cameras.find(({ name }) => name === camera)?.assignment;
+        assert.deepEqual([assignment.node, assignment.epoch], [now?.node, now?.epoch]);
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('no plan fills a node beyond its limit', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      const after = carriedOut(snapshot, plan(snapshot));
+      for (const { name } of after.nodes) {
+        const before = loadOf(snapshot, name);
+        assert.ok(loadOf(after, name) <= Math.max(before, snapshot.pool.maxCamerasPerNode), name);
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('no plan starts more moves than there are slots', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      const { writes } = plan(snapshot);
+      const moves = writes.filter(({ assignment }) => assignment.node && assignment.reason !== 'Scheduled');
+      const now = new Map(snapshot.cameras.map(({ name, assignment }) => [name, assignment?.node]));
+      const started = moves.filter(({ camera, assignment }) => now.get(camera) !== assignment.node);
+      const { maxConcurrentMoves } = snapshot.pool;
+      assert.ok(started.filter(({ urgent }) => urgent).length <= maxConcurrentMoves);
+      assert.ok(started.filter(({ urgent }) => !urgent).length <= maxConcurrentMoves);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test('from any state the plan comes to rest, with one owner an epoch, and every camera recorded where there is room', () => {
+  fc.assert(
+    fc.property(snapshots, (start) => {
+      const owners = new Map<string, string | undefined>();
+      const rest = settle(start, (_, { cameras }) => {
+        for (const { name, assignment } of cameras) {
+          if (assignment?.node === undefined) continue;
+          const key = `${name}@${assignment.epoch}`;
+          assert.equal(owners.get(key) ?? assignment.node, assignment.node, key);
+          owners.set(key, assignment.node);
+        }
+      });
+      const { nodes, cameras, pool } = rest;
+      for (const camera of cameras) {
+        const owner = nodes.find(({ name }) => name === camera.assignment?.node);
+        if (camera.suspend) assert.equal(camera.assignment?.node, undefined);
+        else if (hasMajority(rest) && (!owner || (owner.liveness === UNAVAILABLE && camera.failover !== 'Never'))) {
+          const room = nodes.filter((node) => isOpen(node) && suits(camera, node));
+          assert.ok(
+            room.every(({ name }) => loadOf(rest, name) >= pool.maxCamerasPerNode),
+            camera.name,
+          );
+        }
+      }
+      assert.deepEqual(plan(rest).writes, []);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('the plan does not depend on the order of what it is shown', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      const reversed = { ...snapshot, nodes: snapshot.nodes.toReversed(), cameras: snapshot.cameras.toReversed() };
+      assert.deepEqual(new Set(plan(reversed).writes), new Set(plan(snapshot).writes));
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test('the loss of one node moves its own cameras and no others', () => {
+  const world = fc.record({
+    cameras: fc.integer({ min: 1, max: 40 }),
+    nodes: fc.integer({ min: 3, max: 7 }),
+    lost: fc.nat(),
+  });
+  fc.assert(
+    fc.property(world, ({ cameras, nodes, lost }) => {
+      const all = Array.from({ length: nodes }, (_, i) => nodeOf(`n${i}`));
+      const settled = settle(
+        snapshotOf(
+          all,
+          names(cameras).map((name) => cameraOf(name)),
+        ),
+      );
+      const dead = `n${lost % nodes}`;
+      const hit: Snapshot = {
+        ...settled,
+        nodes: settled.nodes.map((node) => (node.name === dead ? { ...node, liveness: UNAVAILABLE } : node)),
+      };
+      const after = settle(hit);
+      for (const [index, camera] of after.cameras.entries()) {
+        const before = settled.cameras[index]?.assignment;
+        if (before?.node === dead) assert.notEqual(camera.assignment?.node, dead);
+        else assert.deepEqual(camera.assignment, before);
+      }
+      const returned = { ...after, nodes: after.nodes.map((node) => ({ ...node, liveness: LIVE })) };
+      assert.deepEqual(plan(returned).writes, [], 'a returned node gets nothing back by itself');
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('roles change one at a time and never lose the majority', () => {
+  fc.assert(
+    fc.property(snapshots, (snapshot) => {
+      const { role } = plan(snapshot);
+      if (!role) return;
+      assert.equal(snapshot.pool.membership, 'Automatic');
+      assert.ok(hasMajority(carriedOut(snapshot, plan(snapshot))));
+    }),
+    { numRuns: 3_000 },
+  );
+});
