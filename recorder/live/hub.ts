@@ -100,6 +100,14 @@ export class LiveHub implements SampleSink {
     if (this.#viewers.size === 0) this.#cancelOfflineTimer();
   }
 
+  /** The newest key frame as a movie of one picture; undefined while none is at hand. */
+  keyFrame(): Buffer | undefined {
+    const [first] = this.#gop.samples;
+    if (!this.#stream || !first) return undefined;
+    const message = first.message ?? (first.data && this.#writer.write(first, first.data));
+    return message && Buffer.concat([this.#stream.videoOnly.init, message]);
+  }
+
   begin(run: Run): void {
     // One timeline over all runs, so that players go on where they were: it never goes back, and keeps up with the clock.
     const elapsedSeconds = (this.#options.clock.monotonicMs() - this.#startedMs) / 1000;

@@ -1,0 +1,44 @@
+// A camera's files in, newest first; the newest key frame as a movie of one picture out.
+
+import { PartFile, readIndex } from '../jobs/recorded-part.ts';
+import { concat } from '../mp4/box.ts';
+import { buildFragment } from '../mp4/fragment.ts';
+import { readSetsInForce } from '../mp4/in-band-sets.ts';
+import { initSegmentOf } from '../mp4/init.ts';
+import type { TrackIndex } from '../mp4/sample-index.ts';
+
+/** A file without a key frame was begun a moment ago, or is damaged: the one before has some. */
+const MAX_FILES = 8;
+
+/** Undefined when there is none in the newest files. Throws what the system says of a disk that fails. */
+export async function newestKeyFrame(paths: Iterable<string>): Promise<Buffer | undefined> {
+  let files = 0;
+  for (const path of paths) {
+    if (++files > MAX_FILES) return undefined;
+    const file = await PartFile.open(path);
+    if (!file) continue;
+    try {
+      const movie = await lastKeyFrame(file);
+      if (movie) return movie;
+    } finally {
+      await file.close();
+    }
+  }
+  return undefined;
+}
+
+async function lastKeyFrame(file: PartFile): Promise<Buffer | undefined> {
+  const index = await readIndex(file);
+  const video = index?.tracks.find(({ header }) => header.kind === 'video');
+  const sample = video?.syncs.lastIndexOf(1) ?? -1;
+  if (!video || sample < 0) return undefined;
+  const sets = (await readSetsInForce(file.read, video, sample + 1))?.(sample);
+  const picture = await file.read(video.offsets[sample] as number, video.sizes[sample] as number);
+  return movieOf(video, sets ? concat([sets, picture]) : picture);
+}
+
+function movieOf({ header }: TrackIndex, picture: Buffer): Buffer {
+  const sample = { size: picture.length, duration: 1, compositionOffset: 0, sync: true };
+  const fragment = buildFragment(1, [{ trackId: header.trackId, baseDecodeTime: 0, samples: [sample] }]);
+  return Buffer.concat([initSegmentOf([header]), fragment, picture]);
+}

@@ -1,0 +1,48 @@
+// A movie of one picture in, that picture as JPEG out, by one run of ffmpeg.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, setPriority } from 'node:os';
+import { errorCode } from '../archive/file-system.ts';
+import { StillError } from './error.ts';
+
+/** Enough for a tile, and a tenth of the bytes of the picture itself. */
+const MAX_WIDTH = 640;
+const MAX_JPEG_BYTES = 4 * 1024 * 1024;
+const MAX_ERROR_BYTES = 4096;
+
+/** At most 640 wide, never enlarged, with square pixels. Throws StillError, and the signal's reason. */
+export async function renderJpeg(program: string, movie: Buffer, signal: AbortSignal): Promise<Buffer> {
+  signal.throwIfAborted();
+  const scale = `scale=w='trunc(min(${MAX_WIDTH},iw*sar)/2)*2':h='trunc(ow/dar/2)*2',setsar=1`;
+  // prettier-ignore
+  const args = ['-hide_banner', '-v', 'error', '-threads', '1', '-f', 'mp4', '-i', 'pipe:0', '-map', '0:v:0',
+    '-frames:v', '1', '-vf', scale, '-pix_fmt', 'yuvj420p', '-c:v', 'mjpeg', '-q:v', '4', '-f', 'image2pipe', 'pipe:1'];
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' });
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size <= MAX_JPEG_BYTES) chunks.push(chunk);
+    else child.kill('SIGKILL');
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-MAX_ERROR_BYTES)));
+  // One that ends before it has read everything says why by itself.
+  child.stdin.on('error', () => {});
+  child.stdin.end(movie);
+  try {
+    // Recording goes first.
+    if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+    const [code] = (await once(child, 'close')) as [number | null];
+    const jpeg = Buffer.concat(chunks);
+    if (code === 0 && jpeg.length > 0) return jpeg;
+    const reason = said.trim().split('\n').at(-1)?.slice(0, 500) || 'without a word';
+    throw new StillError('thumbnail-failed', `ffmpeg could not decode the picture: ${reason}`);
+  } catch (err) {
+    if (signal.aborted) throw signal.reason;
+    if (errorCode(err) !== 'ENOENT') throw err;
+    const hint = 'ffmpeg is not installed on this node: install it, or set ffmpeg.path';
+    throw new StillError('ffmpeg-missing', hint, { cause: err });
+  }
+}

@@ -1,0 +1,97 @@
+// Small pictures of what was seen last: a camera's id in, the newest key frame of its live stream or of its files as JPEG
+// out. Made once for all who ask, some at a time.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { StillError } from './error.ts';
+import type { FetchedImage } from './fetch-image.ts';
+import { newestKeyFrame } from './key-frame.ts';
+import { renderJpeg } from './render.ts';
+import { SharedImages, type StillImage } from './shared-images.ts';
+
+export interface ThumbnailsDeps {
+  /** Undefined for a camera that nobody knows. */
+  readonly find: (cameraId: string) => ThumbnailSource | undefined;
+  readonly ffmpegPath: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface ThumbnailSource {
+  /** The newest key frame that arrived, as a movie of one picture; undefined while there is none. */
+  live(): Buffer | undefined;
+  /** Files of the camera, absolute, newest first. */
+  files(): Iterable<string>;
+}
+
+const GOOD_FOR_MS = 10_000;
+const FAILURE_GOOD_FOR_MS = 1_000;
+/** Runs of ffmpeg at once. */
+const MAX_RUNNING = 2;
+/** Cameras that wait for a run; the page of a node with many asks for all of them at once. */
+const MAX_WAITING = 256;
+const TIMEOUT_MS = 10_000;
+
+export class Thumbnails {
+  readonly #d: ThumbnailsDeps;
+  readonly #images: SharedImages;
+  readonly #end = new AbortController();
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(deps: ThumbnailsDeps) {
+    this.#d = deps;
+    const { clock } = deps;
+    this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock });
+  }
+
+  /** Rejects with StillError. */
+  async get(cameraId: string): Promise<StillImage> {
+    const source = this.#d.find(cameraId);
+    if (!source) throw new StillError('unknown-camera', 'this node does not know such a camera');
+    return this.#images.get(cameraId, '', () => this.#inTurn(() => this.#make(cameraId, source)));
+  }
+
+  /** Ends what is under way. */
+  close(): void {
+    this.#end.abort(new StillError('thumbnail-failed', 'the recorder stops'));
+  }
+
+  async #inTurn(make: () => Promise<FetchedImage>): Promise<FetchedImage> {
+    if (this.#running >= MAX_RUNNING) {
+      if (this.#waiting.length >= MAX_WAITING) {
+        throw new StillError('too-many-thumbnails', 'too many pictures are being made: ask again in a while');
+      }
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#running++;
+    try {
+      return await make();
+    } finally {
+      // The place goes to the next who waits, or is free.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running--;
+    }
+  }
+
+  async #make(cameraId: string, source: ThumbnailSource): Promise<FetchedImage> {
+    const { clock, ffmpegPath, log } = this.#d;
+    const late = new AbortController();
+    const timer = clock.after(TIMEOUT_MS, () => {
+      late.abort(new StillError('thumbnail-failed', `the picture was not made within ${TIMEOUT_MS / 1000} s`));
+    });
+    try {
+      // Looked for only now: a camera that had to wait shows what is new by then.
+      const movie = source.live() ?? (await newestKeyFrame(source.files()));
+      if (!movie) throw new StillError('nothing-recorded', 'there is no picture of this camera');
+      const body = await renderJpeg(ffmpegPath, movie, AbortSignal.any([late.signal, this.#end.signal]));
+      return { type: 'image/jpeg', body };
+    } catch (err) {
+      if (err instanceof StillError) throw err;
+      log.warn({ camera: cameraId, err }, 'a thumbnail could not be made');
+      throw new StillError('thumbnail-failed', 'the picture could not be made; the log says why', { cause: err });
+    } finally {
+      timer.cancel();
+    }
+  }
+}
