@@ -1,7 +1,8 @@
 // One recorder, joined from its rooms: archive, cameras, live streams, HTTP. Two can live in one process.
 
-import { readFile } from 'node:fs/promises';
+import type { Server as HttpsServer } from 'node:https';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { assert } from '../base/assert.ts';
@@ -9,6 +10,8 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
 import { adminToken, Authenticator } from './http/auth.ts';
+import { CertificateError, followCertificate, readCertificate } from './http/certificate.ts';
+import type { CertificatePair, CertificatePaths } from './http/certificate.ts';
 import { standaloneChecks, type ArchiveReader, type ProtectionKeeper } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
@@ -22,7 +25,8 @@ import { CameraSet } from './camera-set.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import { SlabPool } from './codec/slab.ts';
 import { changedSettings } from './config/changes.ts';
-import type { CameraConfig, Config } from './config/schema.ts';
+import { ConfigError } from './config/load.ts';
+import type { CameraConfig, Config, TokenConfig } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
 import { RecorderDatabase } from './database/database.ts';
@@ -60,10 +64,7 @@ export interface Recorder {
 export async function startRecorder(config: Config, deps: RecorderDeps): Promise<Recorder> {
   const { clock, log, version } = deps;
   const { nodeName, recordPath } = config;
-  const { mode, tokens } = config.auth;
-  const needsToken = mode === 'token' && tokens.length === 0;
-  const known = needsToken ? [await adminToken(config.workDir, log)] : tokens;
-  const auth = new Authenticator({ mode, tokens: known }, { clock, log });
+  const auth = new Authenticator({ mode: config.auth.mode, tokens: await tokensOf(config) }, { clock, log });
   const archiveRegistry = new Registry();
   let present = config;
   let started = false;
@@ -102,10 +103,10 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
 
   const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
   const tls = config.tls ? { tls: await readTls(config.tls) } : {};
+  const facing = { auth, ...tls, origins: config.cors.origins, trustedProxies: config.trustedProxies };
   const playback = await buildPlayback({
     recordPath,
-    auth,
-    ...tls,
+    ...facing,
     archive,
     registry: archiveRegistry,
     keepAwake: () => pacer.keepAwake(),
@@ -122,8 +123,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     address: config.cluster.advertise,
     version,
     recordPath,
-    auth,
-    ...tls,
+    ...facing,
     cameras,
     archive: database ? listedBy(database, archive) : archive,
     gaps: {
@@ -142,7 +142,15 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     clock,
     log,
   });
-  const metrics = buildMetricsServer(registry);
+  const metrics = buildMetricsServer(registry, { log, ...(config.metrics.requireToken ? { auth, ...tls } : {}) });
+  const encrypted = [api, playback, ...(config.metrics.requireToken ? [metrics] : [])];
+  const certificates =
+    config.tls &&
+    followCertificate(
+      config.tls,
+      encrypted.map(({ server }) => server as HttpsServer),
+      { log, clock },
+    );
   const opened: FastifyInstance[] = [];
   try {
     // Before recovery, which tells of the segments that it completes.
@@ -172,7 +180,12 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       async reload(next) {
         const settings = changedSettings(present, next);
         if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
-        present = { ...present, cameras: next.cameras };
+        const { tokens } = next.auth;
+        if (!isDeepStrictEqual(tokens, present.auth.tokens)) {
+          auth.replaceTokens(await tokensOf({ ...present, auth: next.auth }));
+          log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
+        }
+        present = { ...present, cameras: next.cameras, auth: { ...present.auth, tokens } };
         await applyCameras();
       },
       async close() {
@@ -180,6 +193,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         // Cameras first: what they still hold goes into files while the API answers.
         await Promise.all([cameras.close(), ptz.close()]);
         clearInterval(timer);
+        certificates?.close();
         await jobsStarted;
         await jobs.close();
         await Promise.all(opened.map((server) => server.close()));
@@ -191,12 +205,18 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       },
     };
   } catch (err) {
+    certificates?.close();
     await cameras.close();
     await Promise.all(opened.map((server) => server.close()));
     await archive.close();
     await gaps.close();
     await database?.close();
     throw err;
+  }
+
+  /** Without configured ones, the one that was made for the first start. */
+  async function tokensOf({ auth: { mode, tokens }, workDir }: Config): Promise<readonly TokenConfig[]> {
+    return mode === 'token' && tokens.length === 0 ? [await adminToken(workDir, log)] : tokens;
   }
 
   function openDatabase(url: string): RecorderDatabase {
@@ -302,7 +322,12 @@ function portOf({ server }: FastifyInstance): number | undefined {
   return typeof address === 'object' ? address?.port : undefined;
 }
 
-async function readTls(tls: { certificate: string; key: string }): Promise<{ certificate: string; key: string }> {
-  const [certificate, key] = await Promise.all([readFile(tls.certificate, 'utf8'), readFile(tls.key, 'utf8')]);
-  return { certificate, key };
+/** Throws ConfigError when the pair cannot be used. */
+async function readTls(paths: CertificatePaths): Promise<CertificatePair> {
+  try {
+    return await readCertificate(paths);
+  } catch (err) {
+    if (err instanceof CertificateError) throw new ConfigError(err.file, `tls.${err.key}`, err.message);
+    throw err;
+  }
 }

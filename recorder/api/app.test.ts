@@ -185,7 +185,7 @@ for (const { query, detail } of refused) {
     assert.equal(answer.statusCode, 400);
     assert.match(String(answer.headers['content-type']), /^application\/problem\+json/);
     const body = answer.json();
-    assert.deepEqual(Object.keys(body).sort(), ['code', 'detail', 'status', 'title']);
+    assert.deepEqual(Object.keys(body).sort(), ['code', 'detail', 'request_id', 'status', 'title']);
     assert.equal(body.status, 400);
     assert.equal(body.title, 'Bad Request');
     assert.match(body.detail, detail);
@@ -203,6 +203,7 @@ test('segments: an archive that cannot be read is 500, and never an empty list',
     status: 500,
     detail: '2026/01 cannot be read',
     code: 'archive-unreadable',
+    request_id: answer.headers['x-request-id'],
   });
 });
 
@@ -289,6 +290,7 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
       filename: '2026/01/01/x.mp4',
     },
     viewers: 0,
+    ptz: false,
   });
   const list = await app.inject({ url: '/api/cameras', headers: as('viewer') });
   assert.deepEqual(list.json(), { cameras: [answer.json()] });
@@ -357,9 +359,10 @@ test('unknown routes, methods and broken requests are problems too', async (t) =
     status: 404,
     detail: 'there is no GET /nothing',
     code: 'not-found',
+    request_id: unknown.headers['x-request-id'],
   });
   const body = await app.inject({ method: 'POST', url: '/api/cameras', payload: '{' });
-  assert.equal(body.json().code, 'not-found');
+  assert.deepEqual([body.statusCode, body.json().code, body.headers.allow], [405, 'method-not-allowed', 'GET, HEAD']);
   const broken = await app.inject({
     method: 'POST',
     url: '/echo',
@@ -437,31 +440,69 @@ test('the page is served to anyone, with its policy', async (t) => {
 });
 
 const elsewhere = { origin: 'https://elsewhere.example' };
-
-test('a page of another origin may use the API with its own token, and read the refusals', async (t) => {
-  const { app } = await build(t);
-  const preflight = await app.inject({
-    method: 'OPTIONS',
-    url: '/api/cameras',
-    headers: {
-      ...elsewhere,
-      'access-control-request-method': 'GET',
-      'access-control-request-headers': 'authorization',
-    },
-  });
-  assert.equal(preflight.statusCode, 204);
-  assert.equal(preflight.headers['access-control-allow-origin'], '*');
-  assert.match(String(preflight.headers['access-control-allow-headers']), /authorization/);
-  const answer = await app.inject({ url: '/api/cameras', headers: { ...elsewhere, ...as('viewer') } });
-  assert.deepEqual([answer.statusCode, answer.headers['access-control-allow-origin']], [200, '*']);
-  // With credentials of the browser's own, `*` does not count: they are never allowed.
-  assert.equal(answer.headers['access-control-allow-credentials'], undefined);
-  const refused = await app.inject({ url: '/api/cameras', headers: elsewhere });
-  assert.deepEqual([refused.statusCode, refused.headers['access-control-allow-origin']], [401, '*']);
+const preflight = (url: string) => ({
+  method: 'OPTIONS' as const,
+  url,
+  headers: { ...elsewhere, 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' },
 });
 
-test('without tokens no page of another origin may read anything', async (t) => {
-  const { app } = await build(t, { auth: { mode: 'none', tokens: [] } });
-  const answer = await app.inject({ url: '/api/cameras', headers: elsewhere });
-  assert.equal(answer.headers['access-control-allow-origin'], undefined);
+test('a page of another origin may read nothing and change nothing, whatever token or mode', async (t) => {
+  for (const auth of [{}, { auth: { mode: 'none' as const, tokens: [] } }]) {
+    const { app } = await build(t, auth);
+    app.post('/change', async () => 'changed');
+    assert.equal((await app.inject(preflight('/api/cameras'))).headers['access-control-allow-origin'], undefined);
+    const answer = await app.inject({ url: '/api/cameras', headers: { ...elsewhere, ...as('viewer') } });
+    assert.equal(answer.headers['access-control-allow-origin'], undefined);
+    // Browsers send such a request without a preflight: it must not be carried out.
+    for (const origin of ['https://elsewhere.example', 'null', 'http://localhost:1234']) {
+      const change = await app.inject({ method: 'POST', url: '/change', headers: { origin, ...as('admin') } });
+      assert.deepEqual([change.statusCode, change.json().code], [403, 'foreign-origin'], origin);
+    }
+    for (const own of [{}, { origin: 'http://nvr:9997', host: 'nvr:9997' }]) {
+      const headers = { ...own, ...as('admin') };
+      assert.equal((await app.inject({ method: 'POST', url: '/change', headers })).statusCode, 200);
+    }
+  }
+});
+
+test('a page of an origin that is named may use the API with its own token, and read the refusals', async (t) => {
+  const { app } = await build(t, { origins: [elsewhere.origin] });
+  const asked = await app.inject(preflight('/api/cameras'));
+  assert.equal(asked.statusCode, 204);
+  assert.equal(asked.headers['access-control-allow-origin'], elsewhere.origin);
+  assert.equal(asked.headers.vary, 'origin');
+  assert.match(String(asked.headers['access-control-allow-headers']), /authorization/);
+  const answer = await app.inject({ url: '/api/cameras', headers: { ...elsewhere, ...as('viewer') } });
+  assert.deepEqual([answer.statusCode, answer.headers['access-control-allow-origin']], [200, elsewhere.origin]);
+  // Browsers leave out credentials of their own.
+  assert.equal(answer.headers['access-control-allow-credentials'], undefined);
+  const refused = await app.inject({ url: '/api/cameras', headers: elsewhere });
+  assert.deepEqual([refused.statusCode, refused.headers['access-control-allow-origin']], [401, elsewhere.origin]);
+  const another = await app.inject({ url: '/api/cameras', headers: { origin: 'https://third.example' } });
+  assert.equal(another.headers['access-control-allow-origin'], undefined);
+});
+
+test('with * every page may, but none without an origin', async (t) => {
+  const { app } = await build(t, { origins: ['*'] });
+  for (const [origin, allowed] of [
+    ['https://elsewhere.example', 'https://elsewhere.example'],
+    ['null', undefined],
+  ] as const) {
+    const answer = await app.inject({ url: '/api/cameras', headers: { origin, ...as('viewer') } });
+    assert.equal(answer.headers['access-control-allow-origin'], allowed);
+  }
+});
+
+test('a request has an id: its own if it can stand in a log, else a new one', async (t) => {
+  const lines: Record<string, unknown>[] = [];
+  const log: Log = { ...silentLog, debug: (fields) => void lines.push(fields) };
+  const { app } = await build(t, { log });
+  const given = await app.inject({ url: '/api/cameras/x', headers: { 'x-request-id': 'proxy-7', ...as('viewer') } });
+  assert.equal(given.headers['x-request-id'], 'proxy-7');
+  assert.equal(given.json().request_id, 'proxy-7');
+  assert.deepEqual([lines[0]?.['requestId'], lines[0]?.['caller']], ['proxy-7', 'viewer']);
+  for (const id of ['', 'two words', '"', 'x'.repeat(129), 'line\tbreak']) {
+    const answer = await app.inject({ url: '/api/health/live', headers: { 'x-request-id': id } });
+    assert.match(String(answer.headers['x-request-id']), /^[0-9a-f-]{36}$/);
+  }
 });

@@ -2,18 +2,12 @@
 
 import fastifySwagger from '@fastify/swagger';
 import fastifyWebsocket from '@fastify/websocket';
-import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
-import {
-  jsonSchemaTransform,
-  jsonSchemaTransformObject,
-  serializerCompiler,
-  validatorCompiler,
-} from 'fastify-type-provider-zod';
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { installCors } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
-import { answerFrameworkError, installProblems } from '../http/problem.ts';
+import { buildServer } from '../http/server.ts';
 import { archiveRoutes } from './routes/archive.ts';
 import { assembleRoutes } from './routes/assemble.ts';
 import { cameraRoutes } from './routes/cameras.ts';
@@ -26,37 +20,23 @@ import { pageRoutes } from './routes/page.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
 
-const BODY_LIMIT_BYTES = 64 * 1024;
 /** Viewers have nothing to say. */
 const VIEWER_MESSAGE_LIMIT_BYTES = 1024;
-const REQUEST_TIMEOUT_MS = 30_000;
+/** A thousand viewers and those who ask; a whole flood of idle ones must leave the cameras their files. */
+const MAX_CONNECTIONS = 4096;
 
 /** The server, not listening yet. Close it before the cameras, or after: it opens nothing that outlives it. */
 export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
-  const options = {
-    bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    // Downloads and viewers end with the server: a stop does not wait for them.
-    forceCloseConnections: true,
-    frameworkErrors: answerFrameworkError,
-    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
-  };
-  const app: FastifyInstance = deps.tls
-    ? fastify({ ...options, https: { cert: deps.tls.certificate, key: deps.tls.key } })
-    : fastify(options);
-  app.setValidatorCompiler(validatorCompiler);
-  app.setSerializerCompiler(serializerCompiler);
-  installProblems(app, deps.log);
-
-  const { auth } = deps;
-  if (!auth.isOpen) {
-    installCors(app, {
-      path: '/api/*',
-      methods: 'GET, POST, DELETE',
-      requestHeaders: 'authorization, content-type',
-      pages: 'anyone',
-    });
-  }
+  const { auth, log, tls, trustedProxies = [], origins = [] } = deps;
+  const app = buildServer({ log, trustedProxies, maxConnections: MAX_CONNECTIONS, ...(tls ? { tls } : {}) });
+  installCors(app, {
+    origins,
+    path: '/*',
+    methods: 'GET, POST, DELETE',
+    requestHeaders: 'authorization, content-type, range, if-range',
+    exposedHeaders: 'accept-ranges, content-length, content-range, etag, last-modified, retry-after, x-request-id',
+    sameHost: false,
+  });
   if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
   installAccess(app, auth);
   logAnswers(app, deps.log);
@@ -85,7 +65,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   if (jobs) await app.register(jobRoutes, { deps: { ...deps, jobs } });
   if (jobs) await app.register(assembleRoutes, { jobs });
   if (ptz) await app.register(ptzRoutes, { ptz });
-  await app.register(liveRoutes, { deps, auth });
+  await app.register(liveRoutes, { deps, auth, origins });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;

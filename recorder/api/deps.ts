@@ -8,6 +8,8 @@ import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import type { CameraSilence } from '../archive/gaps/ledger.ts';
 import type { CameraStatus, Reason } from '../camera/status.ts';
 import type { Authenticator } from '../http/auth.ts';
+import type { CertificatePair } from '../http/certificate.ts';
+import type { Origins } from '../http/cors.ts';
 import type { LiveHub } from '../live/hub.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
 import type { PlaybackListener } from './playback-address.ts';
@@ -171,8 +173,10 @@ export interface ApiDeps {
   readonly version: string;
   readonly recordPath: string;
   readonly auth: Authenticator;
-  /** PEM. */
-  readonly tls?: { readonly certificate: string; readonly key: string };
+  readonly tls?: CertificatePair;
+  /** Whose pages may use the API and watch. */
+  readonly origins?: Origins;
+  readonly trustedProxies?: readonly string[];
   readonly cameras: CameraDirectory;
   /** Cameras of the database that cannot be recorded as they are there. */
   readonly refusedCameras?: () => readonly RefusedCamera[];

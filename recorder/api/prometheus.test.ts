@@ -18,7 +18,7 @@ function setup(t: TestContext) {
   const cameras: CameraView[] = [];
   const directory = { list: () => cameras, get: () => undefined };
   const registry = buildMetricsRegistry({ cameras: directory, version: '1.2.3', nodeName: 'rack-1', clock });
-  const server = buildMetricsServer(registry);
+  const server = buildMetricsServer(registry, { log: silentLog });
   t.after(() => server.close());
   const scrape = async (): Promise<Scrape> => {
     const answer = await server.inject('/metrics');

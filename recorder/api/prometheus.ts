@@ -1,16 +1,21 @@
 // Metrics for Prometheus on a listener of their own. Nothing is counted here: every value is taken from the status
 // objects at the moment of the scrape, so that a frame costs nothing.
 
-import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import type { CameraState } from '../camera/status.ts';
+import { installAccess } from '../http/access.ts';
+import type { Authenticator } from '../http/auth.ts';
+import type { CertificatePair } from '../http/certificate.ts';
+import { buildServer } from '../http/server.ts';
 import type { CameraDirectory, CameraView } from './deps.ts';
 
 const STATES: readonly CameraState[] = ['connecting', 'recording', 'retrying', 'stopped'];
 /** How often the event loop's lag is sampled: often enough for a percentile, seldom enough to cost nothing. */
 const EVENT_LOOP_PRECISION_MS = 50;
+const MAX_SCRAPES = 64;
 
 export interface MetricsDeps {
   readonly cameras: CameraDirectory;
@@ -126,9 +131,21 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   return registry;
 }
 
+export interface MetricsServerOptions {
+  readonly log: Log;
+  /** Without it, nobody is asked for a token. */
+  readonly auth?: Authenticator;
+  readonly tls?: CertificatePair;
+}
+
 /** A server with `GET /metrics` and nothing else, not listening yet. */
-export function buildMetricsServer(registry: Registry): FastifyInstance {
-  const app = fastify({ forceCloseConnections: true });
-  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+export function buildMetricsServer(registry: Registry, options: MetricsServerOptions): FastifyInstance {
+  const { auth, ...others } = options;
+  const app = buildServer({ ...others, maxConnections: MAX_SCRAPES });
+  if (auth) installAccess(app, auth);
+  // Every camera is in it: a token for some of them is not enough.
+  app.get('/metrics', { config: auth ? { role: 'viewer' } : {} }, async (_request, reply) =>
+    reply.type(registry.contentType).send(await registry.metrics()),
+  );
   return app;
 }

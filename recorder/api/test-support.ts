@@ -87,6 +87,7 @@ export interface TestApi {
   readonly app: FastifyInstance;
   readonly clock: VirtualClock;
   readonly recordPath: string;
+  readonly auth: Authenticator;
   /** What `/api/cameras` lists; tests fill it. */
   readonly cameras: CameraView[];
 }
@@ -99,14 +100,15 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
   t.after(() => rm(recordPath, { recursive: true }));
   const clock = new VirtualClock();
   const cameras: CameraView[] = [];
-  const { auth, ...others } = changes;
+  const { auth: options, ...others } = changes;
   const tokens = [token('viewer'), token('operator'), token('admin')];
+  const auth = new Authenticator(options ?? { mode: 'token', tokens }, { clock });
   const app = await buildApi({
     nodeName: 'rack-1',
     address: '',
     version: '1.2.3',
     recordPath,
-    auth: new Authenticator(auth ?? { mode: 'token', tokens }, { clock }),
+    auth,
     cameras: { list: () => cameras, get: (id) => cameras.find((view) => view.status.id === id) },
     archive: emptyArchive,
     gaps: noGaps,
@@ -121,5 +123,5 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     ...others,
   });
   t.after(() => app.close());
-  return { app, clock, recordPath, cameras };
+  return { app, auth, clock, recordPath, cameras };
 }

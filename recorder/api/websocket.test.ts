@@ -11,10 +11,10 @@ import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import type { LiveLimitOptions } from '../live/limits.ts';
 import { FRAME_TICKS, parseMessage, run, SampleMaker } from '../live/test-support.ts';
-import { archiveStatus, build, cameraStatus, type ApiChanges } from './test-support.ts';
+import { archiveStatus, build, cameraStatus, token, type ApiChanges } from './test-support.ts';
 
 async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: ApiChanges = {}) {
-  const { app, clock, cameras } = await build(t, changes);
+  const { app, clock, cameras, auth } = await build(t, changes);
   const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(limits), clock, log: silentLog });
   cameras.push({ status: cameraStatus(), archive: archiveStatus(), live: hub });
   cameras.push({
@@ -35,7 +35,7 @@ async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: Api
     t.after(() => socket.terminate());
     return socket;
   };
-  return { hub, clock, send, connect, port };
+  return { hub, clock, send, connect, port, auth };
 }
 
 /** Collects messages; `next` waits until there are `count`. */
@@ -103,7 +103,13 @@ const refusals: {
     name: 'a page of another origin with credentials that the browser added',
     path: 'gate',
     options: { headers: basic, origin: 'https://elsewhere.example' },
-    close: [4403, 'pages of other origins need a token of their own'],
+    close: [4403, 'pages of this origin may not watch: name it in cors.origins'],
+  },
+  {
+    name: 'a page of another origin with a token of its own',
+    path: 'gate?access_token=viewer',
+    options: { origin: 'https://elsewhere.example' },
+    close: [4403, 'pages of this origin may not watch: name it in cors.origins'],
   },
 ];
 for (const { name, path, options, close } of refusals) {
@@ -115,10 +121,42 @@ for (const { name, path, options, close } of refusals) {
   });
 }
 
-test('a page of another origin may watch with a token of its own', async (t) => {
+test('a page of an origin that is named may watch; where every one is, only with a token of its own', async (t) => {
+  const origin = 'https://elsewhere.example';
+  const named = await setup(t, {}, { origins: [origin] });
+  named.hub.begin(run());
+  await inbox(named.connect('gate?access_token=viewer', { origin })).until(1);
+  await inbox(named.connect('gate', { headers: basic, origin })).until(1);
+  const any = await setup(t, {}, { origins: ['*'] });
+  any.hub.begin(run());
+  await inbox(any.connect('gate?access_token=viewer', { origin })).until(1);
+  assert.equal((await closeOf(any.connect('gate', { headers: basic, origin })))[0], 4403);
+  assert.equal((await closeOf(any.connect('gate?access_token=viewer', { origin: 'null' })))[0], 4403);
+});
+
+test('who tries wrong tokens is told to wait, and a right one from the same address passes', async (t) => {
   const { hub, connect } = await setup(t);
   hub.begin(run());
-  await inbox(connect('gate?access_token=viewer', { origin: 'https://elsewhere.example' })).until(1);
+  for (let i = 0; i < 10; i++) assert.equal((await closeOf(connect(`gate?access_token=guess${i}`)))[0], 4401);
+  assert.deepEqual(await closeOf(connect('gate?access_token=guess')), [4429, 'too many wrong tokens']);
+  await inbox(connect('gate?access_token=viewer')).until(1);
+});
+
+test('a viewer ends with its token, and with the scope that its camera was in; others look on', async (t) => {
+  const all = token('viewer', 'all');
+  const few = { ...token('viewer', 'few'), cameras: ['ga*'] };
+  const { hub, connect, auth } = await setup(t, {}, { auth: { mode: 'token', tokens: [all, few, token('viewer')] } });
+  hub.begin(run());
+  const [kept, gone, narrowed] = ['all', 'viewer', 'few'].map((text) => connect(`gate?access_token=${text}`));
+  for (const socket of [kept, gone, narrowed]) await inbox(socket as WebSocket).until(1);
+  const closed = [closeOf(gone as WebSocket), closeOf(narrowed as WebSocket)];
+  auth.replaceTokens([all, { ...few, cameras: ['yard'] }]);
+  assert.deepEqual(await Promise.all(closed), [
+    [4401, 'the token is not valid any more'],
+    [4404, 'unknown camera'],
+  ]);
+  assert.equal(kept?.readyState, WebSocket.OPEN);
+  assert.equal(hub.stats.viewers, 1);
 });
 
 test('without tokens only the own page may watch, also behind a proxy that renames the recorder', async (t) => {

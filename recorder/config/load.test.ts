@@ -45,12 +45,14 @@ test('an empty file is a recorder without cameras and every default', async (t) 
     recordPath: '/var/lib/recorder/recordings',
     workDir: '/var/lib/recorder',
     playback: { listen: { host: '0.0.0.0', port: 9996 } },
-    metrics: { listen: { host: '0.0.0.0', port: 9998 } },
+    metrics: { listen: { host: '0.0.0.0', port: 9998 }, requireToken: false },
     database: undefined,
     redis: undefined,
     ffmpeg: { path: 'ffmpeg' },
     log: { level: 'info', directory: undefined, maxFileBytes: 10 * 2 ** 20, maxFiles: 14 },
-    auth: { mode: 'token', tokens: [] },
+    auth: { mode: 'token', tokens: [], allowAnonymousNetwork: false },
+    cors: { origins: [] },
+    trustedProxies: [],
     tls: undefined,
     license: { file: '/etc/recorder/recorder.lic', publicKey: '', required: false },
     archive: {
@@ -72,14 +74,19 @@ listen: "[::]:8997"
 record_path: /srv/recordings
 workDir: /srv/work
 playback: {listen: 127.0.0.1:8996}
-metrics: {listen: ":8998"}
+metrics: {listen: ":8998", requireToken: true}
 database: {url: postgres://user:pw@db/recorder}
 redis: {url: redis://cache}
 ffmpeg: {path: /opt/ffmpeg}
 log: {level: debug, directory: /var/log/recorder, maxFileSize: 1MiB, maxFiles: 3}
 auth:
   mode: token
-  tokens: [{name: ops, role: admin, sha256: ${'AB'.repeat(32)}}]
+  allowAnonymousNetwork: true
+  tokens:
+    - {name: ops, role: admin, sha256: ${'AB'.repeat(32)}}
+    - {name: dock, role: viewer, sha256: ${'cd'.repeat(32)}, cameras: [gate, dock-*]}
+cors: {origins: ["https://NVR.example:8443", "*"]}
+trustedProxies: [10.0.0.1, "fd00::/8"]
 tls: {certificate: /etc/tls.crt, key: /etc/tls.key}
 license: {file: /etc/l.lic, publicKey: ${PUBLIC_KEY}, required: true}
 archive:
@@ -109,12 +116,21 @@ cameras:
     recordPath: '/srv/recordings',
     workDir: '/srv/work',
     playback: { listen: { host: '127.0.0.1', port: 8996 } },
-    metrics: { listen: { host: '::', port: 8998 } },
+    metrics: { listen: { host: '::', port: 8998 }, requireToken: true },
     database: { url: 'postgres://user:pw@db/recorder' },
     redis: { url: 'redis://cache' },
     ffmpeg: { path: '/opt/ffmpeg' },
     log: { level: 'debug', directory: '/var/log/recorder', maxFileBytes: 2 ** 20, maxFiles: 3 },
-    auth: { mode: 'token', tokens: [{ name: 'ops', role: 'admin', sha256: 'ab'.repeat(32) }] },
+    auth: {
+      mode: 'token',
+      tokens: [
+        { name: 'ops', role: 'admin', sha256: 'ab'.repeat(32) },
+        { name: 'dock', role: 'viewer', sha256: 'cd'.repeat(32), cameras: ['gate', 'dock-*'] },
+      ],
+      allowAnonymousNetwork: true,
+    },
+    cors: { origins: ['https://nvr.example:8443', '*'] },
+    trustedProxies: ['10.0.0.1', 'fd00::/8'],
     tls: { certificate: '/etc/tls.crt', key: '/etc/tls.key' },
     license: { file: '/etc/l.lic', publicKey: PUBLIC_KEY, required: true },
     archive: {
@@ -287,6 +303,38 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     name: 'wrong choice',
     yaml: 'auth: {mode: magic}',
     message: 'config.yaml: auth.mode: expected one of token, kubernetes, none',
+  },
+  {
+    name: 'nobody is asked for a token, and every address is listened on',
+    yaml: 'auth: {mode: none}',
+    message:
+      'config.yaml: auth.mode: none lets anyone do everything, and listen is 0.0.0.0:9997: take a loopback address, or set auth.allowAnonymousNetwork: true',
+  },
+  {
+    name: 'nobody is asked for a token, and the network reaches playback',
+    yaml: 'auth: {mode: none}\nlisten: "[::1]:1"\nplayback: {listen: 10.0.0.1:9996}',
+    message:
+      'config.yaml: auth.mode: none lets anyone do everything, and playback.listen is 10.0.0.1:9996: take a loopback address, or set auth.allowAnonymousNetwork: true',
+  },
+  {
+    name: 'nobody is asked for a token, and every page may',
+    yaml: 'auth: {mode: none, allowAnonymousNetwork: true}\ncors: {origins: ["*"]}',
+    message: 'config.yaml: cors.origins: * would show every camera to every page',
+  },
+  {
+    name: 'an origin with a path',
+    yaml: 'cors: {origins: ["https://nvr.example/"]}',
+    message: 'config.yaml: cors.origins[0]: expected an origin such as https://nvr.example:8443, without a path, or *',
+  },
+  {
+    name: 'a proxy without address',
+    yaml: 'trustedProxies: [10.0.0.0/33]',
+    message: 'config.yaml: trustedProxies[0]: expected an address or a network such as 10.0.0.1 or 10.0.0.0/8',
+  },
+  {
+    name: 'a token for no camera',
+    yaml: `auth: {tokens: [{name: a, role: viewer, sha256: ${'ab'.repeat(32)}, cameras: []}]}`,
+    message: 'config.yaml: auth.tokens[0].cameras: expected at least one camera; leave the key out for all of them',
   },
   {
     name: 'a token in plain text instead of its digest',

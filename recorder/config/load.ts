@@ -7,6 +7,7 @@ import { parseDocument } from 'yaml';
 import type { z } from 'zod';
 import { fileNameOf } from '../archive/names.ts';
 import { ConfigFile, toConfig } from './schema.ts';
+import { formatListen, isLoopback } from './values.ts';
 import type { Config } from './schema.ts';
 
 /** A configuration that the recorder refuses to start with. The message is one line and holds no secret. */
@@ -52,6 +53,7 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   const parsed = ConfigFile.safeParse({ ...merged, cameras });
   // Each file was right by itself; whatever is wrong now came with the last one.
   if (!parsed.success) throw configError(raw.at(-1)?.file ?? file, parsed.error);
+  checkAnonymous(parsed.data, raw, file);
   const nodeName = parsed.data.nodeName || (options.hostName ?? hostname()).trim();
   if (nodeName === '') throw new ConfigError(file, 'nodeName', 'is empty, and the system has no host name to use');
   const { required, publicKey } = parsed.data.license;
@@ -150,6 +152,29 @@ function checkCameras(files: readonly RawFile[]): void {
       }
       names.set(part, place);
     }
+  }
+}
+
+/** Refuses to let anyone on the network do everything, unless the configuration says in so many words that it may be. */
+function checkAnonymous(config: z.output<typeof ConfigFile>, files: readonly RawFile[], file: string): void {
+  const { auth, cors, listen, playback } = config;
+  if (auth.mode !== 'none') return;
+  const fileOf = (key: string, name: string): string =>
+    files.findLast(({ document }) => (document[key] as Mapping | undefined)?.[name] !== undefined)?.file ?? file;
+  if (cors.origins.includes('*')) {
+    throw new ConfigError(fileOf('cors', 'origins'), 'cors.origins', '* would show every camera to every page');
+  }
+  if (auth.allowAnonymousNetwork) return;
+  for (const [key, address] of [
+    ['listen', listen],
+    ['playback.listen', playback.listen],
+  ] as const) {
+    if (isLoopback(address)) continue;
+    throw new ConfigError(
+      fileOf('auth', 'mode'),
+      'auth.mode',
+      `none lets anyone do everything, and ${key} is ${formatListen(address)}: take a loopback address, or set auth.allowAnonymousNetwork: true`,
+    );
   }
 }
 

@@ -5,10 +5,20 @@ import { z } from 'zod';
 import { parsePeer } from './peer.ts';
 import { LOG_LEVELS, type LogLevel } from '../../base/log-level.ts';
 import { parsePublicKey } from '../license/statement.ts';
-import { checkSource, checkUrl, parseDuration, parseListen, parseSize, parseSpace, ValueError } from './values.ts';
+import {
+  checkSource,
+  checkUrl,
+  parseDuration,
+  parseListen,
+  parseNetwork,
+  parseOrigin,
+  parseSize,
+  parseSpace,
+  ValueError,
+} from './values.ts';
 
 /** What the reference shows as the type of a value that is written as a string. */
-type ValueType = 'duration' | 'size' | 'size or share' | 'host:port' | 'URL' | 'path';
+type ValueType = 'duration' | 'size' | 'size or share' | 'host:port' | 'URL' | 'path' | 'origin' | 'address';
 
 /** A string that `parse` turns into a value; what `parse` throws becomes the message for the key. */
 function written<T>(valueType: ValueType, parse: (text: string) => T) {
@@ -160,7 +170,13 @@ export const ConfigFile = z.strictObject({
     .strictObject({ listen: listen().prefault('0.0.0.0:9996').describe('Playback of the archive.') })
     .prefault({}),
   metrics: z
-    .strictObject({ listen: listen().prefault('0.0.0.0:9998').describe('GET /metrics for Prometheus.') })
+    .strictObject({
+      listen: listen().prefault('0.0.0.0:9998').describe('GET /metrics for Prometheus.'),
+      requireToken: z
+        .boolean()
+        .default(false)
+        .describe('Ask for a token that is for all cameras, and speak HTTPS if tls is set.'),
+    })
     .prefault({}),
   database: z
     .strictObject({ url: url('postgres', 'postgresql').describe('A Postgres database that indexes the archive.') })
@@ -170,7 +186,9 @@ export const ConfigFile = z.strictObject({
       url: url('redis', 'rediss', 'unix').describe(
         'For jobs, with user and password if it wants them; rediss: TLS. Without it, the recorder runs its own redis-server.',
       ),
-      ca: path().optional().describe('Certificates in PEM that a Redis with TLS is trusted by, instead of the system\'s.'),
+      ca: path()
+        .optional()
+        .describe("Certificates in PEM that a Redis with TLS is trusted by, instead of the system's."),
     })
     .optional(),
   ffmpeg: z
@@ -208,8 +226,29 @@ export const ConfigFile = z.strictObject({
         .array(token)
         .default([])
         .describe('Without any, an admin token is made in <workDir>/admin.token at the first start.'),
+      allowAnonymousNetwork: z
+        .boolean()
+        .default(false)
+        .describe(
+          'With mode none: listen on addresses that other machines reach, too. Anyone there may do everything.',
+        ),
     })
     .prefault({}),
+  cors: z
+    .strictObject({
+      origins: z
+        .array(written('origin', parseOrigin))
+        .default([])
+        .describe(
+          'Origins whose pages may use the recorder with a token of their own. * for every one. None: no other.',
+        ),
+    })
+    .prefault({})
+    .describe('Pages of other origins.'),
+  trustedProxies: z
+    .array(written('address', parseNetwork))
+    .default([])
+    .describe('Proxies before the recorder: their X-Forwarded-For, -Host and -Proto are believed.'),
   tls: z
     .strictObject({
       certificate: path().describe('Certificate chain in PEM. With it, listen and playback speak HTTPS.'),
@@ -257,7 +296,7 @@ export const ConfigFile = z.strictObject({
         .array(written('host:port', parsePeer))
         .default([])
         .describe('Other recorders that this one may fetch exports from, as host:port or https://host:port.'),
-      ca: path().optional().describe('Certificates in PEM that peers with TLS are trusted by, beside the system\'s.'),
+      ca: path().optional().describe("Certificates in PEM that peers with TLS are trusted by, beside the system's."),
     })
     .prefault({}),
   cameras: z.array(CameraFile).default([]).describe('The cameras; those of all files add up.'),
@@ -306,7 +345,13 @@ export interface Config {
     readonly maxFileBytes: number;
     readonly maxFiles: number;
   };
-  readonly auth: { readonly mode: ParsedFile['auth']['mode']; readonly tokens: readonly TokenConfig[] };
+  readonly auth: {
+    readonly mode: ParsedFile['auth']['mode'];
+    readonly tokens: readonly TokenConfig[];
+    readonly allowAnonymousNetwork: boolean;
+  };
+  readonly cors: { readonly origins: readonly string[] };
+  readonly trustedProxies: readonly string[];
   readonly tls: ParsedFile['tls'];
   readonly license: ParsedFile['license'];
   readonly archive: {
@@ -339,6 +384,8 @@ export function toConfig(file: ParsedFile, nodeName: string): Config {
       maxFiles: file.log.maxFiles,
     },
     auth: file.auth,
+    cors: file.cors,
+    trustedProxies: file.trustedProxies,
     tls: file.tls,
     license: file.license,
     archive: {

@@ -1,5 +1,6 @@
 // Values as people write them in a configuration file (`5m`, `500GiB`, `[::]:9997`) to numbers with their units.
 
+import { isIP } from 'node:net';
 import { parseRtspUrl } from '../rtsp/url.ts';
 
 /** A value that cannot be understood; the message says what would be, and never repeats a secret. */
@@ -80,6 +81,29 @@ export function parseListen(text: string): ListenAddress {
 /** Writes an address as it is written in a URL. */
 export function formatListen(address: ListenAddress): string {
   return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+}
+
+/** Whether only programs of this machine can connect to an address. */
+export const isLoopback = ({ host }: ListenAddress): boolean => LOOPBACK.test(host);
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i;
+
+/** `https://nvr.example:8443` as browsers send it, or `*`. */
+export function parseOrigin(text: string): string {
+  const origin = URL.canParse(text) ? new URL(text).origin : undefined;
+  if (text !== '*' && (origin !== text.toLowerCase() || !/^https?:/.test(text))) {
+    throw new ValueError('expected an origin such as https://nvr.example:8443, without a path, or *');
+  }
+  return text.toLowerCase();
+}
+
+/** `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`. */
+export function parseNetwork(text: string): string {
+  const match = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text);
+  const version = isIP(match?.[1] ?? '');
+  if (!match || version === 0 || Number(match[2] ?? 0) > (version === 4 ? 32 : 128)) {
+    throw new ValueError('expected an address or a network such as 10.0.0.1 or 10.0.0.0/8');
+  }
+  return text;
 }
 
 /** Refuses what is no address of a camera. */

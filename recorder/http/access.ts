@@ -1,7 +1,7 @@
 // What every listener does with a request before and after its route: asks for a token where the route has a role, keeps
 // cameras from whoever they do not concern, and leaves a line in the log.
 
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { assert } from '../../base/assert.ts';
 import type { Log } from '../../base/log.ts';
 import type { Role } from '../config/schema.ts';
@@ -46,6 +46,11 @@ export const visibleCamera = (request: FastifyRequest, cameraId: string): string
 /** Holds every route of `app` to the role and the cameras in its `config`. */
 export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   app.decorateRequest('caller', undefined);
+  const sending = new Map<FastifyReply, Caller>();
+  const stopListening = auth.onChange(() => {
+    for (const [reply, caller] of sending) if (!auth.renewed(caller)) reply.raw.destroy();
+  });
+  app.addHook('onClose', async () => stopListening());
   app.addHook('onRequest', async (request, reply) => {
     const { role, credentials = 'header', cameras } = request.routeOptions.config;
     if (role === undefined) return;
@@ -57,6 +62,11 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
       throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
     }
     request.caller = caller;
+    // What is sent as media may take hours, and ends with its token.
+    if (credentials === 'header-or-query') {
+      sending.set(reply, caller);
+      reply.raw.once('close', () => sending.delete(reply));
+    }
   });
   app.addHook('preHandler', async (request) => {
     const { role, cameras } = request.routeOptions.config;
@@ -85,6 +95,8 @@ export function logAnswers(app: FastifyInstance, log: Log): void {
         path: pathOf(request.url),
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime),
+        requestId: request.id,
+        ...(request.caller ? { caller: request.caller.name } : {}),
       },
       'request answered',
     );

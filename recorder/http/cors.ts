@@ -1,34 +1,44 @@
-// Pages of other origins may use the recorder with a token of their own (Fetch Standard §3.2): a copied player needs that.
+// What pages of other origins may do: nothing, unless they are named in the configuration (Fetch Standard §3.2).
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ApiError } from './problem.ts';
+
+/** Origins as browsers write them, `https://nvr.example:8443`; `*` for every one. */
+export type Origins = readonly string[];
 
 export interface CorsOptions {
+  readonly origins: Origins;
   /** The routes that are asked for by preflights. */
   readonly path: string;
   readonly methods: string;
   /** Headers of requests and answers beside those that need no mention. */
   readonly requestHeaders: string;
   readonly exposedHeaders?: string;
-  /**
-   * `anyone`: browsers leave out cookies and stored logins, so a page gets no further than the token it was given.
-   * `same-host`: for a recorder without tokens, through which any page a user opens could look at cameras that only
-   * their network keeps from the world; only the pages of another port of the host may.
-   */
-  readonly pages: 'anyone' | 'same-host';
+  /** Whether pages of the same host may, on whatever port: the recorder's own page plays from the playback listener. */
+  readonly sameHost: boolean;
 }
 
+/**
+ * Browsers leave out cookies and stored logins, so a page that may gets no further than the token that it was given. What
+ * a page may do without asking before, a request that changes something, is refused to the pages of all other origins.
+ */
 export function installCors(app: FastifyInstance, options: CorsOptions): void {
-  const { path, methods, requestHeaders, exposedHeaders, pages } = options;
+  const { origins, path, methods, requestHeaders, exposedHeaders, sameHost } = options;
+  const isAllowed = (origin: string, request: FastifyRequest): boolean =>
+    isNamed(origins, origin) || (sameHost && isSameHost(origin, request));
+
   app.addHook('onRequest', async (request, reply) => {
+    reply.header('vary', 'origin');
     const { origin } = request.headers;
     if (origin === undefined) return;
-    if (pages === 'same-host') {
-      reply.header('vary', 'origin');
-      if (!isSameHost(origin, request)) return;
+    if (isAllowed(origin, request)) {
+      reply.header('access-control-allow-origin', origin);
+      if (exposedHeaders !== undefined) reply.header('access-control-expose-headers', exposedHeaders);
+    } else if (!SAFE.has(request.method) && !isOwnPage(request)) {
+      throw new ApiError(403, 'foreign-origin', 'pages of this origin may not: name it in cors.origins');
     }
-    reply.header('access-control-allow-origin', pages === 'anyone' ? '*' : origin);
-    if (exposedHeaders !== undefined) reply.header('access-control-expose-headers', exposedHeaders);
   });
+  if (origins.length === 0 && !sameHost) return;
   app.options(path, { schema: { hide: true } }, async (_request, reply) =>
     reply
       .code(204)
@@ -37,6 +47,21 @@ export function installCors(app: FastifyInstance, options: CorsOptions): void {
       .header('access-control-max-age', '600')
       .send(),
   );
+}
+
+/** RFC 9110 §9.2.1 */
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+export const isNamed = (origins: Origins, origin: string): boolean =>
+  origins.includes(origin) || (origins.includes('*') && origin !== 'null');
+
+/** Whether the recorder's own page asks, or a program. No page can set the header of a proxy that renames us. */
+export function isOwnPage({ headers }: FastifyRequest): boolean {
+  const { origin, host } = headers;
+  if (origin === undefined) return true;
+  if (!URL.canParse(origin)) return false;
+  const from = new URL(origin).host;
+  return from === host || from === headers['x-forwarded-host'];
 }
 
 function isSameHost(origin: string, request: FastifyRequest): boolean {

@@ -2,9 +2,11 @@
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Log } from '../../base/log.ts';
+import { RouteList } from './route-list.ts';
 
 export const Problem = z
   .object({
@@ -12,8 +14,21 @@ export const Problem = z
     status: z.number().int(),
     detail: z.string().describe('What happened, and for 4xx what to change.'),
     code: z.string().describe('Stable, for programs.'),
+    request_id: z.string().optional().describe('As in the header X-Request-Id, and in the log of the recorder.'),
   })
-  .meta({ id: 'Problem', description: 'RFC 9457' });
+  .meta({
+    id: 'Problem',
+    description: 'RFC 9457',
+    examples: [
+      {
+        title: 'Not Found',
+        status: 404,
+        detail: 'this node does not know such a camera',
+        code: 'unknown-camera',
+        request_id: '0b0b7c1e-6f0e-4f0c-9c1c-5f4d6f2b9a11',
+      },
+    ],
+  });
 
 export type ProblemBody = z.output<typeof Problem>;
 
@@ -87,26 +102,75 @@ function problemOf(error: FastifyError | ApiError): ProblemBody {
 
 /** Every error of every route leaves as a problem; what is not the caller's fault is logged here, once. */
 export function installProblems(app: FastifyInstance, log: Log): void {
+  const routes = new RouteList(app);
   app.setErrorHandler(async (error: FastifyError | ApiError, request, reply) => {
     const body = problemOf(error);
     if (body.status >= 500) {
-      log.error({ err: error, method: request.method, path: pathOf(request.url) }, 'request failed');
+      const { method, url, id } = request;
+      log.error({ err: error, method, path: pathOf(url), requestId: id }, 'request failed');
     }
     if (error instanceof ApiError) reply.headers(error.headers);
-    return sendProblem(reply, body);
+    return sendProblem(request, reply, body);
   });
   app.setNotFoundHandler(async (request, reply) => {
-    const body = problem(404, 'not-found', `there is no ${request.method} ${pathOf(request.url)}`);
-    return sendProblem(reply, body);
+    const path = pathOf(request.url);
+    const methods = routes.methodsOf(path);
+    if (methods.length === 0) {
+      return sendProblem(request, reply, problem(404, 'not-found', `there is no ${request.method} ${path}`));
+    }
+    reply.header('allow', methods.join(', '));
+    const detail = `${request.method} means nothing here: use ${methods.join(' or ')}`;
+    return sendProblem(request, reply, problem(405, 'method-not-allowed', detail));
+  });
+  // Without this, Node would answer with an empty body.
+  app.server.on('checkExpectation', (_request, response) => {
+    const body = JSON.stringify(problem(417, 'expectation-failed', 'Expect: leave this header out'));
+    response.writeHead(417, { 'content-type': 'application/problem+json', connection: 'close' }).end(body);
   });
 }
 
-const sendProblem = (reply: FastifyReply, body: ProblemBody): FastifyReply =>
-  reply.code(body.status).type('application/problem+json').serializer(JSON.stringify).send(body);
+const sendProblem = (request: FastifyRequest, reply: FastifyReply, body: ProblemBody): FastifyReply =>
+  reply
+    .code(body.status)
+    .type('application/problem+json')
+    .serializer(JSON.stringify)
+    .send({ ...body, request_id: request.id });
 
 /** fastify's `frameworkErrors`: what it refuses before it has chosen a route, as a path with a broken escape. */
-export function answerFrameworkError(error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void {
-  sendProblem(reply, problemOf(error));
+export function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  sendProblem(request, reply, problemOf(error));
+}
+
+/** fastify's `clientErrorHandler`: bytes that do not become a request, or not in time. There is no request to answer to. */
+export function answerClientError(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (error.code !== 'ECONNRESET' && socket.writable && !hasBegunToAnswer(socket)) {
+    const refusal = clientProblem(error.code);
+    const body = JSON.stringify(refusal);
+    const head = [
+      `HTTP/1.1 ${refusal.status} ${refusal.title}`,
+      'Connection: close',
+      'Content-Type: application/problem+json',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+    ];
+    // Sent first, and then closed: a caller that still sends would else read nothing but the end.
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+    return;
+  }
+  socket.destroy();
+}
+
+function clientProblem(code: string | undefined): ProblemBody {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return problem(408, 'request-timeout', 'the request did not come in time');
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return problem(431, 'headers-too-large', 'address and headers together may have 16 KiB');
+  }
+  return problem(400, 'malformed-request', 'this is no request of HTTP/1.1');
+}
+
+/** A second answer in the middle of the first would be taken for a part of it; Node asks the same (`_http_server.js`). */
+function hasBegunToAnswer(socket: Socket): boolean {
+  const { _httpMessage: response } = socket as Socket & { _httpMessage?: { headersSent?: boolean } };
+  return response?.headersSent === true;
 }
 
 /** The path of a URL, for logs and answers: the query may hold an access token. */

@@ -1,11 +1,9 @@
 // The playback listener: files of the archive, playlists over them and windows of time out of them.
 
-import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
-import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { installAccess, logAnswers } from '../http/access.ts';
 import { installCors } from '../http/cors.ts';
-import { answerFrameworkError, installProblems } from '../http/problem.ts';
+import { buildServer } from '../http/server.ts';
 import { ArchiveFiles } from './archive-file.ts';
 import type { PlaybackDeps } from './deps.ts';
 import { observePlayback } from './metrics.ts';
@@ -18,7 +16,6 @@ import { hlsRoutes } from './routes/hls.ts';
 import { windowRoutes } from './routes/window.ts';
 import { Sender } from './sender.ts';
 
-const REQUEST_TIMEOUT_MS = 30_000;
 /** A paused player stops reading; its browser asks anew for what it lacks when it goes on. */
 const STALLED_CONNECTION_MS = 300_000;
 /** Each may hold a file and two chunks. */
@@ -26,27 +23,21 @@ const MAX_CONNECTIONS = 512;
 
 /** The server, not listening yet. */
 export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance> {
-  const options = {
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectionTimeout: STALLED_CONNECTION_MS,
-    // Downloads end with the server: a stop does not wait for them.
-    forceCloseConnections: true,
-    frameworkErrors: answerFrameworkError,
-    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
-  };
-  const app: FastifyInstance = deps.tls
-    ? fastify({ ...options, https: { cert: deps.tls.certificate, key: deps.tls.key } })
-    : fastify(options);
-  app.server.maxConnections = MAX_CONNECTIONS;
-  app.setValidatorCompiler(validatorCompiler);
-  app.setSerializerCompiler(serializerCompiler);
-  installProblems(app, deps.log);
+  const { log, tls, trustedProxies = [], origins = [] } = deps;
+  const app = buildServer({
+    log,
+    trustedProxies,
+    maxConnections: MAX_CONNECTIONS,
+    stalledMs: STALLED_CONNECTION_MS,
+    ...(tls ? { tls } : {}),
+  });
   installCors(app, {
+    origins,
     path: '/*',
     methods: 'GET, HEAD',
     requestHeaders: 'authorization, range, if-range',
     exposedHeaders: 'accept-ranges, content-length, content-range, etag, last-modified',
-    pages: deps.auth.isOpen ? 'same-host' : 'anyone',
+    sameHost: true,
   });
   installAccess(app, deps.auth);
   logAnswers(app, deps.log);

@@ -5,6 +5,8 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
 import type { Authenticator } from '../http/auth.ts';
+import type { CertificatePair } from '../http/certificate.ts';
+import type { Origins } from '../http/cors.ts';
 import type { KeepAwake } from './archive-file.ts';
 
 /** The archive on this node's disk. */
@@ -22,8 +24,10 @@ export interface PlaybackArchive {
 export interface PlaybackDeps {
   readonly recordPath: string;
   readonly auth: Authenticator;
-  /** PEM. */
-  readonly tls?: { readonly certificate: string; readonly key: string };
+  readonly tls?: CertificatePair;
+  /** Whose pages may play, beside those of the same host. */
+  readonly origins?: Origins;
+  readonly trustedProxies?: readonly string[];
   readonly archive: PlaybackArchive;
   readonly clock: Clock;
   readonly log: Log;

@@ -220,7 +220,8 @@ test('nothing but segments in their places is served', async (t) => {
     assert.match(String(answer.headers['content-type']), /^application\/problem\+json/);
   }
   assert.equal((await app.inject('/%zz')).statusCode, 400);
-  assert.equal((await app.inject({ method: 'DELETE', url: '/2026' })).statusCode, 404);
+  const removal = await app.inject({ method: 'DELETE', url: '/2026' });
+  assert.deepEqual([removal.statusCode, removal.headers.allow], [405, 'GET, HEAD, OPTIONS']);
 });
 
 test('a token is needed for everything, in the header or in the address, and no line of the log holds it', async (t) => {
@@ -270,7 +271,7 @@ test('one camera is not reached through the address of another', async (t) => {
   }
 });
 
-test('pages: of any origin where a token is needed, else only of the same host', async (t) => {
+test('pages of the same host and of the origins that are named may play, no others', async (t) => {
   const origin = 'http://nvr.example:9997';
   const foreign = 'https://elsewhere.example';
   const allowed = (answer: LightMyRequestResponse) => answer.headers['access-control-allow-origin'];
@@ -278,9 +279,13 @@ test('pages: of any origin where a token is needed, else only of the same host',
   const host = 'nvr.example:9996';
   assert.equal(allowed(await open.app.inject({ url: '/x', headers: { origin, host } })), origin);
   assert.equal(allowed(await open.app.inject({ url: '/x', headers: { origin: foreign, host } })), undefined);
-  const closed = await stage(t, { playback: { auth: { mode: 'token', tokens: [] } } });
-  assert.equal(allowed(await closed.app.inject({ url: '/x', headers: { origin: foreign, host } })), '*');
-  const preflight = await closed.app.inject({ method: 'OPTIONS', url: '/2026/x', headers: { origin: foreign } });
-  assert.equal(preflight.statusCode, 204);
+  const named = await stage(t, { playback: { auth: { mode: 'token', tokens: [] }, origins: [foreign] } });
+  assert.equal(allowed(await named.app.inject({ url: '/x', headers: { origin: foreign, host } })), foreign);
+  assert.equal(
+    allowed(await named.app.inject({ url: '/x', headers: { origin: 'https://x.example', host } })),
+    undefined,
+  );
+  const preflight = await named.app.inject({ method: 'OPTIONS', url: '/2026/x', headers: { origin: foreign } });
+  assert.deepEqual([preflight.statusCode, allowed(preflight)], [204, foreign]);
   assert.match(String(preflight.headers['access-control-allow-headers']), /authorization.*range/);
 });

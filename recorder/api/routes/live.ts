@@ -7,7 +7,8 @@ import { z } from 'zod';
 import type { Timer } from '../../../base/clock.ts';
 import { CLOSE } from '../../live/viewer.ts';
 import type { ViewerSocket } from '../../live/viewer.ts';
-import type { Authenticator } from '../../http/auth.ts';
+import type { Authenticator, Caller } from '../../http/auth.ts';
+import { isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ApiError } from '../../http/problem.ts';
 
@@ -22,7 +23,30 @@ const LiveQuery = z.object({
 
 type Deps = Pick<ApiDeps, 'cameras' | 'clock' | 'log'>;
 
-export const liveRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator }> = async (app, { deps, auth }) => {
+interface Watching {
+  caller: Caller;
+  readonly cameraId: string;
+  readonly end: (code: number, reason: string) => void;
+}
+
+interface Options {
+  readonly deps: Deps;
+  readonly auth: Authenticator;
+  readonly origins: Origins;
+}
+
+export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth, origins }) => {
+  const watching = new Set<Watching>();
+  const stopListening = auth.onChange(() => {
+    for (const viewer of watching) {
+      const caller = auth.renewed(viewer.caller);
+      if (!caller) viewer.end(CLOSE.unauthorized, 'the token is not valid any more');
+      else if (!caller.sees(viewer.cameraId)) viewer.end(...UNKNOWN_CAMERA);
+      else viewer.caller = caller;
+    }
+  });
+  app.addHook('onClose', async () => stopListening());
+
   app.route({
     method: 'GET',
     url: '/websocket/:camera_id',
@@ -34,17 +58,28 @@ export const liveRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator
     wsHandler: (socket: WebSocket, request: FastifyRequest) => {
       const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
       const { audio } = request.query as z.output<typeof LiveQuery>;
-      const caller = auth.callerOf(request, 'header-or-query');
-      const refusal = caller ? refusalOf(request) : NO_TOKEN;
-      if (refusal) return socket.close(...refusal);
-      const camera = caller?.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
-      if (!camera) return socket.close(CLOSE.unknownCamera, 'unknown camera');
+      const caller = identify(request, auth);
+      if (Array.isArray(caller)) return socket.close(...caller);
+      if (!mayWatch(request, origins)) return socket.close(...FOREIGN_PAGE);
+      const camera = caller.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
+      if (!camera) return socket.close(...UNKNOWN_CAMERA);
       if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
       const { live } = camera;
       const viewer = live.add(viewerSocket(socket), { audio: audio !== 'false' });
       if (!viewer) return undefined;
       const stopPinging = keepAlive(socket, deps);
+      const watched: Watching = {
+        caller,
+        cameraId,
+        end(code, reason) {
+          // At once: a viewer that does not answer the close may not see on until it is given up.
+          live.remove(viewer);
+          socket.close(code, reason);
+        },
+      };
+      watching.add(watched);
       socket.once('close', () => {
+        watching.delete(watched);
         stopPinging();
         live.remove(viewer);
       });
@@ -54,23 +89,29 @@ export const liveRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator
 };
 
 type Refusal = [code: number, reason: string];
-const NO_TOKEN: Refusal = [CLOSE.unauthorized, 'a token is needed'];
+const UNKNOWN_CAMERA: Refusal = [CLOSE.unknownCamera, 'unknown camera'];
+const FOREIGN_PAGE: Refusal = [CLOSE.forbidden, 'pages of this origin may not watch: name it in cors.origins'];
 
-function refusalOf(request: FastifyRequest): Refusal | undefined {
-  // A browser lets any page connect, and adds stored Basic credentials: a page of another origin shows a token of its
-  // own, or it would see through what only the user may, or through cameras that only their network guards.
-  const ownToken = (request.query as z.output<typeof LiveQuery>).access_token !== undefined;
-  if (!ownToken && isForeign(request)) return [CLOSE.forbidden, 'pages of other origins need a token of their own'];
-  return undefined;
+function identify(request: FastifyRequest, auth: Authenticator): Caller | Refusal {
+  try {
+    return auth.identify(request, 'header-or-query');
+  } catch (err) {
+    if (!(err instanceof ApiError)) throw err;
+    return err.status === 429
+      ? [CLOSE.tooManyViewers, 'too many wrong tokens']
+      : [CLOSE.unauthorized, 'a token is needed'];
+  }
 }
 
-/** Whether a page of another origin asks; programs send no Origin. No page can set the header of a proxy that renames us. */
-function isForeign({ headers }: FastifyRequest): boolean {
-  const { origin, host } = headers;
-  if (origin === undefined) return false;
-  if (!URL.canParse(origin)) return true;
-  const from = new URL(origin).host;
-  return from !== host && from !== headers['x-forwarded-host'];
+/**
+ * A browser lets any page connect, and adds stored Basic credentials: pages of other origins may only where the
+ * configuration says so, and where it says every one, they show a token of their own.
+ */
+function mayWatch(request: FastifyRequest, origins: Origins): boolean {
+  const { origin } = request.headers;
+  if (origin === undefined || isOwnPage(request) || origins.includes(origin)) return true;
+  const ownToken = (request.query as z.output<typeof LiveQuery>).access_token !== undefined;
+  return ownToken && isNamed(origins, origin);
 }
 
 function viewerSocket(socket: WebSocket): ViewerSocket {

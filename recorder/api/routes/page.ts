@@ -21,9 +21,6 @@ export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'playback'> }>
       reply
         .type(type)
         .header('cache-control', 'no-cache')
-        .header('x-content-type-options', 'nosniff')
-        // Addresses of media carry the token: they stay here.
-        .header('referrer-policy', 'no-referrer')
         .header('content-security-policy', policy(playbackAddress(request, deps.playback)))
         .send(body),
     );

@@ -1,0 +1,89 @@
+// Paths of a certificate and its key in, the pair out; and the pair of servers that run follows the files.
+
+import { readFile } from 'node:fs/promises';
+import type { Server } from 'node:https';
+import { createSecureContext } from 'node:tls';
+import { FileWatcher, type WatchOptions } from '../../base/file-watcher.ts';
+import type { Log } from '../../base/log.ts';
+
+/** PEM. */
+export interface CertificatePair {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface CertificatePaths {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/** TLS 1.0 and 1.1 are deprecated by RFC 8996. */
+export const MIN_TLS_VERSION = 'TLSv1.2';
+
+/** A pair that no server can use. The message names the file and holds nothing of its content. */
+export class CertificateError extends Error {
+  /** As in the configuration. */
+  readonly key: 'certificate' | 'key';
+  readonly file: string;
+
+  constructor(key: 'certificate' | 'key', file: string, problem: string, options?: ErrorOptions) {
+    super(problem, options);
+    this.name = 'CertificateError';
+    this.key = key;
+    this.file = file;
+  }
+}
+
+/** Throws CertificateError when a file cannot be read, is no PEM, or the key is of another certificate. */
+export async function readCertificate(paths: CertificatePaths): Promise<CertificatePair> {
+  const read = (key: 'certificate' | 'key'): Promise<string> =>
+    readFile(paths[key], 'utf8').catch((err: NodeJS.ErrnoException) => {
+      throw new CertificateError(key, paths[key], `cannot be read (${err.code})`, { cause: err });
+    });
+  const [certificate, key] = await Promise.all([read('certificate'), read('key')]);
+  check('certificate', paths.certificate, { cert: certificate }, 'is no certificate in PEM');
+  check('key', paths.key, { key }, 'is no private key in PEM without passphrase');
+  check('key', paths.key, { cert: certificate, key }, 'is not the key of tls.certificate');
+  return { certificate, key };
+}
+
+function check(
+  key: 'certificate' | 'key',
+  file: string,
+  options: { readonly cert?: string; readonly key?: string },
+  problem: string,
+): void {
+  try {
+    createSecureContext(options);
+  } catch (err) {
+    throw new CertificateError(key, file, problem, { cause: err });
+  }
+}
+
+export interface FollowOptions extends WatchOptions {
+  readonly log: Log;
+}
+
+/**
+ * Gives `servers` the pair anew when its files change; connections that stand go on with what they have. A pair that is
+ * broken, or half of one, is refused with a line in the log, and the old one stays. Returns what ends the watch.
+ */
+export function followCertificate(
+  paths: CertificatePaths,
+  servers: readonly Pick<Server, 'setSecureContext'>[],
+  { log, ...options }: FollowOptions,
+): { readonly ready: Promise<void>; close(): void } {
+  const reload = async (): Promise<void> => {
+    try {
+      const { certificate, key } = await readCertificate(paths);
+      for (const server of servers) server.setSecureContext({ cert: certificate, key, minVersion: MIN_TLS_VERSION });
+      log.info({ certificate: paths.certificate }, 'new certificate in use');
+    } catch (err) {
+      if (!(err instanceof CertificateError)) throw err;
+      log.error({ file: err.file, problem: err.message }, 'new certificate refused, the old one stays');
+    }
+  };
+  const changed = (): void =>
+    void reload().catch((err: unknown) => log.error({ err }, 'new certificate could not be used'));
+  return new FileWatcher({ files: () => [paths.certificate, paths.key] }, changed, options);
+}

@@ -1,0 +1,34 @@
+// Which methods a path has: for the answer to those that it has not (RFC 9110 §15.5.6).
+
+import type { FastifyInstance } from 'fastify';
+
+export class RouteList {
+  readonly #methods = new Map<string, Set<string>>();
+
+  /** Knows the routes that are added from now on. */
+  constructor(app: FastifyInstance) {
+    app.addHook('onRoute', ({ url, method }) => {
+      const known = this.#methods.get(url) ?? new Set();
+      for (const name of [method].flat()) known.add(name);
+      this.#methods.set(url, known);
+    });
+  }
+
+  /** Empty when there is nothing at `path`. Preflights alone do not count. */
+  methodsOf(path: string): string[] {
+    const methods = new Set<string>();
+    for (const [url, names] of this.#methods) {
+      if (isAt(url, path)) for (const name of names) methods.add(name);
+    }
+    return methods.size === 1 && methods.has('OPTIONS') ? [] : [...methods].sort();
+  }
+}
+
+/** Whether a path lies at a route's URL, as `/api/cameras/:id`. */
+function isAt(url: string, path: string): boolean {
+  const wanted = url.split('/');
+  const given = path.split('/');
+  const open = wanted.at(-1) === '*';
+  if (open ? given.length < wanted.length : given.length !== wanted.length) return false;
+  return wanted.every((part, i) => part === '*' || part === given[i] || (part.startsWith(':') && given[i] !== ''));
+}

@@ -1,0 +1,80 @@
+// The servers of all listeners: what they bound, and what they say of themselves. Limits in, a fastify instance out.
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import fastify from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import type { Log } from '../../base/log.ts';
+import { answerClientError, answerFrameworkError, installProblems } from './problem.ts';
+import { MIN_TLS_VERSION, type CertificatePair } from './certificate.ts';
+
+export interface ServerOptions {
+  readonly log: Log;
+  /** With it, the server speaks HTTPS and nothing else. */
+  readonly tls?: CertificatePair;
+  /** Addresses and networks of proxies, whose X-Forwarded-For, -Host and -Proto are believed. */
+  readonly trustedProxies?: readonly string[];
+  /** Connections beyond it are closed at once. */
+  readonly maxConnections: number;
+  /** Without a byte in either direction, a connection is closed after this time. */
+  readonly stalledMs?: number;
+}
+
+const BODY_LIMIT_BYTES = 64 * 1024;
+/** All of a request, however slowly it is sent. */
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Its first line and headers; also for a connection that sends nothing at all. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const CHECK_INTERVAL_MS = 2_000;
+/** First line and headers together. */
+const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_PARAMETER_LENGTH = 1024;
+
+/** A server with nothing on it, not listening yet. */
+export function buildServer(options: ServerOptions): FastifyInstance {
+  const { log, tls, trustedProxies = [], maxConnections, stalledMs } = options;
+  const limits = {
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
+  const common = {
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    ...(stalledMs === undefined ? {} : { connectionTimeout: stalledMs }),
+    // Downloads and viewers end with the server: a stop does not wait for them, and answers until then.
+    forceCloseConnections: true,
+    return503OnClosing: false,
+    trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
+    genReqId: requestId,
+    frameworkErrors: answerFrameworkError,
+    clientErrorHandler: answerClientError,
+    routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH, ignoreTrailingSlash: false },
+  };
+  const app: FastifyInstance = tls
+    ? fastify({
+        ...common,
+        https: { ...limits, cert: tls.certificate, key: tls.key, minVersion: MIN_TLS_VERSION },
+      })
+    : fastify({ ...common, http: limits });
+  app.server.maxConnections = maxConnections;
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  installProblems(app, log);
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({
+      'x-request-id': request.id,
+      'x-content-type-options': 'nosniff',
+      // Addresses of media carry the token: they stay here.
+      'referrer-policy': 'no-referrer',
+    });
+  });
+  return app;
+}
+
+/** A proxy's id of the request, if it can stand in a log; else one of ours. */
+function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && /^[A-Za-z0-9._+/=-]{1,128}$/.test(given) ? given : randomUUID();
+}
