@@ -46,9 +46,12 @@ const spec = z.object({
   }).describe('The Kubernetes node; also the name of this resource.'),
   poolRef: reference().describe('The RecorderPool that this node records for.'),
   role: z
-    .enum(['Learner', 'Voter'])
+    .enum(['Learner', 'Voter', 'Removed'])
     .default('Learner')
-    .describe('Voters decide by majority whether cameras may move. Learners record, and do not count.'),
+    .describe(
+      'Voters decide by majority whether cameras may move. Learners record, and do not count. Removed: no member of ' +
+        'the cluster any more, until somebody adds it as a learner.',
+    ),
   drain: z.boolean().default(false).describe('true: cameras move to other nodes, and none come.'),
   responses: listMap(response, MAX_REQUESTS, 'id').optional().describe('Answers to status.requests.'),
 });

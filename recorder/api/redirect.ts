@@ -1,0 +1,54 @@
+// Requests for a camera that another node records: 307 to that node, with the query kept. The client repeats the request
+// there with its own credentials. Two nodes that see the cluster differently must not send a client to and fro: a redirect
+// says under which epoch the sender saw the camera, and only a node that has seen a higher one sends it on.
+
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { callerOf } from '../http/access.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import type { CameraDirectory } from './deps.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The request goes to the node that records the camera whose id is in this part of it. */
+    follows?: { readonly param: string } | { readonly query: string } | { readonly body: string };
+  }
+}
+
+/** In the query of a redirected request. */
+const SEEN_EPOCH = 'assigned';
+/** In the query of a request that wants what this node has, whoever records the camera now. */
+const LOCAL = 'local';
+
+type Deps = { readonly cluster: ClusterAccess; readonly cameras: CameraDirectory };
+
+/** After the access hooks: who may not see a camera is not told where it is. */
+export function installRedirects(app: FastifyInstance, { cluster, cameras }: Deps): void {
+  app.addHook('preHandler', async (request, reply) => {
+    const cameraId = cameraIdOf(request);
+    if (cameraId === undefined || cameras.get(cameraId) || !callerOf(request).sees(cameraId)) return;
+    const asked = new URL(request.url, 'http://node');
+    if (asked.searchParams.get(LOCAL) === '1') return;
+    const owner = await cluster.ownerOf(cameraId);
+    if (owner?.url === undefined) return;
+    const seen = Number(asked.searchParams.get(SEEN_EPOCH) ?? 0);
+    if (!(owner.epoch > seen)) return;
+    asked.searchParams.set(SEEN_EPOCH, String(owner.epoch));
+    return reply
+      .code(307)
+      .headers({ location: `${owner.url}${asked.pathname}${asked.search}`, 'cache-control': 'no-store' })
+      .send();
+  });
+}
+
+function cameraIdOf(request: FastifyRequest): string | undefined {
+  const { follows } = request.routeOptions.config;
+  if (!follows) return undefined;
+  const [values, field] =
+    'param' in follows
+      ? [request.params, follows.param]
+      : 'query' in follows
+        ? [request.query, follows.query]
+        : [request.body, follows.body];
+  const cameraId = (values as Readonly<Record<string, unknown>> | undefined)?.[field];
+  return typeof cameraId === 'string' ? cameraId : undefined;
+}

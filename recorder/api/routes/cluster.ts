@@ -1,0 +1,170 @@
+// `/cluster/…`: who belongs to the cluster, and changes of it. What only the leader may change is sent on to it; what the
+// cluster cannot decide without a majority is 503.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import type { ClusterAccess, ClusterAnswer, ClusterQuestion } from '../cluster-access.ts';
+
+const NodeID = z
+  .string()
+  .min(1)
+  .max(253)
+  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'expected the name of a node');
+
+const Metrics = z.object({
+  leader: NodeID.nullable().describe('The node that serves changes of the membership; null without majority.'),
+  has_majority: z.boolean(),
+  voters: z.array(NodeID),
+  nodes: z.array(
+    z.object({
+      node_id: NodeID,
+      node_name: z.string(),
+      address: z.string().nullable(),
+      role: z.enum(['voter', 'learner', 'removed']),
+      online: z.boolean(),
+      last_seen_seconds: z.number().nullable().describe('Since its last sign of life; null when none was seen.'),
+      cameras: z.number().int(),
+      version: z.string().nullable(),
+    }),
+  ),
+});
+
+const Done = z.object({ status: z.literal('ok'), message: z.string() });
+
+const problems = {
+  400: problemResponse('The body is missing, or not as described.'),
+  401: problemResponse('No token, or a wrong one.'),
+  403: problemResponse('The role does not allow it.'),
+  404: problemResponse('There is no such node.'),
+  409: problemResponse('The change would lose the majority, or another one is under way.'),
+  503: problemResponse('There is no leader, or the cluster cannot be reached.'),
+};
+const MOVED = { 307: z.null().describe('To the leader, which serves this.') };
+
+const CODES: Readonly<Record<number, string>> = {
+  400: 'invalid-request',
+  403: 'forbidden',
+  404: 'unknown-node',
+  409: 'membership-conflict',
+};
+
+export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = async (app, { cluster }) => {
+  app.get(
+    '/cluster/metrics',
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'The nodes of the cluster, and whether each is online',
+        tags: ['cluster'],
+        response: { 200: Metrics, 401: problems[401], 403: problems[403], 503: problems[503] },
+      },
+    },
+    async () => {
+      const { leader, hasMajority, voters, nodes } = await cluster.metrics();
+      return {
+        leader: leader ?? null,
+        has_majority: hasMajority,
+        voters: [...voters],
+        nodes: nodes.map((node) => ({
+          node_id: node.nodeID,
+          node_name: node.nodeName,
+          address: node.address ?? null,
+          role: node.role,
+          online: node.isOnline,
+          last_seen_seconds: node.lastSeenMs === undefined ? null : Math.round(node.lastSeenMs / 100) / 10,
+          cameras: node.cameras,
+          version: node.version ?? null,
+        })),
+      };
+    },
+  );
+
+  /** Asks the operator, on the leader; elsewhere the client is sent there. */
+  async function onLeader(request: FastifyRequest, reply: FastifyReply, question: ClusterQuestion) {
+    const leader = cluster.leader();
+    if (!leader)
+      throw new ApiError(503, 'no-leader', 'the cluster has no leader: fewer than half of its voters are live');
+    if (leader.nodeID === cluster.nodeID) return done(await cluster.ask(question));
+    if (leader.url === undefined) {
+      throw new ApiError(503, 'no-leader', `the address of the leader, ${leader.nodeID}, is not known yet`);
+    }
+    return reply.code(307).header('location', `${leader.url}${request.url}`).send(null);
+  }
+
+  app.post(
+    '/cluster/add-learner',
+    {
+      config: { role: 'admin' },
+      schema: {
+        summary: 'Takes a node into the cluster: it records, and has no vote',
+        tags: ['cluster'],
+        body: z.strictObject({ node_id: NodeID }),
+        response: { 200: Done, ...MOVED, ...problems },
+      },
+    },
+    (request, reply) => onLeader(request, reply, { kind: 'AddLearner', nodeID: request.body.node_id }),
+  );
+
+  app.post(
+    '/cluster/change-membership',
+    {
+      config: { role: 'admin' },
+      schema: {
+        summary: 'Says which nodes have a vote, one change at a time',
+        tags: ['cluster'],
+        body: z.strictObject({
+          voters: z
+            .array(NodeID)
+            .min(1)
+            .max(256)
+            .refine((voters) => new Set(voters).size === voters.length, 'a node is named twice'),
+        }),
+        response: { 200: Done, ...MOVED, ...problems },
+      },
+    },
+    (request, reply) => onLeader(request, reply, { kind: 'ChangeMembership', voters: request.body.voters }),
+  );
+
+  app.post(
+    '/cluster/remove-node',
+    {
+      config: { role: 'admin' },
+      schema: {
+        summary: 'Removes a node from the cluster; one that lives only with force',
+        tags: ['cluster'],
+        body: z.strictObject({ node_id: NodeID, force: z.boolean().optional() }),
+        response: { 200: Done, ...MOVED, ...problems },
+      },
+    },
+    (request, reply) =>
+      onLeader(request, reply, {
+        kind: 'RemoveNode',
+        nodeID: request.body.node_id,
+        force: request.body.force ?? false,
+      }),
+  );
+
+  app.post(
+    '/cluster/leave',
+    {
+      config: { role: 'admin' },
+      schema: {
+        summary: 'This node leaves: it stops its cameras and forgets what was assigned',
+        description:
+          'With force also when the cluster cannot accept it; then remove-node on the leader. Key and certificate stay, no restart is needed.',
+        tags: ['cluster'],
+        body: z.strictObject({ force: z.boolean().optional() }),
+        response: { 200: Done, ...problems },
+      },
+    },
+    async ({ body }) => done(await cluster.leave(body.force ?? false)),
+  );
+};
+
+function done({ code, message }: ClusterAnswer): z.output<typeof Done> {
+  if (code < 300) return { status: 'ok', message };
+  const status = code in CODES ? code : 503;
+  throw new ApiError(status, CODES[status] ?? 'cluster-unavailable', message);
+}
