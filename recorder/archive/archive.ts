@@ -21,7 +21,7 @@ import { ArchiveIdentity } from './identity.ts';
 import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
 import type { Inventory } from './inventory.ts';
 import { ArchiveMetrics } from './metrics.ts';
-import { isCameraId, parsePath, type SegmentName } from './names.ts';
+import { formatPath, isCameraId, parsePath, type SegmentName } from './names.ts';
 import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
 import { recoverArchive, recoveryPaths, type RecoveryReport } from './recovery.ts';
 import type { RetentionWarning } from './retention/alarms.ts';
@@ -250,6 +250,11 @@ export class Archive {
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
     return this.#index.list(cameraId, query, () => this.openEntries(cameraId));
+  }
+
+  /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
+  *newestFiles(cameraId: string): Generator<string> {
+    for (const segment of this.#index.newestFirst(cameraId)) yield this.#store.absolute(formatPath(segment));
   }
 
   /** When the closed segments that overlap the interval were recorded, as their files say. Throws ArchiveError. */
