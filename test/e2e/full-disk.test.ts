@@ -1,7 +1,8 @@
 // Real small file systems under a real recorder: a stranger fills them, they are pulled, they become read-only.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,7 +28,12 @@ interface Ready {
   readonly warnings: readonly { code: string; camera_id?: string }[];
 }
 
-async function start(t: TestContext, mount: Mount, ids = IDS): Promise<RecorderProcess> {
+async function start(
+  t: TestContext,
+  where: { readonly path?: string },
+  ids = IDS,
+  through: readonly string[] = [],
+): Promise<RecorderProcess> {
   const cameras = await Promise.all(
     ids.map(async (id) => {
       const camera = await startCamera({ tracks: [videoTrack(await videoMedia('h264'))], pace: 'realtime' });
@@ -37,7 +43,12 @@ async function start(t: TestContext, mount: Mount, ids = IDS): Promise<RecorderP
   );
   const recorder = await RecorderProcess.start({
     directory: workspace(t),
-    config: { record_path: join(mount.path), archive: { segmentDuration: '2s', syncInterval: '1s' }, cameras },
+    config: {
+      ...(where.path === undefined ? {} : { record_path: where.path }),
+      archive: { segmentDuration: '2s', syncInterval: '1s' },
+      cameras,
+    },
+    through,
   });
   t.after(() => recorder[Symbol.asyncDispose]());
   await recorder.untilRecording(...ids);
@@ -202,7 +213,7 @@ test('a disk that is not there at the start: the recorder runs, records nothing,
     assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
 });
 
-test('a disk that becomes read-only: ready fails and cameras say so; nothing is taken for removed', async (t) => {
+test('a disk that becomes read-only: ready fails and cameras say so, nothing is taken for removed, and it goes on when it is mounted anew', async (t) => {
   const mount = Mount.make(t, 'ext4', 16 * MIB);
   if (!mount) return;
   const recorder = await start(t, mount, ['cam0']);
@@ -215,5 +226,59 @@ test('a disk that becomes read-only: ready fails and cameras say so; nothing is 
   const removed = await metric(recorder, 'retention_removed_segments_total');
   await sleep(2_000);
   assert.equal(await metric(recorder, 'retention_removed_segments_total'), removed);
+  mount.detach();
+  mount.attach();
+  await until('it records again', async () => (await recordingOf(recorder, 'cam0')).state === 'writing', 60_000);
+  await until('ready again', async () => (await ready(recorder)).status === 'ready');
   assert.equal((await recorder.stop()).code, 0);
+  // What the disk did not take any more is repaired.
+  await (await recorder.restart()).stop();
+  for (const file of await recorder.files())
+    assert.equal(await decodingErrors(join(recorder.recordPath, file)), '', file);
+});
+
+/** Permissions bind everybody but those with CAP_DAC_OVERRIDE, as root usually is. */
+const UNPRIVILEGED = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : [];
+
+test('a directory that may not be written, or not even entered: ready fails, cameras say why, and it goes on when it may', async (t) => {
+  const [command] = UNPRIVILEGED;
+  if (command !== undefined && spawnSync(command, ['--version']).status !== 0) {
+    t.skip('setpriv (util-linux) is not here, and permissions do not bind root');
+    return;
+  }
+  const recorder = await start(t, {}, ['cam0', 'cam1'], UNPRIVILEGED);
+  const root = recorder.recordPath;
+  await sleep(3_000);
+  const below = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const directories = [root, ...below.map(({ parentPath, name }) => join(parentPath, name)).sort()];
+  const open = (): void => directories.forEach((path) => chmodSync(path, 0o755));
+  for (const mode of [0o555, 0]) {
+    for (const path of directories.toReversed()) chmodSync(path, mode);
+    try {
+      await until('ready to fail', async () => (await ready(recorder)).failed?.includes('recordings_dir'));
+      await until('cameras that say why', async () => {
+        const reasons = await Promise.all(['cam0', 'cam1'].map((id) => recordingOf(recorder, id)));
+        return reasons.every(({ reason }) => reason?.code === 'disk-denied');
+      });
+      const { status } = await fetch(`${recorder.url}/api/archive/cam0/segments`);
+      assert.equal(
+        status,
+        mode === 0 ? 500 : 200,
+        'what can be read is listed, and else nothing is shown for an empty list',
+      );
+    } finally {
+      open();
+    }
+    await until('ready again', async () => (await ready(recorder)).status === 'ready');
+    await until(
+      'both to record again',
+      async () => {
+        const states = await Promise.all(['cam0', 'cam1'].map((id) => recordingOf(recorder, id)));
+        return states.every(({ state }) => state === 'writing');
+      },
+      60_000,
+    );
+  }
+  assert.equal((await recorder.stop()).code, 0);
+  for (const file of await recorder.files()) assert.equal(await decodingErrors(join(root, file)), '', file);
 });

@@ -29,6 +29,8 @@ export interface RecorderOptions {
   /** The configuration file's words; addresses and paths are filled in, and `auth.mode` is `none` unless given. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly env?: NodeJS.ProcessEnv;
+  /** A command that runs the command that follows it, as `nice`. */
+  readonly through?: readonly string[];
   /** Wait until `/api/health/ready` answers 200; default true. */
   readonly waitUntilReady?: boolean;
 }
@@ -87,7 +89,8 @@ export class RecorderProcess {
     mkdirSync(config.workDir, { recursive: true });
     const configFile = join(directory, 'config.yaml');
     writeConfig(configFile, config);
-    const child = new Child(process.execPath, [MAIN, '--config', configFile], {
+    const [command = '', ...args] = [...(options.through ?? []), process.execPath, MAIN, '--config', configFile];
+    const child = new Child(command, args, {
       cwd: directory,
       ...(options.env ? { env: options.env } : {}),
     });
