@@ -60,6 +60,8 @@ export class CameraPtz {
   #closed = false;
   /** What goes on until it is stopped, as far as is known; undefined: nothing. */
   #moving: { readonly panTilt: boolean; readonly zoom: boolean } | undefined;
+  /** A move that was not answered may come late, after a stop: then a second one follows. */
+  #mayMoveLate = false;
   #stopTimer: Timer | undefined;
   #stopRetries = 0;
 
@@ -153,6 +155,7 @@ export class CameraPtz {
       // It said that it does not move. What moved before goes on until its time is over.
       const refused = err instanceof OnvifError && err.code !== 'timeout' && err.code !== 'unreachable';
       if (refused) this.#moving = before;
+      else this.#mayMoveLate = true;
       if (!this.#moving) this.#stopTimer?.cancel();
       throw err;
     }
@@ -167,6 +170,11 @@ export class CameraPtz {
   }
 
   #stands(): void {
+    if (this.#mayMoveLate) {
+      this.#mayMoveLate = false;
+      this.#stopAfter(this.#deps.limits.moveTimeoutMs);
+      return;
+    }
     this.#moving = undefined;
     this.#stopTimer?.cancel();
     this.#stopRetries = 0;

@@ -49,7 +49,7 @@ export class Exchange {
   }
 
   async #post({ path, action, body }: Message, signal: AbortSignal): Promise<Answer> {
-    const { host, port, secure } = this.#target;
+    const { host, port } = this.#target;
     const authorization = this.#authorizer?.authorize('POST', path);
     const options: RequestOptions = {
       host,
@@ -68,19 +68,16 @@ export class Exchange {
       },
     };
     try {
-      return await send(options, secure, body);
+      return await send(options, this.#target, body);
     } catch (err) {
       throw signal.aborted ? (signal.reason as unknown) : connectionError(err);
     }
   }
 }
 
-function send(options: RequestOptions, secure: boolean, body: string): Promise<Answer> {
+function send(options: RequestOptions, { secure, verify }: OnvifTarget, body: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    // Cameras come with certificates of their own making, as for rtsps.
-    const request = secure
-      ? requestHttps({ ...options, rejectUnauthorized: false, minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' })
-      : requestHttp(options);
+    const request = secure ? requestHttps({ ...options, ...tlsOptions(verify) }) : requestHttp(options);
     request.on('error', reject);
     request.on('response', (response) => {
       readBody(response)
@@ -94,6 +91,12 @@ function send(options: RequestOptions, secure: boolean, body: string): Promise<A
     request.end(body);
   });
 }
+
+/** As for rtsps: cameras come with certificates of their own making, and old ones with old ciphers. */
+const tlsOptions = (verify: boolean) =>
+  verify
+    ? { rejectUnauthorized: true }
+    : { rejectUnauthorized: false, minVersion: 'TLSv1' as const, ciphers: 'DEFAULT:@SECLEVEL=0' };
 
 async function readBody(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
@@ -113,7 +116,7 @@ function readAnswer({ status, text }: Answer): XmlElement {
   } catch (err) {
     if (!(err instanceof XmlError)) throw err;
     if (status >= 200 && status < 300) {
-      throw new OnvifError('bad-answer', `the camera sent an answer that is no XML: ${err.message}`, { cause: err });
+      throw new OnvifError('bad-answer', `the camera sent an answer that is no SOAP: ${err.message}`, { cause: err });
     }
   }
   if (status === 401 || status === 403) {

@@ -3,14 +3,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CameraPtz, type CameraPtzDeps, type PtzCommand, type PtzOutcome } from './camera-ptz.ts';
 import type { Preset } from './client.ts';
-import { onvifTarget, type OnvifTarget } from './target.ts';
+import { onvifTarget, type CameraAddress, type OnvifTarget } from './target.ts';
 
 /** The part of a camera's configuration that matters here. */
-export interface PtzCamera {
+export interface PtzCamera extends CameraAddress {
   readonly id: string;
   readonly ptz: boolean;
-  readonly source: string;
-  readonly onvif: string | undefined;
 }
 
 /** What can be asked of a camera that can be moved. Both reject with `OnvifError`. */

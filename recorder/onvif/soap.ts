@@ -2,7 +2,7 @@
 
 import { OnvifError } from './error.ts';
 import { printable } from './printable.ts';
-import { at, childOf, parseXml, textAt, type XmlElement } from './xml.ts';
+import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from './xml.ts';
 
 const REFUSED_LOGIN = /not\s*authorized|unauthori[sz]ed|FailedAuthentication|FailedCheck|InvalidSecurity/i;
 
@@ -32,12 +32,12 @@ function faultError(fault: XmlElement): OnvifError {
     : new OnvifError('fault', `the camera refuses: ${said}`);
 }
 
-/** The first element of the body. Throws `OnvifError` for a fault, `XmlError` for what is no XML. */
+/** The first element of the body. Throws `OnvifError` for a fault, `XmlError` for what is no envelope. */
 export function readEnvelope(text: string): XmlElement {
   const envelope = parseXml(text);
   const body = envelope.name === 'Envelope' ? at(envelope, 'Body') : undefined;
   const content = body?.children[0];
-  if (!content) throw new OnvifError('bad-answer', 'the camera sent XML that is no SOAP answer');
+  if (!content) throw new XmlError('no envelope with a body');
   if (content.name === 'Fault') throw faultError(content);
   return content;
 }

@@ -1,7 +1,7 @@
 // XML as devices send it in, a tree of plain values out. Bounded: no document type (so no entities of its own and
 // nothing fetched), limited size, depth and number of elements. Names are without prefixes: devices bind them wrongly.
 
-import { parser as createParser, type SAXOptions } from 'sax';
+import sax, { type SAXOptions } from 'sax';
 
 /** What was sent is not well-formed, or too much. */
 export class XmlError extends Error {
@@ -14,7 +14,7 @@ export class XmlError extends Error {
 export interface XmlElement {
   /** Without prefix. */
   readonly name: string;
-  /** Without prefixes; the last one of a name counts. */
+  /** Without prefixes and without declarations of namespaces; the last one of a name counts. */
   readonly attributes: ReadonlyMap<string, string>;
   readonly children: readonly XmlElement[];
   /** The text directly in it, trimmed. */
@@ -45,7 +45,7 @@ export function parseXml(text: string): XmlElement {
   const open: Building[] = [];
   let root: XmlElement | undefined;
   let elements = 0;
-  const parser = createParser(true, OPTIONS);
+  const parser = sax.parser(true, OPTIONS);
   parser.onerror = (error) => {
     throw new XmlError(`not well-formed: ${error.message.split('\n', 1)[0]}`);
   };
@@ -55,7 +55,9 @@ export function parseXml(text: string): XmlElement {
   parser.onopentag = ({ name, attributes }) => {
     if (open.length === MAX_DEPTH) throw new XmlError('nested too deeply');
     if (++elements > MAX_ELEMENTS) throw new XmlError('too many elements');
-    const own = Object.entries(attributes).map(([key, value]) => [localName(key), String(value)] as const);
+    const own = Object.entries(attributes)
+      .filter(([key]) => key !== 'xmlns' && !key.startsWith('xmlns:'))
+      .map(([key, value]) => [localName(key), String(value)] as const);
     open.push({ name: localName(name), attributes: new Map(own), children: [], text: '' });
   };
   const addText = (more: string) => {

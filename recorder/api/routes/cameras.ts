@@ -72,6 +72,7 @@ const Camera = z.object({
     .nullable()
     .describe('When the last video of a silent camera was written, or should have been.'),
   viewers: z.number().int().describe('Live viewers.'),
+  ptz: z.boolean().describe('It can be moved.'),
 });
 
 const Cameras = z.object({
@@ -98,7 +99,7 @@ function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): str
   return `video/mp4; codecs="${codecs.join(', ')}"`;
 }
 
-type Deps = Pick<ApiDeps, 'cameras' | 'refusedCameras' | 'nodeName' | 'address' | 'playback'>;
+type Deps = Pick<ApiDeps, 'cameras' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback'>;
 
 function toCamera(
   { status, archive, live, silence }: CameraView,
@@ -137,6 +138,7 @@ function toCamera(
     silent: silence !== undefined,
     silent_since: optionalTime(silence?.sinceMs),
     viewers: live?.stats.viewers ?? 0,
+    ptz: typeof deps.ptz?.get(status.id) === 'object',
   };
 }
 
