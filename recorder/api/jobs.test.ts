@@ -30,6 +30,8 @@ const job = (changes: Partial<Job> = {}): Job => ({
 
 interface Keeper extends JobKeeper {
   readonly asked: JobRequest[];
+  /** Of assemblies. */
+  readonly credentials: string[];
   jobs: Job[];
   expired: boolean;
   ffmpeg: boolean;
@@ -44,15 +46,17 @@ function keeper(t: TestContext): Keeper {
   };
   const made: Keeper = {
     asked: [],
+    credentials: [],
     jobs: [job()],
     expired: false,
     ffmpeg: true,
     redis: true,
     ffmpegIsThere: async () => made.ffmpeg,
     isMember: (address) => address.startsWith('nvr'),
-    async submit(request) {
+    async submit(request, credential) {
       checked();
       made.asked.push(request);
+      if (credential !== undefined) made.credentials.push(credential);
       return job();
     },
     async get(id) {
@@ -263,4 +267,105 @@ test('a dry run says how long, how large and which gaps, and makes no job', asyn
     reason: 'nothing there',
   });
   assert.deepEqual(jobs.asked, []);
+});
+
+const PART = { peer_addr: 'nvr2:9997', peer_job_id: 'e1', ordinal: 0 };
+const assemble = (body: unknown, role: 'admin' | 'operator' = 'admin') => ({
+  method: 'POST' as const,
+  url: '/api/archive/gate/assemble',
+  headers: as(role),
+  payload: body as object,
+});
+
+test('an assembly is taken with 202; its parts are in the order of their ordinals, its credential beside it', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const parts = [
+    { ...PART, ordinal: 1 },
+    { peer_addr: 'nvr3:9997', peer_job_id: 'e2', ordinal: 0 },
+  ];
+  assert.equal((await app.inject(assemble({ kind: 'export', parts }))).statusCode, 202);
+  assert.equal((await app.inject(assemble({ kind: 'timelapse', speed: 120, parts: [PART] }))).statusCode, 202);
+  const request = { cameraId: 'gate', fromMs: 0, toMs: 0 };
+  assert.deepEqual(jobs.asked, [
+    {
+      kind: 'export',
+      ...request,
+      assembly: {
+        parts: [
+          { peerAddress: 'nvr3:9997', peerJobId: 'e2' },
+          { peerAddress: 'nvr2:9997', peerJobId: 'e1' },
+        ],
+        withCredential: true,
+      },
+    },
+    {
+      kind: 'timelapse',
+      ...request,
+      speed: 120,
+      assembly: { parts: [{ peerAddress: 'nvr2:9997', peerJobId: 'e1' }], withCredential: true },
+    },
+  ]);
+  assert.deepEqual(jobs.credentials, ['Bearer admin', 'Bearer admin']);
+});
+
+for (const [what, body, status, detail] of [
+  ['without parts', { kind: 'export' }, 400, /^parts: expected a list of parts/],
+  ['with no part', { kind: 'export', parts: [] }, 400, /^parts: expected at least one part/],
+  [
+    'with 201 parts',
+    { kind: 'export', parts: Array.from({ length: 201 }, () => PART) },
+    400,
+    /^parts: expected at most 200 parts/,
+  ],
+  ['of another kind', { kind: 'film', parts: [PART] }, 400, /^kind: expected export or timelapse/],
+  ['without speed', { kind: 'timelapse', parts: [PART] }, 400, /^speed: expected a whole number from 2 to 120/],
+  ['with half a speed', { kind: 'timelapse', speed: 2.5, parts: [PART] }, 400, /^speed: /],
+  ['with speed as text', { kind: 'timelapse', speed: '4', parts: [PART] }, 400, /^speed: /],
+  ['too fast', { kind: 'timelapse', speed: 121, parts: [PART] }, 400, /^speed: /],
+  ['with an ordinal twice', { kind: 'export', parts: [PART, PART] }, 400, /^parts\.1\.ordinal: 0 is already the/],
+  [
+    'with an ordinal missing',
+    { kind: 'export', parts: [PART, { ...PART, ordinal: 2 }] },
+    400,
+    /^parts\.1\.ordinal: expected 0 to 1: there is no part 1/,
+  ],
+  ['without ordinal', { kind: 'export', parts: [{ ...PART, ordinal: undefined }] }, 400, /^parts\.0\.ordinal: /],
+  ['with half an ordinal', { kind: 'export', parts: [{ ...PART, ordinal: 0.5 }] }, 400, /^parts\.0\.ordinal: /],
+  ['with a negative ordinal', { kind: 'export', parts: [{ ...PART, ordinal: -1 }] }, 400, /^parts\.0\.ordinal: /],
+  ['without job', { kind: 'export', parts: [{ ...PART, peer_job_id: '' }] }, 400, /^parts\.0\.peer_job_id: /],
+  ['with a path', { kind: 'export', parts: [{ ...PART, peer_job_id: '../x' }] }, 400, /^parts\.0\.peer_job_id: /],
+  ...['nvr2', 'nvr2:0', 'nvr2:65536', 'http://nvr2:1', 'a@nvr2:1', 'nvr2:1/x', 'nvr2:1?x', ''].map(
+    (peer_addr) =>
+      [
+        `from "${peer_addr}"`,
+        { kind: 'export', parts: [{ ...PART, peer_addr }] },
+        400,
+        /^parts\.0\.peer_addr: expected /,
+      ] as const,
+  ),
+  [
+    'from a stranger',
+    { kind: 'export', parts: [PART, { ...PART, peer_addr: '169.254.169.254:80', ordinal: 1 }] },
+    403,
+    /^parts\.1\.peer_addr: 169\.254\.169\.254:80 is no member of the cluster/,
+  ],
+] as const) {
+  test(`an assembly ${what} is refused with ${status}`, async (t) => {
+    const jobs = keeper(t);
+    const { app } = await build(t, { jobs });
+    const answer = await app.inject(assemble(body));
+    assert.equal(answer.statusCode, status);
+    assert.match(answer.json<{ detail: string }>().detail, detail);
+    assert.deepEqual(jobs.asked, []);
+  });
+}
+
+test('an assembly needs the role admin, and as a time-lapse ffmpeg', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  assert.equal((await app.inject(assemble({ kind: 'export', parts: [PART] }, 'operator'))).statusCode, 403);
+  jobs.ffmpeg = false;
+  assert.equal((await app.inject(assemble({ kind: 'export', parts: [PART] }))).statusCode, 202);
+  assert.equal((await app.inject(assemble({ kind: 'timelapse', speed: 4, parts: [PART] }))).statusCode, 503);
 });
