@@ -94,10 +94,10 @@ export class Report {
 
 /** Without what changes all the time. */
 function urgentPart(status: RecorderNodeStatus): string {
-  const { freeBytes: _, archives, cameras, ...rest } = status;
   return JSON.stringify({
-    ...rest,
-    archives: archives?.map(({ camera }) => camera),
-    cameras: cameras?.map(({ lastWrittenTime: _, ...camera }) => camera),
+    ...status,
+    freeBytes: undefined,
+    archives: status.archives?.map(({ camera }) => camera),
+    cameras: status.cameras?.map((camera) => ({ ...camera, lastWrittenTime: undefined })),
   });
 }

@@ -1,0 +1,99 @@
+// What the API of a recorder asks of the cluster, and what a person starts and stops there.
+
+import { SwitchError, type CameraSwitch } from '../camera/switch.ts';
+import type { Cluster } from './cluster.ts';
+import type { Member, Membership } from './membership.ts';
+import type { Holder, Owner } from './peers.ts';
+import type { Answer, Question } from './requests.ts';
+
+export interface ClusterMetrics {
+  readonly leader: string | undefined;
+  readonly hasMajority: boolean;
+  readonly voters: readonly string[];
+  readonly nodes: readonly Member[];
+}
+
+export class ClusterView {
+  readonly nodeID: string;
+  readonly #cluster: Cluster;
+  readonly #membership: Membership;
+
+  constructor(nodeID: string, cluster: Cluster, membership: Membership) {
+    this.nodeID = nodeID;
+    this.#cluster = cluster;
+    this.#membership = membership;
+  }
+
+  ownerOf(cameraID: string): Promise<Owner | undefined> {
+    return this.#cluster.ownerOf(cameraID);
+  }
+
+  holdersOf(cameraID: string): readonly Holder[] {
+    return this.#cluster.peers.holdersOf(cameraID);
+  }
+
+  others(): ReadonlyMap<string, Owner> {
+    return this.#cluster.peers.others();
+  }
+
+  leader(): { nodeID: string; url: string | undefined } | undefined {
+    return this.#cluster.isReachable ? this.#cluster.peers.leader() : undefined;
+  }
+
+  async metrics(): Promise<ClusterMetrics> {
+    const { status } = this.#cluster.pool ?? {};
+    const { live = 0, needed = Infinity } = status?.quorum ?? {};
+    return {
+      leader: this.leader()?.nodeID,
+      hasMajority: this.#cluster.isReachable && live >= needed,
+      voters: status?.voters ?? [],
+      nodes: await this.#membership.list(),
+    };
+  }
+
+  ask(question: Question): Promise<Answer> {
+    if (!this.#cluster.isReachable) return Promise.resolve({ code: 503, message: 'the cluster cannot be reached' });
+    return this.#cluster.ask(question);
+  }
+
+  /** With `force`, whatever the cluster says. */
+  async leave(force: boolean): Promise<Answer> {
+    const answer = await this.ask({ kind: 'Leave', ...(force && { force }) });
+    if (answer.code >= 300 && !force) return answer;
+    await this.#cluster.leave();
+    return answer.code < 300
+      ? answer
+      : {
+          code: 200,
+          message: `left; the cluster did not hear of it (${answer.message}): remove the node on the leader`,
+        };
+  }
+}
+
+/** Start and stop of cameras whose `spec.suspend` only the operator may write. */
+export class ClusterSwitch implements CameraSwitch {
+  readonly #cluster: Cluster;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  start(cameraId: string): Promise<number> {
+    return this.#suspend(cameraId, false);
+  }
+
+  stop(cameraId: string): Promise<number> {
+    return this.#suspend(cameraId, true);
+  }
+
+  async #suspend(cameraId: string, suspend: boolean): Promise<number> {
+    const assignment = this.#cluster.assignments.get(cameraId);
+    if (!assignment) throw new SwitchError('unknown-camera', 'this node does not know such a camera');
+    if ((assignment.state === 'suspended') === suspend) return 0;
+    if (!this.#cluster.isReachable) throw new SwitchError('switch-not-kept', 'the cluster cannot be reached');
+    const { code, message } = await this.#cluster.ask({ kind: 'Suspend', camera: cameraId, suspend });
+    if (code === 404) throw new SwitchError('unknown-camera', message);
+    if (code >= 300) throw new SwitchError('switch-not-kept', message);
+    return 1;
+  }
+}

@@ -1,0 +1,67 @@
+// Opens a recorder's membership of a cluster on Kubernetes: the place of the API server and the settings in, the cluster
+// and what the API asks of it out.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { nodeFileSystem } from '../archive/file-system.ts';
+import { ClusterSwitch, ClusterView } from './access.ts';
+import { ApiServer } from './api-server.ts';
+import { Cluster, type NodeFacts } from './cluster.ts';
+import { KeptState } from './kept-state.ts';
+import { Membership } from './membership.ts';
+
+/** What a pod is told by its kubelet. */
+export interface PodPlace {
+  /** `https://10.96.0.1:443` */
+  readonly url: string;
+  /** With the files `token`, `ca.crt` and `namespace`. */
+  readonly serviceAccountDirectory: string;
+}
+
+export interface JoinOptions {
+  readonly place: PodPlace;
+  readonly nodeID: string;
+  readonly pool: string;
+  readonly renewMs: number;
+  readonly tls: boolean;
+  readonly dataDir: string;
+  readonly recordPath: string;
+  readonly facts: () => Promise<NodeFacts>;
+  readonly changed: () => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Joined {
+  readonly api: ApiServer;
+  readonly namespace: string;
+  readonly cluster: Cluster;
+  readonly view: ClusterView;
+  readonly cameraSwitch: ClusterSwitch;
+}
+
+/** Rejects when the files of the service account cannot be read. */
+export async function joinCluster(options: JoinOptions): Promise<Joined> {
+  const { place, nodeID, pool, renewMs, tls, dataDir, recordPath, clock, log } = options;
+  const directory = place.serviceAccountDirectory;
+  const [ca, namespace] = await Promise.all(
+    ['ca.crt', 'namespace'].map(async (name) => (await readFile(join(directory, name), 'utf8')).trim()),
+  );
+  const api = new ApiServer({ url: place.url, ca, tokenFile: join(directory, 'token') }, clock);
+  const tenant = namespace ?? '';
+  const state = new KeptState({
+    fs: nodeFileSystem,
+    dataDir,
+    nodeID,
+    namespace: tenant,
+    witnessDirectory: join(recordPath, '.kube-nvr'),
+  });
+  const { facts, changed } = options;
+  const common = { namespace: tenant, nodeID, pool, tls, clock };
+  const cluster = new Cluster({ ...common, api, renewMs, state, facts, changed, log });
+  const membership = new Membership({ ...common, api, cluster });
+  const view = new ClusterView(nodeID, cluster, membership);
+  return { api, namespace: tenant, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
+}

@@ -1,0 +1,101 @@
+// Who is in the cluster and lives, for people and programs that ask a node: RecorderNodes, the pool's status and the
+// Leases in, a list of nodes out.
+
+import type { Clock } from '../../base/clock.ts';
+import { nodeOfLease, POOL_LABEL } from '../../crds/names.ts';
+import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
+import type { Cluster } from './cluster.ts';
+import { urlOf } from './peers.ts';
+
+export interface Member {
+  readonly nodeID: string;
+  readonly nodeName: string;
+  readonly address: string | undefined;
+  readonly role: 'voter' | 'learner' | 'removed';
+  readonly isOnline: boolean;
+  /** Since its last sign of life. */
+  readonly lastSeenMs: number | undefined;
+  readonly cameras: number;
+  readonly version: string | undefined;
+}
+
+export interface MembershipOptions {
+  readonly api: Pick<ApiServer, 'list'>;
+  readonly cluster: Pick<Cluster, 'nodes' | 'pool' | 'assignments'>;
+  readonly namespace: string;
+  readonly pool: string;
+  readonly nodeID: string;
+  readonly tls: boolean;
+  readonly clock: Clock;
+}
+
+/** Those who ask at once share one look. */
+const FRESH_MS = 1_000;
+const DEFAULT_UNAVAILABLE_MS = 15_000;
+
+/** A Lease as it was seen: it counts from when it changed, by our own clock. */
+interface Sign {
+  readonly resourceVersion: string;
+  readonly seenMs: number;
+}
+
+export class Membership {
+  readonly #o: MembershipOptions;
+  readonly #signs = new Map<string, Sign>();
+  #looked: Promise<void> | undefined;
+  #lookedMs = -Infinity;
+
+  constructor(options: MembershipOptions) {
+    this.#o = options;
+  }
+
+  /** As of now; while the API server is away, as it was known last. */
+  async list(): Promise<readonly Member[]> {
+    const { cluster, clock, nodeID, tls } = this.#o;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#lookedMs >= FRESH_MS) {
+      this.#lookedMs = nowMs;
+      this.#looked = this.#look();
+    }
+    await this.#looked;
+    const unavailableMs = (cluster.pool?.spec.failover.unavailableAfterSeconds ?? 0) * 1000 || DEFAULT_UNAVAILABLE_MS;
+    return Array.from(cluster.nodes.values(), ({ metadata: { name }, spec, status }): Member => {
+      const sign = this.#signs.get(name);
+      const lastSeenMs = name === nodeID ? 0 : sign && clock.monotonicMs() - sign.seenMs;
+      return {
+        nodeID: name,
+        nodeName: spec.nodeName,
+        address: urlOf(status?.address, tls),
+        role: spec.role === 'Voter' ? 'voter' : spec.role === 'Learner' ? 'learner' : 'removed',
+        isOnline: lastSeenMs !== undefined && lastSeenMs < unavailableMs,
+        lastSeenMs,
+        cameras: name === nodeID ? cluster.assignments.size : (status?.cameras?.length ?? 0),
+        version: status?.version,
+      };
+    }).sort((a, b) => (a.nodeID < b.nodeID ? -1 : 1));
+  }
+
+  async #look(): Promise<void> {
+    const { api, namespace, pool } = this.#o;
+    try {
+      const { items } = await api.list(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`, {
+        query: { labelSelector: `${POOL_LABEL}=${pool}` },
+      });
+      for (const lease of items) this.#see(lease);
+    } catch (err) {
+      if (!(err instanceof ApiServerError)) throw err;
+    }
+  }
+
+  #see(lease: KubernetesObject): void {
+    const { clock } = this.#o;
+    const node = nodeOfLease(lease.metadata.name);
+    const { resourceVersion } = lease.metadata;
+    if (node === undefined || this.#signs.get(node)?.resourceVersion === resourceVersion) return;
+    // When it changed between two looks, only its own time tells how long ago; clocks differ by less than that matters
+    // here, and nothing is decided by it.
+    const { renewTime } = (lease['spec'] ?? {}) as { renewTime?: unknown };
+    const ageMs = typeof renewTime === 'string' ? clock.wallMs() - Date.parse(renewTime) : 0;
+    this.#signs.set(node, { resourceVersion, seenMs: clock.monotonicMs() - Math.max(0, ageMs || 0) });
+  }
+}
