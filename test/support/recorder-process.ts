@@ -89,7 +89,7 @@ export class RecorderProcess {
     mkdirSync(config.workDir, { recursive: true });
     const configFile = join(directory, 'config.yaml');
     writeConfig(configFile, config);
-    const [command = '', ...args] = [...(options.through ?? []), process.execPath, MAIN, '--config', configFile];
+    const [command, ...args] = [...(options.through ?? []), process.execPath, MAIN, '--config', configFile];
     const child = new Child(command, args, {
       cwd: directory,
       ...(options.env ? { env: options.env } : {}),
