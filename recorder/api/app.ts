@@ -5,20 +5,24 @@ import fastifyWebsocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
+import { installAudit } from '../http/audit.ts';
 import { installCors } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
 import { buildServer } from '../http/server.ts';
 import { archiveRoutes } from './routes/archive.ts';
 import { assembleRoutes } from './routes/assemble.ts';
+import { cameraControlRoutes } from './routes/camera-control.ts';
 import { cameraRoutes } from './routes/cameras.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { liveRoutes } from './routes/live.ts';
+import { logRoutes } from './routes/log.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
+import { stillRoutes } from './routes/stills.ts';
 
 /** Viewers have nothing to say. */
 const VIEWER_MESSAGE_LIMIT_BYTES = 1024;
@@ -29,10 +33,11 @@ const MAX_CONNECTIONS = 4096;
 export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   const { auth, log, tls, trustedProxies = [], origins = [] } = deps;
   const app = buildServer({ log, trustedProxies, maxConnections: MAX_CONNECTIONS, ...(tls ? { tls } : {}) });
+  installAudit(app, { audit: deps.audit ?? log, clock: deps.clock });
   installCors(app, {
     origins,
     path: '/*',
-    methods: 'GET, POST, DELETE',
+    methods: 'GET, POST, PUT, DELETE',
     requestHeaders: 'authorization, content-type, range, if-range',
     exposedHeaders: 'accept-ranges, content-length, content-range, etag, last-modified, retry-after, x-request-id',
     sameHost: false,
@@ -60,11 +65,14 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  const { protections, jobs, ptz } = deps;
+  const { protections, jobs, ptz, cameraSwitch, stills, logLevels } = deps;
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   if (jobs) await app.register(jobRoutes, { deps: { ...deps, jobs } });
   if (jobs) await app.register(assembleRoutes, { jobs });
   if (ptz) await app.register(ptzRoutes, { ptz });
+  if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
+  if (stills) await app.register(stillRoutes, { stills });
+  if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
   await app.register(liveRoutes, { deps, auth, origins });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());

@@ -2,15 +2,18 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
+import type { LevelSwitch } from '../../base/log-level.ts';
 import type { Log } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import type { CameraSilence } from '../archive/gaps/ledger.ts';
 import type { CameraStatus, Reason } from '../camera/status.ts';
+import type { CameraSwitch } from '../camera/switch.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
 import type { LiveHub } from '../live/hub.ts';
+import type { StillImage } from '../still/shared-images.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
@@ -133,6 +136,14 @@ export interface PtzKeeper {
   get(cameraId: string): MovableCamera | 'disabled' | 'unknown';
 }
 
+/** Still images of cameras. Both reject with `StillError`. */
+export interface StillSource {
+  /** As the camera makes it. */
+  snapshot(cameraId: string): Promise<StillImage>;
+  /** What was seen last, small. */
+  thumbnail(cameraId: string): Promise<StillImage>;
+}
+
 /** Something that somebody should look at, although the node works. */
 export interface Warning {
   /** Stable, in kebab case. */
@@ -147,7 +158,7 @@ export interface ReadinessChecks {
   /** The database. */
   storage(): Promise<{ configured: boolean; reachable: boolean }>;
   clusterStore(): Promise<{ configured: boolean }>;
-  license(): Promise<{ valid: boolean }>;
+  license(): Promise<{ valid: boolean; reason?: Reason }>;
 }
 
 /** A node without database, cluster and licence. */
@@ -188,6 +199,14 @@ export interface ApiDeps {
   readonly jobs?: JobKeeper;
   /** Without it, no camera can be moved. */
   readonly ptz?: PtzKeeper;
+  /** Without it, cameras are started and stopped by configuration alone. */
+  readonly cameraSwitch?: CameraSwitch;
+  /** Without it, there are no still images. */
+  readonly stills?: StillSource;
+  /** Without it, the log's level stays as it is. */
+  readonly logLevels?: LevelSwitch;
+  /** Takes a line for each call that would change something; `log` unless given. */
+  readonly audit?: Pick<Log, 'info'>;
   /** Shown in ready. */
   readonly warnings?: () => readonly Warning[];
   readonly checks: ReadinessChecks;

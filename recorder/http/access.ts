@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { assert } from '../../base/assert.ts';
 import type { Log } from '../../base/log.ts';
 import type { Role } from '../config/schema.ts';
-import type { Authenticator, Caller, CredentialPlace } from './auth.ts';
+import { requireRole, type Authenticator, type Caller, type CredentialPlace } from './auth.ts';
 import { ApiError, pathOf, unknownCamera } from './problem.ts';
 
 /**
@@ -56,12 +56,14 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     if (role === undefined) return;
     // Only Bearer: for Basic browsers would open a dialogue of their own over the page's.
     reply.header('www-authenticate', 'Bearer realm="recorder"');
-    const caller = auth.require(request, role, credentials);
+    const caller = auth.identify(request, credentials);
+    // Also of one who may not: an audit wants to know who it was.
+    request.caller = caller;
+    requireRole(caller, role);
     reply.removeHeader('www-authenticate');
     if (!caller.seesAll && cameras === undefined) {
       throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
     }
-    request.caller = caller;
     // What is sent as media may take hours, and ends with its token.
     if (credentials === 'header-or-query') {
       sending.set(reply, caller);

@@ -49,6 +49,12 @@ function holderOf({ name, role, sha256, cameras }: TokenConfig): TokenHolder {
   return { name, role, seesAll: cameras === undefined, sees, digest };
 }
 
+/** Throws 403 unless the caller has at least `role`. */
+export function requireRole(caller: Caller, role: Role): void {
+  if (RANKS[caller.role] >= RANKS[role]) return;
+  throw new ApiError(403, 'forbidden', `this needs the role ${role}, and the token has the role ${caller.role}`);
+}
+
 export class Authenticator {
   /** Nobody is asked for a token. */
   readonly isOpen: boolean;
@@ -105,15 +111,6 @@ export class Authenticator {
       'unauthorized',
       'send a token: "Authorization: Bearer …", or Basic with the token as password',
     );
-  }
-
-  /** Throws as `identify` does, and 403 unless the caller has at least `role`. */
-  require(request: FastifyRequest, role: Role, place: CredentialPlace): Caller {
-    const caller = this.identify(request, place);
-    if (RANKS[caller.role] < RANKS[role]) {
-      throw new ApiError(403, 'forbidden', `this needs the role ${role}, and the token has the role ${caller.role}`);
-    }
-    return caller;
   }
 
   #holderOf(token: string): TokenHolder | undefined {

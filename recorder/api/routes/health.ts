@@ -15,7 +15,10 @@ const Checks = z.object({
   storage: z.object({ configured: z.boolean(), reachable: z.boolean() }).describe('The database.'),
   cluster_store: z.object({ configured: z.boolean() }),
   recordings_dir: z.object({ path: z.string(), writable: z.boolean() }),
-  license: z.object({ valid: z.boolean() }),
+  license: z.object({
+    valid: z.boolean(),
+    reason: z.object({ code: z.string(), message: z.string() }).optional().describe('Why it is not.'),
+  }),
 });
 
 const SilentCamera = z.object({

@@ -1,0 +1,67 @@
+// `/api/log`: how much is logged, changed without a restart.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { LOG_LEVELS, type LevelSwitch } from '../../../base/log-level.ts';
+import type { Log } from '../../../base/log.ts';
+import { callerOf } from '../../http/access.ts';
+import { problemResponse } from '../../http/problem.ts';
+
+const Level = z.enum(LOG_LEVELS, { error: `expected one of ${LOG_LEVELS.join(', ')}` });
+
+const Logging = z.object({
+  level: Level.describe('The least important lines that are written now.'),
+  configured: Level.describe('What the configuration says, and the next start takes.'),
+});
+
+const Change = z.object(
+  { level: Level.meta({ examples: ['debug'] }) },
+  { error: 'level: expected a JSON object with a level' },
+);
+
+const refusals = {
+  401: problemResponse('No token, or a wrong one.'),
+  403: problemResponse('This needs the role admin.'),
+};
+
+interface Deps {
+  readonly logLevels: LevelSwitch;
+  readonly log: Log;
+}
+
+export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { logLevels, log } = deps;
+  const state = (): z.output<typeof Logging> => ({ level: logLevels.level, configured: logLevels.configured });
+
+  app.get(
+    '/api/log',
+    {
+      config: { role: 'admin' },
+      schema: { summary: 'How much is logged', tags: ['node'], response: { 200: Logging, ...refusals } },
+    },
+    async () => state(),
+  );
+
+  app.put(
+    '/api/log',
+    {
+      config: { role: 'admin' },
+      schema: {
+        summary: 'Log more or less from now on',
+        description: 'Until the next start, or until the configuration names another level.',
+        tags: ['node'],
+        body: Change,
+        response: {
+          200: Logging,
+          400: problemResponse('The level is missing or none of those that there are.'),
+          ...refusals,
+        },
+      },
+    },
+    async (request) => {
+      logLevels.level = request.body.level;
+      log.warn({ level: request.body.level, by: callerOf(request).name }, 'log level changed');
+      return state();
+    },
+  );
+};
