@@ -7,6 +7,9 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export ROOT
 NODE_MAJOR=24
+# What Kubernetes is built with: at least this minor of Go 1, and which one to fetch when there is none.
+GO_MINOR=24
+GO_TOOLCHAIN=1.24.13
 export npm_config_update_notifier=false
 
 say() { printf '%s\n' "$*" >&2; }
@@ -130,7 +133,95 @@ CAMERA_PACKAGES=(
   gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-x fonts-dejavu-core
 )
 
-# setup GROUP...: base, media, cameras, browser, database, jobs, shell.
+go_is_new_enough() {
+  local minor
+  minor=$("$1" env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+  [ "${minor:-0}" -ge "$GO_MINOR" ]
+}
+
+# Puts a Go of at least GO_MINOR first in PATH: the system's, or one that the Go module proxy has as a module.
+need_go() {
+  local directory go=
+  export GOTOOLCHAIN=local
+  for directory in "$(dirname "$(command -v go || echo /none)")" /usr/local/go/bin /usr/lib/go-*/bin \
+    "$(cat "$CACHE/go-directory" 2>/dev/null || echo /none)"; do
+    if [ -x "$directory/go" ] && go_is_new_enough "$directory/go"; then
+      export PATH=$directory:$PATH
+      return 0
+    fi
+    if [ -x "$directory/go" ]; then go=$directory/go; fi
+  done
+  if [ -z "$go" ]; then
+    need_packages ca-certificates golang-go=go || die "no Go to build Kubernetes with"
+    go=$(command -v go)
+    if go_is_new_enough "$go"; then return 0; fi
+  fi
+  local module arch
+  case $(uname -m) in
+    x86_64) arch=amd64 ;;
+    aarch64) arch=arm64 ;;
+    *) die "no Go for $(uname -m) among the modules: install Go 1.$GO_MINOR or newer, then try again" ;;
+  esac
+  say "fetching Go $GO_TOOLCHAIN"
+  module=golang.org/toolchain@v0.0.1-go$GO_TOOLCHAIN.linux-$arch
+  # A Go older than toolchain modules wants to be in a module of its own to download one.
+  directory=$(mktemp -d)
+  (cd "$directory" && "$go" mod init fetch && "$go" mod download "$module") >"$directory/log" 2>&1 || {
+    tail -n 5 "$directory/log" >&2
+    rm -rf "$directory"
+    die "could not fetch Go $GO_TOOLCHAIN"
+  }
+  rm -rf "$directory"
+  directory=$("$go" env GOMODCACHE)/$module
+  # Modules have no executable files, and are read-only.
+  chmod -R u+w "$directory"
+  find "$directory/bin" "$directory/pkg/tool" -type f -exec chmod a+x {} +
+  mkdir -p "$CACHE"
+  echo "$directory/bin" >"$CACHE/go-directory"
+  export PATH=$directory/bin:$PATH
+}
+
+# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: of the module in DIRECTORY, whatever kind of shell this is.
+go_build() {
+  say "building $(basename "$2") (minutes, once)"
+  mkdir -p "$(dirname "$2")"
+  (cd "$1" && CGO_ENABLED=0 GOFLAGS='-buildvcs=false -mod=readonly' nice -n 5 \
+    go build -trimpath -ldflags "-s -w $3" -o "$2.$$" "$4" </dev/null >&2) || {
+    rm -f "$2.$$"
+    return 1
+  }
+  mv "$2.$$" "$2"
+}
+
+# need_kubernetes PROGRAM...: built from the modules that hack/kube/go.mod fixes, unless KUBEBUILDER_ASSETS or the cache
+# has them.
+need_kubernetes() {
+  local version name missing=() set=k8s.io/component-base/version
+  version=$(sed -n 's|^require k8s.io/kubernetes ||p' "$ROOT/hack/kube/go.mod")
+  local directory=$CACHE/kubernetes/$version
+  for name in "$@"; do
+    if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/$name" ] && [ ! -x "$directory/$name" ]; then missing+=("$name"); fi
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  need_go
+  local minor=${version#v*.}
+  for name in "${missing[@]}"; do
+    go_build "$ROOT/hack/kube" "$directory/$name" \
+      "-X $set.gitVersion=$version -X $set.gitMajor=1 -X $set.gitMinor=${minor%%.*}" "k8s.io/kubernetes/cmd/$name" ||
+      return 1
+  done
+}
+
+need_helm() {
+  local version
+  version=$(sed -n 's|^require helm.sh/helm/v[0-9]* ||p' "$ROOT/hack/helm/go.mod")
+  if command -v helm >/dev/null || [ -x "$CACHE/helm/$version/helm" ]; then return 0; fi
+  need_go
+  local package=helm.sh/helm/${version%%.*}
+  go_build "$ROOT/hack/helm" "$CACHE/helm/$version/helm" "-X $package/internal/version.version=$version" "$package/cmd/helm"
+}
+
+# setup GROUP...: base, media, cameras, browser, database, jobs, shell, kube, helm, kubelet.
 setup() {
   local group
   for group in "$@"; do
@@ -147,7 +238,15 @@ setup() {
       # The program only: recorders run it themselves.
       jobs) need_packages redis-server=redis-server ;;
       shell) need_packages shellcheck=shellcheck ;;
-      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell)" ;;
+      # Network namespaces (iproute2) are for the nodes.
+      kube)
+        if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd; fi
+        need_packages openssl=openssl iproute2=ip
+        need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
+        ;;
+      helm) need_helm ;;
+      kubelet) need_kubernetes kubelet ;;
+      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, kube, helm, kubelet)" ;;
     esac
   done
 }

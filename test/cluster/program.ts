@@ -1,0 +1,100 @@
+// A long-running program of a test cluster: its output goes to a file, it can be paused, killed and started again, and it
+// never outlives the process that started it, however that one ends.
+
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface ProgramOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly logFile: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Also open a channel for messages (`process.send`). */
+  readonly ipc?: boolean;
+}
+
+const LOG_TAIL = 3_000;
+
+export class Program {
+  readonly name: string;
+  readonly #options: ProgramOptions;
+  #child: ChildProcess | undefined;
+
+  constructor(name: string, options: ProgramOptions) {
+    this.name = name;
+    this.#options = options;
+  }
+
+  start(): ChildProcess {
+    if (this.running) throw new Error(`${this.name} runs already`);
+    const { command, args, logFile, env, ipc } = this.#options;
+    const log = openSync(logFile, 'a');
+    const stdio: SpawnOptions['stdio'] = ['ignore', log, log, ...(ipc ? (['ipc'] as const) : [])];
+    try {
+      // The kernel ends it when this process is gone, also when that was killed.
+      this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', command, ...args], {
+        stdio,
+        ...(env ? { env } : {}),
+      });
+    } finally {
+      closeSync(log);
+    }
+    this.#child.on('error', () => {}); // could not be started: `running` says so
+    return this.#child;
+  }
+
+  get running(): boolean {
+    const child = this.#child;
+    return child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined || !this.running) throw new Error(`${this.name} does not run`);
+    return pid;
+  }
+
+  /** The end of what it printed. */
+  get logTail(): string {
+    try {
+      return readFileSync(this.#options.logFile, 'utf8').slice(-LOG_TAIL);
+    } catch {
+      return '';
+    }
+  }
+
+  /** Stops its time: it keeps its connections and answers nothing. */
+  pause(): void {
+    process.kill(this.pid, 'SIGSTOP');
+  }
+
+  resume(): void {
+    process.kill(this.pid, 'SIGCONT');
+  }
+
+  /** Ends it in order, or after `timeoutMs` without. */
+  async stop(timeoutMs = 10_000): Promise<void> {
+    const child = this.#child;
+    if (!child || !this.running) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    const late = new AbortController();
+    const overdue = sleep(timeoutMs, undefined, { signal: late.signal }).then(
+      () => child.kill('SIGKILL'),
+      () => {},
+    );
+    await exited;
+    late.abort();
+    await overdue;
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (!child || !this.running) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  }
+}
