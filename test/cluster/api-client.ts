@@ -140,19 +140,21 @@ export class ApiClient {
 
   async #send(method: string, path: string, options: RequestOptions): Promise<IncomingMessage> {
     const { server, token } = this.credentials;
+    const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       const outgoing = request(new URL(path, server), {
         method,
         agent: this.#agent,
         headers: {
           accept: 'application/json',
-          ...(options.body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
+          // Node gives the body of a DELETE no length by itself.
+          ...(body ? { 'content-type': options.contentType ?? 'application/json', 'content-length': body.length } : {}),
           ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         },
         ...(options.signal ? { signal: options.signal } : {}),
       });
       outgoing.once('response', resolve).once('error', reject);
-      outgoing.end(options.body === undefined ? undefined : JSON.stringify(options.body));
+      outgoing.end(body);
     });
     const status = answer.statusCode ?? 0;
     if (status < 300) return answer;
