@@ -8,10 +8,12 @@ import { ConfigError } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 
 /** Throws ConfigError when there is no such directory. A recorder that runs notices within a second. */
-export async function adoptArchive({ recordPath, workDir }: Config, configFile: string, log: Log): Promise<string> {
+export async function adoptArchive(config: Config, configFile: string, log: Log): Promise<string> {
+  const { recordPath, workDir, nodeName, cluster } = config;
   const root = recordPath.replace(/(?<=.)\/+$/, '');
   const facts = await nodeFileSystem.facts(root).catch(() => undefined);
   if (!facts?.isDirectory)
     throw new ConfigError(configFile, 'record_path', `${root} is not there; is its disk mounted?`);
-  return new ArchiveIdentity({ root, workDir, fs: nodeFileSystem, log }).adopt();
+  const node = cluster.mode === 'none' ? undefined : nodeName;
+  return new ArchiveIdentity({ root, workDir, node, fs: nodeFileSystem, log }).adopt();
 }

@@ -44,6 +44,8 @@ export interface ArchiveOptions {
   readonly observer?: SegmentObserver;
   /** The node's own state, where it knows its archive from; without it, any directory will do. */
   readonly workDir?: string;
+  /** A member of a cluster records only to its own archive, never to that of another node. */
+  readonly node?: string | undefined;
   /** How much footage is kept; without it, nothing is ever removed, and a full disk stops recording. */
   readonly limits?: () => Limits;
 }
@@ -91,7 +93,8 @@ export class Archive {
     const { clock, log, workDir, limits, observer = noObserver, registry = new Registry() } = options;
     const root = options.root.replace(/(?<=.)\/+$/, '');
     const fs = options.fs ?? nodeFileSystem;
-    this.#identity = workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, fs, log });
+    this.#identity =
+      workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, node: options.node, fs, log });
     const disk = limits ? roomMaking(fs, () => this.#retention as Retention) : fs;
     this.#store = new SegmentStore(root, disk, this.#identity);
     // Another file system than that of the machine is no thread's to read.
@@ -207,6 +210,25 @@ export class Archive {
   /** Windows that retention leaves alone; undefined where nothing is ever removed. */
   get protections(): Protections | undefined {
     return this.#retention?.protections;
+  }
+
+  /** Of the marker in the record path, once it was found to be ours. */
+  get id(): string | undefined {
+    return this.#identity?.id;
+  }
+
+  /** Why nothing can be written at all. */
+  get fault(): WrongDiskError | undefined {
+    return this.#disk?.fault;
+  }
+
+  /** Where the footage of each camera begins, and where its newest segment does; as of the last look at the directories. */
+  extents(): { readonly camera: string; readonly oldestMs: number; readonly newestMs: number }[] {
+    return Array.from(this.#index.cameras()).flatMap((camera) => {
+      const [oldest] = this.#index.footage.oldestFirst(camera, -Infinity);
+      const [newest] = this.#index.newestFirst(camera);
+      return oldest && newest ? [{ camera, oldestMs: oldest.segment.startMs, newestMs: newest.startMs }] : [];
+    });
   }
 
   /** What somebody should look at. */

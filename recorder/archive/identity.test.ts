@@ -215,3 +215,21 @@ test('a start without the disk records nothing, and when the disk comes repairs 
     'the sequence goes on',
   );
 });
+
+test('an archive of one node of a cluster is refused on another, until its owner says that it is right', async (t) => {
+  const p = place(t);
+  const on = (node: string, workDir: string): ArchiveIdentity =>
+    new ArchiveIdentity({ root: p.root, workDir, node, fs: new TestFileSystem(p.root), log: silentLog });
+  await newArchive(p);
+  const id = archiveOf(p);
+  // One that was made by a recorder alone belongs to no node yet.
+  assert.equal(await on('node-1', join(p.workDir, '1')).look(), 'ours');
+  await on('node-1', join(p.workDir, '1')).adopt();
+  const other = on('node-2', join(p.workDir, '2'));
+  await assert.rejects(other.look(), isWrong('archive-foreign'));
+  assert.equal(other.id, undefined);
+  assert.equal(await other.adopt(), id);
+  assert.equal(await other.look(), 'ours');
+  assert.equal(other.id, id);
+  await assert.rejects(on('node-1', join(p.workDir, '1')).look(), isWrong('archive-foreign'));
+});

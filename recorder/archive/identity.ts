@@ -13,6 +13,8 @@ export interface IdentityOptions {
   readonly root: string;
   /** The node's own state; not in the record path. */
   readonly workDir: string;
+  /** With it, an archive is that of one node of a cluster, and refused on all others. */
+  readonly node?: string | undefined;
   readonly fs: FileSystem;
   readonly log: Log;
 }
@@ -31,11 +33,17 @@ export class ArchiveIdentity {
   readonly #markerPath: string;
   readonly #knownPath: string;
   #seen: Seen | undefined;
+  #id: string | undefined;
 
   constructor(options: IdentityOptions) {
     this.#o = options;
     this.#markerPath = `${options.root}/${STATE_DIRECTORY}/archive.json`;
     this.#knownPath = `${options.workDir}/archive-id`;
+  }
+
+  /** Of the archive, once it was found to be ours. */
+  get id(): string | undefined {
+    return this.#id;
   }
 
   /** The file system of the archive, once it was found to be ours. */
@@ -54,6 +62,7 @@ export class ArchiveIdentity {
     // A node that knows none (its own state was lost, or the disk was moved here) takes the one it finds.
     if (!isKnown) await this.#remember(marker);
     await this.#see();
+    this.#id = marker;
     return 'ours';
   }
 
@@ -80,10 +89,10 @@ export class ArchiveIdentity {
   /** Makes the record path an archive of this node, and returns its id. `.kube-nvr` must be there. */
   async create(): Promise<string> {
     const id = randomUUID();
-    const text = `${JSON.stringify({ id, created: new Date().toISOString() })}\n`;
     // The disk first: a node that knows an id whose disk never got it would refuse its own archive.
-    await replaceFile(this.#o.fs, this.#markerPath, text);
+    await this.#mark(id);
     await this.#remember(id);
+    this.#id = id;
     await this.#see();
     this.#o.log.info({ path: this.#o.root, archive: id }, 'a new archive begins');
     return id;
@@ -96,16 +105,31 @@ export class ArchiveIdentity {
       await makeDirectories(this.#o.fs, `${this.#o.root}/${STATE_DIRECTORY}`);
       return this.create();
     }
-    await this.#remember(marker);
+    if (marker.node !== this.#o.node) await this.#mark(marker.id);
+    await this.#remember(marker.id);
     await this.#see();
-    return marker;
+    this.#id = marker.id;
+    return marker.id;
+  }
+
+  async #mark(id: string): Promise<void> {
+    const { fs, node } = this.#o;
+    await replaceFile(fs, this.#markerPath, `${JSON.stringify({ id, node, created: new Date().toISOString() })}\n`);
   }
 
   /** Throws WrongDiskError when the id that is there is not the one that is known. */
   async #compare(): Promise<{ readonly marker: string | undefined; readonly isKnown: boolean }> {
-    const { root } = this.#o;
+    const { root, node } = this.#o;
     const known = await this.#known();
-    const marker = await this.#marker();
+    const found = await this.#marker();
+    const marker = found?.id;
+    if (found?.node !== undefined && node !== undefined && found.node !== node) {
+      throw new WrongDiskError(
+        'archive-foreign',
+        `${root} holds the archive of the node ${found.node}, and this is ${node}; if this disk is right, run ` +
+          'recorder --adopt-archive',
+      );
+    }
     if (marker === undefined) {
       if (known.id === undefined && known.readable) return { marker, isKnown: false };
       throw new WrongDiskError(
@@ -130,11 +154,13 @@ export class ArchiveIdentity {
     this.#seen = { root: rootFacts, marker };
   }
 
-  async #marker(): Promise<string | undefined> {
+  async #marker(): Promise<{ readonly id: string; readonly node: string | undefined } | undefined> {
     const text = await readIfThere(this.#o.fs, this.#markerPath);
     if (text === undefined) return undefined;
-    const id = idIn(parseJson(text), 'id');
-    if (id !== undefined) return id;
+    const value = parseJson(text);
+    const id = idIn(value, 'id');
+    const { node } = (value ?? {}) as { node?: unknown };
+    if (id !== undefined) return { id, node: typeof node === 'string' ? node : undefined };
     throw new WrongDiskError('archive-foreign', `${this.#markerPath} cannot be read: it does not name an archive`);
   }
 
