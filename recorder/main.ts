@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
+import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
 import { adoptArchive } from './adopt.ts';
 import type { Config } from './config/schema.ts';
@@ -22,7 +23,8 @@ const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--a
   --adopt-archive  take the directory at record_path for this node's archive, whatever disk was there before, and exit
   --version        print the version, and exit
 
-SIGHUP reloads the cameras, SIGTERM and SIGINT stop after closing every file.
+SIGHUP reloads cameras, tokens and licence; SIGUSR2 logs everything, and again as before; SIGTERM and SIGINT stop after
+closing every file.
 `;
 
 /** A stop that takes longer than this is given up: open files are finished at the next start. */
@@ -53,17 +55,19 @@ function parseArguments() {
   }
 }
 
-function createLog({ level, directory }: Config['log']) {
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
-  if (directory === undefined) return pino(options);
-  const file = new RotatingFile({ directory, name: 'recorder.log' });
-  return pino(
-    options,
-    pino.multistream([
-      { stream: process.stdout, level },
-      { stream: file, level },
-    ]),
-  );
+/** What is logged by level, and what is always: who changed something. */
+function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log']) {
+  const logLevels = new LevelSwitch(level);
+  // Every line comes through: `logLevels` decides.
+  const options = { level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  if (directory === undefined) {
+    const all = pino(options);
+    return { logLevels, log: logLevels.apply(all), audit: all.child({ audit: true }) };
+  }
+  const file = (name: string) => new RotatingFile({ directory, name, maxBytes: maxFileBytes, maxFiles });
+  const streams = [process.stdout, file('recorder.log')].map((stream) => ({ stream, level: 'debug' as const }));
+  const all = pino(options, pino.multistream(streams));
+  return { logLevels, log: logLevels.apply(all), audit: pino(options, file('audit.log')) };
 }
 
 async function main(): Promise<void> {
@@ -77,7 +81,7 @@ async function main(): Promise<void> {
     return;
   }
 
-  const log = createLog(config.log);
+  const { log, logLevels, audit } = createLogs(config.log);
   if (options['adopt-archive']) {
     const id = await adoptArchive(config, options.config, log);
     process.stdout.write(`${config.recordPath}: archive ${id} is the archive of this node\n`);
@@ -90,7 +94,7 @@ async function main(): Promise<void> {
     await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
     process.exit(interrupted.signal.aborted ? 1 : 0);
   }
-  const recorder = await startRecorder(config, { clock: systemClock, log, version });
+  const recorder = await startRecorder(config, { clock: systemClock, log, logLevels, audit, version });
 
   const reload = async (): Promise<void> => {
     try {
@@ -103,6 +107,11 @@ async function main(): Promise<void> {
   const reloadNow = () => void reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
   const watcher = new ConfigWatcher(options.config, reloadNow, { clock: systemClock });
   process.on('SIGHUP', reloadNow);
+  // Not SIGUSR1, which Node takes for its debugger.
+  process.on('SIGUSR2', () => {
+    logLevels.toggleDebug();
+    log.warn({ level: logLevels.level }, 'log level changed');
+  });
 
   const stop = (code: number) => {
     // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
@@ -127,7 +136,7 @@ async function main(): Promise<void> {
   }
   process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
   process.on('uncaughtException', (err) => {
-    log.fatal({ err }, 'uncaught exception');
+    log.error({ err }, 'uncaught exception');
     if (!stopping) stop(1);
     stopping = true;
   });

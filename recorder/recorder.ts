@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { assert } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
+import type { LevelSwitch } from '../base/log-level.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
 import { adminToken, Authenticator } from './http/auth.ts';
@@ -21,7 +22,8 @@ import { GapLedger } from './archive/gaps/ledger.ts';
 import { allOf } from './archive/observer.ts';
 import { nodeFileSystem } from './archive/file-system.ts';
 import { bytesOf, type Limits } from './archive/retention/plan.ts';
-import { CameraSet } from './camera-set.ts';
+import { CameraSet, type WantedCamera } from './camera-set.ts';
+import { NodeCameraSwitch } from './camera-switch.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import { SlabPool } from './codec/slab.ts';
 import { changedSettings } from './config/changes.ts';
@@ -33,9 +35,12 @@ import { RecorderDatabase } from './database/database.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
 import { readTrusted } from './jobs/trusted.ts';
+import { License } from './license/license.ts';
 import { LiveLimits } from './live/limits.ts';
 import { Ptz } from './onvif/ptz.ts';
 import { buildPlayback } from './playback/app.ts';
+import { Snapshots } from './still/snapshots.ts';
+import { Thumbnails } from './still/thumbnails.ts';
 
 const TICK_MS = 250;
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
@@ -46,6 +51,10 @@ export interface RecorderDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
+  /** What `log` follows, where it can be changed. */
+  readonly logLevels?: LevelSwitch;
+  /** Takes a line for each call that changes something; `log` unless given. */
+  readonly audit?: Log;
 }
 
 export interface Recorder {
@@ -89,6 +98,14 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     workDir: config.workDir,
     limits: () => limits,
   });
+  const license = new License({
+    ...config.license,
+    wanted: () => wantedCameras().cameras.filter(({ enabled }) => enabled).length,
+    changed: reapplyCameras,
+    registry: archiveRegistry,
+    clock,
+    log,
+  });
   const pacer = new ReadPacer();
   const cameras = new CameraSet({
     clock,
@@ -99,7 +116,30 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     pacer,
     receiveBuffer: Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES),
     liveLimits: new LiveLimits(),
+    refusals: (wanted, running) => license.refusals(wanted, running),
   });
+  const cameraSwitch = new NodeCameraSwitch({
+    fs: nodeFileSystem,
+    workDir: config.workDir,
+    files: () => present.cameras,
+    ...(database
+      ? {
+          database: {
+            cameras: () => database.cameras.cameras,
+            setEnabled: (id: string, enabled: boolean) => database.setCameraEnabled(id, enabled),
+          },
+        }
+      : {}),
+    refusal(cameraId) {
+      const wanted = wantedCameras().cameras.filter(({ id, enabled }) => enabled || id === cameraId);
+      return license.refusals(wanted, cameras.running()).get(cameraId);
+    },
+    apply: applyCameras,
+    clock,
+    log,
+  });
+  const snapshots = new Snapshots({ find: (id) => cameras.config(id), clock });
+  const thumbnails = openThumbnails();
 
   const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
   const tls = config.tls ? { tls: await readTls(config.tls) } : {};
@@ -133,9 +173,17 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     protections: protectionsOf(archive),
     jobs,
     ptz,
+    cameraSwitch,
+    stills: { snapshot: (id) => snapshots.get(id), thumbnail: (id) => thumbnails.get(id) },
+    ...(deps.logLevels ? { logLevels: deps.logLevels } : {}),
+    audit: deps.audit ?? log.child({ audit: true }),
     warnings: () => [...archive.warnings(), ...jobs.warnings()],
     ...(database ? { refusedCameras: () => wantedCameras().refused } : {}),
-    checks: database ? { ...standaloneChecks, storage: () => database.check() } : standaloneChecks,
+    checks: {
+      ...standaloneChecks,
+      license: () => Promise.resolve(license.check()),
+      ...(database ? { storage: () => database.check() } : {}),
+    },
     playback: { port: () => portOf(playback) },
     machine: localMachine(recordPath, clock),
     keepAwake: () => pacer.keepAwake(),
@@ -155,7 +203,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   try {
     // Before recovery, which tells of the segments that it completes.
     await gaps.load();
-    await Promise.all([archive.recover(), database?.open()]);
+    await Promise.all([archive.recover(), database?.open(), cameraSwitch.load(), license.start()]);
     database?.start(archive);
     const playbackAddress = await listen(playback, config.playback.listen);
     opened.push(playback);
@@ -178,6 +226,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       playbackAddress,
       cameras,
       async reload(next) {
+        deps.logLevels?.configure(next.log.level);
+        present = { ...present, log: { ...present.log, level: next.log.level } };
         const settings = changedSettings(present, next);
         if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
         const { tokens } = next.auth;
@@ -186,10 +236,14 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
           log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
         }
         present = { ...present, cameras: next.cameras, auth: { ...present.auth, tokens } };
+        await license.look();
         await applyCameras();
       },
       async close() {
         started = false;
+        license.close();
+        thumbnails.close();
+        await snapshots.close();
         // Cameras first: what they still hold goes into files while the API answers.
         await Promise.all([cameras.close(), ptz.close()]);
         clearInterval(timer);
@@ -205,6 +259,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       },
     };
   } catch (err) {
+    license.close();
     certificates?.close();
     await cameras.close();
     await Promise.all(opened.map((server) => server.close()));
@@ -229,9 +284,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       clock,
       log,
       registry: archiveRegistry,
-      camerasChanged: () => {
-        if (started) void applyCameras().catch((err: unknown) => log.error({ err }, 'cameras could not be changed'));
-      },
+      camerasChanged: reapplyCameras,
     });
   }
 
@@ -272,9 +325,34 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     });
   }
 
-  /** Cameras of the files and, with one, of the database. */
-  function wantedCameras(): CameraList {
-    return mergeCameras(present.cameras, database?.cameras ?? NO_CAMERAS);
+  function openThumbnails(): Thumbnails {
+    return new Thumbnails({
+      find: (id) =>
+        cameras.config(id) && {
+          live: () => cameras.get(id)?.live?.keyFrame(),
+          files: () => archive.newestFiles(id),
+        },
+      ffmpegPath: config.ffmpeg.path,
+      clock,
+      log,
+    });
+  }
+
+  /** Cameras of the files and, with one, of the database, as users want them now. */
+  function wantedCameras(): CameraList & { readonly cameras: readonly WantedCamera[] } {
+    const { cameras, refused } = mergeCameras<WantedCamera>(
+      cameraSwitch.overrule(present.cameras),
+      database?.cameras ?? NO_CAMERAS,
+    );
+    return {
+      refused,
+      cameras: cameras.map((camera) => (camera.enabled ? camera : { halted: DISABLED_ROW, ...camera })),
+    };
+  }
+
+  /** For changes from elsewhere. */
+  function reapplyCameras(): void {
+    if (started) void applyCameras().catch((err: unknown) => log.error({ err }, 'cameras could not be changed'));
   }
 
   function applyCameras(): Promise<void> {
@@ -285,6 +363,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     return cameras.apply(wanted);
   }
 }
+
+const DISABLED_ROW = { reason: { code: 'disabled', message: 'enabled is false in the table cameras' } } as const;
 
 /** How much footage is kept, of the node and of each camera. */
 const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => ({

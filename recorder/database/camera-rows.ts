@@ -60,7 +60,10 @@ export function toCameras(
 }
 
 /** Cameras of files and of the database together. Files win: who can write them owns the machine. */
-export function mergeCameras(files: readonly CameraConfig[], database: CameraList): CameraList {
+export function mergeCameras<T extends CameraConfig>(
+  files: readonly T[],
+  database: CameraList,
+): CameraList & { readonly cameras: readonly (T | CameraConfig)[] } {
   const ids = new Set(files.map(({ id }) => id));
   const shadowed = database.cameras.filter(({ id }) => ids.has(id));
   return {
