@@ -290,6 +290,15 @@ export const ConfigFile = z.strictObject({
   cluster: z
     .strictObject({
       mode: z.enum(['none', 'kubernetes', 'etcd']).default('none').describe('Who decides which node records a camera.'),
+      pool: z
+        .string()
+        .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'expected the name of a RecorderPool')
+        .max(40)
+        .default('default')
+        .describe('With mode kubernetes: the RecorderPool that this node records for.'),
+      renewInterval: duration(1_000, '1s', 1_200_000, '20m')
+        .prefault('2s')
+        .describe('With mode kubernetes: how often the node shows that it lives.'),
       dataDir: path().default('/var/lib/recorder/data').describe("The node's cluster state."),
       advertise: z.string().default('').describe('host:port or URL at which others reach this node.'),
       peers: z
@@ -360,7 +369,7 @@ export interface Config {
     readonly retention: Retention;
   };
   readonly ptz: { readonly moveTimeoutMs: number };
-  readonly cluster: ParsedFile['cluster'];
+  readonly cluster: Omit<ParsedFile['cluster'], 'renewInterval'> & { readonly renewIntervalMs: number };
   readonly cameras: readonly CameraConfig[];
 }
 
@@ -394,9 +403,13 @@ export function toConfig(file: ParsedFile, nodeName: string): Config {
       retention: archive.retention,
     },
     ptz: { moveTimeoutMs: file.ptz.moveTimeout },
-    cluster: file.cluster,
+    cluster: clusterOf(file.cluster),
     cameras: file.cameras.map((camera) => toCameraConfig(camera, archive.segmentDuration)),
   };
+}
+
+function clusterOf({ renewInterval, ...cluster }: ParsedFile['cluster']): Config['cluster'] {
+  return { ...cluster, renewIntervalMs: renewInterval };
 }
 
 /** `segmentDurationMs`: of a camera that has none of its own. */

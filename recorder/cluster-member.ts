@@ -1,0 +1,116 @@
+// A recorder's part in a cluster, joined from its rooms: what cameras and archive do goes out as reports, what the cluster
+// assigns comes in as cameras.
+
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Archive } from './archive/archive.ts';
+import type { CameraView } from './api/deps.ts';
+import { nodeFileSystem } from './archive/file-system.ts';
+import type { CameraSet } from './camera-set.ts';
+import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
+import type { CameraReport, NodeFacts } from './cluster/cluster.ts';
+import { joinCluster, type PodPlace } from './cluster/join.ts';
+import type { Config } from './config/schema.ts';
+import type { CameraList } from './database/camera-rows.ts';
+
+export interface MemberDeps {
+  readonly config: Config;
+  readonly place: PodPlace;
+  readonly version: string;
+  readonly cameras: Pick<CameraSet, 'list' | 'get'>;
+  readonly archive: Archive;
+  /** Where others reach playback; empty when nobody said. */
+  readonly playbackAddress: string;
+  /** Cameras are to be applied anew. */
+  readonly changed: () => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface ClusterMember {
+  readonly view: ClusterView;
+  readonly cameraSwitch: ClusterSwitch;
+  cameras(): CameraList;
+  /** Addresses that belong to the cluster. */
+  members(): readonly { readonly address: string }[];
+  isReachable(): boolean;
+  start(): Promise<void>;
+  /** A few times a second. */
+  tick(): void;
+  close(): Promise<void>;
+}
+
+/** What a node holds of each camera, and how much it could hold, change slowly. */
+const HOLDINGS_MS = 60_000;
+
+/** Rejects when the service account of the pod cannot be read. */
+export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
+  const { config, place, version, cameras, archive, changed, clock, log } = deps;
+  const { cluster: settings, nodeName, recordPath, tls } = config;
+  let archives: NodeFacts['archives'] = [];
+  let freeBytes: number | undefined;
+  let lookedMs = -Infinity;
+  const { cluster, view, cameraSwitch } = await joinCluster({
+    place,
+    nodeID: nodeName,
+    pool: settings.pool,
+    renewMs: settings.renewIntervalMs,
+    tls: tls !== undefined,
+    dataDir: settings.dataDir,
+    recordPath,
+    facts,
+    changed,
+    clock,
+    log,
+  });
+  return {
+    view,
+    cameraSwitch,
+    cameras: () => cluster.cameras(),
+    members: () => cluster.peers.members().map((url) => ({ address: new URL(url).host })),
+    isReachable: () => cluster.isReachable,
+    start: () => cluster.start(),
+    tick() {
+      for (const { status } of cameras.list()) {
+        if (status.reason?.code === 'refused-login') cluster.loginRefused(status.id);
+      }
+      cluster.tick();
+    },
+    close: () => cluster.close(),
+  };
+
+  async function facts(): Promise<NodeFacts> {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - lookedMs >= HOLDINGS_MS) {
+      lookedMs = nowMs;
+      archives = archive.extents();
+      freeBytes = (await nodeFileSystem.space(recordPath).catch(() => undefined))?.freeBytes;
+    }
+    return {
+      address: settings.advertise,
+      playbackAddress: deps.playbackAddress,
+      version,
+      archiveID: archive.id,
+      freeBytes,
+      fault: archive.fault,
+      cameras: new Map(cameras.list().map((camera) => [camera.status.id, reportOf(camera)])),
+      archives,
+    };
+  }
+}
+
+/** `Recording` means that a key frame is in a file of this node, not only that video arrives. */
+function reportOf({ status, archive, silence }: CameraView): CameraReport {
+  const lastWrittenMs = archive?.lastWrittenMs;
+  const common = lastWrittenMs === undefined ? {} : { lastWrittenMs };
+  if (status.state === 'stopped')
+    return { state: status.reason ? 'Failed' : 'Stopped', reason: status.reason, ...common };
+  if (archive?.state === 'failed') return { state: 'Failed', reason: archive.reason, ...common };
+  if (silence) return { state: 'Silent', reason: status.reason, ...common };
+  if (status.state === 'recording') {
+    return archive?.state === 'writing' && lastWrittenMs !== undefined
+      ? { state: 'Recording', ...common }
+      : { state: 'Connecting', ...common };
+  }
+  return { state: status.state === 'retrying' ? 'Failed' : 'Connecting', reason: status.reason, ...common };
+}
