@@ -1,6 +1,7 @@
 // Conditions of a status (sig-architecture, api-conventions.md): what is known comes in, the list to write goes out.
 
 import type { Condition } from '../../crds/schema-parts.ts';
+import { secondTime } from './time.ts';
 
 /** A condition as a controller states it; times are made here. */
 export interface StatedCondition {
@@ -48,7 +49,7 @@ export function mergeConditions(
         status,
         reason,
         message: message.slice(0, MAX_MESSAGE),
-        lastTransitionTime: isTransition ? toSeconds(now) : from.lastTransitionTime,
+        lastTransitionTime: isTransition ? secondTime(now.getTime()) : from.lastTransitionTime,
         ...(generation !== undefined && { observedGeneration: generation }),
       };
       if (isTransition) transitions.push({ from, to });
@@ -72,6 +73,3 @@ function isSame(a: Condition, b: Condition): boolean {
     a.observedGeneration === b.observedGeneration
   );
 }
-
-/** metav1.Time has whole seconds. */
-const toSeconds = (date: Date): string => date.toISOString().replace(/\.\d{3}Z$/, 'Z');
