@@ -63,6 +63,8 @@ export interface Recorder {
   /** Where playback listens. */
   readonly playbackAddress: string;
   readonly cameras: CameraSet;
+  /** The routes of each listener, as `GET /api/cameras`. */
+  readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
   /** Applies changed cameras; other settings that differ need a restart, and are named in the log. */
   reload(config: Config): Promise<void>;
   /** Tears sessions down, completes every file and stops listening. */
@@ -225,6 +227,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       address,
       playbackAddress,
       cameras,
+      routes: { api: api.routeList.names, playback: playback.routeList.names, metrics: metrics.routeList.names },
       async reload(next) {
         deps.logLevels?.configure(next.log.level);
         present = { ...present, log: { ...present.log, level: next.log.level } };

@@ -6,7 +6,6 @@ import type { Socket } from 'node:net';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Log } from '../../base/log.ts';
-import { RouteList } from './route-list.ts';
 
 export const Problem = z
   .object({
@@ -102,7 +101,6 @@ function problemOf(error: FastifyError | ApiError): ProblemBody {
 
 /** Every error of every route leaves as a problem; what is not the caller's fault is logged here, once. */
 export function installProblems(app: FastifyInstance, log: Log): void {
-  const routes = new RouteList(app);
   app.setErrorHandler(async (error: FastifyError | ApiError, request, reply) => {
     const body = problemOf(error);
     if (body.status >= 500) {
@@ -114,7 +112,7 @@ export function installProblems(app: FastifyInstance, log: Log): void {
   });
   app.setNotFoundHandler(async (request, reply) => {
     const path = pathOf(request.url);
-    const methods = routes.methodsOf(path);
+    const methods = app.routeList.methodsOf(path);
     if (methods.length === 0) {
       return sendProblem(request, reply, problem(404, 'not-found', `there is no ${request.method} ${path}`));
     }

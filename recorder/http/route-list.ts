@@ -2,6 +2,12 @@
 
 import type { FastifyInstance } from 'fastify';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    routeList: RouteList;
+  }
+}
+
 export class RouteList {
   readonly #methods = new Map<string, Set<string>>();
 
@@ -12,6 +18,11 @@ export class RouteList {
       for (const name of [method].flat()) known.add(name);
       this.#methods.set(url, known);
     });
+  }
+
+  /** As `GET /api/cameras/:id`. */
+  get names(): string[] {
+    return Array.from(this.#methods, ([url, methods]) => Array.from(methods, (method) => `${method} ${url}`)).flat();
   }
 
   /** Empty when there is nothing at `path`. Preflights alone do not count. */

@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import type { Log } from '../../base/log.ts';
 import { answerClientError, answerFrameworkError, installProblems } from './problem.ts';
+import { RouteList } from './route-list.ts';
 import { MIN_TLS_VERSION, type CertificatePair } from './certificate.ts';
 
 export interface ServerOptions {
@@ -61,6 +62,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.server.maxConnections = maxConnections;
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
+  app.decorate('routeList', new RouteList(app));
   installProblems(app, log);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({

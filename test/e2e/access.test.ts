@@ -1,0 +1,358 @@
+// Who may do what: every route of every listener, with every role, without a token, and for a camera that the token is
+// not for. The routes are those that the listeners really have.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { WebSocket } from 'ws';
+import { systemClock, VirtualClock } from '../../base/clock.ts';
+import { LevelSwitch } from '../../base/log-level.ts';
+import { silentLog } from '../../base/log.ts';
+import { buildMetricsRegistry, buildMetricsServer } from '../../recorder/api/prometheus.ts';
+import { archiveStatus, build, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
+import type { JobKeeper, ProtectionKeeper } from '../../recorder/api/deps.ts';
+import { Archive } from '../../recorder/archive/archive.ts';
+import { temporaryDirectory, TestCamera, TestFileSystem } from '../../recorder/archive/test-support.ts';
+import { SwitchError } from '../../recorder/camera/switch.ts';
+import { loadConfig } from '../../recorder/config/load.ts';
+import type { Role, TokenConfig } from '../../recorder/config/schema.ts';
+import { Authenticator, type AuthOptions } from '../../recorder/http/auth.ts';
+import type { Job } from '../../recorder/jobs/job.ts';
+import { LiveHub } from '../../recorder/live/hub.ts';
+import { LiveLimits } from '../../recorder/live/limits.ts';
+import { run } from '../../recorder/live/test-support.ts';
+import { buildPlayback } from '../../recorder/playback/app.ts';
+import { startRecorder } from '../../recorder/recorder.ts';
+import { StillError } from '../../recorder/still/error.ts';
+import { workspace } from '../support/workspace.ts';
+import { API_ROUTES, METRICS_ROUTES, PLAYBACK_ROUTES, type RouteFacts } from '../support/routes.ts';
+
+const NOON_MS = Date.UTC(2026, 0, 1, 12);
+/** `gate` is in scope, `yard` is not; `ghost` is in scope, and there is no such camera. */
+const CAMERAS = ['gate', 'yard'];
+const SCOPE = ['gate', 'gho*'];
+
+const ROLES: readonly Role[] = ['viewer', 'operator', 'admin'];
+const RANK: Readonly<Record<RouteFacts['role'], number>> = { anyone: 0, viewer: 1, operator: 2, admin: 3 };
+
+interface Caller {
+  readonly name: string;
+  readonly token: string | undefined;
+  readonly role: Role | undefined;
+  readonly scoped: boolean;
+}
+
+const CALLERS: readonly Caller[] = [
+  { name: 'nobody', token: undefined, role: undefined, scoped: false },
+  { name: 'a wrong token', token: 'guess', role: undefined, scoped: false },
+  ...ROLES.flatMap((role) => [
+    { name: role, token: role, role, scoped: false },
+    { name: `${role} for some cameras`, token: `few-${role}`, role, scoped: true },
+  ]),
+];
+
+const AUTH: AuthOptions = {
+  mode: 'token',
+  tokens: ROLES.flatMap((role): TokenConfig[] => [
+    token(role),
+    { ...token(role, `few-${role}`), name: `few-${role}`, cameras: SCOPE },
+  ]),
+};
+
+const PLACES = ['bearer', 'basic', 'query'] as const;
+type Place = (typeof PLACES)[number];
+
+const isKnown = (cameraId: string): boolean => CAMERAS.includes(cameraId);
+
+function jobKeeper(t: TestContext): JobKeeper {
+  const path = join(workspace(t), 'movie.mp4');
+  writeFileSync(path, 'movie');
+  const jobOf = (cameraId: string): Job => ({
+    kind: 'export',
+    cameraId,
+    id: `of-${cameraId}`,
+    fromMs: NOON_MS,
+    toMs: NOON_MS + 1000,
+    state: 'done',
+    progress: 1,
+    createdAtMs: NOON_MS,
+    completedAtMs: NOON_MS,
+    outcome: { sizeBytes: 5, durationMs: 1000, gaps: [] },
+    reason: undefined,
+  });
+  const find = (id: string) => CAMERAS.map(jobOf).find((job) => job.id === id);
+  return {
+    ffmpegIsThere: async () => true,
+    submit: async ({ cameraId }) => jobOf(cameraId),
+    get: async (id) => find(id),
+    list: async () => CAMERAS.map(jobOf),
+    remove: async (id) => find(id) !== undefined,
+    estimate: async () => ({ sizeBytes: 5, durationMs: 1000, gaps: [] }),
+    result: async () => ({ path, sizeBytes: 5, modifiedMs: NOON_MS }),
+    isMember: () => true,
+  };
+}
+
+function protectionKeeper(): ProtectionKeeper {
+  const windowOf = (cameraId: string) => ({
+    id: `of-${cameraId}`,
+    cameraId,
+    fromMs: NOON_MS,
+    toMs: NOON_MS + 1000,
+    createdMs: NOON_MS,
+    note: undefined,
+  });
+  const find = (id: string) => CAMERAS.map(windowOf).find((window) => window.id === id);
+  return {
+    list: (cameraId) =>
+      CAMERAS.map(windowOf).filter((window) => cameraId === undefined || window.cameraId === cameraId),
+    add: async ({ cameraId }) => windowOf(cameraId),
+    remove: async (id) => find(id),
+    countSegments: (cameraId) => (isKnown(cameraId) ? 1 : 0),
+  };
+}
+
+/** Two cameras with all that there may be of them. */
+async function apiStage(t: TestContext): Promise<Listener> {
+  const image = { type: 'image/jpeg', body: Buffer.from('image'), etag: '"1"', remainingMs: 1000 } as const;
+  const still = async (cameraId: string) => {
+    if (!isKnown(cameraId)) throw new StillError('unknown-camera', 'none');
+    return image;
+  };
+  const change = async (cameraId: string): Promise<number> => {
+    if (!isKnown(cameraId)) throw new SwitchError('unknown-camera', 'none');
+    return 1;
+  };
+  const movable = { run: async () => 'done' as const, presets: async () => [] };
+  const { app, clock, cameras } = await build(t, {
+    auth: AUTH,
+    archive: {
+      ...emptyArchive,
+      list: async (cameraId) => ({ segments: [], days: isKnown(cameraId) ? ['2026-01-01'] : [] }),
+      current: async (cameraId) =>
+        isKnown(cameraId) ? { path: `${cameraId}.mp4`, startMs: NOON_MS, sizeBytes: 1 } : undefined,
+    },
+    gaps: {
+      report: async (cameraId, fromMs, toMs) => ({
+        ...(await noGaps.report(cameraId, fromMs, toMs)),
+        ...(isKnown(cameraId) ? { wantedMs: 1000, recordedMs: 1000 } : {}),
+      }),
+    },
+    protections: protectionKeeper(),
+    jobs: jobKeeper(t),
+    ptz: { get: (cameraId) => (isKnown(cameraId) ? movable : 'unknown') },
+    stills: { snapshot: still, thumbnail: still },
+    cameraSwitch: { start: change, stop: change },
+    logLevels: new LevelSwitch('info'),
+    refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
+    warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
+  });
+  for (const id of CAMERAS) {
+    const live = new LiveHub({ cameraId: id, limits: new LiveLimits(), clock, log: silentLog });
+    live.begin(run());
+    cameras.push({
+      status: cameraStatus({ id, name: id.toUpperCase() }),
+      archive: archiveStatus(),
+      live,
+      silence: { sinceMs: NOON_MS, cause: 'unknown' },
+    });
+  }
+  return { app, clock };
+}
+
+interface Listener {
+  readonly app: FastifyInstance;
+  /** Of the listener: wrong tokens are limited by it. */
+  readonly clock: VirtualClock;
+}
+
+/** Twenty seconds of each camera, from the same moment on. */
+async function playbackStage(t: TestContext): Promise<Listener> {
+  const root = temporaryDirectory(t);
+  const clock = new VirtualClock(NOON_MS);
+  const fs = new TestFileSystem(root);
+  const archive = new Archive({ root, clock, log: silentLog, fs, syncIntervalMs: 5_000 });
+  await archive.recover();
+  t.after(() => archive.close());
+  const sources = CAMERAS.map((cameraId) => {
+    const name = `${cameraId.slice(0, 1).toUpperCase()}${cameraId.slice(1)}`;
+    const camera = { cameraId, name, format: 'fmp4', segmentDurationMs: 300_000 } as const;
+    const recording = archive.sinkFor(camera, { needKeyFrame: () => undefined });
+    const source = new TestCamera(clock, recording.sink, () => recording.tick());
+    source.begin();
+    return source;
+  });
+  for (const source of sources) await source.play(20, fs);
+  for (const source of sources) source.end();
+  await fs.idle();
+  const auth = new Authenticator(AUTH, { clock });
+  const app = await buildPlayback({ recordPath: root, auth, archive, clock, log: silentLog });
+  t.after(() => app.close());
+  return { app, clock };
+}
+
+async function metricsStage(t: TestContext): Promise<Listener> {
+  const clock = new VirtualClock(NOON_MS);
+  const views = CAMERAS.map((id) => ({ status: cameraStatus({ id }), archive: archiveStatus(), live: undefined }));
+  const cameras = { list: () => views, get: () => undefined };
+  const registry = buildMetricsRegistry({ cameras, version: '1', nodeName: 'rack-1', clock });
+  const app = buildMetricsServer(registry, { log: silentLog, auth: new Authenticator(AUTH, { clock }) });
+  t.after(() => app.close());
+  return { app, clock };
+}
+
+/** What a caller sees of an answer; without what no two answers share. */
+function seenOf({ statusCode, headers, body }: LightMyRequestResponse): string {
+  const { 'x-request-id': id, date: _, ...rest } = headers;
+  return JSON.stringify({ statusCode, rest, body }).replaceAll(String(id), 'ID');
+}
+
+function ask(
+  { app, clock }: Listener,
+  name: string,
+  facts: RouteFacts,
+  caller: Pick<Caller, 'token'>,
+  camera: string,
+  place: Place = 'bearer',
+): Promise<LightMyRequestResponse> {
+  // An hour between any two, so that wrong tokens are no more than wrong.
+  clock.advance(3_600_000);
+  const { url, payload } = facts.request(camera);
+  const given = caller.token;
+  const inQuery = given !== undefined && place === 'query';
+  return app.inject({
+    method: name.split(' ')[0] as 'GET',
+    url: inQuery ? `${url}${url.includes('?') ? '&' : '?'}access_token=${given}` : url,
+    ...(payload === undefined ? {} : { payload }),
+    headers: given === undefined || inQuery ? {} : { authorization: authorizationOf(given, place) },
+  });
+}
+
+const authorizationOf = (given: string, place: Place): string =>
+  place === 'bearer' ? `Bearer ${given}` : `Basic ${Buffer.from(`someone:${given}`).toString('base64')}`;
+
+/** The status that `caller` gets for a camera that there is and that it may see. */
+function statusFor(facts: RouteFacts, { role, scoped }: Caller, place: Place): number {
+  if (facts.role === 'anyone') return facts.status;
+  if (role === undefined || (place === 'query' && !facts.query)) return 401;
+  if (RANK[role] < RANK[facts.role]) return 403;
+  return scoped && facts.cameras === 'nothing' ? 403 : facts.status;
+}
+
+const LISTENERS = [
+  { listener: 'the API', stage: apiStage, routes: API_ROUTES },
+  { listener: 'playback', stage: playbackStage, routes: PLAYBACK_ROUTES },
+  { listener: 'metrics that want a token', stage: metricsStage, routes: METRICS_ROUTES },
+];
+/** HEAD is GET without a body. */
+const withoutHead = (names: readonly string[]): string[] => names.filter((name) => !name.startsWith('HEAD ')).sort();
+
+for (const { listener, stage, routes } of LISTENERS) {
+  const asked = Object.entries(routes).filter(([, facts]) => !facts.webSocket);
+
+  test(`${listener}: every route answers each role as the table says, wherever the token stands`, async (t) => {
+    const on = await stage(t);
+    for (const [name, facts] of asked) {
+      for (const caller of CALLERS) {
+        for (const place of PLACES) {
+          const answer = await ask(on, name, facts, caller, 'gate', place);
+          const what = `${name} for ${caller.name} (${place}): ${answer.body.slice(0, 300)}`;
+          assert.equal(answer.statusCode, statusFor(facts, caller, place), what);
+          if (answer.statusCode === 401) assert.equal(answer.json().code, 'unauthorized', what);
+          if (answer.statusCode === 403) assert.equal(answer.json().code, 'forbidden', what);
+        }
+      }
+    }
+  });
+
+  test(`${listener}: a camera out of scope answers exactly as one that does not exist`, async (t) => {
+    const on = await stage(t);
+    const few = { token: 'few-admin' };
+    let compared = 0;
+    for (const [name, facts] of asked) {
+      if (facts.cameras !== 'one') continue;
+      const [yard, ghost, forAll] = [
+        await ask(on, name, facts, few, 'yard'),
+        await ask(on, name, facts, few, 'ghost'),
+        await ask(on, name, facts, { token: 'admin' }, 'yard'),
+      ];
+      const asGhost = seenOf(yard)
+        .replaceAll('yard', 'ghost')
+        .replaceAll('Yard', 'Ghost')
+        .replaceAll(/"content-length":"?\d+"?/g, '');
+      const expected = seenOf(ghost).replaceAll(/"content-length":"?\d+"?/g, '');
+      if (facts.takesUnknown) assert.equal(yard.json().code, 'unknown-camera', name);
+      else assert.equal(asGhost, expected, name);
+      // Else the comparison would say nothing.
+      assert.equal(forAll.statusCode, facts.status, name);
+      assert.notEqual(seenOf(forAll), seenOf(yard), name);
+      compared++;
+    }
+    assert.ok(compared > 0 || listener.startsWith('metrics'));
+  });
+
+  test(`${listener}: nothing that a token for some cameras is told names another camera`, async (t) => {
+    const on = await stage(t);
+    for (const [name, facts] of asked) {
+      for (const role of ROLES) {
+        const told = seenOf(await ask(on, name, facts, { token: `few-${role}` }, 'gate'));
+        assert.doesNotMatch(told, /yard/i, name);
+      }
+      if (facts.cameras !== 'some') continue;
+      const all = (await ask(on, name, facts, { token: 'admin' }, 'gate')).body;
+      assert.match(all, /yard/i, name);
+    }
+  });
+
+  test(`${listener}: every route is in the table`, async (t) => {
+    const { app } = await stage(t);
+    assert.deepEqual(withoutHead(app.routeList.names), Object.keys(routes).sort());
+  });
+}
+
+test('every route that a recorder has is in the table', async (t) => {
+  const directory = workspace(t);
+  const file = join(directory, 'config.yaml');
+  const listen = '127.0.0.1:0';
+  const paths = { record_path: join(directory, 'recordings'), workDir: join(directory, 'work') };
+  mkdirSync(paths.record_path);
+  writeFileSync(file, JSON.stringify({ listen, playback: { listen }, metrics: { listen }, ...paths }));
+  const deps = { clock: systemClock, log: silentLog, version: '0', logLevels: new LevelSwitch('info') };
+  const recorder = await startRecorder(await loadConfig(file), deps);
+  t.after(() => recorder.close());
+  const { api, playback, metrics } = recorder.routes;
+  assert.deepEqual(withoutHead(api), Object.keys(API_ROUTES).sort());
+  assert.deepEqual(withoutHead(playback), Object.keys(PLAYBACK_ROUTES).sort());
+  assert.deepEqual(withoutHead(metrics), Object.keys(METRICS_ROUTES).sort());
+});
+
+test('live streams: every role, wherever the token stands, in scope and out of it', async (t) => {
+  const on = await apiStage(t);
+  await on.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = on.app.server.address() as AddressInfo;
+  /** The first message, or the code that the connection is closed with. */
+  const outcome = async (given: string | undefined, camera: string, place: Place): Promise<unknown> => {
+    on.clock.advance(3_600_000);
+    const query = given !== undefined && place === 'query' ? `?access_token=${given}` : '';
+    const headers = given === undefined || query !== '' ? {} : { authorization: authorizationOf(given, place) };
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/websocket/${camera}${query}`, { headers });
+    t.after(() => socket.terminate());
+    return Promise.race([
+      once(socket, 'message').then(() => 'pictures'),
+      once(socket, 'close').then(([code, reason]) => `${code} ${reason}`),
+    ]).finally(() => socket.terminate());
+  };
+  for (const { token: given, role, scoped } of CALLERS) {
+    for (const place of PLACES) {
+      const sees = role === undefined ? '4401 a token is needed' : 'pictures';
+      assert.equal(await outcome(given, 'gate', place), sees);
+      const yard = await outcome(given, 'yard', place);
+      assert.equal(yard, scoped ? await outcome(given, 'ghost', place) : sees);
+      assert.equal(yard === 'pictures', role !== undefined && !scoped);
+    }
+  }
+});

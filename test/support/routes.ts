@@ -1,0 +1,248 @@
+// Every route of every listener: who may call it, what of cameras it tells, and a request that it answers. A route that is
+// missing here fails a test: whoever adds one says here who may call it.
+
+import type { InjectOptions } from 'fastify';
+import type { Role } from '../../recorder/config/schema.ts';
+
+export interface RouteFacts {
+  /** Who may call it; `anyone` without a token. */
+  readonly role: Role | 'anyone';
+  /**
+   * What a token that is for some cameras only gets: `all` that the route tells is of no camera. `nothing`, for it
+   * concerns the whole node. `one`: the camera in the request. `some`: of all cameras those in scope.
+   */
+  readonly cameras: 'all' | 'nothing' | 'one' | 'some';
+  /** Whether `?access_token=` counts. */
+  readonly query?: true;
+  /** A WebSocket is asked for. */
+  readonly webSocket?: true;
+  /** The status for a camera that there is. */
+  readonly status: number;
+  /** It takes any id for that of a camera; one out of scope is refused all the same. */
+  readonly takesUnknown?: true;
+  /** `name` and `camera`: of a camera, as `gate` and `Gate`; what has an id of its own has that of the camera in it. */
+  readonly request: (camera: string) => Pick<InjectOptions, 'payload'> & { readonly url: string };
+}
+
+const FROM = Date.UTC(2026, 0, 1, 12) / 1000;
+const window = `from=${FROM}&to=${FROM + 20}`;
+/** The path of a recording of a camera that began with the archive. */
+const pathOf = (camera: string): string =>
+  `2026/01/01/${camera.slice(0, 1).toUpperCase()}${camera.slice(1)}_${camera}_20260101_120000000.mp4`;
+
+const at = (url: string) => () => ({ url });
+
+export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /api/health/live': { role: 'anyone', cameras: 'all', status: 200, request: at('/api/health/live') },
+  'GET /api/health/ready': { role: 'anyone', cameras: 'some', status: 200, request: at('/api/health/ready') },
+  'GET /api/metrics': { role: 'viewer', cameras: 'all', status: 200, request: at('/api/metrics') },
+  'GET /api/log': { role: 'admin', cameras: 'nothing', status: 200, request: at('/api/log') },
+  'PUT /api/log': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: () => ({ url: '/api/log', payload: { level: 'info' } }),
+  },
+  'GET /api/cameras': { role: 'viewer', cameras: 'some', status: 200, request: at('/api/cameras') },
+  'GET /api/cameras/:id': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/cameras/${camera}` }),
+  },
+  'GET /api/cameras/:id/snapshot': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/api/cameras/${camera}/snapshot` }),
+  },
+  'GET /api/cameras/:id/thumbnail': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/api/cameras/${camera}/thumbnail` }),
+  },
+  'POST /cameras/start': {
+    role: 'operator',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: '/cameras/start', payload: { id: camera } }),
+  },
+  'POST /cameras/stop': {
+    role: 'operator',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: '/cameras/stop', payload: { id: camera } }),
+  },
+  'GET /api/archive/:camera_id/segments': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/${camera}/segments?${window}` }),
+  },
+  'GET /api/archive/:camera_id/current': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/${camera}/current` }),
+  },
+  'GET /api/archive/:camera_id/gaps': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/${camera}/gaps?${window}` }),
+  },
+  'POST /api/archive/:camera_id/protect': {
+    role: 'operator',
+    cameras: 'one',
+    status: 201,
+    request: (camera) => ({ url: `/api/archive/${camera}/protect?${window}` }),
+  },
+  'GET /api/archive/:camera_id/protections': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/${camera}/protections` }),
+  },
+  'GET /api/archive/protections': {
+    role: 'viewer',
+    cameras: 'some',
+    status: 200,
+    request: at('/api/archive/protections'),
+  },
+  'DELETE /api/archive/protections/:id': {
+    role: 'operator',
+    cameras: 'one',
+    status: 204,
+    request: (camera) => ({ url: `/api/archive/protections/of-${camera}` }),
+  },
+  'POST /api/archive/:camera_id/export': {
+    role: 'operator',
+    cameras: 'one',
+    status: 202,
+    request: (camera) => ({ url: `/api/archive/${camera}/export?${window}` }),
+  },
+  'POST /api/archive/:camera_id/timelapse': {
+    role: 'operator',
+    cameras: 'one',
+    status: 202,
+    request: (camera) => ({ url: `/api/archive/${camera}/timelapse?${window}&speed=2` }),
+  },
+  'POST /api/archive/:camera_id/assemble': {
+    role: 'admin',
+    cameras: 'one',
+    takesUnknown: true,
+    status: 202,
+    request: (camera) => ({
+      url: `/api/archive/${camera}/assemble`,
+      payload: { kind: 'export', parts: [{ peer_addr: 'peer:9997', peer_job_id: 'e1', ordinal: 0 }] },
+    }),
+  },
+  'GET /api/archive/jobs': { role: 'viewer', cameras: 'some', status: 200, request: at('/api/archive/jobs') },
+  'GET /api/archive/jobs/:job_id': {
+    role: 'viewer',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/jobs/of-${camera}` }),
+  },
+  'DELETE /api/archive/jobs/:job_id': {
+    role: 'operator',
+    cameras: 'one',
+    status: 204,
+    request: (camera) => ({ url: `/api/archive/jobs/of-${camera}` }),
+  },
+  'GET /api/archive/jobs/:job_id/download': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/api/archive/jobs/of-${camera}/download` }),
+  },
+  'POST /api/ptz/move': {
+    role: 'operator',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: '/api/ptz/move', payload: { camera_id: camera, pan: 1, tilt: 0, zoom: 0 } }),
+  },
+  'POST /api/ptz/stop': {
+    role: 'operator',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: '/api/ptz/stop', payload: { camera_id: camera } }),
+  },
+  'GET /api/ptz/presets': {
+    role: 'operator',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: `/api/ptz/presets?camera_id=${camera}` }),
+  },
+  'POST /api/ptz/goto': {
+    role: 'operator',
+    cameras: 'one',
+    status: 200,
+    request: (camera) => ({ url: '/api/ptz/goto', payload: { camera_id: camera, preset: '1' } }),
+  },
+  'GET /websocket/:camera_id': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    webSocket: true,
+    status: 101,
+    request: (camera) => ({ url: `/websocket/${camera}` }),
+  },
+  'GET /': { role: 'anyone', cameras: 'all', status: 200, request: at('/') },
+  ...Object.fromEntries(
+    ['page.css', 'page.js', 'api.js', 'player.js'].map((file): [string, RouteFacts] => [
+      `GET /page/${file}`,
+      { role: 'anyone', cameras: 'all', status: 200, request: at(`/page/${file}`) },
+    ]),
+  ),
+  'GET /openapi.json': { role: 'anyone', cameras: 'all', status: 200, request: at('/openapi.json') },
+};
+
+export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /hls/:camera_id/index.m3u8': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/hls/${camera}/index.m3u8?${window}` }),
+  },
+  'GET /hls/:camera_id/init/*': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/hls/${camera}/init/${pathOf(camera)}` }),
+  },
+  'GET /hls/:camera_id/parts/:part/*': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/hls/${camera}/parts/0/${pathOf(camera)}` }),
+  },
+  'GET /window/:file': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/window/${camera}.mp4?${window}` }),
+  },
+  'GET /*': {
+    role: 'viewer',
+    cameras: 'one',
+    query: true,
+    status: 200,
+    request: (camera) => ({ url: `/${pathOf(camera)}` }),
+  },
+  // Preflights of pages, which have no token yet.
+  'OPTIONS /*': { role: 'anyone', cameras: 'all', status: 204, request: at('/anything') },
+};
+
+/** With `metrics.requireToken`. */
+export const METRICS_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /metrics': { role: 'viewer', cameras: 'nothing', status: 200, request: at('/metrics') },
+};
