@@ -46,14 +46,14 @@ export interface Stage {
 /** Runs `measure` while the recorder records `cameras` cameras, then checks that each sent picture is in the files. */
 export async function recording<T>(
   bench: Bench,
-  options: { cameras: number; mode?: WriteMode } & Pick<RecorderOptions, 'nodeOptions'>,
+  options: { cameras: number; mode?: WriteMode } & Omit<RecorderOptions, 'urls' | 'directory'>,
   measure: (stage: Stage) => Promise<T>,
 ): Promise<{ result: T; verdict: Verdict; exitCode: number | null }> {
   const directory = emptyDirectory(bench, 'recorder');
-  const { cameras, mode = 'wire' } = options;
+  const { cameras, mode = 'wire', ...recorderOptions } = options;
   const sender = await startSender({ media: bench.media, cameras, mode, directory });
   try {
-    const recorder = await startRecorder({ urls: sender.urls, directory, nodeOptions: options.nodeOptions ?? [] });
+    const recorder = await startRecorder({ ...recorderOptions, urls: sender.urls, directory });
     try {
       const result = await measure({ sender, recorder });
       await sender.quiet();

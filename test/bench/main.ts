@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
 //
-// Parts: cpu memory live viewers listing listing-postgres playback retention costs; without a name, all. `--quick`: a look in under two minutes.
+// Parts: cpu memory live viewers listing listing-postgres playback retention costs everything; without a name, all. `--quick`: a look in under two minutes.
 // `--save` keeps the print in test/bench/results/ and the figures in the README; it needs long windows.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,6 +11,7 @@ import type { Bench } from './bench.ts';
 import { prepareMedia } from './media.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
+import { measureEverything } from './parts/everything.ts';
 import { measureListing } from './parts/listing.ts';
 import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
@@ -30,6 +31,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   retention: measureRetention,
   'listing-postgres': measureListingPostgres,
   costs: measureCosts,
+  everything: measureEverything,
 };
 
 /** What a kept print holds at least: all that needs no other servers. */

@@ -44,6 +44,8 @@ export interface RecorderOptions {
   /** For Node, as `--trace-gc`. */
   readonly nodeOptions?: readonly string[];
   readonly segmentDuration?: string;
+  /** Another main.ts than that of this tree. */
+  readonly program?: string;
   /** Other keys of the configuration. */
   readonly settings?: Readonly<Record<string, unknown>>;
 }
@@ -72,7 +74,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   writeFileSync(configPath, JSON.stringify(config, undefined, 2));
   const child = start(
     process.execPath,
-    [...(options.nodeOptions ?? []), MAIN, '--config', configPath],
+    [...(options.nodeOptions ?? []), options.program ?? MAIN, '--config', configPath],
     join(directory, 'recorder.log'),
     directory,
   );

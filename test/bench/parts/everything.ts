@@ -1,0 +1,112 @@
+// CPU time of recording with all that keeps an archive whole (retention, gap ledger, rows in Postgres, checksums), beside
+// the same without limits and database, and beside the recorder of the commit before any of it was there: in turns,
+// against the same sender.
+
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { Postgres, postgresMissing } from '../../support/postgres.ts';
+import { CAMERAS, cpuShare, emptyDirectory, recording, type Bench } from '../bench.ts';
+import { sleep } from '../processes.ts';
+import type { RecorderOptions } from '../recorder.ts';
+import { median, table } from '../report.ts';
+
+/** "Hazard tests: three that passed for the wrong reason": cameras were recorded, and nothing of this was there. */
+const BEFORE = '0edd11b356e8baadd0089503485e4f70294b0365';
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+
+type Name = 'before' | 'plain' | 'everything';
+
+export async function measureEverything(bench: Bench): Promise<void> {
+  const missing = postgresMissing();
+  if (missing !== false) {
+    bench.say(`not measured: ${missing}`);
+    return;
+  }
+  const cleanups: (() => unknown)[] = [];
+  try {
+    const postgres = await Postgres.start({ after: (cleanup) => void cleanups.push(cleanup as () => unknown) });
+    await compare(bench, await postgres.createDatabase('bench'));
+  } finally {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  }
+}
+
+async function compare(bench: Bench, url: string): Promise<void> {
+  // A border of each camera in each window: ten times as many as with five minutes.
+  const { rounds, warmUpSeconds, seconds } = bench.quick
+    ? { rounds: 1, warmUpSeconds: 6, seconds: 10 }
+    : { rounds: 5, warmUpSeconds: 12, seconds: 30 };
+  const segmentDuration = `${seconds}s`;
+  const program = programBefore(bench);
+  const variants: Partial<Record<Name, Omit<RecorderOptions, 'urls' | 'directory'>>> = {
+    ...(program === undefined ? {} : { before: { segmentDuration, program } }),
+    plain: { segmentDuration },
+    everything: {
+      segmentDuration,
+      settings: {
+        database: { url },
+        // Limits that are looked at, and cost no footage.
+        archive: { segmentDuration, retention: { maxAge: '100d', maxSize: '1TiB', minFree: '1%' } },
+      },
+    },
+  };
+  const shares: Record<Name, number[]> = { before: [], plain: [], everything: [] };
+  let bad = 0;
+  let sent = 0;
+  for (let round = 0; round < rounds; round++) {
+    for (const name of Object.keys(variants) as Name[]) {
+      const { result, verdict } = await recording(
+        bench,
+        { cameras: CAMERAS, ...variants[name] },
+        async ({ recorder }) => {
+          await sleep(warmUpSeconds * 1000);
+          return cpuShare(recorder.pids, seconds);
+        },
+      );
+      shares[name].push(result);
+      bad += verdict.lost + verdict.torn + verdict.disordered;
+      sent += verdict.sent;
+    }
+  }
+  const percent = (share: number): string => ((share / CAMERAS) * 100).toFixed(3);
+  bench.say(`CPU, percent of one core a camera; segments and windows of ${seconds} s`);
+  bench.say(
+    table(
+      ['recorder', 'median', 'each round'],
+      (Object.keys(variants) as Name[]).map((name) => [
+        name,
+        percent(median(shares[name])),
+        shares[name].map(percent).join('  '),
+      ]),
+    ),
+  );
+  const everything = median(shares.everything);
+  bench.figure({
+    figure: 'CPU with retention, gap ledger and Postgres / before they were there',
+    unit: 'ratio',
+    measured: program === undefined ? NaN : everything / median(shares.before),
+    ...(program === undefined ? {} : { must: 1.05 }),
+    note: program === undefined ? 'no history of the repository here' : `commit ${BEFORE.slice(0, 7)}`,
+  });
+  bench.figure({
+    figure: '  the same / without limits and database',
+    unit: 'ratio',
+    measured: everything / median(shares.plain),
+    must: 1.05,
+  });
+  bench.figure({ figure: '  pictures lost, torn or out of order', unit: `of ${sent}`, measured: bad, must: 0, aim: 0 });
+}
+
+/** The program of the commit before, with the packages of now; undefined where the repository does not hold it. */
+function programBefore(bench: Bench): string | undefined {
+  const directory = emptyDirectory(bench, 'before');
+  const archive = join(directory, 'tree.tar');
+  const run = spawnSync('git', ['archive', '-o', archive, BEFORE, 'base', 'recorder', 'package.json'], { cwd: ROOT });
+  if (run.status !== 0) return undefined;
+  const tree = join(directory, 'tree');
+  mkdirSync(tree);
+  if (spawnSync('tar', ['-xf', archive, '-C', tree]).status !== 0) return undefined;
+  symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+  return join(tree, 'recorder', 'main.ts');
+}
