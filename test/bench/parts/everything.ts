@@ -11,8 +11,8 @@ import { sleep } from '../processes.ts';
 import type { RecorderOptions } from '../recorder.ts';
 import { median, table } from '../report.ts';
 
-/** "Hazard tests: three that passed for the wrong reason": cameras were recorded, and nothing of this was there. */
-const BEFORE = '0edd11b356e8baadd0089503485e4f70294b0365';
+/** "The page: stills can be taken of recordings": cameras were recorded and played, and nothing of this was there. */
+const BEFORE = '4eda267f677f1fbd56e4d3551b756653a6225d5a';
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
 type Name = 'before' | 'plain' | 'everything';
