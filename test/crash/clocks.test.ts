@@ -256,6 +256,26 @@ test('a segment over midnight is a day on both sides, for every offset there is,
   }
 });
 
+test('days are right by each of the 1681 offsets, around a leap day and steps of an hour', async (t) => {
+  const ask = await viewer(t);
+  const node = await Node.start(Date.parse('2028-02-28T09:59:55Z'));
+  // Pictures on both sides of most viewers' midnights, some of them lived twice and some never.
+  for (const hours of [29, -1, 35, 1, 31, -1, 33]) {
+    await node.live({ kind: 'record', seconds: 12 });
+    await node.live({ kind: 'pause', seconds: 1_231 });
+    await node.live({ kind: 'step', ms: hours * HOUR_MS });
+  }
+  await node.close();
+  const footage = await node.footage();
+  const answers = new Set<string>();
+  for (let offset = -840; offset <= 840; offset++) {
+    const { days } = await ask(node, 0, 0, offset);
+    assert.deepEqual(days, daysOf(footage, offset), `days by offset ${offset}`);
+    answers.add(days.join());
+  }
+  assert.ok(answers.size >= 5, `${answers.size} different answers`);
+});
+
 test('the days on which a viewer’s clocks change have 23 and 25 hours of footage', async (t) => {
   const ask = await viewer(t);
   // Berlin: two hours ahead of UTC in summer, one in winter.
