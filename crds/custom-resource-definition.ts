@@ -58,6 +58,7 @@ function rootSchema(definition: KindDefinition): Json {
     override: ({ jsonSchema }) => makeStructural(jsonSchema),
   }) as Json & { properties: Json };
   const { $schema: _, ...root } = schema;
+  fillDefaults(schema);
   return {
     ...root,
     required: ['spec'],
@@ -86,6 +87,16 @@ function makeStructural(schema: Json): void {
   // Unknown fields are pruned by the API server; saying so in the schema is refused beside `properties`.
   if (schema['properties'] !== undefined) delete schema['additionalProperties'];
   if (schema['type'] === 'integer') schema['format'] = 'int64';
+}
+
+/** The API server judges a default by the rules of its place before it fills in the defaults below. */
+function fillDefaults(schema: Json): void {
+  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, Json>);
+  for (const [, property] of properties) fillDefaults(property);
+  const value = schema['default'];
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  const inner = properties.filter(([, property]) => property['default'] !== undefined);
+  schema['default'] = { ...Object.fromEntries(inner.map(([name, property]) => [name, property['default']])), ...value };
 }
 
 function replaceUnion(schema: Json, by: Json): void {

@@ -49,8 +49,13 @@ export function needProgram(name: ProgramName): string {
 }
 
 /** Why tests that need a control plane are left out; false when they are not. */
-export function controlPlaneMissing(): string | false {
-  const names: ProgramName[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl'];
+export const controlPlaneMissing = (): string | false =>
+  missingOf(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl']);
+
+/** The same for tests that need no controllers. */
+export const apiServerMissing = (): string | false => missingOf(['etcd', 'kube-apiserver', 'kubectl']);
+
+function missingOf(names: readonly ProgramName[]): string | false {
   const missing = names.filter((name) => findProgram(name) === undefined);
   return missing.length > 0 && `not here: ${missing.join(', ')}; hack/setup kube brings them`;
 }
