@@ -19,8 +19,6 @@ export interface MemberDeps {
   readonly version: string;
   readonly cameras: Pick<CameraSet, 'list' | 'get'>;
   readonly archive: Archive;
-  /** Where others reach playback; empty when nobody said. */
-  readonly playbackAddress: string;
   /** Cameras are to be applied anew. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -88,7 +86,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     }
     return {
       address: settings.advertise,
-      playbackAddress: deps.playbackAddress,
+      playbackAddress: config.playback.advertise,
       version,
       archiveID: archive.id,
       freeBytes,

@@ -8,6 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
 import { adoptArchive } from './adopt.ts';
+import type { PodPlace } from './cluster/join.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
 import { DatabaseError } from './database/error.ts';
@@ -59,15 +60,56 @@ function parseArguments() {
 function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log']) {
   const logLevels = new LevelSwitch(level);
   // Every line comes through: `logLevels` decides.
-  const options = { level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  const options = {
+    level: 'debug',
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+  };
   if (directory === undefined) {
     const all = pino(options);
-    return { logLevels, log: logLevels.apply(all), audit: all.child({ audit: true }) };
+    return {
+      logLevels,
+      log: logLevels.apply(all),
+      audit: all.child({ audit: true }),
+    };
   }
   const file = (name: string) => new RotatingFile({ directory, name, maxBytes: maxFileBytes, maxFiles });
-  const streams = [process.stdout, file('recorder.log')].map((stream) => ({ stream, level: 'debug' as const }));
+  const streams = [process.stdout, file('recorder.log')].map((stream) => ({
+    stream,
+    level: 'debug' as const,
+  }));
   const all = pino(options, pino.multistream(streams));
-  return { logLevels, log: logLevels.apply(all), audit: pino(options, file('audit.log')) };
+  return {
+    logLevels,
+    log: logLevels.apply(all),
+    audit: pino(options, file('audit.log')),
+  };
+}
+
+/** Where the API server is, as the kubelet tells a pod; undefined for a process that runs in none. */
+function podPlace(): PodPlace | undefined {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = process.env;
+  if (!host) return undefined;
+  return {
+    url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    serviceAccountDirectory:
+      process.env['KUBE_NVR_SERVICE_ACCOUNT_DIR'] ?? '/var/run/secrets/kubernetes.io/serviceaccount',
+  };
+}
+
+/** What differs from pod to pod of a DaemonSet, and so is in no file. */
+function inPod(config: Config): Config {
+  const { KUBE_NVR_NODE_NAME: nodeName, KUBE_NVR_ADVERTISE: advertise } = process.env;
+  const { KUBE_NVR_PLAYBACK_ADVERTISE: playback } = process.env;
+  return {
+    ...config,
+    ...(nodeName ? { nodeName } : {}),
+    cluster: { ...config.cluster, ...(advertise ? { advertise } : {}) },
+    playback: {
+      ...config.playback,
+      ...(playback ? { advertise: playback } : {}),
+    },
+  };
 }
 
 async function main(): Promise<void> {
@@ -75,7 +117,8 @@ async function main(): Promise<void> {
   if (options.help) return void process.stdout.write(USAGE);
   if (options.version) return void process.stdout.write(`${version}\n`);
 
-  const config = await loadConfig(options.config);
+  const load = async (): Promise<Config> => inPod(await loadConfig(options.config));
+  const config = await load();
   if (options['check-config']) {
     process.stdout.write(`${options.config}: ok, ${config.cameras.length} cameras\n`);
     return;
@@ -94,18 +137,27 @@ async function main(): Promise<void> {
     await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
     process.exit(interrupted.signal.aborted ? 1 : 0);
   }
-  const recorder = await startRecorder(config, { clock: systemClock, log, logLevels, audit, version });
+  const recorder = await startRecorder(config, {
+    clock: systemClock,
+    log,
+    logLevels,
+    audit,
+    version,
+    pod: podPlace(),
+  });
 
   const reload = async (): Promise<void> => {
     try {
-      await recorder.reload(await loadConfig(options.config));
+      await recorder.reload(await load());
     } catch (err) {
       if (!(err instanceof ConfigError)) throw err;
       log.error({ problem: err.message }, 'configuration refused, the old one stays');
     }
   };
   const reloadNow = () => void reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
-  const watcher = new ConfigWatcher(options.config, reloadNow, { clock: systemClock });
+  const watcher = new ConfigWatcher(options.config, reloadNow, {
+    clock: systemClock,
+  });
   process.on('SIGHUP', reloadNow);
   // Not SIGUSR1, which Node takes for its debugger.
   process.on('SIGUSR2', () => {

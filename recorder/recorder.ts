@@ -25,7 +25,11 @@ import { bytesOf, type Limits } from './archive/retention/plan.ts';
 import { CameraSet, type WantedCamera } from './camera-set.ts';
 import { NodeCameraSwitch } from './camera-switch.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
+import type { CameraSwitch } from './camera/switch.ts';
 import { SlabPool } from './codec/slab.ts';
+import { openMember, type ClusterMember } from './cluster-member.ts';
+import type { PodPlace } from './cluster/join.ts';
+import { urlOf } from './cluster/peers.ts';
 import { changedSettings } from './config/changes.ts';
 import { ConfigError } from './config/load.ts';
 import type { CameraConfig, Config, TokenConfig } from './config/schema.ts';
@@ -51,6 +55,8 @@ export interface RecorderDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
+  /** Needed for cluster.mode kubernetes. */
+  readonly pod?: PodPlace | undefined;
   /** What `log` follows, where it can be changed. */
   readonly logLevels?: LevelSwitch;
   /** Takes a line for each call that changes something; `log` unless given. */
@@ -63,8 +69,6 @@ export interface Recorder {
   /** Where playback listens. */
   readonly playbackAddress: string;
   readonly cameras: CameraSet;
-  /** The routes of each listener, as `GET /api/cameras`. */
-  readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
   /** Applies changed cameras; other settings that differ need a restart, and are named in the log. */
   reload(config: Config): Promise<void>;
   /** Tears sessions down, completes every file and stops listening. */
@@ -98,6 +102,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     registry: archiveRegistry,
     observer: allOf(database ? [gaps, database] : [gaps]),
     workDir: config.workDir,
+    node: config.cluster.mode === 'none' ? undefined : nodeName,
     limits: () => limits,
   });
   const license = new License({
@@ -140,12 +145,18 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     clock,
     log,
   });
+  const member = await joinCluster();
   const snapshots = new Snapshots({ find: (id) => cameras.config(id), clock });
   const thumbnails = openThumbnails();
 
   const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
   const tls = config.tls ? { tls: await readTls(config.tls) } : {};
-  const facing = { auth, ...tls, origins: config.cors.origins, trustedProxies: config.trustedProxies };
+  const facing = {
+    auth,
+    ...tls,
+    origins: config.cors.origins,
+    trustedProxies: config.trustedProxies,
+  };
   const playback = await buildPlayback({
     recordPath,
     ...facing,
@@ -159,7 +170,11 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const redisCa = await readTrusted('redis.ca', config.redis?.ca);
   const jobs = openJobs();
   const { moveTimeoutMs } = config.ptz;
-  const ptz = new Ptz({ clock, log, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
+  const ptz = new Ptz({
+    clock,
+    log,
+    limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS },
+  });
   const api = await buildApi({
     nodeName,
     address: config.cluster.advertise,
@@ -175,24 +190,43 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     protections: protectionsOf(archive),
     jobs,
     ptz,
-    cameraSwitch,
-    stills: { snapshot: (id) => snapshots.get(id), thumbnail: (id) => thumbnails.get(id) },
+    cameraSwitch: switchOf(member),
+    ...(member ? { cluster: member.view } : {}),
+    stills: {
+      snapshot: (id) => snapshots.get(id),
+      thumbnail: (id) => thumbnails.get(id),
+    },
     ...(deps.logLevels ? { logLevels: deps.logLevels } : {}),
     audit: deps.audit ?? log.child({ audit: true }),
     warnings: () => [...archive.warnings(), ...jobs.warnings()],
-    ...(database ? { refusedCameras: () => wantedCameras().refused } : {}),
+    ...(database || member ? { refusedCameras: () => wantedCameras().refused } : {}),
     checks: {
       ...standaloneChecks,
       license: () => Promise.resolve(license.check()),
+      ...(member
+        ? {
+            clusterStore: () =>
+              Promise.resolve({
+                configured: true,
+                reachable: member.isReachable(),
+              }),
+          }
+        : {}),
       ...(database ? { storage: () => database.check() } : {}),
     },
-    playback: { port: () => portOf(playback) },
+    playback: {
+      port: () => portOf(playback),
+      advertised: urlOf(config.playback.advertise, config.tls !== undefined),
+    },
     machine: localMachine(recordPath, clock),
     keepAwake: () => pacer.keepAwake(),
     clock,
     log,
   });
-  const metrics = buildMetricsServer(registry, { log, ...(config.metrics.requireToken ? { auth, ...tls } : {}) });
+  const metrics = buildMetricsServer(registry, {
+    log,
+    ...(config.metrics.requireToken ? { auth, ...tls } : {}),
+  });
   const encrypted = [api, playback, ...(config.metrics.requireToken ? [metrics] : [])];
   const certificates =
     config.tls &&
@@ -214,23 +248,36 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     await listen(metrics, config.metrics.listen);
     opened.push(metrics);
     started = true;
+    await member?.start();
     await applyCameras();
     // Not waited for: recording needs no jobs.
     const jobsStarted = jobs.start();
     const timer = setInterval(() => {
       cameras.tick();
       archive.tick();
+      member?.tick();
     }, TICK_MS);
-    log.info({ version, node: nodeName, address, cameras: cameras.list().length, recordPath }, 'recorder started');
+    log.info(
+      {
+        version,
+        node: nodeName,
+        address,
+        cameras: cameras.list().length,
+        recordPath,
+      },
+      'recorder started',
+    );
 
     return {
       address,
       playbackAddress,
       cameras,
-      routes: { api: api.routeList.names, playback: playback.routeList.names, metrics: metrics.routeList.names },
       async reload(next) {
         deps.logLevels?.configure(next.log.level);
-        present = { ...present, log: { ...present.log, level: next.log.level } };
+        present = {
+          ...present,
+          log: { ...present.log, level: next.log.level },
+        };
         const settings = changedSettings(present, next);
         if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
         const { tokens } = next.auth;
@@ -238,7 +285,11 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
           auth.replaceTokens(await tokensOf({ ...present, auth: next.auth }));
           log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
         }
-        present = { ...present, cameras: next.cameras, auth: { ...present.auth, tokens } };
+        present = {
+          ...present,
+          cameras: next.cameras,
+          auth: { ...present.auth, tokens },
+        };
         await license.look();
         await applyCameras();
       },
@@ -250,6 +301,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         // Cameras first: what they still hold goes into files while the API answers.
         await Promise.all([cameras.close(), ptz.close()]);
         clearInterval(timer);
+        await member?.close();
         certificates?.close();
         await jobsStarted;
         await jobs.close();
@@ -264,6 +316,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   } catch (err) {
     license.close();
     certificates?.close();
+    await member?.close();
     await cameras.close();
     await Promise.all(opened.map((server) => server.close()));
     await archive.close();
@@ -316,7 +369,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         return space.freeBytes - (minFree ? bytesOf(minFree, space) : 0);
       },
       peers: {
-        members: () => config.cluster.peers.map((address) => ({ address })),
+        members: () => [...config.cluster.peers.map((address) => ({ address })), ...(member?.members() ?? [])],
         scheme: config.tls ? 'https' : 'http',
         ...(peerCa === undefined ? {} : { ca: peerCa }),
       },
@@ -342,14 +395,47 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   }
 
   /** Cameras of the files and, with one, of the database, as users want them now. */
-  function wantedCameras(): CameraList & { readonly cameras: readonly WantedCamera[] } {
+  function wantedCameras(): CameraList & {
+    readonly cameras: readonly WantedCamera[];
+  } {
     const { cameras, refused } = mergeCameras<WantedCamera>(
       cameraSwitch.overrule(present.cameras),
-      database?.cameras ?? NO_CAMERAS,
+      member?.cameras() ?? database?.cameras ?? NO_CAMERAS,
     );
     return {
       refused,
-      cameras: cameras.map((camera) => (camera.enabled ? camera : { halted: DISABLED_ROW, ...camera })),
+      cameras: cameras.map((camera) =>
+        camera.enabled ? camera : { halted: member ? SUSPENDED : DISABLED_ROW, ...camera },
+      ),
+    };
+  }
+
+  /** Resolves to nothing for a node on its own. */
+  async function joinCluster(): Promise<ClusterMember | undefined> {
+    if (config.cluster.mode === 'none') return undefined;
+    const { pod } = deps;
+    if (config.cluster.mode === 'etcd') throw new ConfigError('', 'cluster.mode', 'etcd is not supported yet');
+    if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
+    return openMember({
+      config,
+      place: pod,
+      version,
+      cameras,
+      archive,
+      changed: reapplyCameras,
+      clock,
+      log,
+    });
+  }
+
+  /** Cameras of files are the node's, others the cluster's. */
+  function switchOf(member: ClusterMember | undefined): CameraSwitch {
+    if (!member) return cameraSwitch;
+    const keeper = (id: string): CameraSwitch =>
+      present.cameras.some((camera) => camera.id === id) ? cameraSwitch : member.cameraSwitch;
+    return {
+      start: (id, by) => keeper(id).start(id, by),
+      stop: (id, by) => keeper(id).stop(id, by),
     };
   }
 
@@ -360,14 +446,22 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
 
   function applyCameras(): Promise<void> {
     const { cameras: wanted, refused } = wantedCameras();
-    for (const { id, reason } of refused) log.warn({ camera: id, ...reason }, 'a camera of the database is refused');
+    for (const { id, reason } of refused) log.warn({ camera: id, ...reason }, 'a camera is refused');
     limits = limitsOf(config, wanted);
     ptz.configure(wanted);
     return cameras.apply(wanted);
   }
 }
 
-const DISABLED_ROW = { reason: { code: 'disabled', message: 'enabled is false in the table cameras' } } as const;
+const SUSPENDED = {
+  reason: { code: 'suspended', message: 'spec.suspend of the Camera is true' },
+} as const;
+const DISABLED_ROW = {
+  reason: {
+    code: 'disabled',
+    message: 'enabled is false in the table cameras',
+  },
+} as const;
 
 /** How much footage is kept, of the node and of each camera. */
 const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => ({

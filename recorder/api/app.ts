@@ -9,10 +9,12 @@ import { installAudit } from '../http/audit.ts';
 import { installCors } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
 import { buildServer } from '../http/server.ts';
+import { installRedirects } from './redirect.ts';
 import { archiveRoutes } from './routes/archive.ts';
 import { assembleRoutes } from './routes/assemble.ts';
 import { cameraControlRoutes } from './routes/camera-control.ts';
 import { cameraRoutes } from './routes/cameras.ts';
+import { clusterRoutes } from './routes/cluster.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { jobRoutes } from './routes/jobs.ts';
@@ -60,6 +62,11 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     transform: jsonSchemaTransform,
     transformObject: jsonSchemaTransformObject,
   });
+  const { cluster } = deps;
+  if (cluster) {
+    installRedirects(app, { cluster, cameras: deps.cameras, auth });
+    await app.register(clusterRoutes, { cluster });
+  }
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });
   await app.register(cameraRoutes, { deps });

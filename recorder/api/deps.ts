@@ -15,6 +15,7 @@ import type { Origins } from '../http/cors.ts';
 import type { LiveHub } from '../live/hub.ts';
 import type { StillImage } from '../still/shared-images.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
+import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
 /** One camera, as the node knows it now. */
@@ -157,7 +158,7 @@ export interface Warning {
 export interface ReadinessChecks {
   /** The database. */
   storage(): Promise<{ configured: boolean; reachable: boolean }>;
-  clusterStore(): Promise<{ configured: boolean }>;
+  clusterStore(): Promise<{ configured: boolean; reachable?: boolean }>;
   license(): Promise<{ valid: boolean; reason?: Reason }>;
 }
 
@@ -195,6 +196,8 @@ export interface ApiDeps {
   readonly gaps: GapReader;
   /** Without it, nothing can be protected. */
   readonly protections?: ProtectionKeeper;
+  /** Without it, the node is on its own. */
+  readonly cluster?: ClusterAccess;
   /** Without it, there are no jobs. */
   readonly jobs?: JobKeeper;
   /** Without it, no camera can be moved. */

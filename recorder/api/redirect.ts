@@ -3,7 +3,7 @@
 // says under which epoch the sender saw the camera, and only a node that has seen a higher one sends it on.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { callerOf } from '../http/access.ts';
+import type { Authenticator } from '../http/auth.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { CameraDirectory } from './deps.ts';
 
@@ -19,13 +19,16 @@ const SEEN_EPOCH = 'assigned';
 /** In the query of a request that wants what this node has, whoever records the camera now. */
 const LOCAL = 'local';
 
-type Deps = { readonly cluster: ClusterAccess; readonly cameras: CameraDirectory };
+type Deps = { readonly cluster: ClusterAccess; readonly cameras: CameraDirectory; readonly auth: Authenticator };
 
 /** After the access hooks: who may not see a camera is not told where it is. */
-export function installRedirects(app: FastifyInstance, { cluster, cameras }: Deps): void {
+export function installRedirects(app: FastifyInstance, { cluster, cameras, auth }: Deps): void {
   app.addHook('preHandler', async (request, reply) => {
     const cameraId = cameraIdOf(request);
-    if (cameraId === undefined || cameras.get(cameraId) || !callerOf(request).sees(cameraId)) return;
+    if (cameraId === undefined || cameras.get(cameraId)) return;
+    // A live stream asks for its token itself.
+    const caller = request.caller ?? auth.callerOf(request, 'header-or-query');
+    if (!caller?.sees(cameraId)) return;
     const asked = new URL(request.url, 'http://node');
     if (asked.searchParams.get(LOCAL) === '1') return;
     const owner = await cluster.ownerOf(cameraId);

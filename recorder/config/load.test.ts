@@ -44,7 +44,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
     listen: { host: '0.0.0.0', port: 9997 },
     recordPath: '/var/lib/recorder/recordings',
     workDir: '/var/lib/recorder',
-    playback: { listen: { host: '0.0.0.0', port: 9996 } },
+    playback: { listen: { host: '0.0.0.0', port: 9996 }, advertise: '' },
     metrics: { listen: { host: '0.0.0.0', port: 9998 }, requireToken: false },
     database: undefined,
     redis: undefined,
@@ -61,7 +61,14 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
     },
     ptz: { moveTimeoutMs: 10_000 },
-    cluster: { mode: 'none', dataDir: '/var/lib/recorder/data', advertise: '', peers: [] },
+    cluster: {
+      mode: 'none',
+      pool: 'default',
+      renewIntervalMs: 2_000,
+      dataDir: '/var/lib/recorder/data',
+      advertise: '',
+      peers: [],
+    },
     cameras: [],
   });
 });
@@ -94,7 +101,7 @@ archive:
   syncInterval: 500ms
   retention: {maxAge: 30d, maxSize: 500GiB, minFree: 5%}
 ptz: {moveTimeout: 30s}
-cluster: {mode: kubernetes, dataDir: /srv/data, advertise: host:9997, peers: ['[::1]:9997', 'https://nvr2:443']}
+cluster: {mode: kubernetes, pool: shop, renewInterval: 3s, dataDir: /srv/data, advertise: host:9997, peers: ['[::1]:9997', 'https://nvr2:443']}
 cameras:
   - id: gate
     name: Gate
@@ -115,7 +122,7 @@ cameras:
     listen: { host: '::', port: 8997 },
     recordPath: '/srv/recordings',
     workDir: '/srv/work',
-    playback: { listen: { host: '127.0.0.1', port: 8996 } },
+    playback: { listen: { host: '127.0.0.1', port: 8996 }, advertise: '' },
     metrics: { listen: { host: '::', port: 8998 }, requireToken: true },
     database: { url: 'postgres://user:pw@db/recorder' },
     redis: { url: 'redis://cache' },
@@ -141,6 +148,8 @@ cameras:
     ptz: { moveTimeoutMs: 30_000 },
     cluster: {
       mode: 'kubernetes',
+      pool: 'shop',
+      renewIntervalMs: 3_000,
       dataDir: '/srv/data',
       advertise: 'host:9997',
       peers: ['[::1]:9997', 'https://nvr2:443'],

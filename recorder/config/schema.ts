@@ -167,7 +167,13 @@ export const ConfigFile = z.strictObject({
   record_path: path().default('/var/lib/recorder/recordings').describe('The archive.'),
   workDir: path().default('/var/lib/recorder').describe("The recorder's own state, such as admin.token."),
   playback: z
-    .strictObject({ listen: listen().prefault('0.0.0.0:9996').describe('Playback of the archive.') })
+    .strictObject({
+      listen: listen().prefault('0.0.0.0:9996').describe('Playback of the archive.'),
+      advertise: z
+        .string()
+        .default('')
+        .describe('host:port or URL at which others reach playback. Empty: the host they ask.'),
+    })
     .prefault({}),
   metrics: z
     .strictObject({

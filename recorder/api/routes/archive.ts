@@ -46,7 +46,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
   app.get(
     '/api/archive/:camera_id/segments',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', follows: { param: 'camera_id' } },
       // Hundreds of rows that were just formed: to check each again takes longer than all the rest. A test does.
       serializerCompiler: () => JSON.stringify,
       schema: {
@@ -79,7 +79,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
   app.get(
     '/api/archive/:camera_id/current',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', follows: { param: 'camera_id' } },
       schema: {
         summary: 'The recording in progress',
         tags: ['archive'],

@@ -48,7 +48,7 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
   app.post(
     '/cameras/start',
     {
-      config: { role: 'operator', cameras: { body: 'id' } },
+      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' } },
       schema: {
         summary: 'Record a camera',
         description: 'Kept across restarts.',
@@ -70,7 +70,7 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
   app.post(
     '/cameras/stop',
     {
-      config: { role: 'operator', cameras: { body: 'id' } },
+      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' } },
       schema: {
         summary: 'Do not record a camera any more',
         description: 'Kept across restarts. What was recorded stays; the gap that begins has the cause "stopped".',

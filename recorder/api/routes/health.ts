@@ -13,7 +13,10 @@ const WRITABLE_CACHE_MS = 1_000;
 
 const Checks = z.object({
   storage: z.object({ configured: z.boolean(), reachable: z.boolean() }).describe('The database.'),
-  cluster_store: z.object({ configured: z.boolean() }),
+  cluster_store: z.object({
+    configured: z.boolean(),
+    reachable: z.boolean().optional().describe('In a cluster: the API server takes our signs of life.'),
+  }),
   recordings_dir: z.object({ path: z.string(), writable: z.boolean() }),
   license: z.object({
     valid: z.boolean(),

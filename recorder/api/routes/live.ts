@@ -50,6 +50,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
   app.route({
     method: 'GET',
     url: '/websocket/:camera_id',
+    config: { follows: { param: 'camera_id' } },
     schema: { hide: true, params: LiveParams, querystring: LiveQuery },
     handler: async () => {
       throw new ApiError(426, 'upgrade-required', 'this is a WebSocket: connect with one');

@@ -87,7 +87,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   app.post(
     '/api/ptz/move',
     {
-      config: { role: 'operator', cameras: { body: 'camera_id' } },
+      config: { role: 'operator', cameras: { body: 'camera_id' }, follows: { body: 'camera_id' } },
       errorHandler: movementProblem,
       schema: {
         summary: 'Let a camera turn and zoom until it is stopped',
@@ -107,7 +107,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   app.post(
     '/api/ptz/stop',
     {
-      config: { role: 'operator', cameras: { body: 'camera_id' } },
+      config: { role: 'operator', cameras: { body: 'camera_id' }, follows: { body: 'camera_id' } },
       schema: {
         summary: 'Stop a camera',
         tags: ['ptz'],
@@ -121,7 +121,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   app.get(
     '/api/ptz/presets',
     {
-      config: { role: 'operator', cameras: 'filtered' },
+      config: { role: 'operator', cameras: 'filtered', follows: { query: 'camera_id' } },
       schema: {
         summary: 'Places that a camera knows',
         tags: ['ptz'],
@@ -138,7 +138,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   app.post(
     '/api/ptz/goto',
     {
-      config: { role: 'operator', cameras: { body: 'camera_id' } },
+      config: { role: 'operator', cameras: { body: 'camera_id' }, follows: { body: 'camera_id' } },
       errorHandler: movementProblem,
       schema: {
         summary: 'Let a camera go to a preset',

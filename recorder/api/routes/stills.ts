@@ -70,7 +70,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
   app.get(
     '/api/cameras/:id/snapshot',
     {
-      config: { role: 'viewer', credentials: 'header-or-query', cameras: { param: 'id' } },
+      config: { role: 'viewer', credentials: 'header-or-query', cameras: { param: 'id' }, follows: { param: 'id' } },
       schema: {
         summary: 'A still image, as the camera made it',
         description:
@@ -96,7 +96,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
   app.get(
     '/api/cameras/:id/thumbnail',
     {
-      config: { role: 'viewer', credentials: 'header-or-query', cameras: { param: 'id' } },
+      config: { role: 'viewer', credentials: 'header-or-query', cameras: { param: 'id' }, follows: { param: 'id' } },
       schema: {
         summary: 'The newest key frame of the live stream or the archive, small',
         description: 'At most 640 pixels wide. One image serves all requests for 10 seconds.',

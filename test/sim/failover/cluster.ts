@@ -1,0 +1,179 @@
+// Nodes, operators, cameras and an API server in one virtual world, and the faults that can befall them.
+
+import type { CameraView, NodeView, PoolView } from '../../../operator/plan/snapshot.ts';
+import { ApiServer } from './api-server.ts';
+import { Monitor, type Limits } from './monitor.ts';
+import type { Mutation } from './mutation.ts';
+import { Operator, OPERATOR_LEASE } from './operator.ts';
+import { Recorder } from './recorder.ts';
+import { type Process, Random, Timeline } from './world.ts';
+
+export type ClusterOptions = {
+  readonly seed: number;
+  readonly nodes: number;
+  readonly cameras: number;
+  readonly pool: Partial<PoolView>;
+  readonly newsMs: number;
+  readonly mutation?: Mutation | undefined;
+};
+
+const SAMPLE_MS = 1_000;
+/** A connection outlives a cut of this length: what was lost is sent again. */
+const CONNECTION_MS = 5_000;
+
+export class Cluster {
+  readonly timeline = new Timeline();
+  readonly random: Random;
+  readonly api: ApiServer;
+  readonly monitor: Monitor;
+  readonly recorders: readonly Recorder[];
+  readonly operators: readonly Operator[];
+  readonly pool: PoolView;
+  readonly limits: Limits;
+
+  constructor({ seed, nodes, cameras, pool, newsMs, mutation }: ClusterOptions) {
+    this.random = new Random(seed);
+    this.pool = {
+      name: 'default',
+      maxCamerasPerNode: cameras,
+      maxConcurrentMoves: 8,
+      unavailableAfterMs: 15_000,
+      renewMs: 2_000,
+      failbackAfterMs: 600_000,
+      membership: 'Manual',
+      ...pool,
+    };
+    this.limits = { unavailableAfterMs: this.pool.unavailableAfterMs, newsMs };
+    const { timeline, random } = this;
+    this.api = new ApiServer(timeline, random);
+    const processes = new Map<string, Process>();
+    this.monitor = new Monitor(timeline, this.api, processes, this.limits);
+    const common = { timeline, random, api: this.api, monitor: this.monitor, mutation };
+    const recorderDeps = { ...common, renewMs: this.pool.renewMs };
+    this.recorders = Array.from({ length: nodes }, (_, i) => new Recorder(`n${i + 1}`, recorderDeps));
+    const operatorDeps = { ...common, pool: (): PoolView => this.pool };
+    this.operators = [1, 2].map((i) => new Operator(`operator${i}`, operatorDeps));
+    for (const process of [...this.recorders, ...this.operators]) processes.set(process.name, process);
+
+    this.api.put('Lease', { name: OPERATOR_LEASE, resourceVersion: '', holder: '', renewedWallMs: 0 });
+    for (const { name } of this.recorders) this.addNode(name);
+    for (let i = 0; i < cameras; i++) this.addCamera(`c${i + 1}`);
+    for (const process of processes.values()) process.start();
+    this.#sample();
+  }
+
+  run(untilMs: number): void {
+    this.timeline.runUntil(untilMs);
+  }
+
+  at(atMs: number, run: () => void): void {
+    this.timeline.at(atMs, run);
+  }
+
+  get nowMs(): number {
+    return this.timeline.nowMs;
+  }
+
+  recorder(name: string): Recorder {
+    return this.recorders.find((recorder) => recorder.name === name) ?? this.monitor.fail(`no node ${name}`);
+  }
+
+  leader(): Operator | undefined {
+    return this.operators.find((operator) => operator.isUp && operator.isLeader());
+  }
+
+  camerasOf(node: string): string[] {
+    return [...this.api.all('Camera').values()]
+      .filter(({ assignment }) => assignment?.node === node)
+      .map(({ name }) => name);
+  }
+
+  addNode(name: string): void {
+    const node: NodeView = {
+      name,
+      resourceVersion: '',
+      labels: {},
+      role: 'Voter',
+      drain: false,
+      canRecord: true,
+      cameras: new Map(),
+    };
+    this.api.put('RecorderNode', node);
+  }
+
+  addCamera(name: string, over: Partial<CameraView> = {}): void {
+    this.api.put('Camera', {
+      name,
+      uid: `${name}-${this.random.next()}`,
+      resourceVersion: '',
+      suspend: false,
+      priority: Math.floor(this.random.between(0, 3)),
+      nodeSelector: {},
+      failover: 'Automatic',
+      ...over,
+    });
+  }
+
+  changeCamera(name: string, change: Partial<CameraView>): void {
+    this.api.replace('Camera', name, undefined, (camera) => ({ ...camera, ...change }));
+  }
+
+  changeNode(name: string, change: Partial<NodeView>): void {
+    this.api.replace('RecorderNode', name, undefined, (node) => ({ ...node, ...change }));
+  }
+
+  // ── faults: each with the time after which it is over ──
+
+  kill(process: Process, forMs: number): void {
+    this.#disturb(process);
+    process.kill();
+    this.api.forget(process);
+    this.#over(forMs, process, () => process.start());
+  }
+
+  freeze(process: Process, forMs: number): void {
+    this.#disturb(process);
+    process.freeze();
+    this.#over(forMs, process, () => process.thaw());
+  }
+
+  cut(process: Process, forMs: number): void {
+    this.#disturb(process);
+    process.isCut = true;
+    if (forMs > CONNECTION_MS) this.api.forget(process);
+    this.#over(forMs, process, () => {
+      process.isCut = false;
+      this.api.reconnect(process);
+    });
+  }
+
+  apiDown(forMs: number): void {
+    this.api.goDown();
+    this.at(this.nowMs + forMs, () => this.api.comeUp());
+  }
+
+  /** etcd does not answer: requests hang. */
+  apiPaused(forMs: number): void {
+    this.api.pause();
+    this.at(this.nowMs + forMs, () => this.api.comeUp());
+  }
+
+  #over(forMs: number, process: Process, end: () => void): void {
+    if (forMs === Infinity) return;
+    this.at(this.nowMs + forMs, () => {
+      end();
+      this.#disturb(process);
+    });
+  }
+
+  #disturb(process: Process): void {
+    this.monitor.disturbed(process.name);
+  }
+
+  #sample(): void {
+    this.at(this.nowMs + SAMPLE_MS, () => {
+      this.monitor.sample();
+      this.#sample();
+    });
+  }
+}

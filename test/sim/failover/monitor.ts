@@ -1,0 +1,240 @@
+// Sees everything that really happens, which no process in the simulation can, and says when it must not have.
+// The invariants are those of docs/design/failover.md.
+
+import type { AssignmentWrite, CameraView, NodeView } from '../../../operator/plan/snapshot.ts';
+import type { ApiServer, Kind, LeaseView } from './api-server.ts';
+import type { Process, Timeline } from './world.ts';
+
+export class Violation extends Error {}
+
+export type Move = {
+  readonly atMs: number;
+  readonly camera: string;
+  readonly from: string;
+  readonly to: string;
+  readonly reason: string;
+};
+
+export type Limits = {
+  readonly unavailableAfterMs: number;
+  /** How old news of a node can be that an operator acts on: watches stall. */
+  readonly newsMs: number;
+};
+
+/** Clocks of processes run up to 0.1 % fast. */
+const CLOCK_TOLERANCE = 0.998;
+/** After a fault a recorder connects again within this time. */
+const CONNECT_MS = 5_000;
+/** Two nodes record a camera no longer than this once everything works. */
+const DOUBLE_MS = 5_000;
+
+const PLANNED = ['Drain', 'Failback', 'Preferred', 'Ineligible'];
+
+export class Monitor {
+  readonly moves: Move[] = [];
+  readonly writers = new Map<string, Map<string, number>>();
+  /** When a camera was first written by this node after it was moved there. */
+  readonly firstWritten = new Map<string, number>();
+  /** Last two signs of life of each node: changes of its Lease that were committed. */
+  readonly signs = new Map<string, readonly [number, number]>();
+  /** Everything works since then; undefined: it does not. */
+  healthySinceMs: number | undefined;
+  readonly #timeline: Timeline;
+  readonly #api: ApiServer;
+  readonly #limits: Limits;
+  readonly #processes: ReadonlyMap<string, Process>;
+  readonly #disturbedMs = new Map<string, number>();
+  readonly #owners = new Map<string, string>();
+  readonly #highest = new Map<string, number>();
+  readonly #assignedMs = new Map<string, number>();
+  readonly #doubleSinceMs = new Map<string, number>();
+  readonly #startedRecording = new Set<string>();
+
+  constructor(timeline: Timeline, api: ApiServer, processes: ReadonlyMap<string, Process>, limits: Limits) {
+    this.#timeline = timeline;
+    this.#api = api;
+    this.#processes = processes;
+    this.#limits = limits;
+    api.onChange = (kind, before, after) => this.#changed(kind, before, after);
+  }
+
+  /** A fault befell this process, or ended. */
+  disturbed(name: string): void {
+    this.#disturbedMs.set(name, this.#timeline.nowMs);
+  }
+
+  // ── assignments ──
+
+  #changed(kind: Kind, before: unknown, after: unknown): void {
+    if (kind === 'Lease') {
+      const { name } = after as LeaseView;
+      this.signs.set(name, [this.#timeline.nowMs, this.signs.get(name)?.[0] ?? -Infinity]);
+    } else if (kind === 'Camera') this.#assigned(before as CameraView | undefined, after as CameraView | undefined);
+  }
+
+  #assigned(before: CameraView | undefined, after: CameraView | undefined): void {
+    const old = before?.assignment;
+    const now = after?.assignment;
+    if (!after || !now) return;
+    if (old && now.epoch < old.epoch) this.#fail(`epoch of ${after.name} fell from ${old.epoch} to ${now.epoch}`);
+    if (now.node === undefined || (now.node === old?.node && now.epoch === old.epoch)) return;
+    this.#owns(after.uid, after.name, now.epoch, now.node);
+    this.#assignedMs.set(after.name, this.#timeline.nowMs);
+    if (old?.node === undefined || old.node === now.node) return;
+    this.moves.push({
+      atMs: this.#timeline.nowMs,
+      camera: after.name,
+      from: old.node,
+      to: now.node,
+      reason: now.reason,
+    });
+  }
+
+  /** At most one owner an epoch: in the API server, and in what is written to disks. */
+  #owns(uid: string, camera: string, epoch: number, node: string): void {
+    const key = `${uid}@${epoch}`;
+    const owner = this.#owners.get(key) ?? node;
+    if (owner !== node) this.#fail(`${camera} has two owners in epoch ${epoch}: ${owner} and ${node}`);
+    this.#owners.set(key, node);
+  }
+
+  /** An operator sends a write. */
+  decides(operator: Process, { camera, assignment }: AssignmentWrite): void {
+    const now = this.#api.all('Camera').get(camera)?.assignment;
+    if (assignment.node === undefined || assignment.node === now?.node) return;
+    const { unavailableAfterMs } = this.#limits;
+    const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
+    const live = voters.filter(({ name }) => this.#silentMs(name) < unavailableAfterMs);
+    if (2 * live.length <= voters.length) {
+      this.#fail(`${operator.name} moves ${camera} with ${live.length} of ${voters.length} voters live`);
+    }
+    if (assignment.reason === 'NodeUnavailable' && now?.node !== undefined) this.#condemns(now.node, camera);
+  }
+
+  #condemns(node: string, camera: string): void {
+    const [last, before] = this.signs.get(node) ?? [-Infinity, -Infinity];
+    const { unavailableAfterMs, newsMs } = this.#limits;
+    const neededMs = unavailableAfterMs * CLOCK_TOLERANCE;
+    const isSilent = this.#timeline.nowMs - last >= neededMs;
+    const isJustBack = last - before >= neededMs && this.#timeline.nowMs - last <= newsMs;
+    if (!isSilent && !isJustBack) this.#fail(`${camera} leaves ${node}, which spoke ${this.#silentMs(node)} ms ago`);
+  }
+
+  #silentMs(node: string): number {
+    return this.#timeline.nowMs - (this.signs.get(node)?.[0] ?? -Infinity);
+  }
+
+  // ── recordings ──
+
+  /** The recorder learns that it is the owner under this epoch. */
+  sawEpoch(recorder: Process, camera: string, uid: string, epoch: number): void {
+    const key = `${recorder.name}/${uid}`;
+    const highest = this.#highest.get(key) ?? 0;
+    if (epoch < highest) this.#fail(`${recorder.name} takes ${camera} in epoch ${epoch} after ${highest}`);
+    this.#highest.set(key, epoch);
+  }
+
+  /** A key frame of the camera is in a file, under this epoch. */
+  writes(recorder: Process, camera: string, epoch: number): void {
+    const uid = this.#api.all('Camera').get(camera)?.uid ?? camera;
+    const highest = this.#highest.get(`${recorder.name}/${uid}`) ?? 0;
+    if (epoch < highest) this.#fail(`${recorder.name} writes ${camera} under epoch ${epoch} after ${highest}`);
+    this.#owns(uid, camera, epoch, recorder.name);
+    const writers = this.writers.get(camera) ?? new Map<string, number>();
+    this.writers.set(camera, writers.set(recorder.name, epoch));
+    this.#startedRecording.add(`${recorder.name}/${uid}@${epoch}`);
+    const key = `${camera}>${recorder.name}`;
+    if (!this.firstWritten.has(key)) this.firstWritten.set(key, this.#timeline.nowMs);
+  }
+
+  stopped(recorder: Process, camera: string, why: 'told' | 'killed'): void {
+    const writers = this.writers.get(camera);
+    const wasWriting = writers?.delete(recorder.name) === true;
+    const truth = this.#api.all('Camera').get(camera);
+    const assignment = truth?.assignment;
+    if (why === 'killed' || !truth || truth.suspend || !assignment?.node) return;
+    if (assignment.node === recorder.name && this.#sinceAssignedMs(camera) > CONNECT_MS) {
+      this.#fail(`${recorder.name} stops ${camera}, which is its own`);
+    }
+    if (!wasWriting || this.activeWriters(camera).length > 0) return;
+    const isExplained = this.#isDisturbed(assignment.node) || this.#isDisturbed(recorder.name);
+    if (PLANNED.includes(assignment.reason) && !isExplained) {
+      this.#fail(`nobody records ${camera} after ${recorder.name} handed it over to ${assignment.node}`);
+    }
+  }
+
+  activeWriters(camera: string): string[] {
+    return [...(this.writers.get(camera)?.keys() ?? [])].filter((name) => this.#isRunning(name));
+  }
+
+  /** To be called once a second. */
+  sample(): void {
+    for (const { name, uid, assignment } of this.#api.all('Camera').values()) {
+      const writers = this.activeWriters(name);
+      const owner = assignment?.node;
+      if (owner !== undefined && !writers.includes(owner) && this.#hasHadIt(owner, uid, assignment?.epoch ?? 0)) {
+        this.#fail(`${owner} runs and does not record ${name}, which it had taken up`);
+      }
+      const canKnow = writers.every((writer) => this.#processes.get(writer)?.isCut === false);
+      const isDouble = writers.length > 1 && canKnow && assignment?.handover !== 'Pending';
+      if (!isDouble || this.healthySinceMs === undefined) this.#doubleSinceMs.delete(name);
+      else {
+        const sinceMs = this.#doubleSinceMs.get(name) ?? this.#timeline.nowMs;
+        this.#doubleSinceMs.set(name, sinceMs);
+        if (this.#timeline.nowMs - sinceMs > DOUBLE_MS) this.#fail(`${name} is recorded by ${writers.join(' and ')}`);
+      }
+    }
+  }
+
+  /** Long after the last fault: every camera is recorded by its owner and nobody else, and nothing is under way. */
+  settled(nodes: ReadonlyMap<string, NodeView>, maxCamerasPerNode: number): void {
+    const loads = new Map<string, number>();
+    for (const { name, suspend, assignment } of this.#api.all('Camera').values()) {
+      const writers = this.activeWriters(name);
+      if (suspend) {
+        if (assignment?.node !== undefined || writers.length > 0) this.#fail(`${name} is suspended and recorded`);
+        continue;
+      }
+      const owner = assignment?.node;
+      const epoch = owner === undefined ? undefined : this.writers.get(name)?.get(owner);
+      if (owner === undefined || writers.length !== 1 || writers[0] !== owner || epoch !== assignment?.epoch) {
+        this.#fail(
+          `${name} is recorded by [${writers.join()}] (epoch ${epoch}), assigned ${JSON.stringify(assignment)}`,
+        );
+      }
+      if (assignment?.handover === 'Pending') this.#fail(`the handover of ${name} does not end`);
+      if (nodes.get(owner)?.drain) this.#fail(`${name} stays on ${owner}, which is drained`);
+      loads.set(owner, (loads.get(owner) ?? 0) + 1);
+    }
+    for (const [node, load] of loads) {
+      if (load > maxCamerasPerNode) this.#fail(`${node} has ${load} cameras, ${maxCamerasPerNode} are allowed`);
+    }
+  }
+
+  fail(message: string): never {
+    return this.#fail(message);
+  }
+
+  #fail(message: string): never {
+    throw new Violation(`at ${(this.#timeline.nowMs / 1_000).toFixed(3)} s: ${message}`);
+  }
+
+  /** It wrote the camera under this epoch before, and nothing has hindered it for some seconds. */
+  #hasHadIt(node: string, uid: string, epoch: number): boolean {
+    if (!this.#isRunning(node) || this.#isDisturbed(node, CONNECT_MS)) return false;
+    return this.#startedRecording.has(`${node}/${uid}@${epoch}`);
+  }
+
+  #isRunning(name: string): boolean {
+    const process = this.#processes.get(name);
+    return process !== undefined && process.isUp && !process.isFrozen;
+  }
+
+  #isDisturbed(name: string, forMs = 20_000): boolean {
+    return !this.#isRunning(name) || this.#timeline.nowMs - (this.#disturbedMs.get(name) ?? -Infinity) < forMs;
+  }
+
+  #sinceAssignedMs(camera: string): number {
+    return this.#timeline.nowMs - (this.#assignedMs.get(camera) ?? -Infinity);
+  }
+}

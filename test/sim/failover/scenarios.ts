@@ -1,0 +1,232 @@
+// What can happen in one run. A seed chooses everything; each scenario knows what must then hold beyond the invariants
+// that always hold.
+
+import { Cluster } from './cluster.ts';
+import type { Mutation } from './mutation.ts';
+import { Random } from './world.ts';
+
+/** By then every camera of a new cluster is recorded. */
+const WARM_MS = 12_000;
+/** After the last fault everything is in order within this time: a node's silence, moves one after the other, a retry. */
+const SETTLE_MS = 45_000;
+
+export type Scenario = {
+  readonly name: string;
+  readonly weight: number;
+  run(seed: number, mutation?: Mutation): Cluster;
+};
+
+function start(seed: number, mutation: Mutation | undefined, over: Partial<Parameters<typeof make>[0]> = {}): Cluster {
+  const random = new Random(seed ^ 0x5eed);
+  const nodes = over.nodes ?? random.pick([3, 3, 4, 5]);
+  const cameras = over.cameras ?? Math.ceil(random.between(1, 9));
+  const cluster = make({
+    seed,
+    nodes,
+    cameras,
+    newsMs: 1_500,
+    mutation,
+    ...over,
+    pool: { maxConcurrentMoves: random.pick([2, 8]), ...over.pool },
+  });
+  cluster.run(WARM_MS);
+  cluster.monitor.settled(cluster.api.all('RecorderNode'), cluster.pool.maxCamerasPerNode);
+  cluster.monitor.healthySinceMs = cluster.nowMs;
+  return cluster;
+}
+
+const make = (options: ConstructorParameters<typeof Cluster>[0]): Cluster => new Cluster(options);
+
+function finish(cluster: Cluster): Cluster {
+  cluster.monitor.healthySinceMs ??= cluster.nowMs;
+  cluster.run(cluster.nowMs + SETTLE_MS);
+  cluster.monitor.settled(cluster.api.all('RecorderNode'), cluster.pool.maxCamerasPerNode);
+  return cluster;
+}
+
+/** A node is lost: from its last sign of life to the first frame of each of its cameras elsewhere, 15 to 20 s. */
+function lose(seed: number, mutation: Mutation | undefined, cameras?: number): Cluster {
+  const cluster = start(
+    seed,
+    mutation,
+    cameras === undefined ? {} : { cameras, nodes: 3, pool: { maxConcurrentMoves: 8 } },
+  );
+  const { random, monitor, recorders } = cluster;
+  cluster.run(cluster.nowMs + random.between(0, 4_000));
+  const node = random.pick(recorders);
+  const lost = cluster.camerasOf(node.name);
+  const way = random.pick(['kill', 'freeze', 'cut'] as const);
+  const backMs = random.pick([30_000, 60_000]);
+  cluster[way](node, backMs);
+  const leader = cluster.leader();
+  if (leader && random.chance(0.4)) cluster.kill(leader, random.pick([5_000, Infinity]));
+  cluster.run(cluster.nowMs + 5_000);
+  const [lastSignMs = -Infinity] = monitor.signs.get(node.name) ?? [];
+  cluster.run(lastSignMs + cluster.limits.unavailableAfterMs + 5_000);
+  for (const camera of lost) {
+    const move = monitor.moves.find((move) => move.camera === camera);
+    const firstMs = monitor.firstWritten.get(`${camera}>${move?.to ?? ''}`) ?? Infinity;
+    const tookMs = firstMs - lastSignMs;
+    if (tookMs > 20_000) monitor.fail(`${camera} of ${node.name} was not written elsewhere within 20 s (${tookMs} ms)`);
+    if (tookMs < 14_900) monitor.fail(`${camera} of ${node.name} moved too early: ${tookMs} ms`);
+  }
+  const others = monitor.moves.filter(({ camera }) => !lost.includes(camera));
+  if (others.length > 0) monitor.fail(`moved without need: ${JSON.stringify(others)}`);
+  const count = monitor.moves.length;
+  finish(cluster);
+  if (monitor.moves.length > count) monitor.fail('something moved when the node came back');
+  return cluster;
+}
+
+/** Each fault is shorter than its bound, and there is one at a time: nothing moves, and nothing stops recording. */
+function shortFaults(seed: number, mutation?: Mutation): Cluster {
+  const cluster = start(seed, mutation);
+  const { random, monitor, recorders, operators } = cluster;
+  for (let i = 0; i < 3; i++) {
+    const recorder = random.pick(recorders);
+    const operator = random.chance(0.7) ? (cluster.leader() ?? random.pick(operators)) : random.pick(operators);
+    const forMs = random.pick([
+      (): number => during(8_000, (ms) => cluster.freeze(recorder, ms)),
+      (): number => during(8_000, (ms) => cluster.cut(recorder, ms)),
+      (): number => during(3_000, (ms) => cluster.kill(recorder, ms)),
+      (): number => during(8_000, (ms) => cluster.apiPaused(ms)),
+      (): number => during(30_000, (ms) => cluster.apiDown(ms)),
+      (): number =>
+        during(
+          40_000,
+          (ms) => cluster.apiDown(ms),
+          () => cluster.at(cluster.nowMs + 1_000, () => cluster.kill(recorder, 2_000)),
+        ),
+      (): number => during(30_000, (ms) => cluster.freeze(operator, ms)),
+      (): number => during(30_000, (ms) => cluster.cut(operator, ms)),
+      (): number => during(20_000, (ms) => cluster.kill(operator, ms)),
+    ])();
+    cluster.run(cluster.nowMs + forMs + random.between(7_000, 12_000));
+  }
+  function during(maxMs: number, begin: (forMs: number) => void, also?: () => void): number {
+    const forMs = random.between(100, maxMs);
+    begin(forMs);
+    also?.();
+    return forMs;
+  }
+  finish(cluster);
+  if (monitor.moves.length > 0) monitor.fail(`moved without need: ${JSON.stringify(monitor.moves)}`);
+  return cluster;
+}
+
+/** More than half of the voters are lost: nothing moves until enough of them are back, and then what must. */
+function loseMajority(seed: number, mutation?: Mutation): Cluster {
+  const cluster = start(seed, mutation);
+  const { random, monitor, recorders } = cluster;
+  const shuffled = recorders.map((recorder) => ({ recorder, at: random.next() })).sort((a, b) => a.at - b.at);
+  const lost = shuffled.slice(0, Math.ceil(recorders.length / 2)).map(({ recorder }) => recorder);
+  // All within five seconds, or those that are left would still be a majority when the first is missed.
+  const spreadMs = random.pick([0, 5_000]);
+  for (const recorder of lost) {
+    const way = random.pick(['kill', 'freeze', 'cut'] as const);
+    const backMs = recorder === lost[0] && random.chance(0.5) ? 60_000 : random.between(25_000, 35_000);
+    cluster.at(cluster.nowMs + random.between(0, spreadMs), () => cluster[way](recorder, backMs));
+  }
+  cluster.run(cluster.nowMs + 25_000);
+  if (monitor.moves.length > 0) monitor.fail(`moved without a majority: ${JSON.stringify(monitor.moves)}`);
+  cluster.monitor.healthySinceMs = undefined;
+  cluster.run(cluster.nowMs + 45_000);
+  return finish(cluster);
+}
+
+/** People drain nodes, prefer others, suspend, delete and make cameras; the operator may die meanwhile. */
+function planned(seed: number, mutation?: Mutation): Cluster {
+  const cluster = start(seed, mutation, { pool: { failbackAfterMs: 8_000, membership: 'Automatic' } });
+  const { random, api, recorders, operators, monitor } = cluster;
+  const names = [...api.all('Camera').keys()];
+  if (random.chance(0.5)) api.weather = { ...api.weather, stalls: 0.05, slowMs: 50 };
+  for (let i = 0; i < 5; i++) {
+    const node = random.pick(recorders).name;
+    const camera = random.pick(names);
+    random.pick([
+      (): void => {
+        cluster.changeNode(node, { drain: true });
+        cluster.at(cluster.nowMs + random.between(5_000, 15_000), () => cluster.changeNode(node, { drain: false }));
+      },
+      (): void => cluster.changeCamera(camera, { preferredNode: node }),
+      (): void => {
+        cluster.changeCamera(camera, { suspend: true });
+        cluster.at(cluster.nowMs + random.between(100, 5_000), () => cluster.changeCamera(camera, { suspend: false }));
+      },
+      (): void => {
+        api.remove('Camera', camera);
+        cluster.at(cluster.nowMs + random.between(10, 3_000), () => cluster.addCamera(camera));
+      },
+      (): void => {
+        const leader = cluster.leader() ?? random.pick(operators);
+        random.pick([(): void => cluster.kill(leader, 5_000), (): void => cluster.freeze(leader, 12_000)])();
+      },
+    ])();
+    cluster.run(cluster.nowMs + random.between(500, 8_000));
+  }
+  cluster.run(cluster.nowMs + 12_000);
+  api.weather = { ...api.weather, stalls: 0, slowMs: 0 };
+  finish(cluster);
+  const unplanned = monitor.moves.filter(({ reason }) => reason === 'NodeUnavailable');
+  if (unplanned.length > 0) monitor.fail(`nobody died: ${JSON.stringify(unplanned)}`);
+  return cluster;
+}
+
+/** Everything at once. Afterwards it must settle. */
+function chaos(seed: number, mutation?: Mutation): Cluster {
+  const cluster = start(seed, mutation, {
+    newsMs: 15_000,
+    pool: { membership: new Random(seed).pick(['Automatic', 'Manual']) },
+  });
+  const { random, api, recorders, operators, monitor } = cluster;
+  const names = [...api.all('Camera').keys()];
+  monitor.healthySinceMs = undefined;
+  api.weather = {
+    lostReplies: random.pick([0, 0.05, 0.2]),
+    lostRequests: random.pick([0, 0.05, 0.2]),
+    slowMs: random.pick([0, 100, 600]),
+    staleLists: random.pick([0, 0.5]),
+    stalls: random.pick([0, 0.05]),
+  };
+  const endMs = cluster.nowMs + 40_000;
+  while (cluster.nowMs < endMs - 1_000) {
+    const leftMs = endMs - cluster.nowMs;
+    const forMs = Math.min(leftMs, random.pick([500, 3_000, 8_000, 17_000, 25_000]) * random.between(0.5, 1));
+    const process = random.chance(0.7) ? random.pick(recorders) : random.pick(operators);
+    random.pick([
+      (): void => cluster.kill(process, forMs),
+      (): void => cluster.freeze(process, forMs),
+      (): void => cluster.cut(process, forMs),
+      (): void => cluster.apiDown(Math.min(forMs, 9_000)),
+      (): void => cluster.apiPaused(Math.min(forMs, 9_000)),
+      (): void => {
+        cluster.changeNode(process.name, { drain: true });
+        cluster.at(cluster.nowMs + forMs, () => cluster.changeNode(process.name, { drain: false }));
+      },
+      (): void => cluster.changeCamera(random.pick(names), { suspend: random.chance(0.3) }),
+    ])();
+    cluster.run(Math.min(endMs, cluster.nowMs + random.between(500, 9_000)));
+  }
+  cluster.run(endMs + 1);
+  api.comeUp();
+  api.weather = { lostReplies: 0, lostRequests: 0, slowMs: 0, staleLists: 0, stalls: 0 };
+  monitor.healthySinceMs = cluster.nowMs + 5_000;
+  return finish(cluster);
+}
+
+export const SCENARIOS: readonly Scenario[] = [
+  { name: 'a node is lost', weight: 3, run: lose },
+  { name: 'short faults', weight: 2, run: shortFaults },
+  { name: 'the majority is lost', weight: 1, run: loseMajority },
+  { name: 'planned moves', weight: 2, run: planned },
+  { name: 'everything at once', weight: 4, run: chaos },
+];
+
+/** Ninety cameras on three nodes: thirty move at once. */
+export const loseThirty = (seed: number): Cluster => lose(seed, undefined, 90);
+
+/** The scenario that belongs to a seed. */
+export function scenarioOf(seed: number): Scenario {
+  const all = SCENARIOS.flatMap((scenario) => Array.from({ length: scenario.weight }, () => scenario));
+  return all[seed % all.length] ?? SCENARIOS[0]!;
+}
