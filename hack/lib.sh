@@ -181,15 +181,20 @@ need_go() {
   export PATH=$directory/bin:$PATH
 }
 
-# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: of the module in DIRECTORY, whatever kind of shell this is.
+# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: of the module in DIRECTORY. Go's own words are shown only when it fails.
 go_build() {
+  local log
+  log=$(mktemp)
   say "building $(basename "$2") (minutes, once)"
   mkdir -p "$(dirname "$2")"
-  (cd "$1" && CGO_ENABLED=0 GOFLAGS='-buildvcs=false -mod=readonly' nice -n 5 \
-    go build -trimpath -ldflags "-s -w $3" -o "$2.$$" "$4" </dev/null >&2) || {
-    rm -f "$2.$$"
+  if ! (cd "$1" && CGO_ENABLED=0 GOFLAGS='-buildvcs=false -mod=readonly' nice -n 5 \
+    go build -trimpath -ldflags "-s -w $3" -o "$2.$$" "$4" </dev/null >"$log" 2>&1); then
+    tail -n 30 "$log" >&2
+    rm -f "$log" "$2.$$"
     return 1
-  }
+  fi
+  rm -f "$log"
+  # Another shell may have built it meanwhile: whoever comes last wins, and both are the same.
   mv "$2.$$" "$2"
 }
 
