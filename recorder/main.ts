@@ -13,16 +13,19 @@ import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
 import { DatabaseError } from './database/error.ts';
 import { ConfigWatcher } from './config/watch.ts';
+import { DISCOVER_USAGE, runDiscover, UsageError } from './discover.ts';
 import { startRecorder } from './recorder.ts';
 import { reindexArchive } from './reindex.ts';
 
 const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
+       recorder discover [--help]
 
   --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml beside it is read as well
   --check-config   say whether the configuration is right, and exit
   --reindex        make the database's table of recordings anew from the files of the archive, and exit
   --adopt-archive  take the directory at record_path for this node's archive, whatever disk was there before, and exit
   --version        print the version, and exit
+  discover         look for cameras in the networks of this machine
 
 SIGHUP reloads cameras, tokens and licence; SIGUSR2 logs everything, and again as before; SIGTERM and SIGINT stop after
 closing every file.
@@ -112,7 +115,23 @@ function inPod(config: Config): Config {
   };
 }
 
+async function discoverCameras(args: readonly string[]): Promise<void> {
+  try {
+    await runDiscover(args, {
+      clock: systemClock,
+      stdin: process.stdin,
+      print: (text) => void process.stdout.write(text),
+      complain: (text) => void process.stderr.write(text),
+    });
+  } catch (err) {
+    if (!(err instanceof UsageError)) throw err;
+    process.stderr.write(`${err.message}\n\n${DISCOVER_USAGE}`);
+    process.exitCode = 2;
+  }
+}
+
 async function main(): Promise<void> {
+  if (process.argv[2] === 'discover') return discoverCameras(process.argv.slice(3));
   const options = parseArguments();
   if (options.help) return void process.stdout.write(USAGE);
   if (options.version) return void process.stdout.write(`${version}\n`);

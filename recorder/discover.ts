@@ -1,0 +1,116 @@
+// `recorder discover`: the cameras of the node's networks, as a table, as entries of the configuration file, or as
+// manifests. Arguments in, text out.
+
+import { readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { text as readAll } from 'node:stream/consumers';
+import { parseArgs } from 'node:util';
+import type { Clock } from '../base/clock.ts';
+import { parseDuration, ValueError } from './config/values.ts';
+import { discover } from './onvif/discovery/discover.ts';
+import { formatConfig, formatManifests, formatProblem, formatTable } from './onvif/discovery/output.ts';
+import { addressesOf } from './onvif/discovery/probe.ts';
+import type { Credentials } from './onvif/target.ts';
+
+export const DISCOVER_USAGE = `Usage: recorder discover [--interface NAME]... [--timeout 3s] [--user NAME --password-file FILE] [--output FORMAT]
+
+Asks the networks of this machine for ONVIF cameras (WS-Discovery), and the cameras for their streams.
+
+  --interface NAME      ask from this interface, by name or IPv4 address; without it, from all but the loopback one
+  --timeout DURATION    how long to wait for answers, from 1s to 1m (default 3s)
+  --user NAME           the cameras' user
+  --password-file FILE  a file whose first line is the password; - for standard input
+  --output FORMAT       table (default); yaml: the part cameras: of a configuration file, with the login in it;
+                        kubernetes: a Camera and a Secret for each
+`;
+
+/** Arguments that make no sense; the message is for whoever typed them. */
+export class UsageError extends Error {}
+
+export interface DiscoverDeps {
+  readonly clock: Clock;
+  readonly stdin: NodeJS.ReadableStream;
+  /** What was asked for. */
+  readonly print: (text: string) => void;
+  /** What went wrong, beside it. */
+  readonly complain: (text: string) => void;
+}
+
+const FORMATS = { table: formatTable, yaml: formatConfig, kubernetes: formatManifests } as const;
+const MAX_PASSWORD = 1024;
+
+/** Throws `UsageError`. */
+export async function runDiscover(args: readonly string[], deps: DiscoverDeps): Promise<void> {
+  const options = parseOptions(args);
+  if (options.help) return deps.print(DISCOVER_USAGE);
+  const format = formatOf(options.output);
+  const timeoutMs = timeoutOf(options.timeout);
+  const { addresses, unknown } = addressesOf(networkInterfaces(), options.interface);
+  if (unknown.length > 0) throw new UsageError(`--interface: there is no ${unknown.join(', ')} with an IPv4 address`);
+  if (addresses.length === 0) throw new UsageError('this machine has no network with an IPv4 address');
+  const credentials = await credentialsOf(options, deps.stdin);
+
+  const { reports, problems } = await discover({ from: addresses, timeoutMs, credentials }, deps);
+  for (const problem of problems) deps.complain(formatProblem(problem));
+  if (reports.length === 0) deps.complain(formatProblem(`no camera answered at ${addresses.join(', ')}`));
+  deps.print(format(reports, credentials));
+}
+
+function parseOptions(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        interface: { type: 'string', multiple: true, default: [] },
+        timeout: { type: 'string', default: '3s' },
+        user: { type: 'string' },
+        'password-file': { type: 'string' },
+        output: { type: 'string', default: 'table' },
+        help: { type: 'boolean', default: false, short: 'h' },
+      },
+    }).values;
+  } catch (err) {
+    throw new UsageError(err instanceof Error ? err.message : String(err), { cause: err });
+  }
+}
+
+function formatOf(text: string): (typeof FORMATS)[keyof typeof FORMATS] {
+  if (Object.hasOwn(FORMATS, text)) return FORMATS[text as keyof typeof FORMATS];
+  throw new UsageError(`--output: expected one of ${Object.keys(FORMATS).join(', ')}`);
+}
+
+function timeoutOf(text: string): number {
+  try {
+    const ms = parseDuration(text);
+    if (ms >= 1_000 && ms <= 60_000) return ms;
+  } catch (err) {
+    if (!(err instanceof ValueError)) throw err;
+  }
+  throw new UsageError('--timeout: expected a duration from 1s to 1m');
+}
+
+interface LoginOptions {
+  readonly user?: string | undefined;
+  readonly 'password-file'?: string | undefined;
+}
+
+/** No password as an argument: every process of the machine could read it. */
+async function credentialsOf(options: LoginOptions, stdin: NodeJS.ReadableStream): Promise<Credentials | undefined> {
+  const { user, 'password-file': file } = options;
+  if (user === undefined) {
+    if (file !== undefined) throw new UsageError('--password-file: needs --user');
+    return undefined;
+  }
+  if (file === undefined) throw new UsageError('--user: needs --password-file, - for standard input');
+  const password = (await readPassword(file, stdin)).split(/\r?\n/, 1)[0] as string;
+  if (password.length > MAX_PASSWORD) throw new UsageError('--password-file: its first line is no password');
+  return { username: user, password };
+}
+
+async function readPassword(file: string, stdin: NodeJS.ReadableStream): Promise<string> {
+  try {
+    return file === '-' ? await readAll(stdin) : await readFile(file, 'utf8');
+  } catch (err) {
+    throw new UsageError(`--password-file: ${err instanceof Error ? err.message : String(err)}`, { cause: err });
+  }
+}

@@ -1,0 +1,85 @@
+// Datagrams that came after a Probe in, devices out. Bounded whatever comes: so many datagrams, so many devices.
+
+import { parseProbeMatches, type ProbeMatch } from './ws-discovery.ts';
+
+/** A device that answered, and where it is asked further: always the address that the answer came from. */
+export interface FoundDevice {
+  readonly address: string;
+  /** Of its device service. */
+  readonly url: string;
+  readonly name: string | undefined;
+  readonly hardware: string | undefined;
+}
+
+export const MAX_DEVICES = 1024;
+/** A device of two kinds on two interfaces, asked twice, answers eight times. */
+export const MAX_DATAGRAMS = 8 * MAX_DEVICES;
+/** Real answers are of 1 to 3 kB; this is about a second of work. */
+const MAX_BYTES = 32 * 1024 * 1024;
+const DEVICE_SERVICE_PATH = '/onvif/device_service';
+
+export class Answers {
+  readonly #probes: ReadonlySet<string>;
+  readonly #found = new Map<string, FoundDevice>();
+  #datagrams = 0;
+  #bytes = 0;
+  #isFull = false;
+
+  /** `probes`: the ids of the Probes that were sent; what answers others is left out. */
+  constructor(probes: readonly string[]) {
+    this.#probes = new Set(probes);
+  }
+
+  /** `sender`: an IPv4 address. */
+  take(datagram: Uint8Array, sender: string): void {
+    this.#datagrams++;
+    this.#bytes += datagram.byteLength;
+    if (this.#isTooMuch()) return;
+    const answer = parseProbeMatches(datagram);
+    if (!answer || !this.#probes.has(answer.relatesTo)) return;
+    for (const match of answer.matches) {
+      const device = toDevice(match, sender);
+      if (this.#found.has(device.url)) continue;
+      this.#isFull = this.#found.size >= MAX_DEVICES;
+      if (this.#isFull) return;
+      this.#found.set(device.url, device);
+    }
+  }
+
+  /** In the order of their addresses. */
+  devices(): readonly FoundDevice[] {
+    return [...this.#found.values()].sort(byAddress);
+  }
+
+  /** Bounds that were reached. */
+  get problems(): readonly string[] {
+    return [
+      ...(this.#isTooMuch() ? ['too many answers came, the rest is left out'] : []),
+      ...(this.#isFull ? [`more than ${MAX_DEVICES} devices answered, the rest is left out`] : []),
+    ];
+  }
+
+  #isTooMuch(): boolean {
+    return this.#datagrams > MAX_DATAGRAMS || this.#bytes > MAX_BYTES;
+  }
+}
+
+/**
+ * Of the addresses that a device says, the one with the host that it answers from; else the first, with that host: no
+ * answer sends us to another machine.
+ */
+function toDevice({ addresses, name, hardware }: ProbeMatch, sender: string): FoundDevice {
+  const urls = addresses.map((text) => new URL(text));
+  const chosen = urls.find(({ hostname }) => hostname === sender) ?? urls[0] ?? new URL(`http://${sender}/`);
+  const path = chosen.pathname === '/' ? DEVICE_SERVICE_PATH : chosen.pathname + chosen.search;
+  const port = chosen.port === '' ? '' : `:${chosen.port}`;
+  return { address: sender, url: `${chosen.protocol}//${sender}${port}${path}`, name, hardware };
+}
+
+const numbers = (address: string): number[] => address.split('.').map(Number);
+
+function byAddress(a: FoundDevice, b: FoundDevice): number {
+  const [left, right] = [numbers(a.address), numbers(b.address)];
+  const index = left.findIndex((value, i) => value !== right[i]);
+  return index < 0 ? a.url.localeCompare(b.url) : (left[index] as number) - (right[index] ?? 0);
+}

@@ -1,0 +1,132 @@
+// A device that was found in, what it is and which streams it offers out, asked over ONVIF with the given login.
+
+import type { Clock } from '../../../base/clock.ts';
+import { formatRtspUrl, parseRtspUrl } from '../../rtsp/url.ts';
+import { OnvifClient, type DeviceInformation, type Profile } from '../client.ts';
+import { OnvifError } from '../error.ts';
+import { targetOfUrl, type Credentials } from '../target.ts';
+import type { FoundDevice } from './answers.ts';
+
+/** What the picture of one sensor or input is recorded from. */
+export interface Stream {
+  readonly profile: Profile;
+  /** `rtsp:` or `rtsps:`, at the device's address, without a user part. */
+  readonly source: string;
+  /** `http:` or `https:`, at the device's address, without a user part. */
+  readonly snapshot: string | undefined;
+}
+
+export interface DeviceReport {
+  readonly device: FoundDevice;
+  readonly information: DeviceInformation | undefined;
+  readonly profiles: readonly Profile[];
+  /** The best one of every sensor or input that can be recorded. */
+  readonly streams: readonly Stream[];
+  readonly movable: boolean;
+  /** What the device could not be asked, and what it said of itself that was put right. */
+  readonly problems: readonly string[];
+}
+
+const ANSWER_TIMEOUT_MS = 10_000;
+/** One that answers every question at the last moment. */
+const DEVICE_TIMEOUT_MS = 30_000;
+const MAX_STREAMS = 64;
+const MAX_URI_CHARACTERS = 1024;
+const RECORDABLE = ['H264', 'H265', 'HEVC'];
+
+/** Never throws: what goes wrong is in `problems`. */
+export async function describeDevice(
+  device: FoundDevice,
+  credentials: Credentials | undefined,
+  { clock }: { clock: Clock },
+): Promise<DeviceReport> {
+  const client = new OnvifClient(targetOfUrl(device.url, credentials, { verify: false }), { clock });
+  const deadlineMs = clock.monotonicMs() + DEVICE_TIMEOUT_MS;
+  const problems = new Set<string>();
+  let hopeless = false;
+
+  async function ask<T>(question: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    const controller = new AbortController();
+    const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, deadlineMs - clock.monotonicMs());
+    const late = new OnvifError('timeout', 'the device does not answer');
+    if (timeoutMs <= 0) return void problems.add(late.message);
+    const timer = clock.after(timeoutMs, () => controller.abort(late));
+    try {
+      return await question(controller.signal);
+    } catch (err) {
+      problems.add(err instanceof Error ? err.message : String(err));
+      hopeless = !(err instanceof OnvifError) || (err.code !== 'fault' && err.code !== 'bad-answer');
+      return undefined;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  const information = await ask((signal) => client.information(signal));
+  // One that does not take the login is asked nothing more: some lock it after a few attempts.
+  const goOn = information !== undefined || !hopeless;
+  const profiles = goOn ? ((await ask((signal) => client.profiles(signal))) ?? []) : [];
+  const streams: Stream[] = [];
+  for (const profile of bestProfiles(profiles)) {
+    const streamUri = await ask((signal) => client.streamUri(profile.token, signal));
+    const source = streamUri === undefined ? undefined : streamAt(streamUri, device.address);
+    if (source === undefined) {
+      if (streamUri !== undefined) problems.add('a stream address that is none');
+      continue;
+    }
+    if (source.changed) problems.add('the device believes to have another address');
+    // Not every camera has still images; without one, nothing is missing.
+    const snapshotUri = await ask((signal) => client.snapshotUri(profile.token, signal).catch(asMissing));
+    streams.push({ profile, source: source.url, snapshot: snapshotAt(snapshotUri, device.address) });
+  }
+  return {
+    device,
+    information,
+    profiles,
+    streams,
+    movable: profiles.some(({ movable }) => movable),
+    problems: [...problems],
+  };
+}
+
+function asMissing(err: unknown): undefined {
+  if (err instanceof OnvifError && err.code !== 'timeout') return undefined;
+  throw err;
+}
+
+/** Of every sensor or input the profile with the most pixels that can be recorded. */
+function bestProfiles(profiles: readonly Profile[]): readonly Profile[] {
+  const best = new Map<string, Profile>();
+  const pixels = ({ video }: Profile): number => (video ? video.width * video.height : 0);
+  for (const profile of profiles) {
+    if (!RECORDABLE.includes(profile.video?.codec.toUpperCase() ?? '')) continue;
+    const key = profile.sourceToken ?? '';
+    const known = best.get(key);
+    if (!known || pixels(profile) > pixels(known)) best.set(key, profile);
+  }
+  return [...best.values()].slice(0, MAX_STREAMS);
+}
+
+/** The stream at the device's own address; undefined for what is no RTSP address. */
+export function streamAt(
+  uri: string,
+  address: string,
+): { readonly url: string; readonly changed: boolean } | undefined {
+  if (uri.length > MAX_URI_CHARACTERS) return undefined;
+  try {
+    const url = parseRtspUrl(uri);
+    const request = url.request.replace(/^(rtsps?:\/\/)(?:\[[^\]]*\]|[^/:]*)/, `$1${address}`);
+    return { url: formatRtspUrl(parseRtspUrl(request)), changed: url.host !== address };
+  } catch {
+    return undefined;
+  }
+}
+
+function snapshotAt(uri: string | undefined, address: string): string | undefined {
+  if (uri === undefined || uri.length > MAX_URI_CHARACTERS || !URL.canParse(uri)) return undefined;
+  const url = new URL(uri);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined;
+  url.hostname = address;
+  url.username = url.password = url.hash = '';
+  return url.href;
+}

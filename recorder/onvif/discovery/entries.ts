@@ -1,0 +1,53 @@
+// Reports of devices in, cameras with ids out: what both kinds of output are made of.
+
+import type { DeviceReport, Stream } from './describe.ts';
+
+export interface CameraEntry {
+  /** `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63: an id of the configuration and a name of Kubernetes (RFC 1123). */
+  readonly id: string;
+  /** For people; undefined where it would look like another's. */
+  readonly name: string | undefined;
+  readonly report: DeviceReport;
+  readonly stream: Stream;
+}
+
+const MAX_MODEL = 36;
+
+const slug = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
+
+/** `dome-1-10-0-0-9`; `…-2` for the second sensor or input, and where two would be the same. */
+export function cameraEntries(reports: readonly DeviceReport[]): readonly CameraEntry[] {
+  const ids = new Set<string>();
+  const entries: CameraEntry[] = [];
+  for (const report of reports) {
+    for (const stream of report.streams) entries.push({ id: newId(report, ids), name: undefined, report, stream });
+  }
+  return withNames(entries);
+}
+
+function newId({ device, information }: DeviceReport, taken: Set<string>): string {
+  const model = slug(information?.model || device.hardware || 'camera').slice(0, MAX_MODEL);
+  const base = `${slug(model) || 'camera'}-${slug(device.address)}`;
+  let id = base;
+  for (let number = 2; taken.has(id); number++) id = `${base}-${number}`;
+  taken.add(id);
+  return id;
+}
+
+/** The device's own name where it is the only one of that name: file names of cameras must differ. */
+function withNames(entries: readonly CameraEntry[]): readonly CameraEntry[] {
+  const uses = new Map<string, number>();
+  const count = (text: string) => uses.set(slug(text), (uses.get(slug(text)) ?? 0) + 1);
+  for (const { id, report } of entries) {
+    count(id);
+    if (report.device.name !== undefined) count(report.device.name);
+  }
+  return entries.map((entry) => {
+    const { name } = entry.report.device;
+    return { ...entry, name: name !== undefined && uses.get(slug(name)) === 1 ? name : undefined };
+  });
+}

@@ -1,0 +1,122 @@
+// Reports as text: a table for people, camera entries for the configuration file, manifests for Kubernetes. Whatever a
+// device says has been made printable before; YAML is written by a library that quotes what needs it.
+
+import { Document, stringify } from 'yaml';
+import { formatRtspUrl, parseRtspUrl } from '../../rtsp/url.ts';
+import type { Profile } from '../client.ts';
+import { printable } from '../printable.ts';
+import type { Credentials } from '../target.ts';
+import type { DeviceReport } from './describe.ts';
+import { cameraEntries, type CameraEntry } from './entries.ts';
+
+const MAX_PROFILES_SHOWN = 4;
+const API_VERSION = 'kube-nvr.dev/v1alpha1';
+
+function describeProfile({ name, video }: Profile): string {
+  if (!video) return `${name}: no video`;
+  const { codec, width, height, framesPerSecond } = video;
+  const rate = framesPerSecond === undefined ? '' : ` ${framesPerSecond} fps`;
+  return `${name}: ${codec} ${width}x${height}${rate}`;
+}
+
+function describeProfiles(profiles: readonly Profile[]): string {
+  const shown = profiles.slice(0, MAX_PROFILES_SHOWN).map(describeProfile);
+  const more = profiles.length - shown.length;
+  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+}
+
+/** One line a device, under a line of titles; nothing where there is none. */
+export function formatTable(reports: readonly DeviceReport[]): string {
+  if (reports.length === 0) return '';
+  const rows = reports.map(({ device, information, profiles, movable, problems }) => [
+    device.address,
+    information?.manufacturer || '-',
+    information?.model || device.hardware || '-',
+    information?.firmware || '-',
+    movable ? 'yes' : '-',
+    [describeProfiles(profiles), ...problems.map((problem) => `(${problem})`)].filter((part) => part !== '').join(' '),
+  ]);
+  const table = [['ADDRESS', 'MAKER', 'MODEL', 'FIRMWARE', 'PTZ', 'PROFILES'], ...rows];
+  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => Array.from(row[column]!).length)));
+  const pad = (cell: string, width: number): string => cell + ' '.repeat(width - Array.from(cell).length);
+  return table
+    .map(
+      (row) =>
+        `${row
+          .map((cell, i) => pad(cell, widths[i]!))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}
+
+const describeEntry = ({ report: { device, information }, stream }: CameraEntry): string => {
+  const what = [information?.manufacturer, information?.model].filter(Boolean).join(' ') || 'a device';
+  const firmware = information?.firmware ? `, firmware ${information.firmware}` : '';
+  return ` ${what} at ${device.address}${firmware}; ${describeProfile(stream.profile)}`;
+};
+
+/** What could not be made an entry, as comments. */
+function leftOut(reports: readonly DeviceReport[]): string[] {
+  return reports
+    .filter(({ streams }) => streams.length === 0)
+    .map(
+      ({ device, problems }) => ` ${device.address}: left out, ${problems.join('; ') || 'it offers no H.264 or H.265'}`,
+    );
+}
+
+/** The part `cameras:` of a configuration file. The login is in it. */
+export function formatConfig(reports: readonly DeviceReport[], credentials: Credentials | undefined): string {
+  const entries = cameraEntries(reports);
+  const document = new Document({
+    cameras: entries.map(({ id, name, report, stream }) => ({
+      id,
+      ...(name === undefined ? {} : { name }),
+      source: formatRtspUrl({ ...parseRtspUrl(stream.source), credentials }),
+      ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
+      ...(report.movable ? { ptz: true } : {}),
+      onvif: report.device.url,
+    })),
+  });
+  entries.forEach((entry, index) => {
+    const node = document.getIn(['cameras', index], true) as { commentBefore?: string };
+    node.commentBefore = describeEntry(entry);
+  });
+  const notes = leftOut(reports);
+  if (notes.length > 0) document.commentBefore = notes.join('\n');
+  return document.toString({ lineWidth: 0 });
+}
+
+/** A Secret and a Camera for each, in the namespace of whoever applies them. */
+export function formatManifests(reports: readonly DeviceReport[], credentials: Credentials | undefined): string {
+  const documents = cameraEntries(reports).map((entry) => {
+    const { id, name, report, stream } = entry;
+    const secretName = `${id}-login`.slice(-253);
+    const camera = {
+      apiVersion: API_VERSION,
+      kind: 'Camera',
+      metadata: { name: id },
+      spec: {
+        ...(name === undefined ? {} : { displayName: name }),
+        source: stream.source,
+        ...(credentials ? { credentialsSecretRef: { name: secretName } } : {}),
+        ...(stream.snapshot === undefined ? {} : { snapshot: stream.snapshot }),
+        ...(report.movable ? { ptz: true } : {}),
+        onvif: report.device.url,
+      },
+    };
+    const secret = credentials && {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: secretName },
+      type: 'kubernetes.io/basic-auth',
+      stringData: { username: credentials.username, password: credentials.password },
+    };
+    const write = (value: unknown): string => stringify(value, { lineWidth: 0 });
+    return `---\n#${describeEntry(entry)}\n${secret ? `${write(secret)}---\n` : ''}${write(camera)}`;
+  });
+  return [...leftOut(reports).map((note) => `#${note}\n`), ...documents].join('');
+}
+
+/** For the lines beside the output. */
+export const formatProblem = (problem: string): string => `recorder discover: ${printable(problem, 400)}\n`;

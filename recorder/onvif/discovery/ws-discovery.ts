@@ -1,0 +1,100 @@
+// WS-Discovery messages (OASIS 1.0 as ONVIF uses it: ONVIF Core Specification §7): a Probe out, what answers say in.
+// Pure; a datagram may come from anyone.
+
+import { printable } from '../printable.ts';
+import { at, childrenOf, parseXml, textAt, XmlError, type XmlElement } from '../xml.ts';
+
+export const DISCOVERY_GROUP = '239.255.255.250';
+export const DISCOVERY_PORT = 3702;
+
+/** One device of a ProbeMatches message. */
+export interface ProbeMatch {
+  /** Its `urn:uuid:…`, or what it says instead. */
+  readonly endpoint: string;
+  /** Addresses of its device service, as it says them; only `http:` and `https:` URLs. */
+  readonly addresses: readonly string[];
+  /** From its scopes; undefined when it does not say. */
+  readonly name: string | undefined;
+  readonly hardware: string | undefined;
+}
+
+export interface ProbeMatches {
+  /** The id of the Probe that it answers. */
+  readonly relatesTo: string;
+  readonly matches: readonly ProbeMatch[];
+}
+
+/** A datagram of IPv4 cannot hold more. */
+const MAX_DATAGRAM_BYTES = 65_507;
+const MAX_MATCHES = 16;
+const MAX_ADDRESSES = 16;
+const MAX_SCOPES = 64;
+const MAX_ADDRESS_CHARACTERS = 512;
+const SCOPE = 'onvif://www.onvif.org/';
+
+/** `NetworkVideoTransmitter` is what cameras are since the first ONVIF; `Device` what some say instead. */
+const TYPES = {
+  'dn:NetworkVideoTransmitter': 'xmlns:dn="http://www.onvif.org/ver10/network/wsdl"',
+  'tds:Device': 'xmlns:tds="http://www.onvif.org/ver10/device/wsdl"',
+} as const;
+
+export type DeviceType = keyof typeof TYPES;
+export const DEVICE_TYPES = Object.keys(TYPES) as DeviceType[];
+
+/** `messageId`: `urn:uuid:…`. */
+export function formatProbe(type: DeviceType, messageId: string): string {
+  return (
+    '<?xml version="1.0" encoding="UTF-8"?>' +
+    '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope" xmlns:a="http://schemas.xmlsoap.org/ws/2004/08/addressing" ' +
+    `xmlns:d="http://schemas.xmlsoap.org/ws/2005/04/discovery" ${TYPES[type]}>` +
+    '<s:Header><a:Action>http://schemas.xmlsoap.org/ws/2005/04/discovery/Probe</a:Action>' +
+    `<a:MessageID>${messageId}</a:MessageID><a:To>urn:schemas-xmlsoap-org:ws:2005:04:discovery</a:To></s:Header>` +
+    `<s:Body><d:Probe><d:Types>${type}</d:Types></d:Probe></s:Body></s:Envelope>`
+  );
+}
+
+/** Undefined for whatever is no answer to a Probe. Never throws. */
+export function parseProbeMatches(datagram: Uint8Array): ProbeMatches | undefined {
+  if (datagram.byteLength > MAX_DATAGRAM_BYTES) return undefined;
+  let envelope: XmlElement;
+  try {
+    envelope = parseXml(new TextDecoder().decode(datagram));
+  } catch (err) {
+    if (err instanceof XmlError) return undefined;
+    throw err;
+  }
+  const relatesTo = textAt(envelope, 'Header', 'RelatesTo');
+  const answers = at(envelope, 'Body', 'ProbeMatches');
+  if (relatesTo === undefined || !answers) return undefined;
+  return { relatesTo, matches: childrenOf(answers, 'ProbeMatch').slice(0, MAX_MATCHES).map(toMatch) };
+}
+
+const words = (element: XmlElement, name: string, max: number): string[] =>
+  (textAt(element, name) ?? '').split(/\s+/, max).filter((word) => word !== '');
+
+function toMatch(element: XmlElement): ProbeMatch {
+  const scopes = words(element, 'Scopes', MAX_SCOPES);
+  return {
+    endpoint: printable(textAt(element, 'EndpointReference', 'Address') ?? ''),
+    addresses: words(element, 'XAddrs', MAX_ADDRESSES).filter(isHttpAddress),
+    name: scope(scopes, 'name'),
+    hardware: scope(scopes, 'hardware'),
+  };
+}
+
+function isHttpAddress(text: string): boolean {
+  return text.length <= MAX_ADDRESS_CHARACTERS && /^https?:\/\//i.test(text) && URL.canParse(text);
+}
+
+/** `onvif://www.onvif.org/name/Front%20gate` is the name `Front gate`. */
+function scope(scopes: readonly string[], kind: string): string | undefined {
+  const prefix = `${SCOPE}${kind}/`;
+  const found = scopes.find((text) => text.toLowerCase().startsWith(prefix));
+  if (found === undefined) return undefined;
+  const value = found.slice(prefix.length);
+  try {
+    return printable(decodeURIComponent(value), 64) || undefined;
+  } catch {
+    return printable(value, 64) || undefined;
+  }
+}
