@@ -1,0 +1,208 @@
+// The client against a scripted server that answers as API servers, proxies before them and broken links do.
+
+import { after, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Agent } from 'undici';
+import { ApiError } from './api-error.ts';
+import { KubernetesClient, type Connection, type WatchEvent } from './client.ts';
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+let server: Server | undefined;
+
+/** A client of a server that does what `handler` says. */
+async function clientOf(handler: Handler): Promise<KubernetesClient> {
+  server?.closeAllConnections();
+  server?.close();
+  server = createServer(handler).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const dispatcher = new Agent();
+  const connection: Connection = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    prepare: () => Promise.resolve({ headers: { authorization: 'Bearer secret-token' }, dispatcher }),
+    reconnect: () => {},
+    close: () => dispatcher.destroy(),
+  };
+  return new KubernetesClient(connection, {
+    userAgent: 'test',
+    callTimeoutMs: 2_000,
+    watchSeconds: { least: 30, most: 40 },
+    watchSilenceMs: 300,
+    random: () => 0.5,
+  });
+}
+
+after(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+const answer =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Handler =>
+  (_request, response) => {
+    response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+
+const never = new AbortController().signal;
+
+async function eventsOf(client: KubernetesClient, signal = never): Promise<WatchEvent[]> {
+  const events: WatchEvent[] = [];
+  for await (const event of client.watch('/watch', '7', { query: { fieldSelector: 'a=b' }, signal }))
+    events.push(event);
+  return events;
+}
+
+const lines = (...events: unknown[]): string => events.map((event) => `${JSON.stringify(event)}\n`).join('');
+
+const object = (name: string, resourceVersion = '8') => ({ metadata: { name, resourceVersion } });
+
+test('a refusal carries status, reason and words of the API server', async () => {
+  const body = {
+    kind: 'Status',
+    status: 'Failure',
+    reason: 'Conflict',
+    message: 'the object has been modified',
+    code: 409,
+  };
+  const client = await clientOf(answer(409, body));
+  await assert.rejects(client.get('/x'), { status: 409, reason: 'Conflict', message: 'the object has been modified' });
+});
+
+test('a refusal in the words of a proxy is one as well, whatever its body', async () => {
+  for (const body of ['<html>Bad Gateway</html>', '', '"text"', 'null', '[]', '{"reason":5,"message":{}}']) {
+    const client = await clientOf(answer(502, body));
+    await assert.rejects(client.get('/x'), { status: 502, reason: 'Status502', message: 'it answered 502' }, body);
+  }
+});
+
+test('how long to wait is taken over, when it is a number of seconds', async () => {
+  const waits: [string, number | undefined][] = [
+    ['7', 7_000],
+    ['0', 0],
+    ['Fri, 31 Dec 2027 23:59:59 GMT', undefined],
+    ['-1', undefined],
+  ];
+  for (const [header, retryAfterMs] of waits) {
+    const client = await clientOf(answer(429, {}, { 'retry-after': header }));
+    await assert.rejects(client.get('/x'), { status: 429, retryAfterMs }, header);
+  }
+});
+
+test('what is no answer of an API server is refused', async () => {
+  for (const body of ['{', '', 'null', '5', '{"metadata":{}}', '{"metadata":{"name":5,"resourceVersion":"1"}}']) {
+    const client = await clientOf(answer(200, body));
+    await assert.rejects(client.get('/x'), { status: 0, reason: 'INVALID_ANSWER' }, body);
+    await assert.rejects(client.list('/x'), { status: 0, reason: 'INVALID_ANSWER' }, body);
+  }
+});
+
+test('no answer in time, a connection that breaks, and nobody there: an error without address or token', async () => {
+  const silent = await clientOf(() => {});
+  const broken = await clientOf((_request, response) => response.socket?.resetAndDestroy());
+  server!.close();
+  const calls = [
+    silent.call('GET', '/x', undefined, { timeoutMs: 100 }),
+    broken.get('/x'),
+    (await clientOf(answer(200, {}))).get('/x', { signal: AbortSignal.abort() }),
+  ];
+  for (const call of calls) {
+    await assert.rejects(call, (err) => {
+      assert.ok(err instanceof ApiError);
+      assert.deepEqual([err.status, err.reason], [0, 'UNREACHABLE']);
+      assert.doesNotMatch(err.message, /127\.0\.0\.1|secret-token/);
+      return true;
+    });
+  }
+});
+
+test('an answer that begins and does not end is given up as well', async () => {
+  const client = await clientOf((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write('{"metadata":');
+  });
+  await assert.rejects(client.get('/x', { timeoutMs: 150 }), { status: 0, reason: 'UNREACHABLE' });
+});
+
+test('a watch asks for bookmarks from where the list ended, and for an end that differs between clients', async () => {
+  let url: URL | undefined;
+  const client = await clientOf((request, response) => {
+    url = new URL(request.url!, 'http://x');
+    response.end(lines({ type: 'ADDED', object: object('a') }));
+  });
+  assert.deepEqual(await eventsOf(client), [{ type: 'ADDED', object: object('a') }]);
+  assert.deepEqual(Object.fromEntries(url!.searchParams), {
+    fieldSelector: 'a=b',
+    watch: 'true',
+    allowWatchBookmarks: 'true',
+    resourceVersion: '7',
+    timeoutSeconds: '35',
+  });
+});
+
+test('events are read whatever pieces they come in', async () => {
+  const text = lines(
+    { type: 'ADDED', object: object('käse') },
+    { type: 'BOOKMARK', object: { kind: 'Camera', metadata: { resourceVersion: '9', creationTimestamp: null } } },
+    { type: 'DELETED', object: object('b', '10') },
+  );
+  for (const size of [1, 2, 7, 50, 1_000]) {
+    const client = await clientOf((_request, response) => {
+      void (async () => {
+        const bytes = Buffer.from(text);
+        for (let i = 0; i < bytes.length; i += size) {
+          response.write(bytes.subarray(i, i + size));
+          await new Promise(setImmediate);
+        }
+        response.end();
+      })();
+    });
+    const events = await eventsOf(client);
+    assert.deepEqual(
+      events.map(({ type, object }) => [type, object.metadata.name, object.metadata.resourceVersion]),
+      [
+        ['ADDED', 'käse', '8'],
+        ['BOOKMARK', '', '9'],
+        ['DELETED', 'b', '10'],
+      ],
+      `${size} bytes at a time`,
+    );
+  }
+});
+
+test('an error inside a watch is thrown, whatever its code: none is dropped in silence', async () => {
+  for (const code of [410, 500]) {
+    const status = { kind: 'Status', code, reason: 'Expired', message: 'too old resource version: 7 (9)' };
+    const client = await clientOf(answer(200, lines({ type: 'ERROR', object: status })));
+    await assert.rejects(eventsOf(client), { status: code, reason: 'Expired' });
+  }
+});
+
+test('a watch that says what is no event fails', async () => {
+  for (const line of ['nonsense', '{"type":"LATER","object":{}}', '{"type":"ADDED"}', 'null', '{"type":"BOOKMARK"}']) {
+    const client = await clientOf(answer(200, `${line}\n`));
+    await assert.rejects(eventsOf(client), { status: 0, reason: 'INVALID_ANSWER' }, line);
+  }
+});
+
+test('a watch is refused like any call', async () => {
+  const client = await clientOf(answer(403, { reason: 'Forbidden', message: 'no' }));
+  await assert.rejects(eventsOf(client), { status: 403, reason: 'Forbidden' });
+});
+
+test('a watch that says nothing for too long hangs on a dead connection: it fails', async () => {
+  const client = await clientOf((_request, response) => {
+    response.write(lines({ type: 'ADDED', object: object('a') }));
+  });
+  await assert.rejects(eventsOf(client), { status: 0, reason: 'UNREACHABLE' });
+});
+
+test('an event without end is not kept in memory', async () => {
+  const client = await clientOf((_request, response) => {
+    const more = (): void => void (response.writable && response.write('x'.repeat(65_536), more));
+    more();
+  });
+  await assert.rejects(eventsOf(client), { status: 0, reason: 'INVALID_ANSWER', message: 'a watch event is too long' });
+});
