@@ -53,15 +53,20 @@ export class LivenessDetector {
   /** The nodes of the pool. Those that are new are Unknown; those that are gone are forgotten. */
   track(nodes: readonly { readonly name: string; readonly role: Role }[], nowMs: number): void {
     this.#advance(nowMs);
-    const gone = new Set(this.#nodes.keys());
+    let isChanged = false;
     for (const { name, role } of nodes) {
-      gone.delete(name);
       const known = this.#nodes.get(name);
+      if (known?.role === role) continue;
       if (known) known.role = role;
       else this.#nodes.set(name, newcomer(role, nowMs));
+      isChanged = true;
     }
-    for (const name of gone) this.#nodes.delete(name);
-    this.#count(nowMs);
+    if (this.#nodes.size > nodes.length) {
+      const there = new Set(nodes.map(({ name }) => name));
+      for (const name of this.#nodes.keys()) if (!there.has(name)) this.#nodes.delete(name);
+      isChanged = true;
+    }
+    if (isChanged) this.#count(nowMs);
   }
 
   /** A watch or a list from a cache shows the Lease at this version. The first sight of a Lease is no sign of life. */
@@ -133,10 +138,10 @@ export class LivenessDetector {
 
   /** Changes when a node is judged otherwise than before: then a plan is due. */
   summary(nowMs: number): string {
-    let summary = this.majoritySinceMs(nowMs) === undefined ? '-' : '+';
+    let summary = this.majoritySinceMs(nowMs) === undefined ? '' : 'majority ';
     for (const name of this.#nodes.keys()) {
       const { state, heard } = this.liveness(name, nowMs);
-      summary += heard ? 'H' : state[0];
+      summary += heard ? 'heard ' : `${state} `;
     }
     return summary;
   }

@@ -35,8 +35,10 @@ export class Monitor {
   readonly writers = new Map<string, Map<string, number>>();
   /** When a camera was first written by this node after it was moved there. */
   readonly firstWritten = new Map<string, number>();
-  /** Last two signs of life of each node: changes of its Lease that were committed. */
-  readonly signs = new Map<string, readonly [number, number]>();
+  /** Last sign of life of each node: a change of its Lease that was committed. */
+  readonly signs = new Map<string, number>();
+  /** When each node spoke again after a silence that condemns it. */
+  readonly #returnedMs = new Map<string, number>();
   /** Everything works since then; undefined: it does not. */
   healthySinceMs: number | undefined;
   readonly #timeline: Timeline;
@@ -68,7 +70,8 @@ export class Monitor {
   #changed(kind: Kind, before: unknown, after: unknown): void {
     if (kind === 'Lease') {
       const { name } = after as LeaseView;
-      this.signs.set(name, [this.#timeline.nowMs, this.signs.get(name)?.[0] ?? -Infinity]);
+      if (this.#isCondemned(name)) this.#returnedMs.set(name, this.#timeline.nowMs);
+      this.signs.set(name, this.#timeline.nowMs);
     } else if (kind === 'Camera') this.#assigned(before as CameraView | undefined, after as CameraView | undefined);
   }
 
@@ -112,16 +115,17 @@ export class Monitor {
   }
 
   #condemns(node: string, camera: string): void {
-    const [last, before] = this.signs.get(node) ?? [-Infinity, -Infinity];
-    const { unavailableAfterMs, newsMs } = this.#limits;
-    const neededMs = unavailableAfterMs * CLOCK_TOLERANCE;
-    const isSilent = this.#timeline.nowMs - last >= neededMs;
-    const isJustBack = last - before >= neededMs && this.#timeline.nowMs - last <= newsMs;
-    if (!isSilent && !isJustBack) this.#fail(`${camera} leaves ${node}, which spoke ${this.#silentMs(node)} ms ago`);
+    const isJustBack = this.#timeline.nowMs - (this.#returnedMs.get(node) ?? -Infinity) <= this.#limits.newsMs;
+    if (!this.#isCondemned(node) && !isJustBack)
+      this.#fail(`${camera} leaves ${node}, silent for ${this.#silentMs(node)} ms`);
+  }
+
+  #isCondemned(node: string): boolean {
+    return this.#silentMs(node) >= this.#limits.unavailableAfterMs * CLOCK_TOLERANCE;
   }
 
   #silentMs(node: string): number {
-    return this.#timeline.nowMs - (this.signs.get(node)?.[0] ?? -Infinity);
+    return this.#timeline.nowMs - (this.signs.get(node) ?? -Infinity);
   }
 
   // ── recordings ──

@@ -30,7 +30,8 @@ export class Recorder extends Process {
   #recordings = new Map<string, Recording>();
   #owned!: Reflector<'Camera'>;
   #previous!: Reflector<'Camera'>;
-  #asking = new Set<string>();
+  /** Cameras that are being read; true: something was seen since, so the answer may be old. */
+  #asking = new Map<string, boolean>();
   #renewedMs = 0;
   #report: 'clean' | 'dirty' | 'sending' = 'clean';
   #tokens = REPORT_BURST;
@@ -46,7 +47,7 @@ export class Recorder extends Process {
     const { api, renewMs, mutation } = this.#deps;
     this.#incarnation += 1;
     this.#recordings = new Map();
-    this.#asking = new Set();
+    this.#asking = new Map();
     this.#report = 'clean';
     this.#tokens = REPORT_BURST;
     this.#tokensMs = this.nowMs();
@@ -54,7 +55,8 @@ export class Recorder extends Process {
     if (mutation === 'recorder forgets') this.#disk.copy.clear();
     for (const [camera, epoch] of this.#disk.copy) this.#record(camera, epoch);
     const onChange = (name: string, camera: CameraView | undefined): void => this.#look(name, camera);
-    const common = { kind: 'Camera', client: this, api, onChange } as const;
+    const onListed = (): void => this.#compare();
+    const common = { kind: 'Camera', client: this, api, onChange, onListed } as const;
     this.#owned = new Reflector({ ...common, selects: ({ assignment }) => assignment?.node === this.name });
     this.#previous = new Reflector({ ...common, selects: ({ assignment }) => assignment?.previousNode === this.name });
     this.#listAnew();
@@ -72,8 +74,12 @@ export class Recorder extends Process {
   #listAnew(): void {
     this.#owned.list();
     this.#previous.list();
-    // What the difference of two lists cannot show: cameras that left while nobody watched.
-    for (const name of this.#recordings.keys()) this.#ask(name);
+  }
+
+  /** With what is recorded, not with the list before: a camera may have come and gone between two lists. */
+  #compare(): void {
+    for (const name of this.#recordings.keys())
+      if (!this.#owned.objects.has(name)) this.#look(name, this.#previous.objects.get(name));
   }
 
   /** A watch or a list shows the Camera, or shows it no longer. */
@@ -94,18 +100,22 @@ export class Recorder extends Process {
   /** A read of the Camera itself decides to stop. */
   #ask(name: string): void {
     const { api, mutation } = this.#deps;
-    if (this.#asking.has(name)) return;
-    this.#asking.add(name);
+    if (this.#asking.has(name)) return void this.#asking.set(name, true);
+    this.#asking.set(name, false);
     const work = (): ReturnType<typeof api.get<'Camera'>> => api.get('Camera', name);
     api.call(this, REQUEST_MS, work, (answer) => {
+      const isOld = this.#asking.get(name) === true;
       this.#asking.delete(name);
       if (!this.#recordings.has(name)) return;
+      if (isOld) return this.#ask(name);
       if (!answer) {
         if (mutation === 'recorder stops without an answer') return this.#stop(name);
         return this.after(RETRY_MS, () => this.#recordings.has(name) && this.#ask(name));
       }
       if (!('ok' in answer)) return this.#stop(name);
-      const { assignment } = answer.ok;
+      const { assignment, uid } = answer.ok;
+      // Read before this recorder was given the camera once more.
+      if ((assignment?.epoch ?? 0) < (this.#disk.highest.get(uid) ?? 0)) return;
       if (assignment?.node === this.name) this.#own(answer.ok);
       else if (assignment?.previousNode !== this.name || assignment.handover !== 'Pending') this.#stop(name);
     });

@@ -14,6 +14,8 @@ type Options<K extends Kind> = {
   readonly selects?: (object: ObjectOf<K>) => boolean;
   /** Object undefined: it is not selected any more. */
   readonly onChange: (name: string, object: ObjectOf<K> | undefined) => void;
+  /** A list came, and `onChange` has been called for what differs. */
+  readonly onListed?: () => void;
 };
 
 export class Reflector<K extends Kind> {
@@ -58,6 +60,7 @@ export class Reflector<K extends Kind> {
       this.isSynced = true;
       for (const object of objects) onChange(object.name, object);
       for (const name of before.keys()) if (!this.objects.has(name)) onChange(name, undefined);
+      this.#options.onListed?.();
       this.#watchdog(attempt);
     });
   }

@@ -61,7 +61,7 @@ function lose(seed: number, mutation: Mutation | undefined, cameras?: number): C
   const leader = cluster.leader();
   if (leader && random.chance(0.4)) cluster.kill(leader, random.pick([5_000, Infinity]));
   cluster.run(cluster.nowMs + 5_000);
-  const [lastSignMs = -Infinity] = monitor.signs.get(node.name) ?? [];
+  const lastSignMs = monitor.signs.get(node.name) ?? -Infinity;
   cluster.run(lastSignMs + cluster.limits.unavailableAfterMs + 5_000);
   for (const camera of lost) {
     const move = monitor.moves.find((move) => move.camera === camera);
