@@ -1,0 +1,375 @@
+// operator/kube against a real API server, with a link between them that breaks in every way links break.
+
+import { after, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { parseCamera, type Camera } from '../../crds/camera.ts';
+import { API_VERSION } from '../../crds/names.ts';
+import { keyOf, type KubeApi, type KubeObject } from '../../operator/kube/api.ts';
+import { RestKubeApi } from '../../operator/kube/client.ts';
+import { EventRecorder } from '../../operator/kube/events.ts';
+import { Informer, type InformerObserver } from '../../operator/kube/informer.ts';
+import { KubeConfigConnection, loadKubeConfig } from '../../operator/kube/kube-config.ts';
+import { LeaderElector, type LeaderTiming } from '../../operator/kube/leader.ts';
+import { applyOwned, deleteOwned, ForeignObjectError, type Owner } from '../../operator/kube/owned.ts';
+import { CAMERA, EVENT, LEASE, RECORDER_NODE, RECORDER_POOL, SERVICE } from '../../operator/kube/resources.ts';
+import { applyStatus, replaceStatus } from '../../operator/kube/status.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/until.ts';
+import { startControlPlane, type ControlPlane } from './control-plane.ts';
+import { apiServerMissing } from './programs.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NAMESPACE = 'client';
+
+let controlPlane: ControlPlane;
+let api: RestKubeApi;
+
+const ref = (name: string) => ({ namespace: NAMESPACE, name });
+
+const camera = (name: string, spec: object = {}): KubeObject => ({
+  metadata: ref(name),
+  spec: { source: 'rtsp://10.0.0.9/1', ...spec },
+});
+
+/** A client whose way to the API server is `proxy`. */
+function clientThrough(proxy: TcpProxy, watchSeconds?: { least: number; most: number }): RestKubeApi {
+  const file = join(controlPlane.directory, `through-${proxy.port}.kubeconfig`);
+  writeFileSync(file, readFileSync(controlPlane.kubeconfig, 'utf8').replace(`:${controlPlane.port}`, `:${proxy.port}`));
+  const connection = new KubeConfigConnection(loadKubeConfig(file), systemClock);
+  return new RestKubeApi(connection, { callTimeoutMs: 5_000, ...(watchSeconds && { watchSeconds }) });
+}
+
+class Watched {
+  readonly informer: Informer<Camera>;
+  readonly changes: string[] = [];
+  failures = 0;
+  misses = 0;
+  lists = 0;
+
+  constructor(through: KubeApi, relistMs = 600_000) {
+    const observer: InformerObserver = {
+      event: () => {},
+      failed: () => this.failures++,
+      relisted: () => this.lists++,
+      missed: (count) => (this.misses += count),
+      counted: () => {},
+    };
+    this.informer = new Informer({
+      api: through,
+      resource: CAMERA,
+      selection: { namespace: NAMESPACE },
+      parse: parseCamera,
+      clock: systemClock,
+      log: silentLog,
+      observer,
+      relistMs,
+    });
+    this.informer.onChange(({ kind, key }) => this.changes.push(`${kind} ${key}`));
+  }
+
+  async start(): Promise<this> {
+    this.informer.start();
+    await this.informer.whenSynced(AbortSignal.timeout(20_000));
+    return this;
+  }
+
+  has(name: string): Promise<Camera> {
+    return until(`${name} is seen`, () => this.informer.get(`${NAMESPACE}/${name}`));
+  }
+}
+
+suite('operator/kube with a real API server', { skip: apiServerMissing() }, () => {
+  before(async () => {
+    controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] });
+    api = new RestKubeApi(new KubeConfigConnection(loadKubeConfig(controlPlane.kubeconfig), systemClock));
+    await controlPlane.kubectl(['create', 'namespace', NAMESPACE]);
+    await controlPlane.kubectl(['apply', '--server-side', '-f', join(ROOT, 'crds/yaml')]);
+    for (const resource of [CAMERA, RECORDER_POOL, RECORDER_NODE]) {
+      await until(`${resource.kind} is served`, () => api.list(resource, {}).then(() => true));
+    }
+  });
+
+  after(async () => {
+    await api?.close();
+    await controlPlane?.close();
+  });
+
+  test('calls share connections: a hundred need one handshake each for as many as run at once', async () => {
+    const proxy = await TcpProxy.to(controlPlane.port);
+    const client = clientThrough(proxy);
+    for (let i = 0; i < 100; i++) await client.list(CAMERA, { namespace: NAMESPACE });
+    assert.equal(proxy.accepted, 1);
+    await Promise.all(Array.from({ length: 5 }, () => client.list(CAMERA, { namespace: NAMESPACE })));
+    assert.ok(proxy.accepted <= 6, `${proxy.accepted} connections`);
+    await client.close();
+    await proxy.close();
+  });
+
+  test('refusals are told apart: not there, there already, changed meanwhile, invalid', async () => {
+    await assert.rejects(api.get(CAMERA, ref('none')), { status: 404, reason: 'NotFound' });
+    const first = await api.create(CAMERA, camera('told'));
+    await assert.rejects(api.create(CAMERA, camera('told')), { status: 409, reason: 'AlreadyExists' });
+    await api.mergePatch(CAMERA, ref('told'), { spec: { ptz: true } });
+    await assert.rejects(api.replace(CAMERA, first), { status: 409, reason: 'Conflict' });
+    await assert.rejects(api.create(CAMERA, camera('bad', { source: 'x' })), { status: 422, reason: 'Invalid' });
+    await assert.rejects(
+      api.watch(CAMERA, { resourceVersion: '1' }, new AbortController().signal)[Symbol.asyncIterator]().next(),
+      { status: 410 },
+    );
+  });
+
+  test('a dry run refuses and writes nothing', async () => {
+    await api.create(CAMERA, camera('dry'), { dryRun: true });
+    await assert.rejects(api.get(CAMERA, ref('dry')), { status: 404 });
+  });
+
+  test('a server that has stopped answering costs a call its deadline, and no more', async () => {
+    const proxy = await TcpProxy.to(controlPlane.port);
+    const client = clientThrough(proxy);
+    await client.list(CAMERA, {});
+    proxy.silence();
+    const startMs = performance.now();
+    await assert.rejects(client.get(CAMERA, ref('x'), { timeoutMs: 300 }), { status: 0, reason: 'UNREACHABLE' });
+    assert.ok(performance.now() - startMs < 2_500);
+    proxy.heal();
+    await assert.rejects(client.get(CAMERA, ref('x')), { status: 404 }, 'a new connection is made');
+    await client.close();
+    await proxy.close();
+  });
+
+  test('listed and watched objects are the same', async () => {
+    await api.create(CAMERA, camera('same', { record: { retention: { maxSize: '1Gi', maxAgeSeconds: 3600 } } }));
+    const listed = await new Watched(api).start();
+    const watched = await new Watched(api).start();
+    const read = await api.get(CAMERA, ref('same'));
+    await replaceStatus(api, CAMERA, read, {
+      assignment: { node: 'a', epoch: 1, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' },
+    });
+    await until('the change is seen', () => watched.informer.get(`${NAMESPACE}/same`)?.status?.assignment);
+    await listed.informer.close();
+    const later = await new Watched(api).start();
+    assert.deepEqual(later.informer.get(`${NAMESPACE}/same`), watched.informer.get(`${NAMESPACE}/same`));
+    await watched.informer.close();
+    await later.informer.close();
+  });
+
+  test('a link that is reset again and again loses no change', async () => {
+    const proxy = await TcpProxy.to(controlPlane.port);
+    const client = clientThrough(proxy);
+    const watched = await new Watched(client).start();
+    for (let i = 0; i < 5; i++) {
+      proxy.reset();
+      await api.create(CAMERA, camera(`reset-${i}`));
+      await watched.has(`reset-${i}`);
+    }
+    assert.ok(watched.failures >= 5);
+    assert.equal(watched.misses, 0);
+    assert.equal(new Set(watched.changes).size, watched.changes.length, 'each change is told once');
+    await watched.informer.close();
+    await client.close();
+    await proxy.close();
+  });
+
+  test('a half-open link is noticed when the watch should have ended', async () => {
+    const proxy = await TcpProxy.to(controlPlane.port);
+    const client = clientThrough(proxy, { least: 1, most: 1 });
+    const watched = await new Watched(client).start();
+    await api.create(CAMERA, camera('before-silence'));
+    await watched.has('before-silence');
+    proxy.silence();
+    await api.create(CAMERA, camera('in-silence'));
+    proxy.heal();
+    await watched.has('in-silence');
+    assert.equal(watched.failures, 1);
+    await watched.informer.close();
+    await client.close();
+    await proxy.close();
+  });
+
+  test('watches that end and begin again leave no connections behind', async () => {
+    const proxy = await TcpProxy.to(controlPlane.port);
+    const client = clientThrough(proxy, { least: 1, most: 1 });
+    const watched = await new Watched(client).start();
+    await api.create(CAMERA, camera('renewed-0'));
+    await until('several watches have ended', () => proxy.accepted >= 1 && watched.failures + watched.lists >= 3);
+    assert.ok(proxy.open <= 2, `${proxy.open} connections`);
+    await watched.informer.close();
+    await client.close();
+    await until('all connections are closed', () => proxy.open === 0);
+    await proxy.close();
+  });
+
+  test('an API server that restarts is found again, and what changed meanwhile', async () => {
+    const watched = await new Watched(api).start();
+    await controlPlane.kill('kube-apiserver');
+    await until('the watch has failed', () => watched.failures > 0);
+    await controlPlane.start('kube-apiserver');
+    await until('cameras can be made', () => api.create(CAMERA, camera('after-restart')).then(() => true));
+    await watched.has('after-restart');
+    assert.equal(watched.informer.get(`${NAMESPACE}/before-silence`)?.metadata.name, 'before-silence');
+    await watched.informer.close();
+  });
+
+  const timing: LeaderTiming = { leaseDurationMs: 2_000, renewDeadlineMs: 1_400, retryMs: 300 };
+
+  test('replicas elect one; the one that stops hands over at once, the one that is cut off after its Lease ran out', async () => {
+    const proxies = await Promise.all([1, 2].map(() => TcpProxy.to(controlPlane.port)));
+    const replicas = proxies.map((proxy, i) => {
+      const client = clientThrough(proxy);
+      const options = { api: client, namespace: NAMESPACE, identity: `replica-${i}`, timing };
+      const elector = new LeaderElector({ ...options, clock: systemClock, log: silentLog });
+      return { proxy, client, elector, stop: new AbortController(), run: Promise.resolve() };
+    });
+    const overlaps: string[] = [];
+    const leading = new Set<string>();
+    for (const replica of replicas) {
+      replica.run = replica.elector.run(async (signal) => {
+        const name = replica.elector.holder!;
+        if (leading.size > 0) overlaps.push(name);
+        leading.add(name);
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+        leading.delete(name);
+      }, replica.stop.signal);
+    }
+    const leaderOf = () => replicas.find(({ elector }) => elector.isLeader);
+    const first = await until('one leads', leaderOf);
+    first.proxy.silence();
+    const second = await until('the other leads', () => {
+      const leader = leaderOf();
+      return leader !== first && leader;
+    });
+    first.proxy.heal();
+    second.stop.abort();
+    await second.run;
+    const lease = await api.get(LEASE, ref('kube-nvr-operator'));
+    const { leaseTransitions } = lease['spec'] as { leaseTransitions: number };
+    assert.ok(leaseTransitions >= 2);
+    await until('the first leads again', () => first.elector.isLeader);
+    assert.deepEqual(overlaps, []);
+    first.stop.abort();
+    await first.run;
+    const { spec } = (await api.get(LEASE, ref('kube-nvr-operator'))) as KubeObject & {
+      spec: { holderIdentity?: string };
+    };
+    assert.equal(spec.holderIdentity, undefined);
+    for (const { client, proxy } of replicas) {
+      await client.close();
+      await proxy.close();
+    }
+  });
+
+  test('events stand in kubectl describe; what repeats counts', async () => {
+    const regarding = {
+      apiVersion: API_VERSION,
+      kind: 'Camera',
+      metadata: (await api.create(CAMERA, camera('noted'))).metadata,
+    };
+    const events = new EventRecorder({ api, clock: systemClock, log: silentLog, instance: 'operator-0' });
+    const moved = { type: 'Warning', reason: 'NodeUnavailable', action: 'Assign', note: 'moved from a to b' } as const;
+    for (let i = 0; i < 7; i++) events.record(regarding, moved);
+    events.record(regarding, { ...moved, note: 'x'.repeat(3_000) });
+    await events.close();
+    const { items } = await api.list(EVENT, { namespace: NAMESPACE });
+    const counts = items.map((event) => (event['series'] as { count: number } | undefined)?.count ?? 1);
+    assert.deepEqual(counts.sort(), [1, 7]);
+    const described = await controlPlane.kubectl(['describe', 'camera', 'noted', '-n', NAMESPACE]);
+    assert.match(described, /Warning\s+NodeUnavailable .*moved from a to b/);
+  });
+
+  test('an object of ours is applied; that of another, or of a pool of the same name before, is left alone', async () => {
+    const pool = await api.create(RECORDER_POOL, {
+      metadata: ref('default'),
+      spec: { archive: { hostPath: '/mnt/archive' } },
+    });
+    const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name: 'default', uid: pool.metadata.uid! };
+    const service = (port: number): KubeObject => ({
+      metadata: ref('default-recorder'),
+      spec: { selector: { a: 'b' }, ports: [{ name: 'api', port }] },
+    });
+    await applyOwned(api, SERVICE, service(9997), owner);
+    const changed = await applyOwned(api, SERVICE, service(9000), owner);
+    const { ports } = changed['spec'] as { ports: { port: number }[] };
+    assert.deepEqual(
+      ports.map(({ port }) => port),
+      [9000],
+    );
+    const before = changed.metadata.resourceVersion;
+    assert.equal(
+      (await applyOwned(api, SERVICE, service(9000), owner)).metadata.resourceVersion,
+      before,
+      'no news, no write',
+    );
+    const successor = { ...owner, uid: '00000000-0000-0000-0000-000000000000' };
+    await assert.rejects(applyOwned(api, SERVICE, service(9997), successor), ForeignObjectError);
+
+    await api.create(SERVICE, { ...service(1), metadata: ref('theirs') });
+    await assert.rejects(
+      applyOwned(api, SERVICE, { ...service(2), metadata: ref('theirs') }, owner),
+      ForeignObjectError,
+    );
+    await deleteOwned(api, SERVICE, ref('theirs'), owner);
+    assert.ok(await api.get(SERVICE, ref('theirs')));
+    await deleteOwned(api, SERVICE, ref('default-recorder'), owner);
+    await assert.rejects(api.get(SERVICE, ref('default-recorder')), { status: 404 });
+  });
+
+  test('an object that was made again by somebody else between look and write is a conflict', async () => {
+    const pool = await api.get(RECORDER_POOL, ref('default'));
+    const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name: 'default', uid: pool.metadata.uid! };
+    const service: KubeObject = { metadata: ref('swapped'), spec: { selector: { a: 'b' }, ports: [{ port: 80 }] } };
+    await applyOwned(api, SERVICE, service, owner);
+    const swapping: KubeApi = Object.create(api, {
+      get: {
+        value: async (...args: Parameters<KubeApi['get']>) => {
+          const object = await api.get(...args);
+          await api.delete(SERVICE, ref('swapped'));
+          await api.create(SERVICE, service);
+          return object;
+        },
+      },
+      apply: { value: (...args: Parameters<KubeApi['apply']>) => api.apply(...args) },
+    }) as KubeApi;
+    await assert.rejects(applyOwned(swapping, SERVICE, service, owner), { status: 409 });
+  });
+
+  test('conditions and assignment have two writers and disturb each other not', async () => {
+    const created = await api.create(CAMERA, camera('two-writers'));
+    const time = '2026-01-01T00:00:00Z';
+    const ready = { type: 'Ready', status: 'True', reason: 'Recording', message: '', lastTransitionTime: time };
+    await applyStatus(api, CAMERA, created.metadata, { observedGeneration: 1, conditions: [ready] });
+    const read = await api.get(CAMERA, ref('two-writers'));
+    const assignment = { node: 'a', epoch: 1, reason: 'Scheduled', time };
+    await replaceStatus(api, CAMERA, read, { ...(read['status'] as object), assignment });
+    const failed = { ...ready, status: 'False' };
+    const after = await applyStatus(api, CAMERA, created.metadata, { observedGeneration: 1, conditions: [failed] });
+    assert.deepEqual(after['status'], { observedGeneration: 1, conditions: [failed], assignment });
+    await assert.rejects(replaceStatus(api, CAMERA, read, { assignment: { ...assignment, epoch: 2 } }), {
+      status: 409,
+    });
+    const emptied = await applyStatus(api, CAMERA, created.metadata, { observedGeneration: 1 });
+    assert.deepEqual(
+      emptied['status'],
+      { observedGeneration: 1, assignment },
+      'what is not applied any more goes away',
+    );
+  });
+
+  test('a status is not written to another object of the same name', async () => {
+    const { metadata } = await api.create(CAMERA, camera('reborn'));
+    await api.delete(CAMERA, ref('reborn'));
+    await api.create(CAMERA, camera('reborn'));
+    await assert.rejects(applyStatus(api, CAMERA, metadata, { observedGeneration: 9 }), { status: 409 });
+  });
+
+  test('a deletion asked for by uid leaves a later object of the name alone', async () => {
+    const { metadata } = await api.create(CAMERA, camera('deleted'));
+    await api.delete(CAMERA, ref('deleted'), { uid: metadata.uid });
+    await api.create(CAMERA, camera('deleted'));
+    await assert.rejects(api.delete(CAMERA, ref('deleted'), { uid: metadata.uid }), { status: 409 });
+    assert.equal(keyOf((await api.get(CAMERA, ref('deleted'))).metadata), `${NAMESPACE}/deleted`);
+  });
+});

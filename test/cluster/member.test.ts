@@ -1,0 +1,310 @@
+// Recorders as members of a cluster on a real API server (docs/design/cluster.md). What an operator would write, the test
+// writes: assignments, roles, answers. What recorders write, it reads.
+
+import { after, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { CameraAssignment } from '../../crds/camera.ts';
+import { API_VERSION, nodeLeaseName, poolLabels } from '../../crds/names.ts';
+import type { RecorderNodeStatus, RecorderRequest, ReportedCamera } from '../../crds/recorder-node.ts';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { videoMedia } from '../camera/media.ts';
+import { videoTrack } from '../camera/tracks.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import type { KubeObject } from './api-client.ts';
+import { startControlPlane, type ControlPlane } from './control-plane.ts';
+import { apiServerMissing } from './programs.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NAMESPACE = 'members';
+const BASE = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
+const ADMIN = 'system:serviceaccount:members:recorders';
+
+type Json = Record<string, unknown>;
+type CameraObject = KubeObject & { spec: Json; status?: { assignment?: CameraAssignment } };
+type NodeObject = KubeObject & { spec: Json; status?: RecorderNodeStatus };
+
+let controlPlane: ControlPlane;
+let camera: Camera;
+let outer: string;
+const recorders = new Map<string, RecorderProcess>();
+
+const url = (node: string): string => recorders.get(node)!.url;
+
+async function createNode(name: string): Promise<void> {
+  await controlPlane.api.create(`${BASE}/recordernodes`, {
+    apiVersion: API_VERSION,
+    kind: 'RecorderNode',
+    metadata: { name, labels: poolLabels('default') },
+    spec: { nodeName: name, poolRef: { name: 'default' }, role: 'Voter' },
+  });
+}
+
+/** Files of a service account as a kubelet puts them into a pod. */
+async function serviceAccount(): Promise<string> {
+  const directory = mkdtempSync(join(outer, 'account-'));
+  const path = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/recorders/token`;
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+  const { status } = await controlPlane.api.create<{ status: { token: string } }>(path, body);
+  writeFileSync(join(directory, 'token'), status.token);
+  writeFileSync(join(directory, 'ca.crt'), readFileSync(controlPlane.authority.certFile));
+  writeFileSync(join(directory, 'namespace'), NAMESPACE);
+  return directory;
+}
+
+let account: string;
+const env = (): NodeJS.ProcessEnv => ({
+  ...process.env,
+  KUBERNETES_SERVICE_HOST: controlPlane.address,
+  KUBERNETES_SERVICE_PORT: String(controlPlane.port),
+  KUBE_NVR_SERVICE_ACCOUNT_DIR: account,
+});
+
+async function startNode(name: string): Promise<RecorderProcess> {
+  const directory = join(outer, name);
+  mkdirSync(directory, { recursive: true });
+  const recorder = await RecorderProcess.start({
+    directory,
+    env: env(),
+    config: {
+      nodeName: name,
+      cluster: { mode: 'kubernetes', renewInterval: '1s', dataDir: join(directory, 'data') },
+      archive: { segmentDuration: '2s' },
+    },
+  });
+  recorders.set(name, recorder);
+  return recorder;
+}
+
+async function createCamera(name: string, spec: Json = {}): Promise<void> {
+  await controlPlane.api.create(`${BASE}/cameras`, {
+    apiVersion: API_VERSION,
+    kind: 'Camera',
+    metadata: { name },
+    spec: { source: camera.url, transport: 'Tcp', ...spec },
+  });
+}
+
+const readCamera = (name: string): Promise<CameraObject> => controlPlane.api.get(`${BASE}/cameras/${name}`);
+const readNode = (name: string): Promise<NodeObject> => controlPlane.api.get(`${BASE}/recordernodes/${name}`);
+
+/** What the operator does: another assignment with the next epoch. */
+async function assign(name: string, assignment: Partial<CameraAssignment>): Promise<number> {
+  const read = await readCamera(name);
+  const epoch = (read.status?.assignment?.epoch ?? 0) + (assignment.epoch === undefined ? 1 : 0);
+  const time = new Date().toISOString();
+  const next = { epoch, reason: 'Scheduled', time, ...assignment };
+  await controlPlane.api.replace(`${BASE}/cameras/${name}/status`, { ...read, status: { assignment: next } });
+  return next.epoch;
+}
+
+async function report(node: string, name: string): Promise<ReportedCamera | undefined> {
+  return (await readNode(node)).status?.cameras?.find((one) => one.name === name);
+}
+
+const untilReported = (node: string, name: string, wanted: Partial<ReportedCamera>): Promise<ReportedCamera> =>
+  until(`${node} reports ${name} as ${JSON.stringify(wanted)}`, async () => {
+    const found = await report(node, name);
+    return (
+      found && Object.entries(wanted).every(([key, value]) => found[key as keyof ReportedCamera] === value) && found
+    );
+  });
+
+const untilGone = (node: string, name: string): Promise<boolean> =>
+  until(`${node} reports ${name} no more`, async () => (await report(node, name)) === undefined);
+
+/** Cameras as the recorder itself tells, whatever the API server knows. */
+async function stateOn(node: string, name: string): Promise<string | undefined> {
+  return (await recorders.get(node)!.cameras()).find(({ id }) => id === name)?.state;
+}
+
+const untilStateOn = (node: string, name: string, state: string | undefined): Promise<boolean> =>
+  until(`${name} on ${node} is ${state}`, async () => (await stateOn(node, name)) === state);
+
+async function request(node: string): Promise<RecorderRequest> {
+  return until(`${node} asks something`, async () => (await readNode(node)).status?.requests?.[0]);
+}
+
+async function answer(node: string, id: string, code: number, message: string): Promise<void> {
+  const spec = { responses: [{ id, code, message }] };
+  await controlPlane.api.patch(`${BASE}/recordernodes/${node}`, 'merge', { spec });
+}
+
+suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
+  before(async () => {
+    outer = mkdtempSync(join(tmpdir(), 'kube-nvr-members-'));
+    controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] });
+    await controlPlane.kubectl(['create', 'namespace', NAMESPACE]);
+    await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'serviceaccount', 'recorders']);
+    await controlPlane.kubectl(['create', 'clusterrolebinding', 'r', '--clusterrole=cluster-admin', `--user=${ADMIN}`]);
+    await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
+    await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+    const video = await videoMedia('h264-small');
+    camera = await startCamera({ tracks: [videoTrack(video)] });
+    account = await serviceAccount();
+    await createNode('node-a');
+    await createNode('node-b');
+    await Promise.all([startNode('node-a'), startNode('node-b')]);
+  });
+
+  after(async () => {
+    await Promise.all([...recorders.values()].map((recorder) => recorder.child[Symbol.asyncDispose]()));
+    await camera?.close();
+    await controlPlane?.close();
+    rmSync(outer, { recursive: true, force: true });
+  });
+
+  test('a node shows that it lives by a Lease that changes, and says where it is reached', async () => {
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${nodeLeaseName('node-a')}`;
+    type Lease = KubeObject & { spec: { holderIdentity: string; leaseTransitions: number } };
+    const first = await until('there is a Lease', () => controlPlane.api.get<Lease>(path));
+    assert.match(first.spec.holderIdentity, /^node-a\/[0-9a-f]{12}$/);
+    assert.deepEqual(first.metadata.labels?.['kube-nvr.dev/pool'], 'default');
+    const next = await until('it changes', async () => {
+      const lease = await controlPlane.api.get<Lease>(path);
+      return lease.metadata.resourceVersion !== first.metadata.resourceVersion && lease;
+    });
+    assert.equal(next.spec.holderIdentity, first.spec.holderIdentity);
+    const status = await until('it reports', async () => (await readNode('node-a')).status);
+    assert.match(status.version ?? '', /^\d+\.\d+\.\d+/);
+    assert.match(status.archiveID ?? '', /^[0-9a-f-]{36}$/);
+    assert.deepEqual(status.cameras, []);
+  });
+
+  test('an assigned camera is recorded, and reported under its epoch once a key frame is on the disk', async () => {
+    await createCamera('gate');
+    const epoch = await assign('gate', { node: 'node-a' });
+    const { lastWrittenTime } = await untilReported('node-a', 'gate', { epoch, state: 'Recording' });
+    assert.ok(lastWrittenTime, 'with the time of what was written');
+    await until('it has a file', async () =>
+      (await recorders.get('node-a')!.files()).some((file) => file.includes('_gate_')),
+    );
+  });
+
+  test('a planned move: the old node records until the handover is complete, and then stops', async () => {
+    const epoch = await assign('gate', {
+      node: 'node-b',
+      previousNode: 'node-a',
+      handover: 'Pending',
+      reason: 'Drain',
+    });
+    await untilReported('node-b', 'gate', { epoch, state: 'Recording' });
+    assert.deepEqual((await report('node-a', 'gate'))?.epoch, epoch - 1, 'under its own epoch');
+    assert.equal(await stateOn('node-a', 'gate'), 'recording');
+    await assign('gate', { node: 'node-b', epoch, previousNode: 'node-a', handover: 'Complete', reason: 'Drain' });
+    await untilGone('node-a', 'gate');
+    await untilStateOn('node-a', 'gate', undefined);
+    assert.equal((await report('node-b', 'gate'))?.epoch, epoch);
+  });
+
+  test('a request for a camera of another node is sent there with its query, and never to and fro', async () => {
+    const owner = recorders.get('node-b')!.url.replace('http://', '');
+    const ask = (node: string, path: string): Promise<Response> => fetch(`${url(node)}${path}`, { redirect: 'manual' });
+    const epoch = (await report('node-b', 'gate'))!.epoch;
+    for (const path of ['/api/archive/gate/segments?from=1&to=2', '/api/archive/gate/current?']) {
+      const sent = await ask('node-a', path);
+      const expected = `http://${owner}${path}${path.endsWith('?') ? '' : '&'}assigned=${epoch}`;
+      assert.deepEqual([sent.status, sent.headers.get('location')], [307, expected]);
+    }
+    const followed = await fetch(`${url('node-a')}/api/archive/gate/current`);
+    assert.equal(followed.status, 200);
+    assert.equal(((await followed.json()) as { camera_id: string }).camera_id, 'gate');
+    // A node that was sent here under this epoch knows no better place.
+    assert.equal((await ask('node-a', `/api/archive/gate/current?assigned=${epoch}`)).status, 404);
+    assert.equal((await ask('node-a', '/api/archive/nobody/current')).status, 404);
+    // What node-a has itself can be asked for.
+    const own = await ask('node-a', '/api/archive/gate/segments?local=1');
+    const { archive } = (await own.json()) as { archive: unknown[] };
+    assert.ok(own.status === 200 && archive.length > 0, `${own.status}, ${archive.length} segments`);
+  });
+
+  test('without the API server a camera is recorded on, also by a process that starts then', async () => {
+    await untilReported('node-b', 'gate', { state: 'Recording' });
+    const epoch = (await report('node-b', 'gate'))!.epoch;
+    await controlPlane.stop('kube-apiserver');
+    await recorders.get('node-b')!.child.stop('SIGKILL');
+    await startNode('node-b');
+    await untilStateOn('node-b', 'gate', 'recording');
+    await controlPlane.start('kube-apiserver');
+    await untilReported('node-b', 'gate', { epoch, state: 'Recording' });
+  });
+
+  test('what moved while the API server was away ends within seconds of its return', async () => {
+    const epoch = (await report('node-b', 'gate'))!.epoch;
+    recorders.get('node-b')!.child.signal('SIGSTOP');
+    const next = await assign('gate', { node: 'node-a', previousNode: 'node-b', reason: 'NodeUnavailable' });
+    assert.equal(next, epoch + 1);
+    await untilReported('node-a', 'gate', { epoch: next, state: 'Recording' });
+    recorders.get('node-b')!.child.signal('SIGCONT');
+    await untilStateOn('node-b', 'gate', undefined);
+    await untilGone('node-b', 'gate');
+  });
+
+  test('a camera waits for the Secret with its login, says so, and is recorded when it is there', async () => {
+    await createCamera('vault', { credentialsSecretRef: { name: 'vault-login' } });
+    const epoch = await assign('vault', { node: 'node-a' });
+    const failed = await untilReported('node-a', 'vault', { epoch, state: 'Failed' });
+    assert.equal(failed.reason, 'NoCredentials');
+    assert.match(failed.message ?? '', /Secret vault-login/);
+    await controlPlane.kubectl([
+      ...['-n', NAMESPACE, 'create', 'secret', 'generic', 'vault-login'],
+      ...['--from-literal=username=viewer', '--from-literal=password=s3cret'],
+    ]);
+    await untilReported('node-a', 'vault', { epoch, state: 'Recording' });
+    const everything = await controlPlane.kubectl(['-n', NAMESPACE, 'get', 'cameras,recordernodes', '-o', 'yaml']);
+    assert.ok(!everything.includes('s3cret'), 'the password is nowhere but in the Secret');
+  });
+
+  test('stop and start on the recorder ask the operator, and do what it answers', async () => {
+    const stopping = fetch(`${url('node-a')}/cameras/stop`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ id: 'gate' }),
+    });
+    const asked = await request('node-a');
+    assert.deepEqual([asked.kind, asked.camera, asked.suspend], ['Suspend', 'gate', true]);
+    await controlPlane.api.patch(`${BASE}/cameras/gate`, 'merge', { spec: { suspend: true } });
+    await assign('gate', { previousNode: 'node-a', reason: 'Suspended' });
+    await answer('node-a', asked.id, 200, 'suspended');
+    const stopped = await stopping;
+    assert.deepEqual([stopped.status, await stopped.json()], [200, { status: 'ok', stopped: 1 }]);
+    await untilStateOn('node-a', 'gate', 'stopped');
+    await until('the request is taken back', async () => !(await readNode('node-a')).status?.requests?.length);
+  });
+
+  test('a deleted camera stops, and its files stay', async () => {
+    const before = (await recorders.get('node-a')!.files()).filter((file) => file.includes('_vault_')).length;
+    await controlPlane.api.delete(`${BASE}/cameras/vault`);
+    await untilStateOn('node-a', 'vault', undefined);
+    await untilGone('node-a', 'vault');
+    const files = (await recorders.get('node-a')!.files()).filter((file) => file.includes('_vault_')).length;
+    assert.ok(files >= before && files > 0, `${files} files`);
+  });
+
+  test('the disk of another node is not recorded to, and the node says why', async () => {
+    const node = recorders.get('node-b')!;
+    await node.stop();
+    const marker = join(node.recordPath, '.kube-nvr/archive.json');
+    const whole = readFileSync(marker, 'utf8');
+    writeFileSync(marker, JSON.stringify({ ...(JSON.parse(whole) as object), node: 'node-z' }));
+    const directory = join(outer, 'node-b');
+    const again = await RecorderProcess.start({
+      directory,
+      env: env(),
+      waitUntilReady: false,
+      config: {
+        nodeName: 'node-b',
+        cluster: { mode: 'kubernetes', renewInterval: '1s', dataDir: join(directory, 'data') },
+      },
+    });
+    recorders.set('node-b', again);
+    const ready = await until('the node says that it cannot record', async () =>
+      (await readNode('node-b')).status?.conditions?.find(({ type, status }) => type === 'Ready' && status === 'False'),
+    );
+    assert.equal(ready.reason, 'ArchiveForeign');
+    assert.match(ready.message, /archive of the node node-z, and this is node-b/);
+  });
+});
