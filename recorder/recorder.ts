@@ -69,6 +69,8 @@ export interface Recorder {
   /** Where playback listens. */
   readonly playbackAddress: string;
   readonly cameras: CameraSet;
+  /** The routes of each listener, as `GET /api/cameras`. */
+  readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
   /** Applies changed cameras; other settings that differ need a restart, and are named in the log. */
   reload(config: Config): Promise<void>;
   /** Tears sessions down, completes every file and stops listening. */
@@ -151,12 +153,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
 
   const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
   const tls = config.tls ? { tls: await readTls(config.tls) } : {};
-  const facing = {
-    auth,
-    ...tls,
-    origins: config.cors.origins,
-    trustedProxies: config.trustedProxies,
-  };
+  const facing = { auth, ...tls, origins: config.cors.origins, trustedProxies: config.trustedProxies };
   const playback = await buildPlayback({
     recordPath,
     ...facing,
@@ -170,11 +167,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const redisCa = await readTrusted('redis.ca', config.redis?.ca);
   const jobs = openJobs();
   const { moveTimeoutMs } = config.ptz;
-  const ptz = new Ptz({
-    clock,
-    log,
-    limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS },
-  });
+  const ptz = new Ptz({ clock, log, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
   const api = await buildApi({
     nodeName,
     address: config.cluster.advertise,
@@ -192,10 +185,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     ptz,
     cameraSwitch: switchOf(member),
     ...(member ? { cluster: member.view } : {}),
-    stills: {
-      snapshot: (id) => snapshots.get(id),
-      thumbnail: (id) => thumbnails.get(id),
-    },
+    stills: { snapshot: (id) => snapshots.get(id), thumbnail: (id) => thumbnails.get(id) },
     ...(deps.logLevels ? { logLevels: deps.logLevels } : {}),
     audit: deps.audit ?? log.child({ audit: true }),
     warnings: () => [...archive.warnings(), ...jobs.warnings()],
@@ -203,30 +193,16 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     checks: {
       ...standaloneChecks,
       license: () => Promise.resolve(license.check()),
-      ...(member
-        ? {
-            clusterStore: () =>
-              Promise.resolve({
-                configured: true,
-                reachable: member.isReachable(),
-              }),
-          }
-        : {}),
+      ...(member ? { clusterStore: () => Promise.resolve({ configured: true, reachable: member.isReachable() }) } : {}),
       ...(database ? { storage: () => database.check() } : {}),
     },
-    playback: {
-      port: () => portOf(playback),
-      advertised: urlOf(config.playback.advertise, config.tls !== undefined),
-    },
+    playback: { port: () => portOf(playback), advertised: urlOf(config.playback.advertise, config.tls !== undefined) },
     machine: localMachine(recordPath, clock),
     keepAwake: () => pacer.keepAwake(),
     clock,
     log,
   });
-  const metrics = buildMetricsServer(registry, {
-    log,
-    ...(config.metrics.requireToken ? { auth, ...tls } : {}),
-  });
+  const metrics = buildMetricsServer(registry, { log, ...(config.metrics.requireToken ? { auth, ...tls } : {}) });
   const encrypted = [api, playback, ...(config.metrics.requireToken ? [metrics] : [])];
   const certificates =
     config.tls &&
@@ -257,27 +233,16 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       archive.tick();
       member?.tick();
     }, TICK_MS);
-    log.info(
-      {
-        version,
-        node: nodeName,
-        address,
-        cameras: cameras.list().length,
-        recordPath,
-      },
-      'recorder started',
-    );
+    log.info({ version, node: nodeName, address, cameras: cameras.list().length, recordPath }, 'recorder started');
 
     return {
       address,
       playbackAddress,
       cameras,
+      routes: { api: api.routeList.names, playback: playback.routeList.names, metrics: metrics.routeList.names },
       async reload(next) {
         deps.logLevels?.configure(next.log.level);
-        present = {
-          ...present,
-          log: { ...present.log, level: next.log.level },
-        };
+        present = { ...present, log: { ...present.log, level: next.log.level } };
         const settings = changedSettings(present, next);
         if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
         const { tokens } = next.auth;
@@ -285,11 +250,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
           auth.replaceTokens(await tokensOf({ ...present, auth: next.auth }));
           log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
         }
-        present = {
-          ...present,
-          cameras: next.cameras,
-          auth: { ...present.auth, tokens },
-        };
+        present = { ...present, cameras: next.cameras, auth: { ...present.auth, tokens } };
         await license.look();
         await applyCameras();
       },
@@ -395,9 +356,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   }
 
   /** Cameras of the files and, with one, of the database, as users want them now. */
-  function wantedCameras(): CameraList & {
-    readonly cameras: readonly WantedCamera[];
-  } {
+  function wantedCameras(): CameraList & { readonly cameras: readonly WantedCamera[] } {
     const { cameras, refused } = mergeCameras<WantedCamera>(
       cameraSwitch.overrule(present.cameras),
       member?.cameras() ?? database?.cameras ?? NO_CAMERAS,
@@ -416,16 +375,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     const { pod } = deps;
     if (config.cluster.mode === 'etcd') throw new ConfigError('', 'cluster.mode', 'etcd is not supported yet');
     if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
-    return openMember({
-      config,
-      place: pod,
-      version,
-      cameras,
-      archive,
-      changed: reapplyCameras,
-      clock,
-      log,
-    });
+    return openMember({ config, place: pod, version, cameras, archive, changed: reapplyCameras, clock, log });
   }
 
   /** Cameras of files are the node's, others the cluster's. */
@@ -433,10 +383,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     if (!member) return cameraSwitch;
     const keeper = (id: string): CameraSwitch =>
       present.cameras.some((camera) => camera.id === id) ? cameraSwitch : member.cameraSwitch;
-    return {
-      start: (id, by) => keeper(id).start(id, by),
-      stop: (id, by) => keeper(id).stop(id, by),
-    };
+    return { start: (id, by) => keeper(id).start(id, by), stop: (id, by) => keeper(id).stop(id, by) };
   }
 
   /** For changes from elsewhere. */
@@ -453,15 +400,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   }
 }
 
-const SUSPENDED = {
-  reason: { code: 'suspended', message: 'spec.suspend of the Camera is true' },
-} as const;
-const DISABLED_ROW = {
-  reason: {
-    code: 'disabled',
-    message: 'enabled is false in the table cameras',
-  },
-} as const;
+const SUSPENDED = { reason: { code: 'suspended', message: 'spec.suspend of the Camera is true' } } as const;
+const DISABLED_ROW = { reason: { code: 'disabled', message: 'enabled is false in the table cameras' } } as const;
 
 /** How much footage is kept, of the node and of each camera. */
 const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => ({

@@ -136,8 +136,18 @@ const sendProblem = (request: FastifyRequest, reply: FastifyReply, body: Problem
 
 /** fastify's `frameworkErrors`: what it refuses before it has chosen a route, as a path with a broken escape. */
 export function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  // No hook has seen it.
+  reply.headers(commonHeaders(request));
   sendProblem(request, reply, problemOf(error));
 }
+
+/** Of every answer. */
+export const commonHeaders = (request: FastifyRequest): Readonly<Record<string, string>> => ({
+  'x-request-id': request.id,
+  'x-content-type-options': 'nosniff',
+  // Addresses of media carry the token: they stay here.
+  'referrer-policy': 'no-referrer',
+});
 
 /** fastify's `clientErrorHandler`: bytes that do not become a request, or not in time. There is no request to answer to. */
 export function answerClientError(error: Error & { readonly code?: string }, socket: Socket): void {

@@ -6,7 +6,7 @@ import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import type { Log } from '../../base/log.ts';
-import { answerClientError, answerFrameworkError, installProblems } from './problem.ts';
+import { answerClientError, answerFrameworkError, commonHeaders, installProblems } from './problem.ts';
 import { RouteList } from './route-list.ts';
 import { MIN_TLS_VERSION, type CertificatePair } from './certificate.ts';
 
@@ -20,29 +20,36 @@ export interface ServerOptions {
   readonly maxConnections: number;
   /** Without a byte in either direction, a connection is closed after this time. */
   readonly stalledMs?: number;
+  readonly timeouts?: Timeouts;
 }
 
+export interface Timeouts {
+  /** All of a request, however slowly it is sent. */
+  readonly requestMs: number;
+  /** Its first line and headers; also for a connection that sends nothing at all. */
+  readonly headersMs: number;
+  /** How often is looked. */
+  readonly checkMs: number;
+}
+
+const TIMEOUTS: Timeouts = { requestMs: 30_000, headersMs: 10_000, checkMs: 2_000 };
+
 const BODY_LIMIT_BYTES = 64 * 1024;
-/** All of a request, however slowly it is sent. */
-const REQUEST_TIMEOUT_MS = 30_000;
-/** Its first line and headers; also for a connection that sends nothing at all. */
-const HEADERS_TIMEOUT_MS = 10_000;
-const CHECK_INTERVAL_MS = 2_000;
 /** First line and headers together. */
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_PARAMETER_LENGTH = 1024;
 
 /** A server with nothing on it, not listening yet. */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { log, tls, trustedProxies = [], maxConnections, stalledMs } = options;
+  const { log, tls, trustedProxies = [], maxConnections, stalledMs, timeouts = TIMEOUTS } = options;
   const limits = {
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    headersTimeout: timeouts.headersMs,
+    connectionsCheckingInterval: timeouts.checkMs,
     maxHeaderSize: MAX_HEADER_BYTES,
   };
   const common = {
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: timeouts.requestMs,
     ...(stalledMs === undefined ? {} : { connectionTimeout: stalledMs }),
     // Downloads and viewers end with the server: a stop does not wait for them, and answers until then.
     forceCloseConnections: true,
@@ -65,12 +72,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.decorate('routeList', new RouteList(app));
   installProblems(app, log);
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers({
-      'x-request-id': request.id,
-      'x-content-type-options': 'nosniff',
-      // Addresses of media carry the token: they stay here.
-      'referrer-policy': 'no-referrer',
-    });
+    reply.headers(commonHeaders(request));
   });
   return app;
 }
