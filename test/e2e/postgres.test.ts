@@ -318,6 +318,47 @@ describe('cameras from the database', { skip }, () => {
     });
   });
 
+  test('a camera is stopped and started in its row; with the database away that is refused, and nothing changes', async (t) => {
+    const name = await database();
+    const gate = await camera(t);
+    const yard = await camera(t);
+    const wire = await Wire.to(t, postgres.port);
+    const node = await recorder(t, { name, url: postgres.url(name, wire.port), cameras: { yard } });
+    await addCamera(name, 'gate', gate.url);
+    await node.untilRecording('gate', 'yard');
+    const control = async (what: string, id: string): Promise<unknown> => {
+      const body = JSON.stringify({ id });
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+      const answer = await fetch(`${node.url}/cameras/${what}`, init);
+      const { code, status: _, ...counts } = (await answer.json()) as Record<string, unknown>;
+      return answer.status === 200 ? counts : [answer.status, code];
+    };
+    const enabled = async (): Promise<unknown> =>
+      (await postgres.query<{ enabled: boolean }>(`SELECT enabled FROM cameras WHERE id = 'gate'`, [], name))[0]
+        ?.enabled;
+    assert.deepEqual(await control('stop', 'gate'), { stopped: 1 });
+    assert.equal(await enabled(), false);
+    assert.equal(gate.sessions.size, 0);
+    assert.deepEqual(await control('stop', 'gate'), { stopped: 0 });
+    assert.deepEqual(await control('start', 'gate'), { started: 1 });
+    await node.untilRecording('gate');
+    assert.equal(await enabled(), true);
+
+    wire.cut();
+    assert.deepEqual(await control('stop', 'gate'), [503, 'switch-not-kept']);
+    assert.deepEqual(await control('stop', 'nobody'), [404, 'unknown-camera']);
+    assert.deepEqual(await control('stop', 'yard'), { stopped: 1 }, 'cameras of files need no database');
+    assert.equal(gate.sessions.size, 1, 'it is recorded as before');
+    wire.mend();
+    assert.equal(await enabled(), true);
+    await until('the database is there again', async () => {
+      const answer = await control('stop', 'gate');
+      return JSON.stringify(answer) === '{"stopped":1}';
+    });
+    assert.equal(gate.sessions.size, 0);
+    assert.equal(await enabled(), false);
+  });
+
   test('a change is noticed although the notification was lost', async (t) => {
     const name = await database();
     const node = await recorder(t, { name });
