@@ -14,6 +14,7 @@ import {
   type JobState,
   type Work,
 } from './job.ts';
+import { redisTrouble, type RedisTrouble } from './redis-trouble.ts';
 
 export interface BullQueueOptions {
   readonly connection: RedisOptions;
@@ -41,6 +42,8 @@ const STALLED_CHECK_MS = 5_000;
 const MAX_STALLED = 1_000_000;
 const KEEP_ENDED = { age: 7 * 86_400, count: 5_000 };
 const MAX_LISTED = 1_000;
+/** BullMQ's token for one who does not hold the lock of a job. */
+const WHATEVER_LOCK = '0';
 const PROGRESS_INTERVAL_MS = 500;
 const COMMAND_TIMEOUT_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -53,9 +56,19 @@ export class BullQueue implements JobQueue {
   readonly #workers: readonly Worker<JobRequest, JobOutcome>[];
   readonly #running = new Map<string, { readonly cancel: AbortController; readonly ended: Promise<void> }>();
   #closing = false;
+  /** Since Redis answered last. */
+  #trouble: RedisTrouble | undefined;
+  readonly #refused: Promise<false>;
 
   constructor(options: BullQueueOptions) {
     this.#o = options;
+    let refuse = (): void => {};
+    this.#refused = new Promise((resolve) => (refuse = () => resolve(false)));
+    const complained = (err: unknown): void => {
+      this.#trouble = redisTrouble(err);
+      if (this.#trouble.isLasting) refuse();
+      options.log.debug({ reason: this.#trouble.message }, 'redis connection failed');
+    };
     const nameOf = (kind: QueueName): string => `${options.nodeName.replace(/[^A-Za-z0-9.-]/g, '-')}_${kind}`;
     // Requests of people fail soon while Redis is away; workers wait for it.
     const asking = { ...options.connection, commandTimeout: COMMAND_TIMEOUT_MS };
@@ -66,7 +79,7 @@ export class BullQueue implements JobQueue {
         prefix: 'kube-nvr',
         defaultJobOptions: { attempts: 1, removeOnComplete: KEEP_ENDED, removeOnFail: KEEP_ENDED },
       });
-      queue.on('error', (err) => options.log.debug({ err }, 'redis connection failed'));
+      queue.on('error', complained);
       return queue;
     };
     this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse'), assemble: queueOf('assemble') };
@@ -80,19 +93,31 @@ export class BullQueue implements JobQueue {
         maxStalledCount: MAX_STALLED,
         autorun: false,
       });
-      worker.on('error', (err) => options.log.debug({ err }, 'redis connection failed'));
+      worker.on('error', complained);
       return worker;
     });
   }
 
-  /** Begins to work. Throws JobsUnavailable when Redis does not answer. */
+  /** Begins to work, first on what the last process was at. Throws JobsUnavailable when Redis does not answer. */
   async start(): Promise<void> {
-    const ready = Promise.all(NAMES.map((kind) => this.#queues[kind].waitUntilReady())).then(() => true);
+    const ready = Promise.all(NAMES.map((name) => this.#queues[name].waitUntilReady())).then(() => true);
     ready.catch(() => {});
     const late = this.#o.clock.sleep(CONNECT_TIMEOUT_MS).then(() => false);
-    if (!(await this.#available(Promise.race([ready, late])))) throw new JobsUnavailable('redis does not answer');
+    const isReady = Promise.race([ready, late, this.#refused]).catch((err: unknown) => {
+      this.#trouble = redisTrouble(err);
+      return false;
+    });
+    if (!(await isReady)) throw this.#unavailable();
+    // Nobody else works for this node: what is still active was interrupted, and need not wait for its lock to expire.
+    for (const name of NAMES) {
+      for (const job of await this.#available(this.#queues[name].getActive())) {
+        await job?.moveToWait(WHATEVER_LOCK).catch(() => {}); // it is found stalled in some seconds
+      }
+    }
     for (const worker of this.#workers) {
-      worker.run().catch((err: unknown) => this.#o.log.error({ err }, 'jobs are not worked on any more'));
+      worker.run().catch((err: unknown) => {
+        this.#o.log.error({ reason: redisTrouble(err).message }, 'jobs are not worked on any more');
+      });
     }
   }
 
@@ -161,8 +186,11 @@ export class BullQueue implements JobQueue {
     try {
       return await this.#o.work(id, job.data, { progress, window }, cancel.signal);
     } catch (err) {
-      // A promise that never settles keeps the job active: the next start finds it stalled.
-      if (this.#closing) return await new Promise<never>(() => {});
+      if (this.#closing) {
+        end();
+        // A promise that never settles keeps the job active: the next start goes on with it.
+        return await new Promise<never>(() => {});
+      }
       this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'job failed');
       throw err;
     } finally {
@@ -181,11 +209,20 @@ export class BullQueue implements JobQueue {
 
   async #available<T>(command: Promise<T>): Promise<T> {
     try {
-      return await command;
+      const answer = await command;
+      this.#trouble = undefined;
+      return answer;
     } catch (err) {
       if (err instanceof Error && /could not be removed|locked/.test(err.message)) throw err;
-      throw new JobsUnavailable('redis does not answer', { cause: err });
+      // What the connection complains of says more than that a command was given up.
+      const trouble = redisTrouble(err);
+      if (trouble.isLasting || !this.#trouble) this.#trouble = trouble;
+      throw this.#unavailable();
     }
+  }
+
+  #unavailable(): JobsUnavailable {
+    return new JobsUnavailable(this.#trouble?.message ?? 'redis does not answer');
   }
 }
 

@@ -2,89 +2,18 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { test, type TestContext } from 'node:test';
+import { join } from 'node:path';
+import { test } from 'node:test';
 import { systemClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
 import { decodePictures } from '../../test/camera/frame-numbers.ts';
 import { encodeVideo } from '../../test/support/encoded-samples.ts';
-import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { probe } from '../../test/support/probe.ts';
 import { until } from '../../test/support/until.ts';
-import { Archive } from '../archive/archive.ts';
-import { formatPath } from '../archive/names.ts';
-import type { Job, JobRequest } from './job.ts';
-import { Jobs, type JobsOptions } from './jobs.ts';
-import { mayHaveJobs, openQueue } from './open-queue.ts';
+import { ended, request, stage } from '../../test/support/jobs-stage.ts';
 
 const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
-
-const request = (fromMs: number, toMs: number, changes: Partial<JobRequest> = {}): JobRequest => ({
-  kind: 'export',
-  cameraId: 'gate',
-  fromMs: WALL_START_MS + fromMs,
-  toMs: WALL_START_MS + toMs,
-  ...changes,
-});
-
-interface Stage {
-  readonly directory: string;
-  readonly open: (changes?: Partial<JobsOptions>, program?: string) => Promise<Jobs>;
-}
-
-/** A camera with footage of four seconds. */
-async function stage(t: TestContext, video = numberedVideo(tmpdir())): Promise<Stage> {
-  // Short, because it holds a socket.
-  const directory = mkdtempSync(join(tmpdir(), 'jobs-'));
-  t.after(() => rmSync(directory, { recursive: true, force: true }));
-  const root = join(directory, 'recordings');
-  const path = join(root, formatPath({ name: 'Gate', cameraId: 'gate', startMs: WALL_START_MS }));
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, recordedPart(video));
-  const archive = new Archive({ root, clock: systemClock, log: silentLog, syncIntervalMs: 5_000 });
-  await archive.recover();
-  t.after(() => archive.close());
-  return {
-    directory,
-    async open(changes = {}, program) {
-      const queue = {
-        directory: join(directory, 'redis'),
-        url: undefined,
-        nodeName: 'rack 1',
-        clock: systemClock,
-        log: silentLog,
-        ...(program === undefined ? {} : { program }),
-      };
-      const jobs = new Jobs({
-        directory: join(directory, 'results'),
-        recordPath: root,
-        archive,
-        ffmpegPath: 'ffmpeg',
-        version: '1.2.3',
-        clock: systemClock,
-        log: silentLog,
-        room: async () => Infinity,
-        mayHaveJobs: () => mayHaveJobs(queue),
-        openQueue: (work) => openQueue(queue, work),
-        ...changes,
-      });
-      t.after(() => jobs.close());
-      await jobs.start();
-      return jobs;
-    },
-  };
-}
-
-async function ended(jobs: Jobs, id: string): Promise<Job> {
-  let job: Job | undefined;
-  await until(`job ${id} ends`, async () => {
-    job = await jobs.get(id);
-    return job?.completedAtMs !== undefined;
-  });
-  return job as Job;
-}
 
 test('a node without jobs starts no redis-server; the first job does', { skip }, async (t) => {
   const { directory, open } = await stage(t);
@@ -185,7 +114,7 @@ test('an hour after completion a result is gone, also when the recorder was down
 
 test('without redis-server, asking for a job says what to install', { skip }, async (t) => {
   const { open } = await stage(t);
-  const jobs = await open({}, 'no-such-redis-server');
+  const jobs = await open({}, { program: 'no-such-redis-server' });
   await assert.rejects(jobs.submit(request(0, 1_000)), {
     name: 'JobsUnavailable',
     message: /^the program no-such-redis-server is not installed: install it .*apt install redis-server/,

@@ -45,6 +45,8 @@ export interface JobsOptions {
   readonly knownGaps?: PlannerDeps['knownGaps'];
 }
 
+/** Asking for it shows whether jobs can be had. */
+const NO_JOB = 'none';
 /** As many pictures are encoded at once, whatever the time-lapses are made from. */
 const CONCURRENT_ENCODERS = 2;
 
@@ -62,9 +64,11 @@ export class Jobs {
   /** `Authorization` of those who asked for assemblies that have not ended. In memory only. */
   readonly #credentials = new Map<string, string>();
   #queue: Promise<JobQueue> | undefined;
-  #sweep: Timer | undefined;
+  #timer: Timer | undefined;
   #closed = false;
   #ffmpegMissing = false;
+  /** Why jobs cannot be had now. */
+  #trouble: string | undefined;
 
   constructor(options: JobsOptions) {
     this.#o = options;
@@ -79,18 +83,25 @@ export class Jobs {
       for (const name of await readdir(directory, { recursive: true })) {
         if (name.endsWith(TEMPORARY_SUFFIX)) await rm(join(directory, name), { force: true });
       }
-      if (await this.#o.mayHaveJobs()) await this.#opened();
+      if (await this.#o.mayHaveJobs()) await this.#asked((queue) => queue.get(NO_JOB));
     } catch (err) {
-      log.warn({ err }, 'jobs are not available');
+      if (!(err instanceof JobsUnavailable)) log.error({ err }, 'the directory of results cannot be used');
     }
-    await this.#sweepLater();
+    await this.#sweep();
   }
 
   /** What keeps people from asking for jobs, as of the last minute. */
   warnings(): { code: string; message: string; cameraId: undefined }[] {
-    if (!this.#ffmpegMissing) return [];
-    const message = `ffmpeg is not installed (${this.#o.ffmpegPath}): exports and time-lapses are refused`;
-    return [{ code: 'ffmpeg-missing', message, cameraId: undefined }];
+    const warnings: { code: string; message: string; cameraId: undefined }[] = [];
+    if (this.#ffmpegMissing) {
+      const message = `ffmpeg is not installed (${this.#o.ffmpegPath}): exports and time-lapses are refused`;
+      warnings.push({ code: 'ffmpeg-missing', message, cameraId: undefined });
+    }
+    if (this.#trouble !== undefined) {
+      const message = `exports and time-lapses are refused: ${this.#trouble}`;
+      warnings.push({ code: 'jobs-unavailable', message, cameraId: undefined });
+    }
+    return warnings;
   }
 
   /** Whether exports and time-lapses can be asked for. */
@@ -109,7 +120,10 @@ export class Jobs {
    * are asked with. Throws JobsUnavailable.
    */
   async submit(request: JobRequest, credential?: string): Promise<Job> {
-    const queue = await this.#opened();
+    return this.#asked((queue) => this.#submit(queue, request, credential));
+  }
+
+  async #submit(queue: JobQueue, request: JobRequest, credential: string | undefined): Promise<Job> {
     const same = request.assembly ? undefined : (await queue.list()).find((job) => this.#isSame(job, request));
     if (same) return same;
     const id = `${request.assembly ? 'a' : request.kind[0]}${randomBytes(12).toString('hex')}`;
@@ -126,17 +140,17 @@ export class Jobs {
   }
 
   async get(id: string): Promise<Job | undefined> {
-    return (await this.#opened()).get(id);
+    return this.#asked((queue) => queue.get(id));
   }
 
   /** Newest first. */
   async list(): Promise<Job[]> {
-    return (await this.#opened()).list();
+    return this.#asked((queue) => queue.list());
   }
 
   /** False for an unknown one. */
   async remove(id: string): Promise<boolean> {
-    const removed = await (await this.#opened()).remove(id);
+    const removed = await this.#asked((queue) => queue.remove(id));
     if (removed) {
       this.#credentials.delete(id);
       await rm(this.#resultPath(id), { force: true });
@@ -160,8 +174,24 @@ export class Jobs {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#sweep?.cancel();
+    this.#timer?.cancel();
     await (await this.#queue?.catch(() => undefined))?.close();
+  }
+
+  /** Notes and logs once when jobs cannot be had, and when they can again. Throws JobsUnavailable. */
+  async #asked<T>(ask: (queue: JobQueue) => Promise<T>): Promise<T> {
+    try {
+      const answer = await ask(await this.#opened());
+      if (this.#trouble !== undefined) this.#o.log.info({}, 'jobs are available again');
+      this.#trouble = undefined;
+      return answer;
+    } catch (err) {
+      if (err instanceof JobsUnavailable && !this.#closed) {
+        if (this.#trouble !== err.message) this.#o.log.warn({ reason: err.message }, 'jobs are not available');
+        this.#trouble = err.message;
+      }
+      throw err;
+    }
   }
 
   #opened(): Promise<JobQueue> {
@@ -256,15 +286,20 @@ export class Jobs {
     return join(this.#o.directory, `${id}${PARTS_SUFFIX}`);
   }
 
+  async #sweepAgain(): Promise<void> {
+    // For the sake of the warnings: whether Redis is there is known before anyone asks for a job.
+    if (this.#queue || this.#trouble !== undefined) await this.get(NO_JOB).catch(() => {});
+    await this.#sweep();
+  }
+
   /** Removes results an hour after their jobs ended, and those that no job knows. */
-  async #sweepLater(): Promise<void> {
+  async #sweep(): Promise<void> {
     if (this.#closed) return;
     this.#ffmpegMissing = !(await this.#ffmpeg.isThere());
     try {
       const names = (await readdir(this.#o.directory)).filter((name) => /\.(?:mp4|parts)$/.test(name));
-      const queue = names.length > 0 ? await this.#opened() : undefined;
-      for (const name of queue ? names : []) {
-        const job = await queue?.get(name.slice(0, name.lastIndexOf('.')));
+      for (const name of names) {
+        const job = await this.get(name.slice(0, name.lastIndexOf('.')));
         // A job that runs again replaces the result of a run whose end was not noted.
         const wanted = name.endsWith(RESULT_SUFFIX)
           ? job && !this.#isExpired(job)
@@ -274,6 +309,6 @@ export class Jobs {
     } catch (err) {
       if (!(err instanceof JobsUnavailable)) this.#o.log.error({ err }, 'expired results cannot be removed');
     }
-    if (!this.#closed) this.#sweep = this.#o.clock.after(SWEEP_MS, () => void this.#sweepLater());
+    if (!this.#closed) this.#timer = this.#o.clock.after(SWEEP_MS, () => void this.#sweepAgain());
   }
 }

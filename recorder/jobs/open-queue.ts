@@ -2,10 +2,12 @@
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { RedisOptions } from 'bullmq';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { JobQueue, Work } from './job.ts';
 import { RedisServer } from './redis-server.ts';
+import type { TlsConnector } from './tls-connector.ts';
 
 export interface QueueOptions {
   /** Of the recorder's own Redis. */
@@ -33,11 +35,20 @@ export async function mayHaveJobs({ directory, url }: QueueOptions): Promise<boo
 export async function openQueue(options: QueueOptions, work: Work): Promise<JobQueue> {
   const { directory, url, ca, nodeName, clock, log, program } = options;
   // Only now: a node without jobs does without its memory.
-  const { BullQueue } = await import('./bull-queue.ts');
+  const [{ BullQueue }, { TlsConnector }] = await Promise.all([
+    import('./bull-queue.ts'),
+    import('./tls-connector.ts'),
+  ]);
   const server =
     url === undefined ? new RedisServer({ directory, clock, log, ...(program ? { program } : {}) }) : undefined;
   await server?.start();
-  const queue = new BullQueue({ connection: connectionOf(server?.socketPath, url, ca), nodeName, work, clock, log });
+  const queue = new BullQueue({
+    connection: connectionOf(server?.socketPath, url, ca, TlsConnector),
+    nodeName,
+    work,
+    clock,
+    log,
+  });
   const close = async (): Promise<void> => {
     await queue.close();
     await server?.close();
@@ -61,9 +72,11 @@ function connectionOf(
   socketPath: string | undefined,
   url: string | undefined,
   ca: string | undefined,
-): { path: string } | { url: string; tls?: { ca: string } } {
+  Connector: typeof TlsConnector,
+): RedisOptions {
   if (socketPath !== undefined) return { path: socketPath };
   const unix = /^unix:(?:\/\/)?(\/.*)$/.exec(url ?? '')?.[1];
   if (unix !== undefined) return { path: unix };
-  return { url: url ?? '', ...(ca !== undefined && url?.startsWith('rediss:') ? { tls: { ca } } : {}) };
+  const address = { url: url ?? '' };
+  return url?.startsWith('rediss:') ? { ...address, tls: ca === undefined ? {} : { ca }, Connector } : address;
 }

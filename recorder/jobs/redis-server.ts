@@ -3,7 +3,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, readlink, realpath, rm, type FileHandle } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { Backoff } from '../../base/backoff.ts';
@@ -25,9 +25,12 @@ const MAX_SOCKET_PATH_BYTES = 107;
 const START_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 5_000;
 const POLL_MS = 20;
+const SOCKET = 'redis.sock';
 
 export class RedisServer {
-  readonly socketPath: string;
+  #socketPath = '';
+  /** Of the directory, where its path is too long for a socket. */
+  #handle: FileHandle | undefined;
   readonly #o: RedisServerOptions;
   readonly #stopping = new AbortController();
   #child: ChildProcess | undefined;
@@ -35,7 +38,11 @@ export class RedisServer {
 
   constructor(options: RedisServerOptions) {
     this.#o = options;
-    this.socketPath = join(options.directory, 'redis.sock');
+  }
+
+  /** Where it listens, once it was started. */
+  get socketPath(): string {
+    return this.#socketPath;
   }
 
   /** Of the server that runs now. */
@@ -46,13 +53,32 @@ export class RedisServer {
   /** Resolves when it answers. Throws JobsUnavailable when it cannot be started. */
   async start(): Promise<void> {
     const { directory } = this.#o;
-    if (Buffer.byteLength(this.socketPath) > MAX_SOCKET_PATH_BYTES) {
-      throw new JobsUnavailable(`the path of a socket in workDir is too long: ${this.socketPath}`);
-    }
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    await this.#endForeign();
-    await this.#launch();
+    try {
+      this.#socketPath = await this.#reachable();
+      await this.#endOthers();
+      await this.#launch();
+    } catch (err) {
+      await this.#handle?.close();
+      throw err;
+    }
     this.#supervised = this.#supervise();
+  }
+
+  /** The path of the socket, or a shorter one for the same file. */
+  async #reachable(): Promise<string> {
+    const { directory } = this.#o;
+    const plain = join(directory, SOCKET);
+    if (Buffer.byteLength(plain) <= MAX_SOCKET_PATH_BYTES) return plain;
+    this.#handle = await open(directory);
+    // Linux: an open directory is reached by its number (proc(5)).
+    const short = `/proc/self/fd/${this.#handle.fd}`;
+    const there = await readdir(short).then(
+      () => true,
+      () => false,
+    );
+    if (!there) throw new JobsUnavailable(`the path of a socket in workDir is too long: ${plain}`);
+    return join(short, SOCKET);
   }
 
   async close(): Promise<void> {
@@ -66,6 +92,7 @@ export class RedisServer {
       late.cancel();
     }
     await this.#supervised;
+    await this.#handle?.close();
   }
 
   async #supervise(): Promise<void> {
@@ -88,11 +115,11 @@ export class RedisServer {
 
   async #launch(): Promise<void> {
     const { directory, program = 'redis-server', clock } = this.#o;
-    await rm(this.socketPath, { force: true });
-    // prefer-dynamic settings of a system's redis.conf do not matter: none is read.
+    await rm(join(directory, SOCKET), { force: true });
     const settings = {
       port: '0',
-      unixsocket: this.socketPath,
+      // In the directory that it is started in, whose path may be too long for a socket.
+      unixsocket: this.#handle ? SOCKET : this.#socketPath,
       unixsocketperm: '700',
       dir: directory,
       appendonly: 'yes',
@@ -104,13 +131,13 @@ export class RedisServer {
       loglevel: 'warning',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);
-    const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(program, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
     this.#child = child;
     let failure: Error | undefined;
     child.once('error', (err) => (failure = err));
     child.stderr?.resume();
     const untilMs = clock.monotonicMs() + START_TIMEOUT_MS;
-    while (!(await answers(this.socketPath))) {
+    while (!(await answers(this.#socketPath))) {
       if (failure) throw missing(program, failure);
       if (child.exitCode !== null || child.signalCode !== null) {
         throw new JobsUnavailable(`redis-server ended at its start (${child.signalCode ?? `code ${child.exitCode}`})`);
@@ -123,14 +150,54 @@ export class RedisServer {
     }
   }
 
-  /** A server of a recorder that was killed still holds the socket and the file. */
-  async #endForeign(): Promise<void> {
-    const { clock, log } = this.#o;
-    if (!(await answers(this.socketPath))) return;
-    log.info({}, 'a redis-server of an earlier recorder is ended');
-    await ask(this.socketPath, 'SHUTDOWN\r\n').catch(() => undefined);
+  /**
+   * Ends servers of recorders that were killed: they still write the file, whether or not they listen already. They are
+   * known by the directory that they work in.
+   */
+  async #endOthers(): Promise<void> {
+    const { clock, log, directory } = this.#o;
     const untilMs = clock.monotonicMs() + STOP_TIMEOUT_MS;
-    while ((await answers(this.socketPath)) && clock.monotonicMs() < untilMs) await clock.sleep(POLL_MS);
+    const told = new Set<number>();
+    for (;;) {
+      const others = await serversIn(await realpath(directory));
+      if (others.length === 0) return;
+      // SIGTERM writes what is not on the disk yet.
+      const late = clock.monotonicMs() > untilMs;
+      for (const pid of others.filter((pid) => late || !told.has(pid))) {
+        if (!told.has(pid)) log.info({ pid }, 'a redis-server of an earlier recorder is ended');
+        told.add(pid);
+        end(pid, late ? 'SIGKILL' : 'SIGTERM');
+      }
+      if (clock.monotonicMs() > untilMs + STOP_TIMEOUT_MS) {
+        throw new JobsUnavailable('a redis-server of an earlier recorder does not end');
+      }
+      await clock.sleep(POLL_MS);
+    }
+  }
+}
+
+/** Processes that are a redis-server and work in a directory; none where there is no `/proc`. */
+async function serversIn(directory: string): Promise<number[]> {
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      try {
+        if ((await readlink(`/proc/${pid}/cwd`)) !== directory) return [];
+        const name = await readFile(`/proc/${pid}/comm`, 'utf8');
+        return name.startsWith('redis-server') ? [Number(pid)] : [];
+      } catch {
+        return []; // ended, or another user's
+      }
+    }),
+  );
+  return found.flat();
+}
+
+function end(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
   }
 }
 
@@ -142,20 +209,16 @@ function missing(program: string, err: Error): JobsUnavailable {
   );
 }
 
-/** It says PONG, or that it is still loading its file. */
-const answers = async (socketPath: string): Promise<boolean> =>
-  (await ask(socketPath, 'PING\r\n').catch(() => '')).startsWith('+PONG');
-
-/** One command in the protocol's inline form; the first bytes of its answer. */
-function ask(socketPath: string, command: string): Promise<string> {
-  return new Promise((resolve, reject) => {
+/** It says PONG, and not that it is still loading its file. */
+function answers(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
     const socket = connect(socketPath);
-    socket.setTimeout(1_000, () => socket.destroy(new Error('no answer')));
-    socket.once('error', reject);
-    socket.once('close', () => resolve(''));
-    socket.once('connect', () => socket.write(command));
+    socket.setTimeout(1_000, () => socket.destroy());
+    socket.once('error', () => resolve(false));
+    socket.once('close', () => resolve(false));
+    socket.once('connect', () => socket.write('PING\r\n'));
     socket.once('data', (data) => {
-      resolve(data.toString());
+      resolve(data.toString().startsWith('+PONG'));
       socket.destroy();
     });
   });

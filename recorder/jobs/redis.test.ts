@@ -1,0 +1,188 @@
+// Jobs and the Redis under them: one with password and TLS, one that refuses, one that an earlier recorder left behind.
+
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { pino } from 'pino';
+import { selfSignedCertificate } from '../../test/camera/certificate.ts';
+import { freePorts } from '../../test/support/recorder-process.ts';
+import { until } from '../../test/support/until.ts';
+import { workspace } from '../../test/support/workspace.ts';
+import type { Jobs } from './jobs.ts';
+import { ended, request, stage } from '../../test/support/jobs-stage.ts';
+
+const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
+const PASSWORD = 'a-secret-of-redis';
+
+interface Server {
+  readonly port: number;
+  /** What its certificate is trusted by. */
+  readonly ca: string;
+}
+
+/** A Redis as an administrator runs it, with a password; listens on `localhost`. */
+async function startRedis(t: TestContext, { tls }: { tls: boolean }): Promise<Server> {
+  const directory = workspace(t);
+  const { key, cert } = selfSignedCertificate('localhost');
+  const files = { key: join(directory, 'key.pem'), cert: join(directory, 'cert.pem') };
+  writeFileSync(files.key, key);
+  writeFileSync(files.cert, cert);
+  const [port] = (await freePorts(1)) as [number];
+  let said = '';
+  const listening = tls
+    ? ['--port', '0', '--tls-port', `${port}`, '--tls-cert-file', files.cert, '--tls-key-file', files.key]
+    : ['--port', `${port}`];
+  const settings = ['--bind', '127.0.0.1', '--requirepass', PASSWORD, '--save', '', '--dir', directory];
+  const authenticated = tls ? ['--tls-auth-clients', 'no'] : [];
+  const server = spawn('redis-server', [...listening, ...authenticated, ...settings]);
+  server.stdout.on('data', (text: Buffer) => (said += text.toString()));
+  t.after(async () => {
+    server.kill('SIGKILL');
+    if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
+  });
+  await until('redis listens', () => {
+    if (server.exitCode !== null) throw new Error(`redis-server ended: ${said}`);
+    return listens(port);
+  });
+  return { port, ca: cert };
+}
+
+const listens = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+
+/** A log, and all that was written to it. */
+function writtenLog(): { readonly log: pino.Logger; readonly text: () => string } {
+  let text = '';
+  const log = pino({ level: 'debug' }, { write: (line: string) => void (text += line) });
+  return { log, text: () => text };
+}
+
+async function works(jobs: Jobs): Promise<void> {
+  const done = await ended(jobs, (await jobs.submit(request(0, 1_000))).id);
+  assert.equal(done.state, 'done', done.reason);
+  assert.deepEqual(jobs.warnings(), []);
+}
+
+test('a Redis with a password is used, and one with TLS whose certificate is trusted', { skip }, async (t) => {
+  const { open } = await stage(t);
+  const plain = await startRedis(t, { tls: false });
+  await works(await open({}, { url: `redis://:${PASSWORD}@localhost:${plain.port}` }));
+  const { port, ca } = await startRedis(t, { tls: true });
+  await works(await open({}, { url: `rediss://default:${PASSWORD}@localhost:${port}/1`, ca }));
+});
+
+for (const [name, tls, url, reason] of [
+  [
+    'a wrong password',
+    false,
+    'redis://:not-the-secret@localhost',
+    'redis refuses the user or the password in redis.url',
+  ],
+  ['no password', false, 'redis://localhost', 'redis asks for a password: write it into redis.url'],
+  [
+    'a certificate of nobody',
+    true,
+    `rediss://:${PASSWORD}@localhost`,
+    'the certificate of redis is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT): redis.ca names what it is',
+  ],
+] as const) {
+  test(
+    `${name}: a warning says so before anyone asks, jobs are refused with it, no line of the log has the secret`,
+    { skip },
+    async (t) => {
+      const { open } = await stage(t);
+      const { port } = await startRedis(t, { tls });
+      const { log, text } = writtenLog();
+      const jobs = await open({ log }, { url: `${url}:${port}`, log });
+      const [warning, ...others] = jobs.warnings();
+      assert.deepEqual(others, []);
+      assert.equal(warning?.code, 'jobs-unavailable');
+      const said = warning?.message.replace('exports and time-lapses are refused: ', '') ?? '';
+      assert.equal(said, reason);
+      await assert.rejects(jobs.submit(request(0, 1_000)), { name: 'JobsUnavailable', message: said });
+      const lines = text().split('\n');
+      assert.equal(lines.filter((line) => line.includes('jobs are not available')).length, 1, 'it is said once');
+      assert.doesNotMatch(text(), /secret/);
+    },
+  );
+}
+
+test('a Redis that is away when the recorder starts is used when it is there', { skip }, async (t) => {
+  const { open, directory } = await stage(t);
+  const [port] = (await freePorts(1)) as [number];
+  const jobs = await open({}, { url: `redis://localhost:${port}` });
+  assert.match(jobs.warnings()[0]?.message ?? '', /redis cannot be reached \(ECONNREFUSED\)/);
+  const server = spawn('redis-server', ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--dir', directory], {
+    stdio: 'ignore',
+  });
+  t.after(() => server.kill('SIGKILL'));
+  await until('redis listens', () => listens(port));
+  await works(jobs);
+});
+
+test('a directory whose path is too long for a socket is no hindrance', { skip }, async (t) => {
+  const { open, directory } = await stage(t);
+  const long = join(directory, 'a-directory-with-a-long-name'.repeat(4), 'another-one'.repeat(4));
+  mkdirSync(long, { recursive: true });
+  const before = await open({}, { directory: long });
+  const done = await ended(before, (await before.submit(request(0, 1_000))).id);
+  assert.equal(done.state, 'done', done.reason);
+  await before.close();
+  const after = await open({}, { directory: long });
+  assert.deepEqual(await after.get(done.id), done);
+});
+
+test(
+  'a redis-server that an earlier recorder left behind is ended, also one that does not listen yet',
+  { skip },
+  async (t) => {
+    const { open, directory } = await stage(t);
+    const before = await open();
+    const done = await ended(before, (await before.submit(request(0, 1_000))).id);
+    await before.close();
+    const redis = join(directory, 'redis');
+    // As after kill -9 of the recorder; and one whose socket was taken away.
+    const left = ['left.sock', 'redis.sock'].map((socket) =>
+      spawn(
+        'redis-server',
+        ['--port', '0', '--unixsocket', join(redis, socket), '--dir', redis, '--appendonly', 'yes'],
+        {
+          cwd: redis,
+          stdio: 'ignore',
+        },
+      ),
+    );
+    const exits = left.map((server) => once(server, 'exit'));
+    t.after(() => left.map((server) => server.kill('SIGKILL')));
+    const after = await open();
+    assert.deepEqual(await after.get(done.id), done);
+    await Promise.all(exits);
+  },
+);
+
+test(
+  'a job that was interrupted goes on at the next start, without waiting for its lock to expire',
+  { skip },
+  async (t) => {
+    const { open } = await stage(t);
+    let release = (): void => {};
+    const released = new Promise<number>((resolve) => (release = () => resolve(Infinity)));
+    const before = await open({ room: () => released });
+    const { id } = await before.submit(request(0, 1_000));
+    await until('it runs', async () => (await before.get(id))?.state === 'running');
+    const closed = before.close();
+    release();
+    await closed;
+    const after = await open();
+    // Locks last fifteen seconds.
+    await until('it is done', async () => (await after.get(id))?.state === 'done', 10_000);
+  },
+);
