@@ -243,6 +243,8 @@ export class ControlPlane {
       '--allow-privileged=true',
       // There is one, and a loopback address may not stand in an Endpoints object.
       '--endpoint-reconciler-type=none',
+      // Or it waits a minute for those who watch before it ends.
+      '--shutdown-watch-termination-grace-period=2s',
       '--profiling=false',
     ];
   }

@@ -105,7 +105,16 @@ async function report(node: string, name: string): Promise<ReportedCamera | unde
   return (await readNode(node)).status?.cameras?.find((one) => one.name === name);
 }
 
-const untilReported = (node: string, name: string, wanted: Partial<ReportedCamera>): Promise<ReportedCamera> =>
+async function untilReported(node: string, name: string, wanted: Partial<ReportedCamera>): Promise<ReportedCamera> {
+  try {
+    return await reported(node, name, wanted);
+  } catch (error) {
+    const told = JSON.stringify((await readNode(node)).status?.cameras);
+    throw new Error(`${node} tells ${told}\n${recorders.get(node)!.child.output.slice(-2000)}`, { cause: error });
+  }
+}
+
+const reported = (node: string, name: string, wanted: Partial<ReportedCamera>): Promise<ReportedCamera> =>
   until(`${node} reports ${name} as ${JSON.stringify(wanted)}`, async () => {
     const found = await report(node, name);
     return (
