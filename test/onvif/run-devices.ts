@@ -1,0 +1,31 @@
+// A street of ONVIF devices in a process of its own, to be run in a network namespace: a good one, one that wants
+// another login, and two that nobody would want. Says `ready` when all listen, ends with its standard input.
+
+import { Announcer, probeMatches } from './announcer.ts';
+import { OnvifDevice } from './device.ts';
+
+const CREDENTIALS = { username: 'admin', password: 'the password' };
+const [good, strict, liar, flood] = process.argv.slice(2) as [string, string, string, string];
+
+async function device(address: string, options: object, scopes: readonly string[]): Promise<void> {
+  const { url } = await OnvifDevice.start({ host: address, port: 80, credentials: CREDENTIALS, ...options });
+  await Announcer.start({ address, answers: (id) => [probeMatches(id, { addresses: [url], scopes })] });
+}
+
+await device(good, { login: 'digest-sha256', clockOffsetMs: 3_600_000 }, ['onvif://www.onvif.org/name/Front%20gate']);
+await device(strict, { credentials: { username: 'root', password: 'another' } }, []);
+await device(
+  liar,
+  {
+    believes: 'http://203.0.113.1',
+    information: { Model: '\u001b[2J: "#' },
+    streamUri: () => 'rtsp://203.0.113.1/main',
+  },
+  ['onvif://www.onvif.org/name/%1b%5b31m-%20x:%20y'],
+);
+await Announcer.start({
+  address: flood,
+  answers: () => Array.from({ length: 50 }, (_, i) => (i % 2 === 0 ? '<a>'.repeat(1000) : Buffer.alloc(1400, i))),
+});
+process.stdout.write('ready\n');
+process.stdin.resume().on('end', () => process.exit(0));
