@@ -275,10 +275,10 @@ export class Operator extends Process {
 
   #misjudged(name: string, liveness: Liveness): Liveness {
     const { mutation, pool } = this.#deps;
-    const silentMs =
-      mutation === 'wall clocks'
-        ? this.wallMs() - (this.#leases.objects.get(name)?.renewedWallMs ?? 0)
-        : (liveness.silentMs ?? 0);
+    const nowMs = this.nowMs();
+    const lease = this.#leases.objects.get(name);
+    const silentMs = mutation === 'wall clocks' ? this.wallMs() - (lease?.renewedWallMs ?? 0) : liveness.silentMs;
+    if (silentMs === undefined || this.#memory.detector.majoritySinceMs(nowMs) === undefined) return liveness;
     if (silentMs < pool().unavailableAfterMs)
       return { ...liveness, state: 'Live', heard: silentMs < 3 * pool().renewMs };
     return { ...liveness, state: 'Unavailable', heard: false };

@@ -6,9 +6,9 @@ import type { Mutation } from './mutation.ts';
 import { Random } from './world.ts';
 
 /** By then every camera of a new cluster is recorded. */
-const WARM_MS = 12_000;
+const WARM_MS = 10_000;
 /** After the last fault everything is in order within this time: a node's silence, moves one after the other, a retry. */
-const SETTLE_MS = 45_000;
+const SETTLE_MS = 40_000;
 
 export type Scenario = {
   readonly name: string;
@@ -37,9 +37,9 @@ function start(seed: number, mutation: Mutation | undefined, over: Partial<Param
 
 const make = (options: ConstructorParameters<typeof Cluster>[0]): Cluster => new Cluster(options);
 
-function finish(cluster: Cluster): Cluster {
+function finish(cluster: Cluster, settleMs = SETTLE_MS): Cluster {
   cluster.monitor.healthySinceMs ??= cluster.nowMs;
-  cluster.run(cluster.nowMs + SETTLE_MS);
+  cluster.run(cluster.nowMs + settleMs);
   cluster.monitor.settled(cluster.api.all('RecorderNode'), cluster.pool.maxCamerasPerNode);
   return cluster;
 }
@@ -56,7 +56,7 @@ function lose(seed: number, mutation: Mutation | undefined, cameras?: number): C
   const node = random.pick(recorders);
   const lost = cluster.camerasOf(node.name);
   const way = random.pick(['kill', 'freeze', 'cut'] as const);
-  const backMs = random.pick([30_000, 60_000]);
+  const backMs = random.between(21_000, 40_000);
   cluster[way](node, backMs);
   const leader = cluster.leader();
   if (leader && random.chance(0.4)) cluster.kill(leader, random.pick([5_000, Infinity]));
@@ -73,7 +73,7 @@ function lose(seed: number, mutation: Mutation | undefined, cameras?: number): C
   const others = monitor.moves.filter(({ camera }) => !lost.includes(camera));
   if (others.length > 0) monitor.fail(`moved without need: ${JSON.stringify(others)}`);
   const count = monitor.moves.length;
-  finish(cluster);
+  finish(cluster, 30_000);
   if (monitor.moves.length > count) monitor.fail('something moved when the node came back');
   return cluster;
 }
@@ -82,7 +82,7 @@ function lose(seed: number, mutation: Mutation | undefined, cameras?: number): C
 function shortFaults(seed: number, mutation?: Mutation): Cluster {
   const cluster = start(seed, mutation);
   const { random, monitor, recorders, operators } = cluster;
-  for (let i = 0; i < 3; i++) {
+  for (let i = 0; i < 2; i++) {
     const recorder = random.pick(recorders);
     const operator = random.chance(0.7) ? (cluster.leader() ?? random.pick(operators)) : random.pick(operators);
     const forMs = random.pick([
@@ -109,7 +109,7 @@ function shortFaults(seed: number, mutation?: Mutation): Cluster {
     also?.();
     return forMs;
   }
-  finish(cluster);
+  finish(cluster, 20_000);
   if (monitor.moves.length > 0) monitor.fail(`moved without need: ${JSON.stringify(monitor.moves)}`);
   return cluster;
 }
@@ -124,13 +124,13 @@ function loseMajority(seed: number, mutation?: Mutation): Cluster {
   const spreadMs = random.pick([0, 5_000]);
   for (const recorder of lost) {
     const way = random.pick(['kill', 'freeze', 'cut'] as const);
-    const backMs = recorder === lost[0] && random.chance(0.5) ? 60_000 : random.between(25_000, 35_000);
+    const backMs = recorder === lost[0] && random.chance(0.5) ? 45_000 : random.between(25_000, 35_000);
     cluster.at(cluster.nowMs + random.between(0, spreadMs), () => cluster[way](recorder, backMs));
   }
   cluster.run(cluster.nowMs + 25_000);
   if (monitor.moves.length > 0) monitor.fail(`moved without a majority: ${JSON.stringify(monitor.moves)}`);
   cluster.monitor.healthySinceMs = undefined;
-  cluster.run(cluster.nowMs + 45_000);
+  cluster.run(cluster.nowMs + 30_000);
   return finish(cluster);
 }
 
@@ -166,7 +166,7 @@ function planned(seed: number, mutation?: Mutation): Cluster {
   }
   cluster.run(cluster.nowMs + 12_000);
   api.weather = { ...api.weather, stalls: 0, slowMs: 0 };
-  finish(cluster);
+  finish(cluster, 20_000);
   const unplanned = monitor.moves.filter(({ reason }) => reason === 'NodeUnavailable');
   if (unplanned.length > 0) monitor.fail(`nobody died: ${JSON.stringify(unplanned)}`);
   return cluster;
@@ -185,10 +185,10 @@ function chaos(seed: number, mutation?: Mutation): Cluster {
     lostReplies: random.pick([0, 0.05, 0.2]),
     lostRequests: random.pick([0, 0.05, 0.2]),
     slowMs: random.pick([0, 100, 600]),
-    staleLists: random.pick([0, 0.5]),
+    staleLists: random.pick([0, 0.8]),
     stalls: random.pick([0, 0.05]),
   };
-  const endMs = cluster.nowMs + 40_000;
+  const endMs = cluster.nowMs + 35_000;
   while (cluster.nowMs < endMs - 1_000) {
     const leftMs = endMs - cluster.nowMs;
     const forMs = Math.min(leftMs, random.pick([500, 3_000, 8_000, 17_000, 25_000]) * random.between(0.5, 1));
