@@ -11,6 +11,7 @@ import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
 import type { CameraReport, NodeFacts } from './cluster/cluster.ts';
 import { joinCluster, type PodPlace } from './cluster/join.ts';
 import type { Config } from './config/schema.ts';
+import type { ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
 
 export interface MemberDeps {
@@ -85,8 +86,8 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       freeBytes = (await nodeFileSystem.space(recordPath).catch(() => undefined))?.freeBytes;
     }
     return {
-      address: settings.advertise,
-      playbackAddress: config.playback.advertise,
+      address: settings.advertise || reachedAt(config.listen, nodeName),
+      playbackAddress: config.playback.advertise || reachedAt(config.playback.listen, nodeName),
       version,
       archiveID: archive.id,
       freeBytes,
@@ -111,4 +112,10 @@ function reportOf({ status, archive, silence }: CameraView): CameraReport {
       : { state: 'Connecting', ...common };
   }
   return { state: status.state === 'retrying' ? 'Failed' : 'Connecting', reason: status.reason, ...common };
+}
+
+/** Where a listener is reached by others, as far as that can be guessed: they know the node by its name. */
+function reachedAt({ host, port }: ListenAddress, nodeName: string): string {
+  const isAny = host === '0.0.0.0' || host === '::';
+  return `${isAny ? nodeName : host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -10,8 +10,6 @@ import type { CameraAssignment } from '../../crds/camera.ts';
 import { API_VERSION, nodeLeaseName, poolLabels } from '../../crds/names.ts';
 import type { RecorderNodeStatus, RecorderRequest, ReportedCamera } from '../../crds/recorder-node.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
-import { videoMedia } from '../camera/media.ts';
-import { videoTrack } from '../camera/tracks.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
@@ -151,8 +149,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await controlPlane.kubectl(['create', 'clusterrolebinding', 'r', '--clusterrole=cluster-admin', `--user=${ADMIN}`]);
     await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
     await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
-    const video = await videoMedia('h264-small');
-    camera = await startCamera({ tracks: [videoTrack(video)] });
+    camera = await startCamera({ pace: 'realtime' });
     account = await serviceAccount();
     await createNode('node-a');
     await createNode('node-b');
