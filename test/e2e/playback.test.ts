@@ -2,13 +2,15 @@
 // that what is on screen is known.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import { segmentPaths } from '../../recorder/archive/test-support.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
+import { writeDay } from '../bench/archive.ts';
+import { cameraId } from '../bench/recorder.ts';
 import { startCamera } from '../camera/camera.ts';
 import { audioMedia, videoMedia, type VideoName } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
@@ -230,6 +232,64 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
     assert.ok(distance(frameNumber, numberAt(33.3)) <= 3);
     assert.deepEqual([...player.complaints, ...player.refusals], []);
   });
+});
+
+for (const video of ['h264', 'h264-bframes'] as const) {
+  test(`ffprobe finds each picture and sound of ${video} in a playlist over files and a gap`, async (t) => {
+    const { footage, camera, url, at } = await stage(t, 10, video);
+    for (let run = 0; run < 2; run++) {
+      camera.begin();
+      await camera.play(24);
+      camera.end('camera-lost');
+      footage.clock.advance(30_000);
+    }
+    await footage.fs.idle();
+    const playlist = `${url}/hls/gate/index.m3u8?from=${at(0)}&to=${at(90)}`;
+    const { streams, durationSeconds } = await probe(playlist);
+    const [pictures, sounds] = streams.map(({ codec_name, nb_read_packets }) => ({ codec_name, n: +nb_read_packets }));
+    assert.deepEqual(pictures, { codec_name: 'h264', n: 48 * FRAMES_PER_SECOND });
+    assert.equal(sounds?.codec_name, 'aac');
+    // What is heard before the first picture of a file is left out.
+    assert.ok(Math.abs((sounds?.n ?? 0) / (48 * 15.625) - 1) < 0.02, `${sounds?.n} sounds`);
+    assert.ok(Math.abs(durationSeconds - 48) < 0.2, `${durationSeconds} s`);
+    assert.equal(await decodingErrors(playlist), '');
+  });
+}
+
+/** The most memory that a process ever had, bytes; undefined where the system does not tell. */
+function peakMemory(pid: number): number | undefined {
+  try {
+    const [, kilobytes] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return Number(kilobytes) * 1024;
+  } catch {
+    return undefined;
+  }
+}
+
+test('a file of any length and a window over many are sent with the memory of a few buffers', async (t) => {
+  const directory = workspace(t);
+  // Ten minutes of 4 Mbit/s, whose pictures are holes: nothing of it is on the disk.
+  const startMs = Date.UTC(2026, 0, 1);
+  writeDay(join(directory, 'recordings'), 0, startMs, 2);
+  await using recorder = await RecorderProcess.start({ directory, config: {} });
+  const before = peakMemory(recorder.child.pid);
+  if (before === undefined) {
+    t.skip('this system does not say how much memory a process has had');
+    return;
+  }
+  const [path] = await recorder.files();
+  const from = startMs / 1000;
+  const urls = [`/${path}`, `/window/${cameraId(0)}.mp4?from=${from}&to=${from + 600}`];
+  let sent = 0;
+  for (const url of [...urls, ...urls]) {
+    const answer = await fetch(recorder.playbackUrl + url);
+    assert.equal(answer.status, 200);
+    for await (const chunk of answer.body ?? []) sent += chunk.length;
+  }
+  const grown = (peakMemory(recorder.child.pid) ?? NaN) - before;
+  t.diagnostic(`${Math.round(sent / 1e6)} MB sent, ${Math.round(grown / 1e6)} MB more memory at most`);
+  assert.ok(sent > 500e6);
+  assert.ok(grown < 60e6, `${grown} bytes`);
 });
 
 test('a reader that goes away leaves no file open', async (t) => {
