@@ -11,6 +11,7 @@ import { startCamera, type Camera } from '../camera/camera.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import type { CameraOptions } from '../camera/options.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { browserMissing, launchBrowser } from '../support/browser.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -127,6 +128,17 @@ async function counted(recorder: RecorderProcess, camera: string, cause: string)
     .find((line) => line.startsWith(`kube_nvr_gap_seconds_total{camera="${camera}",cause="${cause}"}`));
   assert.ok(line, `${camera} has a counter for ${cause}`);
   return Number(line.split(' ')[1]);
+}
+
+/** What the page says of the camera: badge and reason; undefined where there is no browser. */
+async function onThePage(url: string): Promise<string | undefined> {
+  if (browserMissing() !== false) return undefined;
+  await using browser = await launchBrowser();
+  const page = await browser.newPage();
+  await page.goto(`${url}/`);
+  const tile = page.locator('.camera');
+  await tile.waitFor();
+  return `${await tile.locator('.badge').textContent()}, ${await tile.locator('.reason').textContent()}`;
 }
 
 describe('the gap ledger', { concurrency: true }, () => {
@@ -283,11 +295,14 @@ describe('the gap ledger', { concurrency: true }, () => {
     assert.equal(await metric('kube_nvr_camera_silent'), 1);
     assert.ok((await metric('kube_nvr_camera_silence_seconds')) >= 15);
     assert.equal(recorder.child.output.split('camera is silent').length, 2, 'one line says so');
+    const shown = await onThePage(recorder.url);
+    if (shown !== undefined) assert.match(shown, /^Silent since \d.*no video/);
 
     delete camera.options.onFrame;
     await until('it is no longer silent', async () => !(await state()).silent, 30_000);
     assert.deepEqual((await ready()).silent_cameras, []);
     assert.equal(await metric('kube_nvr_camera_silent'), 0);
     assert.equal(recorder.child.output.split('camera is no longer silent').length, 2, 'and one that it is over');
+    if (shown !== undefined) assert.equal(await onThePage(recorder.url), 'Recording, ');
   });
 });

@@ -1,15 +1,17 @@
 // The page: a tile a camera with its live picture, its state and its newest recordings.
 
-import { ApiError, getJson, loadToken, recordingUrl, saveToken } from './api.js';
+import { ApiError, getJson, loadToken, postJson, recordingUrl, saveToken, thumbnailUrl } from './api.js';
 import { LivePlayer } from './player.js';
 
 const CAMERAS_EVERY_MS = 2_000;
 const RECORDINGS_EVERY_MS = 10_000;
 const NEWEST = 5;
+const REFUSAL_SHOWN_MS = 10_000;
 const DAY_SECONDS = 86_400;
 
 const STATES = { connecting: 'Connecting', recording: 'Recording', retrying: 'Retrying', stopped: 'Stopped' };
 const CODECS = { h264: 'H.264', h265: 'H.265', aac: 'AAC', opus: 'Opus', flac: 'FLAC' };
+const BADGES = [...Object.keys(STATES), 'failed', 'silent'];
 const NOTICES = { connecting: 'Connecting …', stopped: 'Not recorded.' };
 
 const byId = (id) => document.getElementById(id);
@@ -23,6 +25,8 @@ class Tile {
   #player;
   #video;
   #recordings = '';
+  /** Why the recorder did not do what was asked for. */
+  #refusal;
   #recordingsAt = -Infinity;
   #visible = false;
   /** A tile that is scrolled away takes no bandwidth and no decoder. */
@@ -46,6 +50,7 @@ class Tile {
       if (document.fullscreenElement) void document.exitFullscreen();
       else void this.#find('.screen').requestFullscreen();
     });
+    this.#find('.switch').addEventListener('click', () => void this.#switch());
     this.update(camera);
     this.#observer.observe(this.element);
   }
@@ -54,15 +59,26 @@ class Tile {
     this.#camera = camera;
     const { recording, codecs } = camera;
     const failed = recording.state === 'failed';
-    this.element.classList.remove(...Object.keys(STATES).map((state) => `is-${state}`), 'is-failed');
-    this.element.classList.add(failed ? 'is-failed' : `is-${camera.state}`);
-    this.#find('.badge').textContent = failed ? 'Not recording' : STATES[camera.state];
+    const badge = failed ? 'failed' : camera.silent ? 'silent' : camera.state;
+    this.element.classList.remove(...BADGES.map((kind) => `is-${kind}`));
+    this.element.classList.add(`is-${badge}`);
+    this.#find('.badge').textContent =
+      badge === 'silent'
+        ? `Silent since ${formatTime(camera.silent_since)}`
+        : failed
+          ? 'Not recording'
+          : STATES[camera.state];
     this.#find('.name').textContent = camera.name;
     this.#find('.bitrate').textContent = camera.state === 'recording' ? formatBitrate(camera.bitrate) : '';
     this.#find('.streams').textContent = describeCodecs(codecs, camera.transport);
-    const reason = failed ? recording.reason : camera.state === 'recording' ? codecs.audio_dropped : camera.reason;
-    this.#find('.reason').textContent = reason?.message ?? '';
-    this.#find('.reason').hidden = !reason;
+    const reason = failed ? recording.reason : camera.state === 'recording' ? oddityOf(camera) : camera.reason;
+    const shown = this.#refusal ?? reason?.message ?? '';
+    this.#find('.reason').textContent = shown;
+    this.#find('.reason').hidden = shown === '';
+    this.#find('.switch').textContent = camera.state === 'stopped' ? 'Start' : 'Stop';
+    this.#find('.switch').title = camera.state === 'stopped' ? 'Record this camera' : 'Do not record this camera';
+    // What was seen last, until there is something to see.
+    if (camera.state !== 'recording' && !this.#video.poster) this.#video.poster = thumbnailUrl(camera.id, token);
     this.#showSound();
     this.#playWhenSeen();
     if (performance.now() - this.#recordingsAt > RECORDINGS_EVERY_MS) void this.#loadRecordings();
@@ -109,6 +125,24 @@ class Tile {
     button.setAttribute('aria-label', button.title);
   }
 
+  /** Starts or stops recording; the next look at the cameras shows what came of it. */
+  async #switch() {
+    const button = this.#find('.switch');
+    const { id, state } = this.#camera;
+    button.disabled = true;
+    this.#refusal = undefined;
+    try {
+      await postJson(state === 'stopped' ? '/cameras/start' : '/cameras/stop', { id }, token);
+      this.update(await getJson(`/api/cameras/${encodeURIComponent(id)}`, token));
+    } catch (error) {
+      this.#refusal = describe(error);
+      this.update(this.#camera);
+      // Long enough to be read.
+      setTimeout(() => (this.#refusal = undefined), REFUSAL_SHOWN_MS);
+    }
+    button.disabled = false;
+  }
+
   async #loadRecordings() {
     this.#recordingsAt = performance.now();
     const to = Math.ceil(Date.now() / 1000);
@@ -146,6 +180,10 @@ function span(className, text) {
   element.textContent = text;
   return element;
 }
+
+/** What is to be said of a camera that is connected. */
+const oddityOf = ({ silent, codecs }) =>
+  silent ? { message: 'The camera is connected, but no video of it is written.' } : codecs.audio_dropped;
 
 function describeCodecs({ video, audio }, transport) {
   const parts = [];
@@ -210,7 +248,7 @@ function showCameras(cameras) {
       byId('cameras').append(added.element);
     }
   }
-  const recording = cameras.filter((camera) => camera.recording.state === 'writing').length;
+  const recording = cameras.filter((camera) => camera.recording.state === 'writing' && !camera.silent).length;
   byId('empty').hidden = cameras.length > 0;
   byId('summary').textContent = cameras.length > 0 ? `${recording} of ${cameras.length} cameras recording` : '';
   const node = cameras[0]?.node.name;
@@ -245,6 +283,8 @@ function startOver() {
   tiles.clear();
 }
 
+const describe = (error) => (error instanceof ApiError ? error.message : 'The recorder cannot be reached.');
+
 async function refresh() {
   try {
     const { cameras } = await getJson('/api/cameras', token);
@@ -257,7 +297,7 @@ async function refresh() {
       await logIn(token ? 'The recorder does not take this token.' : '');
       return refresh();
     }
-    byId('problem').textContent = error instanceof ApiError ? error.message : 'The recorder cannot be reached.';
+    byId('problem').textContent = describe(error);
     byId('problem').hidden = false;
   }
   setTimeout(refresh, CAMERAS_EVERY_MS);
