@@ -288,7 +288,7 @@ export const ConfigFile = z.strictObject({
     .prefault({}),
   ptz: z
     .strictObject({
-      moveTimeout: duration(1_000, '1s', 300_000, '5m')
+      moveTimeout: duration(3_000, '3s', 300_000, '5m')
         .prefault('10s')
         .describe('A camera that was told to move stops after this time when neither a stop nor another move follows.'),
     })

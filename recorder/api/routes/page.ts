@@ -8,7 +8,9 @@ import { playbackAddress } from '../playback-address.ts';
 const FILES = [
   { url: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
   { url: '/page/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
+  { url: '/page/ptz.css', file: 'ptz.css', type: 'text/css; charset=utf-8' },
   { url: '/page/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
+  { url: '/page/ptz.js', file: 'ptz.js', type: 'text/javascript; charset=utf-8' },
   { url: '/page/api.js', file: 'api.js', type: 'text/javascript; charset=utf-8' },
   { url: '/page/player.js', file: 'player.js', type: 'text/javascript; charset=utf-8' },
 ] as const;
