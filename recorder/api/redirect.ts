@@ -22,25 +22,29 @@ const LOCAL = 'local';
 type Deps = { readonly cluster: ClusterAccess; readonly cameras: CameraDirectory; readonly auth: Authenticator };
 
 /** After the access hooks: who may not see a camera is not told where it is. */
-export function installRedirects(app: FastifyInstance, { cluster, cameras, auth }: Deps): void {
+export function installRedirects(app: FastifyInstance, deps: Deps): void {
   app.addHook('preHandler', async (request, reply) => {
-    const cameraId = cameraIdOf(request);
-    if (cameraId === undefined || cameras.get(cameraId)) return;
-    // A live stream asks for its token itself.
-    const caller = request.caller ?? auth.callerOf(request, 'header-or-query');
-    if (!caller?.sees(cameraId)) return;
-    const asked = new URL(request.url, 'http://node');
-    if (asked.searchParams.get(LOCAL) === '1') return;
-    const owner = await cluster.ownerOf(cameraId);
-    if (owner?.url === undefined) return;
-    const seen = Number(asked.searchParams.get(SEEN_EPOCH) ?? 0);
-    if (!(owner.epoch > seen)) return;
-    asked.searchParams.set(SEEN_EPOCH, String(owner.epoch));
-    return reply
-      .code(307)
-      .headers({ location: `${owner.url}${asked.pathname}${asked.search}`, 'cache-control': 'no-store' })
-      .send();
+    const location = await locationOf(request, deps);
+    if (location === undefined) return undefined;
+    return reply.code(307).headers({ location, 'cache-control': 'no-store' }).send();
   });
+}
+
+/** Undefined for a request that is to be answered here. */
+async function locationOf(request: FastifyRequest, { cluster, cameras, auth }: Deps): Promise<string | undefined> {
+  const cameraId = cameraIdOf(request);
+  if (cameraId === undefined || cameras.get(cameraId)) return undefined;
+  // A live stream asks for its token itself.
+  const caller = request.caller ?? auth.callerOf(request, 'header-or-query');
+  if (!caller?.sees(cameraId)) return undefined;
+  const asked = new URL(request.url, 'http://node');
+  if (asked.searchParams.get(LOCAL) === '1') return undefined;
+  const owner = await cluster.ownerOf(cameraId);
+  if (owner?.url === undefined) return undefined;
+  const seen = Number(asked.searchParams.get(SEEN_EPOCH) ?? 0);
+  if (!(owner.epoch > seen)) return undefined;
+  asked.searchParams.set(SEEN_EPOCH, String(owner.epoch));
+  return `${owner.url}${asked.pathname}${asked.search}`;
 }
 
 function cameraIdOf(request: FastifyRequest): string | undefined {

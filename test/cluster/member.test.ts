@@ -255,10 +255,8 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     const failed = await untilReported('node-a', 'vault', { epoch, state: 'Failed' });
     assert.equal(failed.reason, 'NoCredentials');
     assert.match(failed.message ?? '', /Secret vault-login/);
-    await controlPlane.kubectl([
-      ...['-n', NAMESPACE, 'create', 'secret', 'generic', 'vault-login'],
-      ...['--from-literal=username=viewer', '--from-literal=password=s3cret'],
-    ]);
+    const data = ['--from-literal=username=viewer', '--from-literal=password=s3cret'];
+    await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'secret', 'generic', 'vault-login', ...data]);
     await untilReported('node-a', 'vault', { epoch, state: 'Recording' });
     const everything = await controlPlane.kubectl(['-n', NAMESPACE, 'get', 'cameras,recordernodes', '-o', 'yaml']);
     assert.ok(!everything.includes('s3cret'), 'the password is nowhere but in the Secret');
