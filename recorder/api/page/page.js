@@ -2,6 +2,7 @@
 
 import { ApiError, getJson, loadToken, postJson, recordingUrl, saveToken, thumbnailUrl } from './api.js';
 import { LivePlayer } from './player.js';
+import { PtzControls } from './ptz.js';
 
 const CAMERAS_EVERY_MS = 2_000;
 const RECORDINGS_EVERY_MS = 10_000;
@@ -24,6 +25,8 @@ class Tile {
   #camera;
   #player;
   #video;
+  /** Of a camera that can be moved. */
+  #ptz;
   #recordings = '';
   /** Why the recorder did not do what was asked for. */
   #refusal;
@@ -80,12 +83,14 @@ class Tile {
     // What was seen last, until there is something to see.
     if (camera.state !== 'recording' && !this.#video.poster) this.#video.poster = thumbnailUrl(camera.id, token);
     this.#showSound();
+    this.#showPtz();
     this.#playWhenSeen();
     if (performance.now() - this.#recordingsAt > RECORDINGS_EVERY_MS) void this.#loadRecordings();
   }
 
   remove() {
     this.#observer.disconnect();
+    this.#ptz?.remove();
     this.#stopPlayer();
     this.element.remove();
   }
@@ -115,6 +120,14 @@ class Tile {
     this.#player = undefined;
     this.element.classList.remove('playing');
     this.#find('.notice').textContent = NOTICES[this.#camera.state] ?? '';
+  }
+
+  #showPtz() {
+    const { id, ptz } = this.#camera;
+    if (ptz === (this.#ptz !== undefined)) return;
+    this.#ptz?.remove();
+    this.#ptz = ptz ? new PtzControls(id, (path, value) => postJson(path, value, token)) : undefined;
+    if (this.#ptz) this.#find('.screen').append(this.#ptz.element);
   }
 
   #showSound() {
