@@ -26,11 +26,34 @@ export class ApiError extends Error {
 }
 
 /** @param {string} path @param {string} token */
-export async function getJson(path, token) {
-  const response = await fetch(path, { headers: token ? { authorization: `Bearer ${token}` } : {} });
+export const getJson = (path, token) => ask(path, token);
+
+/** @param {string} path @param {unknown} value @param {string} token */
+export const postJson = (path, value, token) =>
+  ask(path, token, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(value),
+  });
+
+/** @param {string} path @param {string} token @param {RequestInit} [init] */
+async function ask(path, token, init = {}) {
+  const authorization = token ? { authorization: `Bearer ${token}` } : {};
+  const response = await fetch(path, { ...init, headers: { ...init.headers, ...authorization } });
   const body = await response.json().catch(() => ({}));
   if (!response.ok) throw new ApiError(response.status, body.detail ?? `status ${response.status}`);
   return body;
+}
+
+/**
+ * The address of a small picture of what a camera showed last, for an element that cannot send headers.
+ *
+ * @param {string} cameraId
+ * @param {string} token
+ */
+export function thumbnailUrl(cameraId, token) {
+  const path = `/api/cameras/${encodeURIComponent(cameraId)}/thumbnail`;
+  return token ? `${path}?${new URLSearchParams({ access_token: token })}` : path;
 }
 
 /**
