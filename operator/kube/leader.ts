@@ -13,7 +13,10 @@ export interface LeaderElectorOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name?: string;
-  /** Of this replica alone: the uid of its pod. */
+  /**
+   * Of this process alone: the uid of its pod and something random. A container that starts again must not go on as the
+   * leader at once: it has watched no Lease of a recorder yet, and the other replica has (docs/design/failover.md).
+   */
   readonly identity: string;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,5 +1,6 @@
 // A replica of the operator: caches, a Lease for the leader, and the real detector, memory and plan of operator/plan.
 
+import { DEFAULT_TIMING } from '../../../operator/kube/leader.ts';
 import { PoolMemory } from '../../../operator/plan/memory.ts';
 import { plan } from '../../../operator/plan/plan.ts';
 import type {
@@ -17,12 +18,10 @@ import type { Mutation } from './mutation.ts';
 import { Reflector } from './reflector.ts';
 import { Process, type Random, type Timeline } from './world.ts';
 
+const { leaseDurationMs, renewDeadlineMs, retryMs } = DEFAULT_TIMING;
+
 export const OPERATOR_LEASE = 'operator';
 
-/** A leader that could not renew for so long is none; the others wait longer before they take over. */
-const RENEW_DEADLINE_MS = 6_000;
-const LEASE_DURATION_MS = 9_000;
-const ELECTION_MS = 2_000;
 const REQUEST_MS = 3_000;
 const READ_MS = 1_000;
 const RETRY_MS = 1_000;
@@ -62,7 +61,7 @@ export class Operator extends Process {
   }
 
   isLeader(): boolean {
-    return this.#renewedMs !== undefined && this.nowMs() - this.#renewedMs < RENEW_DEADLINE_MS;
+    return this.#renewedMs !== undefined && this.nowMs() - this.#renewedMs < renewDeadlineMs;
   }
 
   protected onStart(): void {
@@ -78,22 +77,22 @@ export class Operator extends Process {
     this.#leases = new Reflector({ ...common, kind: 'Lease', onChange: (name, lease) => this.#sawLease(name, lease) });
     this.#memory = new PoolMemory(this.#objects());
     for (const reflector of [this.#cameras, this.#nodes, this.#leases]) reflector.list();
-    this.after(random.between(0, ELECTION_MS), () => this.#elect());
+    this.after(random.between(0, retryMs), () => this.#elect());
     this.after(JUDGE_MS, () => this.#tick());
   }
 
   // ── leader ──
 
   #elect(): void {
-    const { api } = this.#deps;
-    this.after(ELECTION_MS, () => this.#elect());
+    const { api, random } = this.#deps;
+    this.after(retryMs * random.between(1, 1.2), () => this.#elect());
     const work = (): Outcome<LeaseView> => api.get('Lease', OPERATOR_LEASE);
-    api.call(this, ELECTION_MS, work, (answer) => {
+    api.call(this, retryMs, work, (answer) => {
       if (!answer || !('ok' in answer)) return;
       const { resourceVersion, holder } = answer.ok;
       if (resourceVersion !== this.#lease?.resourceVersion)
         this.#lease = { resourceVersion, holder, sinceMs: this.nowMs() };
-      const isExpired = this.nowMs() - this.#lease.sinceMs >= LEASE_DURATION_MS;
+      const isExpired = this.nowMs() - this.#lease.sinceMs >= leaseDurationMs;
       if (holder === this.#identity || holder === '' || isExpired) this.#claim(resourceVersion);
       else this.#renewedMs = undefined;
     });
@@ -104,7 +103,7 @@ export class Operator extends Process {
     const sentMs = this.nowMs();
     const lease = { name: OPERATOR_LEASE, holder: this.#identity, renewedWallMs: this.wallMs() };
     const work = (): Outcome<LeaseView> => api.replace('Lease', OPERATOR_LEASE, resourceVersion, () => lease, this);
-    api.call(this, ELECTION_MS, work, (answer) => {
+    api.call(this, retryMs, work, (answer) => {
       if (!answer) return;
       const wasLeader = this.isLeader();
       this.#renewedMs = 'ok' in answer ? sentMs : undefined;
