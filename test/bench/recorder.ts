@@ -98,8 +98,11 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   };
 }
 
+/** On a machine that is busy with other things as well. */
+const MAX_START_MS = 60_000;
+
 async function untilReady(address: string): Promise<void> {
-  const deadline = performance.now() + 15_000;
+  const deadline = performance.now() + MAX_START_MS;
   while (performance.now() < deadline) {
     try {
       const answer = await fetch(`http://${address}/api/health/ready`);
@@ -110,7 +113,7 @@ async function untilReady(address: string): Promise<void> {
     }
     await sleep(50);
   }
-  throw new Error('the recorder was not ready within 15 s');
+  throw new Error(`the recorder was not ready within ${MAX_START_MS / 1000} s`);
 }
 
 /** `YYYY/MM/DD/<name>_<camera>_<date>_<time>.mp4`: the tail of the path sorts by time. */
