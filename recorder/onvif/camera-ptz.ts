@@ -146,15 +146,16 @@ export class CameraPtz {
   async #move(velocity: Velocity): Promise<void> {
     const { moveTimeoutMs } = this.#deps.limits;
     const before = this.#moving;
+    const sentBefore = this.#client.movesSent;
     this.#moving = { panTilt: velocity.panTilt !== undefined, zoom: velocity.zoom !== undefined };
     // Before the answer: a camera that does not answer may move.
     this.#stopAfter(moveTimeoutMs);
     try {
       await this.#ask((signal) => this.#client.move(velocity, moveTimeoutMs, signal));
     } catch (err) {
-      // It said that it does not move. What moved before goes on until its time is over.
-      const refused = err instanceof OnvifError && err.code !== 'timeout' && err.code !== 'unreachable';
-      if (refused) this.#moving = before;
+      // Unless it said that it does not, or never heard of it, it may move; what moved before goes on until its time is over.
+      const isRefusal = err instanceof OnvifError && err.code !== 'timeout' && err.code !== 'unreachable';
+      if (isRefusal || this.#client.movesSent === sentBefore) this.#moving = before;
       else this.#mayMoveLate = true;
       if (!this.#moving) this.#stopTimer?.cancel();
       throw err;

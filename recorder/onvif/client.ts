@@ -61,6 +61,7 @@ export class OnvifClient {
   #movable: string | undefined;
   /** Bosch and others refuse a move that says when it ends. */
   #refusesTimeout = false;
+  #movesSent = 0;
 
   constructor(target: OnvifTarget, deps: { readonly clock: Clock }) {
     this.#target = target;
@@ -71,6 +72,11 @@ export class OnvifClient {
   /** Whether the next call can do without connecting. */
   get connected(): boolean {
     return this.#connection !== undefined;
+  }
+
+  /** How often the camera was told to move, whether it heard or not. */
+  get movesSent(): number {
+    return this.#movesSent;
   }
 
   /** The next call connects anew. */
@@ -123,6 +129,7 @@ export class OnvifClient {
     };
     const start = (timeout: number | undefined) =>
       this.#call(signal, (cam, done) => cam.continuousMove({ ...options, ...(timeout ? { timeout } : {}) }, done));
+    this.#movesSent++;
     if (this.#refusesTimeout) return void (await start(undefined));
     try {
       await start(endsAfterMs);

@@ -4,9 +4,11 @@ import { test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { OnvifDevice, type Behaviour, type DeviceOptions } from '../../test/onvif/device.ts';
+import { selfSignedCertificate } from '../../test/camera/certificate.ts';
 import { until } from '../../test/support/until.ts';
 import type { PtzCommand } from './camera-ptz.ts';
 import { OnvifError } from './error.ts';
@@ -29,6 +31,9 @@ interface Stage {
   readonly ptz: Ptz;
   readonly camera: MovableCamera;
 }
+
+const hasIpv6 = (): boolean =>
+  Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 
 function movable(ptz: Ptz, id: string): MovableCamera {
   const camera = ptz.get(id);
@@ -82,6 +87,33 @@ for (const [name, options] of [
     assert.equal(device.refusedLogins, 0);
   });
 }
+
+test('a camera over HTTPS with a certificate of its own, and one that must have another', async (t) => {
+  const tls = selfSignedCertificate('camera');
+  const { device, camera, ptz } = await stage(t, { tls });
+  assert.match(device.url, /^https:/);
+  assert.equal(await camera.run(LEFT), 'done');
+  ptz.configure([{ id: 'gate', ptz: true, source: source(), onvif: device.url, tls: { verify: true } }]);
+  await fails(movable(ptz, 'gate').run(LEFT), 'unreachable', /self-signed certificate/);
+});
+
+test('a camera at an IPv6 address', { skip: !hasIpv6() && 'this machine has no IPv6' }, async (t) => {
+  const { device, camera } = await stage(t, { host: '::1' });
+  assert.equal(await camera.run(LEFT), 'done');
+  assert.deepEqual([...device.hosts], [`[::1]:${device.port}`]);
+});
+
+test('a camera that was never reached is not told to stop', async (t) => {
+  const { device, camera, clock, ptz } = await stage(t);
+  const { port } = device;
+  await device.close();
+  await fails(camera.run(LEFT), 'unreachable', /refuses the connection/);
+  await device.listen(port);
+  clock.advance(60_000);
+  await camera.presets();
+  await ptz.close();
+  assert.deepEqual(commands(device), []);
+});
 
 test('a camera that tells its time only to those who log in, with a clock that is right', async (t) => {
   const { device, camera, clock } = await stage(t, { timeNeedsLogin: true });

@@ -3,6 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { at, childOf, escapeXml, parseXml, textAt, type XmlElement } from '../../recorder/onvif/xml.ts';
 
@@ -20,6 +21,8 @@ export interface DeviceProfile {
 export interface DeviceOptions {
   readonly host?: string;
   readonly port?: number;
+  /** Speaks HTTPS with this, PEM. */
+  readonly tls?: { readonly key: string; readonly cert: string };
   readonly credentials?: { readonly username: string; readonly password: string };
   /** How it wants to be told who asks. */
   readonly login?: 'ws-security' | 'digest-md5' | 'digest-sha256';
@@ -99,7 +102,7 @@ export class OnvifDevice {
   }
 
   static async start(options: DeviceOptions = {}): Promise<OnvifDevice> {
-    const device = new OnvifDevice(options, createServer());
+    const device = new OnvifDevice(options, options.tls ? createSecureServer(options.tls) : createServer());
     await device.listen();
     return device;
   }
@@ -121,7 +124,7 @@ export class OnvifDevice {
 
   /** Of the device service, with the port that it has. */
   get url(): string {
-    return `http://${this.host}:${this.port}/onvif/device_service`;
+    return `${this.#base(true)}/onvif/device_service`;
   }
 
   /** The next calls of an operation behave so, one after the other; without any, as it should again. */
@@ -243,8 +246,10 @@ export class OnvifDevice {
     return header.startsWith('Digest ') && field('username') === username && field('response') === expected;
   }
 
-  #base(): string {
-    return this.options.believes ?? `http://${this.host}:${this.port}`;
+  #base(truly = false): string {
+    const { believes, tls } = this.options;
+    if (believes !== undefined && !truly) return believes;
+    return `${tls ? 'https' : 'http'}://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
   #services(): [name: keyof typeof SERVICES, path: string][] {
