@@ -1,0 +1,264 @@
+// One pool's cameras get their nodes: what is seen goes into the detector and the plan, what the plan wants is written by
+// compare-and-swap (docs/design/failover.md). Standbys look as the leader does, so that a failover does not begin anew
+// with the leader's; they write nothing.
+
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { nodeLeaseName } from '../../crds/names.ts';
+import { isNotFound, isUnanswered, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { CAMERA, LEASE, RECORDER_NODE } from '../kube/resources.ts';
+import { secondTime } from '../kube/time.ts';
+import { viewOfCamera } from '../observe/views.ts';
+import { parseCamera } from '../../crds/camera.ts';
+import { PoolMemory } from '../plan/memory.ts';
+import { plan } from '../plan/plan.ts';
+import type { AssignmentWrite, CameraView, Plan, PoolObjects, RoleWrite, Snapshot } from '../plan/snapshot.ts';
+
+export interface AssignerOptions {
+  /** Writes are refused while this replica does not lead. */
+  readonly api: KubeApi;
+  readonly namespace: string;
+  /** What the caches show; undefined when the pool is gone. */
+  readonly objects: () => PoolObjects | undefined;
+  /** The Lease of a node as its cache shows it. */
+  readonly lease: (name: string) => KubeObject | undefined;
+  readonly isSynced: () => boolean;
+  readonly isLeader: () => boolean;
+  /** After each plan of the leader: what is now to be shown. */
+  readonly planned: (plan: Plan, snapshot: Snapshot) => void;
+  /** An assignment that the API server took. */
+  readonly moved: (write: AssignmentWrite) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const COALESCE_MS = 10;
+const JUDGE_MS = 1_000;
+/** A plan is made at least so often: for what depends on ages alone. */
+const PLAN_MS = 5_000;
+const READ_MS = 1_000;
+const WRITE_MS = 3_000;
+const RETRY_MS = 1_000;
+/** Writes under way at once: many cameras move together when a node dies. */
+const MAX_WRITES = 32;
+
+export class Assigner {
+  readonly #o: AssignerOptions;
+  readonly #memory: PoolMemory;
+  readonly #queue: AssignmentWrite[] = [];
+  #writing = 0;
+  #planTimer: Timer | undefined;
+  #recheckTimer: Timer | undefined;
+  #tickTimer: Timer | undefined;
+  #plannedMs = -Infinity;
+  #summary = '';
+  #closed = false;
+
+  /** `objects` must be there. */
+  constructor(options: AssignerOptions, objects: PoolObjects) {
+    this.#o = options;
+    this.#memory = new PoolMemory(objects);
+    this.#tick();
+  }
+
+  /** Something that the plan depends on has changed. */
+  changed(): void {
+    if (this.#closed) return;
+    this.#planTimer ??= this.#o.clock.after(COALESCE_MS, () => {
+      this.#planTimer = undefined;
+      this.#plan();
+    });
+  }
+
+  /** The Lease of a node is another. */
+  sawLease(node: string, resourceVersion: string): void {
+    this.#memory.detector.saw(node, resourceVersion, this.#nowMs());
+    this.#judge();
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const timer of [this.#planTimer, this.#recheckTimer, this.#tickTimer]) timer?.cancel();
+    this.#queue.length = 0;
+  }
+
+  #nowMs(): number {
+    return this.#o.clock.monotonicMs();
+  }
+
+  #tick(): void {
+    if (this.#closed) return;
+    this.#judge();
+    if (this.#nowMs() - this.#plannedMs >= PLAN_MS) this.changed();
+    const nextMs = Math.max(COALESCE_MS, Math.min(JUDGE_MS, this.#memory.detector.nextMs(this.#nowMs())));
+    this.#tickTimer = this.#o.clock.after(nextMs, () => this.#tick());
+  }
+
+  /** Reads the Leases that are due, and plans when somebody is judged otherwise than before. */
+  #judge(): void {
+    const { detector } = this.#memory;
+    for (const node of detector.reads(this.#nowMs())) void this.#readLease(node);
+    const summary = detector.summary(this.#nowMs());
+    if (summary === this.#summary) return;
+    this.#summary = summary;
+    this.changed();
+  }
+
+  async #readLease(node: string): Promise<void> {
+    const { api, namespace } = this.#o;
+    const sentMs = this.#nowMs();
+    let resourceVersion: string | undefined;
+    try {
+      const lease = await api.get(LEASE, { namespace, name: nodeLeaseName(node) }, { timeoutMs: READ_MS });
+      resourceVersion = lease.metadata.resourceVersion;
+    } catch (err) {
+      // Without an answer nothing is known.
+      if (!isNotFound(err)) return;
+    }
+    if (this.#closed) return;
+    this.#memory.detector.read(node, resourceVersion, sentMs, this.#nowMs());
+    this.#judge();
+  }
+
+  #plan(): void {
+    const { objects, isSynced, isLeader, lease, planned, clock } = this.#o;
+    this.#plannedMs = this.#nowMs();
+    const seen = isSynced() ? objects() : undefined;
+    if (!seen || this.#closed) return;
+    const snapshot = this.#memory.look(seen, this.#nowMs());
+    for (const { name } of snapshot.nodes) {
+      const { resourceVersion } = lease(nodeLeaseName(name))?.metadata ?? {};
+      if (resourceVersion !== undefined) this.#memory.detector.saw(name, resourceVersion, this.#nowMs());
+    }
+    if (!isLeader()) return;
+    const made = plan(snapshot);
+    for (const write of made.writes) {
+      this.#memory.writing(write, this.#nowMs());
+      this.#queue.push(write);
+    }
+    this.#pump();
+    if (made.role) void this.#writeRole(made.role);
+    planned(made, snapshot);
+    this.#recheckTimer?.cancel();
+    this.#recheckTimer =
+      made.recheckMs === undefined || made.recheckMs >= PLAN_MS
+        ? undefined
+        : clock.after(made.recheckMs, () => this.changed());
+  }
+
+  #pump(): void {
+    while (this.#writing < MAX_WRITES) {
+      const write = this.#queue.shift();
+      if (!write) return;
+      this.#writing++;
+      void this.#write(write).finally(() => {
+        this.#writing--;
+        this.#pump();
+      });
+    }
+  }
+
+  async #write(write: AssignmentWrite): Promise<void> {
+    const { log, moved, clock } = this.#o;
+    let camera: CameraView | undefined;
+    try {
+      if (await this.#isConfirmed(write)) {
+        camera = await this.#replace(write);
+        moved(write);
+      }
+    } catch (err) {
+      log.debug({ camera: write.camera, err }, 'assignment not written');
+      // Refused, or no answer: only the API server knows what is true.
+      camera = await this.#ask(write).catch((error: unknown) => {
+        if (!this.#closed && isUnanswered(error)) clock.after(RETRY_MS, () => void this.#learnLater(write));
+        return undefined;
+      });
+      if (camera === undefined && isUnanswered(err)) return;
+    }
+    this.#learn(write.uid, camera);
+  }
+
+  /** Asks again and again until the API server says what became of a write. */
+  async #learnLater(write: AssignmentWrite): Promise<void> {
+    if (this.#closed) return;
+    try {
+      this.#learn(write.uid, await this.#ask(write));
+    } catch {
+      this.#o.clock.after(RETRY_MS, () => void this.#learnLater(write));
+    }
+  }
+
+  #learn(uid: string, camera: CameraView | undefined): void {
+    this.#memory.learned(uid, camera);
+    this.changed();
+  }
+
+  /** What must be read from the API server itself before the write. */
+  async #isConfirmed({ camera, confirm }: AssignmentWrite): Promise<boolean> {
+    if (!confirm) return true;
+    const { api, namespace } = this.#o;
+    try {
+      const node = await api.get(RECORDER_NODE, { namespace, name: confirm.node }, { timeoutMs: READ_MS });
+      if (confirm.kind === 'NodeGone') return false;
+      const { cameras } = (node['status'] ?? {}) as { cameras?: readonly { name?: unknown; epoch?: unknown }[] };
+      return !cameras?.some(({ name, epoch }) => name === camera && epoch === confirm.epoch);
+    } catch (err) {
+      if (isNotFound(err)) return true;
+      throw err;
+    }
+  }
+
+  async #replace({ camera: name, resourceVersion, uid, assignment }: AssignmentWrite): Promise<CameraView> {
+    const { api, namespace, clock } = this.#o;
+    // Only the assignment: conditions of the status are applied by others, and stay.
+    const patch = {
+      metadata: { resourceVersion, uid },
+      status: {
+        assignment: {
+          node: assignment.node ?? null,
+          epoch: assignment.epoch,
+          previousNode: assignment.previousNode ?? null,
+          handover: assignment.handover ?? null,
+          reason: assignment.reason,
+          time: secondTime(clock.wallMs()),
+        },
+      },
+    };
+    const answer = await api.mergePatch(CAMERA, { namespace, name }, patch, {
+      subresource: 'status',
+      timeoutMs: WRITE_MS,
+    });
+    return viewOfCamera(parseCamera(answer));
+  }
+
+  /** Undefined when the Camera is gone. */
+  async #ask({ camera: name }: AssignmentWrite): Promise<CameraView | undefined> {
+    const { api, namespace } = this.#o;
+    try {
+      return viewOfCamera(parseCamera(await api.get(CAMERA, { namespace, name }, { timeoutMs: WRITE_MS })));
+    } catch (err) {
+      if (isNotFound(err)) return undefined;
+      throw err;
+    }
+  }
+
+  async #writeRole({ node, resourceVersion, role }: RoleWrite): Promise<void> {
+    const { api, namespace, log, clock } = this.#o;
+    this.#memory.changingRoles(true);
+    try {
+      await api.mergePatch(
+        RECORDER_NODE,
+        { namespace, name: node },
+        { metadata: { resourceVersion }, spec: { role } },
+        { timeoutMs: WRITE_MS },
+      );
+      log.info({ node, role }, 'role of a node changed');
+    } catch (err) {
+      log.debug({ node, role, err }, 'role of a node not changed');
+    }
+    clock.after(RETRY_MS, () => {
+      this.#memory.changingRoles(false);
+      this.changed();
+    });
+  }
+}
