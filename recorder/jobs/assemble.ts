@@ -8,11 +8,13 @@ import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { JoinError } from '../mp4/join-error.ts';
 import { JoinPlanner, gapsIn, type JoinFacts, type JoinWindow, type PlacedPart } from '../mp4/join.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';
+import { readRefreshes } from '../mp4/refresh.ts';
 import { readMovieIndex, type MovieIndex } from '../mp4/sample-index.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { JobError, diskError } from './error.ts';
 import type { ExportPlan, PartRef } from './export-plan.ts';
 import { describeMovie, type JobFacts } from './facts.ts';
+import { looksOf } from './ffmpeg.ts';
 import { withCauses, type KnownGap } from './gap-causes.ts';
 import type { JobOutcome, JobReport, JobRequest } from './job.ts';
 import { PeerPart, readNote, writeNote, type AssemblyPart, type DonePart, type PartDeps } from './peer-part.ts';
@@ -184,7 +186,7 @@ async function planAssembly(
 
   /** Undefined when it takes parameter sets at key frames after all. */
   async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan | undefined> {
-    const planner = new JoinPlanner(window, { setsAtKeyFrames });
+    const planner = new JoinPlanner(window, { setsAtKeyFrames, looksEvery: looksOf(request.speed) });
     const files: PartRef[] = [];
     for (const [ordinal, { path }] of fetched.entries()) {
       signal.throwIfAborted();
@@ -216,8 +218,13 @@ async function addMovie(planner: JoinPlanner, path: string, ordinal: number, req
     const video = movie.tracks.filter(({ header }) => header.kind === 'video');
     const [pictures] = video;
     const setsAt = pictures && (await readSetsInForce(file.read, pictures));
-    const tracks = request.kind === 'timelapse' ? video : movie.tracks;
-    planner.add({ index: { meta: metaOf(movie, ordinal), tracks }, setsAt, wanted: { from: 0, to: movie.duration } });
+    const meta = metaOf(movie, ordinal);
+    const wanted = { from: 0, to: movie.duration };
+    if (request.kind === 'export') planner.add({ index: { meta, tracks: movie.tracks }, setsAt, wanted });
+    else {
+      const refreshes = pictures && (await readRefreshes(file.read, pictures));
+      planner.add({ index: { meta, tracks: video }, setsAt, wanted, ...(refreshes ? { refreshes } : {}) });
+    }
     return file.identity;
   } finally {
     await file.close();

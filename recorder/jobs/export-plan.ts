@@ -7,9 +7,11 @@ import type { ListQuery, SegmentListing } from '../archive/index.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { JoinError } from '../mp4/join-error.ts';
 import { JoinPlanner, type JoinPlan, type JoinWindow } from '../mp4/join.ts';
+import { readRefreshes } from '../mp4/refresh.ts';
 import { JobError } from './error.ts';
 import { describeMovie, isoTime } from './facts.ts';
 import { withCauses, type KnownGap } from './gap-causes.ts';
+import { looksOf } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
 import { PartFile, readIndex } from './recorded-part.ts';
 
@@ -23,8 +25,8 @@ export interface JobArchive {
 
 export interface ExportRequest extends JoinWindow {
   readonly cameraId: string;
-  /** Only pictures are wanted. */
-  readonly silent?: boolean;
+  /** Of pictures only, those that a time-lapse of this speed shows. */
+  readonly lapseSpeed?: number | undefined;
 }
 
 export interface PlannerDeps {
@@ -66,11 +68,12 @@ export async function planExport(request: ExportRequest, deps: PlannerDeps, sign
 
   /** Undefined when it takes parameter sets at key frames after all. */
   async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan | undefined> {
-    const planner = new JoinPlanner({ fromMs, toMs }, { setsAtKeyFrames });
+    const looksEvery = looksOf(request.lapseSpeed);
+    const planner = new JoinPlanner({ fromMs, toMs }, { setsAtKeyFrames, looksEvery });
     const files: PartRef[] = [];
     for (const path of paths) {
       signal?.throwIfAborted();
-      const identity = await addPart(planner, path, request.silent ?? false);
+      const identity = await addPart(planner, path, looksEvery !== undefined);
       if (identity !== undefined) files.push({ path, identity });
       if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
     }
@@ -99,7 +102,7 @@ async function listPaths({ cameraId, fromMs, toMs }: ExportRequest, deps: Planne
 }
 
 /** Returns what identifies the file; undefined when it is gone or cannot be read. */
-async function addPart(planner: JoinPlanner, path: string, silent: boolean): Promise<string | undefined> {
+async function addPart(planner: JoinPlanner, path: string, isLapse: boolean): Promise<string | undefined> {
   const file = await PartFile.open(path);
   if (!file) return undefined;
   try {
@@ -107,7 +110,9 @@ async function addPart(planner: JoinPlanner, path: string, silent: boolean): Pro
     const video = index?.tracks.find(({ header }) => header.kind === 'video');
     if (!index || !video) return undefined;
     const setsAt = await readSetsInForce(file.read, video);
-    planner.add({ index: silent ? { ...index, tracks: [video] } : index, setsAt });
+    if (!isLapse) planner.add({ index, setsAt });
+    else
+      planner.add({ index: { ...index, tracks: [video] }, setsAt, refreshes: await readRefreshes(file.read, video) });
     return file.identity;
   } finally {
     await file.close();

@@ -1,13 +1,21 @@
 // Time-lapses by the installed ffmpeg.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { systemClock } from '../../base/clock.ts';
+import { decodeFrameNumbers } from '../../test/camera/frame-numbers.ts';
 import { join, numberedVideo, recordedPart, wallWindow, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { probe } from '../../test/support/probe.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { makeTimelapse } from './ffmpeg.ts';
+
+const run = promisify(execFile);
+type Numbered = ReturnType<typeof numberedVideo>;
+const watched = { progress: () => {}, room: async () => Infinity, clock: systemClock };
 
 test('a time-lapse over a change of resolution keeps its length and its first size, and small pictures stay small', async (t) => {
   const directory = workspace(t);
@@ -20,7 +28,7 @@ test('a time-lapse over a change of resolution keeps its length and its first si
   const { bytes, plan } = await join(parts, wallWindow(1_530, 14_000));
   writeFileSync(input, bytes);
   for (const speed of [2, 7, 120]) {
-    const run = { program: 'ffmpeg', input, output, speed, durationMs: plan.durationMs, progress: () => {} };
+    const run = { program: 'ffmpeg', input, output, speed, durationMs: plan.durationMs, ...watched };
     await makeTimelapse(run, new AbortController().signal);
     const { streams, durationSeconds } = await probe(output);
     assert.deepEqual([streams.length, streams[0]?.width, streams[0]?.height], [1, 160, 96]);
@@ -33,17 +41,88 @@ test('what ffmpeg says becomes the reason; without it, its absence; a cancelled 
   const directory = workspace(t);
   const input = joinPath(directory, 'in.mp4');
   writeFileSync(input, 'no movie');
-  const run = { program: 'ffmpeg', input, output: joinPath(directory, 'out.mp4'), speed: 2, durationMs: 1_000 };
-  const progress = (): void => {};
+  const run = {
+    program: 'ffmpeg',
+    input,
+    output: joinPath(directory, 'out.mp4'),
+    speed: 2,
+    durationMs: 1_000,
+    ...watched,
+  };
   const { signal } = new AbortController();
-  await assert.rejects(makeTimelapse({ ...run, progress }, signal), {
+  await assert.rejects(makeTimelapse(run, signal), {
     code: 'ffmpeg-failed',
     message: /^ffmpeg failed: .*Invalid data found/,
   });
-  await assert.rejects(makeTimelapse({ ...run, progress, program: 'no-ffmpeg' }, signal), { code: 'ffmpeg-missing' });
+  await assert.rejects(makeTimelapse({ ...run, program: 'no-ffmpeg' }, signal), { code: 'ffmpeg-missing' });
   const cancel = new AbortController();
-  const cancelled = makeTimelapse({ ...run, progress }, cancel.signal);
+  const cancelled = makeTimelapse(run, cancel.signal);
   cancel.abort(new Error('cancelled'));
   // Not what ffmpeg said when it was killed.
   await assert.rejects(cancelled, { message: 'cancelled' });
+});
+
+/** What a decoder makes of each picture of a file. */
+const decoded = async (file: string): Promise<string[]> => {
+  const { stdout } = await run('ffmpeg', ['-v', 'error', '-i', file, '-map', '0:v', '-f', 'framemd5', '-']);
+  return stdout.split('\n').filter((line) => /^\d/.test(line));
+};
+
+for (const [name, encoder] of [
+  ['plain', 'keyint=25:min-keyint=25:scenecut=0'],
+  ['with B-frames', 'keyint=25:min-keyint=25:scenecut=0:bframes=3:b-adapt=0'],
+  ['with open groups', 'keyint=25:min-keyint=25:scenecut=0:bframes=3:b-adapt=0:open-gop=1'],
+] as const) {
+  test(`${name}: a time-lapse shows the pictures that were on screen, and what is not needed for them is not decoded`, async (t) => {
+    const directory = workspace(t);
+    const [first, second] = [0, 1000].map((firstNumber) =>
+      numberedVideo(directory, { firstNumber, frames: 200, encoder }),
+    );
+    const parts = [
+      recordedPart(first as Numbered),
+      recordedPart(second as Numbered, { run: 'b', wallStartMs: WALL_START_MS + 10_000 }),
+    ];
+    const window = wallWindow(530, 17_000);
+    const whole = await join(parts, window);
+    // On screen, by 40 ms each: 13 to 199 from 0.53 s on, then 1000 to 1174.
+    const onScreen = (seconds: number): number =>
+      seconds < 7.47 - 1e-9
+        ? Math.floor((seconds + 0.53) * 25 + 1e-9)
+        : 1000 + Math.floor((seconds - 7.47) * 25 + 1e-9);
+    for (const speed of [2, 7, 120]) {
+      const thinned = await join(parts, window, { looksEvery: speed * 3_000 });
+      assert.equal(thinned.plan.durationMs, whole.plan.durationMs);
+      const made: string[][] = [];
+      for (const [i, { bytes, plan }] of [whole, thinned].entries()) {
+        const [input, output] = [joinPath(directory, `in${i}.mp4`), joinPath(directory, `out${i}.mp4`)];
+        writeFileSync(input, bytes);
+        const lapse = { program: 'ffmpeg', input, output, speed, durationMs: plan.durationMs, ...watched };
+        await makeTimelapse(lapse, new AbortController().signal);
+        made.push(await decoded(output));
+      }
+      assert.deepEqual(made[1], made[0], `${speed}: the same pictures at the same times`);
+      const count = Math.ceil(((whole.plan.durationMs / 1000) * 30) / speed - 1e-6);
+      const numbers = await decodeFrameNumbers(joinPath(directory, 'out1.mp4'));
+      assert.deepEqual(
+        numbers,
+        Array.from({ length: count }, (_, i) => onScreen((i * speed) / 30)),
+        `${speed}`,
+      );
+      // Of groups of one second one in four is looked at, and half of it on the average.
+      if (speed === 120 && name !== 'with open groups') {
+        const share = thinned.plan.contents.sizeBytes / whole.plan.contents.sizeBytes;
+        assert.ok(share < 0.6, `${Math.round(share * 100)} % is read`);
+      }
+    }
+  });
+}
+
+test('a time-lapse that would take room from recording is ended, with a reason', async (t) => {
+  const directory = workspace(t);
+  const input = joinPath(directory, 'in.mp4');
+  writeFileSync(input, (await join([recordedPart(numberedVideo(directory))], wallWindow(0, 4_000))).bytes);
+  const lapse = { program: 'ffmpeg', input, output: joinPath(directory, 'out.mp4'), speed: 2, durationMs: 4_000 };
+  await assert.rejects(makeTimelapse({ ...lapse, ...watched, room: async () => -1 }, new AbortController().signal), {
+    code: 'disk-full',
+  });
 });

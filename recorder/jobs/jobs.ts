@@ -255,9 +255,8 @@ export class Jobs {
   ): Promise<JobOutcome> {
     const { room, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
     if (!request.assembly) {
-      const silent = request.kind === 'timelapse';
       const deps = { ...this.#plannerDeps(), room, progress: report.progress };
-      return exportWindow({ ...request, silent }, path, deps, signal);
+      return exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal);
     }
     const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
     const parts = this.#partsPath(id);

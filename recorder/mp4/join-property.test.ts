@@ -80,7 +80,7 @@ test('every plan has its window, its pictures once and in order, and bytes that 
         wallStartMs = endMs + gapMs;
         return bytes;
       });
-      const joined = await join(parts, window, described).catch((err: unknown) => err);
+      const joined = await join(parts, window, { describe: described }).catch((err: unknown) => err);
       if (joined instanceof JoinError) return assert.deepEqual(expected, []);
       if (joined instanceof Error) throw joined;
       const { plan, bytes } = joined as Awaited<ReturnType<typeof join>>;

@@ -22,6 +22,7 @@ import { MOVIE_TIMESCALE, completeMovie, progressiveFileType } from './movie.ts'
 import type { SampleIndex, TrackIndex } from './sample-index.ts';
 import { SampleTable, sampleTableBoxes } from './sample-table.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
+import { neededFor } from './thinning.ts';
 
 /** Wall time, milliseconds since 1970. */
 export interface JoinWindow {
@@ -41,6 +42,18 @@ export interface JoinPart {
   readonly setsAt?: SetsAt | undefined;
   /** In video ticks of the part: what is wanted of it; without it, what the window says. */
   readonly wanted?: { readonly from: number; readonly to: number };
+  /** Key frames that a decoder can begin with whatever was before; needed where `looksEvery` is. */
+  readonly refreshes?: ReadonlySet<number>;
+}
+
+export interface JoinOptions {
+  /**
+   * The parameter sets of each part go before each of its key frames. Needed once `parametersDiffer`: two sample entries
+   * would be the standard's way, which Chromium does not play.
+   */
+  readonly setsAtKeyFrames?: boolean;
+  /** Only the pictures that are on screen at multiples of this are wanted, in video ticks of the movie. */
+  readonly looksEvery?: number | undefined;
 }
 
 /** Where a part's pictures are in the movie and on the wall clock, in milliseconds. */
@@ -99,6 +112,7 @@ interface Last {
 export class JoinPlanner {
   readonly #window: JoinWindow;
   readonly #setsAtKeyFrames: boolean;
+  readonly #looksEvery: number | undefined;
   readonly #contents = new CopyList();
   readonly #pictures = new SampleTable('video');
   readonly #audio = new AudioPlacer();
@@ -112,13 +126,10 @@ export class JoinPlanner {
   #movieEnd = 0;
   #parametersDiffer = false;
 
-  /**
-   * `setsAtKeyFrames`: the parameter sets of each part go before each of its key frames. Needed once `parametersDiffer`:
-   * two sample entries would be the standard's way, which Chromium does not play.
-   */
-  constructor(window: JoinWindow, { setsAtKeyFrames = false } = {}) {
+  constructor(window: JoinWindow, { setsAtKeyFrames = false, looksEvery }: JoinOptions = {}) {
     this.#window = window;
     this.#setsAtKeyFrames = setsAtKeyFrames;
+    this.#looksEvery = looksEvery;
   }
 
   /** One sample entry does not describe all parts: plan again with `setsAtKeyFrames`. */
@@ -127,7 +138,7 @@ export class JoinPlanner {
   }
 
   /** Parts in the order of recording. One without pictures in the window is passed over. Throws JoinError. */
-  add({ index, setsAt, wanted }: JoinPart): void {
+  add({ index, setsAt, wanted, refreshes }: JoinPart): void {
     const part = this.#parts++;
     const { meta, tracks } = index;
     const video = tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
@@ -146,7 +157,10 @@ export class JoinPlanner {
     const preroll = this.#placed.length === 0;
     const heard = audio && this.#audio.select(audio, { start, end, shift, continues, preroll });
     const setsFor = this.#setsAtKeyFrames ? (setsAt ?? setsOf(video.header)) : undefined;
-    this.#copy(part, video, selection, shift, setsFor, audio, heard);
+    const every = this.#looksEvery;
+    const looks = every && { origin: this.#movieStart - shift, every, from: start, to: end };
+    const isNeeded = looks && refreshes ? neededFor(looks, video, selection, refreshes) : () => true;
+    this.#copy(part, video, selection, shift, isNeeded, setsFor, audio, heard);
     this.#movieEnd = end + shift;
     this.#last = { meta, shift, endDts: video.endDts, whole: selection.end === video.dts.length && to >= video.endDts };
     this.#placed.push({
@@ -217,6 +231,7 @@ export class JoinPlanner {
     video: TrackIndex,
     { start, end, shownAt, isLeftOut }: PictureSelection,
     shift: number,
+    isNeeded: (sample: number) => boolean,
     setsAt: SetsAt | undefined,
     audio: TrackIndex | undefined,
     heard: SoundSelection | undefined,
@@ -231,7 +246,7 @@ export class JoinPlanner {
       const audioNext = audioOffset(a);
       if (v < end && (video.offsets[v] as number) < audioNext) {
         for (; v < end && (video.offsets[v] as number) < audioNext && samples.length < MAX_CHUNK_SAMPLES; v++) {
-          if (isLeftOut(v)) continue;
+          if (isLeftOut(v) || !isNeeded(v)) continue;
           const sync = video.syncs[v] === 1;
           const sets = sync ? setsAt?.(v) : undefined;
           if (sets) contents.addBytes(sets);

@@ -3,6 +3,7 @@
 import { readSetsInForce } from '../../recorder/mp4/in-band-sets.ts';
 import { JoinPlanner, type JoinPlan, type JoinWindow } from '../../recorder/mp4/join.ts';
 import type { SegmentMeta } from '../../recorder/mp4/meta.ts';
+import { readRefreshes } from '../../recorder/mp4/refresh.ts';
 import { readSampleIndex } from '../../recorder/mp4/sample-index.ts';
 import { SegmentWriter } from '../../recorder/mp4/segment.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
@@ -57,26 +58,32 @@ export interface Joined {
   readonly bytes: Buffer;
 }
 
-type Describe = Parameters<JoinPlanner['finish']>[0];
+export interface JoinWith {
+  readonly describe?: Parameters<JoinPlanner['finish']>[0];
+  readonly looksEvery?: number;
+}
 
 async function planOf(
   files: readonly Buffer[],
   window: JoinWindow,
-  describe?: Describe,
+  options: JoinWith,
   setsAtKeyFrames = false,
 ): Promise<JoinPlan> {
-  const planner = new JoinPlanner(window, { setsAtKeyFrames });
+  const planner = new JoinPlanner(window, { setsAtKeyFrames, looksEvery: options.looksEvery });
   for (const file of files) {
     const index = await readSampleIndex(...readFrom(file));
     const video = index.tracks.find(({ header }) => header.kind === 'video');
-    planner.add({ index, setsAt: video && (await readSetsInForce(readFrom(file)[0], video)) });
+    const [read] = readFrom(file);
+    const setsAt = video && (await readSetsInForce(read, video));
+    const refreshes = video && options.looksEvery !== undefined ? await readRefreshes(read, video) : undefined;
+    planner.add({ index, setsAt, ...(refreshes ? { refreshes } : {}) });
   }
-  if (planner.parametersDiffer && !setsAtKeyFrames) return planOf(files, window, describe, true);
-  return planner.finish(describe);
+  if (planner.parametersDiffer && !setsAtKeyFrames) return planOf(files, window, options, true);
+  return planner.finish(options.describe);
 }
 
-export async function join(files: readonly Buffer[], window: JoinWindow, describe?: Describe): Promise<Joined> {
-  const plan = await planOf(files, window, describe);
+export async function join(files: readonly Buffer[], window: JoinWindow, options: JoinWith = {}): Promise<Joined> {
+  const plan = await planOf(files, window, options);
   const pieces = [...plan.contents].map((piece) =>
     piece.kind === 'bytes'
       ? piece.bytes

@@ -1,0 +1,32 @@
+// A recorded file in; out which of its key frames let a decoder forget all that was before: IDR pictures (H.264 §7.4.1.2.4,
+// H.265 §3.72). Others, as the recovery points of open groups, are followed by pictures that refer to what was before.
+
+import { entryCodec } from './entry-sets.ts';
+import type { ReadAt } from './reader.ts';
+import type { TrackIndex } from './sample-index.ts';
+
+/** Parameter sets and messages come before the first slice. */
+const HEAD_BYTES = 1024;
+
+/** Reads the head of each key frame. */
+export async function readRefreshes(read: ReadAt, video: TrackIndex): Promise<ReadonlySet<number>> {
+  const isH264 = entryCodec(video.header.sampleEntry) === 'avc1';
+  const refreshes = new Set<number>();
+  for (let i = 0; i < video.sizes.length; i++) {
+    if (video.syncs[i] !== 1) continue;
+    const head = await read(video.offsets[i] as number, Math.min(HEAD_BYTES, video.sizes[i] as number));
+    if (beginsWithRefresh(head, isH264)) refreshes.add(i);
+  }
+  return refreshes;
+}
+
+/** Whether the first slice is one of an IDR picture; false when it is not in `head`. */
+function beginsWithRefresh(head: Buffer, isH264: boolean): boolean {
+  for (let at = 0; at + 5 <= head.length; at += 4 + head.readUInt32BE(at)) {
+    const first = head[at + 4] as number;
+    const type = isH264 ? first & 0x1f : (first >> 1) & 0x3f;
+    // Slices are types 1 to 5 in H.264, of which 5 is IDR; 0 to 31 in H.265, of which 19 and 20 are.
+    if (isH264 ? type >= 1 && type <= 5 : type < 32) return isH264 ? type === 5 : type === 19 || type === 20;
+  }
+  return false;
+}

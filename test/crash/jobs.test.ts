@@ -1,0 +1,154 @@
+// kill -9 of recorder and Redis at random moments while jobs are made: each job ends once, with the right file or a
+// reason, and nothing else is left.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { formatPath } from '../../recorder/archive/names.ts';
+import { decodePictures } from '../camera/frame-numbers.ts';
+import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { LONG } from '../support/variant.ts';
+import { workspace } from '../support/workspace.ts';
+
+const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
+const [KILLS, JOBS] = LONG ? [50, 30] : [4, 6];
+const FROM = WALL_START_MS / 1000;
+const SECONDS = 20;
+const FPS = 25;
+
+interface JobAnswer {
+  readonly job_id: string;
+  readonly kind: 'export' | 'timelapse';
+  readonly from: number;
+  readonly to: number;
+  readonly state: string;
+  readonly completed_at?: number;
+  readonly size_bytes?: number;
+  readonly reason?: string;
+}
+
+/** A recorder with footage of numbered pictures, and no camera. */
+async function node(t: TestContext): Promise<RecorderProcess> {
+  const directory = workspace(t);
+  const path = join(directory, 'recordings', formatPath({ name: 'Gate', cameraId: 'gate', startMs: WALL_START_MS }));
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, recordedPart(numberedVideo(directory, { frames: SECONDS * FPS })));
+  return RecorderProcess.start({ directory, config: { cameras: [], log: { level: 'warn' } } });
+}
+
+/** Processes of a redis-server that works in this directory. */
+function serversOf(directory: string): number[] {
+  return readdirSync('/proc').flatMap((pid) => {
+    try {
+      const isServer = /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('redis-server');
+      return isServer && readlinkSync(`/proc/${pid}/cwd`) === directory ? [Number(pid)] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** Undefined while nobody answers. */
+async function ask<T>(recorder: RecorderProcess, path: string, method = 'GET'): Promise<T | undefined> {
+  try {
+    const answer = await fetch(`${recorder.url}/api/archive/${path}`, { method, signal: AbortSignal.timeout(10_000) });
+    return answer.ok ? ((await answer.json()) as T) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A machine that is busy may need a while to start it. */
+async function ready(recorder: RecorderProcess): Promise<void> {
+  try {
+    await until('the recorder is ready', async () => (await fetch(`${recorder.url}/api/health/ready`)).ok, 60_000);
+  } catch (cause) {
+    throw new Error(`the recorder did not get ready:\n${recorder.child.output}`, { cause });
+  }
+}
+
+const listed = async (recorder: RecorderProcess): Promise<JobAnswer[] | undefined> =>
+  (await ask<{ jobs: JobAnswer[] }>(recorder, 'jobs'))?.jobs;
+
+test(
+  `${KILLS} kills of recorder and Redis while ${JOBS} jobs are made: each ends once, with the right file`,
+  { skip },
+  async (t) => {
+    let recorder = await node(t);
+    t.after(() => recorder[Symbol.asyncDispose]());
+    const work = join(recorder.recordPath, '../work');
+    const redis = join(work, 'redis');
+    const taken = new Set<string>();
+    /** As each was when it was first seen to have ended. */
+    const ended = new Map<string, JobAnswer>();
+    let asked = 0;
+    const note = async (): Promise<void> => {
+      for (const job of (await listed(recorder)) ?? []) {
+        const before = ended.get(job.job_id);
+        if (before) assert.deepEqual(job, before, 'what has ended stays as it is');
+        else if (job.completed_at !== undefined) ended.set(job.job_id, job);
+      }
+    };
+    for (let kill = 0; kill < KILLS; kill++) {
+      // Every third is a time-lapse; each has a window of its own, so that none are shared.
+      for (const upTo = Math.ceil(((kill + 1) * JOBS) / KILLS); asked < upTo; asked++) {
+        const [from, to] = [FROM + (asked % 10) * 0.4, FROM + SECONDS - Math.floor(asked / 10) * 0.4];
+        const what = asked % 3 === 2 ? `timelapse?speed=2&` : 'export?';
+        const job = await ask<JobAnswer>(recorder, `gate/${what}from=${from}&to=${to}`, 'POST');
+        if (job) taken.add(job.job_id);
+      }
+      await note();
+      await sleep(Math.random() * 1_500);
+      const which = kill % 3;
+      if (which !== 0) for (const pid of serversOf(redis)) process.kill(pid, 'SIGKILL');
+      if (which === 1) continue;
+      recorder.child.signal('SIGKILL');
+      await recorder.child.exit();
+      recorder = await recorder.restart({ waitUntilReady: false });
+      await ready(recorder);
+    }
+    t.diagnostic(`${taken.size} of ${JOBS} jobs were taken`);
+    assert.ok(taken.size >= JOBS / 2, 'most were taken');
+    await until(
+      'all jobs have ended',
+      async () => {
+        await note();
+        return [...taken].every((id) => ended.has(id)) && (await listed(recorder))?.length === ended.size;
+      },
+      180_000,
+    );
+    const file = join(workspace(t), 'result.mp4');
+    for (const [id, job] of ended) {
+      if (job.state === 'failed') {
+        assert.ok((job.reason ?? '') !== '', `${id} says why it failed`);
+        t.diagnostic(`${job.kind} failed: ${job.reason}`);
+        continue;
+      }
+      const answer = await fetch(`${recorder.url}/api/archive/jobs/${id}/download`);
+      assert.equal(answer.status, 200);
+      const bytes = Buffer.from(await answer.arrayBuffer());
+      assert.equal(bytes.length, job.size_bytes);
+      writeFileSync(file, bytes);
+      const { numbers, complaints } = await decodePictures(file);
+      assert.equal(complaints, '');
+      const frame = (time: number): number => Math.round((time - FROM) * FPS);
+      if (job.kind === 'export') {
+        const all = Array.from({ length: frame(job.to) - frame(job.from) }, (_, i) => frame(job.from) + i);
+        assert.deepEqual(numbers, all);
+      } else {
+        assert.equal(numbers.length, Math.round(((job.to - job.from) / 2) * 30));
+        assert.equal(numbers[0], frame(job.from));
+      }
+    }
+    await recorder.stop();
+    const done = [...ended.values()].filter(({ state }) => state === 'done');
+    t.diagnostic(`${done.length} done, ${ended.size - done.length} failed`);
+    assert.deepEqual(readdirSync(join(work, 'jobs')).sort(), done.map(({ job_id }) => `${job_id}.mp4`).sort());
+    assert.deepEqual(serversOf(redis), [], 'Redis has ended with the recorder');
+  },
+);
