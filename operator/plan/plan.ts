@@ -130,7 +130,13 @@ function assignmentOf({ assignment }: PlannedCamera, need: Placement, node: stri
   if (need.recordingNow !== undefined && need.recordingNow !== node) {
     return { node, epoch, previousNode: need.recordingNow, handover: 'Pending', reason: need.reason };
   }
-  return { node, epoch, ...(before !== node && { previousNode: before }), handover: 'Complete', reason: need.reason };
+  return {
+    node,
+    epoch,
+    ...(before !== undefined && before !== node && { previousNode: before }),
+    handover: 'Complete',
+    reason: need.reason,
+  };
 }
 
 function writeOf(camera: PlannedCamera, assignment: Assignment, need?: Placement): AssignmentWrite {

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LivenessDetector } from './liveness.ts';
+
+const OPTIONS = { unavailableAfterMs: 15_000, renewMs: 2_000 };
+
+/** A pool whose nodes renew every two seconds unless they are told not to; the API server answers every read. */
+class Pool {
+  readonly detector = new LivenessDetector(OPTIONS);
+  readonly names: readonly string[];
+  readonly silent = new Set<string>();
+  readonly versions = new Map<string, number>();
+  /** The API server is there. */
+  answers = true;
+  isFrozen = false;
+  /** Watches deliver. */
+  watches = true;
+  nowMs = 1_000_000;
+  reads = 0;
+
+  constructor(names: readonly string[], learners: readonly string[] = []) {
+    this.names = [...names, ...learners];
+    this.detector.track(
+      this.names.map((name) => ({ name, role: learners.includes(name) ? ('Learner' as const) : ('Voter' as const) })),
+      this.nowMs,
+    );
+    for (const name of this.names) this.detector.saw(name, this.#version(name), this.nowMs);
+  }
+
+  pass(seconds: number): this {
+    for (const endMs = this.nowMs + seconds * 1_000; this.nowMs < endMs;) {
+      this.nowMs += 500;
+      for (const name of this.names) {
+        if (this.silent.has(name) || this.nowMs % 2_000 !== 0) continue;
+        if (!this.answers) continue;
+        this.versions.set(name, (this.versions.get(name) ?? 1) + 1);
+        if (this.watches && !this.isFrozen) this.detector.saw(name, this.#version(name), this.nowMs);
+      }
+      if (this.isFrozen) continue;
+      for (const name of this.detector.reads(this.nowMs)) {
+        this.reads += 1;
+        if (this.answers) this.detector.read(name, this.#version(name), this.nowMs, this.nowMs);
+      }
+    }
+    return this;
+  }
+
+  /** This process does nothing for some time; what the nodes did meanwhile is seen afterwards. */
+  freeze(seconds: number): this {
+    this.isFrozen = true;
+    this.pass(seconds);
+    this.isFrozen = false;
+    return this;
+  }
+
+  state(name: string): string {
+    return this.detector.liveness(name, this.nowMs).state;
+  }
+
+  #version(name: string): string {
+    return String(this.versions.get(name) ?? 1);
+  }
+}
+
+test('the first sight of a Lease is no sign of life, a change of it is', () => {
+  const pool = new Pool(['a', 'b', 'c']);
+  assert.equal(pool.state('a'), 'Unknown');
+  assert.equal(pool.detector.majoritySinceMs(pool.nowMs), undefined);
+  pool.pass(2);
+  assert.deepEqual(
+    pool.names.map((name) => pool.state(name)),
+    ['Live', 'Live', 'Live'],
+  );
+  assert.equal(pool.detector.majoritySinceMs(pool.nowMs), pool.nowMs);
+});
+
+test('a node is unavailable after 15 s of silence, and not before a read of its Lease says so', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.silent.add('c');
+  assert.equal(pool.pass(14.5).state('c'), 'Live');
+  const at15s = pool.nowMs + 500;
+  assert.equal(pool.detector.liveness('c', at15s).state, 'Unknown', 'nobody has read it yet');
+  assert.equal(pool.pass(0.5).state('c'), 'Unavailable');
+  assert.deepEqual([pool.state('a'), pool.state('b')], ['Live', 'Live']);
+});
+
+test('a read that finds the Lease changed keeps the node alive when its watch is dead', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.watches = false;
+  pool.pass(60);
+  assert.deepEqual(
+    pool.names.map((name) => pool.state(name)),
+    ['Live', 'Live', 'Live'],
+  );
+});
+
+test('while the API server is away nobody dies, and afterwards everybody has the whole time again', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.answers = false;
+  pool.pass(60);
+  assert.deepEqual(
+    pool.names.map((name) => pool.state(name)),
+    ['Unknown', 'Unknown', 'Unknown'],
+  );
+  pool.answers = true;
+  pool.silent.add('c');
+  pool.pass(2);
+  assert.deepEqual(
+    pool.names.map((name) => pool.state(name)),
+    ['Live', 'Live', 'Unknown'],
+  );
+  assert.equal(pool.pass(12.5).state('c'), 'Unknown');
+  assert.equal(pool.pass(4).state('c'), 'Unavailable');
+});
+
+test('when the API server takes no writes nobody dies, although every read is answered', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  for (const name of pool.names) pool.silent.add(name);
+  pool.pass(60);
+  assert.deepEqual(
+    pool.names.map((name) => pool.state(name)),
+    ['Unknown', 'Unknown', 'Unknown'],
+  );
+  pool.silent.delete('a');
+  pool.silent.delete('b');
+  pool.pass(3);
+  assert.equal(pool.state('c'), 'Unknown', 'the others speak again, and it may be about to');
+});
+
+test('a process that was frozen starts over', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20).freeze(30);
+  assert.deepEqual(
+    pool.names.map((name) => pool.state(name)),
+    ['Unknown', 'Unknown', 'Unknown'],
+  );
+  pool.pass(2);
+  assert.deepEqual(
+    pool.names.map((name) => pool.state(name)),
+    ['Live', 'Live', 'Live'],
+  );
+});
+
+test('without a majority of voters no silence counts, however many learners speak', () => {
+  const pool = new Pool(['a', 'b', 'c'], ['d', 'e', 'f']).pass(20);
+  pool.silent.add('a').add('b');
+  pool.pass(60);
+  assert.deepEqual(
+    [pool.state('a'), pool.state('b'), pool.state('c'), pool.state('d')],
+    ['Unknown', 'Unknown', 'Live', 'Live'],
+  );
+  assert.equal(pool.detector.majoritySinceMs(pool.nowMs), undefined);
+  pool.silent.delete('b');
+  assert.equal(pool.pass(10).state('a'), 'Unknown');
+  assert.equal(pool.pass(10).state('a'), 'Unavailable');
+});
+
+test('a node that speaks again is live at once, and its time begins anew', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.silent.add('c');
+  pool.pass(30).silent.delete('c');
+  pool.pass(4);
+  const { state, heard, liveForMs } = pool.detector.liveness('c', pool.nowMs);
+  assert.deepEqual({ state, heard }, { state: 'Live', heard: true });
+  assert.ok(liveForMs <= 4_000);
+});
+
+test('a late event of a watch is no sign of life', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.silent.add('c');
+  pool.pass(10);
+  pool.detector.saw('c', '1', pool.nowMs);
+  assert.equal(pool.detector.liveness('c', pool.nowMs).silentMs, 10_000);
+  pool.detector.read('c', '1', pool.nowMs, pool.nowMs);
+  assert.equal(pool.detector.liveness('c', pool.nowMs).silentMs, 0, 'a read is true: the API server was set back');
+});
+
+test('a node without a Lease is unavailable after the same time', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.detector.track(
+    [...['a', 'b', 'c'].map((name) => ({ name, role: 'Voter' as const })), { name: 'd', role: 'Learner' }],
+    pool.nowMs,
+  );
+  const d = pool.nowMs;
+  assert.ok(!pool.detector.reads(d + 1_000).includes('d'));
+  pool.pass(14.5);
+  assert.equal(pool.state('d'), 'Unknown');
+  pool.pass(0.5);
+  pool.detector.read('d', undefined, pool.nowMs, pool.nowMs);
+  assert.equal(pool.state('d'), 'Unavailable');
+});
+
+test('nothing is read while everybody speaks', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.reads = 0;
+  pool.pass(600);
+  assert.equal(pool.reads, 0);
+});

@@ -1,0 +1,387 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { plan } from './plan.ts';
+import type { Plan, PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
+import {
+  cameraOf,
+  carriedOut,
+  LIVE,
+  nodeOf,
+  QUIET,
+  recordedBy,
+  snapshotOf,
+  UNAVAILABLE,
+  UNKNOWN,
+} from '../../test/support/snapshots.ts';
+
+const NODES = [nodeOf('a'), nodeOf('b'), nodeOf('c')];
+
+/** `c0 c1 …` on one node. */
+const many = (count: number, node: string, over: Partial<PlannedCamera> = {}): PlannedCamera[] =>
+  Array.from({ length: count }, (_, i) => recordedBy(`c${i}`, node, over));
+
+const targets = ({ writes }: Plan): Record<string, string | undefined> =>
+  Object.fromEntries(writes.map(({ camera, assignment }) => [camera, assignment.node]));
+
+const reasons = ({ cameras }: Plan): Record<string, string> =>
+  Object.fromEntries([...cameras].map(([name, { status, reason }]) => [name, `${status} ${reason}`]));
+
+const with_ = (snapshot: Snapshot, name: string, over: Partial<PlannedNode>): Snapshot => ({
+  ...snapshot,
+  nodes: snapshot.nodes.map((node) => (node.name === name ? { ...node, ...over } : node)),
+});
+
+const poolCondition = ({ pool }: Plan, type: string): string | undefined => {
+  const found = pool.find((condition) => condition.type === type);
+  return found && `${found.status} ${found.reason}: ${found.message}`;
+};
+
+test('new cameras go to the node with the fewest, then the most free bytes, then by name', () => {
+  const nodes = [nodeOf('a'), nodeOf('b', { freeBytes: 5 }), nodeOf('c', { freeBytes: 9 })];
+  const cameras = [recordedBy('old', 'c'), ...['x', 'y', 'z'].map((name) => cameraOf(name))];
+  assert.deepEqual(targets(plan(snapshotOf(nodes, cameras))), { x: 'b', y: 'a', z: 'c' });
+});
+
+test('a first assignment has epoch 1, and is complete', () => {
+  const [write] = plan(snapshotOf(NODES, [cameraOf('x')])).writes;
+  assert.deepEqual(write?.assignment, { node: 'a', epoch: 1, handover: 'Complete', reason: 'Scheduled' });
+});
+
+test('a camera goes only to nodes with its labels, and to the one it prefers', () => {
+  const nodes = [nodeOf('a'), nodeOf('b', { labels: { disk: 'ssd' } }), nodeOf('c', { labels: { disk: 'ssd' } })];
+  const cameras = [
+    recordedBy('old', 'b'),
+    cameraOf('picky', { nodeSelector: { disk: 'ssd' } }),
+    cameraOf('fond', { preferredNode: 'b' }),
+    cameraOf('lost', { nodeSelector: { disk: 'tape' } }),
+  ];
+  const planned = plan(snapshotOf(nodes, cameras));
+  assert.deepEqual(targets(planned), { picky: 'c', fond: 'b' });
+  assert.equal(reasons(planned)['lost'], 'False NoEligibleNode');
+});
+
+test('cameras without room are named, those of higher priority have it', () => {
+  const cameras = [cameraOf('low'), cameraOf('high', { priority: 5 }), cameraOf('mid', { priority: 1 })];
+  const planned = plan(snapshotOf([nodeOf('a'), nodeOf('b')], cameras, { pool: { maxCamerasPerNode: 1 } }));
+  assert.deepEqual(targets(planned), { high: 'a', mid: 'b' });
+  assert.equal(reasons(planned)['low'], 'False NoRoom');
+  assert.equal(poolCondition(planned, 'CapacityAvailable'), 'False NoRoom: no node has room for: low');
+});
+
+test('cameras of an unavailable node move in order of priority, eight at once, to the node with the most room', () => {
+  const cameras = [...many(12, 'a'), recordedBy('first', 'a', { priority: 9 }), recordedBy('x', 'b')];
+  const { writes } = plan(with_(snapshotOf(NODES, cameras), 'a', { liveness: UNAVAILABLE }));
+  assert.equal(writes.length, 8);
+  assert.deepEqual(writes[0]?.assignment, {
+    node: 'c',
+    epoch: 2,
+    previousNode: 'a',
+    handover: 'Complete',
+    reason: 'NodeUnavailable',
+  });
+  assert.equal(writes[0]?.camera, 'first');
+  assert.deepEqual(writes.map(({ assignment }) => assignment.node).join(''), 'cbcbcbcb');
+});
+
+test('a slot is free again when a move is taken up, or after five seconds', () => {
+  const moved = (age: number | undefined): PlannedCamera[] =>
+    Array.from({ length: 8 }, (_, i) =>
+      recordedBy(`m${i}`, 'b', {
+        assignment: { node: 'b', epoch: 2, previousNode: 'a', handover: 'Complete', reason: 'NodeUnavailable' },
+        missingForMs: age,
+        wasTakenUp: age === undefined,
+      }),
+    );
+  const plans = [1_000, undefined].map((age) =>
+    plan(with_(snapshotOf(NODES, [...moved(age), ...many(2, 'a')]), 'a', { liveness: UNAVAILABLE })),
+  );
+  assert.deepEqual(
+    plans.map(({ writes }) => writes.length),
+    [0, 2],
+  );
+  assert.equal(plans[0]?.recheckMs, 4_000);
+  assert.equal(plans[0]?.cameras.get('c0')?.reason, 'Waiting');
+});
+
+test('a move that is not taken up within five seconds goes to the next node, after a look at the report itself', () => {
+  const camera = recordedBy('x', 'b', {
+    assignment: { node: 'b', epoch: 7, previousNode: 'a', handover: 'Complete', reason: 'NodeUnavailable' },
+    missingForMs: 5_000,
+    wasTakenUp: false,
+  });
+  const [write] = plan(snapshotOf(NODES, [camera, recordedBy('y', 'a')])).writes;
+  assert.deepEqual(write?.assignment, {
+    node: 'c',
+    epoch: 8,
+    previousNode: 'b',
+    handover: 'Complete',
+    reason: 'NotTakenUp',
+  });
+  assert.deepEqual(write?.confirm, { kind: 'NotTakenUp', node: 'b', epoch: 7 });
+});
+
+test('a live node that no longer names a camera has 15 s to do so: it may be starting', () => {
+  const after = (missingForMs: number): Plan => plan(snapshotOf(NODES, [recordedBy('x', 'b', { missingForMs })]));
+  assert.deepEqual([after(14_000).writes.length, after(14_000).recheckMs], [0, 1_000]);
+  assert.deepEqual(targets(after(15_000)), { x: 'a' });
+});
+
+test('after an outage everybody has time again to take cameras up', () => {
+  const camera = recordedBy('x', 'b', { missingForMs: 60_000 });
+  assert.deepEqual(plan(snapshotOf(NODES, [camera], { majorityForMs: 1_000 })).writes, []);
+});
+
+test('without a majority nothing gets a node, no leader is told, and the conditions say so', () => {
+  const cameras = [...many(2, 'a'), cameraOf('new')];
+  const nodes = [
+    nodeOf('a', { liveness: UNAVAILABLE }),
+    nodeOf('b', { liveness: UNKNOWN }),
+    nodeOf('c'),
+    nodeOf('d', { role: 'Learner' }),
+  ];
+  const planned = plan(snapshotOf(nodes, cameras, { pool: { leader: 'c' } }));
+  assert.deepEqual(planned.writes, []);
+  assert.equal(planned.leader, undefined);
+  assert.deepEqual(planned.quorum, { needed: 2, live: 1 });
+  assert.equal(poolCondition(planned, 'QuorumAvailable'), 'False NoMajority: 1 of 3 voters are live, 2 are needed');
+  assert.match(poolCondition(planned, 'FailoverSuspended') ?? '', /^True NoMajority/);
+  assert.equal(reasons(planned)['new'], 'False NoMajority');
+});
+
+test('while voters are quiet nothing moves, although they still count as live', () => {
+  const nodes = [nodeOf('a', { liveness: UNAVAILABLE }), nodeOf('b', { liveness: QUIET }), nodeOf('c')];
+  const planned = plan(snapshotOf(nodes, many(1, 'a')));
+  assert.deepEqual(planned.writes, []);
+  assert.match(poolCondition(planned, 'FailoverSuspended') ?? '', /^False/);
+});
+
+test('a leader stays as long as it is a live voter', () => {
+  const leaderOf = (leader: string, liveness = LIVE): string | undefined =>
+    plan(snapshotOf([nodeOf('a'), nodeOf('b', { liveness }), nodeOf('c')], [], { pool: { leader } })).leader;
+  assert.deepEqual(
+    [leaderOf('b'), leaderOf('b', QUIET), leaderOf('b', UNKNOWN), leaderOf('nobody')],
+    ['b', 'b', 'a', 'a'],
+  );
+});
+
+test('failover Never: the camera waits for its node', () => {
+  const planned = plan(with_(snapshotOf(NODES, many(1, 'a', { failover: 'Never' })), 'a', { liveness: UNAVAILABLE }));
+  assert.deepEqual(planned.writes, []);
+  assert.equal(reasons(planned)['c0'], 'False NodeUnavailable');
+});
+
+test('a drained node is emptied by handovers: the old node records until the new one does', () => {
+  const start = with_(snapshotOf(NODES, many(3, 'a')), 'a', { drain: true });
+  const moving = plan(start);
+  assert.deepEqual(moving.writes[0]?.assignment, {
+    node: 'b',
+    epoch: 2,
+    previousNode: 'a',
+    handover: 'Pending',
+    reason: 'Drain',
+  });
+  const pending = carriedOut(start, moving);
+  assert.deepEqual(plan(pending).loads.get('a'), { assigned: 0, leaving: 3 });
+  const done = plan(pending);
+  assert.deepEqual(
+    done.writes.map(({ assignment }) => [assignment.epoch, assignment.handover]),
+    [
+      [2, 'Complete'],
+      [2, 'Complete'],
+      [2, 'Complete'],
+    ],
+  );
+  assert.deepEqual(plan(carriedOut(pending, done)).loads.get('a'), { assigned: 0, leaving: 0 });
+});
+
+const handover = (over: Partial<PlannedCamera>, reason = 'Drain'): PlannedCamera =>
+  cameraOf('x', {
+    assignment: { node: 'b', epoch: 4, previousNode: 'a', handover: 'Pending', reason },
+    ...over,
+  });
+
+const report = (epoch: number, state: string): Pick<PlannedNode, 'cameras'> => ({
+  cameras: new Map([['x', { epoch, state }]]),
+});
+
+test('a handover ends when the new node has written, not when it has taken the camera up', () => {
+  const world = (state: string): Snapshot =>
+    snapshotOf(
+      [nodeOf('a', report(3, 'Recording')), nodeOf('b', report(4, state)), nodeOf('c')],
+      [handover({ assignedForMs: 2_000 })],
+    );
+  assert.deepEqual(plan(world('Connecting')).writes, []);
+  assert.equal(plan(world('Recording')).writes[0]?.assignment.handover, 'Complete');
+});
+
+test('a handover of a camera that the old node does not record either ends after five seconds', () => {
+  const world = (assignedForMs: number): Snapshot =>
+    snapshotOf(
+      [nodeOf('a', report(3, 'Failed')), nodeOf('b', report(4, 'Connecting')), nodeOf('c')],
+      [handover({ assignedForMs })],
+    );
+  assert.deepEqual([plan(world(4_000)).writes.length, plan(world(4_000)).recheckMs], [0, 1_000]);
+  assert.equal(plan(world(5_000)).writes[0]?.assignment.handover, 'Complete');
+});
+
+test('a handover that does not end in 30 s is taken back, or forced when the old node must be emptied', () => {
+  const world = (drain: boolean): Snapshot =>
+    snapshotOf(
+      [nodeOf('a', { ...report(3, 'Recording'), drain }), nodeOf('b', report(4, 'Connecting')), nodeOf('c')],
+      [handover({ assignedForMs: 30_000 }, drain ? 'Drain' : 'Preferred')],
+    );
+  const [back] = plan(world(false)).writes;
+  assert.deepEqual(back?.assignment, {
+    node: 'a',
+    epoch: 5,
+    previousNode: 'b',
+    handover: 'Complete',
+    reason: 'NotTakenUp',
+  });
+  const [forced] = plan(world(true)).writes;
+  assert.deepEqual(forced?.assignment, {
+    node: 'b',
+    epoch: 4,
+    previousNode: 'a',
+    handover: 'Complete',
+    reason: 'Drain',
+  });
+});
+
+test('when the new node of a handover dies, the old one keeps the camera, or goes on until a third has it', () => {
+  const world = (drain: boolean): Snapshot =>
+    snapshotOf(
+      [nodeOf('a', { ...report(3, 'Recording'), drain }), nodeOf('b', { liveness: UNAVAILABLE }), nodeOf('c')],
+      [handover({})],
+      {
+        pool: { maxConcurrentMoves: 1 },
+      },
+    );
+  const [back] = plan(world(false)).writes;
+  assert.deepEqual(back?.assignment, {
+    node: 'a',
+    epoch: 5,
+    previousNode: 'b',
+    handover: 'Complete',
+    reason: 'NodeUnavailable',
+  });
+  const [on] = plan(world(true)).writes;
+  assert.deepEqual(on?.assignment, {
+    node: 'c',
+    epoch: 5,
+    previousNode: 'a',
+    handover: 'Pending',
+    reason: 'NodeUnavailable',
+  });
+});
+
+test('when the old node of a handover dies there is nothing to wait for', () => {
+  const nodes = [nodeOf('a', { liveness: UNAVAILABLE }), nodeOf('b', report(4, 'Connecting')), nodeOf('c')];
+  assert.equal(plan(snapshotOf(nodes, [handover({})])).writes[0]?.assignment.handover, 'Complete');
+});
+
+test('a handover waits for a new node that is not heard', () => {
+  const nodes = [
+    nodeOf('a', report(3, 'Recording')),
+    nodeOf('b', { ...report(4, 'Recording'), liveness: QUIET }),
+    nodeOf('c'),
+  ];
+  assert.deepEqual(plan(snapshotOf(nodes, [handover({ assignedForMs: 60_000 })])).writes, []);
+});
+
+test('handovers that hang do not keep cameras of a dead node waiting', () => {
+  const hanging = Array.from({ length: 8 }, (_, i) => ({ ...handover({ assignedForMs: 1_000 }), name: `h${i}` }));
+  const planned = plan(with_(snapshotOf(NODES, [...hanging, ...many(2, 'c')]), 'c', { liveness: UNAVAILABLE }));
+  assert.equal(planned.writes.filter(({ urgent }) => urgent).length, 2);
+});
+
+test('a camera goes back to the node it prefers after failbackAfterSeconds, and a returned node gets nothing else', () => {
+  const world = (assignedForMs: number, liveForMs: number): Plan =>
+    plan(
+      snapshotOf(
+        [nodeOf('a', { liveness: { ...LIVE, liveForMs } }), nodeOf('b'), nodeOf('c')],
+        [
+          cameraOf('fond', {
+            preferredNode: 'a',
+            assignedForMs,
+            assignment: { node: 'b', epoch: 2, previousNode: 'a', handover: 'Complete', reason: 'NodeUnavailable' },
+          }),
+          recordedBy('other', 'b', { assignedForMs }),
+        ],
+      ),
+    );
+  assert.deepEqual([world(900_000, 500_000).writes.length, world(900_000, 500_000).recheckMs], [0, 100_000]);
+  assert.deepEqual(world(10_000, 900_000).writes, []);
+  assert.deepEqual(
+    world(600_000, 600_000).writes.map(({ camera, assignment }) => ({ camera, ...assignment })),
+    [{ camera: 'fond', node: 'a', epoch: 3, previousNode: 'b', handover: 'Pending', reason: 'Failback' }],
+  );
+});
+
+test('suspending takes the node away with or without a majority; afterwards the camera goes back to its footage', () => {
+  const quiet = NODES.map((node) => ({ ...node, liveness: UNKNOWN }));
+  const start = snapshotOf(quiet, [recordedBy('x', 'c', { suspend: true }), recordedBy('y', 'b')]);
+  const [write] = plan(start).writes;
+  assert.deepEqual(write?.assignment, { epoch: 1, previousNode: 'c', handover: 'Complete', reason: 'Suspended' });
+  const suspended = cameraOf('x', { assignment: write?.assignment });
+  const [again] = plan(snapshotOf(NODES, [suspended, recordedBy('y', 'c')])).writes;
+  assert.deepEqual(again?.assignment, { node: 'c', epoch: 2, handover: 'Complete', reason: 'Scheduled' });
+});
+
+test('cameras leave a node that is no member any more by a handover, after a look whether it is really gone', () => {
+  const [write] = plan(snapshotOf(NODES, [recordedBy('x', 'gone')])).writes;
+  assert.deepEqual(write?.assignment, {
+    node: 'a',
+    epoch: 2,
+    previousNode: 'gone',
+    handover: 'Pending',
+    reason: 'Ineligible',
+  });
+  assert.deepEqual(write?.confirm, { kind: 'NodeGone', node: 'gone' });
+});
+
+test('cameras leave a node that cannot record, or has lost their labels', () => {
+  const nodes = [
+    nodeOf('a', { canRecord: false }),
+    nodeOf('b', { labels: {} }),
+    nodeOf('c', { labels: { disk: 'ssd' } }),
+  ];
+  const cameras = [recordedBy('x', 'a'), recordedBy('y', 'b', { nodeSelector: { disk: 'ssd' } })];
+  assert.deepEqual(targets(plan(snapshotOf(nodes, cameras))), { x: 'c', y: 'c' });
+});
+
+test('a node whose limit was lowered gives away what has least priority, as far as there is room', () => {
+  const cameras = [recordedBy('low', 'a', { priority: -1 }), ...many(2, 'a'), recordedBy('z', 'b')];
+  const planned = plan(
+    snapshotOf([nodeOf('a'), nodeOf('b'), nodeOf('c')], cameras, { pool: { maxCamerasPerNode: 1 } }),
+  );
+  assert.deepEqual(targets(planned), { low: 'c' });
+  assert.match(poolCondition(planned, 'CapacityAvailable') ?? '', /^False NoRoom: no node has room for: c1/);
+});
+
+test('a node that lately took nothing up is chosen last', () => {
+  const nodes = [nodeOf('a', { reluctant: true }), nodeOf('b')];
+  assert.deepEqual(targets(plan(snapshotOf(nodes, [recordedBy('y', 'b'), cameraOf('x')]))), { x: 'b' });
+});
+
+test('what is being written is left alone and counted', () => {
+  const writing = recordedBy('x', 'b', { writing: true, wasTakenUp: false, missingForMs: 0 });
+  const planned = plan(
+    snapshotOf([nodeOf('a'), nodeOf('b')], [writing, cameraOf('y')], { pool: { maxCamerasPerNode: 1 } }),
+  );
+  assert.deepEqual(targets(planned), { y: 'a' });
+});
+
+test('cameras that lost their node go before a thousand new ones, of which few are written at once', () => {
+  const fresh = Array.from({ length: 1_000 }, (_, i) => cameraOf(`n${i}`, { priority: 50 }));
+  const { writes } = plan(
+    with_(snapshotOf(NODES, [...fresh, ...many(3, 'a')], { pool: { maxCamerasPerNode: 2_000 } }), 'a', {
+      liveness: UNAVAILABLE,
+    }),
+  );
+  assert.deepEqual(
+    writes.slice(0, 3).map(({ camera }) => camera),
+    ['c0', 'c1', 'c2'],
+  );
+  assert.equal(writes.length, 3 + 64);
+});
