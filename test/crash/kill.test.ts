@@ -98,7 +98,7 @@ async function killed(
     await until(
       'all cameras play',
       () => Promise.resolve(cameras.every((sent) => sent.camera.playing.length > 0)),
-      30_000,
+      60_000,
     );
     await sleep(1_000 + Math.random() * 4_000);
     await end(recorder);

@@ -9,6 +9,8 @@ import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MAX_STARTS = 3;
+/** On a machine that is busy with other things as well. */
+const MAX_START_MS = 60_000;
 export const MAIN = join(ROOT, 'recorder/main.ts');
 
 /** Ports of the loopback address that are free now. */
@@ -115,10 +117,11 @@ export class RecorderProcess {
   }
 
   async ready(): Promise<void> {
-    await until('the recorder is ready', async () => {
-      if (this.child.ended) return true;
-      return (await fetch(`${this.url}/api/health/ready`)).ok;
-    });
+    await until(
+      'the recorder is ready',
+      async () => this.child.ended || (await fetch(`${this.url}/api/health/ready`)).ok,
+      MAX_START_MS,
+    );
     if (this.child.ended) throw new Error('the recorder ended');
   }
 
