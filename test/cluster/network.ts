@@ -140,6 +140,8 @@ export class Network {
       [
         'link set lo up',
         `addr add ${router}/32 dev lo`,
+        // Who sends to a node that is dead hears nothing.
+        `route add blackhole ${this.nodesPrefix}`,
         'link set host up',
         ...Object.values(this.addresses).map((address: string) => `route add ${address}/32 dev host src ${router}`),
       ],
