@@ -139,8 +139,7 @@ export class Monitor {
   }
 
   /** A key frame of the camera is in a file, under this epoch. */
-  writes(recorder: Process, camera: string, epoch: number): void {
-    const uid = this.#api.all('Camera').get(camera)?.uid ?? camera;
+  writes(recorder: Process, camera: string, uid: string, epoch: number): void {
     const highest = this.#highest.get(`${recorder.name}/${uid}`) ?? 0;
     if (epoch < highest) this.#fail(`${recorder.name} writes ${camera} under epoch ${epoch} after ${highest}`);
     this.#owns(uid, camera, epoch, recorder.name);

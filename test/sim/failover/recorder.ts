@@ -21,12 +21,12 @@ export type RecorderDeps = {
   readonly mutation: Mutation | undefined;
 };
 
-type Recording = { epoch: number; state: 'Connecting' | 'Recording' };
+type Recording = { readonly uid: string; epoch: number; state: 'Connecting' | 'Recording' };
 
 export class Recorder extends Process {
   readonly #deps: RecorderDeps;
   /** Survives the process: what was assigned last, and the highest epoch seen of each camera (by uid). */
-  readonly #disk = { copy: new Map<string, number>(), highest: new Map<string, number>() };
+  readonly #disk = { copy: new Map<string, { uid: string; epoch: number }>(), highest: new Map<string, number>() };
   #recordings = new Map<string, Recording>();
   #owned!: Reflector<'Camera'>;
   #previous!: Reflector<'Camera'>;
@@ -53,7 +53,7 @@ export class Recorder extends Process {
     this.#tokensMs = this.nowMs();
     this.#renewedMs = this.nowMs();
     if (mutation === 'recorder forgets') this.#disk.copy.clear();
-    for (const [camera, epoch] of this.#disk.copy) this.#record(camera, epoch);
+    for (const [camera, { uid, epoch }] of this.#disk.copy) this.#record(camera, uid, epoch);
     const onChange = (name: string, camera: CameraView | undefined): void => this.#look(name, camera);
     const onListed = (): void => this.#compare();
     const common = { kind: 'Camera', client: this, api, onChange, onListed } as const;
@@ -127,27 +127,33 @@ export class Recorder extends Process {
     if (epoch < highest && this.#deps.mutation !== 'recorder believes lower epochs') return;
     this.#deps.monitor.sawEpoch(this, name, uid, epoch);
     this.#disk.highest.set(uid, Math.max(epoch, highest));
-    this.#disk.copy.set(name, epoch);
-    this.#record(name, epoch);
+    this.#disk.copy.set(name, { uid, epoch });
+    this.#record(name, uid, epoch);
   }
 
-  #record(name: string, epoch: number): void {
+  #record(name: string, uid: string, epoch: number): void {
     const { monitor, random } = this.#deps;
-    const now = this.#recordings.get(name);
+    let now = this.#recordings.get(name);
+    // Made anew under its old name.
+    if (now && now.uid !== uid) {
+      this.#stop(name);
+      this.#disk.copy.set(name, { uid, epoch });
+      now = undefined;
+    }
     if (now) {
       if (now.epoch === epoch) return;
       now.epoch = epoch;
-      if (now.state === 'Recording') monitor.writes(this, name, epoch);
+      if (now.state === 'Recording') monitor.writes(this, name, uid, epoch);
       return this.#touchReport();
     }
-    const recording: Recording = { epoch, state: 'Connecting' };
+    const recording: Recording = { uid, epoch, state: 'Connecting' };
     this.#recordings.set(name, recording);
     this.#touchReport();
     // Connect, and the wait for a key frame.
     this.after(random.between(100, 400) + random.between(0, 1_000), () => {
       if (this.#recordings.get(name) !== recording) return;
       recording.state = 'Recording';
-      monitor.writes(this, name, recording.epoch);
+      monitor.writes(this, name, uid, recording.epoch);
       this.#touchReport();
     });
   }
