@@ -72,6 +72,20 @@ test('a camera that cannot be reached is retried after 1 s, then up to 30 s apar
   assert.equal(camera.status().state, 'stopped');
 });
 
+test('a camera over rtsps whose certificate nobody vouches for is refused when it is to be verified', async (t) => {
+  const clock = new VirtualClock();
+  await using server = await startCamera({ tls: true });
+  const camera = new Camera(
+    { id: 'cam', name: 'Cam', source: server.url, transport: 'tcp', tls: { verify: true } },
+    { clock, log: silentLog, pool: new SlabPool(), receiveBuffer: Buffer.alloc(65_536), sinks: [NO_SINK] },
+  );
+  t.after(() => camera.stop());
+  camera.start();
+  await turnsUntil(() => camera.status().state === 'retrying');
+  assert.equal(camera.status().reason?.code, 'unreachable');
+  assert.equal(server.requests.length, 0);
+});
+
 test('the first key frame resets the pause before the next try', async (t) => {
   const clock = new VirtualClock();
   const source = await startCamera({ clock, maxSessions: 0 });

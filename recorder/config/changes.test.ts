@@ -29,6 +29,12 @@ test('another retention is no reason to connect to the camera again', () => {
   assert.deepEqual(diffCameras(before, after).changed, []);
 });
 
+test('what is needed beside the stream is no reason to connect to the camera again', () => {
+  const beside = { snapshot: 'http://gate/snap.jpg', ptz: true, onvif: 'http://gate/onvif' };
+  assert.deepEqual(diffCameras(cameras(gate), cameras({ ...gate, ...beside })).changed, []);
+  assert.equal(diffCameras(cameras(gate), cameras({ ...gate, tls: { verify: true } })).changed.length, 1);
+});
+
 test('a segment duration that a camera inherits changes the camera', () => {
   const before = config({ cameras: [gate] });
   const after = config({ cameras: [gate], archive: { segmentDuration: '1m' } });

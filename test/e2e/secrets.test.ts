@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { WebSocket } from 'ws';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import type { Challenge } from '../camera/credentials.ts';
+import { startStillCamera } from '../camera/still-camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -87,6 +88,14 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
     const login = `user-${name}:${encodeURIComponent(PASSWORDS[name])}`;
     return cameras.get(name)!.url.replace('://', `://${login}@`);
   };
+  // Still images at addresses with the login in them: one camera answers, one refuses, nobody listens at the others.
+  await using images = await startStillCamera({
+    credentials: { username: 'user-digest', password: PASSWORDS.digest, challenges: [CHALLENGES.digest] },
+  });
+  const snapshotOf = (name: Name): string => {
+    const url = name === 'digest' || name === 'wrong' ? images.url : 'http://127.0.0.1:1/snap.jpg';
+    return url.replace('://', `://user-${name}:${encodeURIComponent(PASSWORDS[name])}@`);
+  };
   const config = {
     log: { level: 'debug', directory: join(directory, 'logs') },
     auth: {
@@ -94,7 +103,7 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
       tokens: [{ name: 'ops', role: 'admin', sha256: createHash('sha256').update(TOKEN).digest('hex') }],
     },
     archive: { segmentDuration: '2s' },
-    cameras: [...cameras.keys()].map((id) => ({ id, source: sourceOf(id) })),
+    cameras: [...cameras.keys()].map((id) => ({ id, source: sourceOf(id), snapshot: snapshotOf(id) })),
   };
   await cameras.get('gone')!.close();
   await using recorder = await RecorderProcess.start({ directory, config });
@@ -123,6 +132,8 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
       `/api/archive/${id}/segments`,
       `/api/archive/${id}/segments?from=x`,
       `/api/archive/${id}/current`,
+      `/api/cameras/${id}/snapshot`,
+      `/api/cameras/${id}/thumbnail`,
     ]),
   ];
   for (const path of paths) {
@@ -133,6 +144,13 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
     const basic = `Basic ${Buffer.from(`x:${TOKEN}`).toString('base64')}`;
     assertClean(`GET ${path} with Basic`, await get(path, { headers: { authorization: basic } }));
     assertClean(`GET ${path} with a wrong token`, await get(path, { headers: { authorization: `Bearer ${TOKEN}x` } }));
+  }
+  assert.ok(images.served > 0);
+  // Calls that leave a line in the audit.
+  for (const what of ['stop', 'start']) {
+    const init = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: '{"id":"gone"}' };
+    assertClean(`POST /cameras/${what}`, await get(`/cameras/${what}?access_token=${TOKEN}`, init));
+    assertClean(`POST /cameras/${what} with a wrong token`, await get(`/cameras/${what}`, { ...init, headers: {} }));
   }
   await Promise.all(
     [...cameras.keys(), 'nobody'].map(async (id) => {
@@ -163,6 +181,7 @@ test('secrets: no password or token in logs, metrics, answers, files or process 
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   assert.ok(files.some((file) => file.endsWith('.mp4')));
   assert.ok(files.some((file) => file.startsWith(join(directory, 'logs'))));
+  assert.match(readFileSync(join(directory, 'logs', 'audit.log'), 'utf8'), /"camera":"gone"/);
   for (const file of files) {
     if (file !== recorder.configFile) assertClean(file, readFileSync(file, 'latin1'));
   }
