@@ -1,0 +1,127 @@
+// What a Camera shows: conditions and where its footage lies. What is known in, the status to apply out; pure.
+
+import type { Camera } from '../../crds/camera.ts';
+import type { RecorderNode, ReportedCamera } from '../../crds/recorder-node.ts';
+import { mergeConditions, unknownConditions, type StatedCondition, type Transition } from '../kube/conditions.ts';
+import type { PlannedCondition } from '../plan/snapshot.ts';
+
+export interface CameraFacts {
+  readonly camera: Camera;
+  /** Of the plan; undefined before the first. */
+  readonly assigned: PlannedCondition | undefined;
+  /** Nodes of the camera's pool. */
+  readonly nodes: readonly RecorderNode[];
+  /** Whether a node shows that it lives. */
+  readonly isLive: (node: string) => boolean;
+  readonly hasPool: boolean;
+  readonly nowMs: number;
+}
+
+export interface ShownStatus {
+  /** What the operator applies: the assignment is not part of it. */
+  readonly status: Readonly<Record<string, unknown>>;
+  readonly isChanged: boolean;
+  readonly transitions: readonly Transition[];
+}
+
+type Archive = NonNullable<NonNullable<Camera['status']>['archives']>[number];
+
+const TYPES = ['Assigned', 'CredentialsResolved', 'Ready', 'Recording'];
+const NO_CREDENTIALS = 'NoCredentials';
+
+export function statusOfCamera(facts: CameraFacts): ShownStatus {
+  const { camera, nodes, nowMs } = facts;
+  const { generation } = camera.metadata;
+  const before = camera.status?.conditions ?? [];
+  const { conditions, transitions } = mergeConditions(before, conditionsOf(facts), generation, new Date(nowMs));
+  const archives = archivesOf(camera, nodes);
+  const isChanged =
+    conditions !== before ||
+    camera.status?.observedGeneration !== generation ||
+    JSON.stringify(camera.status?.archives ?? []) !== JSON.stringify(archives);
+  return { status: { observedGeneration: generation, conditions, archives }, isChanged, transitions };
+}
+
+function conditionsOf({ camera, assigned, nodes, isLive, hasPool }: CameraFacts): readonly StatedCondition[] {
+  if (!hasPool) {
+    const missing = state(false, 'NoPool', `there is no RecorderPool ${camera.spec.poolRef.name}`);
+    return TYPES.map((type) => ({ type, ...missing, ...(type === 'CredentialsResolved' && { status: 'Unknown' }) }));
+  }
+  if (!assigned) return unknownConditions(TYPES);
+  const { assignment } = camera.status ?? {};
+  const node = nodes.find(({ metadata }) => metadata.name === assignment?.node);
+  const report = node?.status?.cameras?.find(({ name }) => name === camera.metadata.name);
+  const recording = recordingOf(camera, report, node !== undefined && isLive(node.metadata.name));
+  const credentials = credentialsOf(camera, report);
+  const ready = [assigned, credentials, recording].find(({ status }) => status !== 'True');
+  return [
+    { type: 'Assigned', status: assigned.status, reason: assigned.reason, message: assigned.message },
+    { type: 'CredentialsResolved', ...credentials },
+    { type: 'Recording', ...recording },
+    {
+      type: 'Ready',
+      status: ready?.status ?? 'True',
+      reason: ready?.reason ?? 'Recording',
+      message: ready?.message ?? '',
+    },
+  ];
+}
+
+type State = Omit<StatedCondition, 'type'>;
+
+const state = (status: boolean | undefined, reason: string, message: string): State => ({
+  status: status === undefined ? 'Unknown' : status ? 'True' : 'False',
+  reason,
+  message,
+});
+
+function recordingOf({ spec, status }: Camera, report: ReportedCamera | undefined, isLive: boolean): State {
+  const { assignment } = status ?? {};
+  if (spec.suspend) return state(false, 'Suspended', 'spec.suspend is true');
+  if (assignment?.node === undefined) return state(false, 'NotAssigned', 'no node records the camera');
+  if (!isLive) return state(undefined, 'NodeUnavailable', `${assignment.node} has not been heard of lately`);
+  if (report?.epoch !== assignment.epoch) {
+    return state(false, 'NotTakenUp', `${assignment.node} has not reported the camera yet`);
+  }
+  if (report.state === 'Recording') return state(true, 'Recording', `written to a disk of ${assignment.node}`);
+  return state(false, report.reason ?? String(report.state), report.message ?? `${assignment.node} does not record it`);
+}
+
+function credentialsOf({ spec }: Camera, report: ReportedCamera | undefined): State {
+  if (!spec.credentialsSecretRef) return state(true, 'NotNeeded', 'the camera has no login');
+  if (!report) return state(undefined, 'NotReported', 'no node has told yet');
+  if (report.reason === NO_CREDENTIALS) return state(false, NO_CREDENTIALS, report.message ?? '');
+  return state(true, 'Found', `Secret ${spec.credentialsSecretRef.name}`);
+}
+
+/** A status is not rewritten for less: thousands of cameras would write all day. */
+const COARSE_MS = 6 * 3_600_000;
+
+/** Footage stays where it was recorded: what is known of a node that is away is still true. */
+function archivesOf(camera: Camera, nodes: readonly RecorderNode[]): readonly Archive[] {
+  const known = new Map((camera.status?.archives ?? []).map((archive) => [archive.node, archive]));
+  const owner = camera.status?.assignment?.node;
+  for (const { metadata, status } of nodes) {
+    if (!status?.archives) continue;
+    const archive = status.archives.find(({ camera: name }) => name === camera.metadata.name);
+    const before = known.get(metadata.name);
+    if (!archive) {
+      known.delete(metadata.name);
+      continue;
+    }
+    const oldestTime = coarse(before?.oldestTime, archive.oldestTime);
+    // Of the node that records it, the newest footage is always that of now.
+    const newestTime = metadata.name === owner ? undefined : coarse(before?.newestTime, archive.newestTime);
+    known.set(metadata.name, {
+      node: metadata.name,
+      ...(oldestTime !== undefined && { oldestTime }),
+      ...(newestTime !== undefined && { newestTime }),
+    });
+  }
+  return [...known.values()].sort((a, b) => (a.node < b.node ? -1 : 1));
+}
+
+const coarse = (before: string | undefined, now: string | undefined): string | undefined =>
+  before !== undefined && now !== undefined && Math.abs(Date.parse(now) - Date.parse(before)) < COARSE_MS
+    ? before
+    : now;

@@ -1,0 +1,71 @@
+// What a RecorderPool shows. What is known in, the status to apply out; pure.
+
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { mergeConditions, type StatedCondition } from '../kube/conditions.ts';
+import type { Plan, PlannedCondition, Snapshot } from '../plan/snapshot.ts';
+import type { ShownStatus } from './camera-status.ts';
+
+/** How the pods of a pool are: see `recorders.ts`. */
+export interface Rollout {
+  readonly nodesUpdated: number;
+  readonly conditions: readonly PlannedCondition[];
+}
+
+export interface PoolFacts {
+  readonly pool: RecorderPool;
+  /** Of the leader's last plan; undefined before the first. */
+  readonly plan: Plan | undefined;
+  readonly snapshot: Snapshot | undefined;
+  readonly rollout: Rollout | undefined;
+  readonly nowMs: number;
+}
+
+export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts): ShownStatus {
+  const { generation } = pool.metadata;
+  const before = pool.status?.conditions ?? [];
+  const stated = plan ? [...plan.pool, ...(rollout?.conditions ?? [])] : [];
+  const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
+  const nodes = snapshot?.nodes ?? [];
+  const cameras = snapshot?.cameras ?? [];
+  const isRecording = (name: string, node: string | undefined): boolean =>
+    nodes.find((one) => one.name === node)?.cameras.get(name)?.state === 'Recording';
+  const counts = {
+    nodes: nodes.length,
+    nodesReady: nodes.filter(({ liveness, canRecord }) => liveness.heard && canRecord).length,
+    ...(rollout && { nodesUpdated: rollout.nodesUpdated }),
+    cameras: cameras.length,
+    camerasAssigned: cameras.filter(({ assignment }) => assignment?.node !== undefined).length,
+    camerasRecording: cameras.filter(({ name, assignment }) => isRecording(name, assignment?.node)).length,
+  };
+  const membership = plan && {
+    ...(plan.leader !== undefined && { leader: plan.leader }),
+    voters: plan.voters,
+    quorum: plan.quorum,
+  };
+  const status = { observedGeneration: generation, ...counts, ...membership, conditions };
+  const { status: shown } = pool;
+  const isChanged =
+    conditions !== before ||
+    Object.entries(status).some(
+      ([key, value]) =>
+        key !== 'conditions' && JSON.stringify(shown?.[key as keyof typeof shown]) !== JSON.stringify(value),
+    ) ||
+    (shown?.leader !== undefined && plan?.leader === undefined);
+  return { status, isChanged, transitions };
+}
+
+/** True when nothing is wrong; a condition such as FailoverSuspended is wrong when it is True. */
+function withReady(stated: readonly StatedCondition[]): readonly StatedCondition[] {
+  if (stated.length === 0) {
+    return [{ type: 'Ready', status: 'Unknown', reason: 'Pending', message: 'not looked at yet' }];
+  }
+  const isWrong = ({ type, status }: StatedCondition): boolean =>
+    status !== (type === 'FailoverSuspended' ? 'False' : 'True');
+  const wrong = stated.find(isWrong);
+  return [
+    ...stated,
+    wrong
+      ? { type: 'Ready', status: 'False', reason: wrong.reason, message: wrong.message }
+      : { type: 'Ready', status: 'True', reason: 'AsExpected', message: '' },
+  ];
+}

@@ -1,0 +1,148 @@
+// What recorders ask in the status of their RecorderNode is carried out and answered in its spec. A recorder may ask for
+// its own cameras, and the leading node for the membership: whoever steals a node's token gets no further.
+
+import type { RecorderNode, RecorderRequest, RecorderResponse } from '../../crds/recorder-node.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { isConflict, isNotFound, type KubeApi } from '../kube/api.ts';
+import { CAMERA, RECORDER_NODE } from '../kube/resources.ts';
+import type { Caches } from '../observe/caches.ts';
+
+export interface RequestsOptions {
+  readonly api: KubeApi;
+  readonly caches: Caches;
+  /** Whether a node shows that it lives. */
+  readonly isLive: (pool: RecorderPool, node: string) => boolean;
+}
+
+interface Answer {
+  readonly code: number;
+  readonly message: string;
+}
+
+const ok = (message: string): Answer => ({ code: 200, message });
+const refused = (code: number, message: string): Answer => ({ code, message });
+
+/** Carries out what one node asks, and answers it. Throws ApiError when the API server has to be asked again. */
+export async function answerRequests(node: RecorderNode, options: RequestsOptions): Promise<void> {
+  const { api, caches } = options;
+  const requests = node.status?.requests ?? [];
+  const answered = (node.spec.responses ?? []).filter(({ id }) => requests.some((request) => request.id === id));
+  const open = requests.filter(({ id }) => !answered.some((response) => response.id === id));
+  const isTidy = answered.length === (node.spec.responses ?? []).length;
+  if (open.length === 0 && isTidy) return;
+  const { namespace, name } = node.metadata;
+  const pool = caches.pools.get(`${namespace}/${node.spec.poolRef.name}`);
+  const responses: RecorderResponse[] = [...answered];
+  for (const request of open) {
+    const { code, message } = pool
+      ? await carryOut(request, node, pool, options)
+      : refused(503, `there is no RecorderPool ${node.spec.poolRef.name}`);
+    responses.push({ id: request.id, code, message: message.slice(0, 1024) });
+  }
+  await api.mergePatch(RECORDER_NODE, { namespace, name }, { spec: { responses } });
+}
+
+function carryOut(
+  request: RecorderRequest,
+  node: RecorderNode,
+  pool: RecorderPool,
+  options: RequestsOptions,
+): Promise<Answer> {
+  const me = node.metadata.name;
+  switch (request.kind) {
+    case 'Suspend':
+      return suspend(request, node, options);
+    case 'Leave':
+      return remove(me, pool, { ...options, force: request.force ?? false, asked: 'Leave' });
+    case 'AddLearner':
+    case 'ChangeMembership':
+    case 'RemoveNode':
+      if (pool.status?.leader !== me) return Promise.resolve(refused(503, `the leader is not ${me}`));
+      if (request.kind === 'AddLearner') return addLearner(request.nodeID ?? '', pool, options);
+      if (request.kind === 'ChangeMembership') return changeMembership(request.voters ?? [], pool, options);
+      return remove(request.nodeID ?? '', pool, { ...options, force: request.force ?? false, asked: 'RemoveNode' });
+    default:
+      return Promise.resolve(refused(400, `the request ${String(request.kind)} is not known here`));
+  }
+}
+
+async function suspend(
+  { camera: name = '', suspend = false }: RecorderRequest,
+  node: RecorderNode,
+  { api, caches }: RequestsOptions,
+): Promise<Answer> {
+  const { namespace } = node.metadata;
+  const camera = caches.cameras.get(`${namespace}/${name}`);
+  const { assignment } = camera?.status ?? {};
+  const holder = assignment?.node ?? assignment?.previousNode;
+  if (!camera || holder !== node.metadata.name) return refused(404, `${name} is no camera of ${node.metadata.name}`);
+  if (camera.spec.suspend === suspend) return ok('nothing to do');
+  try {
+    await api.mergePatch(CAMERA, { namespace, name }, { metadata: { uid: camera.metadata.uid }, spec: { suspend } });
+  } catch (err) {
+    if (isNotFound(err) || isConflict(err)) return refused(404, `${name} is gone`);
+    throw err;
+  }
+  return ok(suspend ? 'suspended' : 'no longer suspended');
+}
+
+async function addLearner(nodeID: string, pool: RecorderPool, { api, caches }: RequestsOptions): Promise<Answer> {
+  const node = caches.nodesOf(pool).find(({ metadata }) => metadata.name === nodeID);
+  if (!node) return refused(404, `${nodeID} is no node of the pool ${pool.metadata.name}`);
+  if (node.spec.role !== 'Removed') return ok(`${nodeID} is a member already`);
+  await setRole(api, node, 'Learner');
+  return ok(`${nodeID} is a learner`);
+}
+
+/** One vote at a time, and never so that those who have one could not decide. */
+async function changeMembership(
+  voters: readonly string[],
+  pool: RecorderPool,
+  { api, caches, isLive }: RequestsOptions,
+): Promise<Answer> {
+  const nodes = caches.nodesOf(pool);
+  const members = nodes.filter(({ spec }) => spec.role !== 'Removed');
+  const strangers = voters.filter((voter) => !members.some(({ metadata }) => metadata.name === voter));
+  if (strangers.length > 0) return refused(404, `no members of the cluster: ${strangers.join(', ')}`);
+  const promoted = members.filter(({ metadata, spec }) => spec.role !== 'Voter' && voters.includes(metadata.name));
+  const demoted = members.filter(({ metadata, spec }) => spec.role === 'Voter' && !voters.includes(metadata.name));
+  if (promoted.length + demoted.length === 0) return ok('nothing to do');
+  if (pool.spec.membership.mode === 'Automatic') {
+    return refused(409, 'spec.membership.mode of the RecorderPool is Automatic: the operator chooses the voters');
+  }
+  if (promoted.length + demoted.length > 1) return refused(409, 'one node at a time gets or loses its vote');
+  const live = voters.filter((voter) => isLive(pool, voter)).length;
+  if (live * 2 <= voters.length) {
+    return refused(409, `only ${live} of these ${voters.length} voters are live: that is no majority`);
+  }
+  for (const node of promoted) await setRole(api, node, 'Voter');
+  for (const node of demoted) await setRole(api, node, 'Learner');
+  return ok(`voters: ${voters.join(', ')}`);
+}
+
+async function remove(
+  nodeID: string,
+  pool: RecorderPool,
+  { api, caches, isLive, force, asked }: RequestsOptions & { force: boolean; asked: 'Leave' | 'RemoveNode' },
+): Promise<Answer> {
+  const nodes = caches.nodesOf(pool);
+  const node = nodes.find(({ metadata }) => metadata.name === nodeID);
+  if (!node) return refused(404, `${nodeID} is no node of the pool ${pool.metadata.name}`);
+  if (node.spec.role === 'Removed') return ok(`${nodeID} is no member`);
+  if (asked === 'RemoveNode' && !force && isLive(pool, nodeID)) {
+    return refused(409, `${nodeID} is live: let it leave, or say force`);
+  }
+  const rest = nodes.filter(({ metadata, spec }) => metadata.name !== nodeID && spec.role === 'Voter');
+  const live = rest.filter(({ metadata }) => isLive(pool, metadata.name)).length;
+  if (!force && node.spec.role === 'Voter' && live * 2 <= rest.length) {
+    return refused(409, `without ${nodeID} only ${live} of ${rest.length} voters are live: that is no majority`);
+  }
+  await setRole(api, node, 'Removed');
+  return ok(`${nodeID} was removed`);
+}
+
+/** A conflict is thrown: what was decided rests on what others have changed. */
+async function setRole(api: KubeApi, { metadata }: RecorderNode, role: 'Learner' | 'Voter' | 'Removed'): Promise<void> {
+  const { namespace, name, resourceVersion } = metadata;
+  await api.mergePatch(RECORDER_NODE, { namespace, name }, { metadata: { resourceVersion }, spec: { role } });
+}
