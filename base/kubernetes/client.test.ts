@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { Agent } from 'undici';
 import { ApiError } from './api-error.ts';
 import { KubernetesClient, type Connection, type WatchEvent } from './client.ts';
@@ -100,15 +100,13 @@ test('what is no answer of an API server is refused', async () => {
 });
 
 test('no answer in time, a connection that breaks, and nobody there: an error without address or token', async () => {
-  const silent = await clientOf(() => {});
-  const broken = await clientOf((_request, response) => response.socket?.resetAndDestroy());
-  server!.close();
-  const calls = [
-    silent.call('GET', '/x', undefined, { timeoutMs: 100 }),
-    broken.get('/x'),
-    (await clientOf(answer(200, {}))).get('/x', { signal: AbortSignal.abort() }),
-  ];
-  for (const call of calls) {
+  const tries = [
+    [(): void => {}, { timeoutMs: 100 }],
+    [(_request: IncomingMessage, response: ServerResponse) => response.socket?.resetAndDestroy(), {}],
+    [answer(200, {}), { signal: AbortSignal.abort() }],
+  ] as const;
+  for (const [handler, options] of tries) {
+    const call = (await clientOf(handler)).get('/x', options);
     await assert.rejects(call, (err) => {
       assert.ok(err instanceof ApiError);
       assert.deepEqual([err.status, err.reason], [0, 'UNREACHABLE']);
@@ -124,6 +122,27 @@ test('an answer that begins and does not end is given up as well', async () => {
     response.write('{"metadata":');
   });
   await assert.rejects(client.get('/x', { timeoutMs: 150 }), { status: 0, reason: 'UNREACHABLE' });
+});
+
+test('a deadline holds also while the connection is being made', async () => {
+  // Connections are taken, and nothing is said: the handshake of TLS waits for ever.
+  const mute = createTcpServer().listen(0, '127.0.0.1');
+  await once(mute, 'listening');
+  const dispatcher = new Agent();
+  const client = new KubernetesClient(
+    {
+      url: `https://127.0.0.1:${(mute.address() as AddressInfo).port}`,
+      prepare: () => Promise.resolve({ headers: {}, dispatcher }),
+      reconnect: () => {},
+      close: () => dispatcher.destroy(),
+    },
+    { userAgent: 'test', callTimeoutMs: 5_000, watchSeconds: { least: 30, most: 40 }, watchSilenceMs: 5_000 },
+  );
+  const startMs = performance.now();
+  await assert.rejects(client.get('/x', { timeoutMs: 150 }), { status: 0, reason: 'UNREACHABLE' });
+  assert.ok(performance.now() - startMs < 2_000);
+  await client.close();
+  mute.close();
 });
 
 test('a watch asks for bookmarks from where the list ended, and for an end that differs between clients', async () => {

@@ -12,6 +12,11 @@ export interface Connection {
   prepare(): Promise<{ readonly headers: Readonly<Record<string, string>>; readonly dispatcher?: Dispatcher }>;
   /** Forgets every connection: one that was cut may look open for minutes. Calls under way fail. */
   reconnect(): void;
+  /**
+   * A call was not answered: new calls get new connections, because others that look idle may be as dead. Calls under
+   * way go on.
+   */
+  distrust?(): void;
   close(): Promise<void>;
 }
 
@@ -75,7 +80,7 @@ export class KubernetesClient {
   async call(method: Method, path: string, body?: unknown, options: CallOptions = {}): Promise<unknown> {
     const timeout = AbortSignal.timeout(options.timeoutMs ?? this.#options.callTimeoutMs);
     const signal = options.signal ? AbortSignal.any([timeout, options.signal]) : timeout;
-    const response = await this.#send(method, path, body, { ...options, signal });
+    const response = await this.#send(method, path, body, { ...options, signal }, options.signal);
     try {
       const text = await textOf(response.body);
       if (response.statusCode >= 300) throw refusalOf(response, text);
@@ -83,7 +88,7 @@ export class KubernetesClient {
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
       if (cause instanceof SyntaxError) throw new ApiError(0, 'INVALID_ANSWER', 'an answer is no JSON', { cause });
-      throw unreachable(cause);
+      throw this.#unanswered(cause, options.signal);
     }
   }
 
@@ -116,22 +121,20 @@ export class KubernetesClient {
   ): AsyncGenerator<WatchEvent> {
     const { least, most } = this.#options.watchSeconds;
     const random = this.#options.random ?? Math.random;
-    const response = await this.#send('GET', path, undefined, {
-      signal,
-      query: {
-        ...query,
-        watch: 'true',
-        allowWatchBookmarks: 'true',
-        resourceVersion,
-        timeoutSeconds: String(Math.round(least + (most - least) * random())),
-      },
-    });
+    const asked = {
+      ...query,
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion,
+      timeoutSeconds: String(Math.round(least + (most - least) * random())),
+    };
+    const response = await this.#send('GET', path, undefined, { signal, query: asked }, signal);
     if (response.statusCode >= 300) throw refusalOf(response, await textOf(response.body).catch(() => ''));
     try {
       for await (const line of linesOf(response.body)) yield eventOf(line);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      throw unreachable(cause);
+      throw this.#unanswered(cause, signal);
     }
   }
 
@@ -143,13 +146,20 @@ export class KubernetesClient {
     await this.#connection.close();
   }
 
-  async #send(method: Method, path: string, body: unknown, options: CallOptions): Promise<Dispatcher.ResponseData> {
+  /** `caller`: when it has aborted, the server is not to blame. */
+  async #send(
+    method: Method,
+    path: string,
+    body: unknown,
+    options: CallOptions,
+    caller: AbortSignal | undefined,
+  ): Promise<Dispatcher.ResponseData> {
     const { callTimeoutMs, watchSilenceMs, userAgent } = this.#options;
     const url = new URL(path, this.#connection.url);
     for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
     try {
-      const { headers, dispatcher } = await this.#connection.prepare();
-      return await request(url, {
+      const { headers, dispatcher } = await promptly(this.#connection.prepare(), options.signal);
+      const answer = request(url, {
         method,
         ...(dispatcher && { dispatcher }),
         headersTimeout: options.timeoutMs ?? callTimeoutMs,
@@ -163,14 +173,39 @@ export class KubernetesClient {
         ...(body !== undefined && { body: JSON.stringify(body) }),
         ...(options.signal && { signal: options.signal }),
       });
+      return await promptly(answer, options.signal);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      throw unreachable(cause);
+      throw this.#unanswered(cause, caller);
     }
+  }
+
+  #unanswered(cause: unknown, caller: AbortSignal | undefined): ApiError {
+    if (!caller?.aborted) this.#connection.distrust?.();
+    return unreachable(cause);
   }
 }
 
 const invalid = (what: string): ApiError => new ApiError(0, 'INVALID_ANSWER', `the API server's answer is not ${what}`);
+
+/**
+ * Rejects as soon as `signal` aborts. undici does so only once the request has a connection, which on a dead link takes
+ * until its connect timeout; then it drops the request unsent.
+ */
+async function promptly<T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return answer;
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([answer, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    answer.catch(() => {});
+    aborted.promise.catch(() => {});
+  }
+}
 
 /** Why nothing was heard, without the address: messages go into status and logs of others. */
 function unreachable(cause: unknown): ApiError {

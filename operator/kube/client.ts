@@ -22,13 +22,14 @@ export interface RestKubeApiOptions {
   readonly callTimeoutMs?: number;
   /** How long the server keeps a watch open, in seconds: a connection that died in silence is noticed soon after. */
   readonly watchSeconds?: { readonly least: number; readonly most: number };
+  /** How long after that a silent watch is given up. */
+  readonly watchGraceMs?: number;
 }
 
 const CALL_TIMEOUT_MS = 10_000;
 /** Short, because a half-open connection looks like a quiet one until the watch should have ended. */
 const WATCH_SECONDS = { least: 30, most: 40 };
-/** After the time at which the server ends a watch. */
-const WATCH_GRACE_SECONDS = 5;
+const WATCH_GRACE_MS = 5_000;
 
 export class RestKubeApi implements KubeApi {
   readonly #client: KubernetesClient;
@@ -39,7 +40,7 @@ export class RestKubeApi implements KubeApi {
       userAgent: OPERATOR_MANAGER,
       callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
       watchSeconds,
-      watchSilenceMs: (watchSeconds.most + WATCH_GRACE_SECONDS) * 1000,
+      watchSilenceMs: watchSeconds.most * 1000 + (options.watchGraceMs ?? WATCH_GRACE_MS),
     });
   }
 

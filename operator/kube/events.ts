@@ -152,13 +152,13 @@ export class EventRecorder {
     for (let tries = 1; ; tries++) {
       const { count } = series;
       try {
-        if (series.name && count > 1) await api.mergePatch(EVENT, series.name, seriesOf(series));
+        if (series.name) await api.mergePatch(EVENT, series.name, seriesOf(series));
         else series.name = await this.#create(series);
-        series.written = count;
-        return;
+        series.written = series.written === 0 ? 1 : count;
+        if (series.written >= count) return;
       } catch (err) {
         // It was forgotten by the API server meanwhile (an hour by default).
-        if (isNotFound(err) && series.name) series.name = undefined;
+        if (isNotFound(err) && series.name) Object.assign(series, { name: undefined, written: 0 });
         else if (tries >= MAX_TRIES || !isPassing(err)) {
           log.debug({ err, reason: series.text.reason }, 'event not written');
           return;

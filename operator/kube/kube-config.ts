@@ -46,6 +46,12 @@ export class KubeConfigConnection implements Connection {
     void old?.dispatcher.destroy().catch(() => {});
   }
 
+  distrust(): void {
+    const old = this.#pool;
+    this.#pool = undefined;
+    void old?.dispatcher.close().catch(() => {});
+  }
+
   async close(): Promise<void> {
     await this.#pool?.dispatcher.destroy();
   }

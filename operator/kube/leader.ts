@@ -115,7 +115,7 @@ export class LeaderElector {
   async #renewUntilLost(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
     while (!signal.aborted) {
-      await clock.sleep(Math.min(this.#timing.retryMs, this.#remainingMs()), signal);
+      await clock.sleep(Math.max(0, Math.min(this.#timing.retryMs, this.#remainingMs())), signal);
       if (signal.aborted) return;
       const remainingMs = this.#remainingMs();
       if (remainingMs <= 0) return this.#lose();

@@ -61,7 +61,7 @@ export async function applyOwned(
   const metadata = {
     ...object.metadata,
     ownerReferences: [reference],
-    // Deleted and made again by somebody else since we looked: a conflict.
+    // Deleted and made again by somebody else since we looked: refused, because a uid is immutable.
     ...(existing && { uid: existing.metadata.uid }),
   };
   return api.apply(resource, { ...object, metadata }, { ...options, fieldManager: OPERATOR_MANAGER, force: true });

@@ -6,20 +6,17 @@ import type { CallOptions, KubeApi, KubeObject, ObjectName, Resource } from './a
 /**
  * Applies the operator's part of a status. `status` is all of it: a field that it had applied before and is not there
  * any more goes away. Fields of other managers stay, the assignment of a Camera among them.
- *
- * `uid`: of the object that was looked at; a new one of its name is a conflict.
  */
 export async function applyStatus(
   api: KubeApi,
   resource: Resource,
-  object: ObjectName & { readonly uid?: string | undefined },
+  { namespace, name }: ObjectName,
   status: object,
   options: CallOptions = {},
 ): Promise<KubeObject> {
-  const { namespace, name, uid } = object;
   return api.apply(
     resource,
-    { metadata: { name, ...(namespace && { namespace }), ...(uid !== undefined && { uid }) }, status },
+    { metadata: { name, namespace }, status },
     { ...options, subresource: 'status', fieldManager: OPERATOR_STATUS_MANAGER, force: true },
   );
 }

@@ -1,0 +1,86 @@
+// A TCP connection's way through the test: it can be cut, or go silent as a link does that was unplugged.
+
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+export class TcpProxy {
+  readonly #server: Server;
+  readonly #pairs = new Set<readonly [Socket, Socket]>();
+  /** Connections that were made while the link was silent: as if their first packet was still on its way. */
+  readonly #held = new Set<Socket>();
+  readonly #port: number;
+  #isSilent = false;
+  /** Connections since the start. */
+  accepted = 0;
+
+  private constructor(server: Server, port: number) {
+    this.#server = server;
+    this.#port = port;
+  }
+
+  /** Passes on to a port of the loopback address. */
+  static async to(port: number): Promise<TcpProxy> {
+    const server = createServer();
+    const proxy = new TcpProxy(server, port);
+    server.on('connection', (client) => proxy.#accept(client));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Connections that are open now. */
+  get open(): number {
+    return this.#pairs.size;
+  }
+
+  /** Ends every connection with a reset. New ones are passed on. */
+  reset(): void {
+    for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
+  }
+
+  /** From now on nothing passes, in no direction, and nobody is told: connections that are open stay so. */
+  silence(): void {
+    this.#isSilent = true;
+    for (const pair of this.#pairs) for (const socket of pair) socket.pause();
+  }
+
+  /** New connections pass again; those that were open stay silent for ever, as after a change of the route. */
+  heal(): void {
+    this.#isSilent = false;
+    for (const client of this.#held) this.#pass(client);
+    this.#held.clear();
+  }
+
+  async close(): Promise<void> {
+    for (const socket of [...this.#pairs].flat().concat([...this.#held])) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #accept(client: Socket): void {
+    this.accepted++;
+    client.on('error', () => {});
+    if (!this.#isSilent) return this.#pass(client);
+    this.#held.add(client);
+    client.on('close', () => this.#held.delete(client));
+  }
+
+  #pass(client: Socket): void {
+    const server = connect(this.#port, '127.0.0.1');
+    const pair = [client, server] as const;
+    this.#pairs.add(pair);
+    for (const [from, to] of [pair, [server, client] as const]) {
+      from.on('data', (chunk) => to.write(chunk));
+      from.on('end', () => to.end());
+      from.on('error', () => {});
+      from.on('close', () => {
+        to.destroy();
+        this.#pairs.delete(pair);
+      });
+    }
+  }
+}
