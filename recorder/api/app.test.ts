@@ -293,9 +293,24 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
     ptz: false,
   });
   const list = await app.inject({ url: '/api/cameras', headers: as('viewer') });
-  assert.deepEqual(list.json(), { cameras: [answer.json()] });
+  assert.deepEqual(list.json(), { cameras: [answer.json()], warnings: [] });
   const unknown = await app.inject({ url: '/api/cameras/nobody', headers: as('viewer') });
   assert.deepEqual([unknown.statusCode, unknown.json().code], [404, 'unknown-camera']);
+});
+
+test('the list of cameras says what somebody should look at, as ready does, to those whom it concerns', async (t) => {
+  const warnings = () => [
+    { code: 'ffmpeg-missing', message: 'ffmpeg is not installed', cameraId: undefined },
+    { code: 'unknown-protection', message: 'nobody knows it', cameraId: 'gate' },
+  ];
+  const { app } = await build(t, { warnings });
+  for (const url of ['/api/cameras', '/api/health/ready']) {
+    const answer = (await app.inject({ url, headers: as('viewer') })).json<{ warnings: unknown }>();
+    assert.deepEqual(answer.warnings, [
+      { code: 'ffmpeg-missing', detail: 'ffmpeg is not installed' },
+      { code: 'unknown-protection', detail: 'nobody knows it', camera_id: 'gate' },
+    ]);
+  }
 });
 
 const PROTECTED = [

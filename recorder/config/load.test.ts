@@ -314,6 +314,11 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     message: 'config.yaml: auth.mode: expected one of token, kubernetes, none',
   },
   {
+    name: 'a camera whose address is that of jobs',
+    yaml: 'cameras: [{id: jobs, source: rtsp://10.0.0.9/}]',
+    message: 'config.yaml: cameras[0].id: "jobs" is taken: /api/archive/jobs are exports',
+  },
+  {
     name: 'nobody is asked for a token, and every address is listened on',
     yaml: 'auth: {mode: none}',
     message:

@@ -78,11 +78,15 @@ const SEGMENT_DURATION = () => duration(1_000, '1s', 86_400_000, '24h');
 /** The camera id is part of file names and addresses, and the name of a Kubernetes object later. */
 export const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
 
+/** What the addresses of the API have in the place of a camera id. */
+const RESERVED_ID = 'jobs';
+
 /** One camera, in the words of the file; cameras of a database are checked by it as well. */
 export const CameraFile = z.strictObject({
   id: z
     .string()
     .regex(CAMERA_ID, 'expected 1 to 63 letters, digits, "." and "-", of which the first is a letter or digit')
+    .refine((id) => id !== RESERVED_ID, `"${RESERVED_ID}" is taken: /api/archive/${RESERVED_ID} are exports`)
     .describe('Names the camera in addresses and file names. Unique.'),
   name: z
     .string()

@@ -82,6 +82,9 @@ test('a row that cannot be recorded is refused without its password, or stays as
   const odd = one({ id: '../../etc\n' });
   assert.deepEqual(odd.cameras, []);
   assert.equal(odd.refused[0]?.id, '../../etc?');
+  const taken = one({ id: 'jobs' });
+  assert.deepEqual(taken.cameras, []);
+  assert.match(taken.refused[0]?.reason.message ?? '', /^cameras\.id: "jobs" is taken/);
 });
 
 test('of two cameras with one id that of the files is recorded, and the other is named', () => {

@@ -8,6 +8,7 @@ import { callerOf } from '../../http/access.ts';
 import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { playbackAddress } from '../playback-address.ts';
 import { isoTime } from '../times.ts';
+import { Warning, warningsFor } from '../warning.ts';
 
 const Reason = z.object({ code: z.string().describe('Stable, for programs.'), message: z.string() });
 
@@ -81,6 +82,9 @@ const Cameras = z.object({
     .array(z.object({ id: z.string(), reason: Reason }))
     .optional()
     .describe('With a database: its cameras that are not recorded as they are there, and why.'),
+  warnings: z
+    .array(Warning)
+    .describe('As in ready: what somebody should look at, as that exports cannot be made here for want of ffmpeg.'),
 });
 
 const optionalTime = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
@@ -99,7 +103,7 @@ function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): str
   return `video/mp4; codecs="${codecs.join(', ')}"`;
 }
 
-type Deps = Pick<ApiDeps, 'cameras' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback'>;
+type Deps = Pick<ApiDeps, 'cameras' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback' | 'warnings'>;
 
 function toCamera(
   { status, archive, live, silence }: CameraView,
@@ -159,7 +163,8 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
       const seen = deps.cameras.list().filter(({ status }) => sees(status.id));
       const cameras = seen.map((view) => toCamera(view, deps, playback));
       const refused = deps.refusedCameras?.().filter(({ id }) => sees(id));
-      return { cameras, ...(refused ? { refused } : {}) };
+      const warnings = warningsFor(callerOf(request), deps.warnings);
+      return { cameras, ...(refused ? { refused } : {}), warnings };
     },
   );
 

@@ -3,8 +3,9 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Authenticator } from '../../http/auth.ts';
-import type { ApiDeps, CameraDirectory, Warning as NodeWarning } from '../deps.ts';
+import type { ApiDeps, CameraDirectory } from '../deps.ts';
 import { isoTime } from '../times.ts';
+import { Warning, warningsFor } from '../warning.ts';
 
 /** A disk that does not answer in this time is not writable. */
 const WRITABLE_TIMEOUT_MS = 5_000;
@@ -28,12 +29,6 @@ const SilentCamera = z.object({
   id: z.string(),
   since: z.iso.datetime({ offset: true }).describe('When the last video was written, or should have been.'),
   cause: z.string().describe('As in the gap list, as far as it is known; recording where nothing seems wrong.'),
-});
-
-const Warning = z.object({
-  code: z.string().describe('Stable, for programs.'),
-  detail: z.string(),
-  camera_id: z.string().optional().describe('Without it, it concerns the node.'),
 });
 
 const Readiness = z.object({
@@ -114,21 +109,13 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
         body.checks = checks;
         if (!ready) body.failed = failed;
         // A camera's silence does not take the node out of service: the other cameras need it.
-        body.warnings = (deps.warnings?.() ?? [])
-          .filter(({ cameraId }) => cameraId === undefined || caller.sees(cameraId))
-          .map(toWarning);
+        body.warnings = warningsFor(caller, deps.warnings);
         body.silent_cameras = silentCameras(deps.cameras).filter(({ id }) => caller.sees(id));
       }
       return reply.code(ready ? 200 : 503).send(body);
     },
   );
 };
-
-const toWarning = ({ code, message, cameraId }: NodeWarning): z.output<typeof Warning> => ({
-  code,
-  detail: message,
-  ...(cameraId === undefined ? {} : { camera_id: cameraId }),
-});
 
 function silentCameras(cameras: CameraDirectory): z.output<typeof SilentCamera>[] {
   return cameras.list().flatMap(({ status, silence }) => {

@@ -1,0 +1,24 @@
+// What somebody should look at although the node works, as answers say it.
+
+import { z } from 'zod';
+import type { Caller } from '../http/auth.ts';
+import type { Warning as NodeWarning } from './deps.ts';
+
+export const Warning = z.object({
+  code: z.string().describe('Stable, for programs.'),
+  detail: z.string(),
+  camera_id: z.string().optional().describe('Without it, it concerns the node.'),
+});
+
+/** Of the node, and of the cameras that concern the caller. */
+export const warningsFor = (
+  { sees }: Caller,
+  warnings: (() => readonly NodeWarning[]) | undefined,
+): z.output<typeof Warning>[] =>
+  (warnings?.() ?? [])
+    .filter(({ cameraId }) => cameraId === undefined || sees(cameraId))
+    .map(({ code, message, cameraId }) => ({
+      code,
+      detail: message,
+      ...(cameraId === undefined ? {} : { camera_id: cameraId }),
+    }));
