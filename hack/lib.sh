@@ -236,7 +236,8 @@ setup() {
         need_modules
         ;;
       media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
-      cameras) need_packages "${CAMERA_PACKAGES[@]}" ;;
+      # Network namespaces (iproute2) are where cameras are searched for.
+      cameras) need_packages "${CAMERA_PACKAGES[@]}" iproute2=ip ;;
       browser) need_packages chromium=chromium fonts-dejavu-core ;;
       # Its programs only: tests make servers of their own.
       database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
