@@ -195,7 +195,8 @@ function status(cluster: Cluster): string {
     ...nodes,
     `${'API server'.padEnd(24)} ${cluster.controlPlane.server}`,
     `${'this machine'.padEnd(24)} ${api} for nodes, ${cameras} as cameras`,
-    `${'KUBECONFIG'.padEnd(24)} ${cluster.kubeconfig}\n`,
+    `${'KUBECONFIG'.padEnd(24)} ${cluster.kubeconfig}`,
+    `${'held by process'.padEnd(24)} ${process.pid}\n`,
   ].join('\n');
 }
 

@@ -1,15 +1,15 @@
 // The test cluster itself: is it a cluster, are its pods pods, and do its faults do what they say?
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { until } from '../support/until.ts';
 import { ApiError } from './api-client.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
 import type { ContainerStatus, Pod } from './kubelet/types.ts';
+import { leftovers } from './leftovers.ts';
 import type { ProcessKubelet } from './process-kubelet.ts';
 
 const WITNESS = join(import.meta.dirname, 'witness.ts');
@@ -46,16 +46,6 @@ const diary = (node: ProcessKubelet): string[] =>
   readFileSync(join(node.root, HOST_PATH, 'witness.log'), 'utf8')
     .trim()
     .split('\n');
-
-/** Ids of all processes whose command line names something of the cluster. */
-const processesOf = (directory: string): string[] =>
-  readdirSync('/proc').filter((name) => {
-    try {
-      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(directory);
-    } catch {
-      return false;
-    }
-  });
 
 const DAEMON_SET = {
   apiVersion: 'apps/v1',
@@ -361,16 +351,9 @@ test('a cluster leaves no process, network, mount or file', { skip: clusterMissi
   });
   const sleeper = await until('it runs', async () => (await cluster.node('node-1').processes())[0]);
   await until('it sleeps', () => readFileSync(`/proc/${sleeper.pid}/cmdline`, 'utf8').startsWith('sleep'));
-  const names = Object.keys(networkInterfaces()).filter((name) => name.startsWith('kubenvr'));
-  assert.ok(names.length > 0);
-  assert.ok(processesOf(directory).length >= 5);
+  assert.ok(leftovers(directory, cluster.addresses.api).length >= 6);
   await cluster.close();
   assert.equal(existsSync(`/proc/${sleeper.pid}`), false);
-  assert.deepEqual(processesOf(directory), []);
-  assert.equal(readFileSync('/proc/self/mountinfo', 'utf8').includes(directory), false);
-  const left = Object.entries(networkInterfaces()).filter(([, addresses]) =>
-    addresses?.some(({ address }) => address === cluster.addresses.api),
-  );
-  assert.deepEqual(left, []);
+  assert.deepEqual(leftovers(directory, cluster.addresses.api), []);
   assert.equal(existsSync(directory), false);
 });
