@@ -96,6 +96,11 @@ function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum
       refuse('NoMajority', 'waits until more than half of the voters are heard');
       continue;
     }
+    const take = slots.free(camera, need);
+    if (!take) {
+      refuse('Waiting', 'is assigned when those before it are taken up');
+      continue;
+    }
     const owner = camera.assignment?.node;
     const target = targetOf(camera, need, rooms);
     if (target === undefined) {
@@ -105,10 +110,7 @@ function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum
       } else refuse('NoEligibleNode', 'no live node of the pool may record it');
       continue;
     }
-    if (!slots.take(camera, need)) {
-      refuse('Waiting', 'is moved when moves before it are taken up');
-      continue;
-    }
+    take();
     rooms.move(owner, target);
     placed.writes.push(writeOf(camera, assignmentOf(camera, need, target), need));
   }
@@ -146,11 +148,16 @@ function writeOf(camera: PlannedCamera, assignment: Assignment, need?: Placement
   return { camera: name, uid, resourceVersion, fromEpoch, assignment, urgent, confirm: need?.confirm };
 }
 
+type Slots = {
+  /** False: none is free. Otherwise what takes one. */
+  free(camera: PlannedCamera, need: Placement): false | (() => void);
+};
+
 /**
  * Moves under way. A move has a slot until it is taken up, or has been waited for long enough; a handover until it
  * ends. Neither waits for a node that is not heard. Cameras that nobody records do not wait for handovers.
  */
-function slotsOf({ pool, nodes, cameras }: Snapshot): { take(camera: PlannedCamera, need: Placement): boolean } {
+function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
   const heard = new Set(nodes.filter(({ liveness }) => liveness.heard).map(({ name }) => name));
   const inHandover = new Set<PlannedCamera>();
   let lost = 0;
@@ -165,11 +172,12 @@ function slotsOf({ pool, nodes, cameras }: Snapshot): { take(camera: PlannedCame
     else lost += Number(writing || isNew);
   }
   return {
-    take(camera, need) {
-      if (need.reason === 'Scheduled') return ++scheduled <= MAX_SCHEDULED;
-      if (need.urgent) return lost < pool.maxConcurrentMoves && ++lost > 0;
-      if (inHandover.has(camera)) return true; // It has a slot.
-      return lost + inHandover.size + planned < pool.maxConcurrentMoves && ++planned > 0;
+    free(camera, need) {
+      const { maxConcurrentMoves } = pool;
+      if (need.reason === 'Scheduled') return scheduled < MAX_SCHEDULED && ((): number => (scheduled += 1));
+      if (need.urgent) return lost < maxConcurrentMoves && ((): number => (lost += 1));
+      if (inHandover.has(camera)) return (): void => {}; // It has a slot.
+      return lost + inHandover.size + planned < maxConcurrentMoves && ((): number => (planned += 1));
     },
   };
 }
