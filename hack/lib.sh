@@ -226,6 +226,30 @@ need_helm() {
   go_build "$ROOT/hack/helm" "$CACHE/helm/$version/helm" "-X $package/internal/version.version=$version" "$package/cmd/helm"
 }
 
+# The lint of the OpenAPI document; it is a program of 15 MB, and no part of what is built.
+REDOCLY_VERSION=2.77.0
+need_redocly() {
+  local home=$CACHE/redocly
+  local package=$home/node_modules/@redocly/cli/package.json
+  if grep -q "\"version\": \"$REDOCLY_VERSION\"" "$package" 2>/dev/null; then return 0; fi
+  say "fetching redocly $REDOCLY_VERSION into $home"
+  mkdir -p "$home"
+  npm install --prefix "$home" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+    "@redocly/cli@$REDOCLY_VERSION" </dev/null >&2
+}
+
+# Generates requests from the OpenAPI document; in an environment of its own, with versions that are named.
+need_schemathesis() {
+  local home=$CACHE/schemathesis requirements=$ROOT/test/openapi/requirements.txt
+  if cmp -s "$requirements" "$home/requirements.txt"; then return 0; fi
+  python3 -c 'import ensurepip, venv' 2>/dev/null || need_packages python3-venv || return 1
+  say "fetching schemathesis into $home"
+  rm -rf "$home"
+  python3 -m venv "$home" &&
+    "$home/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" </dev/null >&2 &&
+    cp "$requirements" "$home/requirements.txt"
+}
+
 # setup GROUP...: base, media, cameras, browser, database, jobs, shell, kube, helm, kubelet.
 setup() {
   local group
@@ -244,6 +268,9 @@ setup() {
       # The program only: recorders run it themselves.
       jobs) need_packages redis-server=redis-server ;;
       shell) need_packages shellcheck=shellcheck ;;
+      api)
+        need_redocly && need_schemathesis
+        ;;
       # Network namespaces (iproute2) are for the nodes.
       kube)
         if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd; fi

@@ -3,11 +3,11 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyWebsocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
-import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { installAudit } from '../http/audit.ts';
 import { installCors } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
+import { openApiOptions } from './openapi.ts';
 import { buildServer } from '../http/server.ts';
 import { installRedirects } from './redirect.ts';
 import { archiveRoutes } from './routes/archive.ts';
@@ -52,16 +52,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
     errorHandler: (_error, socket) => socket.terminate(),
   });
-  await app.register(fastifySwagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'Recorder', version: deps.version },
-      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
-      security: [{ token: [] }],
-    },
-    transform: jsonSchemaTransform,
-    transformObject: jsonSchemaTransformObject,
-  });
+  await app.register(fastifySwagger, openApiOptions(deps.version));
   const { cluster } = deps;
   if (cluster) {
     installRedirects(app, { cluster, cameras: deps.cameras, auth });

@@ -110,7 +110,11 @@ export function installProblems(app: FastifyInstance, log: Log): void {
     if (error instanceof ApiError) reply.headers(error.headers);
     return sendProblem(request, reply, body);
   });
-  app.setNotFoundHandler(async (request, reply) => {
+  // Before there is a look at the body: what is not there does not care for its type.
+  app.addHook('preParsing', async (request, reply) => (request.is404 ? answerNotFound(request, reply) : undefined));
+  app.setNotFoundHandler(answerNotFound);
+
+  function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const path = pathOf(request.url);
     const methods = app.routeList.methodsOf(path);
     if (methods.length === 0) {
@@ -119,7 +123,7 @@ export function installProblems(app: FastifyInstance, log: Log): void {
     reply.header('allow', methods.join(', '));
     const detail = `${request.method} means nothing here: use ${methods.join(' or ')}`;
     return sendProblem(request, reply, problem(405, 'method-not-allowed', detail));
-  });
+  }
   // Without this, Node would answer with an empty body.
   app.server.on('checkExpectation', (_request, response) => {
     const body = JSON.stringify(problem(417, 'expectation-failed', 'Expect: leave this header out'));

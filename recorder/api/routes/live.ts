@@ -10,7 +10,7 @@ import type { ViewerSocket } from '../../live/viewer.ts';
 import type { Authenticator, Caller } from '../../http/auth.ts';
 import { isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
 import type { ApiDeps } from '../deps.ts';
-import { ApiError } from '../../http/problem.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
 
 /** A viewer that answers no ping for one interval is gone: its network would not say so for a quarter of an hour. */
 const PING_INTERVAL_MS = 20_000;
@@ -51,7 +51,19 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     method: 'GET',
     url: '/websocket/:camera_id',
     config: { follows: { param: 'camera_id' } },
-    schema: { hide: true, params: LiveParams, querystring: LiveQuery },
+    schema: {
+      summary: 'The live stream of a camera, as a WebSocket',
+      description:
+        'An initialization segment of fragmented MP4, then fragments as they come, all as binary messages. What is refused is refused with a close code after the upgrade, for browsers learn nothing of a refused one: docs/live.md lists the codes.',
+      tags: ['live'],
+      security: [{ bearer: [] }, { basic: [] }, { query: [] }],
+      params: LiveParams,
+      querystring: LiveQuery,
+      response: {
+        101: z.null().describe('The WebSocket is open.'),
+        426: problemResponse('This is a WebSocket: connect with one.'),
+      },
+    },
     handler: async () => {
       throw new ApiError(426, 'upgrade-required', 'this is a WebSocket: connect with one');
     },

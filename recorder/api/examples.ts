@@ -1,0 +1,219 @@
+// Examples of parameters, bodies and answers for the OpenAPI document: its lint holds each to the schema of its place.
+
+const TIME = '2026-11-21T09:30:00.000+00:00';
+const START = '2026-11-21T09:25:00.123+00:00';
+const FROM = 1_795_253_100;
+const FILENAME = '2026/11/21/Gate_gate_20261121_092500123.mp4';
+const DONE = { status: 'ok', message: 'the camera moves' };
+const JOB_ID = 'e3f0a1c2-5d6e-4f70-8192-a3b4c5d6e7f8';
+const JOB_URL = `/api/archive/jobs/${JOB_ID}`;
+
+const SUBMITTED = { job_id: JOB_ID, status_url: JOB_URL, download_url: `${JOB_URL}/download` };
+
+const JOB = {
+  job_id: JOB_ID,
+  camera_id: 'gate',
+  from: FROM,
+  to: FROM + 600,
+  created_at: FROM + 900,
+  completed_at: FROM + 903,
+  kind: 'export',
+  state: 'done',
+  progress: 100,
+  size_bytes: 297_411_002,
+  duration_seconds: 588.4,
+  gaps: [{ start: '2026-11-21T09:28:00.000+00:00', end: '2026-11-21T09:28:11.600+00:00' }],
+};
+
+const PROTECTION = {
+  id: 'p-5b1f0c9e',
+  camera_id: 'gate',
+  from: START,
+  to: TIME,
+  created: TIME,
+  note: 'the red car',
+  segments: 2,
+};
+
+const CAMERA = {
+  id: 'gate',
+  name: 'Gate',
+  state: 'recording',
+  state_since: START,
+  reason: null,
+  node: { name: 'rack-1', address: 'rack-1.example:9997', playback: 'http://rack-1.example:9996' },
+  transport: 'tcp',
+  ptz: false,
+  codecs: {
+    video: { codec: 'h264', codec_string: 'avc1.64001f', width: 1920, height: 1080 },
+    audio: { codec: 'aac', codec_string: 'mp4a.40.2', sample_rate: 48_000, channels: 1 },
+    mime: 'video/mp4; codecs="avc1.64001f, mp4a.40.2"',
+    audio_dropped: null,
+  },
+  bitrate: 4_012_345,
+  last_frame: TIME,
+  frames: { video: 7_512, audio: 14_090, discarded: 0, lost_packets: 0 },
+  recording: { state: 'writing', reason: null, last_written: TIME, filename: FILENAME },
+  silent: false,
+  silent_since: null,
+  viewers: 1,
+};
+
+const LOGGING = { level: 'info', configured: 'info' };
+
+const NODES = {
+  leader: 'rack-1',
+  has_majority: true,
+  voters: ['rack-1', 'rack-2', 'rack-3'],
+  nodes: [
+    {
+      node_id: 'rack-1',
+      node_name: 'rack-1',
+      address: 'rack-1.example:9997',
+      role: 'voter',
+      online: true,
+      last_seen_seconds: 0.8,
+      cameras: 20,
+      version: '0.1.0',
+    },
+  ],
+};
+
+const CHANGED = { status: 'ok', message: 'rack-4 is a learner' };
+
+/** By name, or by path and name. */
+export const PARAMETERS: Readonly<Record<string, unknown>> = {
+  camera_id: 'gate',
+  '/api/cameras/{id} id': 'gate',
+  '/api/cameras/{id}/snapshot id': 'gate',
+  '/api/cameras/{id}/thumbnail id': 'gate',
+  '/api/archive/protections/{id} id': PROTECTION.id,
+  job_id: JOB_ID,
+  from: String(FROM),
+  to: String(FROM + 600),
+  tz_offset_minutes: '60',
+  speed: '10',
+  note: PROTECTION.note,
+};
+
+/** By method and path. */
+export const REQUESTS: Readonly<Record<string, unknown>> = {
+  'PUT /api/log': { level: 'debug' },
+  'POST /cameras/start': { id: 'gate' },
+  'POST /cameras/stop': { id: 'gate' },
+  'POST /api/archive/{camera_id}/assemble': {
+    kind: 'export',
+    parts: [{ peer_addr: 'rack-2.example:9997', peer_job_id: JOB_ID, ordinal: 0 }],
+  },
+  'POST /api/ptz/move': { camera_id: 'gate', pan: 0.5, tilt: 0, zoom: 0, speed: 1 },
+  'POST /api/ptz/stop': { camera_id: 'gate' },
+  'POST /api/ptz/goto': { camera_id: 'gate', preset: '1' },
+  'POST /cluster/add-learner': { node_id: 'rack-4' },
+  'POST /cluster/change-membership': { voters: ['rack-1', 'rack-2', 'rack-4'] },
+  'POST /cluster/remove-node': { node_id: 'rack-3' },
+  'POST /cluster/leave': {},
+};
+
+/** By method, path and status. */
+export const ANSWERS: Readonly<Record<string, unknown>> = {
+  'GET /api/health/live 200': { status: 'live' },
+  'GET /api/health/ready 200': {
+    status: 'ready',
+    version: '0.1.0',
+    timestamp: TIME,
+    checks: {
+      storage: { configured: true, reachable: true },
+      cluster_store: { configured: false },
+      recordings_dir: { path: '/var/lib/recorder/recordings', writable: true },
+      license: { valid: true },
+    },
+    warnings: [],
+    silent_cameras: [],
+  },
+  'GET /api/health/ready 503': { status: 'not_ready', version: '0.1.0', timestamp: TIME },
+  'GET /api/metrics 200': {
+    online: true,
+    node_name: 'rack-1',
+    cpu_load: 7,
+    mem_used_gb: 3,
+    mem_total_gb: 16,
+    storage_free_gb: 1_210,
+    storage_used_gb: 2_513,
+    timestamp: TIME,
+  },
+  'GET /api/log 200': LOGGING,
+  'PUT /api/log 200': LOGGING,
+  'GET /api/cameras 200': { cameras: [CAMERA], warnings: [] },
+  'GET /api/cameras/{id} 200': CAMERA,
+  'POST /cameras/start 200': { status: 'ok', started: 1 },
+  'POST /cameras/stop 200': { status: 'ok', stopped: 1 },
+  'GET /api/archive/{camera_id}/segments 200': {
+    archive: [
+      { timestamp: START, sequence: 41, filename: FILENAME, size: 149_812_340, mtime: FROM + 300, is_open: false },
+    ],
+    days: ['2026-11-20', '2026-11-21'],
+  },
+  'GET /api/archive/{camera_id}/current 200': {
+    camera_id: 'gate',
+    filename: FILENAME,
+    start: START,
+    size: 71_303_168,
+  },
+  'GET /api/archive/{camera_id}/gaps 200': {
+    camera_id: 'gate',
+    from: START,
+    to: TIME,
+    known_until: TIME,
+    known_until_ms: Date.parse(TIME),
+    gaps: [
+      {
+        start: '2026-11-21T09:28:00.000+00:00',
+        end: '2026-11-21T09:28:11.600+00:00',
+        start_ms: Date.parse('2026-11-21T09:28:00.000+00:00'),
+        end_ms: Date.parse('2026-11-21T09:28:11.600+00:00'),
+        seconds: 11.6,
+        cause: 'camera-unreachable',
+        is_open: false,
+      },
+    ],
+    wanted_seconds: 299.877,
+    recorded_seconds: 288.277,
+    missing_seconds: 11.6,
+    seconds_by_cause: { 'camera-unreachable': 11.6 },
+  },
+  'POST /api/archive/{camera_id}/protect 201': PROTECTION,
+  'GET /api/archive/{camera_id}/protections 200': { protections: [PROTECTION] },
+  'GET /api/archive/protections 200': { protections: [PROTECTION] },
+  'POST /api/archive/{camera_id}/export 200': {
+    camera_id: 'gate',
+    from: FROM,
+    to: FROM + 600,
+    duration_seconds: 588.4,
+    size_bytes: 297_400_000,
+    gaps: JOB.gaps,
+  },
+  'POST /api/archive/{camera_id}/export 202': SUBMITTED,
+  'POST /api/archive/{camera_id}/timelapse 202': SUBMITTED,
+  'POST /api/archive/{camera_id}/assemble 202': SUBMITTED,
+  'GET /api/archive/jobs 200': { jobs: [JOB] },
+  'GET /api/archive/jobs/{job_id} 200': JOB,
+  'GET /api/archive/jobs/{job_id}/download 202': {
+    job_id: JOB_ID,
+    camera_id: 'gate',
+    from: FROM,
+    to: FROM + 600,
+    created_at: FROM + 900,
+    kind: 'export',
+    state: 'running',
+    progress: 42,
+  },
+  'POST /api/ptz/move 200': DONE,
+  'POST /api/ptz/stop 200': { ...DONE, message: 'the camera stands still' },
+  'POST /api/ptz/goto 200': { ...DONE, message: 'the camera goes to the preset' },
+  'GET /api/ptz/presets 200': { presets: [{ token: '1', name: 'Gate' }] },
+  'GET /cluster/metrics 200': NODES,
+  'POST /cluster/add-learner 200': CHANGED,
+  'POST /cluster/change-membership 200': CHANGED,
+  'POST /cluster/remove-node 200': CHANGED,
+  'POST /cluster/leave 200': CHANGED,
+};

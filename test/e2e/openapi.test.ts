@@ -1,0 +1,118 @@
+// The OpenAPI document against a recorder that records: it is well-formed and complete, and whatever is sent by it or
+// against it, no answer is one that it does not list.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { spawn } from 'node:child_process';
+import { startCamera } from '../camera/camera.ts';
+import { RecorderProcess } from '../support/recorder-process.ts';
+import { API_ROUTES } from '../support/routes.ts';
+import { workspace } from '../support/workspace.ts';
+
+const LONG = process.env['LONG'] !== undefined;
+const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'kube-nvr');
+const REDOCLY = join(CACHE, 'redocly/node_modules/@redocly/cli/bin/cli.js');
+const SCHEMATHESIS = join(CACHE, 'schemathesis/bin/schemathesis');
+const SETTINGS = join(import.meta.dirname, '../openapi');
+const TOKEN = 'a-token-for-this-test';
+/** Of the requests; generating the first of them takes as long again. */
+const SECONDS = LONG ? 1_200 : 25;
+
+const missing = (file: string): string | false => !existsSync(file) && `not installed: hack/setup api`;
+
+async function recorderOf(t: TestContext): Promise<RecorderProcess> {
+  const camera = await startCamera({ pace: 'realtime' });
+  t.after(() => camera.close());
+  const sha256 = createHash('sha256').update(TOKEN).digest('hex');
+  const recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: {
+      auth: { mode: 'token', tokens: [{ name: 'test', role: 'admin', sha256 }] },
+      trustedProxies: ['127.0.0.1'],
+      archive: { segmentDuration: '2s' },
+      cameras: [{ id: 'gate', source: camera.url }],
+    },
+  });
+  t.after(() => recorder.child[Symbol.asyncDispose]());
+  return recorder;
+}
+
+/** The end of a program, and what it printed. */
+async function run(command: string, args: readonly string[], cwd: string): Promise<{ code: number; output: string }> {
+  const env = {
+    ...process.env,
+    SCHEMATHESIS_HOOKS: join(SETTINGS, 'schemathesis_hooks.py'),
+    REDOCLY_TELEMETRY: 'off',
+    REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true',
+    NO_COLOR: '1',
+  };
+  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (output += text.toString()));
+  const [code] = (await once(child, 'close')) as [number];
+  return { code, output };
+}
+
+interface Operation {
+  readonly operationId?: string;
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, { example?: unknown }>> }>>;
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+const documentOf = async ({ url }: RecorderProcess): Promise<Document> =>
+  (await (await fetch(`${url}/openapi.json`)).json()) as Document;
+
+/** Pages and the document itself. */
+const NOT_DESCRIBED = /^GET \/($|page\/|reference|openapi\.json)|^OPTIONS /;
+
+test('the document describes every route, and every answer in JSON by an example', async (t) => {
+  const { openapi, paths } = await documentOf(await recorderOf(t));
+  assert.equal(openapi, '3.1.0');
+  const described = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
+  );
+  const routes = Object.keys(API_ROUTES).filter((name) => !NOT_DESCRIBED.test(name));
+  assert.deepEqual(described.sort(), routes.sort());
+  const bare = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).flatMap(([method, { responses }]) =>
+      Object.entries(responses).flatMap(([status, { content }]) => {
+        const json = content?.['application/json'];
+        return json && json.example === undefined ? [`${method.toUpperCase()} ${path} ${status}`] : [];
+      }),
+    ),
+  );
+  assert.deepEqual(bare, [], 'without an example: recorder/api/examples.ts');
+});
+
+test('the document passes its lint', { skip: missing(REDOCLY) }, async (t) => {
+  const directory = workspace(t);
+  const file = join(directory, 'openapi.json');
+  writeFileSync(file, JSON.stringify(await documentOf(await recorderOf(t)), undefined, 2));
+  const config = join(SETTINGS, 'redocly.yaml');
+  const { code, output } = await run(process.execPath, [REDOCLY, 'lint', file, '--config', config], directory);
+  assert.equal(code, 0, output);
+});
+
+test(
+  'requests by the document and against it get no answer that it does not list',
+  { skip: missing(SCHEMATHESIS) },
+  async (t) => {
+    const recorder = await recorderOf(t);
+    const args = ['--config-file', join(SETTINGS, 'schemathesis.toml'), 'run', `${recorder.url}/openapi.json`];
+    args.push('--header', `Authorization: Bearer ${TOKEN}`, '--checks', 'all', '--max-time', String(SECONDS));
+    if (!LONG) args.push('--max-examples', '5');
+    const { code, output } = await run(SCHEMATHESIS, args, workspace(t));
+    t.diagnostic(/Test cases:\n\s*(.*)/.exec(output)?.[1] ?? 'no summary');
+    assert.equal(code, 0, `${output.slice(-20_000)}\n${recorder.child.output.slice(-5_000)}`);
+    assert.doesNotMatch(recorder.child.output, /"request failed"/, 'nothing failed inside');
+  },
+);
