@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import fastify from 'fastify';
 import { TestLog } from '../archive/test-support.ts';
-import { installProblems } from '../http/problem.ts';
+import { buildServer } from '../http/server.ts';
 import { systemClock } from '../../base/clock.ts';
 import { Responder } from './respond.ts';
 import { SendAborted, Sender } from './sender.ts';
@@ -16,9 +15,8 @@ for (const { name, failure, lines } of [
 ]) {
   test(`${name} within a body breaks the connection, and is ${lines === 0 ? 'not worth a line' : 'logged once'}`, async (t) => {
     const log = new TestLog();
-    const app = fastify();
+    const app = buildServer({ log, maxConnections: 10 });
     const responder = new Responder(new Sender({ clock: systemClock }), log);
-    installProblems(app, log);
     app.get('/', async (request, reply) => {
       reply.header('content-length', 1000);
       await responder.stream(request, reply, 200, async (raw) => {
