@@ -144,6 +144,11 @@ async function main(): Promise<void> {
   }
 
   const { log, logLevels, audit } = createLogs(config.log);
+  // Not SIGUSR1, which Node takes for its debugger.
+  process.on('SIGUSR2', () => {
+    logLevels.toggleDebug();
+    log.warn({ level: logLevels.level }, 'log level changed');
+  });
   if (options['adopt-archive']) {
     const id = await adoptArchive(config, options.config, log);
     process.stdout.write(`${config.recordPath}: archive ${id} is the archive of this node\n`);
@@ -178,11 +183,6 @@ async function main(): Promise<void> {
     clock: systemClock,
   });
   process.on('SIGHUP', reloadNow);
-  // Not SIGUSR1, which Node takes for its debugger.
-  process.on('SIGUSR2', () => {
-    logLevels.toggleDebug();
-    log.warn({ level: logLevels.level }, 'log level changed');
-  });
 
   const stop = (code: number) => {
     // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
