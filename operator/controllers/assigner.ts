@@ -5,11 +5,12 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { nodeLeaseName } from '../../crds/names.ts';
-import { isNotFound, isUnanswered, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
 import { CAMERA, LEASE, RECORDER_NODE } from '../kube/resources.ts';
 import { secondTime } from '../kube/time.ts';
 import { viewOfCamera } from '../observe/views.ts';
 import { parseCamera } from '../../crds/camera.ts';
+import { parseRecorderNode } from '../../crds/recorder-node.ts';
 import { PoolMemory } from '../plan/memory.ts';
 import { plan } from '../plan/plan.ts';
 import type { AssignmentWrite, CameraView, Plan, PoolObjects, RoleWrite, Snapshot } from '../plan/snapshot.ts';
@@ -159,7 +160,7 @@ export class Assigner {
   }
 
   async #write(write: AssignmentWrite): Promise<void> {
-    const { log, moved, clock } = this.#o;
+    const { log, moved } = this.#o;
     let camera: CameraView | undefined;
     try {
       if (await this.#isConfirmed(write)) {
@@ -169,22 +170,18 @@ export class Assigner {
     } catch (err) {
       log.debug({ camera: write.camera, err }, 'assignment not written');
       // Refused, or no answer: only the API server knows what is true.
-      camera = await this.#ask(write).catch((error: unknown) => {
-        if (!this.#closed && isUnanswered(error)) clock.after(RETRY_MS, () => void this.#learnLater(write));
-        return undefined;
-      });
-      if (camera === undefined && isUnanswered(err)) return;
+      return this.#ascertain(write);
     }
     this.#learn(write.uid, camera);
   }
 
   /** Asks again and again until the API server says what became of a write. */
-  async #learnLater(write: AssignmentWrite): Promise<void> {
+  async #ascertain(write: AssignmentWrite): Promise<void> {
     if (this.#closed) return;
     try {
       this.#learn(write.uid, await this.#ask(write));
     } catch {
-      this.#o.clock.after(RETRY_MS, () => void this.#learnLater(write));
+      this.#o.clock.after(RETRY_MS, () => void this.#ascertain(write));
     }
   }
 
@@ -199,7 +196,9 @@ export class Assigner {
     const { api, namespace } = this.#o;
     try {
       const node = await api.get(RECORDER_NODE, { namespace, name: confirm.node }, { timeoutMs: READ_MS });
-      if (confirm.kind === 'NodeGone') return false;
+      // It may have joined another pool, or the Camera has.
+      if (confirm.kind === 'NodeGone')
+        return parseRecorderNode(node).spec.poolRef.name !== this.#o.objects()?.pool.name;
       const { cameras } = (node['status'] ?? {}) as { cameras?: readonly { name?: unknown; epoch?: unknown }[] };
       return !cameras?.some(({ name, epoch }) => name === camera && epoch === confirm.epoch);
     } catch (err) {
