@@ -185,7 +185,7 @@ export class Recorder extends Process {
       }
       const silentMs = this.nowMs() - this.#renewedMs;
       this.#renewedMs = this.nowMs();
-      if (silentMs <= 3 * renewMs || mutation === 'no list after a silence') return;
+      if (silentMs <= 2 * renewMs || mutation === 'no list after a silence') return;
       this.#listAnew();
     });
   }
