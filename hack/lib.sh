@@ -250,7 +250,7 @@ need_schemathesis() {
     cp "$requirements" "$home/requirements.txt"
 }
 
-# setup GROUP...: base, media, cameras, browser, database, jobs, shell, kube, helm, kubelet.
+# setup GROUP...: base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet.
 setup() {
   local group
   for group in "$@"; do
@@ -279,7 +279,7 @@ setup() {
         ;;
       helm) need_helm ;;
       kubelet) need_kubernetes kubelet ;;
-      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, kube, helm, kubelet)" ;;
+      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet)" ;;
     esac
   done
 }

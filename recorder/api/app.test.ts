@@ -429,6 +429,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
     '/api/health/live',
     '/api/health/ready',
     '/api/metrics',
+    '/websocket/{camera_id}',
   ]);
   const segments = document.paths['/api/archive/{camera_id}/segments'].get;
   assert.deepEqual(segments.parameters.map((p: { name: string }) => p.name).sort(), [
@@ -437,7 +438,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
     'to',
     'tz_offset_minutes',
   ]);
-  assert.deepEqual(Object.keys(segments.responses).sort(), ['200', '400', '401', '500', '503']);
+  assert.deepEqual(Object.keys(segments.responses).sort(), ['200', '400', '401', '414', '429', '500', '503']);
 });
 
 test('the page is served to anyone, with its policy', async (t) => {

@@ -136,6 +136,8 @@ test('the routes of protected footage are described', async (t) => {
     '403',
     '404',
     '409',
+    '414',
+    '429',
     '503',
   ]);
   assert.ok(paths['/api/archive/protections'].get);
