@@ -1,0 +1,310 @@
+// What a stolen token of a recorder is good for, on a real API server with RBAC: its node's own Lease and report. Tokens
+// are real ones, bound to pods that are bound to nodes.
+
+import { after, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { API_VERSION, nodeLeaseName } from '../../crds/names.ts';
+import { nodeIdentityPolicies } from '../../operator/manifests/node-identity-policy.ts';
+import {
+  operatorClusterRules,
+  operatorLeaseRules,
+  operatorRules,
+  operatorSecretRules,
+} from '../../operator/manifests/operator-access.ts';
+import { roleBindingOf, roleOf, serviceAccountOf, type PolicyRule } from '../../operator/manifests/recorder-access.ts';
+import { until } from '../support/until.ts';
+import type { ApiClient, KubeObject } from './api-client.ts';
+import { startControlPlane, type ControlPlane } from './control-plane.ts';
+import { apiServerMissing } from './programs.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NAMESPACE = 'home';
+const OTHER = 'neighbours';
+const POOL = { namespace: NAMESPACE, name: 'default' };
+const ACCOUNT = serviceAccountOf(POOL).metadata.name;
+
+let controlPlane: ControlPlane;
+/** The recorder on node-1, and a token of the same account that no pod is bound to. */
+let recorder: ApiClient;
+let unbound: ApiClient;
+let operator: ApiClient;
+
+const leases = (namespace = NAMESPACE): string => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+const ours = (plural: string, namespace = NAMESPACE): string =>
+  `/apis/${API_VERSION}/namespaces/${namespace}/${plural}`;
+const core = (plural: string, namespace = NAMESPACE): string => `/api/v1/namespaces/${namespace}/${plural}`;
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+
+const lease = (node: string, holder = `${node}/1`, namespace = NAMESPACE) => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: nodeLeaseName(node), namespace },
+  spec: { holderIdentity: holder, leaseDurationSeconds: 15 },
+});
+
+const report = (node: string) => ({
+  apiVersion: API_VERSION,
+  kind: 'RecorderNode',
+  metadata: { name: node },
+  status: { version: '1.0.0' },
+});
+
+const reportPath = (node: string): string =>
+  `${ours('recordernodes')}/${node}/status?fieldManager=kube-nvr-recorder&force=true`;
+
+async function denied(call: Promise<unknown>, words: RegExp): Promise<void> {
+  await assert.rejects(call, (err: Error & { status?: number }) => {
+    assert.equal(err.status, 403, err.message);
+    assert.match(err.message, words);
+    return true;
+  });
+}
+
+/** The recorder of node-1 renews the Lease of a node. */
+async function renew(node: string, holder: string): Promise<KubeObject> {
+  const path = `${leases()}/${nodeLeaseName(node)}`;
+  const { metadata } = await recorder.get(path);
+  return recorder.replace(path, { ...lease(node, holder), metadata });
+}
+
+/** A token as the kubelet asks for it; without a pod, as anybody may who has the right to. */
+async function tokenFor(pod?: KubeObject): Promise<string> {
+  const bound = pod && {
+    boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: pod.metadata.name, uid: pod.metadata.uid },
+  };
+  const answer = await controlPlane.api.create<KubeObject & { status: { token: string } }>(
+    `${core('serviceaccounts')}/${ACCOUNT}/token`,
+    {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { audiences: [], expirationSeconds: 600, ...bound },
+    },
+  );
+  return answer.status.token;
+}
+
+async function recorderPodOn(node: string): Promise<KubeObject> {
+  await controlPlane.api.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: node } });
+  return controlPlane.api.create(core('pods'), {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: `recorder-${node}` },
+    spec: { nodeName: node, serviceAccountName: ACCOUNT, containers: [{ name: 'recorder', image: 'none' }] },
+  });
+}
+
+/** Roles as the chart makes them. */
+async function grant(user: string, rules: readonly PolicyRule[], namespace?: string): Promise<void> {
+  const kind = namespace === undefined ? 'ClusterRole' : 'Role';
+  const where = namespace === undefined ? RBAC : `${RBAC}/namespaces/${namespace}`;
+  const name = `test-${user}-${rules.length}`;
+  const common = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name } };
+  await controlPlane.api.create(`${where}/${kind.toLowerCase()}s`, { ...common, kind, rules });
+  await controlPlane.api.create(`${where}/${kind.toLowerCase()}bindings`, {
+    ...common,
+    kind: `${kind}Binding`,
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+  });
+}
+
+const secret = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name },
+  stringData: { username: 'u', password: 'p' },
+});
+
+suite('rights on a real API server', { skip: apiServerMissing() }, () => {
+  before(async () => {
+    controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] });
+    const { api } = controlPlane;
+    for (const namespace of [NAMESPACE, OTHER]) await controlPlane.kubectl(['create', 'namespace', namespace]);
+    await controlPlane.kubectl(['apply', '--server-side', '-f', join(ROOT, 'crds/yaml')]);
+    await until('the kinds are served', () => api.list(ours('recordernodes')).then(() => true));
+
+    operator = controlPlane.clientFor('operator', { commonName: 'operator' });
+    await grant('operator', operatorRules(), NAMESPACE);
+    await grant('operator', [...operatorSecretRules()], NAMESPACE);
+    await grant('operator', operatorClusterRules());
+    await grant('operator', operatorLeaseRules(), 'kube-system');
+
+    // What the operator does for a pool, with the operator's own rights.
+    await operator.create(core('serviceaccounts'), serviceAccountOf(POOL));
+    await operator.create(`${RBAC}/namespaces/${NAMESPACE}/roles`, roleOf(POOL, ['gate-login']));
+    await operator.create(`${RBAC}/namespaces/${NAMESPACE}/rolebindings`, roleBindingOf(POOL));
+    for (const node of ['node-1', 'node-2']) {
+      await operator.create(ours('recordernodes'), {
+        apiVersion: API_VERSION,
+        kind: 'RecorderNode',
+        metadata: { name: node },
+        spec: { nodeName: node, poolRef: { name: 'default' } },
+      });
+    }
+    await operator.create(leases(), lease('node-2'));
+    await api.create(core('secrets'), secret('gate-login'));
+    await api.create(core('secrets'), secret('database'));
+    await api.create(ours('cameras'), {
+      apiVersion: API_VERSION,
+      kind: 'Camera',
+      metadata: { name: 'gate' },
+      spec: { source: 'rtsp://10.0.0.9/1' },
+    });
+
+    recorder = api.withToken(await tokenFor(await recorderPodOn('node-1')));
+    unbound = api.withToken(await tokenFor());
+    for (const policy of nodeIdentityPolicies()) {
+      await api.create(`/apis/${policy.apiVersion}/${policy.kind.toLowerCase().replace(/y$/, 'ie')}s`, policy);
+    }
+    // The API server learns of policies by a watch of its own.
+    await until('the policies are in force', async () => {
+      await denied(renew('node-2', 'node-1/1'), /may only write/);
+      await denied(recorder.patch(`${reportPath('node-2')}&dryRun=All`, 'apply', report('node-2')), /may only write/);
+      return true;
+    });
+  });
+
+  after(async () => {
+    for (const client of [recorder, unbound, operator]) client?.close();
+    await controlPlane?.close();
+  });
+
+  test("a recorder makes and renews its own node's Lease, and writes its own report", async () => {
+    await recorder.create(leases(), lease('node-1'));
+    await renew('node-1', 'node-1/2');
+    const written = await recorder.patch<KubeObject & { status: unknown }>(
+      reportPath('node-1'),
+      'apply',
+      report('node-1'),
+    );
+    assert.deepEqual(written.status, { version: '1.0.0' });
+  });
+
+  test("another node's Lease is denied: made, renewed, taken away", async () => {
+    const words = /the recorder on node node-1 may only write kube-nvr-node-node-1/;
+    await denied(recorder.create(leases(), lease('node-3', 'node-1/1')), words);
+    await denied(renew('node-2', 'node-1/1'), words);
+    await denied(recorder.delete(`${leases()}/${nodeLeaseName('node-2')}`), /cannot delete resource "leases"/);
+  });
+
+  test("a Lease of other things is denied: the operator's, a name of one's own making", async () => {
+    for (const name of ['kube-nvr-operator', 'node-1', 'kube-nvr-node-node-1x']) {
+      const body = { ...lease('node-1'), metadata: { name } };
+      await denied(recorder.create(leases(), body), /may only write kube-nvr-node-node-1/);
+    }
+  });
+
+  test('its own Lease in the name of another holder is denied', async () => {
+    await denied(renew('node-1', 'node-2/1'), /holderIdentity/);
+  });
+
+  test("another node's report is denied, and so is its own spec", async () => {
+    await denied(
+      recorder.patch(reportPath('node-2'), 'apply', report('node-2')),
+      /the recorder on node node-1 may only write node-1/,
+    );
+    const spec = { spec: { role: 'Voter', drain: false } };
+    for (const node of ['node-1', 'node-2']) {
+      await denied(
+        recorder.patch(`${ours('recordernodes')}/${node}`, 'merge', spec),
+        /cannot patch resource "recordernodes"/,
+      );
+    }
+  });
+
+  test('a token of the account that is bound to no pod writes nothing', async () => {
+    const words = /not bound to a pod on a node/;
+    await denied(unbound.create(leases(), lease('node-3')), words);
+    await denied(unbound.patch(reportPath('node-1'), 'apply', report('node-1')), words);
+  });
+
+  test('no Camera is written, made or deleted, and no status of one', async () => {
+    const gate = `${ours('cameras')}/gate`;
+    await denied(recorder.patch(gate, 'merge', { spec: { suspend: true } }), /cannot patch resource "cameras"/);
+    await denied(recorder.patch(`${gate}/status`, 'merge', { status: {} }), /cannot patch resource "cameras\/status"/);
+    await denied(recorder.delete(gate), /cannot delete resource "cameras"/);
+    await denied(recorder.create(ours('cameras'), {}), /cannot create resource "cameras"/);
+    assert.equal((await recorder.get(gate)).metadata.name, 'gate', 'it is read');
+    for (const field of ['node', 'previousNode']) {
+      await recorder.get(`${ours('cameras')}?fieldSelector=status.assignment.${field}%3Dnode-1`);
+    }
+  });
+
+  test('a Secret that a camera refers to is read by name; no other is, and none is listed', async () => {
+    assert.equal((await recorder.get(`${core('secrets')}/gate-login`)).metadata.name, 'gate-login');
+    await denied(recorder.get(`${core('secrets')}/database`), /cannot get resource "secrets"/);
+    await denied(recorder.list(core('secrets')), /cannot list resource "secrets"/);
+    await denied(recorder.get(`${core('secrets', OTHER)}/gate-login`), /cannot get resource "secrets"/);
+  });
+
+  test('neither the cluster nor another tenant is seen', async () => {
+    const paths = [
+      '/api/v1/nodes',
+      '/api/v1/namespaces',
+      '/api/v1/pods',
+      core('pods'),
+      core('configmaps'),
+      `/apis/${API_VERSION}/cameras`,
+      `/apis/${API_VERSION}/recordernodes`,
+      ours('cameras', OTHER),
+      leases(OTHER),
+      '/apis/coordination.k8s.io/v1/leases',
+      `${RBAC}/namespaces/${NAMESPACE}/roles`,
+    ];
+    for (const path of paths) await denied(recorder.list(path), /cannot list resource/);
+    await denied(recorder.create(leases(OTHER), lease('node-1', 'node-1/1', OTHER)), /cannot create resource "leases"/);
+  });
+
+  test('rights are not handed on, tokens not made, users not impersonated', async () => {
+    await denied(recorder.create(`${RBAC}/namespaces/${NAMESPACE}/rolebindings`, roleBindingOf(POOL)), /rolebindings/);
+    await denied(
+      recorder.create(`${core('serviceaccounts')}/${ACCOUNT}/token`, { spec: {} }),
+      /serviceaccounts\/token/,
+    );
+  });
+
+  const skip = process.env['LONG'] !== '1' && 'takes 10 s, for which API servers remember tokens; LONG=1 runs it';
+  test('the token of a pod that was deleted is worth nothing', { skip }, async () => {
+    const pod = await recorderPodOn('node-9');
+    const stale = controlPlane.api.withToken(await tokenFor(pod));
+    await stale.get(`${ours('cameras')}/gate`);
+    await controlPlane.api.delete(`${core('pods')}/${pod.metadata.name}`, { gracePeriodSeconds: 0 });
+    await until('the token is refused', () =>
+      stale.get(`${ours('cameras')}/gate`).then(
+        () => false,
+        (err: { status?: number }) => err.status === 401,
+      ),
+    );
+    stale.close();
+  });
+
+  test('policies do not stand in the way of others: the operator and kubelets write their Leases', async () => {
+    await operator.create(leases('kube-system'), { ...lease('x'), metadata: { name: 'kube-nvr-operator' } });
+    const kubelet = controlPlane.clientFor('kubelet-1', {
+      commonName: 'system:node:node-1',
+      organizations: ['system:nodes'],
+    });
+    const own = { ...lease('x', 'node-1'), metadata: { name: 'node-1' } };
+    await controlPlane.kubectl(['create', 'namespace', 'kube-node-lease']).catch(() => {});
+    await kubelet.create(leases('kube-node-lease'), own);
+    kubelet.close();
+  });
+
+  test('the operator reads no Secret of another tenant, lists none', async () => {
+    await operator.get(`${core('secrets')}/gate-login`);
+    await denied(operator.list(core('secrets')), /cannot list resource "secrets"/);
+    await denied(operator.get(`${core('secrets', OTHER)}/x`), /cannot get resource "secrets"/);
+    await denied(operator.list('/api/v1/secrets'), /cannot list resource "secrets"/);
+    await denied(operator.list(`/apis/${API_VERSION}/cameras`), /cannot list resource "cameras"/);
+  });
+
+  test('the operator cannot give recorders what it does not have itself', async () => {
+    const role = roleOf({ ...POOL, name: 'greedy' }, []);
+    const rules = [{ apiGroups: [''], resources: ['nodes/proxy'], verbs: ['get'] }];
+    await denied(
+      operator.create(`${RBAC}/namespaces/${NAMESPACE}/roles`, { ...role, rules }),
+      /is attempting to grant RBAC permissions not currently held/,
+    );
+  });
+});
