@@ -171,6 +171,8 @@ const refused: { query: string; detail: RegExp }[] = [
   { query: 'to=0x10', detail: /^to: / },
   { query: 'to=1e400', detail: /^to: / },
   { query: 'from=99999999999999999999', detail: /^from: / },
+  { query: `to=${Date.UTC(10_000, 0) / 1000}`, detail: /^to: / },
+  { query: `from=${Date.UTC(-1, 0) / 1000}`, detail: /^from: / },
   { query: `from=${NOON + 1}&to=${NOON}`, detail: /^from: .*not later than to/ },
   { query: `from=${NOON}&to=${NOON + 25 * HOUR + 1}`, detail: /^to: .*25 hours/ },
   { query: 'tz_offset_minutes=841', detail: /^tz_offset_minutes: .*-840 to 840/ },

@@ -11,8 +11,9 @@ import { dayAround } from './times.ts';
 const DAY_SECONDS = 86_400;
 /** A day when clocks are set back. */
 const MAX_INTERVAL_SECONDS = 25 * 3_600;
-/** What a JavaScript Date can hold. */
-const MAX_EPOCH_SECONDS = 8.64e12;
+/** Years 2 to 9998: what is written with four digits, also a day before and after. */
+const MIN_EPOCH_SECONDS = -62_104_060_800;
+const MAX_EPOCH_SECONDS = 253_370_764_800;
 
 /** A number in a query string. One that is given twice, or is empty, is none. */
 const queryNumber = (expected: string) =>
@@ -22,7 +23,7 @@ const queryNumber = (expected: string) =>
     .transform(Number);
 
 export const EpochSeconds = queryNumber('expected a number of seconds since 1970').refine(
-  (seconds) => Math.abs(seconds) <= MAX_EPOCH_SECONDS,
+  (seconds) => seconds >= MIN_EPOCH_SECONDS && seconds < MAX_EPOCH_SECONDS,
   'this is no time: expected seconds since 1970',
 );
 

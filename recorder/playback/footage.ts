@@ -13,15 +13,19 @@ const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 const MAX_INTERVAL_MS = 25 * 3_600_000;
 /** What is played without `from`. */
 const DEFAULT_INTERVAL_MS = 3_600_000;
-/** What a JavaScript Date can hold. */
-const MAX_EPOCH_SECONDS = 8.64e12;
+/** Years 2 to 9998: what is written with four digits, also a day before and after. */
+const MIN_EPOCH_SECONDS = -62_104_060_800;
+const MAX_EPOCH_SECONDS = 253_370_764_800;
 const CONCURRENT_READS = 8;
 
 const EpochSeconds = z
   .string({ error: 'expected a number of seconds since 1970' })
   .regex(/^[+-]?\d+(\.\d+)?$/, 'expected a number of seconds since 1970')
   .transform(Number)
-  .refine((seconds) => Math.abs(seconds) <= MAX_EPOCH_SECONDS, 'this is no time: expected seconds since 1970');
+  .refine(
+    (seconds) => seconds >= MIN_EPOCH_SECONDS && seconds < MAX_EPOCH_SECONDS,
+    'this is no time: expected seconds since 1970',
+  );
 
 export const IntervalQuery = z.object({
   from: EpochSeconds.optional(),

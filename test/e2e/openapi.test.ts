@@ -109,6 +109,7 @@ test(
     const recorder = await recorderOf(t);
     const args = ['--config-file', join(SETTINGS, 'schemathesis.toml'), 'run', `${recorder.url}/openapi.json`];
     args.push('--header', `Authorization: Bearer ${TOKEN}`, '--checks', 'all', '--max-time', String(SECONDS));
+    args.push('--max-response-time', '30');
     if (!LONG) args.push('--max-examples', '5');
     const { code, output } = await run(SCHEMATHESIS, args, workspace(t));
     t.diagnostic(/Test cases:\n\s*(.*)/.exec(output)?.[1] ?? 'no summary');
