@@ -3,12 +3,12 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
-import { COMPONENT_LABEL, NAME_LABEL, APP_NAME } from '../../crds/names.ts';
+import { APP_NAME, COMPONENT_LABEL, NAME_LABEL, POOL_LABEL } from '../../crds/names.ts';
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import { keyOf, type KubeApi, type KubeObject, type Resource, type Selection } from '../kube/api.ts';
 import { Informer, type InformerObserver } from '../kube/informer.ts';
-import { CAMERA, LEASE, NODE, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
+import { CAMERA, LEASE, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import type { PoolObjects } from '../plan/snapshot.ts';
 import { viewOfCamera, viewOfNode, viewOfPool } from './views.ts';
 
@@ -17,6 +17,14 @@ export interface ClusterNode extends KubeObject {
   readonly spec?: {
     readonly unschedulable?: boolean;
     readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  };
+}
+
+/** A pod of a recorder. */
+export interface RecorderPod extends KubeObject {
+  readonly spec?: { readonly nodeName?: string };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   };
 }
 
@@ -29,8 +37,8 @@ export interface CachesOptions {
   readonly observerOf?: ((resource: Resource) => InformerObserver) | undefined;
 }
 
-/** Leases of recorders; those of other programs are none of our business. */
-const RECORDER_LEASES = `${NAME_LABEL}=${APP_NAME},${COMPONENT_LABEL}=recorder`;
+/** Leases and pods of recorders; those of other programs are none of our business. */
+const RECORDERS = `${NAME_LABEL}=${APP_NAME},${COMPONENT_LABEL}=recorder`;
 
 export class Caches {
   readonly cameras: Informer<Camera>;
@@ -38,6 +46,7 @@ export class Caches {
   readonly recorderNodes: Informer<RecorderNode>;
   readonly leases: Informer<KubeObject>;
   readonly nodes: Informer<ClusterNode>;
+  readonly pods: Informer<RecorderPod>;
   /** Views of cameras as long as the object is the same: there are thousands. */
   readonly #cameraViews = new WeakMap<Camera, PoolObjects['cameras'][number]>();
 
@@ -50,7 +59,8 @@ export class Caches {
     this.cameras = informer(CAMERA, parseCamera);
     this.pools = informer(RECORDER_POOL, parseRecorderPool);
     this.recorderNodes = informer(RECORDER_NODE, parseRecorderNode);
-    this.leases = informer(LEASE, (object) => object, { namespace, labelSelector: RECORDER_LEASES });
+    this.leases = informer(LEASE, (object) => object, { namespace, labelSelector: RECORDERS });
+    this.pods = informer(POD, (object) => object as RecorderPod, { namespace, labelSelector: RECORDERS });
     this.nodes = informer(NODE, (object) => object as ClusterNode, {});
   }
 
@@ -58,7 +68,7 @@ export class Caches {
     Informer<KubeObject>,
     'resource' | 'isSynced' | 'ageMs' | 'start' | 'whenSynced' | 'close'
   >[] {
-    return [this.cameras, this.pools, this.recorderNodes, this.leases, this.nodes];
+    return [this.cameras, this.pools, this.recorderNodes, this.leases, this.nodes, this.pods];
   }
 
   get isSynced(): boolean {
@@ -90,6 +100,14 @@ export class Caches {
     return this.recorderNodes
       .list()
       .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.poolRef.name === name);
+  }
+
+  podsOf({ metadata }: RecorderPool): readonly RecorderPod[] {
+    return this.pods
+      .list()
+      .filter(
+        (pod) => pod.metadata.namespace === metadata.namespace && pod.metadata.labels?.[POOL_LABEL] === metadata.name,
+      );
   }
 
   /** What the planner looks at; undefined when there is no such pool. */

@@ -1,0 +1,259 @@
+// A pool's recorders: the objects that make them run, a RecorderNode for each node that has one, and updates one node at
+// a time.
+
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../base/clock.ts';
+import { API_VERSION, poolLabels } from '../../crds/names.ts';
+import type { RecorderNode } from '../../crds/recorder-node.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { isConflict, isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import { applyOwned, ForeignObjectError, type Owner } from '../kube/owned.ts';
+import {
+  CONFIG_MAP,
+  DAEMON_SET,
+  POD,
+  POD_DISRUPTION_BUDGET,
+  RECORDER_NODE,
+  ROLE,
+  ROLE_BINDING,
+  SERVICE,
+  SERVICE_ACCOUNT,
+} from '../kube/resources.ts';
+import type { Resource } from '../kube/api.ts';
+import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } from '../manifests/recorder.ts';
+import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
+import type { Caches } from '../observe/caches.ts';
+import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
+import type { Plan, PlannedCondition, Snapshot } from '../plan/snapshot.ts';
+import type { Rollout } from './pool-status.ts';
+
+export interface RecordersOptions {
+  readonly api: KubeApi;
+  readonly caches: Caches;
+  readonly events: EventRecorder;
+  /** Of pools that name none. */
+  readonly image: string;
+  /** The leader's last plan of a pool, with what it looked at. */
+  readonly planOf: (key: string) => { readonly plan: Plan; readonly snapshot: Snapshot } | undefined;
+  readonly clock: Clock;
+}
+
+/** Says that `spec.drain` is for an update, and since when; a person's drain has none. */
+const DRAINED_SINCE = 'kube-nvr.dev/drained-for-update-since';
+/** Of the pod template: what the pool says, in short. */
+const SETTINGS = 'kube-nvr.dev/settings';
+
+/** Objects that somebody has changed or deleted are as they should be again after this time. */
+const APPLY_ANEW_MS = 300_000;
+
+/** What was applied last, so that a pool that has not changed costs no request. */
+interface Applied {
+  readonly uid: string | undefined;
+  readonly digests: Map<string, string>;
+  readonly sinceMs: number;
+}
+
+export class Recorders {
+  readonly #o: RecordersOptions;
+  readonly #applied = new Map<string, Applied>();
+
+  constructor(options: RecordersOptions) {
+    this.#o = options;
+  }
+
+  /** Another leader may have written meanwhile: everything is applied anew. */
+  forget(key?: string): void {
+    if (key === undefined) this.#applied.clear();
+    else this.#applied.delete(key);
+  }
+
+  /** Makes the pool's objects what it says, and takes the next step of its update. */
+  async reconcile(key: string, pool: RecorderPool): Promise<Rollout & { readonly recheckMs: number | undefined }> {
+    const digest = digestOf(pool, this.#o.image);
+    const foreign = await this.#apply(key, pool, digest);
+    const pods = this.#podsOf(pool, digest);
+    await this.#keepNodes(pool, pods);
+    const { plan, snapshot } = this.#o.planOf(key) ?? {};
+    const rollout = planRollout({
+      type: pool.spec.update.type,
+      drain: pool.spec.update.drain,
+      progressDeadlineMs: pool.spec.update.progressDeadlineSeconds * 1000,
+      leader: plan?.leader,
+      pods,
+      nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, plan, snapshot)),
+    });
+    // Without a plan nothing is known of the nodes.
+    if (plan) await this.#step(pool, rollout.step);
+    return {
+      nodesUpdated: rollout.updated,
+      conditions: [foreign ?? NOTHING_FOREIGN, rollout.condition],
+      recheckMs: rollout.recheckMs,
+    };
+  }
+
+  async #apply(key: string, pool: RecorderPool, digest: string): Promise<PlannedCondition | undefined> {
+    const { api, caches, image } = this.#o;
+    const { uid, name } = pool.metadata;
+    let applied = this.#applied.get(key);
+    const nowMs = this.#o.clock.monotonicMs();
+    if (applied?.uid !== uid || nowMs - (applied?.sinceMs ?? 0) > APPLY_ANEW_MS) {
+      this.#applied.set(key, (applied = { uid, digests: new Map(), sinceMs: nowMs }));
+    }
+    const { digests } = applied as Applied;
+    const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name, uid: uid ?? '' };
+    const secrets = new Set(caches.camerasOf(pool).flatMap(({ spec }) => spec.credentialsSecretRef?.name ?? []));
+    const { namespace } = pool.metadata;
+    const objects: readonly (readonly [Resource, KubeObject])[] = [
+      [SERVICE_ACCOUNT, serviceAccountOf({ namespace, name })],
+      [ROLE, roleOf({ namespace, name }, [...secrets])],
+      [ROLE_BINDING, roleBindingOf({ namespace, name })],
+      [CONFIG_MAP, configMapOf(pool)],
+      ...servicesOf(pool).map((service) => [SERVICE, service] as const),
+      [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool)],
+      [DAEMON_SET, daemonSetOf(pool, image, digest)],
+    ];
+    for (const [resource, object] of objects) {
+      const id = `${resource.kind}/${object.metadata.name}`;
+      const wanted = JSON.stringify(object);
+      if (digests.get(id) === wanted) continue;
+      try {
+        await applyOwned(api, resource, object, owner);
+      } catch (err) {
+        if (!(err instanceof ForeignObjectError)) throw err;
+        return { type: 'ResourcesApplied', status: 'False', reason: 'ForeignObject', message: err.message };
+      }
+      digests.set(id, wanted);
+    }
+    return undefined;
+  }
+
+  #podsOf(pool: RecorderPool, digest: string): readonly RolloutPod[] {
+    const nowMs = this.#o.clock.wallMs();
+    return this.#o.caches.podsOf(pool).flatMap((pod): RolloutPod[] => {
+      const { name, annotations, deletionTimestamp, creationTimestamp } = pod.metadata;
+      const node = pod.spec?.nodeName;
+      if (node === undefined) return [];
+      const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
+      return [
+        {
+          name,
+          node,
+          isCurrent: annotations?.[SETTINGS] === digest,
+          isReady: ready?.status === 'True',
+          isTerminating: deletionTimestamp !== undefined,
+          ageMs: nowMs - Date.parse(creationTimestamp ?? ''),
+        },
+      ];
+    });
+  }
+
+  #rolloutNode({ metadata, spec }: RecorderNode, plan: Plan | undefined, snapshot: Snapshot | undefined): RolloutNode {
+    const { name, annotations } = metadata;
+    const since = annotations?.[DRAINED_SINCE];
+    const load = plan?.loads.get(name);
+    return {
+      name,
+      isOnline: snapshot?.nodes.find((node) => node.name === name)?.liveness.heard ?? false,
+      isVoter: spec.role === 'Voter',
+      drainedForMs: since === undefined ? undefined : Math.max(0, this.#o.clock.wallMs() - Date.parse(since)),
+      cameras: load ? load.assigned + load.leaving : 0,
+    };
+  }
+
+  async #step(pool: RecorderPool, step: ReturnType<typeof planRollout>['step']): Promise<void> {
+    const { api, clock, events } = this.#o;
+    if (step.kind === 'none') return;
+    const { namespace } = pool.metadata;
+    const say = (reason: string, note: string): void =>
+      events.record(pool, { type: 'Normal', reason, action: 'Update', note });
+    if (step.kind === 'delete') {
+      say('ReplacingPod', `pod ${step.pod} on ${step.node} is replaced`);
+      await ignoreMissing(api.delete(POD, { namespace, name: step.pod }));
+      return;
+    }
+    const isDrained = step.kind === 'drain';
+    const since = isDrained ? new Date(clock.wallMs()).toISOString() : null;
+    await api.mergePatch(
+      RECORDER_NODE,
+      { namespace, name: step.node },
+      { metadata: { annotations: { [DRAINED_SINCE]: since } }, spec: { drain: isDrained } },
+    );
+    say(
+      isDrained ? 'DrainingNode' : 'NodeUpdated',
+      `${step.node} ${isDrained ? 'is drained for an update' : 'is updated'}`,
+    );
+  }
+
+  /** A RecorderNode for each node that has a pod; none for nodes that are gone. */
+  async #keepNodes(pool: RecorderPool, pods: readonly RolloutPod[]): Promise<void> {
+    const { api, caches, planOf, events } = this.#o;
+    const { namespace, name, uid = '' } = pool.metadata;
+    const known = new Map(caches.nodesOf(pool).map((node) => [node.metadata.name, node]));
+    for (const { node } of pods) {
+      if (known.has(node)) continue;
+      const other = caches.recorderNodes.get(`${namespace}/${node}`);
+      if (other) {
+        const note = `${node} records for the pool ${other.spec.poolRef.name} already`;
+        events.record(pool, { type: 'Warning', reason: 'NodeTaken', action: 'AddNode', note });
+        continue;
+      }
+      await api
+        .create(RECORDER_NODE, {
+          apiVersion: API_VERSION,
+          kind: 'RecorderNode',
+          metadata: {
+            name: node,
+            namespace,
+            labels: poolLabels(name),
+            ownerReferences: [{ apiVersion: API_VERSION, kind: 'RecorderPool', name, uid, controller: true }],
+          },
+          spec: { nodeName: node, poolRef: { name } },
+        })
+        .catch((err: unknown) => {
+          // The cache is behind: it is there.
+          if (!isConflict(err)) throw err;
+        });
+    }
+    const { snapshot } = planOf(`${namespace}/${name}`) ?? {};
+    if (!caches.nodes.isSynced || !snapshot) return;
+    for (const node of known.keys()) {
+      const isWanted = isSelected(caches.nodes.get(node)?.metadata.labels, pool.spec.nodeSelector);
+      const isLive = snapshot.nodes.find((one) => one.name === node)?.liveness.state === 'Live';
+      if (isWanted || isLive || pods.some((pod) => pod.node === node)) continue;
+      await ignoreMissing(api.delete(RECORDER_NODE, { namespace, name: node }, { uid: known.get(node)?.metadata.uid }));
+    }
+  }
+}
+
+const NOTHING_FOREIGN: PlannedCondition = {
+  type: 'ResourcesApplied',
+  status: 'True',
+  reason: 'Applied',
+  message: '',
+};
+
+/** `labels` undefined: there is no such node. */
+function isSelected(
+  labels: Readonly<Record<string, string>> | undefined,
+  selector: Readonly<Record<string, string>> | undefined = {},
+): boolean {
+  return labels !== undefined && Object.entries(selector).every(([key, value]) => labels[key] === value);
+}
+
+/** Another one makes every pod outdated. */
+function digestOf(pool: RecorderPool, image: string): string {
+  const { spec } = daemonSetOf(pool, image, '') as unknown as { spec: { template: unknown } };
+  return createHash('sha256')
+    .update(JSON.stringify([spec.template, settingsOf(pool)]))
+    .digest('hex')
+    .slice(0, 16);
+}
+
+async function ignoreMissing(call: Promise<void>): Promise<void> {
+  try {
+    await call;
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env node
+// The operator's composition root: arguments, environment and signals end here.
+
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import { hostname } from 'node:os';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import { systemClock } from '../base/clock.ts';
+import { RestKubeApi } from './kube/client.ts';
+import { KubeConfigConnection, loadKubeConfig } from './kube/kube-config.ts';
+import { startOperator, type Operator } from './operator.ts';
+
+const USAGE = `Usage: operator [--namespace NAMESPACE | --all-namespaces] [--image IMAGE] [--kubeconfig FILE] [--listen HOST:PORT]
+
+  --namespace NAMESPACE  look after the cameras and pools there (default: the operator's own namespace)
+  --all-namespaces       look after those of the whole cluster
+  --image IMAGE          of the recorders of pools that name none
+  --kubeconfig FILE      default: as kubectl finds it, or the service account of the pod
+  --listen HOST:PORT     for GET /metrics, /healthz and /readyz (default 0.0.0.0:8080)
+  --log-level LEVEL      debug, info, warn or error (default info)
+  --version              print the version, and exit
+`;
+
+/** A stop that takes longer is given up. */
+const MAX_STOP_MS = 9_000;
+/** An event loop that has not turned for so long is not alive. */
+const STUCK_MS = 30_000;
+const TURN_MS = 1_000;
+const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+function parseArguments() {
+  try {
+    return parseArgs({
+      options: {
+        namespace: { type: 'string' },
+        'all-namespaces': { type: 'boolean', default: false },
+        image: { type: 'string', default: `kube-nvr:${version}` },
+        kubeconfig: { type: 'string' },
+        listen: { type: 'string', default: '0.0.0.0:8080' },
+        'log-level': { type: 'string', default: 'info' },
+        version: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false, short: 'h' },
+      },
+    }).values;
+  } catch (err) {
+    process.stderr.write(`${err instanceof Error ? err.message : String(err)}\n\n${USAGE}`);
+    return process.exit(2);
+  }
+}
+
+/** Where this process runs, as far as it is told. */
+function ownNamespace(): string {
+  const told = process.env['POD_NAMESPACE'];
+  if (told) return told;
+  try {
+    return readFileSync(NAMESPACE_FILE, 'utf8').trim();
+  } catch {
+    return 'default';
+  }
+}
+
+async function main(): Promise<void> {
+  const options = parseArguments();
+  if (options.help) return void process.stdout.write(USAGE);
+  if (options.version) return void process.stdout.write(`${version}\n`);
+  const log = pino({ level: options['log-level'], base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const connection = new KubeConfigConnection(loadKubeConfig(options.kubeconfig), systemClock);
+  const home = ownNamespace();
+  const namespace = options['all-namespaces'] ? undefined : (options.namespace ?? home);
+  const operator = startOperator({
+    api: new RestKubeApi(connection),
+    namespace,
+    ownNamespace: home,
+    identity: `${process.env['POD_NAME'] ?? hostname()}/${process.env['POD_UID'] ?? randomUUID()}`,
+    image: options.image,
+    clock: systemClock,
+    log,
+  });
+  const server = await listen(options.listen, operator);
+  log.info({ version, namespace: namespace ?? '(all)', listen: options.listen }, 'operator started');
+
+  let stopping = false;
+  const stop = (code: number): void => {
+    if (stopping) return;
+    stopping = true;
+    setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
+    operator.close().then(
+      async () => {
+        server.close();
+        await connection.close();
+        log.info('operator stopped');
+        process.exit(code);
+      },
+      (err: unknown) => {
+        log.error({ err }, 'stop failed');
+        process.exit(1);
+      },
+    );
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(0));
+  process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
+  process.on('uncaughtException', (err) => {
+    log.error({ err }, 'uncaught exception');
+    stop(1);
+  });
+}
+
+/** Neither health nor readiness depends on the API server being there now. */
+function listen(address: string, operator: Operator) {
+  const [, host = '0.0.0.0', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
+  if (port === '') throw new Error(`--listen ${address}: expected HOST:PORT`);
+  let turnedMs = performance.now();
+  setInterval(() => (turnedMs = performance.now()), TURN_MS).unref();
+  const say = (response: ServerResponse, status: number, text: string): void => {
+    response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
+  };
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path === '/healthz') {
+      const isAlive = performance.now() - turnedMs < STUCK_MS;
+      say(response, isAlive ? 200 : 503, isAlive ? 'ok' : 'the event loop was stuck');
+    } else if (path === '/readyz') {
+      say(response, operator.isReady ? 200 : 503, operator.isReady ? 'ok' : 'caches are not filled yet');
+    } else if (path === '/metrics') {
+      operator.metrics.registry.metrics().then(
+        (text) => response.writeHead(200, { 'content-type': operator.metrics.registry.contentType }).end(text),
+        () => say(response, 500, 'no metrics'),
+      );
+    } else say(response, 404, 'not found');
+  });
+  return new Promise<typeof server>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(Number(port), host.replace(/^\[(.*)\]$/, '$1'), () => resolve(server));
+  });
+}
+
+main().catch((err: unknown) => {
+  process.stderr.write(`operator: ${err instanceof Error ? err.message : String(err)}\n`);
+  process.exit(1);
+});

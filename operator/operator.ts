@@ -1,0 +1,330 @@
+// One replica of the operator, joined from its rooms: caches that follow the API server, an assigner a pool, queues for
+// what is shown, and the election that says who writes.
+
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { nodeOfLease, POOL_LABEL } from '../crds/names.ts';
+import { Assigner } from './controllers/assigner.ts';
+import { statusOfCamera } from './controllers/camera-status.ts';
+import { statusOfPool } from './controllers/pool-status.ts';
+import { Recorders } from './controllers/recorders.ts';
+import { answerRequests } from './controllers/requests.ts';
+import { isNotFound, keyOf, nameOfKey, type KubeApi } from './kube/api.ts';
+import type { Transition } from './kube/conditions.ts';
+import { EventRecorder, type Regarding } from './kube/events.ts';
+import { LeaderElector } from './kube/leader.ts';
+import { CAMERA, RECORDER_POOL } from './kube/resources.ts';
+import { applyStatus } from './kube/status.ts';
+import { runWorkers, WorkQueue, type Outcome } from './kube/workqueue.ts';
+import { writesOfLeader } from './kube/writes-of-leader.ts';
+import { OperatorMetrics } from './metrics.ts';
+import { Caches, poolKeyOf } from './observe/caches.ts';
+import type { Plan, Snapshot } from './plan/snapshot.ts';
+
+export interface OperatorOptions {
+  readonly api: KubeApi;
+  /** Of which cameras and pools are looked after; undefined: of all. */
+  readonly namespace: string | undefined;
+  /** Of the operator itself: its Lease is there. */
+  readonly ownNamespace: string;
+  /** Of this process, and of no other. */
+  readonly identity: string;
+  /** Of the recorders of pools that name none. */
+  readonly image: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Operator {
+  readonly metrics: OperatorMetrics;
+  readonly isLeader: boolean;
+  /** Every cache has been filled once. */
+  readonly isReady: boolean;
+  /** Ends what is being written, lets go of the Lease, and resolves when nothing runs any more. */
+  close(): Promise<void>;
+}
+
+interface Looked {
+  readonly plan: Plan;
+  readonly snapshot: Snapshot;
+}
+
+/** How long calls under way may take when this replica stops. */
+const STOP_MS = 5_000;
+/** A pool is looked at this often although nothing happened: its counts come from reports. */
+const POOL_MS = 10_000;
+const WORKERS = { camera: 8, pool: 2, request: 4 };
+
+export function startOperator(options: OperatorOptions): Operator {
+  const { api, namespace, ownNamespace, identity, image, clock, log } = options;
+  const stop = new AbortController();
+  const hardStop = new AbortController();
+  const elector = new LeaderElector({ api, namespace: ownNamespace, identity, clock, log });
+  const metrics: OperatorMetrics = new OperatorMetrics({
+    isLeader: () => elector.isLeader,
+    watches: () => caches.all.map(({ resource, ageMs, isSynced }) => ({ resource: resource.plural, ageMs, isSynced })),
+    queues: () => Object.entries(queues).map(([name, { unfinished }]) => ({ name, unfinishedMs: unfinished.totalMs })),
+  });
+  const caches = new Caches({ api, namespace, clock, log, observerOf: (resource) => metrics.informer(resource) });
+  const queueOf = (name: string): WorkQueue => new WorkQueue({ clock, observer: metrics.queue(name) });
+  let queues = { camera: queueOf('camera'), pool: queueOf('pool'), request: queueOf('request') };
+  const leaderApi = writesOfLeader(api, () => elector.isLeader);
+  const events = new EventRecorder({ api: leaderApi, clock, log, instance: identity });
+  const assigners = new Map<string, Assigner>();
+  const looked = new Map<string, Looked>();
+  const recorders = new Recorders({
+    api: leaderApi,
+    caches,
+    events,
+    image,
+    planOf: (key) => looked.get(key),
+    clock,
+  });
+
+  const isLive = (poolKey: string, node: string): boolean =>
+    looked.get(poolKey)?.snapshot.nodes.find(({ name }) => name === node)?.liveness.state === 'Live';
+
+  caches.cameras.onChange((change) => {
+    const objects = [
+      change.kind === 'added' ? undefined : change.previous,
+      change.kind === 'deleted' ? undefined : change.object,
+    ];
+    for (const camera of objects) if (camera) changedPool(poolKeyOf(camera));
+    queues.camera.add(change.key);
+    const [before, now] = objects;
+    // Secrets that recorders may read follow from the cameras.
+    if (before?.spec.credentialsSecretRef?.name !== now?.spec.credentialsSecretRef?.name && (now ?? before)) {
+      queues.pool.add(poolKeyOf((now ?? before) as NonNullable<typeof now>));
+    }
+  });
+  caches.recorderNodes.onChange((change) => {
+    const node = change.kind === 'deleted' ? change.previous : change.object;
+    changedPool(poolKeyOf(node));
+    queues.pool.add(poolKeyOf(node));
+    if (change.kind === 'deleted') return;
+    queues.request.add(change.key);
+    const before = change.kind === 'changed' ? change.previous.status : undefined;
+    const told = new Map((before?.cameras ?? []).map((report) => [report.name, JSON.stringify(report)]));
+    const { namespace: inNamespace } = node.metadata;
+    for (const report of node.status?.cameras ?? []) {
+      if (told.get(report.name) !== JSON.stringify(report)) queues.camera.add(`${inNamespace}/${report.name}`);
+    }
+    if (JSON.stringify(before?.archives) !== JSON.stringify(node.status?.archives)) {
+      for (const { camera } of node.status?.archives ?? []) queues.camera.add(`${inNamespace}/${camera}`);
+    }
+  });
+  caches.leases.onChange((change) => {
+    if (change.kind === 'deleted') return;
+    const { namespace: inNamespace = '', name, resourceVersion = '', labels } = change.object.metadata;
+    const node = nodeOfLease(name);
+    const pool = labels?.[POOL_LABEL];
+    if (node !== undefined && pool !== undefined)
+      assigners.get(`${inNamespace}/${pool}`)?.sawLease(node, resourceVersion);
+  });
+  caches.nodes.onChange((change) => {
+    const isSame =
+      change.kind === 'changed' &&
+      JSON.stringify(change.previous.metadata.labels) === JSON.stringify(change.object.metadata.labels);
+    if (isSame) return;
+    for (const key of assigners.keys()) {
+      changedPool(key);
+      queues.pool.add(key);
+    }
+  });
+  caches.pods.onChange((change) => {
+    const { metadata } = change.kind === 'deleted' ? change.previous : change.object;
+    const pool = metadata.labels?.[POOL_LABEL];
+    if (pool !== undefined) queues.pool.add(keyOf({ namespace: metadata.namespace, name: pool }));
+  });
+  caches.pools.onChange((change) => {
+    changedPool(change.key);
+    queues.pool.add(change.key);
+    // Cameras show whether there is a pool.
+    if (change.kind === 'changed') return;
+    for (const camera of caches.cameras.list()) {
+      if (poolKeyOf(camera) === change.key) queues.camera.add(keyOf(camera.metadata));
+    }
+  });
+
+  caches.start();
+  const election = elector.run(lead, stop.signal);
+
+  return {
+    metrics,
+    get isLeader() {
+      return elector.isLeader;
+    },
+    get isReady() {
+      return caches.isSynced;
+    },
+    async close() {
+      stop.abort();
+      const timer = clock.after(STOP_MS, () => hardStop.abort());
+      await election;
+      timer.cancel();
+      for (const assigner of assigners.values()) assigner.close();
+      await events.close();
+      await caches.close();
+    },
+  };
+
+  /** The assigner of a pool looks again; it is made and ended with the pool. */
+  function changedPool(key: string): void {
+    const assigner = assigners.get(key);
+    const objects = assigner ? undefined : caches.poolObjects(key);
+    if (assigner && caches.pools.get(key)) return assigner.changed();
+    if (assigner) {
+      assigner.close();
+      assigners.delete(key);
+      looked.delete(key);
+      recorders.forget(key);
+      return;
+    }
+    if (!objects || stop.signal.aborted) return;
+    const { namespace: inNamespace = '', name } = nameOfKey(key);
+    assigners.set(
+      key,
+      new Assigner(
+        {
+          api: leaderApi,
+          namespace: inNamespace,
+          objects: () => caches.poolObjects(key),
+          lease: (lease) => caches.leases.get(`${inNamespace}/${lease}`),
+          isSynced: () => caches.isSynced,
+          isLeader: () => elector.isLeader,
+          planned: (plan, snapshot) => planned(key, { plan, snapshot }),
+          moved({ camera, assignment }) {
+            metrics.moved(inNamespace, name, assignment.reason);
+            const regarding = caches.cameras.get(`${inNamespace}/${camera}`);
+            if (!regarding) return;
+            const { node, previousNode, reason } = assignment;
+            const note =
+              node === undefined
+                ? 'recorded by no node'
+                : `recorded by ${node}${previousNode === undefined ? '' : `, before by ${previousNode}`}`;
+            const type = reason === 'NodeUnavailable' || reason === 'NotTakenUp' ? 'Warning' : 'Normal';
+            events.record(regarding, { type, reason, action: 'Assign', note });
+          },
+          clock,
+          log,
+        },
+        objects,
+      ),
+    );
+  }
+
+  function planned(key: string, now: Looked): void {
+    const before = looked.get(key);
+    looked.set(key, now);
+    const { namespace: inNamespace = '', name } = nameOfKey(key);
+    metrics.planned(inNamespace, name, now.plan, now.snapshot);
+    for (const [camera, condition] of now.plan.cameras) {
+      const { status, reason, message } = before?.plan.cameras.get(camera) ?? {};
+      if (status !== condition.status || reason !== condition.reason || message !== condition.message) {
+        queues.camera.add(`${inNamespace}/${camera}`);
+      }
+    }
+    for (const { name: node, liveness } of now.snapshot.nodes) {
+      const was = before?.snapshot.nodes.find((one) => one.name === node)?.liveness.state;
+      if (was === liveness.state) continue;
+      queues.pool.add(key);
+      for (const { name: camera, assignment } of now.snapshot.cameras) {
+        if (assignment?.node === node) queues.camera.add(`${inNamespace}/${camera}`);
+      }
+    }
+    if (JSON.stringify([before?.plan.pool, before?.plan.leader]) !== JSON.stringify([now.plan.pool, now.plan.leader])) {
+      queues.pool.add(key);
+    }
+  }
+
+  /** What only the leader does, until `signal` aborts. */
+  async function lead(signal: AbortSignal): Promise<void> {
+    await caches.whenSynced(signal);
+    if (signal.aborted) return;
+    recorders.forget();
+    for (const pool of caches.pools.list()) changedPool(keyOf(pool.metadata));
+    for (const camera of caches.cameras.list()) queues.camera.add(keyOf(camera.metadata));
+    for (const pool of caches.pools.list()) queues.pool.add(keyOf(pool.metadata));
+    for (const node of caches.recorderNodes.list()) queues.request.add(keyOf(node.metadata));
+    const run = (name: keyof typeof queues, reconcile: (key: string) => Promise<Outcome | void>): Promise<void> =>
+      runWorkers(
+        {
+          queue: queues[name],
+          workers: WORKERS[name],
+          reconcile,
+          log,
+          clock,
+          observe: (outcome, seconds) => metrics.reconciled(name, outcome, seconds),
+        },
+        signal,
+        hardStop.signal,
+      );
+    await Promise.all([run('camera', showCamera), run('pool', keepPool), run('request', answer)]);
+    // Closed with the term; the next one begins with queues of its own.
+    queues = { camera: queueOf('camera'), pool: queueOf('pool'), request: queueOf('request') };
+  }
+
+  async function showCamera(key: string): Promise<Outcome | void> {
+    const camera = caches.cameras.get(key);
+    if (!camera) return;
+    const poolKey = poolKeyOf(camera);
+    const pool = caches.pools.get(poolKey);
+    const { status, isChanged, transitions } = statusOfCamera({
+      camera,
+      assigned: looked.get(poolKey)?.plan.cameras.get(camera.metadata.name),
+      nodes: pool ? caches.nodesOf(pool) : [],
+      isLive: (node) => isLive(poolKey, node),
+      hasPool: pool !== undefined,
+      nowMs: clock.wallMs(),
+    });
+    if (!isChanged) return;
+    await ifThere(applyStatus(leaderApi, CAMERA, camera.metadata, status));
+    tell(camera, transitions);
+  }
+
+  async function keepPool(key: string): Promise<Outcome | void> {
+    const pool = caches.pools.get(key);
+    if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
+    const { recheckMs, ...rollout } = await recorders.reconcile(key, pool);
+    const { status, isChanged, transitions } = statusOfPool({
+      pool,
+      plan: looked.get(key)?.plan,
+      snapshot: looked.get(key)?.snapshot,
+      rollout,
+      nowMs: clock.wallMs(),
+    });
+    if (isChanged) {
+      await ifThere(applyStatus(leaderApi, RECORDER_POOL, pool.metadata, status));
+      tell(pool, transitions);
+    }
+    return { recheckMs: recheckMs ?? POOL_MS };
+  }
+
+  async function answer(key: string): Promise<void> {
+    const node = caches.recorderNodes.get(key);
+    if (!node) return;
+    const live = (pool: { readonly metadata: { readonly namespace: string; readonly name: string } }, name: string) =>
+      isLive(keyOf(pool.metadata), name);
+    await ifThere(answerRequests(node, { api: leaderApi, caches, isLive: live }));
+  }
+
+  /** Conditions that changed are events; what is Unknown at first is not. */
+  function tell(regarding: Regarding, transitions: readonly Transition[]): void {
+    for (const { from, to } of transitions) {
+      if (to.status === 'Unknown' || (!from && to.status === 'True')) continue;
+      const isGood = (to.status === 'True') !== (to.type === 'FailoverSuspended' || to.type === 'RolloutStopped');
+      if (!from && isGood) continue;
+      const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;
+      events.record(regarding, { type: isGood ? 'Normal' : 'Warning', reason: to.reason, action: to.type, note });
+    }
+  }
+}
+
+/** What was deleted meanwhile needs nothing more. */
+async function ifThere(write: Promise<unknown>): Promise<void> {
+  try {
+    await write;
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+}
