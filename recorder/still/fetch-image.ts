@@ -18,6 +18,8 @@ export interface FetchedImage {
 
 /** The largest picture of a camera with 30 megapixels has half of it. */
 const MAX_IMAGE_BYTES = 16 * 1024 * 1024;
+/** A camera that is gone: the next question must not wait for the connection of this one. */
+const CONNECT_TIMEOUT_MS = 9_000;
 const MAX_REDIRECTS = 3;
 /** A nonce can be stale when it comes back, once. */
 const MAX_LOGINS = 3;
@@ -30,7 +32,7 @@ export const openAgent = (verify: boolean): Agent =>
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: {
-      timeout: 0,
+      timeout: CONNECT_TIMEOUT_MS,
       rejectUnauthorized: verify,
       // As for rtsps: old cameras are still better off with this than without.
       ...(verify ? {} : { minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' }),
@@ -152,6 +154,10 @@ const tooLarge = (): StillError =>
 function failure(err: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (err instanceof StillError) return err;
+  if (err instanceof errors.ConnectTimeoutError) {
+    const seconds = CONNECT_TIMEOUT_MS / 1000;
+    return new StillError('camera-timeout', `the camera did not take a connection within ${seconds} s`, { cause: err });
+  }
   const code = codeOf(err);
   const isProtocol = err instanceof errors.HTTPParserError || err instanceof errors.ResponseContentLengthMismatchError;
   if (isProtocol) return new StillError('camera-error', `the camera's answer is broken (${code})`, { cause: err });
