@@ -158,7 +158,7 @@ async function carryOut(cluster: Cluster, command: string, rest: readonly string
       return 'all of it is gone\n';
     case 'pause':
     case 'resume':
-      cluster.controlPlane[command](part(name));
+      await cluster.controlPlane[command](part(name));
       break;
     case 'restart':
       await cluster.controlPlane.restart(part(name));

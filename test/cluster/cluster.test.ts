@@ -16,6 +16,8 @@ const WITNESS = join(import.meta.dirname, 'witness.ts');
 const MOUNT = '/var/lib/kube-nvr-witness/archive';
 const HOST_PATH = '/srv/witness';
 const PORT = 8080;
+/** The controllers' own pauses grow while the API server is away. */
+const PATIENCE_MS = 60_000;
 
 interface Seen {
   readonly hostname: string;
@@ -47,6 +49,8 @@ const diary = (node: ProcessKubelet): string[] =>
     .trim()
     .split('\n');
 
+const HEALTH = { httpGet: { path: '/health', port: 'http' }, periodSeconds: 1, timeoutSeconds: 5 };
+
 const DAEMON_SET = {
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
@@ -70,8 +74,10 @@ const DAEMON_SET = {
               { name: 'GREETING', value: 'I am on $(NODE_NAME)' },
               { name: 'PASSWORD', valueFrom: { secretKeyRef: { name: 'login', key: 'password' } } },
             ],
-            readinessProbe: { httpGet: { path: '/health', port: 'http' }, periodSeconds: 1, failureThreshold: 1 },
-            livenessProbe: { httpGet: { path: '/health', port: 'http' }, periodSeconds: 1, failureThreshold: 3 },
+            // A busy machine takes long to start a process; restarts are counted below.
+            startupProbe: { ...HEALTH, failureThreshold: 60 },
+            readinessProbe: { ...HEALTH, failureThreshold: 1 },
+            livenessProbe: { ...HEALTH, failureThreshold: 3 },
             volumeMounts: [
               { name: 'archive', mountPath: MOUNT },
               { name: 'login', mountPath: '/etc/witness/login', readOnly: true },
@@ -106,10 +112,14 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
     return status;
   };
   const ready = (node: ProcessKubelet, restarts: number): Promise<unknown> =>
-    until(`${node.name} has its pod ready after ${restarts} restarts`, async () => {
-      const status = await containerOn(node);
-      return status.ready && status.restartCount === restarts;
-    });
+    until(
+      `${node.name} has its pod ready after ${restarts} restarts`,
+      async () => {
+        const status = await containerOn(node);
+        return status.ready && status.restartCount === restarts;
+      },
+      PATIENCE_MS,
+    );
 
   before(async () => {
     cluster = await startCluster({
@@ -311,14 +321,14 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
 
   test('a frozen node answers nothing, and goes on where it was', async () => {
     const { pid } = await look(node(3));
-    node(3).freeze();
+    await node(3).freeze();
     assert.equal(await isSilent(node(3)), true);
     node(3).thaw();
     assert.equal((await look(node(3))).pid, pid);
   });
 
   test('with etcd paused nothing is written; afterwards everything is', async () => {
-    cluster.controlPlane.pause('etcd');
+    await cluster.controlPlane.pause('etcd');
     const write = (name: string): Promise<unknown> =>
       cluster.api.create('/api/v1/namespaces/default/configmaps', { metadata: { name } }, AbortSignal.timeout(2_000));
     try {
@@ -334,10 +344,14 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
     await cluster.controlPlane.restart('kube-apiserver');
     const { metadata } = await podOn(node(3));
     await cluster.api.delete(`/api/v1/namespaces/default/pods/${metadata.name}`);
-    await until('node-3 has another pod', async () => {
-      const pod = await podOn(node(3));
-      return pod.metadata.uid !== metadata.uid && pod.status?.containerStatuses?.[0]?.ready === true;
-    });
+    await until(
+      'node-3 has another pod',
+      async () => {
+        const pod = await podOn(node(3));
+        return pod.metadata.uid !== metadata.uid && pod.status?.containerStatuses?.[0]?.ready === true;
+      },
+      PATIENCE_MS,
+    );
     assert.equal((await look(node(1))).pid, pid);
   });
 });

@@ -31,10 +31,22 @@ export interface ControlPlaneOptions {
 const ALL_PARTS: readonly Part[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
 /** Generous: two cores may be busy with something else. */
 const START_TIMEOUT_MS = 90_000;
+const MAX_STARTS = 3;
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
 /** Starts it and waits until it serves; throws with the end of the log of what did not start. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await startOnce(options);
+    } catch (error) {
+      // Another program took one of the ports that were free a moment ago.
+      if (tries === MAX_STARTS || !String(error).includes('address already in use')) throw error;
+    }
+  }
+}
+
+async function startOnce(options: ControlPlaneOptions): Promise<ControlPlane> {
   const controlPlane = new ControlPlane(options, await freePorts(5));
   try {
     for (const part of options.parts ?? ALL_PARTS) await controlPlane.start(part);
@@ -116,14 +128,8 @@ export class ControlPlane {
     const program = this.program(part);
     program.start();
     try {
-      await until(
-        `${part} serves`,
-        async () => {
-          if (!program.running) throw new Error(`${part} ended`);
-          return await this.#serves(part);
-        },
-        START_TIMEOUT_MS,
-      );
+      await until(`${part} serves`, async () => !program.running || (await this.#serves(part)), START_TIMEOUT_MS);
+      if (!program.running) throw new Error(`${part} ended`);
     } catch (error) {
       throw new Error(`${part} did not start:\n${program.logTail}`, { cause: error });
     }
@@ -143,8 +149,8 @@ export class ControlPlane {
   }
 
   /** Stops its time (SIGSTOP): connections stay open, nothing answers. */
-  pause(part: Part): void {
-    this.program(part).pause();
+  pause(part: Part): Promise<void> {
+    return this.program(part).pause();
   }
 
   resume(part: Part): void {

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts';
 import type { CertificateAuthority } from './certificates.ts';
 import type { ContainerOfPod, KubeletConfig, KubeletMessage, KubeletRequest } from './kubelet/messages.ts';
 import { SIDES, type Network, type Side } from './network.ts';
-import { Program } from './program.ts';
+import { Program, untilStopped } from './program.ts';
 import { kubernetesVersion } from './programs.ts';
 
 export interface NodeOptions {
@@ -107,14 +107,10 @@ export class ProcessKubelet {
       else if (message.kind === 'registered') this.#registered = true;
       else this.#answers.get(message.id)?.(message);
     });
-    const running = (): boolean => {
-      if (!this.running) throw new Error(`the kubelet of ${this.name} ended:\n${this.#program.logTail}`);
-      return true;
-    };
-    await until(`the kubelet of ${this.name} waits`, () => waiting || (!running() && false), START_TIMEOUT_MS);
+    await this.#until('waits', () => waiting);
     this.#deps.network.join(this.address, this.#initPid());
     child.send('go');
-    await until(`${this.name} is registered`, () => this.#registered || (!running() && false), START_TIMEOUT_MS);
+    await this.#until('is registered', () => this.#registered);
   }
 
   /** As when the power goes: every process of the node ends at once, and nothing is said to anybody. */
@@ -127,8 +123,10 @@ export class ProcessKubelet {
   }
 
   /** Stops the time of the whole node: kubelet and pods. The network stays: peers see a host that accepts and is silent. */
-  freeze(): void {
-    for (const pid of this.#pids()) signal(pid, 'SIGSTOP');
+  async freeze(): Promise<void> {
+    const pids = this.#pids();
+    for (const pid of pids) signal(pid, 'SIGSTOP');
+    await Promise.all(pids.map(untilStopped));
   }
 
   thaw(): void {
@@ -143,7 +141,12 @@ export class ProcessKubelet {
 
   /** Stops the time of a pod's containers, or of one: its kubelet and the node go on. */
   async freezePod(pod: string, { namespace = 'default', container }: PodOptions = {}): Promise<void> {
-    await this.#ask({ kind: 'signal', namespace, pod, container, signal: 'SIGSTOP' });
+    const { processes } = await this.#ask({ kind: 'signal', namespace, pod, container, signal: 'SIGSTOP' });
+    const frozen = processes.filter(
+      (entry) =>
+        entry.namespace === namespace && entry.pod === pod && (container ?? entry.container) === entry.container,
+    );
+    await Promise.all(frozen.map((entry) => untilStopped(this.#outerPid(entry))));
   }
 
   async thawPod(pod: string, { namespace = 'default', container }: PodOptions = {}): Promise<void> {
@@ -169,6 +172,11 @@ export class ProcessKubelet {
     for (const side of sides.length > 0 ? sides : SIDES) {
       if (this.#cuts.delete(side)) this.#deps.network.mend(this.address, side);
     }
+  }
+
+  async #until(what: string, ask: () => boolean): Promise<void> {
+    await until(`the kubelet of ${this.name} ${what}`, () => !this.running || ask(), START_TIMEOUT_MS);
+    if (!this.running) throw new Error(`the kubelet of ${this.name} ended:\n${this.#program.logTail}`);
   }
 
   #newProgram(): Program {

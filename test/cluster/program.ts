@@ -3,8 +3,9 @@
 
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../support/until.ts';
 
 export interface ProgramOptions {
   readonly command: string;
@@ -66,8 +67,10 @@ export class Program {
   }
 
   /** Stops its time: it keeps its connections and answers nothing. */
-  pause(): void {
-    process.kill(this.pid, 'SIGSTOP');
+  async pause(): Promise<void> {
+    const { pid } = this;
+    process.kill(pid, 'SIGSTOP');
+    await untilStopped(pid);
   }
 
   resume(): void {
@@ -97,4 +100,19 @@ export class Program {
     child.kill('SIGKILL');
     await exited;
   }
+}
+
+/** SIGSTOP takes hold a moment after it was sent, of each thread by itself. */
+export async function untilStopped(pid: number): Promise<void> {
+  await until(`process ${pid} stands still`, () => {
+    try {
+      return readdirSync(`/proc/${pid}/task`).every((thread) => {
+        const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+        // Field 3 of proc(5)'s stat; field 2 may hold anything and ends with the last parenthesis.
+        return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) === 'T';
+      });
+    } catch {
+      return true; // It has ended.
+    }
+  });
 }

@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
+import { dirname } from 'node:path';
 import { clientWithCertificate } from '../api-client.ts';
 import type { Images } from './images.ts';
 import { startLogsServer } from './logs-server.ts';
@@ -51,7 +52,8 @@ async function main(): Promise<void> {
     root: config.root,
     podsDirectory: config.podsDirectory,
     baseEnvironment: {
-      PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+      // As in an image of ours, `node` is a command.
+      PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin'}`,
       HOME: '/root',
       KUBERNETES_SERVICE_HOST: hostname,
       KUBERNETES_SERVICE_PORT: port,
