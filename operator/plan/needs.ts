@@ -37,6 +37,8 @@ export type Context = {
   readonly snapshot: Snapshot;
   readonly nodes: ReadonlyMap<string, PlannedNode>;
   readonly rooms: Rooms;
+  /** Some node has not been heard at all yet: the pool, or this observer, has just begun. */
+  readonly isGathering: boolean;
 };
 
 const NONE: Need = { kind: 'none' };
@@ -45,7 +47,12 @@ export function needOf(camera: PlannedCamera, context: Context): Need {
   const { assignment, writing, suspend } = camera;
   if (writing) return NONE;
   if (suspend) return assignment?.node === undefined ? NONE : { kind: 'write', assignment: suspended(assignment) };
-  if (assignment?.node === undefined) return { kind: 'place', reason: 'Scheduled', urgent: true };
+  if (assignment?.node === undefined) {
+    const waitMs = context.snapshot.pool.unavailableAfterMs - context.snapshot.majorityForMs;
+    // The first nodes that speak would get everything, and keep it.
+    if (waitMs > 0 && context.isGathering) return { kind: 'none', recheckMs: waitMs };
+    return { kind: 'place', reason: 'Scheduled', urgent: true };
+  }
 
   const owner = context.nodes.get(assignment.node);
   if (!owner) return placeOf(camera, context, 'Ineligible', { kind: 'NodeGone', node: assignment.node });

@@ -68,6 +68,13 @@ test('cameras without room are named, those of higher priority have it', () => {
   assert.equal(poolCondition(planned, 'CapacityAvailable'), 'False NoRoom: no node has room for: low');
 });
 
+test('new cameras wait for nodes that were never heard, at most unavailableAfterSeconds', () => {
+  const nodes = [nodeOf('a'), nodeOf('b'), nodeOf('c', { liveness: UNKNOWN })];
+  const after = (majorityForMs: number): Plan => plan(snapshotOf(nodes, [cameraOf('x')], { majorityForMs }));
+  assert.deepEqual([after(4_000).writes, after(4_000).recheckMs], [[], 11_000]);
+  assert.deepEqual(targets(after(15_000)), { x: 'a' });
+});
+
 test('cameras of an unavailable node move in order of priority, eight at once, to the node with the most room', () => {
   const cameras = [...many(12, 'a'), recordedBy('first', 'a', { priority: 9 }), recordedBy('x', 'b')];
   const { writes } = plan(with_(snapshotOf(NODES, cameras), 'a', { liveness: UNAVAILABLE }));

@@ -28,7 +28,10 @@ type Placed = {
 export function plan(snapshot: Snapshot): Plan {
   const nodes = new Map(snapshot.nodes.map((node) => [node.name, node]));
   const rooms = new Rooms(snapshot);
-  const context: Context = { snapshot, nodes, rooms };
+  const isGathering = snapshot.nodes.some(
+    ({ liveness }) => liveness.state === 'Unknown' && liveness.silentMs === undefined,
+  );
+  const context: Context = { snapshot, nodes, rooms, isGathering };
   const cameras = [...snapshot.cameras].sort(byPriority);
   const quorum = quorumOf(snapshot);
 

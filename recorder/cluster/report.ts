@@ -17,7 +17,10 @@ export interface ReportOptions {
   readonly log: Log;
 }
 
-/** In the long run one report a second, and some at once: a failover waits for what is told here. */
+/**
+ * In the long run one report a second, and some at once for cameras that are newly named: a failover waits for those,
+ * and must not find the burst used up by cameras that change their states (docs/design/failover.md).
+ */
 const LEAST_MS = 1_000;
 const BURST = 5;
 /** Cameras that change together are told together. */
@@ -31,9 +34,12 @@ export class Report {
   /** What the API server has, without what changes all the time. */
   #told: string | undefined;
   #toldMs = -Infinity;
+  /** The cameras and epochs of the last report. */
+  #named: string | undefined;
   /** When all of the burst may be used again. */
   #fullMs = -Infinity;
   #timer: Timer | undefined;
+  #later: Timer | undefined;
   #work: Promise<void> | undefined;
   #failed = false;
   #closed = false;
@@ -64,6 +70,7 @@ export class Report {
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
+    this.#later?.cancel();
     await this.#work;
   }
 
@@ -73,6 +80,15 @@ export class Report {
     const urgent = urgentPart(now);
     const nowMs = clock.monotonicMs();
     if (urgent === this.#told && nowMs - this.#toldMs < REFRESH_MS) return;
+    const named = (now.cameras ?? []).map(({ name, epoch }) => `${name}@${epoch}`).join();
+    const waitMs = this.#toldMs + LEAST_MS - nowMs;
+    if (named === this.#named && this.#told !== undefined && waitMs > 0) {
+      this.#later ??= clock.after(waitMs, () => {
+        this.#later = undefined;
+        this.touch();
+      });
+      return;
+    }
     this.#fullMs = Math.max(nowMs, this.#fullMs) + LEAST_MS;
     try {
       await api.apply(this.#path, RECORDER_MANAGER, {
@@ -82,6 +98,7 @@ export class Report {
         status: now,
       });
       this.#told = urgent;
+      this.#named = named;
       this.#toldMs = nowMs;
       this.#failed = false;
     } catch (err) {

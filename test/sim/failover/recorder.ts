@@ -11,6 +11,8 @@ const REQUEST_MS = 2_000;
 const RETRY_MS = 1_000;
 const REPORT_BURST = 5;
 const REPORT_REFILL_MS = 1_000;
+/** What changes together is told together. */
+const TOGETHER_MS = 50;
 
 export type RecorderDeps = {
   readonly timeline: Timeline;
@@ -36,6 +38,9 @@ export class Recorder extends Process {
   #report: 'clean' | 'dirty' | 'sending' = 'clean';
   #tokens = REPORT_BURST;
   #tokensMs = 0;
+  #reportedMs = -Infinity;
+  /** The cameras and epochs of the last report. */
+  #named = '';
   #incarnation = 0;
 
   constructor(name: string, deps: RecorderDeps) {
@@ -51,6 +56,8 @@ export class Recorder extends Process {
     this.#report = 'clean';
     this.#tokens = REPORT_BURST;
     this.#tokensMs = this.nowMs();
+    this.#reportedMs = -Infinity;
+    this.#named = '';
     this.#renewedMs = this.nowMs();
     if (mutation === 'recorder forgets') this.#disk.copy.clear();
     for (const [camera, { uid, epoch }] of this.#disk.copy) this.#record(camera, uid, epoch);
@@ -197,18 +204,26 @@ export class Recorder extends Process {
     }
     if (this.#report === 'dirty') return;
     this.#report = 'dirty';
-    this.after(0, () => this.#sendReport());
+    this.after(TOGETHER_MS, () => this.#sendReport());
   }
 
-  /** At most one a second in the long run, and a few at once. */
+  /** At most one a second in the long run; a few at once for cameras that are newly named: a failover waits for those. */
   #sendReport(): void {
     const { api } = this.#deps;
+    if (this.#report !== 'dirty') return;
     const nowMs = this.nowMs();
+    const named = [...this.#recordings].map(([name, { epoch }]) => `${name}@${epoch}`).join();
     const gained = Math.floor((nowMs - this.#tokensMs) / REPORT_REFILL_MS);
     this.#tokens = Math.min(REPORT_BURST, this.#tokens + gained);
     this.#tokensMs += gained * REPORT_REFILL_MS;
-    if (this.#tokens === 0) return this.after(this.#tokensMs + REPORT_REFILL_MS - nowMs, () => this.#sendReport());
-    this.#tokens -= 1;
+    const waitMs = this.#tokens > 0 && named !== this.#named ? 0 : this.#reportedMs + REPORT_REFILL_MS - nowMs;
+    if (waitMs > 0) {
+      this.#report = 'clean';
+      return this.after(waitMs, () => this.#touchReport());
+    }
+    this.#tokens = Math.max(0, this.#tokens - 1);
+    this.#named = named;
+    this.#reportedMs = nowMs;
     this.#report = 'sending';
     const cameras: ReadonlyMap<string, CameraReport> = new Map(
       [...this.#recordings].map(([name, { epoch, state }]) => [name, { epoch, state }]),
