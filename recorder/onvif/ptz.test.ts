@@ -401,6 +401,16 @@ test('whatever host a camera names, only the configured one is asked', async (t)
   assert.deepEqual([...device.hosts], [`127.0.0.1:${device.port}`]);
 });
 
+test('an answer that is no HTTP', async (t) => {
+  const { device, camera } = await stage(t);
+  // TP-Link and Tapo send the request back.
+  device.behave(
+    'ContinuousMove',
+    Array<Behaviour>(2).fill({ kind: 'bytes', bytes: 'POST /onvif/service\0HTTP/1.1\0\0' }),
+  );
+  await fails(camera.run(LEFT), 'bad-answer', /does not speak HTTP as it should/);
+});
+
 test('a redirect is not followed', async (t) => {
   const { device, camera } = await stage(t);
   device.behave('ContinuousMove', [

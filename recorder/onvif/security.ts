@@ -19,13 +19,16 @@ export function passwordDigest({ nonce, created, password }: DigestInput): strin
   return createHash('sha1').update(nonce).update(created).update(password, 'utf8').digest('base64');
 }
 
-/** `cameraMs`: what the camera's clock shows now; cameras refuse what is old, to be safe from repetition. */
+/**
+ * `cameraMs`: what the camera's clock shows now; cameras refuse what is old, to be safe from repetition. Without
+ * `mustUnderstand`: those that know HTTP Digest only would refuse a header that they have to understand.
+ */
 export function securityHeader({ username, password }: Credentials, cameraMs: number): string {
   const nonce = randomBytes(16);
   const created = new Date(cameraMs).toISOString();
   const digest = passwordDigest({ nonce, created, password });
   return (
-    `<Security s:mustUnderstand="1" xmlns="${WSS}-wssecurity-secext-1.0.xsd"><UsernameToken>` +
+    `<Security xmlns="${WSS}-wssecurity-secext-1.0.xsd"><UsernameToken>` +
     `<Username>${escapeXml(username)}</Username>` +
     `<Password Type="${WSS}-username-token-profile-1.0#PasswordDigest">${digest}</Password>` +
     `<Nonce EncodingType="${WSS}-soap-message-security-1.0#Base64Binary">${nonce.toString('base64')}</Nonce>` +

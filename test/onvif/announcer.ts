@@ -19,16 +19,18 @@ export interface Announced {
   readonly endpoint?: string;
   readonly addresses: readonly string[];
   readonly scopes?: readonly string[];
+  readonly types?: string;
 }
 
 /** A ProbeMatches message with one match. */
-export function probeMatches(probeId: string, { endpoint = 'urn:uuid:1', addresses, scopes = [] }: Announced): string {
+export function probeMatches(probeId: string, announced: Announced): string {
+  const { endpoint = 'urn:uuid:1', addresses, scopes = [], types = 'dn:NetworkVideoTransmitter' } = announced;
   return (
     `<?xml version="1.0"?><SOAP-ENV:Envelope xmlns:SOAP-ENV="http://www.w3.org/2003/05/soap-envelope" ` +
     `xmlns:wsa="http://schemas.xmlsoap.org/ws/2004/08/addressing" xmlns:d="http://schemas.xmlsoap.org/ws/2005/04/discovery">` +
     `<SOAP-ENV:Header><wsa:RelatesTo>${escapeXml(probeId)}</wsa:RelatesTo></SOAP-ENV:Header><SOAP-ENV:Body><d:ProbeMatches>` +
     `<d:ProbeMatch><wsa:EndpointReference><wsa:Address>${endpoint}</wsa:Address></wsa:EndpointReference>` +
-    `<d:Types>dn:NetworkVideoTransmitter</d:Types><d:Scopes>${escapeXml(scopes.join(' '))}</d:Scopes>` +
+    `<d:Types>${types}</d:Types><d:Scopes>${escapeXml(scopes.join(' '))}</d:Scopes>` +
     `<d:XAddrs>${escapeXml(addresses.join(' '))}</d:XAddrs></d:ProbeMatch></d:ProbeMatches></SOAP-ENV:Body></SOAP-ENV:Envelope>`
   );
 }

@@ -53,6 +53,8 @@ export type Behaviour =
       readonly body: string | Buffer;
       readonly headers?: Record<string, string>;
     }
+  /** These bytes instead of an HTTP answer, after which the connection ends. */
+  | { readonly kind: 'bytes'; readonly bytes: string }
   /** No answer until `release`, or ever. */
   | { readonly kind: 'hold' }
   /** Closes the connection, before or within the answer. */
@@ -199,6 +201,10 @@ export class OnvifDevice {
       if (this.#isGenuine(envelope, credentials)) return true;
       this.refusedLogins++;
       fault(response, 'Sender not authorized', 'ter:NotAuthorized', 400);
+      return false;
+    }
+    if (at(envelope, 'Header', 'Security')?.attributes.get('mustUnderstand') === '1') {
+      fault(response, 'The data in element Security must be understood but cannot be handled', 'MustUnderstand', 500);
       return false;
     }
     const algorithm = login === 'digest-md5' ? 'md5' : 'sha256';
@@ -418,6 +424,8 @@ function misbehave(response: ServerResponse, behaviour: Exclude<Behaviour, { kin
       return fault(response, behaviour.reason, behaviour.code ?? 'ter:Action', behaviour.status ?? 400);
     case 'raw':
       return void response.writeHead(behaviour.status ?? 200, behaviour.headers).end(behaviour.body);
+    case 'bytes':
+      return void response.socket?.end(behaviour.bytes);
     case 'close':
       if (behaviour.after === 'request') return void response.socket?.destroy();
       response.writeHead(200, { 'content-length': '1000' }).write('<env:Envelope');

@@ -110,7 +110,7 @@ test('a device that answers for both kinds, twice, is one device', async (t) => 
   });
   const { reports } = await network.search();
   assert.equal(reports.length, 1);
-  assert.deepEqual([...new Set(announcer.probes)].sort(), ['dn:NetworkVideoTransmitter', 'tds:Device']);
+  assert.deepEqual([...new Set(announcer.probes)].sort(), ['dp0:Device', 'dp0:NetworkVideoTransmitter']);
   assert.equal(announcer.probes.length, 4, 'each Probe is sent twice');
 });
 
@@ -184,6 +184,22 @@ test('answers that are none are no devices, and do not hide the others', async (
     ['127.0.0.3'],
   );
 });
+
+for (const [name, announced, found] of [
+  ['a camera', { types: 'tdn:NetworkVideoTransmitter' }, true],
+  ['a camera of another type that says its scopes', { types: '', scopes: ['onvif://www.onvif.org/type/ptz'] }, true],
+  ['a file server', { types: 'wsdiscovery:Device pub:Computer' }, false],
+  ['a printer', { types: 'wsdp:Device wprt:PrintDeviceType', scopes: ['ldap:///ou=eng'] }, false],
+] as const) {
+  test(`${name} is ${found ? 'found' : 'none of ours'}`, () => {
+    const answers = new Answers(['urn:uuid:1']);
+    answers.take(
+      Buffer.from(probeMatches('urn:uuid:1', { addresses: ['http://10.0.0.1/'], ...announced })),
+      '10.0.0.1',
+    );
+    assert.equal(answers.devices().length, found ? 1 : 0);
+  });
+}
 
 test('a flood of answers ends at a bound that is said', () => {
   const answers = new Answers(['urn:uuid:probe']);

@@ -32,24 +32,31 @@ const MAX_SCOPES = 64;
 const MAX_ADDRESS_CHARACTERS = 512;
 const SCOPE = 'onvif://www.onvif.org/';
 
+const ADDRESSING = 'http://schemas.xmlsoap.org/ws/2004/08/addressing';
+const DISCOVERY = 'http://schemas.xmlsoap.org/ws/2005/04/discovery';
+
 /** `NetworkVideoTransmitter` is what cameras are since the first ONVIF; `Device` what some say instead. */
 const TYPES = {
-  'dn:NetworkVideoTransmitter': 'xmlns:dn="http://www.onvif.org/ver10/network/wsdl"',
-  'tds:Device': 'xmlns:tds="http://www.onvif.org/ver10/device/wsdl"',
+  NetworkVideoTransmitter: 'http://www.onvif.org/ver10/network/wsdl',
+  Device: 'http://www.onvif.org/ver10/device/wsdl',
 } as const;
 
 export type DeviceType = keyof typeof TYPES;
 export const DEVICE_TYPES = Object.keys(TYPES) as DeviceType[];
 
-/** `messageId`: `urn:uuid:…`. */
+/**
+ * `messageId`: `urn:uuid:…`. Namespaces are declared where they are used first: there are cameras whose parser finds them
+ * nowhere else.
+ */
 export function formatProbe(type: DeviceType, messageId: string): string {
   return (
     '<?xml version="1.0" encoding="UTF-8"?>' +
-    '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope" xmlns:a="http://schemas.xmlsoap.org/ws/2004/08/addressing" ' +
-    `xmlns:d="http://schemas.xmlsoap.org/ws/2005/04/discovery" ${TYPES[type]}>` +
-    '<s:Header><a:Action>http://schemas.xmlsoap.org/ws/2005/04/discovery/Probe</a:Action>' +
-    `<a:MessageID>${messageId}</a:MessageID><a:To>urn:schemas-xmlsoap-org:ws:2005:04:discovery</a:To></s:Header>` +
-    `<s:Body><d:Probe><d:Types>${type}</d:Types></d:Probe></s:Body></s:Envelope>`
+    `<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope" xmlns:a="${ADDRESSING}"><s:Header>` +
+    `<a:Action s:mustUnderstand="1">${DISCOVERY}/Probe</a:Action><a:MessageID>${messageId}</a:MessageID>` +
+    `<a:ReplyTo><a:Address>${ADDRESSING}/role/anonymous</a:Address></a:ReplyTo>` +
+    '<a:To s:mustUnderstand="1">urn:schemas-xmlsoap-org:ws:2005:04:discovery</a:To></s:Header>' +
+    `<s:Body><Probe xmlns="${DISCOVERY}"><d:Types xmlns:d="${DISCOVERY}" xmlns:dp0="${TYPES[type]}">dp0:${type}</d:Types>` +
+    '</Probe></s:Body></s:Envelope>'
   );
 }
 
@@ -66,11 +73,20 @@ export function parseProbeMatches(datagram: Uint8Array): ProbeMatches | undefine
   const relatesTo = textAt(envelope, 'Header', 'RelatesTo');
   const answers = at(envelope, 'Body', 'ProbeMatches');
   if (relatesTo === undefined || !answers) return undefined;
-  return { relatesTo, matches: childrenOf(answers, 'ProbeMatch').slice(0, MAX_MATCHES).map(toMatch) };
+  const matches = childrenOf(answers, 'ProbeMatch').slice(0, MAX_MATCHES).filter(isOnvif).map(toMatch);
+  return { relatesTo, matches };
 }
 
 const words = (element: XmlElement, name: string, max: number): string[] =>
   (textAt(element, name) ?? '').split(/\s+/, max).filter((word) => word !== '');
+
+/** Printers, Windows and Synology's file servers answer every Probe, whatever it asks for. */
+function isOnvif(element: XmlElement): boolean {
+  return (
+    words(element, 'Types', MAX_SCOPES).some((type) => /(?:^|:)NetworkVideo/.test(type)) ||
+    words(element, 'Scopes', MAX_SCOPES).some((text) => text.toLowerCase().startsWith(SCOPE))
+  );
+}
 
 function toMatch(element: XmlElement): ProbeMatch {
   const scopes = words(element, 'Scopes', MAX_SCOPES);
