@@ -77,6 +77,17 @@ test('denied and failed calls leave a line too; those that only look, and those 
   assert.deepEqual(await call('POST', '/no/such/route', as('admin')), []);
 });
 
+test('a call that is sent on to another node has not been done here', async (t) => {
+  const { app, lines } = await setup(t);
+  const config = { role: 'operator', cameras: 'none' } as const;
+  app.post('/elsewhere', { config }, async (_request, reply) => reply.redirect('http://other/elsewhere', 307));
+  await app.inject({ method: 'POST', url: '/elsewhere', headers: as('operator') });
+  assert.deepEqual(
+    lines.map(({ status, outcome }) => [status, outcome]),
+    [[307, 'redirected']],
+  );
+});
+
 test('a camera out of the scope of the token is named in the line', async (t) => {
   const scoped = { ...token('operator', 'scoped'), name: 'dock', cameras: ['dock-*'] };
   const { app, lines } = await setup(t, { auth: { mode: 'token', tokens: [scoped] } });

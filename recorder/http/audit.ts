@@ -65,7 +65,9 @@ export function installAudit(app: FastifyInstance, { audit, clock }: AuditDeps):
 }
 
 function outcomeOf(status: number): string {
-  if (status < 400) return 'done';
+  if (status < 300) return 'done';
+  // Another node does it, and has a line of its own.
+  if (status < 400) return 'redirected';
   return status === 401 || status === 403 || status === 429 ? 'denied' : 'failed';
 }
 
