@@ -404,10 +404,8 @@ test('whatever host a camera names, only the configured one is asked', async (t)
 test('an answer that is no HTTP', async (t) => {
   const { device, camera } = await stage(t);
   // TP-Link and Tapo send the request back.
-  device.behave(
-    'ContinuousMove',
-    Array<Behaviour>(2).fill({ kind: 'bytes', bytes: 'POST /onvif/service\0HTTP/1.1\0\0' }),
-  );
+  const echo: Behaviour = { kind: 'bytes', bytes: 'POST /onvif/service\0HTTP/1.1\0\0' };
+  device.behave('ContinuousMove', [echo, echo]);
   await fails(camera.run(LEFT), 'bad-answer', /does not speak HTTP as it should/);
 });
 
