@@ -149,8 +149,28 @@ test('a call that hangs does not prolong a term', async () => {
   const a = new Replica(api, 'a');
   await settle();
   api.before = (verb) => (verb === 'replace' ? new Promise<void>(() => {}) : undefined);
-  await pass(8_000, a);
+  await pass(6_500, a);
+  assert.deepEqual([a.leads, a.terms], [true, ['began']]);
+  await pass(1_000, a);
+  assert.deepEqual([a.leads, a.terms], [false, ['began', 'ended']]);
+});
+
+test('an answer that comes when the term is over makes no leader', async () => {
+  const api = new MemoryApi();
+  const a = new Replica(api, 'a');
+  await settle();
+  await pass(1_000, a);
+  const late = Promise.withResolvers<void>();
+  api.after = (verb) => (verb === 'replace' ? late.promise : undefined);
+  await pass(7_000, a);
+  assert.deepEqual(a.terms, ['began', 'ended']);
+  api.after = () => {};
+  late.resolve();
+  await settle();
   assert.equal(a.leads, false);
+  await pass(5_000, a);
+  assert.deepEqual([a.leads, a.terms], [true, ['began', 'ended', 'began']]);
+  await a.stop();
 });
 
 test('a renewal whose answer was lost is found to be our own', async () => {
@@ -198,6 +218,21 @@ test('a stop finishes the work under way, then lets go of the Lease, so that the
   await pass(2_500, b);
   assert.equal(b.leads, true);
   await b.stop();
+});
+
+test('a stop in the middle of a renewal lets go of the Lease as well', async () => {
+  const api = new MemoryApi();
+  const a = new Replica(api, 'a');
+  await settle();
+  const late = Promise.withResolvers<void>();
+  api.after = (verb) => (verb === 'replace' ? late.promise : undefined);
+  await pass(2_500, a);
+  api.after = () => {};
+  await a.stop();
+  late.resolve();
+  await settle();
+  assert.equal((await specOf(api))['holderIdentity'], undefined);
+  assert.equal(a.leads, false);
 });
 
 test('a replica that comes back under its own identity leads at once', async () => {

@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { labels, OPERATOR_LEASE } from '../../crds/names.ts';
-import { isConflict, isNotFound, type KubeApi, type KubeObject } from './api.ts';
+import { isConflict, isNotFound, type CallOptions, type KubeApi, type KubeObject } from './api.ts';
 import { LEASE } from './resources.ts';
 import { microTime } from './time.ts';
 
@@ -125,7 +125,9 @@ export class LeaderElector {
       const abort = (): void => inTime.abort();
       signal.addEventListener('abort', abort, { once: true });
       try {
-        if (!(await this.#tryAcquire(inTime.signal))) return this.#lose();
+        const isHeld = await this.#inTime(this.#tryAcquire(inTime.signal), inTime.signal);
+        if (signal.aborted) return;
+        if (!isHeld) return this.#lose();
       } catch (err) {
         if (!signal.aborted) log.warn({ err, remainingMs: Math.round(this.#remainingMs()) }, 'Lease not renewed');
       } finally {
@@ -162,12 +164,27 @@ export class LeaderElector {
       this.#lose();
       return false;
     }
+    // An answer that comes after the term is worth nothing.
+    if (signal.aborted) return false;
     this.#observedMs = sentMs;
     this.#renewedMs = sentMs;
     return true;
   }
 
-  async #read(call: { readonly signal: AbortSignal; readonly timeoutMs: number }): Promise<void> {
+  /** Waits for `answer`, and not a moment longer than until `signal` aborts: then it counts as no. */
+  async #inTime(answer: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+    const aborted = Promise.withResolvers<boolean>();
+    const abort = (): void => aborted.resolve(false);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      return await Promise.race([answer, aborted.promise]);
+    } finally {
+      signal.removeEventListener('abort', abort);
+      answer.catch(() => {});
+    }
+  }
+
+  async #read(call: CallOptions): Promise<void> {
     const { api, namespace, clock } = this.#options;
     const before = this.#lease?.metadata.resourceVersion;
     try {
@@ -199,13 +216,23 @@ export class LeaderElector {
 
   /** Lets the next replica lead at once. */
   async #release(): Promise<void> {
-    const { api, log, clock } = this.#options;
-    if (!this.isLeader || !this.#lease) return this.#lose();
+    const { api, log, clock, identity } = this.#options;
+    const isHeld = this.isLeader;
     this.#lose();
-    const { leaseTransitions = 0 } = this.#spec();
-    const spec: Spec = { leaseDurationSeconds: 1, leaseTransitions, renewTime: microTime(clock.wallMs()) };
+    if (!isHeld) return;
+    const call = { timeoutMs: this.#timing.retryMs };
     try {
-      this.#lease = await api.replace(LEASE, { ...this.#lease, spec }, { timeoutMs: this.#timing.retryMs });
+      for (let tries = 1; this.#lease && this.#spec().holderIdentity === identity; tries++) {
+        const { leaseTransitions = 0 } = this.#spec();
+        const spec: Spec = { leaseDurationSeconds: 1, leaseTransitions, renewTime: microTime(clock.wallMs()) };
+        try {
+          this.#lease = await api.replace(LEASE, { ...this.#lease, spec }, call);
+        } catch (err) {
+          // A renewal of our own was under way.
+          if (!isConflict(err) || tries === 2) throw err;
+          await this.#read(call);
+        }
+      }
       log.info({}, 'Lease released');
     } catch (err) {
       log.warn({ err }, 'Lease not released: it runs out');

@@ -174,6 +174,25 @@ test('a server that asks us to wait is not asked before', async () => {
   await finished;
 });
 
+test('after a success the next failure is the first again', async () => {
+  const failed = new Error('no');
+  const { queue, clock, looks, stop, finished } = withWorker([failed, failed, failed, undefined, failed, undefined]);
+  const look = async (ms: number): Promise<void> => {
+    clock.advance(ms);
+    await settle();
+  };
+  queue.add('a');
+  await settle();
+  for (const ms of [5, 10, 20]) await look(ms);
+  assert.equal(looks.length, 4);
+  queue.add('a');
+  await settle();
+  await look(5);
+  assert.equal(looks.length, 6);
+  stop.abort();
+  await finished;
+});
+
 test('a look may ask for another although nothing failed', async () => {
   const { queue, clock, looks, stop, finished } = withWorker([{ recheckMs: 700 }, undefined]);
   queue.add('a');
