@@ -63,30 +63,30 @@ function parseArguments() {
 function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log']) {
   const logLevels = new LevelSwitch(level);
   // Every line comes through: `logLevels` decides.
-  const options = {
-    level: 'debug',
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-  };
+  const options = { level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime };
   if (directory === undefined) {
     const all = pino(options);
-    return {
-      logLevels,
-      log: logLevels.apply(all),
-      audit: all.child({ audit: true }),
-    };
+    return { logLevels, log: logLevels.apply(all), audit: all.child({ audit: true }) };
   }
   const file = (name: string) => new RotatingFile({ directory, name, maxBytes: maxFileBytes, maxFiles });
-  const streams = [process.stdout, file('recorder.log')].map((stream) => ({
-    stream,
-    level: 'debug' as const,
-  }));
+  const streams = [process.stdout, file('recorder.log')].map((stream) => ({ stream, level: 'debug' as const }));
   const all = pino(options, pino.multistream(streams));
-  return {
-    logLevels,
-    log: logLevels.apply(all),
-    audit: pino(options, file('audit.log')),
-  };
+  return { logLevels, log: logLevels.apply(all), audit: pino(options, file('audit.log')) };
+}
+
+async function discoverCameras(args: readonly string[]): Promise<void> {
+  try {
+    await runDiscover(args, {
+      clock: systemClock,
+      stdin: process.stdin,
+      print: (text) => void process.stdout.write(text),
+      complain: (text) => void process.stderr.write(text),
+    });
+  } catch (err) {
+    if (!(err instanceof UsageError)) throw err;
+    process.stderr.write(`${err.message}\n\n${DISCOVER_USAGE}`);
+    process.exitCode = 2;
+  }
 }
 
 /** Where the API server is, as the kubelet tells a pod; undefined for a process that runs in none. */
@@ -108,26 +108,8 @@ function inPod(config: Config): Config {
     ...config,
     ...(nodeName ? { nodeName } : {}),
     cluster: { ...config.cluster, ...(advertise ? { advertise } : {}) },
-    playback: {
-      ...config.playback,
-      ...(playback ? { advertise: playback } : {}),
-    },
+    playback: { ...config.playback, ...(playback ? { advertise: playback } : {}) },
   };
-}
-
-async function discoverCameras(args: readonly string[]): Promise<void> {
-  try {
-    await runDiscover(args, {
-      clock: systemClock,
-      stdin: process.stdin,
-      print: (text) => void process.stdout.write(text),
-      complain: (text) => void process.stderr.write(text),
-    });
-  } catch (err) {
-    if (!(err instanceof UsageError)) throw err;
-    process.stderr.write(`${err.message}\n\n${DISCOVER_USAGE}`);
-    process.exitCode = 2;
-  }
 }
 
 async function main(): Promise<void> {
@@ -161,14 +143,7 @@ async function main(): Promise<void> {
     await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
     process.exit(interrupted.signal.aborted ? 1 : 0);
   }
-  const recorder = await startRecorder(config, {
-    clock: systemClock,
-    log,
-    logLevels,
-    audit,
-    version,
-    pod: podPlace(),
-  });
+  const recorder = await startRecorder(config, { clock: systemClock, log, logLevels, audit, version, pod: podPlace() });
 
   const reload = async (): Promise<void> => {
     try {
@@ -179,9 +154,7 @@ async function main(): Promise<void> {
     }
   };
   const reloadNow = () => void reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
-  const watcher = new ConfigWatcher(options.config, reloadNow, {
-    clock: systemClock,
-  });
+  const watcher = new ConfigWatcher(options.config, reloadNow, { clock: systemClock });
   process.on('SIGHUP', reloadNow);
 
   const stop = (code: number) => {
