@@ -12,11 +12,12 @@ import { OWN_IMAGES } from './own-images.ts';
 
 const HOST_PATH = '/srv/recordings';
 const PORT = 9997;
+const PATIENCE_MS = 60_000;
 
 const configuration = (camera: Camera): unknown => ({
   nodeName: 'node-1',
   listen: `0.0.0.0:${PORT}`,
-  record_path: '/recordings',
+  record_path: '/var/lib/recorder/recordings',
   workDir: '/var/lib/recorder',
   auth: { mode: 'none', allowAnonymousNetwork: true },
   cameras: [{ id: 'gate', name: 'Gate', source: camera.url, transport: 'tcp' }],
@@ -34,8 +35,9 @@ const POD = {
         readinessProbe: { httpGet: { path: '/api/health/ready', port: PORT }, periodSeconds: 1 },
         volumeMounts: [
           { name: 'config', mountPath: '/etc/recorder' },
-          { name: 'recordings', mountPath: '/recordings' },
           { name: 'work', mountPath: '/var/lib/recorder' },
+          { name: 'recordings', mountPath: '/var/lib/recorder/recordings' },
+          { name: 'tmp', mountPath: '/tmp' },
         ],
       },
     ],
@@ -43,6 +45,8 @@ const POD = {
       { name: 'config', configMap: { name: 'recorder' } },
       { name: 'recordings', hostPath: { path: HOST_PATH, type: 'Directory' } },
       { name: 'work', emptyDir: {} },
+      // Volumes and checkout may lie in this machine's.
+      { name: 'tmp', emptyDir: {} },
     ],
   },
 };
@@ -60,13 +64,17 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
   };
   /** The newest recording, when there are so many and it grows. */
   const growing = (count: number): Promise<string> =>
-    until(`recording ${count} grows`, async () => {
-      const file = recordings()[count - 1];
-      if (file === undefined) return false;
-      const before = statSync(file).size;
-      await until('more is written', () => statSync(file).size > before, 3_000);
-      return file;
-    });
+    until(
+      `recording ${count} grows`,
+      async () => {
+        const file = recordings()[count - 1];
+        if (file === undefined) return false;
+        const before = statSync(file).size;
+        await until('more is written', () => statSync(file).size > before, 3_000);
+        return file;
+      },
+      PATIENCE_MS,
+    );
 
   before(async () => {
     cluster = await startCluster({ nodes: 1, images: OWN_IMAGES });
@@ -77,6 +85,9 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
       data: { 'config.yaml': JSON.stringify(configuration(camera)) },
     });
     await cluster.api.create('/api/v1/namespaces/default/pods', POD);
+    await cluster.kubectl(['wait', '--for=condition=Ready', 'pod/recorder', '--timeout=60s']).catch(async (error) => {
+      throw new Error(`the recorder is not ready:\n${await cluster.kubectl(['logs', 'recorder'])}`, { cause: error });
+    });
   });
   after(async () => {
     await camera.close();
@@ -85,7 +96,7 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
 
   test('records to the disk of its node, and to no other', async () => {
     await growing(1);
-    assert.equal(existsSync('/recordings'), false);
+    assert.equal(existsSync('/var/lib/recorder'), false);
     const state = async (): Promise<unknown> => {
       const answer = await fetch(`http://${cluster.node('node-1').address}:${PORT}/api/cameras/gate`);
       return ((await answer.json()) as { state: string }).state;
@@ -113,7 +124,7 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
         const answer = await fetch(`http://${address}:${PORT}/api/cameras/gate`);
         return ((await answer.json()) as { state: string }).state !== 'recording';
       },
-      40_000,
+      PATIENCE_MS,
     );
     cluster.node('node-1').reconnect('cameras');
     await growing(count + 1);

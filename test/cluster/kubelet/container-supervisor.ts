@@ -151,7 +151,7 @@ export class ContainerSupervisor {
           command: launch.command.map((word) => expand(word, own)),
           workingDir: launch.workingDir,
           env: own,
-          mounts: this.#deps.mounts,
+          mounts: withPaths(this.#deps.mounts, launch.paths),
           logFile: this.logFile(),
         });
       } catch (error) {
@@ -245,6 +245,13 @@ export class ContainerSupervisor {
       this.#deps.event('Warning', 'FailedPreStopHook', error instanceof Error ? error.message : String(error));
     }
   }
+}
+
+/** The mounts, those that others lie in first, and what they would hide of the image. */
+function withPaths(mounts: readonly ContainerMount[], paths: readonly string[]): readonly ContainerMount[] {
+  const hidden = paths.filter((path) => mounts.some(({ target }) => `${path}/`.startsWith(`${target}/`)));
+  const own = hidden.map((path) => ({ source: path, target: path, readOnly: true }));
+  return [...mounts, ...own].sort((a, b) => a.target.length - b.target.length);
 }
 
 /** RFC 3339 in whole seconds, as metav1.Time. */

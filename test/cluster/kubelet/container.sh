@@ -2,8 +2,9 @@
 # Becomes a container: container.sh ROOT HOSTNAME WORKING_DIRECTORY MOUNTS -- COMMAND [ARGUMENT...]
 # Runs in mount and UTS namespaces of its own. Its root is this machine's, with the volumes where the pod wants them; what
 # must be made for that lies in memory and goes away with the namespace. ROOT is an empty directory, where the root is made
-# and nothing is left. MOUNTS is a file of lines: ro|rw TAB SOURCE TAB TARGET.
+# and nothing is left. MOUNTS is a file of lines: ro|rw TAB SOURCE TAB TARGET, targets before those that lie in them.
 set -eu
+tab=$(printf '\t')
 
 if [ "${INSIDE:-}" = "" ]; then
   root=$1
@@ -20,29 +21,37 @@ if [ "${INSIDE:-}" = "" ]; then
     fi
   done
   mount --make-private "$root"
-  mkdir "$root/.layers"
+  # Taken hold of now: a volume may be mounted over the place where others come from.
+  mkdir -p "$root/.layers/sources"
+  number=0
+  while IFS=$tab read -r mode source target; do
+    number=$((number + 1))
+    if [ -d "$source" ]; then mkdir "$root/.layers/sources/$number"; else : >"$root/.layers/sources/$number"; fi
+    mount --bind "$source" "$root/.layers/sources/$number"
+  done <"$4"
   INSIDE=yes exec unshare --root="$root" -- /bin/sh "$0" "$@"
 fi
 
 unset INSIDE
 workdir=$3 mounts=$4
 shift 5
-made=
-layer=0
-tab=$(printf '\t')
+ours=
+number=0
 while IFS=$tab read -r mode source target; do
+  number=$((number + 1))
+  source=/.layers/sources/$number
   # The nearest directory that exists: nothing is made in one of this machine's, but in a layer over it.
   parent=$target
   while [ ! -e "$parent" ]; do parent=$(dirname "$parent"); done
-  ours=
-  for directory in $made; do
-    case $parent/ in "$directory"/*) ours=yes ;; esac
+  is_ours=
+  for directory in $ours; do
+    case $parent/ in "$directory"/*) is_ours=yes ;; esac
   done
-  if [ "$parent" != "$target" ] && [ "$parent" != / ] && [ -z "$ours" ]; then
-    layer=$((layer + 1))
-    mkdir -p "/.layers/$layer/upper" "/.layers/$layer/work"
-    mount -t overlay -o "lowerdir=$parent,upperdir=/.layers/$layer/upper,workdir=/.layers/$layer/work" layer "$parent"
-    made="$made $parent"
+  if [ "$parent" != "$target" ] && [ "$parent" != / ] && [ -z "$is_ours" ]; then
+    mkdir -p "/.layers/$number/upper" "/.layers/$number/work"
+    layer=lowerdir=$parent,upperdir=/.layers/$number/upper,workdir=/.layers/$number/work
+    mount -t overlay -o "$layer" layer "$parent"
+    ours="$ours $parent"
   fi
   if [ -d "$source" ]; then
     mkdir -p "$target"
@@ -52,6 +61,8 @@ while IFS=$tab read -r mode source target; do
   fi
   mount --bind "$source" "$target"
   if [ "$mode" = ro ]; then mount -o remount,bind,ro "$target"; fi
+  # As container engines do, a mount point that a volume lacks is made in it.
+  ours="$ours $target"
 done <"$mounts"
 cd "$workdir"
 exec "$@"

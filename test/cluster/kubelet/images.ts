@@ -8,6 +8,8 @@ export interface Image {
   /** Of relative paths in commands, unless the container names one; default `/`. */
   readonly workingDir?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Directories of this machine that it is made of: they can be seen under a volume that is mounted over them, too. */
+  readonly paths?: readonly string[];
 }
 
 /** By name: with a tag it means this tag alone, without one every tag that is not named itself. */
@@ -20,6 +22,7 @@ export interface Launch {
   readonly command: readonly string[];
   readonly workingDir: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly paths: readonly string[];
 }
 
 /** What to run for a container. An image that is not known will do when the container names its command. */
@@ -33,6 +36,7 @@ export function launchOf(container: Container, images: Images): Launch {
     command: [...command, ...(container.args ?? [])],
     workingDir: container.workingDir ?? image?.workingDir ?? '/',
     env: image?.env ?? {},
+    paths: image?.paths ?? [],
   };
 }
 

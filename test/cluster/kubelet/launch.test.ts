@@ -24,11 +24,13 @@ test('command replaces the entrypoint, args follow either', () => {
     command: ['node', 'main.ts', '-v'],
     workingDir: '/app',
     env: { A: '1' },
+    paths: [],
   });
   assert.deepEqual(launchOf({ name: 'it', image, command: ['sh'], args: ['-c'], workingDir: '/' }, IMAGES), {
     command: ['sh', '-c'],
     workingDir: '/',
     env: { A: '1' },
+    paths: [],
   });
 });
 
