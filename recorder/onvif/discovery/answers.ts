@@ -12,6 +12,8 @@ export interface FoundDevice {
 }
 
 export const MAX_DEVICES = 1024;
+/** Several may stand behind one address, on ports of a router; one that pretends to be many would hold up the search. */
+export const MAX_DEVICES_AT_ADDRESS = 16;
 /** A device of two kinds on two interfaces, asked twice, answers eight times. */
 export const MAX_DATAGRAMS = 8 * MAX_DEVICES;
 /** Real answers are of 1 to 3 kB; this is about a second of work. */
@@ -21,6 +23,7 @@ const DEVICE_SERVICE_PATH = '/onvif/device_service';
 export class Answers {
   readonly #probes: ReadonlySet<string>;
   readonly #found = new Map<string, FoundDevice>();
+  readonly #atAddress = new Map<string, number>();
   #datagrams = 0;
   #bytes = 0;
   #isFull = false;
@@ -40,9 +43,11 @@ export class Answers {
     for (const match of answer.matches) {
       const device = toDevice(match, sender);
       if (this.#found.has(device.url)) continue;
+      const neighbours = this.#atAddress.get(sender) ?? 0;
       this.#isFull = this.#found.size >= MAX_DEVICES;
-      if (this.#isFull) return;
+      if (this.#isFull || neighbours >= MAX_DEVICES_AT_ADDRESS) return;
       this.#found.set(device.url, device);
+      this.#atAddress.set(sender, neighbours + 1);
     }
   }
 
@@ -55,6 +60,9 @@ export class Answers {
   get problems(): readonly string[] {
     return [
       ...(this.#isTooMuch() ? ['too many answers came, the rest is left out'] : []),
+      ...Array.from(this.#atAddress)
+        .filter(([, count]) => count >= MAX_DEVICES_AT_ADDRESS)
+        .map(([address]) => `${address} answered as ${MAX_DEVICES_AT_ADDRESS} devices, more of it are left out`),
       ...(this.#isFull ? [`more than ${MAX_DEVICES} devices answered, the rest is left out`] : []),
     ];
   }

@@ -8,7 +8,7 @@ import { systemClock } from '../../../base/clock.ts';
 import { Announcer, probeMatches, type Announced } from '../../../test/onvif/announcer.ts';
 import { OnvifDevice, type DeviceOptions } from '../../../test/onvif/device.ts';
 import { discover, type Discovery } from './discover.ts';
-import { Answers, MAX_DATAGRAMS, MAX_DEVICES } from './answers.ts';
+import { Answers, MAX_DATAGRAMS, MAX_DEVICES, MAX_DEVICES_AT_ADDRESS } from './answers.ts';
 import { addressesOf } from './probe.ts';
 
 const CREDENTIALS = { username: 'admin', password: 'p@ss:word/1' };
@@ -220,10 +220,12 @@ test('a device that pretends to be forty does not hide another', { timeout: 60_0
     Array.from({ length: 40 }, (_, i) => probeMatches(id, { addresses: [`http://127.0.0.4:${1 + i}/`] })),
   );
   await network.device('127.0.0.3');
-  const { reports } = await network.search();
+  const { reports, problems } = await network.search();
   const [first, ...others] = reports;
   assert.deepEqual([first!.device.address, first!.streams.length], ['127.0.0.3', 1]);
-  assert.ok(others.length > 0 && others.every(({ problems }) => /cannot be reached/.test(problems.join())));
+  assert.equal(others.length, MAX_DEVICES_AT_ADDRESS);
+  assert.deepEqual(problems, ['127.0.0.4 answered as 16 devices, more of it are left out']);
+  assert.ok(others.every(({ problems }) => /cannot be reached/.test(problems.join())));
 });
 
 test('names are fit for a terminal', async (t) => {
