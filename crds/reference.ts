@@ -8,7 +8,7 @@ import type { CelRule } from './schema-parts.ts';
 interface Schema extends Json {
   readonly type?: string;
   readonly description?: string;
-  readonly default?: unknown;
+  readonly default?: string | number | boolean | object | null;
   readonly enum?: readonly string[];
   readonly format?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
