@@ -6,7 +6,7 @@ import type { Log } from '../base/log.ts';
 import { nodeOfLease, POOL_LABEL } from '../crds/names.ts';
 import { Assigner } from './controllers/assigner.ts';
 import { statusOfCamera } from './controllers/camera-status.ts';
-import { statusOfPool } from './controllers/pool-status.ts';
+import { BAD_WHEN_TRUE, statusOfPool } from './controllers/pool-status.ts';
 import { Recorders } from './controllers/recorders.ts';
 import { answerRequests } from './controllers/requests.ts';
 import { isNotFound, keyOf, nameOfKey, type KubeApi } from './kube/api.ts';
@@ -312,7 +312,7 @@ export function startOperator(options: OperatorOptions): Operator {
   function tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
       if (to.status === 'Unknown' || (!from && to.status === 'True')) continue;
-      const isGood = (to.status === 'True') !== (to.type === 'FailoverSuspended' || to.type === 'RolloutStopped');
+      const isGood = (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
       if (!from && isGood) continue;
       const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;
       events.record(regarding, { type: isGood ? 'Normal' : 'Warning', reason: to.reason, action: to.type, note });

@@ -39,8 +39,9 @@ export interface ClusterMember {
   close(): Promise<void>;
 }
 
-/** What a node holds of each camera, and how much it could hold, change slowly. */
-const HOLDINGS_MS = 60_000;
+/** How soon footage of another camera is told: a node that dies must not take the knowledge with it. */
+const ARCHIVES_MS = 1_000;
+const SPACE_MS = 60_000;
 
 /** Rejects when the service account of the pod cannot be read. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
@@ -48,7 +49,8 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
   const { cluster: settings, nodeName, recordPath, tls } = config;
   let archives: NodeFacts['archives'] = [];
   let freeBytes: number | undefined;
-  let lookedMs = -Infinity;
+  let archivesMs = -Infinity;
+  let spaceMs = -Infinity;
   const { cluster, view, cameraSwitch } = await joinCluster({
     place,
     nodeID: nodeName,
@@ -80,9 +82,12 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
 
   async function facts(): Promise<NodeFacts> {
     const nowMs = clock.monotonicMs();
-    if (nowMs - lookedMs >= HOLDINGS_MS) {
-      lookedMs = nowMs;
+    if (nowMs - archivesMs >= ARCHIVES_MS) {
+      archivesMs = nowMs;
       archives = archive.extents();
+    }
+    if (nowMs - spaceMs >= SPACE_MS) {
+      spaceMs = nowMs;
       freeBytes = (await nodeFileSystem.space(recordPath).catch(() => undefined))?.freeBytes;
     }
     return {

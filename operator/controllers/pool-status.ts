@@ -54,13 +54,16 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   return { status, isChanged, transitions };
 }
 
-/** True when nothing is wrong; a condition such as FailoverSuspended is wrong when it is True. */
+/** Conditions that are wrong when they are True. */
+export const BAD_WHEN_TRUE: ReadonlySet<string> = new Set(['FailoverSuspended', 'RolloutStopped']);
+
+/** True when nothing is wrong. */
 function withReady(stated: readonly StatedCondition[]): readonly StatedCondition[] {
   if (stated.length === 0) {
     return [{ type: 'Ready', status: 'Unknown', reason: 'Pending', message: 'not looked at yet' }];
   }
   const isWrong = ({ type, status }: StatedCondition): boolean =>
-    status !== (type === 'FailoverSuspended' ? 'False' : 'True');
+    status !== (BAD_WHEN_TRUE.has(type) ? 'False' : 'True');
   const wrong = stated.find(isWrong);
   return [
     ...stated,
