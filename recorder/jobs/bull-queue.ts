@@ -128,13 +128,14 @@ export class BullQueue implements JobQueue {
 
   async get(id: string): Promise<Job | undefined> {
     const found = await this.#find(id);
-    return found && this.#available(toJob(found));
+    return found && this.#available(this.#toJob(found));
   }
 
   async list(): Promise<Job[]> {
     const lists = NAMES.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
     const found = (await this.#available(Promise.all(lists))).flat();
-    const jobs = await this.#available(Promise.all(found.filter((job) => job !== undefined).map(toJob)));
+    const known = found.filter((job) => job !== undefined).map((job) => this.#toJob(job));
+    const jobs = (await this.#available(Promise.all(known))).filter((job) => job !== undefined);
     return jobs.sort((a, b) => b.createdAtMs - a.createdAtMs);
   }
 
@@ -199,6 +200,27 @@ export class BullQueue implements JobQueue {
     }
   }
 
+  /** Undefined when it was removed meanwhile. */
+  async #toJob(read: Queued): Promise<Job | undefined> {
+    const state = STATES[await read.getState()] ?? 'pending';
+    const ended = state === 'done' || state === 'failed';
+    // It ended after it was read: what came of it is not in what was read.
+    const isStale = ended && read.finishedOn === undefined;
+    const job = isStale ? await this.#queues[queueNameOf(read.data)].getJob(read.id as string) : read;
+    return (
+      job && {
+        ...job.data,
+        id: job.id as string,
+        state,
+        progress: state === 'done' ? 1 : typeof job.progress === 'number' ? job.progress : 0,
+        createdAtMs: job.timestamp,
+        completedAtMs: ended ? (job.finishedOn ?? job.timestamp) : undefined,
+        outcome: state === 'done' ? job.returnvalue : undefined,
+        reason: state === 'failed' ? job.failedReason : undefined,
+      }
+    );
+  }
+
   async #find(id: string): Promise<Queued | undefined> {
     for (const kind of NAMES) {
       const job = await this.#available(this.#queues[kind].getJob(id));
@@ -227,18 +249,3 @@ export class BullQueue implements JobQueue {
 }
 
 const STATES: Readonly<Record<string, JobState>> = { active: 'running', completed: 'done', failed: 'failed' };
-
-async function toJob(job: Queued): Promise<Job> {
-  const state = STATES[await job.getState()] ?? 'pending';
-  const ended = state === 'done' || state === 'failed';
-  return {
-    ...job.data,
-    id: job.id as string,
-    state,
-    progress: state === 'done' ? 1 : typeof job.progress === 'number' ? job.progress : 0,
-    createdAtMs: job.timestamp,
-    completedAtMs: ended ? (job.finishedOn ?? job.timestamp) : undefined,
-    outcome: state === 'done' ? job.returnvalue : undefined,
-    reason: state === 'failed' ? job.failedReason : undefined,
-  };
-}

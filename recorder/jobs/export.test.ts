@@ -129,6 +129,49 @@ test('an export that cannot be fails with a reason, and leaves nothing', async (
   assert.deepEqual(left(), []);
 });
 
+test('an export over a change of the video codec fails, and says when it was', async (t) => {
+  const directory = workspace(t);
+  const h265 = numberedVideo(directory, { codec: 'h265', encoder: 'keyint=25:min-keyint=25:scenecut=0' });
+  const { left, ...stand } = await stage(t, [
+    [0, recordedPart(numberedVideo(directory))],
+    [10_000, recordedPart(h265, { run: 'b', wallStartMs: WALL_START_MS + 10_000 })],
+  ]);
+  await assert.rejects(stand.export(window(0, 14_000)), {
+    code: 'codec-changed',
+    message:
+      /^the camera changed its video codec at 2026-01-05T10:00:10\.000Z: ask for what is before and what is behind/,
+  });
+  assert.deepEqual(left(), []);
+  await stand.export(window(10_000, 14_000));
+  assert.equal((await decodePictures(stand.result)).numbers.length, 100);
+});
+
+test('gaps have the causes that the account of the time knows, in the job and in the file', async (t) => {
+  const video = recordedPart(numberedVideo(workspace(t)));
+  const stand = await stage(t, [[0, video]]);
+  const asked: unknown[] = [];
+  const knownGaps = async (...query: unknown[]) => {
+    asked.push(query);
+    const [fromMs, cause] = [WALL_START_MS + 3_990, 'camera-unreachable'];
+    return [
+      { fromMs, toMs: WALL_START_MS + 8_000, cause },
+      { fromMs: WALL_START_MS + 8_000, toMs: WALL_START_MS + 9_000, cause: 'stopped' },
+    ];
+  };
+  const done = await stand.export(window(2_000, 9_000), { knownGaps });
+  const gap = { fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 9_000, cause: 'camera-unreachable' };
+  assert.deepEqual(done.gaps, [gap], 'most of it');
+  assert.deepEqual(asked, [['gate', WALL_START_MS + 2_000, WALL_START_MS + 9_000]]);
+  const { stdout } = await run('ffprobe', ['-v', 'error', '-show_format', '-of', 'json', stand.result]);
+  const { tags } = (JSON.parse(stdout) as { format: { tags: Record<string, string> } }).format;
+  assert.match(tags['comment'] ?? '', /10:00:04\.000Z to 2026-01-05T10:00:09\.000Z \(5 s, camera-unreachable\)/);
+  const { gaps } = JSON.parse(tags['description'] ?? '{}') as { gaps: { cause: string }[] };
+  assert.deepEqual(
+    gaps.map(({ cause }) => cause),
+    ['camera-unreachable'],
+  );
+});
+
 test('a cancelled export stops and leaves nothing', async (t) => {
   const video = recordedPart(numberedVideo(workspace(t)));
   const { deps, result, left } = await stage(t, [[0, video]]);

@@ -50,7 +50,8 @@ async function node(t: TestContext, peers: readonly string[], footage?: { fromMs
       cameras: [],
     },
   });
-  t.after(() => recorder[Symbol.asyncDispose]());
+  // Its Redis ends with it.
+  t.after(() => recorder.stop());
   return recorder;
 }
 
@@ -155,7 +156,6 @@ test(
   async (t) => {
     const peer = await PeerServer.start(t);
     let recorder = await node(t, [peer.address]);
-    t.after(() => recorder[Symbol.asyncDispose]());
     const job = { camera_id: 'gate', from: FROM, to: FROM + 4, kind: 'export', state: 'running' };
     peer.routes.set('/api/archive/jobs/e1', json(job));
     const parts = [{ peer_addr: peer.address, peer_job_id: 'e1', ordinal: 0 }];
@@ -164,6 +164,7 @@ test(
     recorder.child.signal('SIGKILL');
     await recorder.child.exit();
     recorder = await recorder.restart();
+    t.after(() => recorder.stop());
     const failed = await ended(recorder, id);
     assert.equal(failed.state, 'failed');
     assert.match(

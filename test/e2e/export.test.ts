@@ -3,14 +3,17 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { formatPath } from '../../recorder/archive/names.ts';
 import { startCamera } from '../camera/camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import { browserMissing, launchBrowser, videoState } from '../support/browser.ts';
+import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
+import { Mount } from '../support/mount.ts';
 import { probe } from '../support/probe.ts';
 import { serveRanges } from '../support/range-server.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
@@ -167,6 +170,51 @@ test('jobs outlive kill -9 of recorder and Redis: each ends once, with the right
   const left = readdirSync(join(work, 'jobs')).sort();
   assert.deepEqual(left, ids.map((id) => `${id}.mp4`).sort());
   assert.deepEqual(serversOf(work), [], 'Redis has ended with the recorder');
+});
+
+test('without ffmpeg, exports are refused, and the list of cameras and ready say so before anyone asks', async (t) => {
+  await using recorder = await RecorderProcess.start({
+    directory: workspace(t),
+    config: {
+      cameras: [{ id: 'gate', source: 'rtsp://127.0.0.1:1/', enabled: false }],
+      ffmpeg: { path: 'no-such-ffmpeg' },
+    },
+  });
+  for (const about of ['/api/cameras', '/api/health/ready']) {
+    const codes = await until(`${about} warns`, async () => {
+      const { warnings } = (await recorder.get(about)) as { warnings: { code: string }[] };
+      return warnings.length > 0 && warnings.map(({ code }) => code);
+    });
+    assert.deepEqual(codes, ['ffmpeg-missing']);
+  }
+  const refused = await fetch(`${recorder.url}/api/archive/gate/export?from=1&to=2`, { method: 'POST' });
+  assert.equal(refused.status, 503);
+});
+
+test('a job never takes the room that is kept for recording', { skip }, async (t) => {
+  const mount = Mount.make(t, 'tmpfs', 32 * 1024 * 1024);
+  if (!mount) return;
+  const footage = recordedPart(numberedVideo(workspace(t), { size: '320x192', frames: 150 }));
+  const path = join(mount.path, 'recordings', formatPath({ name: 'Gate', cameraId: 'gate', startMs: WALL_START_MS }));
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, footage);
+  const free = (): number => {
+    const { bavail, bsize } = statfsSync(mount.path);
+    return bavail * bsize;
+  };
+  const minFree = free() - Math.round(footage.length * 0.7);
+  await using recorder = await RecorderProcess.start({
+    directory: mount.path,
+    config: { cameras: [], archive: { retention: { minFree: `${minFree}B` } } },
+  });
+  const from = WALL_START_MS / 1000;
+  const failed = await ended(recorder, await ask(recorder, `gate/export?from=${from}&to=${from + 6}`));
+  assert.match(failed.reason ?? '', /^the result of \d+ bytes would take room that is kept for recording$/);
+  const small = await ended(recorder, await ask(recorder, `gate/export?from=${from}&to=${from + 2}`));
+  assert.equal(small.state, 'done', small.reason);
+  assert.ok(free() >= minFree, 'what is kept for recording is still there');
+  assert.equal((await recorder.files()).length, 1);
+  await recorder.stop();
 });
 
 /** Processes of a redis-server that works in this directory. */
