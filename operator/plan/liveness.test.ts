@@ -39,7 +39,7 @@ class Pool {
       if (this.isFrozen) continue;
       for (const name of this.detector.reads(this.nowMs)) {
         this.reads += 1;
-        if (this.answers) this.detector.read(name, this.#version(name), this.nowMs, this.nowMs);
+        if (this.answers) this.detector.read(name, this.#lease(name), this.nowMs, this.nowMs);
       }
     }
     return this;
@@ -55,6 +55,10 @@ class Pool {
 
   state(name: string): string {
     return this.detector.liveness(name, this.nowMs).state;
+  }
+
+  #lease(name: string): string | undefined {
+    return this.names.includes(name) ? this.#version(name) : undefined;
   }
 
   #version(name: string): string {
@@ -104,7 +108,7 @@ test('while the API server is away nobody dies, and afterwards everybody has the
   );
   pool.answers = true;
   pool.silent.add('c');
-  pool.pass(2);
+  pool.pass(4);
   assert.deepEqual(
     pool.names.map((name) => pool.state(name)),
     ['Live', 'Live', 'Unknown'],
@@ -125,6 +129,17 @@ test('when the API server takes no writes nobody dies, although every read is an
   pool.silent.delete('b');
   pool.pass(3);
   assert.equal(pool.state('c'), 'Unknown', 'the others speak again, and it may be about to');
+});
+
+test('what changed before an outage and is seen after it is no sign of life', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  const before = pool.nowMs;
+  pool.answers = false;
+  pool.pass(20);
+  for (const name of pool.names) pool.detector.saw(name, '1000', pool.nowMs);
+  assert.equal(pool.detector.majoritySinceMs(pool.nowMs), undefined);
+  for (const name of pool.names) pool.detector.saw(name, '1001', pool.nowMs + 2_000);
+  assert.equal(pool.detector.majoritySinceMs(pool.nowMs + 2_000), before + 22_000);
 });
 
 test('a process that was frozen starts over', () => {

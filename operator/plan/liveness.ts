@@ -16,6 +16,8 @@ export type DetectorOptions = { readonly unavailableAfterMs: number; readonly re
 type Observed = {
   role: Role;
   resourceVersion: string | undefined;
+  /** No change was seen since nobody was heard: the next one may be an old one. */
+  isStale: boolean;
   /** When a change was seen last. */
   heardMs: number | undefined;
   /** Since when the node has been Live without a break. */
@@ -30,7 +32,8 @@ type Observed = {
 /**
  * Silence of a node counts only while more than half of the voters are heard. When the API server is away, does not
  * take writes, is cut off from everybody, or this process was frozen, nobody is heard: then all clocks start over as
- * soon as a majority speaks again, and every node has the whole time once more.
+ * soon as a majority speaks again, and every node has the whole time once more. The first change that is seen of a node
+ * after such a time is no sign of life, as at the start: it may have happened before.
  */
 export class LivenessDetector {
   #unavailableAfterMs = 0;
@@ -74,8 +77,9 @@ export class LivenessDetector {
     const node = this.#nodes.get(name);
     if (!node) return;
     this.#advance(nowMs);
-    if (node.resourceVersion === undefined) node.resourceVersion = resourceVersion;
-    else if (isNewer(resourceVersion, node.resourceVersion)) this.#heard(node, resourceVersion, nowMs);
+    if (node.resourceVersion === undefined || isNewer(resourceVersion, node.resourceVersion)) {
+      this.#changed(node, resourceVersion, nowMs);
+    }
   }
 
   /**
@@ -89,11 +93,9 @@ export class LivenessDetector {
     const last = node.resourceVersion;
     if (resourceVersion === undefined || resourceVersion === last) {
       node.unchangedMs = sentMs;
-    } else if (last === undefined) {
-      node.resourceVersion = resourceVersion;
-    } else if (isNewer(resourceVersion, last) || (node.heardMs ?? 0) <= sentMs) {
+    } else if (last === undefined || isNewer(resourceVersion, last) || (node.heardMs ?? 0) <= sentMs) {
       // Older than what was seen before the request was sent: the API server was restored from a backup.
-      this.#heard(node, resourceVersion, nowMs);
+      this.#changed(node, resourceVersion, nowMs);
     }
   }
 
@@ -172,17 +174,24 @@ export class LivenessDetector {
     return nowMs < condemnedMs ? Math.min(dueMs, condemnedMs) : dueMs;
   }
 
-  #heard(node: Observed, resourceVersion: string, nowMs: number): void {
-    if (node.heardMs === undefined || nowMs - node.heardMs >= this.#unavailableAfterMs) node.liveSinceMs = nowMs;
+  #changed(node: Observed, resourceVersion: string, nowMs: number): void {
     node.resourceVersion = resourceVersion;
-    node.heardMs = nowMs;
+    // However old the change is, the node is given the benefit of the doubt, and the majority is not.
     node.silentFromMs = nowMs;
+    if (node.isStale) {
+      node.isStale = false;
+      return;
+    }
+    if (node.heardMs === undefined || nowMs - node.heardMs >= this.#unavailableAfterMs) node.liveSinceMs = nowMs;
+    node.heardMs = nowMs;
     this.#count(nowMs);
   }
 
   /** Notices that the majority was lost since the last call, however long ago that is. */
   #advance(nowMs: number): void {
-    if (this.#majoritySinceMs !== undefined && this.#majorityEndMs < nowMs) this.#majoritySinceMs = undefined;
+    if (this.#majoritySinceMs === undefined || this.#majorityEndMs >= nowMs) return;
+    this.#majoritySinceMs = undefined;
+    for (const node of this.#nodes.values()) node.isStale = true;
   }
 
   #count(nowMs: number): void {
@@ -190,8 +199,8 @@ export class LivenessDetector {
     for (const { role, heardMs } of this.#nodes.values()) if (role === 'Voter') heard.push(heardMs ?? -Infinity);
     const needed = Math.floor(heard.length / 2) + 1;
     this.#majorityEndMs = (heard.sort((a, b) => b - a)[needed - 1] ?? -Infinity) + this.#heardForMs();
-    if (this.#majorityEndMs < nowMs) this.#majoritySinceMs = undefined;
-    else if (this.#majoritySinceMs === undefined) {
+    this.#advance(nowMs);
+    if (this.#majoritySinceMs === undefined && this.#majorityEndMs >= nowMs) {
       // A majority speaks again: everybody's silence begins now.
       this.#majoritySinceMs = nowMs;
       for (const node of this.#nodes.values()) node.silentFromMs = nowMs;
@@ -203,6 +212,7 @@ function newcomer(role: Role, nowMs: number): Observed {
   return {
     role,
     resourceVersion: undefined,
+    isStale: true,
     heardMs: undefined,
     liveSinceMs: nowMs,
     silentFromMs: nowMs,
