@@ -1,0 +1,235 @@
+// The whole of it on a real API server: a RecorderPool becomes recorders on every node, a Camera is recorded, and when its
+// node dies another one goes on.
+
+import { after, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { CameraAssignment } from '../../crds/camera.ts';
+import { API_VERSION } from '../../crds/names.ts';
+import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
+import type { RecorderPoolStatus } from '../../crds/recorder-pool.ts';
+import type { Condition } from '../../crds/schema-parts.ts';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { Child } from '../support/child.ts';
+import { freePorts } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import type { KubeObject } from './api-client.ts';
+import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
+import { OWN_IMAGES } from './own-images.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NAMESPACE = 'default';
+const BASE = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
+const NODES = ['node-1', 'node-2', 'node-3'];
+const ARCHIVE = '/mnt/archive';
+const SLOW_MS = 120_000;
+
+type Json = Record<string, unknown>;
+type CameraObject = KubeObject & { status?: { assignment?: CameraAssignment; conditions?: readonly Condition[] } };
+type NodeObject = KubeObject & { spec: { role: string }; status?: RecorderNodeStatus };
+type PoolObject = KubeObject & { status?: RecorderPoolStatus };
+
+let cluster: Cluster;
+let camera: Camera;
+let outer: string;
+const operators: Child[] = [];
+
+const readCamera = (name: string): Promise<CameraObject> => cluster.controlPlane.api.get(`${BASE}/cameras/${name}`);
+const readPool = (): Promise<PoolObject> => cluster.controlPlane.api.get(`${BASE}/recorderpools/default`);
+const readNodes = (): Promise<readonly NodeObject[]> => cluster.controlPlane.api.list(`${BASE}/recordernodes`);
+
+async function startOperator(): Promise<Child> {
+  const [port] = await freePorts(1);
+  const { controlPlane } = cluster;
+  const args = ['operator/main.ts', '--namespace', NAMESPACE, '--kubeconfig', controlPlane.kubeconfig];
+  const child = new Child(process.execPath, [...args, '--listen', `127.0.0.1:${port}`, '--image', 'kube-nvr:test'], {
+    cwd: ROOT,
+    env: { ...process.env, POD_NAMESPACE: NAMESPACE },
+  });
+  operators.push(child);
+  await until('the operator is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, SLOW_MS);
+  return child;
+}
+
+async function apply(...objects: readonly Json[]): Promise<void> {
+  const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+  await cluster.controlPlane.kubectl(['apply', '-f', '-'], { input });
+}
+
+const cameraNamed = (name: string, spec: Json = {}): Json => ({
+  apiVersion: API_VERSION,
+  kind: 'Camera',
+  metadata: { name, namespace: NAMESPACE },
+  spec: { source: camera.url, transport: 'Tcp', ...spec },
+});
+
+async function conditionOf(read: Promise<CameraObject | PoolObject>, type: string): Promise<Condition | undefined> {
+  return (await read).status?.conditions?.find((one) => one.type === type);
+}
+
+/** The node that records a camera, once it does. */
+function untilRecording(name: string, where: (assignment: CameraAssignment) => boolean = () => true): Promise<string> {
+  return until(
+    `${name} is recorded`,
+    async () => {
+      const { status } = await readCamera(name);
+      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+      const { assignment } = status ?? {};
+      return ready?.status === 'True' && assignment && where(assignment) && assignment.node;
+    },
+    SLOW_MS,
+  );
+}
+
+function filesOn(node: string, name: string): readonly string[] {
+  const names = readdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true }) as string[];
+  return names.filter((file) => file.endsWith('.mp4') && file.includes(`_${name}_`));
+}
+
+suite('the operator', { skip: clusterMissing() }, () => {
+  before(async () => {
+    outer = mkdtempSync(join(tmpdir(), 'kube-nvr-operator-'));
+    cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
+    for (const node of NODES) mkdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true });
+    const { controlPlane, network } = cluster;
+    await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
+    await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
+    camera = await startCamera({ pace: 'realtime', host: network.addresses.cameras });
+    await Promise.all([startOperator(), startOperator()]);
+  });
+
+  after(async () => {
+    for (const operator of operators) await operator[Symbol.asyncDispose]();
+    await camera?.close();
+    await cluster?.close();
+    rmSync(outer, { recursive: true, force: true });
+  });
+
+  test('a RecorderPool becomes a recorder on every node, each with a RecorderNode that says where it is', async () => {
+    await apply({
+      apiVersion: API_VERSION,
+      kind: 'RecorderPool',
+      metadata: { name: 'default', namespace: NAMESPACE },
+      spec: { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' } },
+    });
+    const nodes = await until(
+      'three nodes report',
+      async () => {
+        const found = await readNodes();
+        return found.length === 3 && found.every(({ status }) => status?.archiveID) && found;
+      },
+      SLOW_MS,
+    );
+    assert.deepEqual(nodes.map(({ metadata }) => metadata.name).sort(), NODES);
+    assert.deepEqual(
+      nodes.map(({ metadata, status }) => status?.address === `${cluster.node(metadata.name).address}:9997`),
+      [true, true, true],
+    );
+    await until('they have votes', async () => (await readPool()).status?.voters?.length === 3, SLOW_MS);
+    await until('the pool is ready', async () => (await conditionOf(readPool(), 'Ready'))?.status === 'True', SLOW_MS);
+    const { leader, quorum } = (await readPool()).status ?? {};
+    assert.deepEqual(quorum, { needed: 2, live: 3 });
+    assert.ok(NODES.includes(leader ?? ''));
+  });
+
+  test('a Camera is recorded on one node, and kubectl shows which', async () => {
+    await apply(cameraNamed('gate'), cameraNamed('yard'), cameraNamed('dock'));
+    const owners = await Promise.all(['gate', 'yard', 'dock'].map((name) => untilRecording(name)));
+    assert.equal(new Set(owners).size, 3, `one each: ${owners.join(', ')}`);
+    for (const [i, name] of ['gate', 'yard', 'dock'].entries()) {
+      await until('it has a file', () => filesOn(owners[i]!, name).length > 0);
+    }
+    const table = await cluster.controlPlane.kubectl(['get', 'cameras']);
+    assert.match(table, /gate +node-\d +True +True +Recording/);
+  });
+
+  test('a drained node gives its cameras away without a gap, and gets none', async () => {
+    const node = await untilRecording('gate');
+    const patch = { spec: { drain: true } };
+    await cluster.controlPlane.api.patch(`${BASE}/recordernodes/${node}`, 'merge', patch);
+    const next = await untilRecording('gate', (assignment) => assignment.node !== node);
+    assert.notEqual(next, node);
+    const { assignment } = (await readCamera('gate')).status ?? {};
+    assert.deepEqual([assignment?.reason, assignment?.previousNode], ['Drain', node]);
+    await until('the handover is complete', async () => {
+      return (await readCamera('gate')).status?.assignment?.handover === 'Complete';
+    });
+    await cluster.controlPlane.api.patch(`${BASE}/recordernodes/${node}`, 'merge', { spec: { drain: false } });
+  });
+
+  test('a node that dies loses its cameras to the others; footage stays where it is', async () => {
+    const node = await untilRecording('yard');
+    const before = filesOn(node, 'yard').length;
+    await cluster.node(node).kill();
+    const next = await untilRecording('yard', (assignment) => assignment.node !== node);
+    assert.notEqual(next, node);
+    const { assignment } = (await readCamera('yard')).status ?? {};
+    assert.equal(assignment?.reason, 'NodeUnavailable');
+    assert.ok(filesOn(node, 'yard').length >= before);
+    await until('the files of both are listed', async () => {
+      const { archives } = ((await readCamera('yard')).status ?? {}) as { archives?: readonly { node: string }[] };
+      return archives?.some((archive) => archive.node === node);
+    });
+    await cluster.node(node).start();
+    await until('the node is back', async () => (await readPool()).status?.quorum?.live === 3, SLOW_MS);
+  });
+
+  test('a stopped camera is let go of, and recorded again where it was', async () => {
+    const node = await untilRecording('dock');
+    await cluster.controlPlane.api.patch(`${BASE}/cameras/dock`, 'merge', { spec: { suspend: true } });
+    await until('it says so', async () => (await conditionOf(readCamera('dock'), 'Recording'))?.reason === 'Suspended');
+    await cluster.controlPlane.api.patch(`${BASE}/cameras/dock`, 'merge', { spec: { suspend: false } });
+    assert.equal(await untilRecording('dock'), node);
+  });
+
+  test('another version replaces one pod after the other', async () => {
+    const pods = async () =>
+      cluster.controlPlane.api.list<KubeObject>(`/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=kube-nvr.dev/pool`);
+    const before = new Set((await pods()).map(({ metadata }) => metadata.uid));
+    const patch = { spec: { archive: { retention: { maxAgeSeconds: 86_400 } } } };
+    await cluster.controlPlane.api.patch(`${BASE}/recorderpools/default`, 'merge', patch);
+    await until(
+      'all pods are new and the pool is up to date',
+      async () => {
+        const now = await pods();
+        const rollout = await conditionOf(readPool(), 'RolloutStopped');
+        return (
+          now.length === 3 && now.every(({ metadata }) => !before.has(metadata.uid)) && rollout?.reason === 'UpToDate'
+        );
+      },
+      SLOW_MS * 2,
+    );
+    await Promise.all(['gate', 'yard', 'dock'].map((name) => untilRecording(name)));
+  });
+
+  test('a deleted Camera stops at once, and its footage stays', async () => {
+    const node = await untilRecording('gate');
+    const before = filesOn(node, 'gate').length;
+    await cluster.controlPlane.api.delete(`${BASE}/cameras/gate`);
+    await until('nobody reports it', async () =>
+      (await readNodes()).every(({ status }) => !status?.cameras?.some(({ name }) => name === 'gate')),
+    );
+    assert.ok(filesOn(node, 'gate').length >= before && before > 0);
+  });
+
+  test('a deleted pool ends its recorders, and its footage stays', async () => {
+    const files = NODES.map((node) => filesOn(node, 'yard').length);
+    await cluster.controlPlane.api.delete(`${BASE}/recorderpools/default`, { propagationPolicy: 'Background' });
+    await until(
+      'no pod and no RecorderNode is left',
+      async () => {
+        const pods = await cluster.controlPlane.api.list(`/api/v1/namespaces/${NAMESPACE}/pods`);
+        return pods.length === 0 && (await readNodes()).length === 0;
+      },
+      SLOW_MS,
+    );
+    assert.ok(NODES.every((node, i) => filesOn(node, 'yard').length >= files[i]!));
+    const why = await until('cameras say why they are not recorded', async () => {
+      const ready = await conditionOf(readCamera('yard'), 'Ready');
+      return ready?.reason === 'NoPool' && ready;
+    });
+    assert.equal(why.message, 'there is no RecorderPool default');
+  });
+});
