@@ -3,8 +3,34 @@
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { API_VERSION, nodeLeaseName } from '../../crds/names.ts';
+import { parse } from 'yaml';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { API_VERSION, nodeLeaseName, recorderName } from '../../crds/names.ts';
+import { parseRecorderPool } from '../../crds/recorder-pool.ts';
+import type { KubeObject as ObjectToApply, Resource } from '../../operator/kube/api.ts';
+import { RestKubeApi } from '../../operator/kube/client.ts';
+import { EventRecorder } from '../../operator/kube/events.ts';
+import { KubeConfigConnection, loadKubeConfig } from '../../operator/kube/kube-config.ts';
+import { applyOwned, deleteOwned } from '../../operator/kube/owned.ts';
+import {
+  CAMERA,
+  CONFIG_MAP,
+  DAEMON_SET,
+  LEASE,
+  NODE,
+  POD,
+  POD_DISRUPTION_BUDGET,
+  RECORDER_NODE,
+  RECORDER_POOL,
+  ROLE,
+  ROLE_BINDING,
+  SERVICE,
+  SERVICE_ACCOUNT,
+} from '../../operator/kube/resources.ts';
+import { applyStatus } from '../../operator/kube/status.ts';
 import { nodeIdentityPolicies } from '../../operator/manifests/node-identity-policy.ts';
 import {
   operatorClusterRules,
@@ -12,6 +38,7 @@ import {
   operatorRules,
   operatorSecretRules,
 } from '../../operator/manifests/operator-access.ts';
+import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf } from '../../operator/manifests/recorder.ts';
 import { roleBindingOf, roleOf, serviceAccountOf, type PolicyRule } from '../../operator/manifests/recorder-access.ts';
 import { until } from '../support/until.ts';
 import type { ApiClient, KubeObject } from './api-client.ts';
@@ -297,6 +324,59 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await denied(operator.get(`${core('secrets', OTHER)}/x`), /cannot get resource "secrets"/);
     await denied(operator.list('/api/v1/secrets'), /cannot list resource "secrets"/);
     await denied(operator.list(`/apis/${API_VERSION}/cameras`), /cannot list resource "cameras"/);
+  });
+
+  test('the operator can do all that a pool needs, twice', async (t) => {
+    const file = controlPlane.kubeconfigFor('operator', { commonName: 'operator' });
+    const client = new RestKubeApi(new KubeConfigConnection(loadKubeConfig(file), systemClock));
+    t.after(() => client.close());
+    const yaml = readFileSync(join(ROOT, 'crds/examples/recorder-pool-full.yaml'), 'utf8');
+    const made = await controlPlane.api.create(ours('recorderpools'), parse(yaml));
+    const pool = parseRecorderPool(made);
+    const name = { namespace: NAMESPACE, name: pool.metadata.name };
+    const owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name: name.name, uid: made.metadata.uid };
+    const objects: [Resource, ObjectToApply][] = [
+      [SERVICE_ACCOUNT, serviceAccountOf(name)],
+      [ROLE, roleOf(name, ['gate-login', 'yard-login'])],
+      [ROLE_BINDING, roleBindingOf(name)],
+      [CONFIG_MAP, configMapOf(pool)],
+      ...servicesOf(pool).map((service): [Resource, ObjectToApply] => [SERVICE, service]),
+      [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool)],
+      [DAEMON_SET, daemonSetOf(pool, 'kube-nvr', 'digest')],
+    ];
+    const versions = async () => {
+      const applied = [];
+      for (const [resource, object] of objects) applied.push(await applyOwned(client, resource, object, owner));
+      return applied.map(({ metadata }) => metadata.resourceVersion);
+    };
+    const first = await versions();
+    assert.deepEqual(await versions(), first, 'what is as it should be is not written');
+    await client.apply(
+      RECORDER_NODE,
+      { metadata: { ...name, name: 'node-5' }, spec: { nodeName: 'node-5', poolRef: { name: 'north' } } },
+      { fieldManager: 'kube-nvr-operator' },
+    );
+    for (const resource of [CAMERA, RECORDER_POOL, RECORDER_NODE, LEASE, POD, DAEMON_SET]) {
+      await client.list(resource, { namespace: NAMESPACE });
+    }
+    await client.list(NODE, {});
+    const events = new EventRecorder({ api: client, clock: systemClock, log: silentLog, instance: 'test' });
+    const event = { type: 'Normal', reason: 'Updated', action: 'Apply', note: 'tried' } as const;
+    for (let i = 0; i < 3; i++) events.record(pool, event);
+    await events.close();
+    const written = await controlPlane.api.list<KubeObject & { note: string; series: { count: number } }>(
+      `/apis/events.k8s.io/v1/namespaces/${NAMESPACE}/events`,
+    );
+    assert.deepEqual(
+      written.map(({ note, series }) => [note, series.count]),
+      [['tried', 3]],
+    );
+    await applyStatus(client, RECORDER_POOL, name, { observedGeneration: 1 });
+    await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { spec: { suspend: false } });
+    await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { status: { archives: [] } }, { subresource: 'status' });
+    await client.delete(RECORDER_NODE, { ...name, name: 'node-5' });
+    await deleteOwned(client, DAEMON_SET, { ...name, name: recorderName(name.name) }, owner);
+    await assert.rejects(client.get(DAEMON_SET, { ...name, name: recorderName(name.name) }), { status: 404 });
   });
 
   test('the operator cannot give recorders what it does not have itself', async () => {
