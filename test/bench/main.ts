@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
 //
-// Parts: cpu memory live viewers listing listing-postgres playback retention costs everything; without a name, all. `--quick`: a look in under two minutes.
+// Parts: cpu memory live viewers listing listing-postgres playback retention api costs everything; without a name, all. `--quick`: a look in under two minutes.
 // `--save` keeps the print in test/bench/results/ and the figures in the README; it needs long windows.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Bench } from './bench.ts';
 import { prepareMedia } from './media.ts';
+import { measureApi } from './parts/api.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
 import { measureEverything } from './parts/everything.ts';
@@ -30,6 +31,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   playback: measurePlayback,
   retention: measureRetention,
   'listing-postgres': measureListingPostgres,
+  api: measureApi,
   costs: measureCosts,
   everything: measureEverything,
 };

@@ -46,6 +46,8 @@ export interface RecorderOptions {
   readonly segmentDuration?: string;
   /** Another main.ts than that of this tree. */
   readonly program?: string;
+  /** Where every camera's still image is. */
+  readonly snapshot?: string;
   /** Other keys of the configuration. */
   readonly settings?: Readonly<Record<string, unknown>>;
 }
@@ -58,6 +60,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   mkdirSync(workDir, { recursive: true });
   const address = `127.0.0.1:${await freePort()}`;
   const playback = `127.0.0.1:${await freePort()}`;
+  const still = options.snapshot === undefined ? {} : { snapshot: options.snapshot };
   const config = {
     listen: address,
     record_path: archive,
@@ -66,7 +69,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
     metrics: { listen: `127.0.0.1:${await freePort()}` },
     auth: { mode: 'none' },
     archive: { segmentDuration: options.segmentDuration ?? '5m' },
-    cameras: urls.map((source, i) => ({ id: cameraId(i), name: `Bench ${i}`, source, transport: 'tcp' })),
+    cameras: urls.map((source, i) => ({ id: cameraId(i), name: `Bench ${i}`, source, transport: 'tcp', ...still })),
     ...options.settings,
   };
   // JSON is YAML.

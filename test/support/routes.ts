@@ -31,6 +31,9 @@ const pathOf = (camera: string): string =>
   `2026/01/01/${camera.slice(0, 1).toUpperCase()}${camera.slice(1)}_${camera}_20260101_120000000.mp4`;
 
 const at = (url: string) => () => ({ url });
+const post = (url: string, payload: object) => () => ({ url, payload });
+
+const PAGE_FILES = ['page.css', 'page.js', 'api.js', 'player.js', 'ptz.css', 'ptz.js', 'reference.css', 'reference.js'];
 
 export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'GET /api/health/live': { role: 'anyone', cameras: 'all', status: 200, request: at('/api/health/live') },
@@ -193,13 +196,43 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
     request: (camera) => ({ url: `/websocket/${camera}` }),
   },
   'GET /': { role: 'anyone', cameras: 'all', status: 200, request: at('/') },
+  'GET /reference': { role: 'anyone', cameras: 'all', status: 200, request: at('/reference') },
   ...Object.fromEntries(
-    ['page.css', 'page.js', 'api.js', 'player.js'].map((file): [string, RouteFacts] => [
+    PAGE_FILES.map((file): [string, RouteFacts] => [
       `GET /page/${file}`,
       { role: 'anyone', cameras: 'all', status: 200, request: at(`/page/${file}`) },
     ]),
   ),
   'GET /openapi.json': { role: 'anyone', cameras: 'all', status: 200, request: at('/openapi.json') },
+};
+
+/** Of the API, in a cluster. */
+export const CLUSTER_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /cluster/metrics': { role: 'viewer', cameras: 'nothing', status: 200, request: at('/cluster/metrics') },
+  'POST /cluster/add-learner': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/cluster/add-learner', { node_id: 'rack-4' }),
+  },
+  'POST /cluster/change-membership': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/cluster/change-membership', { voters: ['rack-1'] }),
+  },
+  'POST /cluster/remove-node': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/cluster/remove-node', { node_id: 'rack-4' }),
+  },
+  'POST /cluster/leave': {
+    role: 'admin',
+    cameras: 'nothing',
+    status: 200,
+    request: post('/cluster/leave', {}),
+  },
 };
 
 export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {

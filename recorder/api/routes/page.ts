@@ -1,4 +1,5 @@
-// `GET /`: the page with every camera live, its state and its newest recordings, and the player module it uses.
+// `GET /`: the page with every camera live, its state and its newest recordings, and the player module it uses; and
+// `GET /reference`, the API for reading.
 
 import type { FastifyPluginAsync } from 'fastify';
 import { readFile } from 'node:fs/promises';
@@ -13,6 +14,9 @@ const FILES = [
   { url: '/page/ptz.js', file: 'ptz.js', type: 'text/javascript; charset=utf-8' },
   { url: '/page/api.js', file: 'api.js', type: 'text/javascript; charset=utf-8' },
   { url: '/page/player.js', file: 'player.js', type: 'text/javascript; charset=utf-8' },
+  { url: '/reference', file: 'reference.html', type: 'text/html; charset=utf-8' },
+  { url: '/page/reference.css', file: 'reference.css', type: 'text/css; charset=utf-8' },
+  { url: '/page/reference.js', file: 'reference.js', type: 'text/javascript; charset=utf-8' },
 ] as const;
 
 /** The page holds no secret and asks for the token itself, so it needs no credentials. */

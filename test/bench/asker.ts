@@ -1,0 +1,76 @@
+// Clients that ask the same thing again and again, in a process of their own: each sends its next request when the answer
+// to the last one is whole. One JSON line on standard output is the result.
+//
+//   node asker.ts ADDRESS COUNT SECONDS PATH TOKEN
+
+import { connect } from 'node:net';
+import { sleep } from './processes.ts';
+import { summarize, type Summary } from './report.ts';
+
+export interface AskResult {
+  readonly requestsPerSecond: number;
+  /** Milliseconds from a request's first byte to its answer's last. */
+  readonly times: Summary;
+  /** Answers that were not 200, and connections that ended. */
+  readonly failed: number;
+  /** Of the last answer: head and body. */
+  readonly answerBytes: number;
+}
+
+async function ask(address: string, count: number, seconds: number, request: string): Promise<AskResult> {
+  const [host = '', port = ''] = address.split(':');
+  let times: number[] = [];
+  let failed = 0;
+  let answerBytes = 0;
+  let stopped = false;
+  let waiting = count;
+  const everyClientAnswered = Promise.withResolvers<void>();
+  const client = (): void => {
+    let isFirst = true;
+    let startMs = 0;
+    let whole = NaN;
+    let got = 0;
+    const socket = connect({ host, port: Number(port), noDelay: true });
+    const send = (): void => {
+      startMs = performance.now();
+      got = 0;
+      socket.write(request);
+    };
+    socket.on('connect', send);
+    socket.on('data', (bytes: Buffer) => {
+      if (got === 0) whole = wholeLength(bytes);
+      got += bytes.length;
+      if (got < whole) return;
+      times.push(performance.now() - startMs);
+      answerBytes = got;
+      if (isFirst && --waiting === 0) everyClientAnswered.resolve();
+      isFirst = false;
+      if (!stopped) send();
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      if (!stopped) failed++;
+    });
+  };
+  /** The bytes of an answer, by its first ones. */
+  function wholeLength(bytes: Buffer): number {
+    const end = bytes.indexOf('\r\n\r\n');
+    const head = bytes.toString('latin1', 0, end);
+    const length = /^content-length: (\d+)/im.exec(head)?.[1];
+    if (!head.startsWith('HTTP/1.1 200')) failed++;
+    return end + 4 + Number(length);
+  }
+  for (let i = 0; i < count; i++) client();
+  await everyClientAnswered.promise;
+  times = [];
+  const startMs = performance.now();
+  await sleep(seconds * 1000);
+  const elapsed = (performance.now() - startMs) / 1000;
+  stopped = true;
+  return { requestsPerSecond: times.length / elapsed, times: summarize(times), failed, answerBytes };
+}
+
+const [address = '', count = '', seconds = '', path = '', token = ''] = process.argv.slice(2);
+const request = `GET ${path} HTTP/1.1\r\nHost: ${address}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+process.stdout.write(`${JSON.stringify(await ask(address, Number(count), Number(seconds), request))}\n`);
+process.exit();
