@@ -281,14 +281,14 @@ test('a file of any length and a window over many are sent with the memory of a 
   const from = startMs / 1000;
   const urls = [`/${path}`, `/window/${cameraId(0)}.mp4?from=${from}&to=${from + 600}`];
   let sent = 0;
-  for (const url of [...urls, ...urls]) {
+  for (const url of urls) {
     const answer = await fetch(recorder.playbackUrl + url);
     assert.equal(answer.status, 200);
     for await (const chunk of answer.body ?? []) sent += chunk.length;
   }
   const grown = (peakMemory(recorder.child.pid) ?? NaN) - before;
   t.diagnostic(`${Math.round(sent / 1e6)} MB sent, ${Math.round(grown / 1e6)} MB more memory at most`);
-  assert.ok(sent > 500e6);
+  assert.ok(sent > 400e6);
   assert.ok(grown < 60e6, `${grown} bytes`);
 });
 
