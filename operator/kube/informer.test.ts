@@ -92,6 +92,19 @@ test('nobody can change what others see', async () => {
   await s.informer.close();
 });
 
+test('what nobody reads is not kept: who set which field', async () => {
+  const s = new Setup();
+  const { metadata, ...rest } = camera('a');
+  await s.api.create(CAMERA, {
+    ...rest,
+    metadata: { ...metadata, managedFields: [{ manager: 'x' }] } as typeof metadata,
+  });
+  await s.start();
+  assert.equal(s.informer.get('home/a')?.metadata.name, 'a');
+  assert.ok(!('managedFields' in s.informer.get('home/a')!.metadata));
+  await s.informer.close();
+});
+
 test('an error ends no informer: it goes on where it was, later and later while nothing is told', async () => {
   const s = new Setup();
   await s.start();

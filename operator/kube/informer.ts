@@ -223,7 +223,7 @@ export class Informer<T extends { readonly metadata: ObjectMetadata }> {
     }
     let object: T;
     try {
-      object = deepFreeze(parse(raw));
+      object = deepFreeze(parse(withoutManagedFields(raw)));
     } catch (err) {
       const message = err instanceof Error ? err.message : String(err);
       this.#invalid.set(key, { key, uid, message, resourceVersion });
@@ -267,6 +267,12 @@ export class Informer<T extends { readonly metadata: ObjectMetadata }> {
       }
     }
   }
+}
+
+/** Who set which field is of no use here, and often the larger part of an object. A write without it leaves it alone. */
+function withoutManagedFields(object: KubeObject): KubeObject {
+  const { managedFields: _, ...metadata } = object.metadata as ObjectMetadata & { readonly managedFields?: unknown };
+  return { ...object, metadata };
 }
 
 /** Nobody can change what others see. */
