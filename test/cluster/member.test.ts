@@ -221,6 +221,15 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     // A node that was sent here under this epoch knows no better place.
     assert.equal((await ask('node-a', `/api/archive/gate/current?assigned=${epoch}`)).status, 404);
     assert.equal((await ask('node-a', '/api/archive/nobody/current')).status, 404);
+    // The other node's footage is told of, with the way to it.
+    const { archives } = (await (await fetch(`${url('node-b')}/api/archive/gate/segments`)).json()) as {
+      archives: { node_id: string; url: string }[];
+    };
+    const elsewhere = `${url('node-a')}/api/archive/gate/segments?local=1`;
+    assert.deepEqual(
+      archives.map(({ node_id, url: place }) => [node_id, place]),
+      [['node-a', elsewhere]],
+    );
     // What node-a has itself can be asked for.
     const own = await ask('node-a', '/api/archive/gate/segments?local=1');
     const { archive } = (await own.json()) as { archive: unknown[] };
@@ -260,6 +269,54 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await untilReported('node-a', 'vault', { epoch, state: 'Recording' });
     const everything = await controlPlane.kubectl(['-n', NAMESPACE, 'get', 'cameras,recordernodes', '-o', 'yaml']);
     assert.ok(!everything.includes('s3cret'), 'the password is nowhere but in the Secret');
+  });
+
+  test('a node says who is in the cluster, and who leads as the operator says', async () => {
+    const metrics = (await (await fetch(`${url('node-a')}/cluster/metrics`)).json()) as {
+      leader: string | null;
+      has_majority: boolean;
+      nodes: { node_id: string; role: string; online: boolean; cameras: number }[];
+    };
+    assert.deepEqual([metrics.leader, metrics.has_majority], [null, false]);
+    assert.deepEqual(
+      metrics.nodes.map(({ node_id, role, online }) => [node_id, role, online]),
+      [
+        ['node-a', 'voter', true],
+        ['node-b', 'voter', true],
+      ],
+    );
+    const post = (node: string, path: string, body: object): Promise<Response> =>
+      fetch(`${url(node)}${path}`, {
+        method: 'POST',
+        redirect: 'manual',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    const refused = await post('node-a', '/cluster/remove-node', { node_id: 'node-b' });
+    assert.deepEqual([refused.status, ((await refused.json()) as { code: string }).code], [503, 'no-leader']);
+    const { api } = controlPlane;
+    await api.create(`${BASE}/recorderpools`, {
+      apiVersion: API_VERSION,
+      kind: 'RecorderPool',
+      metadata: { name: 'default' },
+      spec: { archive: { hostPath: '/mnt/archive' } },
+    });
+    const status = { leader: 'node-b', voters: ['node-a', 'node-b'], quorum: { needed: 2, live: 2 } };
+    await api.patch(`${BASE}/recorderpools/default/status`, 'merge', { status });
+    const sent = await until('node-a knows the leader', async () => {
+      const answer = await post('node-a', '/cluster/remove-node', { node_id: 'node-b' });
+      return answer.status === 307 && answer;
+    });
+    assert.equal(sent.headers.get('location'), `${url('node-b')}/cluster/remove-node`);
+    const asking = post('node-b', '/cluster/remove-node', { node_id: 'node-a', force: true });
+    const asked = await request('node-b');
+    assert.deepEqual([asked.kind, asked.nodeID, asked.force], ['RemoveNode', 'node-a', true]);
+    await answer('node-b', asked.id, 409, 'node-a is live');
+    const answered = await asking;
+    assert.deepEqual(
+      [answered.status, ((await answered.json()) as { detail: string }).detail],
+      [409, 'node-a is live'],
+    );
   });
 
   test('stop and start on the recorder ask the operator, and do what it answers', async () => {

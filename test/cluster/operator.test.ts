@@ -186,7 +186,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
 
   test('another version replaces one pod after the other', async () => {
     const pods = async () =>
-      cluster.controlPlane.api.list<KubeObject>(`/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=kube-nvr.dev/pool`);
+      cluster.controlPlane.api.list(`/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=kube-nvr.dev/pool`);
     const before = new Set((await pods()).map(({ metadata }) => metadata.uid));
     const patch = { spec: { archive: { retention: { maxAgeSeconds: 86_400 } } } };
     await cluster.controlPlane.api.patch(`${BASE}/recorderpools/default`, 'merge', patch);

@@ -20,6 +20,17 @@ const Segment = z.object({
 const Segments = z.object({
   archive: z.array(Segment),
   days: z.array(z.iso.date()).describe('All days with records, whatever the interval.'),
+  archives: z
+    .array(
+      z.object({
+        node_id: z.string(),
+        url: z.string().nullable().describe('Where that node lists its own footage of the camera.'),
+        oldest: z.iso.datetime({ offset: true }).nullable(),
+        newest: z.iso.datetime({ offset: true }).nullable(),
+      }),
+    )
+    .optional()
+    .describe('In a cluster: other nodes that hold footage of the camera. It stays where it was recorded.'),
 });
 
 const Current = z.object({
@@ -40,9 +51,20 @@ const toSegment = (segment: ListedSegment, iso: (ms: number) => string): z.outpu
   is_open: segment.isOpen,
 });
 
-type Deps = Pick<ApiDeps, 'archive' | 'clock'>;
+type Deps = Pick<ApiDeps, 'archive' | 'clock' | 'cluster'>;
 
-export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps: { archive, clock } }) => {
+const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
+
+export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { archive, clock, cluster } = deps;
+  const archivesOf = (cameraId: string): z.output<typeof Segments>['archives'] =>
+    cluster?.holdersOf(cameraId).map(({ nodeID, url, oldestMs, newestMs }) => ({
+      node_id: nodeID,
+      url: url === undefined ? null : `${url}/api/archive/${encodeURIComponent(cameraId)}/segments?local=1`,
+      oldest: timeOrNull(oldestMs),
+      newest: timeOrNull(newestMs),
+    }));
+
   app.get(
     '/api/archive/:camera_id/segments',
     {
@@ -72,7 +94,10 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
       const list = await readable(archive.list(cameraId, toQuery(request.query, clock.wallMs())));
       const iso = isoTimes();
       const listed = list.segments.map((segment) => toSegment(segment, iso));
-      return { archive: listed, days: [...list.days] } satisfies z.output<typeof Segments>;
+      const archives = archivesOf(cameraId);
+      return { archive: listed, days: [...list.days], ...(archives && { archives }) } satisfies z.output<
+        typeof Segments
+      >;
     },
   );
 
