@@ -80,8 +80,8 @@ names the file and the key:
 \`\`\`
 
 \`recorder --check-config\` says the same without starting. When a file changes, and on SIGHUP, cameras are read again:
-those that changed are restarted, all others go on undisturbed. Other settings need a restart; the log names those that
-wait for one. A configuration that is refused while the recorder runs changes nothing.
+those that changed are restarted, all others go on undisturbed. Tokens are replaced, and certificates follow their files.
+Other settings need a restart; the log names those that wait for one. A configuration that is refused while the recorder runs changes nothing.
 
 - A **duration** is \`250ms\`, \`30s\`, \`5m\`, \`1h30m\`, \`7d\` or \`2w\`.
 - A **size** is \`500GiB\` or \`500Gi\` (powers of 1024), \`500GB\` or \`500G\` (powers of 1000), or a number of bytes. A
