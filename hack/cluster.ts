@@ -31,6 +31,8 @@ hack/cluster mend NODE [SIDE...]
 hack/cluster pause PART         stop the time of etcd, kube-apiserver, kube-controller-manager or kube-scheduler
 hack/cluster resume PART
 hack/cluster restart PART
+
+KUBE_NVR_CLUSTER is where it keeps everything (default: a directory of yours among the temporary ones).
 `;
 const MAX_NODES = 50;
 /** A cold start on a busy machine. */
