@@ -44,6 +44,23 @@ export function recorderRules(secrets: readonly string[]): readonly PolicyRule[]
   ];
 }
 
+/**
+ * For pools with `auth.mode: Kubernetes`: to ask whose a token is and what he may do. TokenReviews are the whole
+ * cluster's, so this is a ClusterRole, which whoever installs kube-nvr binds to `reviewersOf` each namespace with pools;
+ * the operator may not.
+ */
+export const reviewRules = (): readonly PolicyRule[] => [
+  { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
+  { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
+];
+
+/** Service accounts of a namespace, those of pools that are made later among them; without one, of the whole cluster. */
+export const reviewersOf = (namespace: string | undefined) => ({
+  apiGroup: RBAC,
+  kind: 'Group',
+  name: namespace === undefined ? 'system:serviceaccounts' : `system:serviceaccounts:${namespace}`,
+});
+
 export const roleOf = (pool: PoolName, secrets: readonly string[]) => ({
   apiVersion: `${RBAC}/v1`,
   kind: 'Role',

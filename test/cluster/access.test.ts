@@ -39,7 +39,14 @@ import {
   operatorSecretRules,
 } from '../../operator/manifests/operator-access.ts';
 import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf } from '../../operator/manifests/recorder.ts';
-import { roleBindingOf, roleOf, serviceAccountOf, type PolicyRule } from '../../operator/manifests/recorder-access.ts';
+import {
+  reviewersOf,
+  reviewRules,
+  roleBindingOf,
+  roleOf,
+  serviceAccountOf,
+  type PolicyRule,
+} from '../../operator/manifests/recorder-access.ts';
 import { until } from '../support/until.ts';
 import type { ApiClient, KubeObject } from './api-client.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
@@ -281,6 +288,50 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     ];
     for (const path of paths) await denied(recorder.list(path), /cannot list resource/);
     await denied(recorder.create(leases(OTHER), lease('node-1', 'node-1/1', OTHER)), /cannot create resource "leases"/);
+  });
+
+  test('a recorder may ask whose a token is and what he may do once its namespace is bound to that, not before', async () => {
+    const [reviews, accesses] = [
+      '/apis/authentication.k8s.io/v1/tokenreviews',
+      '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+    ];
+    const token = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token: recorder.credentials.token },
+    };
+    const access = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: `system:serviceaccount:${NAMESPACE}:${ACCOUNT}`,
+        resourceAttributes: {
+          namespace: NAMESPACE,
+          group: API_VERSION.split('/')[0],
+          resource: 'cameras',
+          verb: 'get',
+        },
+      },
+    };
+    await denied(recorder.create(reviews, token), /cannot create resource "tokenreviews"/);
+    await denied(recorder.create(accesses, access), /cannot create resource "subjectaccessreviews"/);
+
+    const common = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'reviews' } };
+    await controlPlane.api.create(`${RBAC}/clusterroles`, { ...common, kind: 'ClusterRole', rules: reviewRules() });
+    await controlPlane.api.create(`${RBAC}/clusterrolebindings`, {
+      ...common,
+      kind: 'ClusterRoleBinding',
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reviews' },
+      subjects: [reviewersOf(NAMESPACE)],
+    });
+    interface Answer {
+      readonly status: { readonly authenticated?: boolean; readonly allowed?: boolean };
+    }
+    const answer = await until('the binding is in force', () =>
+      recorder.create<KubeObject & Answer>(reviews, token).catch(() => undefined),
+    );
+    assert.equal(answer.status.authenticated, true);
+    assert.equal((await recorder.create<KubeObject & Answer>(accesses, access)).status.allowed, true);
   });
 
   test('rights are not handed on, tokens not made, users not impersonated', async () => {
