@@ -37,6 +37,8 @@ export interface PictureSelection {
   readonly shownTo: number;
   /** When each is shown: the one on screen at `from` begins with it, and those before it pass in the ticks before. */
   readonly shownAt: (sample: number) => number;
+  /** When each is decoded. */
+  readonly decodedAt: (sample: number) => number;
   /** The picture refers to some that the movie does not have. */
   readonly isLeftOut: (sample: number) => boolean;
 }
@@ -63,7 +65,8 @@ export function selectPictures(video: TrackIndex, query: PictureQuery): PictureS
   if (fileEnd <= from) return undefined;
   if (continues) start = 0;
   const shownTo = end === count ? fileEnd : to;
-  const shown = { start, shownFrom: shownAt(start), shownAt };
+  const decodedAt = (i: number): number => dts[i] as number;
+  const shown = { start, shownFrom: shownAt(start), shownAt, decodedAt };
   if (continues || from <= shown.shownFrom) {
     // Leading pictures of an open group: the key frame that follows a gap is all that can be relied upon.
     const isLeftOut = (sample: number): boolean => !first && !continues && shownAt(sample) < shown.shownFrom;
@@ -77,6 +80,7 @@ export function selectPictures(video: TrackIndex, query: PictureQuery): PictureS
   // Later in the movie nothing can hide it, and decoding needs it: a tick each is less than any screen shows.
   const passing: number[] = [];
   for (let i = start; i < end; i++) if (shownAt(i) < from && i !== onScreen && !isLeftOut(i)) passing.push(i);
+  const decoded = new Map(passing.map((sample, i) => [sample, from - passing.length + i]));
   passing.sort((a, b) => shownAt(a) - shownAt(b));
   const passingAt = new Map(passing.map((sample, i) => [sample, from - passing.length + i]));
   return {
@@ -85,6 +89,7 @@ export function selectPictures(video: TrackIndex, query: PictureQuery): PictureS
     shownFrom: from - passing.length,
     shownTo,
     shownAt: (sample) => passingAt.get(sample) ?? clamped(sample),
+    decodedAt: (sample) => decoded.get(sample) ?? decodedAt(sample),
     isLeftOut,
   };
 }

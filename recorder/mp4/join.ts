@@ -229,7 +229,7 @@ export class JoinPlanner {
   #copy(
     part: number,
     video: TrackIndex,
-    { start, end, shownAt, isLeftOut }: PictureSelection,
+    { start, end, shownAt, decodedAt, isLeftOut }: PictureSelection,
     shift: number,
     isNeeded: (sample: number) => boolean,
     setsAt: SetsAt | undefined,
@@ -253,7 +253,7 @@ export class JoinPlanner {
           const size = video.sizes[v] as number;
           contents.addRange(part, video.offsets[v] as number, size);
           // Where a stream that reorders follows one that does not, its first pictures are decoded a little later.
-          const dts = Math.max(this.#lastDts + 1, (video.dts[v] as number) + shift);
+          const dts = Math.max(this.#lastDts + 1, decodedAt(v) + shift);
           const next = v + 1 < video.dts.length ? (video.dts[v + 1] as number) : video.endDts;
           samples.push({
             dts,

@@ -8,9 +8,11 @@ import type { AudioParameters, VideoParameters } from '../../recorder/codec/acce
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from '../../recorder/mp4/fragment.ts';
 import { VIDEO_TIMESCALE } from '../../recorder/mp4/sample.ts';
 import { SegmentWriter } from '../../recorder/mp4/segment.ts';
+import type { Encoded, EncodedSample } from '../support/encoded-samples.ts';
 import { cameraId } from './recorder.ts';
 
 const SEGMENT_MS = 300_000;
+export const SEGMENT_SECONDS = SEGMENT_MS / 1000;
 const SAMPLE_BYTES = 64;
 
 /** 1080p, main profile; as the bench's cameras send. */
@@ -160,3 +162,37 @@ function fill(from: number, to: number, bytes: Buffer, write: (data: Buffer, pos
 
 const samples = (count: number, size: number, duration: number, sync: (i: number) => boolean): FragmentSample[] =>
   Array.from({ length: count }, (_, i) => ({ size, duration, compositionOffset: 0, sync: sync(i) }));
+
+/**
+ * Files of ordinary length that can be decoded: a clip of whole groups of pictures again and again, one run, fragments of
+ * a second.
+ */
+export function writeFootage(
+  recordPath: string,
+  camera: number,
+  files: number,
+  startMs: number,
+  { parameters, samples: clip }: Encoded<VideoParameters>,
+): void {
+  const id = cameraId(camera);
+  const perFragment = 1000 / FRAME_MS;
+  for (let sequence = 0; sequence < files; sequence++) {
+    const wallStartMs = startMs + sequence * SEGMENT_MS;
+    const path = join(recordPath, formatPath({ name: `Bench-${camera}`, cameraId: id, startMs: wallStartMs }));
+    mkdirSync(dirname(path), { recursive: true });
+    const runId = '00000000000000aa';
+    const meta = { cameraId: id, runId, sequence, wallStartMs, clock: 'settled', gapBeforeMs: 0 } as const;
+    const writer = new SegmentWriter([parameters], meta);
+    const file = openSync(path, 'w');
+    writeSync(file, writer.header());
+    for (let at = 0; at * FRAME_MS < SEGMENT_MS; at += perFragment) {
+      const pictures = Array.from({ length: perFragment }, (_, i) => clip[(at + i) % clip.length] as EncodedSample);
+      const track = { trackId: VIDEO_TRACK_ID, baseDecodeTime: at * FRAME_MS * 90, samples: pictures };
+      writeSync(file, Buffer.concat([writer.append([track]), ...pictures.map(({ bytes }) => bytes)]));
+    }
+    const { tail, patch } = writer.finish({ wallDurationMs: SEGMENT_MS });
+    writeSync(file, tail);
+    writeSync(file, patch.bytes, 0, patch.bytes.length, patch.offset);
+    closeSync(file);
+  }
+}

@@ -43,14 +43,22 @@ export interface Stage {
   readonly recorder: RunningRecorder;
 }
 
+export interface Recording extends Omit<RecorderOptions, 'urls' | 'directory'> {
+  readonly cameras: number;
+  readonly mode?: WriteMode;
+  /** Called with the recorder's directory before it starts. */
+  readonly prepare?: (directory: string) => void;
+}
+
 /** Runs `measure` while the recorder records `cameras` cameras, then checks that each sent picture is in the files. */
 export async function recording<T>(
   bench: Bench,
-  options: { cameras: number; mode?: WriteMode } & Omit<RecorderOptions, 'urls' | 'directory'>,
+  options: Recording,
   measure: (stage: Stage) => Promise<T>,
 ): Promise<{ result: T; verdict: Verdict; exitCode: number | null }> {
   const directory = emptyDirectory(bench, 'recorder');
-  const { cameras, mode = 'wire', ...recorderOptions } = options;
+  const { cameras, mode = 'wire', prepare, ...recorderOptions } = options;
+  prepare?.(directory);
   const sender = await startSender({ media: bench.media, cameras, mode, directory });
   try {
     const recorder = await startRecorder({ ...recorderOptions, urls: sender.urls, directory });

@@ -13,6 +13,7 @@ import { measureApi } from './parts/api.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
 import { measureEverything } from './parts/everything.ts';
+import { measureExport } from './parts/export.ts';
 import { measureListing } from './parts/listing.ts';
 import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
@@ -30,6 +31,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   listing: measureListing,
   playback: measurePlayback,
   retention: measureRetention,
+  export: measureExport,
   'listing-postgres': measureListingPostgres,
   api: measureApi,
   costs: measureCosts,

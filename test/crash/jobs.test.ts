@@ -117,21 +117,26 @@ test(
     }
     t.diagnostic(`${taken.size} of ${JOBS} jobs were taken`);
     assert.ok(taken.size >= JOBS / 2, 'most were taken');
+    /** Those that have not ended; undefined while nobody knows. */
+    const left = async (): Promise<number | undefined> => {
+      await note();
+      const jobs = (await listed(recorder)) ?? [];
+      return jobs.length >= taken.size ? jobs.filter((job) => job.completed_at === undefined).length : undefined;
+    };
     // As long as it goes on: encoders stand behind everybody else in the queue for processors.
-    for (let left = Infinity; left > 0;) {
-      const before = left;
-      await until(
-        `one of ${left} jobs ends`,
+    for (let before = await until('jobs are listed', left); before > 0;) {
+      const fewer = until(
+        'a job ends',
         async () => {
-          await note();
-          const jobs = (await listed(recorder)) ?? [];
-          left = jobs.filter(({ completed_at }) => completed_at === undefined).length;
-          return jobs.length >= taken.size && left < before;
+          const count = await left();
+          return count !== undefined && count < before && { count };
         },
         180_000,
-      ).catch(async (cause: unknown) => {
+      );
+      const still = async (cause: unknown): Promise<never> => {
         throw new Error(`still: ${JSON.stringify(await listed(recorder))}\n${recorder.child.output}`, { cause });
-      });
+      };
+      before = (await fewer.catch(still)).count;
     }
     await note();
     assert.deepEqual(

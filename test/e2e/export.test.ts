@@ -11,11 +11,11 @@ import { startCamera } from '../camera/camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
-import { browserMissing, launchBrowser, videoState } from '../support/browser.ts';
+import { browserMissing } from '../support/browser.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
 import { Mount } from '../support/mount.ts';
+import { openMovie } from '../support/movie-page.ts';
 import { probe } from '../support/probe.ts';
-import { serveRanges } from '../support/range-server.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -116,28 +116,10 @@ for (const video of ['h264', 'h264-bframes'] as const) {
     // One picture is on screen when the window begins, one when it ends.
     assert.ok(numbers.length === 100 || numbers.length === 101, `${numbers.length} pictures`);
     if (browserMissing() !== false) return;
-    const server = await serveRanges(t);
-    server.files.set('/export.mp4', bytes);
-    const browser = await launchBrowser();
-    t.after(() => browser.close());
-    const page = await browser.newPage();
-    await page.goto(server.url);
-    const duration = await page.evaluate(`new Promise((resolve, reject) => {
-      const video = document.body.appendChild(document.createElement('video'));
-      video.muted = true;
-      video.onloadeddata = () => resolve(video.duration);
-      video.onerror = () => reject(new Error(video.error.message));
-      video.src = '/export.mp4';
-    })`);
-    assert.ok(Math.abs((duration as number) - durationSeconds) <= 0.001, `${String(duration)} s in Chromium`);
-    const numberAt = async (seconds: number): Promise<number> => {
-      await page.evaluate(`new Promise((resolve) => {
-        const video = document.querySelector('video');
-        video.onseeked = resolve;
-        video.currentTime = ${seconds};
-      })`);
-      return (await videoState(page, 'video')).frameNumber;
-    };
+    const movie = await openMovie(t, bytes);
+    const seen = movie.durationSeconds;
+    assert.ok(Math.abs(seen - durationSeconds) <= 0.001, `${seen} s in Chromium`);
+    const { numberAt } = movie;
     assert.equal(await numberAt(0.001), numbers[0], 'Chromium begins with the first picture');
     for (const seconds of [0.5, 2.1, 3.3]) {
       const seen = numbers.indexOf(await numberAt(seconds));

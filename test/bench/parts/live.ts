@@ -16,19 +16,24 @@ async function view<T>(bench: Bench, ...words: readonly (string | number)[]): Pr
   return JSON.parse(line) as T;
 }
 
+const IDS = Array.from({ length: CAMERAS }, (_, i) => cameraId(i));
+
+export interface Latency {
+  /** Milliseconds from the first packet's write. */
+  readonly ages: Summary;
+  readonly missing: number;
+  readonly messagesPerSecond: number;
+}
+
+/** One viewer for each camera that records. */
+export const viewLatency = (bench: Bench, address: string, seconds: number): Promise<Latency> =>
+  view(bench, 'latency', address, seconds, ...IDS);
+
 export async function measureLive(bench: Bench): Promise<void> {
-  const ids = Array.from({ length: CAMERAS }, (_, i) => cameraId(i));
   const { result, verdict } = await recording(bench, { cameras: CAMERAS }, async ({ recorder }) => {
     await sleep(4_000);
-    const seconds = bench.quick ? 5 : 15;
-    const latency = await view<{ ages: Summary; missing: number; messagesPerSecond: number }>(
-      bench,
-      'latency',
-      recorder.address,
-      seconds,
-      ...ids,
-    );
-    const first = await view<{ times: Summary }>(bench, 'first', recorder.address, bench.quick ? 20 : 60, ...ids);
+    const latency = await viewLatency(bench, recorder.address, bench.quick ? 5 : 15);
+    const first = await view<{ times: Summary }>(bench, 'first', recorder.address, bench.quick ? 20 : 60, ...IDS);
     return { latency, first };
   });
   const { ages, missing, messagesPerSecond } = result.latency;

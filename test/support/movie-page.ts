@@ -1,0 +1,38 @@
+// A movie in a page of Chromium: how long it takes it for, and which numbered picture it shows when.
+
+import type { TestContext } from 'node:test';
+import { launchBrowser, videoState } from './browser.ts';
+import { serveRanges } from './range-server.ts';
+
+export interface MoviePage {
+  readonly durationSeconds: number;
+  /** Of the picture on screen after seeking. */
+  readonly numberAt: (seconds: number) => Promise<number>;
+}
+
+export async function openMovie(t: TestContext, bytes: Buffer): Promise<MoviePage> {
+  const server = await serveRanges(t);
+  server.files.set('/movie.mp4', bytes);
+  const browser = await launchBrowser();
+  t.after(() => browser.close());
+  const page = await browser.newPage();
+  await page.goto(server.url);
+  const duration = await page.evaluate(`new Promise((resolve, reject) => {
+    const video = document.body.appendChild(document.createElement('video'));
+    video.muted = true;
+    video.onloadeddata = () => resolve(video.duration);
+    video.onerror = () => reject(new Error(video.error.message));
+    video.src = '/movie.mp4';
+  })`);
+  return {
+    durationSeconds: duration as number,
+    async numberAt(seconds) {
+      await page.evaluate(`new Promise((resolve) => {
+        const video = document.querySelector('video');
+        video.onseeked = resolve;
+        video.currentTime = ${seconds};
+      })`);
+      return (await videoState(page, 'video')).frameNumber;
+    },
+  };
+}
