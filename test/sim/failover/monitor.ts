@@ -102,7 +102,7 @@ export class Monitor {
   }
 
   /** An operator sends a write. */
-  decides(operator: Process, { camera, assignment }: AssignmentWrite): void {
+  decides(operator: Process, { camera, assignment, fromEpoch }: AssignmentWrite): void {
     const now = this.#api.all('Camera').get(camera)?.assignment;
     if (assignment.node === undefined || assignment.node === now?.node) return;
     const { unavailableAfterMs } = this.#limits;
@@ -111,7 +111,9 @@ export class Monitor {
     if (2 * live.length <= voters.length) {
       this.#fail(`${operator.name} moves ${camera} with ${live.length} of ${voters.length} voters live`);
     }
-    if (assignment.reason === 'NodeUnavailable' && now?.node !== undefined) this.#condemns(now.node, camera);
+    // What is planned on an old epoch will be refused.
+    if (fromEpoch !== now?.epoch || assignment.reason !== 'NodeUnavailable') return;
+    if (now.node !== undefined) this.#condemns(now.node, camera);
   }
 
   #condemns(node: string, camera: string): void {
