@@ -440,7 +440,7 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
     'to',
     'tz_offset_minutes',
   ]);
-  assert.deepEqual(Object.keys(segments.responses).sort(), ['200', '400', '401', '414', '429', '500', '503']);
+  assert.deepEqual(Object.keys(segments.responses).sort(), ['200', '307', '400', '401', '414', '429', '500', '503']);
 });
 
 test('the page is served to anyone, with its policy', async (t) => {

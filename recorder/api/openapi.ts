@@ -15,8 +15,7 @@ stable \`code\` for programs; docs/api.md lists the codes. Every answer has an \
 has one, else a new one; the log of the recorder has it too.
 
 Beside what each operation lists, any request may be answered by 400 \`malformed-request\` (no HTTP), 405
-\`method-not-allowed\`, 408 \`request-timeout\`, 417 \`expectation-failed\` and 431 \`headers-too-large\`. In a cluster, what
-concerns a camera that another node records is answered with 307 to that node.`;
+\`method-not-allowed\`, 408 \`request-timeout\`, 417 \`expectation-failed\` and 431 \`headers-too-large\`.`;
 
 const TAGS = [
   { name: 'health', description: 'For load balancers and orchestrators.' },
@@ -122,8 +121,9 @@ function securityOf({ role, credentials }: FastifyContextConfig): Record<string,
   return [{ bearer: [] }, { basic: [] }, ...(credentials === 'header-or-query' ? [{ query: [] }] : [])];
 }
 
-function commonAnswers(schema: Schema, method: string, { role, cameras }: FastifyContextConfig) {
-  const answers: Record<number, ReturnType<typeof problemResponse>> = {};
+function commonAnswers(schema: Schema, method: string, { role, cameras, follows }: FastifyContextConfig) {
+  const answers: Record<number, ReturnType<typeof problemResponse> | z.ZodNull> = {};
+  if (follows) answers[307] = z.null().describe('In a cluster: to the node that records the camera.');
   const changes = method !== 'GET';
   if (schema.params || schema.querystring || schema.body) {
     answers[400] = problemResponse('A parameter is missing or wrong; the detail names it.');
