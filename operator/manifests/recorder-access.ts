@@ -1,7 +1,16 @@
 // What the recorders of a pool may do: a ServiceAccount, a Role and its binding. One account for all nodes of a pool;
 // that a node writes only what is its own is the admission policy's business (node-identity-policy.ts).
 
-import { CAMERAS, GROUP, poolLabels, RECORDER_NODES, RECORDER_POOLS, recorderName } from '../../crds/names.ts';
+import {
+  APP_NAME,
+  CAMERAS,
+  GROUP,
+  NAME_LABEL,
+  poolLabels,
+  RECORDER_NODES,
+  RECORDER_POOLS,
+  recorderName,
+} from '../../crds/names.ts';
 
 /** A rule of a Role (rbac.authorization.k8s.io/v1). */
 export interface PolicyRule {
@@ -44,23 +53,6 @@ export function recorderRules(secrets: readonly string[]): readonly PolicyRule[]
   ];
 }
 
-/**
- * For pools with `auth.mode: Kubernetes`: to ask whose a token is and what he may do. TokenReviews are the whole
- * cluster's, so this is a ClusterRole, which whoever installs kube-nvr binds to `reviewersOf` each namespace with pools;
- * the operator may not.
- */
-export const reviewRules = (): readonly PolicyRule[] => [
-  { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
-  { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'], verbs: ['create'] },
-];
-
-/** Service accounts of a namespace, those of pools that are made later among them; without one, of the whole cluster. */
-export const reviewersOf = (namespace: string | undefined) => ({
-  apiGroup: RBAC,
-  kind: 'Group',
-  name: namespace === undefined ? 'system:serviceaccounts' : `system:serviceaccounts:${namespace}`,
-});
-
 export const roleOf = (pool: PoolName, secrets: readonly string[]) => ({
   apiVersion: `${RBAC}/v1`,
   kind: 'Role',
@@ -74,4 +66,19 @@ export const roleBindingOf = (pool: PoolName) => ({
   metadata: metadataOf(pool),
   roleRef: { apiGroup: RBAC, kind: 'Role', name: recorderName(pool.name) },
   subjects: [{ kind: 'ServiceAccount', namespace: pool.namespace, name: recorderName(pool.name) }],
+});
+
+/** In every cluster; it may ask who presents a token and what he may do, and nothing else. */
+const AUTH_DELEGATOR = 'system:auth-delegator';
+
+/**
+ * Lets the recorders of these pools ask the API server about tokens, which pools with `auth.mode: Kubernetes` need. Of the
+ * cluster, so whoever installs makes it: the operator has no rights there.
+ */
+export const tokenReviewBindingOf = (pools: readonly PoolName[]) => ({
+  apiVersion: `${RBAC}/v1`,
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'kube-nvr-token-reviews', labels: { [NAME_LABEL]: APP_NAME } },
+  roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: AUTH_DELEGATOR },
+  subjects: pools.map(({ namespace, name }) => ({ kind: 'ServiceAccount', namespace, name: recorderName(name) })),
 });

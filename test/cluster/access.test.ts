@@ -40,11 +40,10 @@ import {
 } from '../../operator/manifests/operator-access.ts';
 import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf } from '../../operator/manifests/recorder.ts';
 import {
-  reviewersOf,
-  reviewRules,
   roleBindingOf,
   roleOf,
   serviceAccountOf,
+  tokenReviewBindingOf,
   type PolicyRule,
 } from '../../operator/manifests/recorder-access.ts';
 import { until } from '../support/until.ts';
@@ -290,7 +289,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await denied(recorder.create(leases(OTHER), lease('node-1', 'node-1/1', OTHER)), /cannot create resource "leases"/);
   });
 
-  test('a recorder may ask whose a token is and what he may do once its namespace is bound to that, not before', async () => {
+  test('a recorder may ask whose a token is and what he may do once its pool is bound to that, not before', async () => {
     const [reviews, accesses] = [
       '/apis/authentication.k8s.io/v1/tokenreviews',
       '/apis/authorization.k8s.io/v1/subjectaccessreviews',
@@ -316,14 +315,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await denied(recorder.create(reviews, token), /cannot create resource "tokenreviews"/);
     await denied(recorder.create(accesses, access), /cannot create resource "subjectaccessreviews"/);
 
-    const common = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'reviews' } };
-    await controlPlane.api.create(`${RBAC}/clusterroles`, { ...common, kind: 'ClusterRole', rules: reviewRules() });
-    await controlPlane.api.create(`${RBAC}/clusterrolebindings`, {
-      ...common,
-      kind: 'ClusterRoleBinding',
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'reviews' },
-      subjects: [reviewersOf(NAMESPACE)],
-    });
+    await controlPlane.api.create(`${RBAC}/clusterrolebindings`, tokenReviewBindingOf([POOL]));
     interface Answer {
       readonly status: { readonly authenticated?: boolean; readonly allowed?: boolean };
     }
