@@ -20,7 +20,7 @@ import type { RecordedMeta } from './meta.ts';
 import type { Edit, TrackContents, TrackHeader } from './movie.ts';
 import { MOVIE_TIMESCALE, completeMovie, progressiveFileType } from './movie.ts';
 import type { SampleIndex, TrackIndex } from './sample-index.ts';
-import { SampleTable, sampleTableBoxes } from './sample-table.ts';
+import { SampleTable, chunkOffsetBox, placelessBoxes } from './sample-table.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
 import { neededFor } from './thinning.ts';
 
@@ -186,7 +186,10 @@ export class JoinPlanner {
     const userData = describe(facts);
     const fileType = progressiveFileType();
     const mdat = concat([u32(1), fourCc('mdat'), u64(16 + this.#contents.sizeBytes)]); // size 1: 64 bits follow
-    const movie = (shift: number): Buffer => completeMovie(this.#trackContents(shift), first.wallStartMs, userData);
+    // Made once: what is under way elsewhere waits for all of this.
+    const placeless = { pictures: placelessBoxes(this.#pictures), audio: placelessBoxes(this.#audio.table) };
+    const movie = (shift: number): Buffer =>
+      completeMovie(this.#trackContents(shift, placeless), first.wallStartMs, userData);
     // The offsets depend on the size of `moov`, and whether they need 64 bits on the offsets: more room settles both.
     let shift = 0;
     let moov = movie(shift);
@@ -287,7 +290,7 @@ export class JoinPlanner {
     this.#pictures.append({ trackId: VIDEO_TRACK_ID, baseDecodeTime: first.dts, samples }, chunkOffset);
   }
 
-  #trackContents(shift: number): TrackContents[] {
+  #trackContents(shift: number, placeless: { readonly pictures: Part; readonly audio: Part }): TrackContents[] {
     const pictures = this.#pictures;
     const movieStart = this.#movieStart;
     const duration = this.#movieEnd - movieStart;
@@ -295,12 +298,12 @@ export class JoinPlanner {
       header: this.#header as TrackHeader,
       mediaDuration: pictures.mediaDuration,
       edits: [{ duration, mediaTime: movieStart - pictures.startTicks }],
-      sampleTables: sampleTableBoxes(pictures, moved(pictures, shift)),
+      sampleTables: [placeless.pictures, chunkOffsetBox(moved(pictures, shift))],
     };
     const { header, table } = this.#audio;
     const edits = header ? audioEdits(header.timescale, table, movieStart, duration) : [];
     if (!header || edits.length === 0) return [video];
-    const sampleTables = sampleTableBoxes(table, moved(table, shift));
+    const sampleTables = [placeless.audio, chunkOffsetBox(moved(table, shift))];
     return [video, { header, mediaDuration: table.mediaDuration, edits, sampleTables }];
   }
 }

@@ -149,7 +149,16 @@ export class SampleTable {
 export const sampleTableBoxes = (
   table: SampleTable,
   chunkOffsets: Float64Array = table.chunkOffsets.subarray(0, table.chunkCount),
-): Part => [stts(table), ctts(table), stss(table), stsc(table), stsz(table), chunkOffsetBox(chunkOffsets)];
+): Part => [placelessBoxes(table), chunkOffsetBox(chunkOffsets)];
+
+/** Those of them that stay as they are when the samples are moved. */
+export const placelessBoxes = (table: SampleTable): Part => [
+  stts(table),
+  ctts(table),
+  stss(table),
+  stsc(table),
+  stsz(table),
+];
 
 /** Decoding Time to Sample, §8.6.1.2. */
 const stts = ({ durations, sampleCount }: SampleTable): Part => fullBox('stts', 0, 0, runs(durations, sampleCount));
@@ -205,7 +214,7 @@ function stsz({ sizes, sampleCount }: SampleTable): Part {
 }
 
 /** Chunk Offset, §8.7.5: 64 bits only where needed. */
-function chunkOffsetBox(offsets: Float64Array): Part {
+export function chunkOffsetBox(offsets: Float64Array): Part {
   const wide = offsets.some((offset) => offset > 0xffffffff);
   const width = wide ? 8 : 4;
   const bytes = Buffer.allocUnsafe(offsets.length * width);
