@@ -102,7 +102,8 @@ export class Cluster {
   readonly #timers = new Set<Timer>();
   #assignments: ReadonlyMap<string, Assignment> = new Map();
   #kept: string | undefined;
-  #hasLeft = false;
+  /** Since this node left: the epochs it left behind, by uid. What is assigned to it by a later one is taken again. */
+  #left: ReadonlyMap<string, number> | undefined;
   #closed = false;
 
   constructor(options: ClusterOptions) {
@@ -199,7 +200,6 @@ export class Cluster {
   cameras(): { readonly cameras: readonly CameraConfig[]; readonly refused: readonly RefusedAssignment[] } {
     const cameras: CameraConfig[] = [];
     const refused: RefusedAssignment[] = [];
-    if (this.#hasLeft) return { cameras, refused };
     for (const [id, assignment] of this.#assignments) {
       const login = this.#loginOf(assignment.camera);
       const settings = login && !isLogin(login) ? undefined : settingsOf(assignment.camera, login);
@@ -253,7 +253,9 @@ export class Cluster {
 
   /** Stops every camera and forgets what was assigned; key and certificate stay. A new assignment brings the node back. */
   async leave(): Promise<void> {
-    this.#hasLeft = true;
+    this.#left = new Map(
+      Array.from(this.#assignments.values(), ({ camera, epoch }) => [camera.metadata.uid ?? '', epoch]),
+    );
     this.#assignments = new Map();
     this.#o.changed();
     await this.#o.state.erase();
@@ -273,11 +275,16 @@ export class Cluster {
       const other = mirrored.get(name);
       if (!other || epochOf(camera) >= epochOf(other)) mirrored.set(name, camera);
     }
+    for (const [name, camera] of mirrored) if (this.#wasLeft(camera)) mirrored.delete(name);
     const { assignments, doubtful } = changesOf(this.#node, mirrored, this.#assignments);
-    if (assignments.size > 0) this.#hasLeft = false;
     this.#assignments = assignments;
     for (const name of doubtful) void this.#confirm(name);
     this.#apply();
+  }
+
+  #wasLeft(camera: Camera): boolean {
+    const leftAt = this.#left?.get(camera.metadata.uid ?? '');
+    return leftAt !== undefined && leftAt >= epochOf(camera);
   }
 
   /** Reads a Camera that may have to be stopped, and does what it says. */
@@ -285,7 +292,8 @@ export class Cluster {
     if (this.#confirming.has(name) || this.#closed) return;
     this.#confirming.add(name);
     try {
-      const camera = await this.#readCamera(name);
+      const read = await this.#readCamera(name);
+      const camera = read && this.#wasLeft(read) ? undefined : read;
       const before = this.#assignments.get(name);
       const now = decide(this.#node, camera, before);
       const assignments = new Map(this.#assignments);
@@ -330,7 +338,7 @@ export class Cluster {
     this.#o.changed();
     this.#report.touch();
     const fingerprint = this.#fingerprint();
-    if (fingerprint === this.#kept || this.#hasLeft) return;
+    if (fingerprint === this.#kept || (this.#left && this.#assignments.size === 0)) return;
     this.#kept = fingerprint;
     this.#o.state.save({ assignments: this.#assignments, logins: this.#logins.known() }).catch((err: unknown) => {
       this.#o.log.error({ err, path: this.#o.state.path }, 'the copy of the assignments cannot be written');

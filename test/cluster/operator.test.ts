@@ -184,6 +184,35 @@ suite('the operator', { skip: clusterMissing() }, () => {
     assert.equal(await untilRecording('dock'), node);
   });
 
+  test('a node leaves without a restart, and comes back through add-learner and change-membership', async () => {
+    const node = await untilRecording('yard');
+    const other = NODES.find((one) => one !== node) ?? '';
+    const post = async (to: string, path: string, body: object): Promise<[number, Json]> => {
+      const answer = await fetch(`http://${cluster.node(to).address}:9997${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return [answer.status, (await answer.json()) as Json];
+    };
+    const [left, answer] = await post(node, '/cluster/leave', {});
+    assert.equal(left, 200, JSON.stringify(answer));
+    const next = await untilRecording('yard', (assignment) => assignment.node !== node);
+    assert.notEqual(next, node);
+    await until('its vote is gone', async () => !(await readPool()).status?.voters?.includes(node), SLOW_MS);
+    const role = async () => (await readNodes()).find(({ metadata }) => metadata.name === node)?.spec.role;
+    assert.equal(await role(), 'Removed');
+    // Whichever node is asked: it sends us to the leader.
+    const [added, why] = await post(other, '/cluster/add-learner', { node_id: node });
+    assert.equal(added, 200, JSON.stringify(why));
+    await until('it votes again', async () => (await role()) === 'Voter', SLOW_MS);
+    await until('the pool knows', async () => (await readPool()).status?.voters?.length === 3, SLOW_MS);
+    const [same, text] = await post(other, '/cluster/change-membership', { voters: NODES });
+    assert.equal(same, 200, JSON.stringify(text));
+    const [refused] = await post(other, '/cluster/change-membership', { voters: [NODES[0]] });
+    assert.equal(refused, 409);
+  });
+
   test('another version replaces one pod after the other', async () => {
     const pods = async () =>
       cluster.controlPlane.api.list(`/api/v1/namespaces/${NAMESPACE}/pods?labelSelector=kube-nvr.dev/pool`);
