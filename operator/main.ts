@@ -77,7 +77,8 @@ async function main(): Promise<void> {
     api: new RestKubeApi(connection),
     namespace,
     ownNamespace: home,
-    identity: `${process.env['POD_NAME'] ?? hostname()}/${process.env['POD_UID'] ?? randomUUID()}`,
+    // Of this process, not of its pod: a container that was restarted has seen nothing yet, and must not go on leading.
+    identity: `${process.env['POD_NAME'] ?? hostname()}/${randomUUID()}`,
     image: options.image,
     clock: systemClock,
     log,

@@ -100,6 +100,8 @@ export class Cluster {
   readonly #owners = new Map<string, { readonly owner: Promise<Owner | undefined>; readonly readMs: number }>();
   readonly #confirming = new Set<string>();
   readonly #timers = new Set<Timer>();
+  /** The highest epoch seen of each Camera, by uid. */
+  readonly #seenEpochs = new Map<string, number>();
   #assignments: ReadonlyMap<string, Assignment> = new Map();
   #kept: string | undefined;
   /** Since this node left: the epochs it left behind, by uid. What is assigned to it by a later one is taken again. */
@@ -275,11 +277,24 @@ export class Cluster {
       const other = mirrored.get(name);
       if (!other || epochOf(camera) >= epochOf(other)) mirrored.set(name, camera);
     }
-    for (const [name, camera] of mirrored) if (this.#wasLeft(camera)) mirrored.delete(name);
+    for (const [name, camera] of mirrored) {
+      if (this.#wasLeft(camera) || !this.#isNewest(camera)) mirrored.delete(name);
+    }
     const { assignments, doubtful } = changesOf(this.#node, mirrored, this.#assignments);
     this.#assignments = assignments;
     for (const name of doubtful) void this.#confirm(name);
     this.#apply();
+  }
+
+  /** A list may come from a server that lags behind: what was seen once is not unseen. */
+  #isNewest(camera: Camera): boolean {
+    const uid = camera.metadata.uid ?? '';
+    const seen = this.#seenEpochs.get(uid) ?? 0;
+    if (epochOf(camera) > seen) {
+      if (this.#seenEpochs.size >= MAX_OWNERS) this.#seenEpochs.clear();
+      this.#seenEpochs.set(uid, epochOf(camera));
+    }
+    return epochOf(camera) >= seen;
   }
 
   #wasLeft(camera: Camera): boolean {
@@ -294,6 +309,7 @@ export class Cluster {
     try {
       const read = await this.#readCamera(name);
       const camera = read && this.#wasLeft(read) ? undefined : read;
+      if (camera && !this.#isNewest(camera)) return this.#later(CONFIRM_RETRY_MS, () => this.#look());
       const before = this.#assignments.get(name);
       const now = decide(this.#node, camera, before);
       const assignments = new Map(this.#assignments);
