@@ -9,6 +9,7 @@ import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
 import { adoptArchive } from './adopt.ts';
 import type { PodPlace } from './cluster/join.ts';
+import { inEnvironment } from './config/environment.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
 import { DatabaseError } from './database/error.ts';
@@ -100,26 +101,15 @@ function podPlace(): PodPlace | undefined {
   };
 }
 
-/** What differs from pod to pod of a DaemonSet, and so is in no file. */
-function inPod(config: Config): Config {
-  const { KUBE_NVR_NODE_NAME: nodeName, KUBE_NVR_ADVERTISE: advertise } = process.env;
-  const { KUBE_NVR_PLAYBACK_ADVERTISE: playback } = process.env;
-  return {
-    ...config,
-    ...(nodeName ? { nodeName } : {}),
-    cluster: { ...config.cluster, ...(advertise ? { advertise } : {}) },
-    playback: { ...config.playback, ...(playback ? { advertise: playback } : {}) },
-  };
-}
-
 async function main(): Promise<void> {
   if (process.argv[2] === 'discover') return discoverCameras(process.argv.slice(3));
   const options = parseArguments();
   if (options.help) return void process.stdout.write(USAGE);
   if (options.version) return void process.stdout.write(`${version}\n`);
 
-  const load = async (): Promise<Config> => inPod(await loadConfig(options.config));
+  const load = async (): Promise<Config> => inEnvironment(await loadConfig(options.config), process.env);
   const config = await load();
+  let { tokensFile } = config.auth;
   if (options['check-config']) {
     process.stdout.write(`${options.config}: ok, ${config.cameras.length} cameras\n`);
     return;
@@ -147,14 +137,17 @@ async function main(): Promise<void> {
 
   const reload = async (): Promise<void> => {
     try {
-      await recorder.reload(await load());
+      const next = await load();
+      tokensFile = next.auth.tokensFile;
+      await recorder.reload(next);
     } catch (err) {
       if (!(err instanceof ConfigError)) throw err;
       log.error({ problem: err.message }, 'configuration refused, the old one stays');
     }
   };
   const reloadNow = () => void reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
-  const watcher = new ConfigWatcher(options.config, reloadNow, { clock: systemClock });
+  const others = (): readonly string[] => (tokensFile === undefined ? [] : [tokensFile]);
+  const watcher = new ConfigWatcher(options.config, reloadNow, { clock: systemClock, others });
   process.on('SIGHUP', reloadNow);
 
   const stop = (code: number) => {

@@ -28,7 +28,7 @@ import { ReadPacer } from './camera/read-pacer.ts';
 import type { CameraSwitch } from './camera/switch.ts';
 import { SlabPool } from './codec/slab.ts';
 import { openMember, type ClusterMember } from './cluster-member.ts';
-import type { PodPlace } from './cluster/join.ts';
+import { openTokenReviews, type OpenTokenReviews, type PodPlace } from './cluster/join.ts';
 import { urlOf } from './cluster/peers.ts';
 import { changedSettings } from './config/changes.ts';
 import { ConfigError } from './config/load.ts';
@@ -55,7 +55,7 @@ export interface RecorderDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
-  /** Needed for cluster.mode kubernetes. */
+  /** Needed for cluster.mode and auth.mode kubernetes. */
   readonly pod?: PodPlace | undefined;
   /** What `log` follows, where it can be changed. */
   readonly logLevels?: LevelSwitch;
@@ -81,7 +81,9 @@ export interface Recorder {
 export async function startRecorder(config: Config, deps: RecorderDeps): Promise<Recorder> {
   const { clock, log, version } = deps;
   const { nodeName, recordPath } = config;
-  const auth = new Authenticator({ mode: config.auth.mode, tokens: await tokensOf(config) }, { clock, log });
+  const tokenReviews = await joinTokenReviews();
+  const reviewer = tokenReviews?.reviews;
+  const auth = new Authenticator({ mode: config.auth.mode, tokens: await tokensOf(config) }, { clock, log, reviewer });
   const archiveRegistry = new Registry();
   let present = config;
   let started = false;
@@ -245,12 +247,12 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         present = { ...present, log: { ...present.log, level: next.log.level } };
         const settings = changedSettings(present, next);
         if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
-        const { tokens } = next.auth;
+        const { tokens, tokensFile } = next.auth;
         if (!isDeepStrictEqual(tokens, present.auth.tokens)) {
           auth.replaceTokens(await tokensOf({ ...present, auth: next.auth }));
           log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
         }
-        present = { ...present, cameras: next.cameras, auth: { ...present.auth, tokens } };
+        present = { ...present, cameras: next.cameras, auth: { ...present.auth, tokens, tokensFile } };
         await license.look();
         await applyCameras();
       },
@@ -267,6 +269,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         await jobsStarted;
         await jobs.close();
         await Promise.all(opened.map((server) => server.close()));
+        await tokenReviews?.close();
         await archive.close();
         await gaps.close();
         // Last: what was closed until now has rows.
@@ -280,6 +283,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     await member?.close();
     await cameras.close();
     await Promise.all(opened.map((server) => server.close()));
+    await tokenReviews?.close();
     await archive.close();
     await gaps.close();
     await database?.close();
@@ -376,6 +380,24 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     if (config.cluster.mode === 'etcd') throw new ConfigError('', 'cluster.mode', 'etcd is not supported yet');
     if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
     return openMember({ config, place: pod, version, cameras, archive, changed: reapplyCameras, clock, log });
+  }
+
+  /** Resolves to nothing where tokens are only those of the configuration. */
+  async function joinTokenReviews(): Promise<OpenTokenReviews | undefined> {
+    const { pod } = deps;
+    if (config.auth.mode !== 'kubernetes') return undefined;
+    if (!pod) throw new ConfigError('', 'auth.mode', 'kubernetes: this process does not run in a pod');
+    const { audiences } = config.auth;
+    return openTokenReviews({ place: pod, pool: config.cluster.pool, audiences, cameraIDs, clock });
+  }
+
+  /** Of which something may be told here: those of this node, of its archive, and of the cluster. */
+  function cameraIDs(): ReadonlySet<string> {
+    return new Set([
+      ...cameras.list().map(({ status }) => status.id),
+      ...archive.extents().map(({ camera }) => camera),
+      ...(member?.view.others().keys() ?? []),
+    ]);
   }
 
   /** Cameras of files are the node's, others the cluster's. */

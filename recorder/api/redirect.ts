@@ -35,7 +35,7 @@ async function locationOf(request: FastifyRequest, { cluster, cameras, auth }: D
   const cameraId = cameraIdOf(request);
   if (cameraId === undefined || cameras.get(cameraId)) return undefined;
   // A live stream asks for its token itself.
-  const caller = request.caller ?? auth.callerOf(request, 'header-or-query');
+  const caller = request.caller ?? (await auth.callerOf(request, 'header-or-query'));
   if (!caller?.sees(cameraId)) return undefined;
   const asked = new URL(request.url, 'http://node');
   if (asked.searchParams.get(LOCAL) === '1') return undefined;

@@ -11,6 +11,7 @@ import { ApiServer } from './api-server.ts';
 import { Cluster, type NodeFacts } from './cluster.ts';
 import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
+import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
 
 /** What a pod is told by its kubelet. */
 export interface PodPlace {
@@ -45,23 +46,44 @@ export interface Joined {
 /** Rejects when the files of the service account cannot be read. */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const { place, nodeID, pool, renewMs, tls, dataDir, recordPath, clock, log } = options;
-  const directory = place.serviceAccountDirectory;
-  const [ca, namespace] = await Promise.all(
-    ['ca.crt', 'namespace'].map(async (name) => (await readFile(join(directory, name), 'utf8')).trim()),
-  );
-  const api = new ApiServer({ url: place.url, ca, tokenFile: join(directory, 'token') }, clock);
-  const tenant = namespace ?? '';
+  const { api, namespace } = await openApiServer(place, clock);
   const state = new KeptState({
     fs: nodeFileSystem,
     dataDir,
     nodeID,
-    namespace: tenant,
+    namespace,
     witnessDirectory: join(recordPath, '.kube-nvr'),
   });
   const { facts, changed } = options;
-  const common = { namespace: tenant, nodeID, pool, tls, clock };
+  const common = { namespace, nodeID, pool, tls, clock };
   const cluster = new Cluster({ ...common, api, renewMs, state, facts, changed, log });
   const membership = new Membership({ ...common, api, cluster });
   const view = new ClusterView(nodeID, cluster, membership);
-  return { api, namespace: tenant, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
+  return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
+}
+
+export interface ReviewOptions extends Omit<TokenReviewsOptions, 'api' | 'namespace'> {
+  readonly place: PodPlace;
+  readonly clock: Clock;
+}
+
+export interface OpenTokenReviews {
+  readonly reviews: TokenReviews;
+  close(): Promise<void>;
+}
+
+/**
+ * Over connections of its own: whoever presents many tokens does not hold up the node's signs of life. Rejects when the
+ * files of the service account cannot be read.
+ */
+export async function openTokenReviews(options: ReviewOptions): Promise<OpenTokenReviews> {
+  const { api, namespace } = await openApiServer(options.place, options.clock);
+  return { reviews: new TokenReviews({ ...options, api, namespace }), close: () => api.close() };
+}
+
+async function openApiServer(place: PodPlace, clock: Clock): Promise<{ api: ApiServer; namespace: string }> {
+  const { url, serviceAccountDirectory: directory } = place;
+  const read = async (name: string): Promise<string> => (await readFile(join(directory, name), 'utf8')).trim();
+  const [ca, namespace] = await Promise.all([read('ca.crt'), read('namespace')]);
+  return { api: new ApiServer({ url, ca, tokenFile: join(directory, 'token') }, clock), namespace };
 }

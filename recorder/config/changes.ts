@@ -39,7 +39,11 @@ const recordedBy = (camera: CameraConfig): unknown => ({
 /** Names of the settings that differ and that only a restart applies, as `listen`. */
 export function changedSettings(before: Config, after: Config): string[] {
   const keys = Object.keys(after) as (keyof Config)[];
-  const lasting = ({ auth, ...config }: Config) => ({ ...config, cameras: [], auth: { ...auth, tokens: [] } });
+  const lasting = ({ auth, ...config }: Config) => ({
+    ...config,
+    cameras: [],
+    auth: { ...auth, tokens: [], tokensFile: '' },
+  });
   const [was, is] = [lasting(before), lasting(after)];
   return keys.filter((key) => !isDeepStrictEqual(was[key], is[key]));
 }

@@ -50,7 +50,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
     redis: undefined,
     ffmpeg: { path: 'ffmpeg' },
     log: { level: 'info', directory: undefined, maxFileBytes: 10 * 2 ** 20, maxFiles: 14 },
-    auth: { mode: 'token', tokens: [], allowAnonymousNetwork: false },
+    auth: { mode: 'token', tokens: [], tokensFile: undefined, audiences: [], allowAnonymousNetwork: false },
     cors: { origins: [] },
     trustedProxies: [],
     tls: undefined,
@@ -89,6 +89,7 @@ log: {level: debug, directory: /var/log/recorder, maxFileSize: 1MiB, maxFiles: 3
 auth:
   mode: token
   allowAnonymousNetwork: true
+  audiences: [kube-nvr]
   tokens:
     - {name: ops, role: admin, sha256: ${'AB'.repeat(32)}}
     - {name: dock, role: viewer, sha256: ${'cd'.repeat(32)}, cameras: [gate, dock-*]}
@@ -134,6 +135,8 @@ cameras:
         { name: 'ops', role: 'admin', sha256: 'ab'.repeat(32) },
         { name: 'dock', role: 'viewer', sha256: 'cd'.repeat(32), cameras: ['gate', 'dock-*'] },
       ],
+      tokensFile: undefined,
+      audiences: ['kube-nvr'],
       allowAnonymousNetwork: true,
     },
     cors: { origins: ['https://nvr.example:8443', '*'] },
@@ -397,3 +400,57 @@ test('accepted: passwords with the characters that addresses use themselves', as
     assert.equal(config.cameras[0]?.source, source);
   }
 });
+
+const TOKENS = `
+- {name: guard, role: viewer, sha256: ${'ab'.repeat(32)}, cameras: [gate]}
+- {name: chief, role: admin, sha256: ${'cd'.repeat(32)}}
+`;
+
+test('tokens of a file of their own add to those of the configuration', async (t) => {
+  const file = await files(t, { 'tokens.yaml': TOKENS });
+  const tokensFile = join(dirname(file), 'tokens.yaml');
+  const own = [{ name: 'ops', role: 'admin', sha256: 'ef'.repeat(32) }];
+  await writeFile(file, JSON.stringify({ auth: { tokensFile, tokens: own } }));
+  const { auth } = await loadConfig(file);
+  assert.deepEqual(
+    auth.tokens.map(({ name, cameras }) => [name, cameras]),
+    [
+      ['ops', undefined],
+      ['guard', ['gate']],
+      ['chief', undefined],
+    ],
+  );
+  assert.equal(auth.tokensFile, tokensFile);
+});
+
+const WRONG_TOKENS: readonly (readonly [name: string, text: string | undefined, message: string])[] = [
+  ['that is not there', undefined, 'tokens.yaml: auth.tokensFile: no such file'],
+  ['that is empty', '', 'tokens.yaml: auth.tokensFile: expected at least one token'],
+  ['that holds no list', 'tokens: []', 'tokens.yaml: auth.tokensFile: expected a list'],
+  [
+    'with a plain token',
+    '- {name: a, role: admin, sha256: sesame}',
+    'tokens.yaml: auth.tokensFile[0].sha256: expected the 64 hexadecimal digits of the SHA-256 of the token',
+  ],
+  [
+    'with a role that there is not',
+    `- {name: a, role: god, sha256: ${'ab'.repeat(32)}}`,
+    'tokens.yaml: auth.tokensFile[0].role: expected one of viewer, operator, admin',
+  ],
+  [
+    'that is no YAML',
+    '- {name: "a',
+    'tokens.yaml: auth.tokensFile: line 1, column 12: not valid YAML: Missing closing',
+  ],
+];
+
+for (const [name, text, message] of WRONG_TOKENS) {
+  test(`a file of tokens ${name} is refused, with its name and the key`, async (t) => {
+    const file = await files(t, text === undefined ? { 'other.yaml': '' } : { 'tokens.yaml': text });
+    await writeFile(file, JSON.stringify({ auth: { tokensFile: join(dirname(file), 'tokens.yaml') } }));
+    await assert.rejects(loadConfig(file), (err: Error) => {
+      assert.equal(err.message.replaceAll(`${dirname(file)}/`, ''), message);
+      return true;
+    });
+  });
+}

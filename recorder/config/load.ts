@@ -4,11 +4,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseDocument } from 'yaml';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { fileNameOf } from '../archive/names.ts';
-import { ConfigFile, toConfig } from './schema.ts';
+import { ConfigFile, TokenFile, toConfig } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
-import type { Config } from './schema.ts';
+import type { Config, TokenConfig } from './schema.ts';
 
 /** A configuration that the recorder refuses to start with. The message is one line and holds no secret. */
 export class ConfigError extends Error {
@@ -16,12 +16,15 @@ export class ConfigError extends Error {
   readonly file: string;
   /** As `cameras[2].source`; empty when the file as a whole is wrong. */
   readonly key: string;
+  /** The message without file and key. */
+  readonly problem: string;
 
   constructor(file: string, key: string, problem: string) {
     super(key === '' ? `${file}: ${problem}` : `${file}: ${key}: ${problem}`);
     this.name = 'ConfigError';
     this.file = file;
     this.key = key;
+    this.problem = problem;
   }
 }
 
@@ -41,7 +44,7 @@ export interface LoadOptions {
 /** Reads `file` and the `conf.d/*.yaml` beside it, in name order: cameras add up, settings override. */
 export async function loadConfig(file: string, options: LoadOptions = {}): Promise<Config> {
   const raw: RawFile[] = [];
-  for (const path of await configFiles(file)) raw.push({ file: path, document: await readYaml(path) });
+  for (const path of await configFiles(file)) raw.push({ file: path, document: await readMapping(path) });
   for (const { file: path, document } of raw) {
     const parsed = ConfigFile.safeParse(document);
     if (!parsed.success) throw configError(path, parsed.error);
@@ -60,7 +63,25 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   if (required && publicKey === '') {
     throw new ConfigError(raw.at(-1)?.file ?? file, 'license.publicKey', 'is missing, and license.required is true');
   }
-  return toConfig(parsed.data, nodeName);
+  const { tokensFile } = parsed.data.auth;
+  return toConfig(parsed.data, nodeName, tokensFile === undefined ? [] : await readTokens(tokensFile));
+}
+
+const Tokens = z.array(TokenFile).min(1, 'expected at least one token');
+
+/** A list as `auth.tokens`. */
+async function readTokens(file: string): Promise<readonly TokenConfig[]> {
+  let value: unknown;
+  try {
+    value = await readYaml(file);
+  } catch (err) {
+    if (!(err instanceof ConfigError)) throw err;
+    throw new ConfigError(err.file, 'auth.tokensFile', err.problem);
+  }
+  const parsed = Tokens.safeParse(value ?? []);
+  if (parsed.success) return parsed.data;
+  const { key, problem } = firstProblem(parsed.error);
+  throw new ConfigError(file, `auth.tokensFile${key}`, problem);
 }
 
 /** The files that make up a configuration, in the order in which they are read. Hidden files are not among them. */
@@ -77,7 +98,14 @@ export async function configFiles(file: string): Promise<string[]> {
   return [file, ...chosen.map((name) => join(directory, name))];
 }
 
-async function readYaml(file: string): Promise<Mapping> {
+async function readMapping(file: string): Promise<Mapping> {
+  const document = (await readYaml(file)) ?? {};
+  if (isMapping(document)) return document;
+  throw new ConfigError(file, '', 'expected keys and values, as in the configuration reference');
+}
+
+/** What stands in a file, without its nulls; undefined when nothing does. */
+async function readYaml(file: string): Promise<unknown> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');
@@ -98,11 +126,7 @@ async function readYaml(file: string): Promise<Mapping> {
   } catch {
     throw new ConfigError(file, '', 'not valid YAML: an alias without anchor, or too many of them');
   }
-  const cleaned = withoutNulls(value) ?? {};
-  if (typeof cleaned !== 'object' || Array.isArray(cleaned)) {
-    throw new ConfigError(file, '', 'expected keys and values, as in the configuration reference');
-  }
-  return cleaned as Mapping;
+  return withoutNulls(value);
 }
 
 /** A key without value, as `cameras:` with every camera commented out, counts as not written. */

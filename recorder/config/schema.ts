@@ -138,7 +138,10 @@ export const CameraFile = z.strictObject({
     .describe('How this camera is recorded.'),
 });
 
-const token = z.strictObject({
+export const DatabaseUrl = url('postgres', 'postgresql');
+export const RedisUrl = url('redis', 'rediss', 'unix');
+
+export const TokenFile = z.strictObject({
   name: z.string().min(1).describe('Shown in logs.'),
   role: z
     .enum(['viewer', 'operator', 'admin'])
@@ -188,12 +191,10 @@ export const ConfigFile = z.strictObject({
         .describe('Ask for a token that is for all cameras, and speak HTTPS if tls is set.'),
     })
     .prefault({}),
-  database: z
-    .strictObject({ url: url('postgres', 'postgresql').describe('A Postgres database that indexes the archive.') })
-    .optional(),
+  database: z.strictObject({ url: DatabaseUrl.describe('A Postgres database that indexes the archive.') }).optional(),
   redis: z
     .strictObject({
-      url: url('redis', 'rediss', 'unix').describe(
+      url: RedisUrl.describe(
         'For jobs, with user and password if it wants them; rediss: TLS. Without it, the recorder runs its own redis-server.',
       ),
       ca: path()
@@ -231,11 +232,22 @@ export const ConfigFile = z.strictObject({
       mode: z
         .enum(['token', 'kubernetes', 'none'])
         .default('token')
-        .describe('Who may do what: tokens, the Kubernetes API server, or anyone everything.'),
+        .describe('Who may do what: tokens, the Kubernetes API server (and tokens beside it), or anyone everything.'),
       tokens: z
-        .array(token)
+        .array(TokenFile)
         .default([])
-        .describe('Without any, an admin token is made in <workDir>/admin.token at the first start.'),
+        .describe(
+          'With mode token and without any, an admin token is made in <workDir>/admin.token at the first start.',
+        ),
+      tokensFile: path()
+        .optional()
+        .describe('A YAML file with more tokens: a list as auth.tokens. Read again when it changes.'),
+      audiences: z
+        .array(z.string().min(1, 'expected an audience'))
+        .default([])
+        .describe(
+          'With mode kubernetes: a token must be meant for one of these. Without any, for the API server itself.',
+        ),
       allowAnonymousNetwork: z
         .boolean()
         .default(false)
@@ -324,8 +336,8 @@ export const ConfigFile = z.strictObject({
 type ParsedFile = z.output<typeof ConfigFile>;
 type ParsedCamera = ParsedFile['cameras'][number];
 
-export type Role = z.output<typeof token>['role'];
-export type TokenConfig = Readonly<z.output<typeof token>>;
+export type Role = z.output<typeof TokenFile>['role'];
+export type TokenConfig = Readonly<z.output<typeof TokenFile>>;
 export type Retention = Readonly<z.output<typeof retention>>;
 
 /** One camera. `source`, `snapshot` and `onvif` may hold a password. */
@@ -366,7 +378,10 @@ export interface Config {
   };
   readonly auth: {
     readonly mode: ParsedFile['auth']['mode'];
+    /** Those of `tokensFile` included. */
     readonly tokens: readonly TokenConfig[];
+    readonly tokensFile: string | undefined;
+    readonly audiences: readonly string[];
     readonly allowAnonymousNetwork: boolean;
   };
   readonly cors: { readonly origins: readonly string[] };
@@ -384,7 +399,7 @@ export interface Config {
 }
 
 /** From the file's words to ours. */
-export function toConfig(file: ParsedFile, nodeName: string): Config {
+export function toConfig(file: ParsedFile, nodeName: string, moreTokens: readonly TokenConfig[] = []): Config {
   const { archive } = file;
   return {
     nodeName,
@@ -402,7 +417,11 @@ export function toConfig(file: ParsedFile, nodeName: string): Config {
       maxFileBytes: file.log.maxFileSize,
       maxFiles: file.log.maxFiles,
     },
-    auth: file.auth,
+    auth: {
+      ...file.auth,
+      tokens: [...file.auth.tokens, ...moreTokens],
+      tokensFile: file.auth.tokensFile,
+    },
     cors: file.cors,
     trustedProxies: file.trustedProxies,
     tls: file.tls,

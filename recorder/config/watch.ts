@@ -1,14 +1,21 @@
-// Notices that the configuration changed: its file, or one of the files of `conf.d` beside it.
+// Notices that the configuration changed: its file, one of the files of `conf.d` beside it, or one that it names.
 
 import { dirname, join } from 'node:path';
 import { FileWatcher, type WatchOptions } from '../../base/file-watcher.ts';
 import { configFiles } from './load.ts';
 
 export class ConfigWatcher extends FileWatcher {
-  /** Calls `onChange` when the content of `file` or of `conf.d/*.yaml` beside it has become another one. */
-  constructor(file: string, onChange: () => void, options: WatchOptions = {}) {
+  /**
+   * Calls `onChange` when the content of `file`, of `conf.d/*.yaml` beside it, or of one of the files that `others` tells
+   * has become another one.
+   */
+  constructor(
+    file: string,
+    onChange: () => void,
+    { others = () => [], ...options }: WatchOptions & { readonly others?: () => readonly string[] } = {},
+  ) {
     // A directory that cannot be read counts as empty here; loading says what is wrong with it.
-    const files = (): Promise<string[]> => configFiles(file).catch(() => [file]);
+    const files = async (): Promise<string[]> => [...(await configFiles(file).catch(() => [file])), ...others()];
     super({ files, directories: [join(dirname(file), 'conf.d')] }, onChange, options);
   }
 }

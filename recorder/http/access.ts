@@ -56,7 +56,9 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     if (role === undefined) return;
     // Only Bearer: for Basic browsers would open a dialogue of their own over the page's.
     reply.header('www-authenticate', 'Bearer realm="recorder"');
-    const caller = auth.identify(request, credentials);
+    const found = auth.identify(request, credentials);
+    // Most are known at once: a request then waits for nothing.
+    const caller = found instanceof Promise ? await found : found;
     // Also of one who may not: an audit wants to know who it was.
     request.caller = caller;
     requireRole(caller, role);
@@ -67,7 +69,11 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     // What is sent as media may take hours, and ends with its token.
     if (credentials === 'header-or-query') {
       sending.set(reply, caller);
-      reply.raw.once('close', () => sending.delete(reply));
+      const letGo = auth.hold(caller);
+      reply.raw.once('close', () => {
+        sending.delete(reply);
+        letGo();
+      });
     }
   });
   app.addHook('preHandler', async (request) => {

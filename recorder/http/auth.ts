@@ -10,6 +10,7 @@ import type { Role, TokenConfig } from '../config/schema.ts';
 import { FailedAttempts } from './failed-attempts.ts';
 import { inScope } from './camera-scope.ts';
 import { ApiError, pathOf } from './problem.ts';
+import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
 
 /** Each role may do what those before it may. */
 const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3 };
@@ -17,9 +18,15 @@ const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export interface AuthOptions {
-  /** `kubernetes` is answered by the tokens alone until the recorder can ask the API server. */
   readonly mode: 'token' | 'kubernetes' | 'none';
   readonly tokens: readonly TokenConfig[];
+}
+
+export interface AuthDeps {
+  readonly clock?: Clock;
+  readonly log?: Log;
+  /** Is asked about tokens that are not configured; needed for the mode `kubernetes`. */
+  readonly reviewer?: TokenReviewer | undefined;
 }
 
 /** Where a route accepts credentials. */
@@ -29,11 +36,14 @@ export type CredentialPlace = 'header' | 'header-or-query';
 export interface Caller {
   /** Of the token, for logs and audit; never the token. */
   readonly name: string;
-  readonly role: Role;
+  /** Undefined: it is known who it is, and it may do nothing here. */
+  readonly role: Role | undefined;
   /** False for a token with a list of cameras. */
   readonly seesAll: boolean;
   /** Whether a camera of this id concerns it. One that does not is to be treated as if it did not exist. */
   readonly sees: (cameraId: string) => boolean;
+  /** Where somebody else says who sees what: all that it sees, unless it sees all. */
+  readonly cameras?: ReadonlySet<string> | undefined;
 }
 
 interface TokenHolder extends Caller {
@@ -51,8 +61,9 @@ function holderOf({ name, role, sha256, cameras }: TokenConfig): TokenHolder {
 
 /** Throws 403 unless the caller has at least `role`. */
 export function requireRole(caller: Caller, role: Role): void {
-  if (RANKS[caller.role] >= RANKS[role]) return;
-  throw new ApiError(403, 'forbidden', `this needs the role ${role}, and the token has the role ${caller.role}`);
+  if (caller.role !== undefined && RANKS[caller.role] >= RANKS[role]) return;
+  const has = caller.role === undefined ? `${caller.name} has none here` : `the token has the role ${caller.role}`;
+  throw new ApiError(403, 'forbidden', `this needs the role ${role}, and ${has}`);
 }
 
 export class Authenticator {
@@ -61,64 +72,99 @@ export class Authenticator {
   readonly #attempts: FailedAttempts;
   readonly #log: Log;
   readonly #changed = new Set<() => void>();
+  readonly #reviewed: ReviewedTokens | undefined;
   #holders: readonly TokenHolder[];
 
-  constructor(options: AuthOptions, { clock = systemClock, log = silentLog }: { clock?: Clock; log?: Log } = {}) {
+  constructor(options: AuthOptions, { clock = systemClock, log = silentLog, reviewer }: AuthDeps = {}) {
     this.isOpen = options.mode === 'none';
     this.#holders = options.tokens.map(holderOf);
     this.#attempts = new FailedAttempts(clock);
     this.#log = log;
+    if (options.mode === 'kubernetes' && reviewer) {
+      this.#reviewed = new ReviewedTokens(reviewer, () => this.#tellChange(), { clock, log });
+    }
   }
 
   /** From now on these tokens count, and no others. */
   replaceTokens(tokens: readonly TokenConfig[]): void {
     this.#holders = tokens.map(holderOf);
-    for (const listener of this.#changed) listener();
+    this.#tellChange();
   }
 
-  /** Calls `listener` when tokens were replaced, until the returned function is called. */
+  /** Calls `listener` when callers may do something else than before, until the returned function is called. */
   onChange(listener: () => void): () => void {
     this.#changed.add(listener);
     return () => void this.#changed.delete(listener);
   }
 
-  /** What has become of a caller that came before tokens were replaced; undefined when its token is gone. */
+  /**
+   * For a caller that stays for long, as one that watches: what becomes of its rights is asked again and again, and
+   * listeners are called, until the returned function is called.
+   */
+  hold(caller: Caller): () => void {
+    return this.#reviewed?.hold(caller) ?? (() => {});
+  }
+
+  /** What has become of a caller that came before a change; undefined when its token is gone. */
   renewed(caller: Caller): Caller | undefined {
     if (caller === ANYBODY) return caller;
+    if (this.#reviewed?.isOurs(caller)) return this.#reviewed.renewed(caller);
     const { digest } = caller as TokenHolder;
     return this.#holders.find((holder) => holder.digest.equals(digest));
   }
 
-  /** Undefined without credentials or with wrong ones; wrong ones count as a failed attempt of the address. */
-  callerOf(request: FastifyRequest, place: CredentialPlace): Caller | undefined {
+  /** Undefined without a role, whatever the reason; wrong credentials count as a failed attempt of the address. */
+  async callerOf(request: FastifyRequest, place: CredentialPlace): Promise<Caller | undefined> {
     try {
-      return this.identify(request, place);
+      const caller = await this.identify(request, place);
+      return caller.role === undefined ? undefined : caller;
     } catch (err) {
       if (err instanceof ApiError) return undefined;
       throw err;
     }
   }
 
-  /** Throws 401 without credentials and with wrong ones, 429 with wrong ones too often. */
-  identify(request: FastifyRequest, place: CredentialPlace): Caller {
+  /**
+   * Throws 401 without credentials and with wrong ones, 429 with wrong ones too often. A promise only where somebody has
+   * to be asked, which rejects with these, and with 503 when there is no answer.
+   */
+  identify(request: FastifyRequest, place: CredentialPlace): Caller | Promise<Caller> {
     if (this.isOpen) return ANYBODY;
     const presented = tokenInHeader(request) ?? (place === 'header-or-query' ? tokenInQuery(request) : undefined);
-    const holder = presented === undefined ? undefined : this.#holderOf(presented);
+    if (presented === undefined) throw unauthorized();
+    const digest = sha256(presented);
+    const holder = this.#holderOf(digest);
     if (holder) return holder;
-    if (presented !== undefined) this.#countFailure(request);
-    throw new ApiError(
-      401,
-      'unauthorized',
-      'send a token: "Authorization: Bearer …", or Basic with the token as password',
-    );
+    if (!this.#reviewed) return this.#refuse(request);
+    const key = digest.toString('hex');
+    const known = this.#reviewed.fresh(key);
+    if (known) return this.#callerIn(known, request);
+    // Whoever guesses does not make the API server work. A token that was right is none of a guesser.
+    if (!this.#reviewed.wasRight(key) && this.#attempts.isSpent(request.ip)) return this.#refuse(request);
+    return this.#reviewed.ask(key, presented).then((answer) => this.#callerIn(answer, request));
   }
 
-  #holderOf(token: string): TokenHolder | undefined {
-    const digest = sha256(token);
+  #callerIn(answer: Answer, request: FastifyRequest): Caller {
+    if (answer.kind === 'known') return answer.caller;
+    if (answer.kind === 'wrong') return this.#refuse(request);
+    const detail = `your token cannot be checked now: ${answer.problem}; one that was checked a moment ago still counts`;
+    throw new ApiError(503, 'auth-unavailable', detail, { headers: { 'retry-after': '5' }, isExpected: true });
+  }
+
+  #tellChange(): void {
+    for (const listener of this.#changed) listener();
+  }
+
+  #holderOf(digest: Buffer): TokenHolder | undefined {
     let found: TokenHolder | undefined;
     // Every token is compared, so that the time taken tells nothing.
     for (const holder of this.#holders) if (timingSafeEqual(holder.digest, digest)) found = holder;
     return found;
+  }
+
+  #refuse(request: FastifyRequest): never {
+    this.#countFailure(request);
+    throw unauthorized();
   }
 
   /** Whoever guesses is told to wait. A right token is never held off by the wrong ones of its neighbours. */
@@ -134,6 +180,9 @@ export class Authenticator {
     });
   }
 }
+
+const unauthorized = (): ApiError =>
+  new ApiError(401, 'unauthorized', 'send a token: "Authorization: Bearer …", or Basic with the token as password');
 
 /** `Bearer <token>`, or `Basic` with any user name and the token as password (RFC 7617). */
 function tokenInHeader(request: FastifyRequest): string | undefined {

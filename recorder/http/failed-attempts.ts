@@ -40,6 +40,12 @@ export class FailedAttempts {
     return this.#buckets.size;
   }
 
+  /** Whether the next attempt of `address` that fails is one too many. */
+  isSpent(address: string): boolean {
+    const bucket = this.#buckets.get(networkOf(address));
+    return bucket !== undefined && this.#creditOf(bucket, this.#clock.monotonicMs()) < REFILL_MS;
+  }
+
   /** Counts an attempt of `address` that failed. */
   add(address: string): Attempt {
     const key = networkOf(address);
@@ -58,13 +64,17 @@ export class FailedAttempts {
   /** The bucket as it is now, as the newest of all. */
   #take(key: string, nowMs: number): Bucket {
     const bucket = this.#buckets.get(key) ?? { creditMs: MAX_CREDIT_MS, atMs: nowMs, refused: false };
-    bucket.creditMs = Math.min(MAX_CREDIT_MS, bucket.creditMs + nowMs - bucket.atMs);
+    bucket.creditMs = this.#creditOf(bucket, nowMs);
     bucket.atMs = nowMs;
     this.#buckets.delete(key);
     this.#buckets.set(key, bucket);
     const [oldest] = this.#buckets.keys();
     if (this.#buckets.size > this.#maxAddresses) this.#buckets.delete(oldest as string);
     return bucket;
+  }
+
+  #creditOf({ creditMs, atMs }: Bucket, nowMs: number): number {
+    return Math.min(MAX_CREDIT_MS, creditMs + nowMs - atMs);
   }
 }
 

@@ -43,18 +43,21 @@ export class ApiError extends Error {
   readonly code: string;
   /** Beside the problem itself, as `retry-after`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The log says elsewhere what is wrong, once and not for each request. */
+  readonly isExpected: boolean;
 
   constructor(
     status: number,
     code: string,
     detail: string,
-    options: ErrorOptions & { readonly headers?: Readonly<Record<string, string>> } = {},
+    options: ErrorOptions & { readonly headers?: Readonly<Record<string, string>>; readonly isExpected?: boolean } = {},
   ) {
     super(detail, options);
     this.name = 'ApiError';
     this.status = status;
     this.code = code;
     this.headers = options.headers ?? {};
+    this.isExpected = options.isExpected ?? false;
   }
 }
 
@@ -103,7 +106,7 @@ function problemOf(error: FastifyError | ApiError): ProblemBody {
 export function installProblems(app: FastifyInstance, log: Log): void {
   app.setErrorHandler(async (error: FastifyError | ApiError, request, reply) => {
     const body = problemOf(error);
-    if (body.status >= 500) {
+    if (body.status >= 500 && !(error instanceof ApiError && error.isExpected)) {
       const { method, url, id } = request;
       log.error({ err: error, method, path: pathOf(url), requestId: id }, 'request failed');
     }

@@ -104,7 +104,7 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
         version: deps.version,
         timestamp: isoTime(clock.wallMs()),
       };
-      const caller = auth.callerOf(request, 'header');
+      const caller = await auth.callerOf(request, 'header');
       if (caller) {
         body.checks = checks;
         if (!ready) body.failed = failed;

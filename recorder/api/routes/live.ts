@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Timer } from '../../../base/clock.ts';
 import { CLOSE } from '../../live/viewer.ts';
 import type { ViewerSocket } from '../../live/viewer.ts';
-import type { Authenticator, Caller } from '../../http/auth.ts';
+import { requireRole, type Authenticator, type Caller } from '../../http/auth.ts';
 import { isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
@@ -69,50 +69,72 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     },
     // A browser learns nothing from a refused upgrade, so every refusal is a close code.
     wsHandler: (socket: WebSocket, request: FastifyRequest) => {
-      const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
-      const { audio } = request.query as z.output<typeof LiveQuery>;
-      const caller = identify(request, auth);
-      if (Array.isArray(caller)) return socket.close(...caller);
-      if (!mayWatch(request, origins)) return socket.close(...FOREIGN_PAGE);
-      const camera = caller.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
-      if (!camera) return socket.close(...UNKNOWN_CAMERA);
-      if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
-      const { live } = camera;
-      const viewer = live.add(viewerSocket(socket), { audio: audio !== 'false' });
-      if (!viewer) return undefined;
-      const stopPinging = keepAlive(socket, deps);
-      const watched: Watching = {
-        caller,
-        cameraId,
-        end(code, reason) {
-          // At once: a viewer that does not answer the close may not see on until it is given up.
-          live.remove(viewer);
-          socket.close(code, reason);
-        },
-      };
-      watching.add(watched);
-      socket.once('close', () => {
-        watching.delete(watched);
-        stopPinging();
-        live.remove(viewer);
-      });
+      try {
+        const found = auth.identify(request, 'header-or-query');
+        if (!(found instanceof Promise)) return watch(socket, request, found);
+        found.then((caller) => watch(socket, request, caller)).catch((err: unknown) => refuse(socket, request, err));
+      } catch (err) {
+        refuse(socket, request, err);
+      }
       return undefined;
     },
   });
+
+  function watch(socket: WebSocket, request: FastifyRequest, caller: Caller): void {
+    // It may have gone while somebody was asked about its token.
+    if (socket.readyState !== socket.OPEN) return undefined;
+    requireRole(caller, 'viewer');
+    const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
+    const { audio } = request.query as z.output<typeof LiveQuery>;
+    if (!mayWatch(request, origins)) return socket.close(...FOREIGN_PAGE);
+    const camera = caller.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
+    if (!camera) return socket.close(...UNKNOWN_CAMERA);
+    if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
+    const { live } = camera;
+    const viewer = live.add(viewerSocket(socket), { audio: audio !== 'false' });
+    if (!viewer) return undefined;
+    const stopPinging = keepAlive(socket, deps);
+    const watched: Watching = {
+      caller,
+      cameraId,
+      end(code, reason) {
+        // At once: a viewer that does not answer the close may not see on until it is given up.
+        live.remove(viewer);
+        socket.close(code, reason);
+      },
+    };
+    watching.add(watched);
+    const letGo = auth.hold(caller);
+    socket.once('close', () => {
+      watching.delete(watched);
+      letGo();
+      stopPinging();
+      live.remove(viewer);
+    });
+    return undefined;
+  }
+
+  function refuse(socket: WebSocket, request: FastifyRequest, err: unknown): void {
+    if (err instanceof ApiError) return socket.close(...refusalOf(err));
+    deps.log.error({ err, requestId: request.id }, 'a live stream could not be opened');
+    return socket.terminate();
+  }
 };
 
 type Refusal = [code: number, reason: string];
 const UNKNOWN_CAMERA: Refusal = [CLOSE.unknownCamera, 'unknown camera'];
 const FOREIGN_PAGE: Refusal = [CLOSE.forbidden, 'pages of this origin may not watch: name it in cors.origins'];
 
-function identify(request: FastifyRequest, auth: Authenticator): Caller | Refusal {
-  try {
-    return auth.identify(request, 'header-or-query');
-  } catch (err) {
-    if (!(err instanceof ApiError)) throw err;
-    return err.status === 429
-      ? [CLOSE.tooManyViewers, 'too many wrong tokens']
-      : [CLOSE.unauthorized, 'a token is needed'];
+function refusalOf({ status }: ApiError): Refusal {
+  switch (status) {
+    case 403:
+      return [CLOSE.forbidden, 'the token has no role here'];
+    case 429:
+      return [CLOSE.tooManyViewers, 'too many wrong tokens'];
+    case 503:
+      return [CLOSE.offline, 'the token cannot be checked now'];
+    default:
+      return [CLOSE.unauthorized, 'a token is needed'];
   }
 }
 

@@ -1,0 +1,139 @@
+// Who presents a token and what he may do, as the API server says: a TokenReview, then SubjectAccessReviews on cameras and
+// the pool in the recorder's namespace (https://kubernetes.io/docs/reference/access-authn-authz/).
+
+import { CAMERAS, GROUP, RECORDER_POOLS, VERSION } from '../../crds/names.ts';
+import type { Role } from '../config/schema.ts';
+import { ApiServerError, type ApiServer } from './api-server.ts';
+
+export interface TokenReviewsOptions {
+  readonly api: Pick<ApiServer, 'call'>;
+  readonly namespace: string;
+  readonly pool: string;
+  /** A token must be meant for one of these; without any, for the API server itself. */
+  readonly audiences: readonly string[];
+  /** Cameras of which this node can tell something, its own first. */
+  readonly cameraIDs: () => Iterable<string>;
+}
+
+/** What a token is good for; `role` undefined: for nothing here. `cameras` undefined: for all of them. */
+export type TokenReview =
+  | {
+      readonly kind: 'known';
+      readonly name: string;
+      readonly role: Role | undefined;
+      readonly cameras: ReadonlySet<string> | undefined;
+    }
+  | { readonly kind: 'wrong' }
+  | { readonly kind: 'unavailable'; readonly problem: string };
+
+/** `status.user` of a TokenReview, as far as a SubjectAccessReview takes it over. */
+interface User {
+  readonly username: string;
+  readonly uid: string | undefined;
+  readonly groups: unknown;
+  readonly extra: unknown;
+}
+
+interface Right {
+  readonly verb: 'get' | 'update';
+  readonly resource: string;
+  readonly name?: string;
+}
+
+/** A person who may look at named cameras only costs a question for each: of more cameras than these he sees none. */
+const MAX_CAMERAS = 1_000;
+/** Of the questions of one review. */
+const AT_ONCE = 4;
+const MAX_NAME_LENGTH = 300;
+
+export class TokenReviews {
+  readonly #o: TokenReviewsOptions;
+
+  constructor(options: TokenReviewsOptions) {
+    this.#o = options;
+  }
+
+  async review(token: string): Promise<TokenReview> {
+    try {
+      const user = await this.#userOf(token);
+      if (!user) return { kind: 'wrong' };
+      return { kind: 'known', name: user.username.slice(0, MAX_NAME_LENGTH), ...(await this.#rightsOf(user)) };
+    } catch (err) {
+      if (!(err instanceof ApiServerError)) throw err;
+      return { kind: 'unavailable', problem: problemOf(err) };
+    }
+  }
+
+  /** A higher role asks for the rights of those below it as well. */
+  async #rightsOf(user: User): Promise<{ role: Role | undefined; cameras: ReadonlySet<string> | undefined }> {
+    const [mayGet, mayUpdate, mayUpdatePool] = await Promise.all([
+      this.#may(user, { verb: 'get', resource: CAMERAS }),
+      this.#may(user, { verb: 'update', resource: CAMERAS }),
+      this.#may(user, { verb: 'update', resource: RECORDER_POOLS, name: this.#o.pool }),
+    ]);
+    if (mayGet) return { role: roleOf(mayUpdate, mayUpdatePool), cameras: undefined };
+    const ids = [...this.#o.cameraIDs()].slice(0, MAX_CAMERAS);
+    const seen = await this.#mayEach(user, 'get', ids);
+    if (seen.length === 0) return { role: undefined, cameras: new Set() };
+    // One role for all: who may change some of them only looks at them.
+    const changed = mayUpdate ? seen : await this.#mayEach(user, 'update', seen);
+    return { role: roleOf(changed.length === seen.length, mayUpdatePool), cameras: new Set(seen) };
+  }
+
+  async #mayEach(user: User, verb: Right['verb'], ids: readonly string[]): Promise<readonly string[]> {
+    const allowed = new Set<string>();
+    const left = ids.values();
+    const work = async (): Promise<void> => {
+      for (const name of left) if (await this.#may(user, { verb, resource: CAMERAS, name })) allowed.add(name);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    return ids.filter((id) => allowed.has(id));
+  }
+
+  async #may(user: User, right: Right): Promise<boolean> {
+    const { username, uid, groups, extra } = user;
+    const status = await this.#ask('authorization.k8s.io', 'SubjectAccessReview', {
+      user: username,
+      uid,
+      groups,
+      extra,
+      resourceAttributes: { namespace: this.#o.namespace, group: GROUP, version: VERSION, ...right },
+    });
+    return status['allowed'] === true;
+  }
+
+  /** Undefined for a token that is nobody's, or meant for somebody else. */
+  async #userOf(token: string): Promise<User | undefined> {
+    const { audiences } = this.#o;
+    const spec = { token, ...(audiences.length > 0 && { audiences }) };
+    const status = await this.#ask('authentication.k8s.io', 'TokenReview', spec);
+    if (status['authenticated'] !== true) return undefined;
+    // A server that knows nothing of audiences leaves them out.
+    const meantFor = Array.isArray(status['audiences']) ? (status['audiences'] as readonly unknown[]) : [];
+    if (audiences.length > 0 && !audiences.some((audience) => meantFor.includes(audience))) return undefined;
+    const { username, uid, groups, extra } = (status['user'] ?? {}) as Readonly<Record<string, unknown>>;
+    if (typeof username !== 'string' || username === '') return undefined;
+    return { username, uid: typeof uid === 'string' ? uid : undefined, groups, extra };
+  }
+
+  /** The `status` of the answer. Nothing is kept of such objects: they are questions. */
+  async #ask(group: string, kind: string, spec: object): Promise<Readonly<Record<string, unknown>>> {
+    const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
+    const answer = await this.#o.api.call('POST', path, { apiVersion: `${group}/v1`, kind, metadata: {}, spec });
+    const { status } = (answer ?? {}) as { status?: unknown };
+    if (typeof status === 'object' && status !== null) return status as Readonly<Record<string, unknown>>;
+    throw new ApiServerError(0, 'INVALID_ANSWER', `an answer has no status: ${kind}`);
+  }
+}
+
+function roleOf(mayUpdate: boolean, mayUpdatePool: boolean): Role {
+  if (!mayUpdate) return 'viewer';
+  return mayUpdatePool ? 'admin' : 'operator';
+}
+
+function problemOf({ status, reason }: ApiServerError): string {
+  if (status === 403) {
+    return "the recorder's service account may not create tokenreviews and subjectaccessreviews (bind it to the ClusterRole system:auth-delegator)";
+  }
+  return status === 0 ? 'the API server does not answer' : `the API server refuses to say (${reason})`;
+}

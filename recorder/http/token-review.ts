@@ -1,0 +1,192 @@
+// Tokens that somebody else knows, as the API server of Kubernetes: a token in, who presents it and what he may do out.
+// Answers are believed for a moment only, and those who watch for hours are asked about again.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Role } from '../config/schema.ts';
+import type { Caller } from './auth.ts';
+
+/** What a token is good for. */
+export type Review =
+  | {
+      readonly kind: 'known';
+      readonly name: string;
+      /** Undefined: it may do nothing here. */
+      readonly role: Role | undefined;
+      /** Ids of the cameras that it is for; undefined: all, and the node. */
+      readonly cameras: ReadonlySet<string> | undefined;
+    }
+  /** Nobody's token. */
+  | { readonly kind: 'wrong' }
+  /** Nobody could be asked. `problem` is for people, and holds no token. */
+  | { readonly kind: 'unavailable'; readonly problem: string };
+
+/** Who is asked. */
+export interface TokenReviewer {
+  /** Never rejects. */
+  review(token: string): Promise<Review>;
+}
+
+/** A review as requests need it. */
+export type Answer =
+  | { readonly kind: 'known'; readonly caller: Caller }
+  | { readonly kind: 'wrong' }
+  | { readonly kind: 'unavailable'; readonly problem: string };
+
+/** An API server believes a token for 10 s itself: together, what was taken away is gone within 30 s. */
+const FRESH_MS = 20_000;
+/** Who was just given a right does not want to wait for it. */
+const FRESH_REFUSAL_MS = 5_000;
+const RECHECK_MS = 5_000;
+/** Of each kind: those that are somebody's, and those that are nobody's. */
+const MAX_REMEMBERED = 1_000;
+/** Tokens that were never right before are refused while so many reviews are under way. */
+const MAX_REVIEWS = 32;
+
+interface Remembered {
+  readonly answer: Answer;
+  readonly freshUntilMs: number;
+}
+
+/** Whose token somebody holds on to, as those do who watch a live stream. */
+interface Held {
+  readonly token: string;
+  count: number;
+  /** As of the last answer; undefined: it is nobody's any more. */
+  caller: Caller | undefined;
+}
+
+export class ReviewedTokens {
+  readonly #reviewer: TokenReviewer;
+  readonly #changed: () => void;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  /** By SHA-256 of the token, oldest first; right tokens stay when they are stale, wrong ones cannot push them out. */
+  readonly #right = new Map<string, Remembered>();
+  readonly #wrong = new Map<string, Remembered>();
+  readonly #reviews = new Map<string, Promise<Answer>>();
+  readonly #held = new Map<string, Held>();
+  /** Where a caller came from: not in the caller itself, so that no token gets where callers go. */
+  readonly #origins = new WeakMap<Caller, { readonly digest: string; readonly token: string }>();
+  #isRechecking = false;
+  #isAway = false;
+
+  /** `changed`: somebody that holds on may do less now, or more. */
+  constructor(reviewer: TokenReviewer, changed: () => void, { clock, log }: { clock: Clock; log: Log }) {
+    this.#reviewer = reviewer;
+    this.#changed = changed;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** What is known without asking. */
+  fresh(digest: string): Answer | undefined {
+    const found = this.#right.get(digest) ?? this.#wrong.get(digest);
+    return found && this.#clock.monotonicMs() < found.freshUntilMs ? found.answer : undefined;
+  }
+
+  /** Whether it was somebody's when it was last asked about. */
+  wasRight(digest: string): boolean {
+    return this.#right.has(digest);
+  }
+
+  /** All who want to know of one token at a time share the answer. */
+  ask(digest: string, token: string): Promise<Answer> {
+    const running = this.#reviews.get(digest);
+    if (running) return running;
+    if (this.#reviews.size >= MAX_REVIEWS && !this.wasRight(digest)) {
+      return Promise.resolve({ kind: 'unavailable', problem: 'too many tokens are being checked' });
+    }
+    const review = this.#review(digest, token).finally(() => this.#reviews.delete(digest));
+    this.#reviews.set(digest, review);
+    return review;
+  }
+
+  /** Asks about the token of `caller` again and again, until the returned function is called. */
+  hold(caller: Caller): () => void {
+    const origin = this.#origins.get(caller);
+    if (!origin) return () => {};
+    const { digest, token } = origin;
+    const held = this.#held.get(digest) ?? { token, count: 0, caller };
+    held.count++;
+    held.caller = caller;
+    this.#held.set(digest, held);
+    if (!this.#isRechecking) this.#recheckLater();
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      if (--held.count === 0) this.#held.delete(digest);
+    };
+  }
+
+  /** What has become of a caller of ours that holds on; undefined for one that may not. */
+  renewed(caller: Caller): Caller | undefined {
+    const origin = this.#origins.get(caller);
+    const held = origin && this.#held.get(origin.digest);
+    return held ? held.caller : caller;
+  }
+
+  isOurs(caller: Caller): boolean {
+    return this.#origins.has(caller);
+  }
+
+  async #review(digest: string, token: string): Promise<Answer> {
+    // What happens while it is asked may not be in the answer.
+    const askedMs = this.#clock.monotonicMs();
+    const review = await this.#reviewer.review(token);
+    if (review.kind === 'unavailable') {
+      if (!this.#isAway) this.#log.warn({ problem: review.problem }, 'tokens cannot be checked');
+      this.#isAway = true;
+      return review;
+    }
+    if (this.#isAway) this.#log.info({}, 'tokens can be checked again');
+    this.#isAway = false;
+    const answer: Answer = review.kind === 'wrong' ? review : { kind: 'known', caller: callerOf(review) };
+    this.#right.delete(digest);
+    this.#wrong.delete(digest);
+    if (answer.kind === 'known') {
+      this.#origins.set(answer.caller, { digest, token });
+      const freshMs = answer.caller.role === undefined ? FRESH_REFUSAL_MS : FRESH_MS;
+      remember(this.#right, digest, { answer, freshUntilMs: askedMs + freshMs });
+    } else {
+      remember(this.#wrong, digest, { answer, freshUntilMs: askedMs + FRESH_REFUSAL_MS });
+    }
+    this.#tellHolder(digest, answer.kind === 'known' ? answer.caller : undefined);
+    return answer;
+  }
+
+  #tellHolder(digest: string, caller: Caller | undefined): void {
+    const held = this.#held.get(digest);
+    if (!held) return;
+    const now = caller?.role === undefined ? undefined : caller;
+    const isSame = isDeepStrictEqual(rightsOf(held.caller), rightsOf(now));
+    held.caller = now;
+    if (!isSame) this.#changed();
+  }
+
+  #recheckLater(): void {
+    this.#isRechecking = true;
+    this.#clock.after(RECHECK_MS, () => void this.#recheckHeld());
+  }
+
+  async #recheckHeld(): Promise<void> {
+    const asked = [...this.#held].filter(([digest]) => !this.fresh(digest));
+    await Promise.allSettled(asked.map(([digest, { token }]) => this.ask(digest, token)));
+    if (this.#held.size > 0) this.#recheckLater();
+    else this.#isRechecking = false;
+  }
+}
+
+function callerOf({ name, role, cameras }: Extract<Review, { kind: 'known' }>): Caller {
+  return { name, role, seesAll: cameras === undefined, sees: (id) => cameras?.has(id) ?? true, cameras };
+}
+
+const rightsOf = (caller: Caller | undefined) => caller && [caller.role, caller.cameras];
+
+function remember(map: Map<string, Remembered>, digest: string, remembered: Remembered): void {
+  map.set(digest, remembered);
+  const [oldest] = map.keys();
+  if (map.size > MAX_REMEMBERED) map.delete(oldest as string);
+}
