@@ -9,7 +9,8 @@ const ROOT = join(import.meta.dirname, '../..');
 const PARTS = [
   /^(base|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
   /^hack\/[^/]+\.test\.ts$/, // unit
-  /^test\/(fuzz|hazards|e2e|crash)\/[^/]+\.test\.ts$/,
+  /^test\/(sim|fuzz|hazards|e2e|crash|chart)\/[^/]+\.test\.ts$/,
+  /^test\/cluster\/.*\.test\.ts$/,
 ];
 
 test('every test file belongs to a part of hack/test', () => {

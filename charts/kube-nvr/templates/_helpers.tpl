@@ -1,0 +1,82 @@
+{{- /* First part of names in the release's namespace. Leaves room for what is added. */}}
+{{- define "kube-nvr.fullname" -}}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride }}
+{{- else if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- /* First part of names that the whole cluster shares. */}}
+{{- define "kube-nvr.clusterName" -}}
+{{- $name := include "kube-nvr.fullname" . -}}
+{{- if eq $name .Release.Namespace }}{{ $name }}{{ else }}{{ .Release.Namespace }}-{{ $name }}{{ end }}
+{{- end }}
+
+{{- define "kube-nvr.operatorName" -}}
+{{ include "kube-nvr.fullname" . }}-operator
+{{- end }}
+
+{{- /* Where the pool is, and its recorders. */}}
+{{- define "kube-nvr.poolNamespace" -}}
+{{ .Values.watch.namespace | default .Release.Namespace }}
+{{- end }}
+
+{{- define "kube-nvr.recorderName" -}}
+{{ .Values.pool.name }}-recorder
+{{- end }}
+
+{{- define "kube-nvr.image" -}}
+{{- if .Values.image.digest }}{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{- define "kube-nvr.labels" -}}
+app.kubernetes.io/name: kube-nvr
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "kube-nvr.operatorSelector" -}}
+app.kubernetes.io/name: kube-nvr
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "kube-nvr.recorderSelector" -}}
+app.kubernetes.io/name: kube-nvr
+app.kubernetes.io/component: recorder
+{{- end }}
+
+{{- define "kube-nvr.tokensSecret" -}}
+{{ .Values.pool.name }}-tokens
+{{- end }}
+
+{{- define "kube-nvr.adminTokenSecret" -}}
+{{ .Values.pool.name }}-admin-token
+{{- end }}
+
+{{- /* "true" when the chart makes the tokens of the pool. */}}
+{{- define "kube-nvr.makesTokens" -}}
+{{- $auth := .Values.pool.spec.auth | default dict -}}
+{{- if and .Values.pool.enabled (eq ($auth.mode | default "") "Token") (not $auth.tokensSecretRef) }}true{{ end }}
+{{- end }}
+
+{{- /* What the values' schema cannot say. */}}
+{{- define "kube-nvr.check" -}}
+{{- if and .Values.watch.allNamespaces .Values.watch.namespace -}}
+{{- fail "watch.namespace: leave it out when watch.allNamespaces is true" -}}
+{{- end -}}
+{{- if and .Values.watch.secretNamespaces (not .Values.watch.allNamespaces) -}}
+{{- fail "watch.secretNamespaces: is only for watch.allNamespaces" -}}
+{{- end -}}
+{{- if and .Values.pool.enabled (not (dig "archive" "hostPath" "" .Values.pool.spec)) -}}
+{{- fail "pool.spec.archive.hostPath: is required: a directory that exists on each node that records, as /mnt/archive" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.pool.enabled) }}{{ fail "ingress.enabled: needs pool.enabled" }}{{ end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) }}{{ fail "ingress.host: is required when ingress.enabled is true" }}{{ end -}}
+{{- if and .Values.gateway.enabled (not .Values.pool.enabled) }}{{ fail "gateway.enabled: needs pool.enabled" }}{{ end -}}
+{{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) }}{{ fail "gateway.parentRefs: is required when gateway.enabled is true" }}{{ end -}}
+{{- end }}

@@ -1,0 +1,110 @@
+// The files of charts/kube-nvr that follow from elsewhere in the repository: kinds, rights, the admission policy, the
+// version, the schema of the values, the README. Everything else there is written by hand.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import { stringify } from 'yaml';
+import { toCustomResourceDefinition, type Json } from '../../crds/custom-resource-definition.ts';
+import { KINDS } from '../../crds/kinds.ts';
+import { nodeIdentityPolicies } from '../../operator/manifests/node-identity-policy.ts';
+import {
+  operatorClusterRules,
+  operatorLeaseRules,
+  operatorRules,
+  operatorSecretRules,
+} from '../../operator/manifests/operator-access.ts';
+import type { PolicyRule } from '../../operator/manifests/recorder-access.ts';
+import { adminRules, editRules, viewRules } from '../../operator/manifests/user-access.ts';
+import { chartReadme } from './readme.ts';
+import { valuesSchema } from './values-schema.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+export const CHART = join(ROOT, 'charts/kube-nvr');
+const MADE_BY = 'Made by hack/generate-chart.ts; do not edit.';
+/** Since 1.32 the token of every pod carries its node, which the admission policy needs. */
+const KUBE_VERSION = '>=1.32.0-0';
+
+/** By path in the chart. */
+export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
+  const readme = chartReadme(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+  return new Map([
+    ['Chart.yaml', chartYaml()],
+    ['README.md', await formatted('README.md', readme)],
+    ['values.schema.json', await formatted('values.schema.json', JSON.stringify(valuesSchema()))],
+    ['templates/_rules.tpl', rules()],
+    ['templates/crds.yaml', crds()],
+    ['templates/admission-policy.yaml', admissionPolicy()],
+  ]);
+}
+
+async function formatted(name: string, text: string): Promise<string> {
+  const file = join(CHART, name);
+  return format(text, { ...(await resolveConfig(file)), filepath: file });
+}
+
+function chartYaml(): string {
+  const { version, description } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
+    'version' | 'description',
+    string
+  >;
+  return `# ${MADE_BY} The version is that of package.json.\n${yaml({
+    apiVersion: 'v2',
+    name: 'kube-nvr',
+    description,
+    type: 'application',
+    version,
+    appVersion: version,
+    kubeVersion: KUBE_VERSION,
+    keywords: ['nvr', 'rtsp', 'camera', 'video'],
+  })}`;
+}
+
+function rules(): string {
+  const parts: Readonly<Record<string, readonly PolicyRule[]>> = {
+    operator: operatorRules(),
+    operatorSecrets: operatorSecretRules(),
+    operatorLease: operatorLeaseRules(),
+    operatorCluster: operatorClusterRules(),
+    view: viewRules(),
+    edit: editRules(),
+    admin: adminRules(),
+  };
+  const defines = Object.entries(parts).map(
+    ([name, part]) => `{{- define "kube-nvr.rules.${name}" -}}\n${literal(yaml(part))}{{- end }}\n`,
+  );
+  return [`{{- /* ${MADE_BY} */}}\n`, ...defines].join('\n');
+}
+
+function crds(): string {
+  const documents = KINDS.map((kind) => {
+    const { metadata, ...crd } = toCustomResourceDefinition(kind);
+    const head = yaml({ apiVersion: crd.apiVersion, kind: crd.kind, metadata: { name: metadata.name } });
+    return `---\n${literal(head)}${LABELS}  {{- if .Values.crds.keep }}
+  annotations:
+    helm.sh/resource-policy: keep
+  {{- end }}
+${literal(yaml({ spec: crd.spec }))}`;
+  });
+  return `{{- /* ${MADE_BY} */}}\n{{- if .Values.crds.enabled }}\n${documents.join('')}{{- end }}\n`;
+}
+
+function admissionPolicy(): string {
+  const documents = nodeIdentityPolicies().map(({ apiVersion, kind, metadata, spec }) => {
+    const head = yaml({ apiVersion, kind, metadata: { name: metadata.name } });
+    return `---\n${literal(head)}${LABELS}${literal(yaml({ spec }))}`;
+  });
+  return `{{- /* ${MADE_BY} */}}\n{{- if .Values.admissionPolicy.enabled }}\n${documents.join('')}{{- end }}\n`;
+}
+
+/** The chart's, at the end of metadata. */
+const LABELS = '  labels:\n    {{- include "kube-nvr.labels" $ | nindent 4 }}\n';
+
+const yaml = (value: Json | readonly unknown[]): string =>
+  stringify(value, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true });
+
+/** As it stands in a template. */
+function literal(text: string): string {
+  if (text.includes('{{')) throw new Error(`a template would read this: ${text}`);
+  return text;
+}

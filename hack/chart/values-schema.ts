@@ -1,0 +1,114 @@
+// What values.yaml may hold, as charts/kube-nvr/values.schema.json: every key is known, so that a typo is refused. The
+// spec of the pool is the RecorderPool's own schema.
+
+import { z } from 'zod';
+import { toCustomResourceDefinition, type Json } from '../../crds/custom-resource-definition.ts';
+import { KINDS } from '../../crds/kinds.ts';
+
+const stringMap = () => z.record(z.string(), z.string());
+/** Handed on as it is; the API server judges it. */
+const objects = () => z.array(z.record(z.string(), z.unknown()));
+const port = () => z.int().min(1).max(65_535);
+/** RFC 1123, or empty where nothing is meant. */
+const nameOrEmpty = () => z.string().regex(/^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$/);
+
+const values = z.strictObject({
+  image: z.strictObject({
+    repository: z.string().regex(/^\S+$/),
+    tag: z.string().regex(/^[A-Za-z0-9._-]*$/),
+    digest: z.string().regex(/^(sha256:[0-9a-f]{64})?$/),
+    pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']),
+    pullSecrets: z.array(z.strictObject({ name: z.string().min(1) })),
+  }),
+  fullnameOverride: nameOrEmpty().max(40),
+  crds: z.strictObject({ enabled: z.boolean(), keep: z.boolean() }),
+  admissionPolicy: z.strictObject({ enabled: z.boolean() }),
+  watch: z.strictObject({
+    namespace: nameOrEmpty().max(63),
+    allNamespaces: z.boolean(),
+    secretNamespaces: z.array(z.string().min(1).max(63)),
+  }),
+  operator: z.strictObject({
+    replicas: z.int().min(0).max(9),
+    antiAffinity: z.enum(['Required', 'Preferred']),
+    logLevel: z.enum(['debug', 'info', 'warn', 'error']),
+    resources: z.strictObject({
+      requests: z.record(z.string(), z.unknown()).optional(),
+      limits: z.record(z.string(), z.unknown()).optional(),
+    }),
+    nodeSelector: stringMap(),
+    tolerations: objects(),
+    priorityClassName: nameOrEmpty(),
+    podAnnotations: stringMap(),
+    podLabels: stringMap(),
+    podDisruptionBudget: z.strictObject({ enabled: z.boolean() }),
+  }),
+  pool: z.strictObject({
+    enabled: z.boolean(),
+    name: z
+      .string()
+      .max(40)
+      .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/),
+    spec: z.record(z.string(), z.unknown()),
+  }),
+  networkPolicy: z.strictObject({
+    enabled: z.boolean(),
+    clientsFrom: objects(),
+    metricsFrom: objects(),
+    apiServerPorts: z.array(port()).min(1),
+  }),
+  ingress: z.strictObject({
+    enabled: z.boolean(),
+    className: nameOrEmpty(),
+    annotations: stringMap(),
+    host: nameOrEmpty(),
+    playbackHost: nameOrEmpty(),
+    tlsSecret: nameOrEmpty(),
+  }),
+  gateway: z.strictObject({
+    enabled: z.boolean(),
+    parentRefs: objects(),
+    hostnames: z.array(z.string().min(1)),
+    playbackHostnames: z.array(z.string().min(1)),
+  }),
+  podMonitor: z.strictObject({
+    enabled: z.boolean(),
+    labels: stringMap(),
+    interval: z.string().regex(/^[0-9]+(ms|s|m)$/),
+  }),
+  userRoles: z.strictObject({ enabled: z.boolean(), aggregate: z.boolean() }),
+  // Of charts that have this one as a part.
+  global: z.record(z.string(), z.unknown()).optional(),
+});
+
+export function valuesSchema(): Json {
+  const schema = z.toJSONSchema(values, { target: 'draft-7' }) as Json;
+  const pool = at(schema, 'properties', 'pool', 'properties');
+  pool['spec'] = poolSpec();
+  return schema;
+}
+
+function poolSpec(): Json {
+  const pool = KINDS.find(({ kind }) => kind === 'RecorderPool')!;
+  const [version] = toCustomResourceDefinition(pool).spec['versions'] as [Json];
+  const spec = closed(at(version, 'schema', 'openAPIV3Schema', 'properties', 'spec')) as Json;
+  // A chart without a pool has neither; the template asks for the directory.
+  delete spec['required'];
+  delete at(spec, 'properties', 'archive')['required'];
+  return spec;
+}
+
+/** The same schema without what only Kubernetes knows, and with every object refusing keys that it does not name. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  // Defaults are the API server's.
+  const entries = Object.entries(schema).filter(([key]) => !key.startsWith('x-kubernetes-') && key !== 'default');
+  const copy: Json = Object.fromEntries(entries.map(([key, value]) => [key, closed(value)]));
+  if (copy['type'] === 'object' && copy['properties'] !== undefined) copy['additionalProperties'] ??= false;
+  return copy;
+}
+
+function at(schema: Json, ...path: readonly string[]): Json {
+  return path.reduce((inner, key) => inner[key] as Json, schema);
+}

@@ -1,0 +1,24 @@
+// What people may do with our kinds, as rules of ClusterRoles that a cluster's owner binds or aggregates.
+
+import { CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS } from '../../crds/names.ts';
+import type { PolicyRule } from './recorder-access.ts';
+
+const READ = ['get', 'list', 'watch'];
+const WRITE = ['create', 'update', 'patch', 'delete', 'deletecollection'];
+
+/** Looking at everything of the group. */
+export const viewRules = (): readonly PolicyRule[] => [
+  { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: READ },
+];
+
+/** Cameras, too. Not pools: whoever writes one chooses an image and a directory of the nodes that it runs with. */
+export const editRules = (): readonly PolicyRule[] => [
+  ...viewRules(),
+  { apiGroups: [GROUP], resources: [CAMERAS], verbs: WRITE },
+];
+
+/** Everything: as good as root on the nodes that record. */
+export const adminRules = (): readonly PolicyRule[] => [
+  ...viewRules(),
+  { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: WRITE },
+];

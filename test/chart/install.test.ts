@@ -1,0 +1,240 @@
+// The chart on a real API server: installed, upgraded, uninstalled and installed again.
+
+import { after, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { API_VERSION } from '../../crds/names.ts';
+import { ApiError } from '../cluster/api-client.ts';
+import { startControlPlane, type ControlPlane } from '../cluster/control-plane.ts';
+import { apiServerMissing } from '../cluster/programs.ts';
+import { Child } from '../support/child.ts';
+import { freePorts } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { CHART, Helm, helmMissing, ofKind, one, type Manifest, type Values } from './helm.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NAMESPACE = 'video';
+const RELEASE = 'nvr';
+const OPERATOR = `${RELEASE}-kube-nvr-operator`;
+const POOL_PATH = `/apis/${API_VERSION}/namespaces/${NAMESPACE}/recorderpools/default`;
+const POOL = { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } };
+
+suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() }, () => {
+  let controlPlane: ControlPlane;
+  let helm: Helm;
+
+  before(async () => {
+    controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] });
+    helm = new Helm(controlPlane.kubeconfig);
+  });
+
+  after(async () => {
+    helm?.close();
+    await controlPlane?.close();
+  });
+
+  const get = (path: string): Promise<Manifest> => controlPlane.api.get(path);
+  const absent = (path: string): Promise<void> =>
+    assert.rejects(get(path), (err) => err instanceof ApiError && err.status === 404);
+  const install = (values: Values = { pool: POOL }): Promise<string> =>
+    helm.run(['install', RELEASE, CHART, '--namespace', NAMESPACE, '--create-namespace'], values);
+  const upgrade = (values: Values): Promise<string> =>
+    helm.run(['upgrade', RELEASE, CHART, '--namespace', NAMESPACE], values);
+  const secret = async (name: string, key: string): Promise<string> => {
+    const { data } = await get(`/api/v1/namespaces/${NAMESPACE}/secrets/${name}`);
+    return Buffer.from(data[key], 'base64').toString();
+  };
+  const may = async (verb: string, resource: string, namespace: string): Promise<boolean> => {
+    const as = `--as=system:serviceaccount:${NAMESPACE}:${OPERATOR}`;
+    const answer = await controlPlane.kubectl(['auth', 'can-i', verb, resource, as, '-n', namespace]).catch(String);
+    return answer.trim() === 'yes';
+  };
+  let token: string;
+  let poolUid: string;
+
+  test('one command on an empty cluster makes kinds, operator, policy and the first pool; NOTES say how to go on', async () => {
+    const notes = await install();
+    const pool = await get(POOL_PATH);
+    poolUid = pool.metadata.uid;
+    assert.equal(pool.spec.archive.hostPath, '/mnt/archive');
+    assert.deepEqual(pool.spec.auth, { mode: 'Token', tokensSecretRef: { name: 'default-tokens' } });
+    assert.equal((await get(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${OPERATOR}`)).spec.replicas, 2);
+    await get('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kube-nvr-node-lease');
+    await get('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/kube-nvr-node-lease');
+    for (const command of [
+      `kubectl -n ${NAMESPACE} rollout status deployment/${OPERATOR}`,
+      `kubectl label namespace ${NAMESPACE} pod-security.kubernetes.io/enforce=privileged`,
+      `kubectl -n ${NAMESPACE} port-forward service/default-recorder 9997`,
+      `kubectl -n ${NAMESPACE} get secret default-admin-token -o jsonpath='{.data.token}' | base64 -d`,
+      `helm test ${RELEASE} -n ${NAMESPACE}`,
+    ]) {
+      assert.ok(notes.includes(command), `${command}\nnot in\n${notes}`);
+    }
+  });
+
+  test('the camera of the NOTES is taken', async () => {
+    const notes = await helm.run(['get', 'notes', RELEASE, '-n', NAMESPACE]);
+    const [, camera] = /<<'END'\n([\s\S]*?)\n {2}END/.exec(notes) ?? [];
+    assert.ok(camera);
+    const input = camera.replace(/^ {2}/gm, '');
+    await controlPlane.kubectl(['-n', NAMESPACE, 'apply', '-f', '-'], { input });
+    assert.ok((await controlPlane.kubectl(['-n', NAMESPACE, 'get', 'cameras'])).includes('gate'));
+  });
+
+  test('recorders get the hash of the admin token, which lies in a Secret of its own', async () => {
+    token = await secret('default-admin-token', 'token');
+    assert.match(token, /^[A-Za-z0-9]{43}$/);
+    const sha256 = createHash('sha256').update(token).digest('hex');
+    assert.equal(await secret('default-tokens', 'tokens.yaml'), `- name: admin\n  role: admin\n  sha256: ${sha256}`);
+  });
+
+  const limited = { pool: { ...POOL, spec: { ...POOL.spec, limits: { maxCamerasPerNode: 7 } } } };
+
+  test('the first upgrade takes the pool over as it is; one that would change it says so and does nothing', async () => {
+    await assert.rejects(upgrade(limited), /pool: this first upgrade takes over the pool default .* cannot change it/);
+    await upgrade({ pool: POOL });
+    // From now on it is an object of the release like any other.
+    assert.ok((await helm.run(['get', 'manifest', RELEASE, '-n', NAMESPACE])).includes('kind: RecorderPool'));
+    assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
+  });
+
+  test('later upgrades change the pool, and keep it and the token', async () => {
+    const seen: unknown[] = [];
+    for (const values of [limited, { pool: POOL }]) {
+      await upgrade(values);
+      const { metadata, spec } = await get(POOL_PATH);
+      seen.push([metadata.uid, spec.limits.maxCamerasPerNode]);
+    }
+    assert.deepEqual(seen, [
+      [poolUid, 7],
+      [poolUid, 100],
+    ]);
+    assert.equal(await secret('default-admin-token', 'token'), token);
+  });
+
+  test('pods of operator and test pass the Pod Security Standard restricted', async () => {
+    const namespace = 'restricted';
+    await controlPlane.kubectl(['create', 'namespace', namespace]);
+    const label = ['label', 'namespace', namespace, 'pod-security.kubernetes.io/enforce=restricted'];
+    await controlPlane.kubectl(label);
+    await controlPlane.kubectl(['-n', namespace, 'create', 'serviceaccount', OPERATOR]);
+    await controlPlane.kubectl(['-n', namespace, 'create', 'serviceaccount', 'default']);
+    const objects = await helm.template();
+    const operator = one(objects, 'Deployment').spec.template;
+    const pods = [
+      { metadata: { name: 'operator', labels: operator.metadata.labels }, spec: operator.spec },
+      { metadata: { name: 'test' }, spec: one(objects, 'Pod').spec },
+    ];
+    const dryRun = (pod: object): Promise<unknown> =>
+      controlPlane.api.create(`/api/v1/namespaces/${namespace}/pods?dryRun=All`, {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        ...pod,
+      });
+    for (const pod of pods) await dryRun(pod);
+    const [container] = operator.spec.containers;
+    const open = { ...container, securityContext: { ...container.securityContext, capabilities: {} } };
+    await assert.rejects(dryRun({ ...pods[0], spec: { ...operator.spec, containers: [open] } }), /restricted/);
+  });
+
+  test('objects of all sorts of values are taken as they are: no field is unknown to the API server', async () => {
+    const objects = await helm.template(
+      {
+        pool: POOL,
+        crds: { enabled: false },
+        watch: { allNamespaces: true, secretNamespaces: ['default'] },
+        ingress: {
+          enabled: true,
+          host: 'nvr.example.com',
+          playbackHost: 'play.example.com',
+          tlsSecret: 'tls',
+          className: 'a',
+        },
+        networkPolicy: { clientsFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }], metricsFrom: [{ namespaceSelector: {} }] },
+        operator: { antiAffinity: 'Preferred', priorityClassName: '', nodeSelector: { a: 'b' }, podLabels: { a: 'b' } },
+        userRoles: { aggregate: true },
+      },
+      '--api-versions',
+      'kube-nvr.dev/v1alpha1/RecorderPool',
+    );
+    // Pods need the namespace's service account, which a controller makes.
+    await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'serviceaccount', 'default']).catch(() => {});
+    const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+    const args = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--validate=strict', '-f', '-'];
+    const said = await controlPlane.kubectl(args, { input });
+    assert.equal(said.trim().split('\n').length, objects.length, said);
+    assert.ok(ofKind(objects, 'NetworkPolicy').length === 2 && ofKind(objects, 'Ingress').length === 1);
+  });
+
+  test('the operator may do its work in its own namespace only, and list Secrets nowhere', async () => {
+    assert.deepEqual(
+      [
+        await may('create', 'daemonsets.apps', NAMESPACE),
+        await may('get', 'secrets', NAMESPACE),
+        await may('list', 'secrets', NAMESPACE),
+        await may('get', 'secrets', 'default'),
+        await may('list', 'cameras.kube-nvr.dev', 'default'),
+        await may('list', 'nodes', NAMESPACE),
+      ],
+      [true, true, false, false, false, true],
+    );
+  });
+
+  test('the operator with the rights of the chart makes the recorders of the pool', async () => {
+    const account = (await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'token', OPERATOR])).trim();
+    const kubeconfig = join(controlPlane.directory, 'operator.kubeconfig');
+    const cluster = { server: controlPlane.server, 'certificate-authority': controlPlane.authority.certFile };
+    const named = { name: 'a', cluster, user: { token: account }, context: { cluster: 'a', user: 'a' } };
+    const config = { 'current-context': 'a', clusters: [named], users: [named], contexts: [named] };
+    writeFileSync(kubeconfig, JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...config }));
+    const [port] = await freePorts(1);
+    const { args } = one(await helm.template({ pool: POOL }), 'Deployment').spec.template.spec.containers[0];
+    const own = ['--kubeconfig', kubeconfig, '--listen', `127.0.0.1:${port}`];
+    await using _operator = new Child(process.execPath, ['operator/main.ts', ...args, ...own], {
+      cwd: ROOT,
+      env: { ...process.env, POD_NAMESPACE: NAMESPACE },
+    });
+    const SLOW_MS = 60_000;
+    await until('it is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, SLOW_MS);
+    for (const path of ['apis/apps/v1/NS/daemonsets', 'api/v1/NS/services', 'apis/policy/v1/NS/poddisruptionbudgets']) {
+      const place = path.replace('NS', `namespaces/${NAMESPACE}`);
+      await until(path, () => get(`/${place}/default-recorder`).then(Boolean), SLOW_MS);
+    }
+    const daemonSet = await get(`/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/default-recorder`);
+    const { name } = one(await helm.template({ pool: POOL }), 'NetworkPolicy', 'nvr-kube-nvr-recorders').metadata;
+    const { matchLabels } = (await get(`/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies/${name}`))
+      .spec.podSelector;
+    const labels = daemonSet.spec.template.metadata.labels as Record<string, string>;
+    assert.deepEqual({ ...labels, ...matchLabels }, labels, 'the policy is that of the recorders');
+  });
+
+  test('a second release of the cluster, for another tenant, shares kinds and policy', async () => {
+    const values = { crds: { enabled: false }, admissionPolicy: { enabled: false }, pool: POOL };
+    const place = ['--namespace', 'other', '--create-namespace'];
+    await helm.run(['install', 'kube-nvr', CHART, ...place], values);
+    await get(`/apis/${API_VERSION}/namespaces/other/recorderpools/default`);
+    await helm.run(['uninstall', 'kube-nvr', '--namespace', 'other']);
+  });
+
+  test('the admin token may be deleted once it was noted, and does not come back', async () => {
+    const hashes = await secret('default-tokens', 'tokens.yaml');
+    await controlPlane.kubectl(['-n', NAMESPACE, 'delete', 'secret', 'default-admin-token']);
+    await upgrade({ pool: POOL });
+    await absent(`/api/v1/namespaces/${NAMESPACE}/secrets/default-admin-token`);
+    assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
+  });
+
+  test('an uninstall leaves kinds, cameras, pool and tokens; the next install takes them over', async () => {
+    const hashes = await secret('default-tokens', 'tokens.yaml');
+    await helm.run(['uninstall', RELEASE, '--namespace', NAMESPACE]);
+    await absent(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${OPERATOR}`);
+    await get(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras/gate`);
+    assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
+    await assert.rejects(install(limited), /pool: this first install takes over/);
+    await install();
+    assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
+    assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
+  });
+});
