@@ -38,8 +38,9 @@ export const postJson = (path, value, token) =>
 
 /** @param {string} path @param {string} token @param {RequestInit} [init] */
 async function ask(path, token, init = {}) {
-  const authorization = token ? { authorization: `Bearer ${token}` } : {};
-  const response = await fetch(path, { ...init, headers: { ...init.headers, ...authorization } });
+  const headers = new Headers(init.headers);
+  if (token) headers.set('authorization', `Bearer ${token}`);
+  const response = await fetch(path, { ...init, headers });
   const body = await response.json().catch(() => ({}));
   if (!response.ok) throw new ApiError(response.status, body.detail ?? `status ${response.status}`);
   return body;
