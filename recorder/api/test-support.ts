@@ -11,7 +11,7 @@ import { silentLog } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
-import { Authenticator, type AuthOptions } from '../http/auth.ts';
+import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
 import { buildApi } from './app.ts';
 import { standaloneChecks } from './deps.ts';
 import type { ApiDeps, ArchiveReader, CameraView, GapReader } from './deps.ts';
@@ -92,7 +92,7 @@ export interface TestApi {
   readonly cameras: CameraView[];
 }
 
-export type ApiChanges = Partial<Omit<ApiDeps, 'auth'>> & { readonly auth?: AuthOptions };
+export type ApiChanges = Partial<Omit<ApiDeps, 'auth'>> & { readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer'> };
 
 /** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
 export async function build(t: TestContext, changes: ApiChanges = {}): Promise<TestApi> {
@@ -102,7 +102,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
   const cameras: CameraView[] = [];
   const { auth: options, ...others } = changes;
   const tokens = [token('viewer'), token('operator'), token('admin')];
-  const auth = new Authenticator(options ?? { mode: 'token', tokens }, { clock });
+  const auth = new Authenticator(options ?? { mode: 'token', tokens }, { clock, reviewer: options?.reviewer });
   const app = await buildApi({
     nodeName: 'rack-1',
     address: '',

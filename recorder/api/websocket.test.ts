@@ -11,6 +11,7 @@ import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import type { LiveLimitOptions } from '../live/limits.ts';
 import { FRAME_TICKS, parseMessage, run, SampleMaker } from '../live/test-support.ts';
+import type { Review } from '../http/token-review.ts';
 import { archiveStatus, build, cameraStatus, token, type ApiChanges } from './test-support.ts';
 
 async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: ApiChanges = {}) {
@@ -35,7 +36,7 @@ async function setup(t: TestContext, limits: LiveLimitOptions = {}, changes: Api
     t.after(() => socket.terminate());
     return socket;
   };
-  return { hub, clock, send, connect, port, auth };
+  return { app, hub, clock, send, connect, port, auth };
 }
 
 /** Collects messages; `next` waits until there are `count`. */
@@ -157,6 +158,66 @@ test('a viewer ends with its token, and with the scope that its camera was in; o
   ]);
   assert.equal(kept?.readyState, WebSocket.OPEN);
   assert.equal(hub.stats.viewers, 1);
+});
+
+test('a viewer whose token the API server knows ends with its right, also one whose camera is taken away', async (t) => {
+  const reviews = new Map<string, Review>();
+  const reviewer = { review: async (text: string): Promise<Review> => reviews.get(text) ?? { kind: 'wrong' } };
+  const person = (cameras?: readonly string[]): Review => ({
+    kind: 'known',
+    name: 'anna',
+    role: 'viewer',
+    cameras: cameras && new Set(cameras),
+  });
+  for (const text of ['kept', 'gone', 'powerless']) reviews.set(text, person());
+  reviews.set('narrowed', person(['gate']));
+  const { hub, clock, connect } = await setup(t, {}, { auth: { mode: 'kubernetes', tokens: [], reviewer } });
+  hub.begin(run());
+  const sockets = ['kept', 'gone', 'powerless', 'narrowed'].map((text) => connect(`gate?access_token=${text}`));
+  for (const socket of sockets) await inbox(socket).until(1);
+  const closed = sockets.slice(1).map(closeOf);
+  reviews.delete('gone');
+  reviews.set('powerless', { ...person(), role: undefined } as Review);
+  reviews.set('narrowed', person(['yard']));
+  for (let second = 0; second < 30; second++) {
+    clock.advance(1_000);
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.deepEqual(await Promise.all(closed), [
+    [4401, 'the token is not valid any more'],
+    [4401, 'the token is not valid any more'],
+    [4404, 'unknown camera'],
+  ]);
+  assert.equal(sockets[0]?.readyState, WebSocket.OPEN);
+  assert.equal(hub.stats.viewers, 1);
+});
+
+test('a viewer that goes while the API server is asked about its token leaves nothing behind', async (t) => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<Review>();
+  const reviewer = {
+    review: (): Promise<Review> => {
+      asked.resolve();
+      return answer.promise;
+    },
+  };
+  const { app, hub, connect } = await setup(t, {}, { auth: { mode: 'kubernetes', tokens: [], reviewer } });
+  hub.begin(run());
+  const socket = connect('gate?access_token=token');
+  await Promise.all([asked.promise, once(socket, 'open')]);
+  const [served] = app.websocketServer.clients;
+  assert.ok(served);
+  socket.terminate();
+  await once(served, 'close');
+  answer.resolve({ kind: 'known', name: 'anna', role: 'viewer', cameras: undefined });
+  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(hub.stats.viewers, 0);
+});
+
+test('with nobody to ask about a token, a viewer is told to come later', async (t) => {
+  const reviewer = { review: async (): Promise<Review> => ({ kind: 'unavailable', problem: 'nobody answers' }) };
+  const { connect } = await setup(t, {}, { auth: { mode: 'kubernetes', tokens: [], reviewer } });
+  assert.deepEqual(await closeOf(connect('gate?access_token=token')), [4503, 'the token cannot be checked now']);
 });
 
 test('without tokens only the own page may watch, also behind a proxy that renames the recorder', async (t) => {

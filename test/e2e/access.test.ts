@@ -21,7 +21,8 @@ import { temporaryDirectory, TestCamera, TestFileSystem } from '../../recorder/a
 import { SwitchError } from '../../recorder/camera/switch.ts';
 import { loadConfig } from '../../recorder/config/load.ts';
 import type { Role, TokenConfig } from '../../recorder/config/schema.ts';
-import { Authenticator, type AuthOptions } from '../../recorder/http/auth.ts';
+import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
+import type { Review } from '../../recorder/http/token-review.ts';
 import type { Job } from '../../recorder/jobs/job.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
@@ -46,6 +47,8 @@ interface Caller {
   readonly token: string | undefined;
   readonly role: Role | undefined;
   readonly scoped: boolean;
+  /** It is known who it is, and it may do nothing. */
+  readonly powerless?: true;
 }
 
 const CALLERS: readonly Caller[] = [
@@ -57,13 +60,43 @@ const CALLERS: readonly Caller[] = [
   ]),
 ];
 
-const AUTH: AuthOptions = {
-  mode: 'token',
-  tokens: ROLES.flatMap((role): TokenConfig[] => [
-    token(role),
-    { ...token(role, `few-${role}`), name: `few-${role}`, cameras: SCOPE },
-  ]),
+type Auth = AuthOptions & Pick<AuthDeps, 'reviewer'>;
+
+interface Source {
+  /** Where it is said who may do what. */
+  readonly source: string;
+  readonly auth: Auth;
+  readonly callers: readonly Caller[];
+}
+
+const CONFIGURED: Source = {
+  source: 'configured tokens',
+  auth: {
+    mode: 'token',
+    tokens: ROLES.flatMap((role): TokenConfig[] => [
+      token(role),
+      { ...token(role, `few-${role}`), name: `few-${role}`, cameras: SCOPE },
+    ]),
+  },
+  callers: CALLERS,
 };
+
+const REVIEWED: Source = {
+  source: 'tokens that the API server knows',
+  auth: { mode: 'kubernetes', tokens: [], reviewer: { review: async (presented) => reviewOf(presented) } },
+  callers: [
+    ...CALLERS,
+    { name: 'somebody without a right', token: 'powerless', role: undefined, scoped: false, powerless: true },
+  ],
+};
+
+function reviewOf(presented: string): Review {
+  const known = { kind: 'known', name: presented, cameras: undefined } as const;
+  if (presented === 'powerless') return { ...known, role: undefined };
+  const role = ROLES.find((one) => presented.endsWith(one));
+  if (role === undefined) return { kind: 'wrong' };
+  return { ...known, role, ...(presented.startsWith('few-') && { cameras: new Set(['gate', 'ghost']) }) };
+}
 
 const PLACES = ['bearer', 'basic', 'query'] as const;
 type Place = (typeof PLACES)[number];
@@ -136,7 +169,7 @@ function clusterAccess(): ClusterAccess {
 }
 
 /** Two cameras with all that there may be of them. */
-async function apiStage(t: TestContext): Promise<Listener> {
+async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
   const image = { type: 'image/jpeg', body: Buffer.from('image'), etag: '"1"', remainingMs: 1000 } as const;
   const still = async (cameraId: string) => {
     if (!isKnown(cameraId)) throw new StillError('unknown-camera', 'none');
@@ -148,7 +181,7 @@ async function apiStage(t: TestContext): Promise<Listener> {
   };
   const movable = { run: async () => 'done' as const, presets: async () => [] };
   const { app, clock, cameras } = await build(t, {
-    auth: AUTH,
+    auth,
     archive: {
       ...emptyArchive,
       list: async (cameraId) => ({ segments: [], days: isKnown(cameraId) ? ['2026-01-01'] : [] }),
@@ -191,7 +224,7 @@ interface Listener {
 }
 
 /** Twenty seconds of each camera, from the same moment on. */
-async function playbackStage(t: TestContext): Promise<Listener> {
+async function playbackStage(t: TestContext, options: Auth): Promise<Listener> {
   const root = temporaryDirectory(t);
   const clock = new VirtualClock(NOON_MS);
   const fs = new TestFileSystem(root);
@@ -209,18 +242,19 @@ async function playbackStage(t: TestContext): Promise<Listener> {
   for (const source of sources) await source.play(20, fs);
   for (const source of sources) source.end();
   await fs.idle();
-  const auth = new Authenticator(AUTH, { clock });
+  const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
   const app = await buildPlayback({ recordPath: root, auth, archive, clock, log: silentLog });
   t.after(() => app.close());
   return { app, clock };
 }
 
-async function metricsStage(t: TestContext): Promise<Listener> {
+async function metricsStage(t: TestContext, options: Auth): Promise<Listener> {
   const clock = new VirtualClock(NOON_MS);
   const views = CAMERAS.map((id) => ({ status: cameraStatus({ id }), archive: archiveStatus(), live: undefined }));
   const cameras = { list: () => views, get: () => undefined };
   const registry = buildMetricsRegistry({ cameras, version: '1', nodeName: 'rack-1', clock });
-  const app = buildMetricsServer(registry, { log: silentLog, auth: new Authenticator(AUTH, { clock }) });
+  const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
+  const app = buildMetricsServer(registry, { log: silentLog, auth });
   t.after(() => app.close());
   return { app, clock };
 }
@@ -263,28 +297,36 @@ const authorizationOf = (given: string, place: Place): string =>
   place === 'bearer' ? `Bearer ${given}` : `Basic ${Buffer.from(`someone:${given}`).toString('base64')}`;
 
 /** The status that `caller` gets for a camera that there is and that it may see. */
-function statusFor(facts: RouteFacts, { role, scoped }: Caller, place: Place): number {
+function statusFor(facts: RouteFacts, { role, scoped, powerless }: Caller, place: Place): number {
   if (facts.role === 'anyone') return facts.status;
+  if (powerless && (place !== 'query' || facts.query)) return 403;
   if (role === undefined || (place === 'query' && !facts.query)) return 401;
   if (RANK[role] < RANK[facts.role]) return 403;
   return scoped && facts.cameras === 'nothing' ? 403 : facts.status;
 }
 
 const LISTENERS = [
-  { listener: 'the API', stage: apiStage, routes: { ...API_ROUTES, ...CLUSTER_ROUTES } },
-  { listener: 'playback', stage: playbackStage, routes: PLAYBACK_ROUTES },
-  { listener: 'metrics that want a token', stage: metricsStage, routes: METRICS_ROUTES },
-];
+  { name: 'the API', open: apiStage, routes: { ...API_ROUTES, ...CLUSTER_ROUTES } },
+  { name: 'playback', open: playbackStage, routes: PLAYBACK_ROUTES },
+  { name: 'metrics that want a token', open: metricsStage, routes: METRICS_ROUTES },
+].flatMap(({ name, open, routes }) =>
+  [CONFIGURED, REVIEWED].map(({ source, auth, callers }) => ({
+    listener: `${name}, ${source}`,
+    stage: (t: TestContext) => open(t, auth),
+    routes,
+    callers,
+  })),
+);
 /** HEAD is GET without a body. */
 const withoutHead = (names: readonly string[]): string[] => names.filter((name) => !name.startsWith('HEAD ')).sort();
 
-for (const { listener, stage, routes } of LISTENERS) {
+for (const { listener, stage, routes, callers } of LISTENERS) {
   const asked = Object.entries(routes).filter(([, facts]) => !facts.webSocket);
 
   test(`${listener}: every route answers each role as the table says, wherever the token stands`, async (t) => {
     const on = await stage(t);
     for (const [name, facts] of asked) {
-      for (const caller of CALLERS) {
+      for (const caller of callers) {
         for (const place of PLACES) {
           const answer = await ask(on, name, facts, caller, 'gate', place);
           const what = `${name} for ${caller.name} (${place}): ${answer.body.slice(0, 300)}`;
@@ -356,29 +398,32 @@ test('every route that a recorder has is in the table', async (t) => {
   assert.deepEqual(withoutHead(metrics), Object.keys(METRICS_ROUTES).sort());
 });
 
-test('live streams: every role, wherever the token stands, in scope and out of it', async (t) => {
-  const on = await apiStage(t);
-  await on.app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = on.app.server.address() as AddressInfo;
-  /** The first message, or the code that the connection is closed with. */
-  const outcome = async (given: string | undefined, camera: string, place: Place): Promise<unknown> => {
-    on.clock.advance(3_600_000);
-    const query = given !== undefined && place === 'query' ? `?access_token=${given}` : '';
-    const headers = given === undefined || query !== '' ? {} : { authorization: authorizationOf(given, place) };
-    const socket = new WebSocket(`ws://127.0.0.1:${port}/websocket/${camera}${query}`, { headers });
-    t.after(() => socket.terminate());
-    return Promise.race([
-      once(socket, 'message').then(() => 'pictures'),
-      once(socket, 'close').then(([code, reason]) => `${code} ${reason}`),
-    ]).finally(() => socket.terminate());
-  };
-  for (const { token: given, role, scoped } of CALLERS) {
-    for (const place of PLACES) {
-      const sees = role === undefined ? '4401 a token is needed' : 'pictures';
-      assert.equal(await outcome(given, 'gate', place), sees);
-      const yard = await outcome(given, 'yard', place);
-      assert.equal(yard, scoped ? await outcome(given, 'ghost', place) : sees);
-      assert.equal(yard === 'pictures', role !== undefined && !scoped);
+for (const { source, auth, callers } of [CONFIGURED, REVIEWED]) {
+  test(`live streams, ${source}: every role, wherever the token stands, in scope and out of it`, async (t) => {
+    const on = await apiStage(t, auth);
+    await on.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = on.app.server.address() as AddressInfo;
+    /** The first message, or the code that the connection is closed with. */
+    const outcome = async (given: string | undefined, camera: string, place: Place): Promise<unknown> => {
+      on.clock.advance(3_600_000);
+      const query = given !== undefined && place === 'query' ? `?access_token=${given}` : '';
+      const headers = given === undefined || query !== '' ? {} : { authorization: authorizationOf(given, place) };
+      const socket = new WebSocket(`ws://127.0.0.1:${port}/websocket/${camera}${query}`, { headers });
+      t.after(() => socket.terminate());
+      return Promise.race([
+        once(socket, 'message').then(() => 'pictures'),
+        once(socket, 'close').then(([code, reason]) => `${code} ${reason}`),
+      ]).finally(() => socket.terminate());
+    };
+    for (const { token: given, role, scoped, powerless } of callers) {
+      for (const place of PLACES) {
+        const refused = powerless ? '4403 the token has no role here' : '4401 a token is needed';
+        const sees = role === undefined ? refused : 'pictures';
+        assert.equal(await outcome(given, 'gate', place), sees);
+        const yard = await outcome(given, 'yard', place);
+        assert.equal(yard, scoped ? await outcome(given, 'ghost', place) : sees);
+        assert.equal(yard === 'pictures', role !== undefined && !scoped);
+      }
     }
-  }
-});
+  });
+}
