@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
-import { toCustomResourceDefinition, type Json } from '../../crds/custom-resource-definition.ts';
+import { toCustomResourceDefinition } from '../../crds/custom-resource-definition.ts';
 import { KINDS } from '../../crds/kinds.ts';
 import { nodeIdentityPolicies } from '../../operator/manifests/node-identity-policy.ts';
 import {
@@ -14,7 +14,7 @@ import {
   operatorRules,
   operatorSecretRules,
 } from '../../operator/manifests/operator-access.ts';
-import type { PolicyRule } from '../../operator/manifests/recorder-access.ts';
+import { tokenReviewBindingOf, type PolicyRule } from '../../operator/manifests/recorder-access.ts';
 import { adminRules, editRules, viewRules } from '../../operator/manifests/user-access.ts';
 import { chartReadme } from './readme.ts';
 import { valuesSchema } from './values-schema.ts';
@@ -70,11 +70,13 @@ function rules(): string {
     edit: editRules(),
     admin: adminRules(),
   };
-  const defines = Object.entries(parts).map(
-    ([name, part]) => `{{- define "kube-nvr.rules.${name}" -}}\n${literal(yaml(part))}{{- end }}\n`,
-  );
-  return [`{{- /* ${MADE_BY} */}}\n`, ...defines].join('\n');
+  const defines = Object.entries(parts).map(([name, part]) => define(`rules.${name}`, yaml(part)));
+  const { roleRef } = tokenReviewBindingOf([]);
+  return [`{{- /* ${MADE_BY} */}}\n`, ...defines, define('tokenReviewRole', yaml(roleRef))].join('\n');
 }
+
+const define = (name: string, text: string): string =>
+  `{{- define "kube-nvr.${name}" -}}\n${literal(text)}{{- end }}\n`;
 
 function crds(): string {
   const documents = KINDS.map((kind) => {
@@ -100,7 +102,7 @@ function admissionPolicy(): string {
 /** The chart's, at the end of metadata. */
 const LABELS = '  labels:\n    {{- include "kube-nvr.labels" $ | nindent 4 }}\n';
 
-const yaml = (value: Json | readonly unknown[]): string =>
+const yaml = (value: object): string =>
   stringify(value, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true });
 
 /** As it stands in a template. */

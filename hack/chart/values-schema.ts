@@ -51,6 +51,9 @@ const values = z.strictObject({
       .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/),
     spec: z.record(z.string(), z.unknown()),
   }),
+  tokenReviews: z.strictObject({
+    pools: z.array(z.strictObject({ namespace: z.string().min(1).max(63), name: z.string().min(1).max(40) })),
+  }),
   networkPolicy: z.strictObject({
     enabled: z.boolean(),
     clientsFrom: objects(),

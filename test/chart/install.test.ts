@@ -3,7 +3,7 @@
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { API_VERSION } from '../../crds/names.ts';
 import { ApiError } from '../cluster/api-client.ts';
@@ -182,6 +182,18 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     );
   });
 
+  test('who may edit changes cameras, and no pools: these choose what runs on nodes', async () => {
+    const bind = ['create', 'rolebinding', 'eve', '--user=eve', `--clusterrole=${NAMESPACE}-nvr-kube-nvr-edit`];
+    await controlPlane.kubectl(['-n', NAMESPACE, ...bind]);
+    const eve = (verb: string, resource: string): Promise<string> =>
+      controlPlane.kubectl(['auth', 'can-i', verb, resource, '--as=eve', '-n', NAMESPACE]).catch(() => 'no');
+    const answers = [await eve('update', 'cameras.kube-nvr.dev'), await eve('update', 'recorderpools.kube-nvr.dev')];
+    assert.deepEqual(
+      [...answers, await eve('get', 'recorderpools.kube-nvr.dev')].map((said) => said.trim()),
+      ['yes', 'no', 'yes'],
+    );
+  });
+
   test('the operator with the rights of the chart makes the recorders of the pool', async () => {
     const account = (await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'token', OPERATOR])).trim();
     const kubeconfig = join(controlPlane.directory, 'operator.kubeconfig');
@@ -226,6 +238,15 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
   });
 
+  test('without both Secrets the next upgrade makes a new token', async () => {
+    await controlPlane.kubectl(['-n', NAMESPACE, 'delete', 'secret', 'default-tokens']);
+    await upgrade({ pool: POOL });
+    const next = await secret('default-admin-token', 'token');
+    assert.notEqual(next, token);
+    const sha256 = createHash('sha256').update(next).digest('hex');
+    assert.ok((await secret('default-tokens', 'tokens.yaml')).includes(sha256));
+  });
+
   test('an uninstall leaves kinds, cameras, pool and tokens; the next install takes them over', async () => {
     const hashes = await secret('default-tokens', 'tokens.yaml');
     await helm.run(['uninstall', RELEASE, '--namespace', NAMESPACE]);
@@ -236,5 +257,24 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     await install();
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
     assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
+  });
+
+  test('an upgrade brings the kinds of its version, a rollback those of before', async () => {
+    const older = join(controlPlane.directory, 'older-chart');
+    cpSync(CHART, older, { recursive: true });
+    const crds = join(older, 'templates/crds.yaml');
+    const text = readFileSync(crds, 'utf8');
+    writeFileSync(crds, text.replaceAll(/^ +categories:\n +- kubenvr\n/gm, ''));
+    assert.notEqual(readFileSync(crds, 'utf8'), text);
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cameras.kube-nvr.dev';
+    const categories = async (): Promise<unknown> => (await get(path)).spec.names.categories;
+    await helm.run(['upgrade', RELEASE, older, '--namespace', NAMESPACE], { pool: POOL });
+    assert.equal(await categories(), undefined);
+    await upgrade({ pool: POOL });
+    assert.deepEqual(await categories(), ['kubenvr']);
+    await helm.run(['rollback', RELEASE, '--namespace', NAMESPACE]);
+    assert.equal(await categories(), undefined);
+    await get(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras/gate`);
+    assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
   });
 });

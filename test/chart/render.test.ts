@@ -215,6 +215,20 @@ suite('the chart', { skip: helmMissing() }, () => {
     assert.deepEqual(ofKind(await helm.template(), 'Secret'), []);
   });
 
+  test('recorders may ask about tokens when their pool leaves it to the API server, and only then', async () => {
+    const asking = async (mode: string, pools: readonly Values[] = []): Promise<readonly Manifest[]> => {
+      const values = { pool: { ...POOL, spec: { ...POOL.spec, auth: { mode } } }, tokenReviews: { pools } };
+      return ofKind(await helm.template(values), 'ClusterRoleBinding')
+        .filter(({ roleRef }) => roleRef.name === 'system:auth-delegator')
+        .flatMap(({ subjects }) => subjects.map(({ namespace, name }: Manifest) => `${namespace}/${name}`));
+    };
+    const north = { namespace: 'other', name: 'north' };
+    assert.deepEqual(await asking('Token'), []);
+    assert.deepEqual(await asking('Kubernetes'), ['video/default-recorder']);
+    assert.deepEqual(await asking('Token', [north]), ['other/north-recorder']);
+    assert.deepEqual(await asking('Kubernetes', [north]), ['video/default-recorder', 'other/north-recorder']);
+  });
+
   test('only view and edit are added to the cluster’s roles, and only when asked for', async () => {
     const aggregated = async (values: Values): Promise<readonly string[]> =>
       ofKind(await helm.template({ userRoles: values }), 'ClusterRole')

@@ -221,3 +221,9 @@
     - delete
     - deletecollection
 {{- end }}
+
+{{- define "kube-nvr.tokenReviewRole" -}}
+apiGroup: rbac.authorization.k8s.io
+kind: ClusterRole
+name: system:auth-delegator
+{{- end }}
