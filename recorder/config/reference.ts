@@ -83,6 +83,10 @@ names the file and the key:
 those that changed are restarted, all others go on undisturbed. Tokens are replaced, and certificates follow their files.
 Other settings need a restart; the log names those that wait for one. A configuration that is refused while the recorder runs changes nothing.
 
+Pods have their own values in the environment, which are used instead of those of the files: \`KUBE_NVR_NODE_NAME\` for
+\`nodeName\`, \`KUBE_NVR_ADVERTISE\` for \`cluster.advertise\`, \`KUBE_NVR_PLAYBACK_ADVERTISE\` for \`playback.advertise\`, and,
+from Secrets, \`KUBE_NVR_DATABASE_URL\` for \`database.url\` and \`KUBE_NVR_REDIS_URL\` for \`redis.url\`.
+
 - A **duration** is \`250ms\`, \`30s\`, \`5m\`, \`1h30m\`, \`7d\` or \`2w\`.
 - A **size** is \`500GiB\` or \`500Gi\` (powers of 1024), \`500GB\` or \`500G\` (powers of 1000), or a number of bytes. A
   **share** is \`5%\` of the file system.
