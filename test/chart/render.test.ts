@@ -2,6 +2,10 @@
 
 import { after, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { Child } from '../support/child.ts';
+import { freePorts } from '../support/recorder-process.ts';
 import { CHART, Helm, helmMissing, objectsOf, ofKind, one, type Manifest, type Values } from './helm.ts';
 
 const POOL = { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } };
@@ -202,6 +206,36 @@ suite('the chart', { skip: helmMissing() }, () => {
       [route.hostnames, route.rules],
       [['nvr.example.com'], [{ backendRefs: [{ name: 'north-recorder', port: 9997 }] }]],
     );
+  });
+
+  test('helm test asks operator and recorders, and fails when one of them is not there', async () => {
+    const { command } = one(await helm.template({ pool: POOL }), 'Pod').spec.containers[0];
+    const [node, ...args] = command as readonly string[];
+    assert.equal(node, 'node');
+    assert.deepEqual(JSON.parse(args.pop()!), [
+      { host: 'nvr-kube-nvr-operator.video', port: 8080 },
+      { host: 'default-recorder.video', port: 9997 },
+      { host: 'default-recorder.video', port: 9996 },
+    ]);
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const [closed] = await freePorts(1);
+    const reach = async (...ports: readonly number[]): Promise<readonly [number | null, string]> => {
+      const targets = JSON.stringify(ports.map((port) => ({ host: '127.0.0.1', port })));
+      await using child = new Child(process.execPath, [...args, targets]);
+      const { code } = await child.exit();
+      return [code, child.output];
+    };
+    try {
+      const there = `127.0.0.1:${port} is there\n`;
+      assert.deepEqual(await reach(port, port), [0, there + there]);
+      const [code, output] = await reach(port, closed!);
+      assert.equal(code, 1);
+      assert.match(output, new RegExp(`ECONNREFUSED 127.0.0.1:${closed}`));
+    } finally {
+      server.close();
+    }
   });
 
   test('tokens are made only for a pool whose tokens are nobody else’s', async () => {
