@@ -85,14 +85,14 @@ export function openApiOptions(version: string): SwaggerOptions {
       };
       if (!schema || schema.hide) return jsonSchemaTransform(input);
       const complete = completed(schema, url, [route.method].flat()[0] as string, route.config ?? {});
-      return jsonSchemaTransform({ ...input, schema: complete } as typeof input);
+      return jsonSchemaTransform({ ...input, schema: complete });
     },
     transformObject: (input) => {
       const document = jsonSchemaTransformObject(input) as Document;
       addExamples(document.paths ?? {});
       // Nobody sends one.
       delete document.components?.schemas?.['ProblemInput'];
-      return document as ReturnType<typeof jsonSchemaTransformObject>;
+      return document;
     },
   };
 }

@@ -10,7 +10,7 @@
 // the last picture before ends. There is never more than one edit with media a track: Chromium plays only the last.
 
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from './fragment.ts';
-import { concat, fourCc, u32, u64, type Part } from './box.ts';
+import { concat, fourCc, lengthOf, u32, u64, type Part } from './box.ts';
 import { CopyList } from './copy-list.ts';
 import { entryCodec, parameterSetsOf } from './entry-sets.ts';
 import { JoinError } from './join-error.ts';
@@ -18,7 +18,7 @@ import { AudioPlacer, type SoundSelection } from './join-audio.ts';
 import { selectPictures, timeAt, wallAt, type PictureSelection } from './join-pictures.ts';
 import type { RecordedMeta } from './meta.ts';
 import type { Edit, TrackContents, TrackHeader } from './movie.ts';
-import { MOVIE_TIMESCALE, completeMovie, progressiveFileType } from './movie.ts';
+import { MOVIE_TIMESCALE, completeMovieParts, progressiveFileType } from './movie.ts';
 import type { SampleIndex, TrackIndex } from './sample-index.ts';
 import { SampleTable, chunkOffsetBox, placelessBoxes } from './sample-table.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
@@ -188,13 +188,13 @@ export class JoinPlanner {
     const mdat = concat([u32(1), fourCc('mdat'), u64(16 + this.#contents.sizeBytes)]); // size 1: 64 bits follow
     // Made once: what is under way elsewhere waits for all of this.
     const placeless = { pictures: placelessBoxes(this.#pictures), audio: placelessBoxes(this.#audio.table) };
-    const movie = (shift: number): Buffer =>
-      completeMovie(this.#trackContents(shift, placeless), first.wallStartMs, userData);
+    const movie = (shift: number): Part =>
+      completeMovieParts(this.#trackContents(shift, placeless), first.wallStartMs, userData);
     // The offsets depend on the size of `moov`, and whether they need 64 bits on the offsets: more room settles both.
     let shift = 0;
     let moov = movie(shift);
-    while (shift !== fileType.length + moov.length + mdat.length) {
-      shift = fileType.length + moov.length + mdat.length;
+    while (shift !== fileType.length + lengthOf(moov) + mdat.length) {
+      shift = fileType.length + lengthOf(moov) + mdat.length;
       moov = movie(shift);
     }
     const header = concat([fileType, moov, mdat]);

@@ -1,7 +1,7 @@
 // Descriptions of tracks in, `moov` boxes out (ISO/IEC 14496-12 §8.2 to §8.6), without and with samples.
 
 import type { Part } from './box.ts';
-import { box, fourCc, fullBox, u16, u32, uVersion, versionFor, zeros } from './box.ts';
+import { box, concat, fourCc, fullBox, nestedBox, u16, u32, uVersion, versionFor, zeros } from './box.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
 import { sampleEntry } from './sample-entry.ts';
 import type { TrackParameters } from './sample.ts';
@@ -74,10 +74,14 @@ export const fragmentedMovie = (headers: readonly TrackHeader[], creationMs: num
   ]);
 
 /** `moov` of a complete movie. */
-export function completeMovie(tracks: readonly TrackContents[], creationMs: number, userData: Part): Buffer {
+export const completeMovie = (tracks: readonly TrackContents[], creationMs: number, userData: Part): Buffer =>
+  concat(completeMovieParts(tracks, creationMs, userData));
+
+/** The same in pieces: the tables of hours are megabytes. */
+export function completeMovieParts(tracks: readonly TrackContents[], creationMs: number, userData: Part): Part {
   const durations = tracks.map((track) => track.edits.reduce((sum, edit) => sum + edit.duration, 0));
   const headers = tracks.map((track) => track.header);
-  return box('moov', [
+  return nestedBox('moov', [
     mvhd(creationMs, Math.max(0, ...durations), headers),
     userData,
     tracks.map((track, i) => trak(creationMs, durations[i] ?? 0, track)),
@@ -110,17 +114,17 @@ function mvhd(creationMs: number, duration: number, headers: readonly TrackHeade
   ]);
 }
 
-const trak = (creationMs: number, movieDuration: number, track: TrackContents): Buffer =>
-  box('trak', [
+const trak = (creationMs: number, movieDuration: number, track: TrackContents): Part =>
+  nestedBox('trak', [
     tkhd(creationMs, movieDuration, track.header),
     track.edits.length > 0 ? box('edts', elst(track.edits)) : [],
-    box('mdia', [
+    nestedBox('mdia', [
       mdhd(creationMs, track.mediaDuration, track.header),
       hdlr(track.header),
-      box('minf', [
+      nestedBox('minf', [
         track.header.kind === 'video' ? vmhd() : smhd(),
         box('dinf', dref()),
-        box('stbl', [stsd(track.header), track.sampleTables]),
+        nestedBox('stbl', [stsd(track.header), track.sampleTables]),
       ]),
     ]),
   ]);
