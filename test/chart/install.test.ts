@@ -52,6 +52,8 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     return answer.trim() === 'yes';
   };
   let token: string;
+  /** The one that came after it. */
+  let next: string;
   let poolUid: string;
 
   test('one command on an empty cluster makes kinds, operator, policy and the first pool; NOTES say how to go on', async () => {
@@ -241,7 +243,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
   test('without both Secrets the next upgrade makes a new token', async () => {
     await controlPlane.kubectl(['-n', NAMESPACE, 'delete', 'secret', 'default-tokens']);
     await upgrade({ pool: POOL });
-    const next = await secret('default-admin-token', 'token');
+    next = await secret('default-admin-token', 'token');
     assert.notEqual(next, token);
     const sha256 = createHash('sha256').update(next).digest('hex');
     assert.ok((await secret('default-tokens', 'tokens.yaml')).includes(sha256));
@@ -253,6 +255,8 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     await absent(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${OPERATOR}`);
     await get(`/apis/${API_VERSION}/namespaces/${NAMESPACE}/cameras/gate`);
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
+    assert.equal(await secret('default-tokens', 'tokens.yaml'), hashes);
+    assert.equal(await secret('default-admin-token', 'token'), next);
     await assert.rejects(install(limited), /pool: this first install takes over/);
     await install();
     assert.equal((await get(POOL_PATH)).metadata.uid, poolUid);
