@@ -9,7 +9,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
-import { tokenReviewBindingOf } from '../../operator/manifests/recorder-access.ts';
+import { API_VERSION, poolLabels } from '../../crds/names.ts';
+import { roleBindingOf, roleOf, tokenReviewBindingOf } from '../../operator/manifests/recorder-access.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
@@ -18,6 +19,7 @@ import { apiServerMissing } from './programs.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'home';
 const OTHER = 'neighbours';
+const BASE = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
 const POOL = { namespace: NAMESPACE, name: 'default' };
 const BREAK_GLASS = 'break-the-glass';
 const CAMERAS = ['gate', 'yard'];
@@ -29,6 +31,8 @@ const VERBS: Readonly<Record<string, { readonly [resource: string]: readonly str
   admin: { cameras: ['get', 'update'], recorderpools: ['update'] },
   'gate-viewer': { 'cameras/gate': ['get'] },
   'gate-operator': { 'cameras/gate': ['get', 'update'] },
+  mixed: { 'cameras/gate': ['get', 'update'], 'cameras/yard': ['get'] },
+  'dock-viewer': { 'cameras/dock': ['get'] },
   'blind-admin': { recorderpools: ['update'] },
   nobody: {},
 };
@@ -80,7 +84,11 @@ function accountObjects(name: string, verbs: (typeof VERBS)[string]): readonly o
   ];
 }
 
-async function startNode(namespace: string, name: string, auth: object = {}): Promise<RecorderProcess> {
+async function startNode(
+  namespace: string,
+  name: string,
+  { auth, cluster }: { readonly auth?: object; readonly cluster?: object } = {},
+): Promise<RecorderProcess> {
   const directory = join(outer, name);
   const account = join(directory, 'account');
   mkdirSync(account, { recursive: true });
@@ -97,6 +105,8 @@ async function startNode(namespace: string, name: string, auth: object = {}): Pr
       KUBE_NVR_SERVICE_ACCOUNT_DIR: account,
     },
     config: {
+      nodeName: name,
+      ...(cluster && { cluster: { ...cluster, dataDir: join(directory, 'data') } }),
       auth: { mode: 'kubernetes', tokens: [{ name: 'break-glass', role: 'admin', sha256 }], ...auth },
       cameras: CAMERAS.map((id) => ({ id, source: 'rtsp://127.0.0.1:1/none', enabled: false })),
     },
@@ -146,6 +156,8 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
         kind: 'ServiceAccount',
         metadata: { name: 'default-recorder', namespace },
       })),
+      roleOf(POOL, []),
+      roleBindingOf(POOL),
       tokenReviewBindingOf([POOL, { ...POOL, namespace: OTHER }]),
       ...Object.entries(VERBS).flatMap(([name, verbs]) => accountObjects(name, verbs)),
     );
@@ -181,6 +193,8 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
   });
 
   test('who may get named cameras only sees these, and may change them when all of them may be updated', async () => {
+    assert.deepEqual(await camerasSeen(tokenOf('mixed')), CAMERAS);
+    assert.equal((await stopCamera('gate', tokenOf('mixed'))).status, 403);
     for (const [account, stopped] of Object.entries({ 'gate-viewer': 403, 'gate-operator': 200 })) {
       const token = tokenOf(account);
       assert.deepEqual(await camerasSeen(token), ['gate']);
@@ -235,10 +249,46 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
   });
 
   test('with auth.audiences a token must be meant for one of them', async () => {
-    particular = await startNode(NAMESPACE, 'node-c', { audiences: ['nvr.example', 'kube-nvr'] });
+    particular = await startNode(NAMESPACE, 'node-c', {
+      auth: { audiences: ['nvr.example', 'kube-nvr'] },
+      cluster: { mode: 'kubernetes' },
+    });
     const meant = await newToken('viewer', NAMESPACE, { audiences: ['kube-nvr'] });
     assert.deepEqual(await camerasSeen(meant, particular), CAMERAS);
     assert.deepEqual(await camerasSeen(tokenOf('viewer'), particular), 401);
+  });
+
+  test('who may get a camera that another node records only is sent there, and others learn nothing of it', async () => {
+    const nodes = `${BASE}/recordernodes`;
+    const node = {
+      apiVersion: API_VERSION,
+      kind: 'RecorderNode',
+      metadata: { name: 'node-z', labels: poolLabels('default') },
+      spec: { nodeName: 'node-z', poolRef: { name: 'default' }, role: 'Voter' },
+    };
+    const created = await controlPlane.api.create<object>(nodes, node);
+    const status = { address: '10.0.0.9:9997', cameras: [{ name: 'dock', epoch: 3, state: 'Recording' }] };
+    await controlPlane.api.replace(`${nodes}/node-z/status`, { ...created, status });
+    const camera = await controlPlane.api.create<object>(`${BASE}/cameras`, {
+      apiVersion: API_VERSION,
+      kind: 'Camera',
+      metadata: { name: 'dock' },
+      spec: { source: 'rtsp://127.0.0.1:1/none' },
+    });
+    const time = new Date().toISOString();
+    const assignment = { node: 'node-z', epoch: 3, reason: 'Scheduled', time };
+    await controlPlane.api.replace(`${BASE}/cameras/dock/status`, { ...camera, status: { assignment } });
+    const askAs = async (account: string): Promise<Response> => {
+      const token = await newToken(account, NAMESPACE, { audiences: ['kube-nvr'] });
+      return fetch(`${particular.url}/api/archive/dock/current`, { headers: bearer(token), redirect: 'manual' });
+    };
+    const sent = await until('the recorder knows of the other node', async () => {
+      const answer = await askAs('dock-viewer');
+      return answer.status !== 403 && answer;
+    });
+    assert.equal(sent.status, 307);
+    assert.match(sent.headers.get('location') ?? '', /^http:\/\/10\.0\.0\.9:9997\/api\/archive\/dock\/current\?/);
+    assert.equal((await askAs('gate-viewer')).status, 404);
     await particular[Symbol.asyncDispose]();
   });
 
