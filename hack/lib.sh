@@ -222,8 +222,14 @@ need_helm() {
   version=$(sed -n 's|^require helm.sh/helm/v[0-9]* ||p' "$ROOT/hack/helm/go.mod")
   if command -v helm >/dev/null || [ -x "$CACHE/helm/$version/helm" ]; then return 0; fi
   need_go
-  local package=helm.sh/helm/${version%%.*}
-  go_build "$ROOT/hack/helm" "$CACHE/helm/$version/helm" "-X $package/internal/version.version=$version" "$package/cmd/helm"
+  local package=helm.sh/helm/${version%%.*} minor name flags
+  # What `helm template` takes for the cluster's version; 1.20 unless told.
+  minor=$(sed -n 's|^\tk8s.io/client-go v0\.\([0-9]*\)\..*|\1|p' "$ROOT/hack/helm/go.mod")
+  flags="-X $package/internal/version.version=$version"
+  for name in pkg/chartutil pkg/lint/rules; do
+    flags+=" -X $package/$name.k8sVersionMajor=1 -X $package/$name.k8sVersionMinor=$minor"
+  done
+  go_build "$ROOT/hack/helm" "$CACHE/helm/$version/helm" "$flags" "$package/cmd/helm"
 }
 
 # The lint of the OpenAPI document; it is a program of 15 MB, and no part of what is built.
