@@ -74,11 +74,13 @@ const auth = withRules(
       .describe('Who may do what: the API server decides, tokens of the Secret decide, or anyone may do everything.'),
     tokensSecretRef: reference()
       .optional()
-      .describe("With mode Token: a Secret whose key tokens.yaml is the list auth.tokens of the recorder's file."),
+      .describe(
+        "A Secret whose key tokens.yaml is the list auth.tokens of the recorder's file. With mode Kubernetes these tokens count as well, also while the API server is away.",
+      ),
   }),
   {
-    rule: "(self.mode == 'Token') == has(self.tokensSecretRef)",
-    message: 'is required when mode is Token, and forbidden otherwise',
+    rule: "has(self.tokensSecretRef) ? self.mode != 'None' : self.mode != 'Token'",
+    message: 'is required when mode is Token, and forbidden when it is None',
     fieldPath: '.tokensSecretRef',
   },
 );

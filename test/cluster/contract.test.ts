@@ -208,7 +208,7 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     },
     {
       what: 'a Secret of tokens that nobody uses',
-      body: pool('x', { auth: { mode: 'Kubernetes', tokensSecretRef: { name: 'a' } } }),
+      body: pool('x', { auth: { mode: 'None', tokensSecretRef: { name: 'a' } } }),
       field: 'spec.auth.tokensSecretRef',
     },
     {
@@ -384,6 +384,13 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       cameras: many(500, (i) => ({ name: `c${i}`, epoch: 1, state: 'Recording', lastWrittenTime: TIME })),
       conditions: [condition],
     });
+  });
+
+  test('RecorderPool: a Secret of tokens counts with mode Token, and beside the API server', async () => {
+    for (const mode of ['Token', 'Kubernetes']) {
+      const body = pool('tokens', { auth: { mode, tokensSecretRef: { name: 'a' } } });
+      await create(body, '?dryRun=All');
+    }
   });
 
   test('RecorderPool: where footage and state lie cannot be changed', async () => {
