@@ -1,0 +1,183 @@
+// The demo of a cluster: a real Kubernetes on this machine, whose nodes are namespaces and whose pods are processes, with
+// demo cameras as resources. Run it as `hack/demo --nodes 3`, which first installs what is missing.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import { assert } from '../base/assert.ts';
+import { API_VERSION } from '../crds/names.ts';
+import { clusterMissing, startCluster, type Cluster } from '../test/cluster/cluster.ts';
+import { OWN_IMAGES } from '../test/cluster/own-images.ts';
+import { needProgram } from '../test/cluster/programs.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const NAMESPACE = 'default';
+const ARCHIVE = '/mnt/archive';
+const MAX_NODES = 10;
+const MAX_CAMERAS = 50;
+
+class DemoError extends Error {}
+
+function parseOptions(): { nodes: number; cameras: number } {
+  const { values } = parseArgs({
+    options: { nodes: { type: 'string', default: '3' }, cameras: { type: 'string', default: '3' } },
+  });
+  const number = (name: 'nodes' | 'cameras', max: number): number => {
+    const text = values[name];
+    if (!/^\d+$/.test(text) || Number(text) < 1 || Number(text) > max) {
+      throw new DemoError(`--${name} takes a number from 1 to ${max}, not ${text}`);
+    }
+    return Number(text);
+  };
+  return { nodes: number('nodes', MAX_NODES), cameras: number('cameras', MAX_CAMERAS) };
+}
+
+const LOGIN = { username: 'demo', password: 'demo' };
+
+/** The addresses of the cameras, by name. */
+async function startCameras(cluster: Cluster, count: number, log: number) {
+  const args = ['hack/demo-cameras.py', '--cameras', String(count), '--port', '0', '--with-parent'];
+  const login = ['--login', `${LOGIN.username}:${LOGIN.password}`, '--address', cluster.addresses.cameras];
+  const child: ChildProcess = spawn('/usr/bin/python3', [...args, ...login], { cwd: ROOT, stdio: ['pipe', 'pipe', log] });
+  const urls = new Map<string, string>();
+  assert(child.stdout, 'its output is a pipe');
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [word, name, url] = line.split(' ');
+    if (word === 'ready' && name && url) urls.set(name, url);
+    if (urls.size === count) return { child, urls };
+  }
+  throw new DemoError('the demo cameras did not start');
+}
+
+function startOperator(cluster: Cluster, log: number): ChildProcess {
+  const args = ['operator/main.ts', '--kubeconfig', cluster.controlPlane.kubeconfig, '--namespace', NAMESPACE];
+  return spawn(process.execPath, [...args, '--listen', '127.0.0.1:0', '--image', 'kube-nvr:demo'], {
+    cwd: ROOT,
+    stdio: ['ignore', log, log],
+  });
+}
+
+const resource = (kind: string, name: string, spec: object) => ({
+  apiVersion: API_VERSION,
+  kind,
+  metadata: { name, namespace: NAMESPACE },
+  spec,
+});
+
+async function applyResources(cluster: Cluster, cameras: ReadonlyMap<string, string>): Promise<void> {
+  const { controlPlane } = cluster;
+  await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
+  await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
+  const items = [
+    resource('RecorderPool', 'default', { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' } }),
+    { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'demo-login', namespace: NAMESPACE }, stringData: LOGIN },
+    ...Array.from(cameras, ([name, source], i) =>
+      resource('Camera', name, { source, ...(i === 0 && { credentialsSecretRef: { name: 'demo-login' } }) }),
+    ),
+  ];
+  await controlPlane.kubectl(['apply', '-f', '-'], {
+    input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
+  });
+}
+
+const COMMANDS = `  kill NODE    as a power cut            start NODE   as a boot with the disk it had
+  cut NODE     its packets vanish        mend NODE
+  freeze NODE  its time stands still     thaw NODE
+`;
+
+/** One line of the person at the terminal. */
+async function obey(cluster: Cluster, line: string): Promise<void> {
+  const [verb = '', name = ''] = line.trim().split(/\s+/);
+  if (verb === '') return;
+  const node = cluster.node(name);
+  switch (verb) {
+    case 'kill':
+      return node.kill();
+    case 'start':
+      return node.start();
+    case 'cut':
+      return node.cutOff();
+    case 'mend':
+      return node.reconnect();
+    case 'freeze':
+      return node.freeze();
+    case 'thaw':
+      return node.thaw();
+    default:
+      throw new DemoError(`no such command\n${COMMANDS}`);
+  }
+}
+
+async function run(signal: AbortSignal): Promise<void> {
+  const options = parseOptions();
+  const missing = clusterMissing();
+  if (missing) throw new DemoError(missing);
+  const logs = mkdtempSync(join(tmpdir(), 'kube-nvr-demo-'));
+  const children: ChildProcess[] = [];
+  process.stdout.write(`starting a Kubernetes of ${options.nodes} nodes\n`);
+  const cluster = await startCluster({ nodes: options.nodes, images: OWN_IMAGES });
+  try {
+    for (let i = 1; i <= options.nodes; i++) {
+      mkdirSync(join(cluster.node(`node-${i}`).root, ARCHIVE), { recursive: true });
+    }
+    const log = (name: string): number => openSync(join(logs, name), 'w');
+    const cameras = await startCameras(cluster, options.cameras, log('cameras.log'));
+    children.push(
+      cameras.child,
+      startOperator(cluster, log('operator-1.log')),
+      startOperator(cluster, log('operator-2.log')),
+    );
+    await applyResources(cluster, cameras.urls);
+    process.stdout.write(
+      [
+        `logs        ${logs}`,
+        '',
+        'In another terminal:',
+        `  export KUBECONFIG=${cluster.controlPlane.kubeconfig}`,
+        `  alias kubectl=${needProgram('kubectl')}`,
+        '  kubectl get cameras -o wide -w     # which node records what, and why',
+        '  kubectl get kubenvr                # cameras, pool, nodes',
+        '  kubectl describe camera gate       # what happened to it',
+        '  kubectl patch rnode node-1 --type merge -p \'{"spec":{"drain":true}}\'',
+        `  # pages: http://${cluster.node('node-1').address}:9997/ and those of the other nodes`,
+        '',
+        'Here:',
+        `${COMMANDS}Ctrl-C stops everything.`,
+        '',
+      ].join('\n'),
+    );
+    const input = createInterface({ input: process.stdin });
+    input.on('line', (line) => {
+      obey(cluster, line).catch((error: unknown) =>
+        process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`),
+      );
+    });
+    await once(signal, 'abort');
+    input.close();
+    process.stdout.write('\nstopping\n');
+  } finally {
+    for (const child of children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    }
+    await cluster.close();
+    rmSync(logs, { recursive: true, force: true });
+  }
+  process.stdout.write('stopped\n');
+}
+
+const stopping = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
+try {
+  await run(stopping.signal);
+} catch (error) {
+  if (!(error instanceof DemoError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}
