@@ -42,7 +42,10 @@ const LOGIN = { username: 'demo', password: 'demo' };
 async function startCameras(cluster: Cluster, count: number, log: number) {
   const args = ['hack/demo-cameras.py', '--cameras', String(count), '--port', '0', '--with-parent'];
   const login = ['--login', `${LOGIN.username}:${LOGIN.password}`, '--address', cluster.addresses.cameras];
-  const child: ChildProcess = spawn('/usr/bin/python3', [...args, ...login], { cwd: ROOT, stdio: ['pipe', 'pipe', log] });
+  const child: ChildProcess = spawn('/usr/bin/python3', [...args, ...login], {
+    cwd: ROOT,
+    stdio: ['pipe', 'pipe', log],
+  });
   const urls = new Map<string, string>();
   assert(child.stdout, 'its output is a pipe');
   for await (const line of createInterface({ input: child.stdout })) {
