@@ -19,6 +19,7 @@ const NAMESPACE = 'video';
 const RELEASE = 'nvr';
 const OPERATOR = `${RELEASE}-kube-nvr-operator`;
 const POOL_PATH = `/apis/${API_VERSION}/namespaces/${NAMESPACE}/recorderpools/default`;
+const SLOW_MS = 60_000;
 const POOL = { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } };
 
 suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() }, () => {
@@ -196,7 +197,8 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     );
   });
 
-  test('the operator with the rights of the chart makes the recorders of the pool', async () => {
+  /** As the Deployment would run it, with the rights of its service account; ready. */
+  const startOperator = async (values: Values): Promise<Child> => {
     const account = (await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'token', OPERATOR])).trim();
     const kubeconfig = join(controlPlane.directory, 'operator.kubeconfig');
     const cluster = { server: controlPlane.server, 'certificate-authority': controlPlane.authority.certFile };
@@ -204,24 +206,61 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     const config = { 'current-context': 'a', clusters: [named], users: [named], contexts: [named] };
     writeFileSync(kubeconfig, JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...config }));
     const [port] = await freePorts(1);
-    const { args } = one(await helm.template({ pool: POOL }), 'Deployment').spec.template.spec.containers[0];
+    const { args } = one(await helm.template(values), 'Deployment').spec.template.spec.containers[0];
     const own = ['--kubeconfig', kubeconfig, '--listen', `127.0.0.1:${port}`];
-    await using _operator = new Child(process.execPath, ['operator/main.ts', ...args, ...own], {
+    const operator = new Child(process.execPath, ['operator/main.ts', ...args, ...own], {
       cwd: ROOT,
       env: { ...process.env, POD_NAMESPACE: NAMESPACE },
     });
-    const SLOW_MS = 60_000;
-    await until('it is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, SLOW_MS);
-    for (const path of ['apis/apps/v1/NS/daemonsets', 'api/v1/NS/services', 'apis/policy/v1/NS/poddisruptionbudgets']) {
-      const place = path.replace('NS', `namespaces/${NAMESPACE}`);
-      await until(path, () => get(`/${place}/default-recorder`).then(Boolean), SLOW_MS);
-    }
-    const daemonSet = await get(`/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/default-recorder`);
-    const { name } = one(await helm.template({ pool: POOL }), 'NetworkPolicy', 'nvr-kube-nvr-recorders').metadata;
-    const { matchLabels } = (await get(`/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies/${name}`))
-      .spec.podSelector;
+    await until('it is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, SLOW_MS).catch(
+      async (err: unknown) => {
+        await operator[Symbol.asyncDispose]();
+        throw err;
+      },
+    );
+    return operator;
+  };
+
+  const untilThere = (path: string): Promise<Manifest> => until(path, () => get(path), SLOW_MS);
+
+  test('the operator with the rights of the chart makes the recorders of the pool', async () => {
+    await using operator = await startOperator({ pool: POOL });
+    await untilThere(`/api/v1/namespaces/${NAMESPACE}/services/default-recorder`);
+    await untilThere(`/apis/policy/v1/namespaces/${NAMESPACE}/poddisruptionbudgets/default-recorder`);
+    const daemonSet = await untilThere(`/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/default-recorder`);
+    const policy = `/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies/nvr-kube-nvr-recorders`;
     const labels = daemonSet.spec.template.metadata.labels as Record<string, string>;
+    const { matchLabels } = (await get(policy)).spec.podSelector;
     assert.deepEqual({ ...labels, ...matchLabels }, labels, 'the policy is that of the recorders');
+    // It lets go of its Lease, so that the next one need not wait.
+    operator.signal('SIGTERM');
+    assert.equal((await operator.exit()).code, 0, operator.output);
+  });
+
+  test('with allNamespaces it makes those of a tenant, too, and hands on the login of a camera there', async () => {
+    const values = { pool: POOL, watch: { allNamespaces: true, secretNamespaces: ['tenant'] } };
+    await controlPlane.kubectl(['create', 'namespace', 'tenant']);
+    await upgrade(values);
+    assert.deepEqual([await may('get', 'secrets', 'tenant'), await may('get', 'secrets', 'default')], [true, false]);
+    await using _operator = await startOperator(values);
+    const make = (kind: string, name: string, spec: object): Promise<unknown> =>
+      controlPlane.api.create(`/apis/${API_VERSION}/namespaces/tenant/${kind.toLowerCase()}s`, {
+        apiVersion: API_VERSION,
+        kind,
+        metadata: { name },
+        spec,
+      });
+    await make('Camera', 'yard', { source: 'rtsp://10.0.0.9/1', credentialsSecretRef: { name: 'yard-login' } });
+    await make('RecorderPool', 'default', { archive: { hostPath: '/mnt/archive' } });
+    await untilThere('/apis/apps/v1/namespaces/tenant/daemonsets/default-recorder');
+    const role = '/apis/rbac.authorization.k8s.io/v1/namespaces/tenant/roles/default-recorder';
+    await until(
+      'the recorders may read the login',
+      async () => JSON.stringify((await get(role)).rules).includes('"resourceNames":["yard-login"]'),
+      SLOW_MS,
+    );
+    await upgrade({ pool: POOL });
+    assert.equal(await may('list', 'cameras.kube-nvr.dev', 'tenant'), false);
   });
 
   test('a second release of the cluster, for another tenant, shares kinds and policy', async () => {
