@@ -133,6 +133,10 @@ export const cameraSchema = withRules(
     message: 'must not become less',
     fieldPath: '.status.assignment.epoch',
   },
+  {
+    rule: "self.metadata.name != 'jobs'",
+    message: 'metadata.name: jobs is part of an address of the API, and no camera can have it',
+  },
 );
 
 export type AssignmentReason = (typeof ASSIGNMENT_REASONS)[number];

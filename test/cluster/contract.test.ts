@@ -75,6 +75,16 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
 
   after(() => controlPlane?.close());
 
+  test('no camera is called jobs, which is part of an address of the API', async () => {
+    await assert.rejects(create(camera('jobs')), (err) => {
+      assert.ok(
+        err instanceof ApiError && err.status === 422 && err.message.includes('metadata.name: jobs'),
+        String(err),
+      );
+      return true;
+    });
+  });
+
   test('schemas are structural and their rules compile', async () => {
     const crds = await controlPlane.api.list<
       KubeObject & { status: { conditions: { type: string; status: string }[] } }
