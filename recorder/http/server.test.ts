@@ -181,3 +181,17 @@ test('no answer is taken for another type, and no address is told to other sites
     assert.equal(headers['referrer-policy'], 'no-referrer', url);
   }
 });
+
+test('keys of a body that would change every object are passed over, as other unknown keys are', async (t) => {
+  const { app } = await stage(t);
+  const payload = '{"id": "gate", "__proto__": {"admin": true}, "constructor": {"prototype": {"admin": true}}}';
+  const answer = await app.inject({
+    method: 'POST',
+    url: '/body',
+    headers: { 'content-type': 'application/json' },
+    payload,
+  });
+  assert.equal(answer.statusCode, 200);
+  assert.deepEqual(Object.keys(answer.json<object>()), ['id']);
+  assert.equal(({} as { admin?: boolean }).admin, undefined);
+});

@@ -58,6 +58,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     genReqId: requestId,
     frameworkErrors: answerFrameworkError,
     clientErrorHandler: answerClientError,
+    // Keys that no schema knows are passed over, whatever they are called; these two never reach an object.
+    onProtoPoisoning: 'remove' as const,
+    onConstructorPoisoning: 'remove' as const,
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH, ignoreTrailingSlash: false },
   };
   const app: FastifyInstance = tls
