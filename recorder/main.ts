@@ -7,16 +7,13 @@ import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
 import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
-import { adoptArchive } from './adopt.ts';
 import type { PodPlace } from './cluster/join.ts';
 import { inEnvironment } from './config/environment.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
 import { DatabaseError } from './database/error.ts';
 import { ConfigWatcher } from './config/watch.ts';
-import { DISCOVER_USAGE, runDiscover, UsageError } from './discover.ts';
 import { startRecorder } from './recorder.ts';
-import { reindexArchive } from './reindex.ts';
 
 const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
        recorder discover [--help]
@@ -75,7 +72,10 @@ function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log'])
   return { logLevels, log: logLevels.apply(all), audit: pino(options, file('audit.log')) };
 }
 
+// Programs of their own are loaded when they are asked for: a recorder that starts does not wait for them.
+
 async function discoverCameras(args: readonly string[]): Promise<void> {
+  const { DISCOVER_USAGE, runDiscover, UsageError } = await import('./discover.ts');
   try {
     await runDiscover(args, {
       clock: systemClock,
@@ -122,6 +122,7 @@ async function main(): Promise<void> {
     log.warn({ level: logLevels.level }, 'log level changed');
   });
   if (options['adopt-archive']) {
+    const { adoptArchive } = await import('./adopt.ts');
     const id = await adoptArchive(config, options.config, log);
     process.stdout.write(`${config.recordPath}: archive ${id} is the archive of this node\n`);
     return;
@@ -130,6 +131,7 @@ async function main(): Promise<void> {
     const interrupted = new AbortController();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => interrupted.abort());
     const say = (line: string) => void process.stdout.write(`${line}\n`);
+    const { reindexArchive } = await import('./reindex.ts');
     await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
     process.exit(interrupted.signal.aborted ? 1 : 0);
   }

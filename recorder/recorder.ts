@@ -27,8 +27,8 @@ import { NodeCameraSwitch } from './camera-switch.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import type { CameraSwitch } from './camera/switch.ts';
 import { SlabPool } from './codec/slab.ts';
-import { openMember, type ClusterMember } from './cluster-member.ts';
-import { openTokenReviews, type OpenTokenReviews, type PodPlace } from './cluster/join.ts';
+import type { ClusterMember } from './cluster-member.ts';
+import type { OpenTokenReviews, PodPlace } from './cluster/join.ts';
 import { urlOf } from './cluster/peers.ts';
 import { changedSettings } from './config/changes.ts';
 import { ConfigError } from './config/load.ts';
@@ -379,6 +379,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     const { pod } = deps;
     if (config.cluster.mode === 'etcd') throw new ConfigError('', 'cluster.mode', 'etcd is not supported yet');
     if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
+    // Not loaded where there is no cluster.
+    const { openMember } = await import('./cluster-member.ts');
     return openMember({ config, place: pod, version, cameras, archive, changed: reapplyCameras, clock, log });
   }
 
@@ -388,6 +390,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     if (config.auth.mode !== 'kubernetes') return undefined;
     if (!pod) throw new ConfigError('', 'auth.mode', 'kubernetes: this process does not run in a pod');
     const { audiences } = config.auth;
+    const { openTokenReviews } = await import('./cluster/join.ts');
     return openTokenReviews({ place: pod, pool: config.cluster.pool, audiences, cameraIDs, clock });
   }
 

@@ -78,6 +78,10 @@ export const lengthOf = (part: Part): number =>
 /** As `box`, without a copy of what is in it: a box in a box in a box would be copied at each level. */
 export const nestedBox = (type: string, parts: Part): Part => [u32(8 + lengthOf(parts)), fourCc(type), parts];
 
+/** As `fullBox`, without a copy of what is in it. */
+export const nestedFullBox = (type: string, version: number, flags: number, parts: Part): Part =>
+  nestedBox(type, [u8(version), u24(flags), parts]);
+
 /** A box that begins with a version and 24 bits of flags (§4.2.2). */
 export const fullBox = (type: string, version: number, flags: number, parts: Part): Buffer =>
   box(type, [u8(version), u24(flags), parts]);

@@ -4,7 +4,7 @@
 
 import { assert } from '../../base/assert.ts';
 import type { Part } from './box.ts';
-import { fullBox, u32 } from './box.ts';
+import { nestedFullBox, u32 } from './box.ts';
 import type { FragmentTrack } from './fragment.ts';
 
 const FIRST_CAPACITY = 1024;
@@ -161,7 +161,8 @@ export const placelessBoxes = (table: SampleTable): Part => [
 ];
 
 /** Decoding Time to Sample, §8.6.1.2. */
-const stts = ({ durations, sampleCount }: SampleTable): Part => fullBox('stts', 0, 0, runs(durations, sampleCount));
+const stts = ({ durations, sampleCount }: SampleTable): Part =>
+  nestedFullBox('stts', 0, 0, runs(durations, sampleCount));
 
 /** Composition Time to Sample, §8.6.1.3; left out when decoding order is display order. */
 function ctts({ kind, compositionOffsets, sampleCount }: SampleTable): Part {
@@ -169,7 +170,7 @@ function ctts({ kind, compositionOffsets, sampleCount }: SampleTable): Part {
   const used = compositionOffsets.subarray(0, sampleCount);
   if (used.every((offset) => offset === 0)) return [];
   const version = used.some((offset) => offset < 0) ? 1 : 0; // only version 1 is signed
-  return fullBox('ctts', version, 0, runs(compositionOffsets, sampleCount));
+  return nestedFullBox('ctts', version, 0, runs(compositionOffsets, sampleCount));
 }
 
 /** Sync Sample, §8.6.2; left out when every sample is one. */
@@ -181,7 +182,7 @@ function stss({ kind, syncs, sampleCount }: SampleTable): Part {
   const count = (at - 4) / 4;
   if (count === sampleCount) return [];
   bytes.writeUInt32BE(count); // entry_count
-  return fullBox('stss', 0, 0, bytes.subarray(0, at));
+  return nestedFullBox('stss', 0, 0, bytes.subarray(0, at));
 }
 
 /** Sample to Chunk, §8.7.4: one entry where the number of samples a chunk changes. */
@@ -199,14 +200,14 @@ function stsc({ chunkFirstSamples, chunkCount, sampleCount }: SampleTable): Part
     previous = samples;
   }
   bytes.writeUInt32BE((at - 4) / 12); // entry_count
-  return fullBox('stsc', 0, 0, bytes.subarray(0, at));
+  return nestedFullBox('stsc', 0, 0, bytes.subarray(0, at));
 }
 
 /** Sample Size, §8.7.3.2. */
 function stsz({ sizes, sampleCount }: SampleTable): Part {
   const bytes = Buffer.allocUnsafe(sampleCount * 4);
   for (let i = 0; i < sampleCount; i++) bytes.writeUInt32BE(sizes[i] as number, i * 4); // entry_size
-  return fullBox('stsz', 0, 0, [
+  return nestedFullBox('stsz', 0, 0, [
     u32(0), // sample_size: they differ
     u32(sampleCount), // sample_count
     bytes,
@@ -223,7 +224,7 @@ export function chunkOffsetBox(offsets: Float64Array): Part {
     if (wide) bytes.writeUInt32BE(Math.floor(offset / 0x100000000), i * 8);
     bytes.writeUInt32BE(offset % 0x100000000, i * width + width - 4); // chunk_offset
   }
-  return fullBox(wide ? 'co64' : 'stco', 0, 0, [u32(offsets.length), bytes]);
+  return nestedFullBox(wide ? 'co64' : 'stco', 0, 0, [u32(offsets.length), bytes]);
 }
 
 /** entry_count, then pairs of sample_count and value for stretches of equal values. */
