@@ -50,14 +50,16 @@ export async function startSender(options: {
   readonly cameras: number;
   readonly mode: WriteMode;
   readonly directory: string;
+  /** Where it listens; default: the loopback address. */
+  readonly address?: string;
 }): Promise<Sender> {
-  const { media, cameras, mode, directory } = options;
+  const { media, cameras, mode, directory, address = '127.0.0.1' } = options;
   const binary = build(dirname(media.path));
-  const child: Child = start(binary, ['0', media.path, String(cameras), mode], join(directory, 'sender.log'));
+  const child: Child = start(binary, ['0', media.path, String(cameras), mode, address], join(directory, 'sender.log'));
   const [, port] = await child.line(/^listening (\d+)$/);
   return {
     pid: child.pid,
-    urls: Array.from({ length: cameras }, (_, i) => `rtsp://127.0.0.1:${port}/camera/${i}`),
+    urls: Array.from({ length: cameras }, (_, i) => `rtsp://${address}:${port}/camera/${i}`),
     async quiet() {
       child.write('quiet');
       await child.line(/^quiet$/);

@@ -1,4 +1,4 @@
-// N cameras for the bench, without Node: an RTSP server on 127.0.0.1 that sends prepared RTP packets in real time.
+// N cameras for the bench, without Node: an RTSP server on 127.0.0.1, or ADDRESS, that sends prepared RTP packets in real time.
 //
 // Every camera shows the same prepared pictures, each at its own phase of the frame interval. Before the first slice
 // of each picture goes an SEI message (user_data_unregistered) with the camera, the picture's number and the time of
@@ -69,6 +69,7 @@ typedef struct {
 } connection;
 
 static connection *connections[MAX_CONNECTIONS];
+static const char *host = "127.0.0.1";
 static int connection_count, camera_count, epoll_fd, port;
 static int64_t origin_ns;
 static bool quiet;
@@ -349,7 +350,7 @@ static void answer(connection *c, const char *request) {
   } else if (!path || c->camera < 0 || c->camera >= camera_count) {
     reply(c, request, "404 Not Found", "", "");
   } else if (!strcmp(method, "DESCRIBE")) {
-    snprintf(headers, sizeof headers, "Content-Base: rtsp://127.0.0.1:%d/camera/%d/\r\nContent-Type: application/sdp\r\n", port, c->camera);
+    snprintf(headers, sizeof headers, "Content-Base: rtsp://%s:%d/camera/%d/\r\nContent-Type: application/sdp\r\n", host, port, c->camera);
     reply(c, request, "200 OK", headers, media.sdp);
   } else if (!strcmp(method, "SETUP")) {
     const char *channels = header(request, "Transport", value, sizeof value) ? strstr(value, "interleaved=") : NULL;
@@ -363,9 +364,9 @@ static void answer(connection *c, const char *request) {
   } else if (!strcmp(method, "PLAY")) {
     start_playing(c);
     snprintf(headers, sizeof headers,
-             "%sRange: npt=0.000-\r\nRTP-Info: url=rtsp://127.0.0.1:%d/camera/%d/trackID=0;seq=%u;rtptime=%u,"
-             "url=rtsp://127.0.0.1:%d/camera/%d/trackID=1;seq=%u;rtptime=%u\r\n",
-             session, port, c->camera, c->video_sequence, video_stamp(c->camera, c->next_video), port, c->camera,
+             "%sRange: npt=0.000-\r\nRTP-Info: url=rtsp://%s:%d/camera/%d/trackID=0;seq=%u;rtptime=%u,"
+             "url=rtsp://%s:%d/camera/%d/trackID=1;seq=%u;rtptime=%u\r\n",
+             session, host, port, c->camera, c->video_sequence, video_stamp(c->camera, c->next_video), host, port, c->camera,
              c->audio_sequence, audio_stamp(c->camera, c->next_audio));
     reply(c, request, "200 OK", headers, "");
   } else if (!strcmp(method, "TEARDOWN")) {
@@ -482,7 +483,8 @@ static int64_t run_due(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 5) { fprintf(stderr, "usage: sender PORT MEDIA CAMERAS frame|packet|wire\n"); return 2; }
+  if (argc != 5 && argc != 6) { fprintf(stderr, "usage: sender PORT MEDIA CAMERAS frame|packet|wire [ADDRESS]\n"); return 2; }
+  if (argc == 6) host = argv[5];
   load_media(argv[2]);
   camera_count = atoi(argv[3]);
   write_mode = !strcmp(argv[4], "frame") ? WRITE_FRAME : !strcmp(argv[4], "wire") ? WRITE_WIRE : WRITE_PACKET;
@@ -491,7 +493,7 @@ int main(int argc, char **argv) {
   epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])), .sin_addr.s_addr = inet_addr(host) };
   if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 256)) die("listen");
   socklen_t length = sizeof address;
   getsockname(listener, (struct sockaddr *)&address, &length);
