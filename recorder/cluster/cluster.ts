@@ -76,6 +76,11 @@ export interface RefusedAssignment {
   readonly reason: Reason;
 }
 
+interface WantedSettings {
+  readonly cameras: readonly CameraConfig[];
+  readonly refused: readonly RefusedAssignment[];
+}
+
 /** One look at a camera that is in doubt, and the pause before the next. */
 const CONFIRM_RETRY_MS = 1_000;
 /** A Camera that was read for a request is good for this long. */
@@ -103,6 +108,7 @@ export class Cluster {
   /** The highest epoch seen of each Camera, by uid. */
   readonly #seenEpochs = new Map<string, number>();
   #assignments: ReadonlyMap<string, Assignment> = new Map();
+  #wanted: WantedSettings = { cameras: [], refused: [] };
   #kept: string | undefined;
   /** Since this node left: the epochs it left behind, by uid. What is assigned to it by a later one is taken again. */
   #left: ReadonlyMap<string, number> | undefined;
@@ -199,7 +205,12 @@ export class Cluster {
   }
 
   /** Settings of the cameras that this node is to record, and what is wrong with others. */
-  cameras(): { readonly cameras: readonly CameraConfig[]; readonly refused: readonly RefusedAssignment[] } {
+  cameras(): WantedSettings {
+    return this.#wanted;
+  }
+
+  /** Whenever an assignment or a login is another, and not for each who asks: the report does, several times a second. */
+  #settings(): WantedSettings {
     const cameras: CameraConfig[] = [];
     const refused: RefusedAssignment[] = [];
     for (const [id, assignment] of this.#assignments) {
@@ -259,7 +270,7 @@ export class Cluster {
       Array.from(this.#assignments.values(), ({ camera, epoch }) => [camera.metadata.uid ?? '', epoch]),
     );
     this.#assignments = new Map();
-    this.#o.changed();
+    this.#apply();
     await this.#o.state.erase();
     this.#kept = undefined;
   }
@@ -351,6 +362,7 @@ export class Cluster {
   /** The recorder is to do what is assigned now, and the disk to hold it. */
   #apply(): void {
     if (this.#closed) return;
+    this.#wanted = this.#settings();
     this.#o.changed();
     this.#report.touch();
     const fingerprint = this.#fingerprint();
