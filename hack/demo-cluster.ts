@@ -73,8 +73,7 @@ const resource = (kind: string, name: string, spec: object) => ({
 
 async function applyResources(cluster: Cluster, cameras: ReadonlyMap<string, string>): Promise<void> {
   const { controlPlane } = cluster;
-  await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
-  await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
+  await controlPlane.installKinds();
   const items = [
     resource('RecorderPool', 'default', { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' } }),
     { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'demo-login', namespace: NAMESPACE }, stringData: LOGIN },

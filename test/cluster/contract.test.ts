@@ -62,9 +62,7 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
   before(async () => {
     controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] });
     await controlPlane.kubectl(['create', 'namespace', NAMESPACE]);
-    // As users do it, with the annotation that limits a CRD to 262144 bytes.
-    await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
-    await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+    await controlPlane.installKinds();
     await until('the kinds are served', () =>
       controlPlane.api.list(collection('recordernodes')).then(
         () => true,

@@ -2,7 +2,7 @@
 // each of which can be stopped, killed, paused and started again.
 //
 //     await using controlPlane = await startControlPlane({ parts: ['etcd', 'kube-apiserver'] }); // or without parts: all
-//     await controlPlane.kubectl(['apply', '--server-side', '-f', 'crds/']);
+//     await controlPlane.installKinds();
 
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,6 +28,7 @@ export interface ControlPlaneOptions {
   readonly flags?: Readonly<Partial<Record<Part, readonly string[]>>>;
 }
 
+const KINDS = join(import.meta.dirname, '../../crds/yaml');
 const ALL_PARTS: readonly Part[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
 /** Generous: two cores may be busy with something else. */
 const START_TIMEOUT_MS = 90_000;
@@ -187,6 +188,12 @@ export class ControlPlane {
       child.stdin?.on('error', () => {});
       child.stdin?.end(input);
     });
+  }
+
+  /** Makes it know our kinds, as users do: with the annotation that limits a CRD to 262144 bytes. */
+  async installKinds(): Promise<void> {
+    await this.kubectl(['apply', '-f', KINDS]);
+    await this.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
   }
 
   /** Waits until the namespace `default` can take pods. */

@@ -16,7 +16,6 @@ import type { KubeObject } from './api-client.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
 import { apiServerMissing } from './programs.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'members';
 const BASE = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
 const ADMIN = 'system:serviceaccount:members:recorders';
@@ -147,8 +146,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await controlPlane.kubectl(['create', 'namespace', NAMESPACE]);
     await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'serviceaccount', 'recorders']);
     await controlPlane.kubectl(['create', 'clusterrolebinding', 'r', '--clusterrole=cluster-admin', `--user=${ADMIN}`]);
-    await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
-    await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+    await controlPlane.installKinds();
     camera = await startCamera({ pace: 'realtime' });
     account = await serviceAccount();
     await createNode('node-a');

@@ -94,8 +94,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
     cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
     for (const node of NODES) mkdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true });
     const { controlPlane, network } = cluster;
-    await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
-    await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
+    await controlPlane.installKinds();
     camera = await startCamera({ pace: 'realtime', host: network.addresses.cameras });
     await Promise.all([startOperator(), startOperator()]);
   });

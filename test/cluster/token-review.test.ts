@@ -16,7 +16,6 @@ import { until } from '../support/until.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
 import { apiServerMissing } from './programs.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'home';
 const OTHER = 'neighbours';
 const BASE = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
@@ -161,7 +160,7 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
       tokenReviewBindingOf([POOL, { ...POOL, namespace: OTHER }]),
       ...Object.entries(VERBS).flatMap(([name, verbs]) => accountObjects(name, verbs)),
     );
-    await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
+    await controlPlane.installKinds();
     for (const name of Object.keys(VERBS)) tokens.set(name, await newToken(name));
     recorder = await startNode(NAMESPACE, 'node-a');
   });

@@ -63,8 +63,7 @@ export class FailoverStage {
     const stage = new FailoverStage(cluster, sender, options);
     for (const node of stage.nodes) mkdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true });
     const { controlPlane } = cluster;
-    await controlPlane.kubectl(['apply', '-f', join(ROOT, 'crds/yaml')]);
-    await controlPlane.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
+    await controlPlane.installKinds();
     await stage.startOperator();
     await stage.startOperator();
     const resource = (kind: string, name: string, spec: object): object => ({
