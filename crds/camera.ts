@@ -24,7 +24,7 @@ import {
 /** Longer names would not fit where the archive and URLs use a camera's id. */
 export const MAX_CAMERA_NAME = 63;
 
-const ASSIGNMENT_REASONS = [
+export const ASSIGNMENT_REASONS = [
   'Scheduled',
   'NodeUnavailable',
   'Drain',

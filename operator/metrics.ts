@@ -2,6 +2,7 @@
 // assignments.
 
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { ASSIGNMENT_REASONS } from '../crds/camera.ts';
 import type { Resource } from './kube/api.ts';
 import type { InformerObserver } from './kube/informer.ts';
 import type { QueueObserver } from './kube/workqueue.ts';
@@ -13,8 +14,19 @@ export interface OperatorFacts {
   readonly queues: () => readonly { readonly name: string; readonly unfinishedMs: number }[];
 }
 
+/** What the leader decided last about a pool. */
+interface Planned {
+  readonly plan: Plan;
+  readonly snapshot: Snapshot;
+}
+
 export class OperatorMetrics {
   readonly registry = new Registry();
+  /** By namespace and name. */
+  readonly #pools = new Map<
+    string,
+    Planned & { readonly labels: { readonly namespace: string; readonly pool: string } }
+  >();
   readonly #depth = this.#gauge('workqueue_depth', 'Keys that wait.', ['name']);
   readonly #adds = this.#counter('workqueue_adds_total', 'Keys added.', ['name']);
   readonly #retries = this.#counter('workqueue_retries_total', 'Keys that are tried again after a failure.', ['name']);
@@ -29,17 +41,12 @@ export class OperatorMetrics {
   readonly #objects = this.#gauge('objects', 'Objects in the cache.', ['resource']);
   readonly #invalid = this.#gauge('invalid_objects', 'Objects that are not understood.', ['resource']);
   readonly #moves = this.#counter('assignments_total', 'Assignments written.', ['namespace', 'pool', 'reason']);
-  readonly #cameras = this.#gauge('cameras', 'Cameras of a pool.', ['namespace', 'pool', 'state']);
-  readonly #nodes = this.#gauge('nodes', 'Nodes of a pool.', ['namespace', 'pool', 'state']);
-  readonly #suspended = this.#gauge('failover_suspended', '1 while nothing is moved: no majority.', [
-    'namespace',
-    'pool',
-  ]);
   readonly #requests = this.#counter('api_requests_total', 'Calls of the API server.', ['verb', 'resource']);
 
   constructor({ isLeader, watches, queues }: OperatorFacts) {
     collectDefaultMetrics({ register: this.registry });
     this.#collected('leader', '1 while this replica leads.', [], (gauge) => gauge.set(isLeader() ? 1 : 0));
+    this.#observePools(isLeader);
     this.#collected('watch_age_seconds', 'Since the API server was heard.', ['resource'], (gauge) => {
       for (const { resource, ageMs } of watches()) gauge.set({ resource }, ageMs / 1000);
     });
@@ -49,6 +56,7 @@ export class OperatorMetrics {
   }
 
   queue(name: string): QueueObserver {
+    for (const outcome of ['success', 'error']) this.#reconciles.inc({ controller: name, outcome }, 0);
     return {
       depth: (count) => this.#depth.set({ name }, count),
       added: () => this.#adds.inc({ name }),
@@ -84,16 +92,54 @@ export class OperatorMetrics {
     this.#moves.inc({ namespace, pool, reason });
   }
 
-  planned(namespace: string, pool: string, { pool: conditions }: Plan, { nodes, cameras }: Snapshot): void {
-    const labels = { namespace, pool };
-    const states = { Live: 0, Unknown: 0, Unavailable: 0 };
-    for (const { liveness } of nodes) states[liveness.state]++;
-    for (const [state, count] of Object.entries(states)) this.#nodes.set({ ...labels, state }, count);
-    const assigned = cameras.filter(({ assignment }) => assignment?.node !== undefined).length;
-    this.#cameras.set({ ...labels, state: 'assigned' }, assigned);
-    this.#cameras.set({ ...labels, state: 'unassigned' }, cameras.length - assigned);
-    const isSuspended = conditions.some(({ type, status }) => type === 'FailoverSuspended' && status === 'True');
-    this.#suspended.set(labels, isSuspended ? 1 : 0);
+  /** What is told of a pool follows the last plan, as long as this replica leads. */
+  planned(namespace: string, pool: string, plan: Plan, snapshot: Snapshot): void {
+    const key = `${namespace}/${pool}`;
+    // A first move is an increase only where there was a 0 before.
+    if (!this.#pools.has(key)) for (const reason of ASSIGNMENT_REASONS) this.#moves.inc({ namespace, pool, reason }, 0);
+    this.#pools.set(key, { plan, snapshot, labels: { namespace, pool } });
+  }
+
+  /** The pool is gone. */
+  forget(namespace: string, pool: string): void {
+    this.#pools.delete(`${namespace}/${pool}`);
+  }
+
+  /** Gauges of every pool; a replica that does not lead knows nothing of them. */
+  #observePools(isLeader: () => boolean): void {
+    const perPool = (
+      name: string,
+      help: string,
+      labels: string[],
+      values: (planned: Planned) => Iterable<readonly [labels: Record<string, string>, value: number]>,
+    ): void =>
+      this.#collected(name, help, ['namespace', 'pool', ...labels], (gauge) => {
+        gauge.reset();
+        if (!isLeader()) return;
+        for (const { labels, ...planned } of this.#pools.values()) {
+          for (const [more, value] of values(planned)) gauge.set({ ...labels, ...more }, value);
+        }
+      });
+    perPool('nodes', 'Nodes of a pool.', ['state'], ({ snapshot: { nodes } }) =>
+      (['Live', 'Unknown', 'Unavailable'] as const).map((state) => [
+        { state },
+        nodes.filter(({ liveness }) => liveness.state === state).length,
+      ]),
+    );
+    perPool('node_live', '1 while a node renews its Lease, 0 while it does not.', ['node'], ({ snapshot }) =>
+      snapshot.nodes.map(({ name: node, liveness }) => [{ node }, liveness.state === 'Live' ? 1 : 0]),
+    );
+    perPool('cameras', 'Cameras of a pool.', ['state'], ({ snapshot: { cameras } }) => {
+      const assigned = cameras.filter(({ assignment }) => assignment?.node !== undefined).length;
+      return [
+        [{ state: 'assigned' }, assigned],
+        [{ state: 'unassigned' }, cameras.length - assigned],
+      ];
+    });
+    perPool('failover_suspended', '1 while nothing is moved: no majority.', [], ({ plan: { pool: conditions } }) => {
+      const isSuspended = conditions.some(({ type, status }) => type === 'FailoverSuspended' && status === 'True');
+      return [[{}, isSuspended ? 1 : 0]];
+    });
   }
 
   #gauge(name: string, help: string, labelNames: string[]): Gauge {

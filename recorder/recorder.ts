@@ -11,7 +11,12 @@ import type { LevelSwitch } from '../base/log-level.ts';
 import type { Log } from '../base/log.ts';
 import { buildApi } from './api/app.ts';
 import { adminToken, Authenticator } from './http/auth.ts';
-import { CertificateError, followCertificate, readCertificate } from './http/certificate.ts';
+import {
+  CertificateError,
+  followCertificate,
+  readCertificate,
+  registerCertificateMetrics,
+} from './http/certificate.ts';
 import type { CertificatePair, CertificatePaths } from './http/certificate.ts';
 import { standaloneChecks, type ArchiveReader, type ProtectionKeeper } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
@@ -153,13 +158,15 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const snapshots = new Snapshots({ find: (id) => cameras.config(id), clock });
   const thumbnails = openThumbnails();
 
-  const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
-  const tls = config.tls ? { tls: await readTls(config.tls) } : {};
+  const tls: { readonly tls?: CertificatePair } = config.tls ? { tls: await readTls(config.tls) } : {};
+  let certificateInUse = tls.tls;
+  registerCertificateMetrics(archiveRegistry, () => certificateInUse);
   const facing = { auth, ...tls, origins: config.cors.origins, trustedProxies: config.trustedProxies };
   const playback = await buildPlayback({
     recordPath,
     ...facing,
     archive,
+    ...(member ? { cluster: member.view } : {}),
     registry: archiveRegistry,
     keepAwake: () => pacer.keepAwake(),
     clock,
@@ -204,6 +211,8 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     clock,
     log,
   });
+  // Last: what is registered later would be left out.
+  const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
   const metrics = buildMetricsServer(registry, { log, ...(config.metrics.requireToken ? { auth, ...tls } : {}) });
   const encrypted = [api, playback, ...(config.metrics.requireToken ? [metrics] : [])];
   const certificates =
@@ -211,7 +220,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     followCertificate(
       config.tls,
       encrypted.map(({ server }) => server as HttpsServer),
-      { log, clock },
+      { log, clock, used: (pair) => (certificateInUse = pair) },
     );
   const opened: FastifyInstance[] = [];
   try {
@@ -341,6 +350,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       async knownGaps(cameraId, fromMs, toMs) {
         return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs)).gaps;
       },
+      registry: archiveRegistry,
       mayHaveJobs: () => mayHaveJobs(queue),
       openQueue: (work) => openQueue(queue, work),
     });
@@ -399,7 +409,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     return new Set([
       ...cameras.list().map(({ status }) => status.id),
       ...archive.extents().map(({ camera }) => camera),
-      ...(member?.view.others().keys() ?? []),
+      ...(member?.view.cameraIDs() ?? []),
     ]);
   }
 

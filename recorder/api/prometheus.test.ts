@@ -123,6 +123,19 @@ test('viewers, what was sent to them and what they missed', async (t) => {
   assert.equal((await scrape()).get('kube_nvr_camera_viewers{camera="gate"}'), 0);
 });
 
+test('the name of a camera and what it sends are labels of one series', async (t) => {
+  const { cameras, scrape } = setup(t);
+  const labels = async (): Promise<readonly string[]> =>
+    [...(await scrape()).keys()].filter((series) => series.startsWith('kube_nvr_camera_info'));
+  const named = 'kube_nvr_camera_info{camera="gate",name="Gate"';
+  cameras.push(gate({ status: cameraStatus({ video: undefined, audio: undefined, transport: undefined }) }));
+  assert.deepEqual(await labels(), [`${named},transport="",video="",resolution="",audio=""}`]);
+  const { video } = run();
+  cameras[0] = gate({ status: cameraStatus({ transport: 'tcp', video, audio: undefined }) });
+  const resolution = `${video?.width}x${video?.height}`;
+  assert.deepEqual(await labels(), [`${named},transport="tcp",video="h264",resolution="${resolution}",audio=""}`]);
+});
+
 test('a camera that is gone has no metrics', async (t) => {
   const { cameras, scrape } = setup(t);
   cameras.push(gate());

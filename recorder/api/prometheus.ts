@@ -64,6 +64,23 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   }
   const one = (value: number | undefined): [string, number][] => (value === undefined ? [] : [['', value]]);
 
+  registry.registerMetric(
+    new Gauge({
+      name: 'kube_nvr_camera_info',
+      help: 'Always 1; the labels say what the camera is called and what it sends.',
+      labelNames: ['camera', 'name', 'transport', 'video', 'resolution', 'audio'],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { status } of deps.cameras.list()) {
+          const { id: camera, name, transport = '', video, audio } = status;
+          const resolution = video ? `${video.width}x${video.height}` : '';
+          const codecs = { video: video?.codec ?? '', resolution, audio: audio?.codec ?? '' };
+          this.set({ camera, name, transport, ...codecs }, 1);
+        }
+      },
+    }),
+  );
   perCamera('gauge', 'state', '1 for the state that the camera is in.', 'state', ({ status }) =>
     STATES.map((state) => [state, state === status.state ? 1 : 0]),
   );

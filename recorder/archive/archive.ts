@@ -107,7 +107,10 @@ export class Archive {
       removed: (segment: SegmentName): void => observer.removed(segment),
     };
     this.#index = new ArchiveIndex(this.#store, clock, this.#reader, observers);
-    this.#metrics = new ArchiveMetrics(registry, () => this.#disk?.fault?.code);
+    this.#metrics = new ArchiveMetrics(registry, {
+      wrongDisk: () => this.#disk?.fault?.code,
+      oldest: () => this.extents(),
+    });
     if (this.#identity) {
       this.#disk = new DiskWatch({
         identity: this.#identity,

@@ -3,14 +3,31 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { DiskFaultCode, WrongDiskCode } from './faults.ts';
 
+/** What is asked for at each scrape. */
+export interface ArchiveSources {
+  /** Why the record path is not our archive now, if so. */
+  readonly wrongDisk?: () => WrongDiskCode | undefined;
+  readonly oldest?: () => Iterable<{ readonly camera: string; readonly oldestMs: number }>;
+}
+
 export class ArchiveMetrics {
   readonly #failures: Counter<'cause'>;
   readonly #recovered: Counter<'outcome'>;
   readonly #syncs: Histogram;
 
-  /** `wrongDisk`: why the record path is not our archive now, if so. */
-  constructor(registry: Registry, wrongDisk: () => WrongDiskCode | undefined = () => undefined) {
+  constructor(registry: Registry, { wrongDisk = () => undefined, oldest = () => [] }: ArchiveSources = {}) {
     const registers = [registry];
+    const footage = new Gauge({
+      name: 'kube_nvr_archive_oldest_footage_timestamp_seconds',
+      help: 'When the oldest footage of a camera on this node begins.',
+      labelNames: ['camera'],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { camera, oldestMs } of oldest()) this.set({ camera }, oldestMs / 1000);
+      },
+    });
+    registry.registerMetric(footage);
     const disk = new Gauge({
       name: 'kube_nvr_archive_wrong_disk',
       help: '1 while the record path is not the archive of this node, and nothing is recorded; by what is wrong.',

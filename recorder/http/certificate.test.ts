@@ -6,11 +6,18 @@ import { connect as connectPlain, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
+import { Registry } from 'prom-client';
 import { selfSignedCertificate } from '../../test/camera/certificate.ts';
 import { until } from '../../test/support/until.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { silentLog, type Log } from '../../base/log.ts';
-import { CertificateError, followCertificate, readCertificate } from './certificate.ts';
+import {
+  CertificateError,
+  followCertificate,
+  readCertificate,
+  registerCertificateMetrics,
+  type CertificatePair,
+} from './certificate.ts';
 import { buildServer } from './server.ts';
 
 async function stage(t: TestContext) {
@@ -35,7 +42,13 @@ async function stage(t: TestContext) {
   const { port } = app.server.address() as AddressInfo;
   const refused: unknown[] = [];
   const log: Log = { ...silentLog, error: (fields) => void refused.push(fields) };
-  const followed = followCertificate(paths, [app.server as Server], { log, settleMs: 50, pollMs: 1_000 });
+  let inUse: CertificatePair | undefined = await readCertificate(paths);
+  const followed = followCertificate(paths, [app.server as Server], {
+    log,
+    used: (pair) => (inUse = pair),
+    settleMs: 50,
+    pollMs: 1_000,
+  });
   t.after(() => followed.close());
   await followed.ready;
   const open = async (options = {}): Promise<TLSSocket> => {
@@ -50,7 +63,7 @@ async function stage(t: TestContext) {
     socket.destroy();
     return subject.CN as string | undefined;
   };
-  return { paths, write, port, open, nameShown, refused };
+  return { paths, write, port, open, nameShown, refused, inUse: () => inUse };
 }
 
 /** Asks on a connection that stands and reads until the answer is complete. */
@@ -84,6 +97,23 @@ test('a broken pair, or half of one, is refused with a line in the log, and the 
   assert.equal(await nameShown(), 'first');
   await write(third.cert, third.key);
   await until('the third certificate', async () => (await nameShown()) === 'third');
+});
+
+test('the metric says when the certificate in use ends, and a renewed one moves it', async (t) => {
+  const { write, inUse } = await stage(t);
+  const registry = new Registry();
+  let encrypted = true;
+  registerCertificateMetrics(registry, () => (encrypted ? inUse() : undefined));
+  const daysLeft = async (): Promise<number | undefined> => {
+    const line = /^kube_nvr_certificate_expiry_timestamp_seconds (\d+)$/m.exec(await registry.metrics());
+    return line ? Math.round((Number(line[1]) - Date.now() / 1000) / 86_400) : undefined;
+  };
+  assert.equal(await daysLeft(), 1);
+  const renewed = selfSignedCertificate('first', 90 * 86_400_000);
+  await write(renewed.cert, renewed.key);
+  await until('the renewed certificate', async () => (await daysLeft()) === 90);
+  encrypted = false;
+  assert.equal(await daysLeft(), undefined);
 });
 
 test('nothing below TLS 1.2 is spoken, and no plain HTTP, not even for a redirect', async (t) => {

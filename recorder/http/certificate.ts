@@ -1,8 +1,10 @@
 // Paths of a certificate and its key in, the pair out; and the pair of servers that run follows the files.
 
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:https';
 import { createSecureContext } from 'node:tls';
+import { Gauge, type Registry } from 'prom-client';
 import { FileWatcher, type WatchOptions } from '../../base/file-watcher.ts';
 import type { Log } from '../../base/log.ts';
 
@@ -60,8 +62,26 @@ function check(
   }
 }
 
+/** `pair`: what the listeners use now; undefined without TLS. */
+export function registerCertificateMetrics(registry: Registry, pair: () => CertificatePair | undefined): void {
+  const expiry = new Gauge({
+    name: 'kube_nvr_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate in use of the TLS listeners ends; absent without TLS.',
+    registers: [],
+    collect() {
+      this.remove();
+      const certificate = pair()?.certificate;
+      // The first of a chain is the server's own, RFC 8446 §4.4.2.
+      if (certificate !== undefined) this.set(new X509Certificate(certificate).validToDate.getTime() / 1000);
+    },
+  });
+  registry.registerMetric(expiry);
+}
+
 export interface FollowOptions extends WatchOptions {
   readonly log: Log;
+  /** The servers use this pair from now on. */
+  readonly used?: (pair: CertificatePair) => void;
 }
 
 /**
@@ -71,12 +91,14 @@ export interface FollowOptions extends WatchOptions {
 export function followCertificate(
   paths: CertificatePaths,
   servers: readonly Pick<Server, 'setSecureContext'>[],
-  { log, ...options }: FollowOptions,
+  { log, used, ...options }: FollowOptions,
 ): { readonly ready: Promise<void>; close(): void } {
   const reload = async (): Promise<void> => {
     try {
-      const { certificate, key } = await readCertificate(paths);
+      const pair = await readCertificate(paths);
+      const { certificate, key } = pair;
       for (const server of servers) server.setSecureContext({ cert: certificate, key, minVersion: MIN_TLS_VERSION });
+      used?.(pair);
       log.info({ certificate: paths.certificate }, 'new certificate in use');
     } catch (err) {
       if (!(err instanceof CertificateError)) throw err;

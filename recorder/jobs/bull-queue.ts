@@ -6,12 +6,14 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import {
   JobsUnavailable,
+  QUEUE_NAMES,
   type Job,
-  type JobKind,
   type JobOutcome,
   type JobQueue,
   type JobRequest,
   type JobState,
+  type QueueCount,
+  type QueueName,
   type Work,
 } from './job.ts';
 import { redisTrouble, type RedisTrouble } from './redis-trouble.ts';
@@ -24,14 +26,7 @@ export interface BullQueueOptions {
   readonly log: Log;
 }
 
-/**
- * Assemblies have a queue of their own: they wait for exports of other nodes, which must not wait for assemblies of
- * theirs.
- */
-type QueueName = JobKind | 'assemble';
-
 export const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
-const NAMES: readonly QueueName[] = ['export', 'timelapse', 'assemble'];
 
 const queueNameOf = ({ kind, assembly }: JobRequest): QueueName => (assembly ? 'assemble' : kind);
 
@@ -83,7 +78,7 @@ export class BullQueue implements JobQueue {
       return queue;
     };
     this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse'), assemble: queueOf('assemble') };
-    this.#workers = NAMES.map((kind) => {
+    this.#workers = QUEUE_NAMES.map((kind) => {
       const worker = new Worker<JobRequest, JobOutcome>(nameOf(kind), (job) => this.#process(job), {
         connection: working,
         prefix: 'kube-nvr',
@@ -100,7 +95,7 @@ export class BullQueue implements JobQueue {
 
   /** Begins to work, first on what the last process was at. Throws JobsUnavailable when Redis does not answer. */
   async start(): Promise<void> {
-    const ready = Promise.all(NAMES.map((name) => this.#queues[name].waitUntilReady())).then(() => true);
+    const ready = Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].waitUntilReady())).then(() => true);
     ready.catch(() => {});
     const late = this.#o.clock.sleep(CONNECT_TIMEOUT_MS).then(() => false);
     const isReady = Promise.race([ready, late, this.#refused]).catch((err: unknown) => {
@@ -109,7 +104,7 @@ export class BullQueue implements JobQueue {
     });
     if (!(await isReady)) throw this.#unavailable();
     // Nobody else works for this node: what is still active was interrupted, and need not wait for its lock to expire.
-    for (const name of NAMES) {
+    for (const name of QUEUE_NAMES) {
       for (const job of await this.#available(this.#queues[name].getActive())) {
         await job?.moveToWait(WHATEVER_LOCK).catch(() => {}); // it is found stalled in some seconds
       }
@@ -132,11 +127,19 @@ export class BullQueue implements JobQueue {
   }
 
   async list(): Promise<Job[]> {
-    const lists = NAMES.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
+    const lists = QUEUE_NAMES.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
     const found = (await this.#available(Promise.all(lists))).flat();
     const known = found.filter((job) => job !== undefined).map((job) => this.#toJob(job));
     const jobs = (await this.#available(Promise.all(known))).filter((job) => job !== undefined);
     return jobs.sort((a, b) => b.createdAtMs - a.createdAtMs);
+  }
+
+  async counts(): Promise<QueueCount[]> {
+    const counts = QUEUE_NAMES.map(async (queue) => {
+      const { wait = 0, active = 0 } = await this.#queues[queue].getJobCounts('wait', 'active');
+      return { queue, waiting: wait, running: active };
+    });
+    return this.#available(Promise.all(counts));
   }
 
   async remove(id: string): Promise<boolean> {
@@ -163,7 +166,7 @@ export class BullQueue implements JobQueue {
     // Forced: what was cancelled is not reported as failed, and runs again after the next start.
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     await Promise.allSettled(this.#workers.map((worker) => worker.close(true)));
-    await Promise.allSettled(NAMES.map((kind) => this.#queues[kind].close()));
+    await Promise.allSettled(QUEUE_NAMES.map((kind) => this.#queues[kind].close()));
   }
 
   async #process(job: Queued): Promise<JobOutcome> {
@@ -222,7 +225,7 @@ export class BullQueue implements JobQueue {
   }
 
   async #find(id: string): Promise<Queued | undefined> {
-    for (const kind of NAMES) {
+    for (const kind of QUEUE_NAMES) {
       const job = await this.#available(this.#queues[kind].getJob(id));
       if (job) return job;
     }

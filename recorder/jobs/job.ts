@@ -50,6 +50,20 @@ export interface Job extends JobRequest {
   readonly reason: string | undefined;
 }
 
+/**
+ * Assemblies have a queue of their own: they wait for exports of other nodes, which must not wait for assemblies of
+ * theirs.
+ */
+export const QUEUE_NAMES = ['export', 'timelapse', 'assemble'] as const;
+export type QueueName = (typeof QUEUE_NAMES)[number];
+
+/** How much is to do in one of them. */
+export interface QueueCount {
+  readonly queue: QueueName;
+  readonly waiting: number;
+  readonly running: number;
+}
+
 /** What work says while it lasts. */
 export interface JobReport {
   /** From 0 to 1. */
@@ -68,6 +82,7 @@ export interface JobQueue {
   get(id: string): Promise<Job | undefined>;
   /** Newest first. */
   list(): Promise<Job[]>;
+  counts(): Promise<QueueCount[]>;
   /** Cancels one that waits or runs; resolves when it has ended and is forgotten. False for one that is unknown. */
   remove(id: string): Promise<boolean>;
   /** Stops work; jobs under way run again after the next start. */

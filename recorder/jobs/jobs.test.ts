@@ -6,6 +6,7 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { Registry } from 'prom-client';
 import { systemClock } from '../../base/clock.ts';
 import { decodePictures } from '../../test/camera/frame-numbers.ts';
 import { encodeVideo } from '../../test/support/encoded-samples.ts';
@@ -135,4 +136,39 @@ test('a time-lapse has its size, its rate and its length', { skip }, async (t) =
   assert.deepEqual([video?.codec_name, video?.width, video?.height], ['h264', 1280, 720]);
   assert.equal((video as unknown as { avg_frame_rate: string }).avg_frame_rate, '30/1');
   assert.ok(Math.abs(durationSeconds - 2) <= 1 / 30 + 0.001, `${durationSeconds} s`);
+});
+
+test('metrics say what waits and runs, how long nothing got on, and how jobs ended', { skip }, async (t) => {
+  const { open } = await stage(t);
+  const registry = new Registry();
+  let aheadMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const room = (): Promise<number> => held.then(() => Infinity);
+  const jobs = await open({ registry, clock, room });
+  const values = async (): Promise<ReadonlyMap<string, number>> => {
+    const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('kube_nvr_jobs'));
+    return new Map(lines.map((line) => [line.split(' ')[0] as string, Number(line.split(' ')[1])]));
+  };
+  const age = async (): Promise<number> => (await values()).get('kube_nvr_jobs_progress_age_seconds') ?? -1;
+  const exports = (state: string): string => `kube_nvr_jobs{queue="export",state="${state}"}`;
+  aheadMs += 3_600_000;
+  assert.deepEqual([(await values()).get(exports('waiting')), Math.round(await age())], [0, 0]);
+  const asked = [];
+  for (let i = 0; i < 5; i++) asked.push(await jobs.submit(request(0, 1_000 + i * 40)));
+  await until('four run', async () => (await values()).get(exports('running')) === 4);
+  assert.equal((await values()).get(exports('waiting')), 1);
+  aheadMs += 600_000;
+  assert.equal(Math.round((await age()) / 60), 10, 'nothing has got on for ten minutes');
+  release();
+  for (const { id } of asked) await ended(jobs, id);
+  const { id } = await jobs.submit(request(10_000, 11_000));
+  assert.equal((await ended(jobs, id)).state, 'failed');
+  await until('nothing is left', async () => (await age()) < 60);
+  const now = await values();
+  assert.equal(now.get('kube_nvr_jobs_available'), 1);
+  assert.equal(now.get('kube_nvr_jobs_finished_total{kind="export",outcome="done"}'), 5);
+  assert.equal(now.get('kube_nvr_jobs_finished_total{kind="export",outcome="failed"}'), 1);
+  assert.equal(now.get('kube_nvr_jobs_finished_total{kind="timelapse",outcome="failed"}'), 0);
 });

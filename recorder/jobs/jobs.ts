@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Registry } from 'prom-client';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { assemble } from './assemble.ts';
@@ -12,14 +13,17 @@ import type { JobArchive, PlannerDeps } from './export-plan.ts';
 import { FfmpegCheck, makeTimelapse } from './ffmpeg.ts';
 import {
   JobsUnavailable,
+  QUEUE_NAMES,
   type Job,
   type JobOutcome,
   type JobQueue,
   type JobReport,
   type JobRequest,
+  type QueueCount,
   type Work,
 } from './job.ts';
 import { memberAt } from './members.ts';
+import { JobMetrics } from './metrics.ts';
 import { PEER_LIMITS, type PeerLimits } from './peer-part.ts';
 import type { PeerAccess } from './peer-request.ts';
 import { Turns } from './turns.ts';
@@ -43,6 +47,7 @@ export interface JobsOptions {
   readonly peers?: Omit<PeerAccess, 'silenceMs'>;
   readonly peerLimits?: PeerLimits;
   readonly knownGaps?: PlannerDeps['knownGaps'];
+  readonly registry?: Registry;
 }
 
 /** Asking for it shows whether jobs can be had. */
@@ -53,6 +58,8 @@ const CONCURRENT_ENCODERS = 2;
 /** How long a result can be fetched. */
 export const RESULT_KEPT_MS = 3_600_000;
 const SWEEP_MS = 60_000;
+/** A scrape does not wait for a Redis that is away. */
+const COUNT_TIMEOUT_MS = 1_000;
 const RESULT_SUFFIX = '.mp4';
 /** Directories with the parts of an assembly; they outlive a restart as long as their job does. */
 const PARTS_SUFFIX = '.parts';
@@ -69,10 +76,21 @@ export class Jobs {
   #ffmpegMissing = false;
   /** Why jobs cannot be had now. */
   #trouble: string | undefined;
+  readonly #metrics: JobMetrics;
+  #running = 0;
+  /** When a job last got on, or there was none. */
+  #progressMs: number;
 
   constructor(options: JobsOptions) {
     this.#o = options;
-    this.#ffmpeg = new FfmpegCheck(options.ffmpegPath, options.clock);
+    const { ffmpegPath, clock, registry = new Registry() } = options;
+    this.#ffmpeg = new FfmpegCheck(ffmpegPath, clock);
+    this.#progressMs = clock.monotonicMs();
+    this.#metrics = new JobMetrics(registry, {
+      isAvailable: () => this.#trouble === undefined && !this.#ffmpegMissing,
+      counts: () => this.#counts(),
+      progressAgeMs: () => clock.monotonicMs() - this.#progressMs,
+    });
   }
 
   /** Removes what a crash left, and goes on with jobs that were interrupted. Never throws. */
@@ -128,6 +146,7 @@ export class Jobs {
     if (same) return same;
     const id = `${request.assembly ? 'a' : request.kind[0]}${randomBytes(12).toString('hex')}`;
     if (credential !== undefined) this.#credentials.set(id, credential);
+    if (this.#running === 0) this.#progressed();
     try {
       await queue.add(id, request);
     } catch (err) {
@@ -220,7 +239,45 @@ export class Jobs {
     return completedAtMs !== undefined && this.#o.clock.wallMs() - completedAtMs >= RESULT_KEPT_MS;
   }
 
+  #progressed(): void {
+    this.#progressMs = this.#o.clock.monotonicMs();
+  }
+
+  /** For metrics: asks nobody to start anything, and does not wait long. */
+  async #counts(): Promise<readonly QueueCount[] | undefined> {
+    const answered = new AbortController();
+    const late = this.#o.clock.sleep(COUNT_TIMEOUT_MS, answered.signal).then(() => undefined);
+    const asked = this.#queue?.then((queue) => queue.counts()).catch(() => undefined);
+    const counts = asked
+      ? await Promise.race([asked, late])
+      : QUEUE_NAMES.map((queue) => ({ queue, waiting: 0, running: 0 }));
+    answered.abort();
+    if (counts?.every(({ waiting, running }) => waiting + running === 0)) this.#progressed();
+    return counts;
+  }
+
   async #work(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
+    const progress = (share: number): void => {
+      this.#progressed();
+      report.progress(share);
+    };
+    this.#running++;
+    this.#progressed();
+    try {
+      const outcome = await this.#make(id, request, { ...report, progress }, signal);
+      this.#metrics.finished(request.kind, 'done');
+      return outcome;
+    } catch (err) {
+      // One that was cancelled, or goes on after a restart, has not failed.
+      if (!signal.aborted) this.#metrics.finished(request.kind, 'failed');
+      throw err;
+    } finally {
+      this.#running--;
+      this.#progressed();
+    }
+  }
+
+  async #make(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
     const path = this.#resultPath(id);
     if (request.kind === 'export') return this.#copy(id, request, path, report, signal);
     const { speed = 2 } = request;

@@ -63,6 +63,7 @@ export async function openQueue(options: QueueOptions, work: Work): Promise<JobQ
     add: (id, request) => queue.add(id, request),
     get: (id) => queue.get(id),
     list: () => queue.list(),
+    counts: () => queue.counts(),
     remove: (id) => queue.remove(id),
     close,
   };

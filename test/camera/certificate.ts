@@ -2,13 +2,14 @@
 
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
-/** Key and certificate in PEM for the given host name, valid for a day around now. */
-export function selfSignedCertificate(commonName: string): { key: string; cert: string } {
+const DAY_MS = 24 * 3600 * 1000;
+
+/** Key and certificate in PEM for the given host name, valid since a day ago. */
+export function selfSignedCertificate(commonName: string, validForMs = DAY_MS): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const ecdsaWithSha256 = sequence(objectIdentifier('2a8648ce3d040302'));
   const name = sequence(set(sequence(objectIdentifier('550403'), der(0x0c, Buffer.from(commonName)))));
-  const dayMs = 24 * 3600 * 1000;
-  const validity = sequence(utcTime(Date.now() - dayMs), utcTime(Date.now() + dayMs));
+  const validity = sequence(utcTime(Date.now() - DAY_MS), utcTime(Date.now() + validForMs));
   const serial = der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)]));
   const subjectPublicKey = publicKey.export({ type: 'spki', format: 'der' });
   // RFC 5280 §4.1: version 3, serial, signature algorithm, issuer, validity, subject, key.

@@ -6,6 +6,8 @@ import type { RetentionRule } from './plan.ts';
 /** What is asked for at each scrape. */
 export interface RetentionFigures {
   readonly freeBytes: number | undefined;
+  /** Of the file system. */
+  readonly totalBytes: number | undefined;
   readonly exhausted: boolean;
   /** Bytes by camera. */
   readonly used: Iterable<readonly [cameraId: string, bytes: number]>;
@@ -61,6 +63,19 @@ export class RetentionMetrics {
       const { freeBytes } = figures();
       if (freeBytes !== undefined) metric.set(freeBytes);
     });
+    gauge('retention_disk_bytes', 'Size of the file system of the archive, as of the last look.', (metric) => {
+      const { totalBytes } = figures();
+      if (totalBytes !== undefined) metric.set(totalBytes);
+    });
+    gauge(
+      'retention_room_bytes',
+      'What new footage can still have: what is free, and footage that may be removed for it. It is the same on a disk that fills with footage and on one that is full of it; what takes it away is protected footage, and files of others.',
+      (metric) => {
+        const { freeBytes, used, protected: kept, measured } = figures();
+        if (freeBytes === undefined || !measured) return;
+        metric.set(freeBytes + Math.max(0, sumOf(used) - sumOf(kept)));
+      },
+    );
     gauge(
       'retention_exhausted',
       '1 while the disk is full and no footage is left that may be removed: what cameras send is lost.',
@@ -108,4 +123,10 @@ export class RetentionMetrics {
   waited(): void {
     this.#pauses.inc();
   }
+}
+
+function sumOf(bytes: Iterable<readonly [cameraId: string, bytes: number]>): number {
+  let sum = 0;
+  for (const [, one] of bytes) sum += one;
+  return sum;
 }

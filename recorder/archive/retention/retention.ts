@@ -297,6 +297,7 @@ export class Retention implements RoomMaker {
     const used = Array.from(ids, (id) => [id, this.#ledger.bytesOf(id) + (open.get(id) ?? 0)] as const);
     return {
       freeBytes: this.#space?.freeBytes,
+      totalBytes: this.#space?.totalBytes,
       exhausted: this.#alarms.isExhausted,
       used,
       protected: Array.from(this.protections.cameras(), (id) => [id, this.#protectedUsage.bytesOf(id)] as const),

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LIVE, nodeOf, recordedBy, snapshotOf, UNAVAILABLE } from '../test/support/snapshots.ts';
+import { OperatorMetrics } from './metrics.ts';
+import { plan } from './plan/plan.ts';
+
+function setup() {
+  const replica = { leads: true };
+  const metrics = new OperatorMetrics({ isLeader: () => replica.leads, watches: () => [], queues: () => [] });
+  const series = async (name: string): Promise<readonly string[]> =>
+    (await metrics.registry.metrics()).split('\n').filter((line) => line.startsWith(`kube_nvr_operator_${name}{`));
+  return { replica, metrics, series };
+}
+
+const SNAPSHOT = snapshotOf(
+  [nodeOf('a', { liveness: LIVE }), nodeOf('b', { liveness: UNAVAILABLE })],
+  [recordedBy('gate', 'a')],
+);
+
+test('each node of a pool is live or not, as the leader last saw it; one that left is gone', async () => {
+  const { metrics, series } = setup();
+  metrics.planned('video', 'default', plan(SNAPSHOT), SNAPSHOT);
+  const of = 'namespace="video",pool="default"';
+  assert.deepEqual(await series('node_live'), [
+    `kube_nvr_operator_node_live{${of},node="a"} 1`,
+    `kube_nvr_operator_node_live{${of},node="b"} 0`,
+  ]);
+  const without = { ...SNAPSHOT, nodes: SNAPSHOT.nodes.slice(0, 1) };
+  metrics.planned('video', 'default', plan(without), without);
+  assert.deepEqual(await series('node_live'), [`kube_nvr_operator_node_live{${of},node="a"} 1`]);
+  assert.deepEqual(await series('cameras'), [
+    `kube_nvr_operator_cameras{${of},state="assigned"} 1`,
+    `kube_nvr_operator_cameras{${of},state="unassigned"} 0`,
+  ]);
+  metrics.forget('video', 'default');
+  assert.deepEqual(await series('node_live'), []);
+});
+
+test('a replica that does not lead any more says nothing of pools, so that nothing old is believed', async () => {
+  const { replica, metrics, series } = setup();
+  metrics.planned('video', 'default', plan(SNAPSHOT), SNAPSHOT);
+  replica.leads = false;
+  for (const name of ['nodes', 'node_live', 'cameras', 'failover_suspended']) assert.deepEqual(await series(name), []);
+  replica.leads = true;
+  assert.equal((await series('nodes')).length, 3);
+});
+
+test('what never happened is 0, so that the first time is an increase', async () => {
+  const { metrics, series } = setup();
+  metrics.queue('camera');
+  metrics.planned('video', 'default', plan(SNAPSHOT), SNAPSHOT);
+  assert.ok((await series('reconcile_total')).includes(line('reconcile_total', 'controller="camera",outcome="error"')));
+  const moves = 'namespace="video",pool="default",reason="NodeUnavailable"';
+  assert.ok((await series('assignments_total')).includes(line('assignments_total', moves)));
+  metrics.moved('video', 'default', 'NodeUnavailable');
+  assert.ok(!(await series('assignments_total')).includes(line('assignments_total', moves)));
+});
+
+const line = (name: string, labels: string): string => `kube_nvr_operator_${name}{${labels}} 0`;

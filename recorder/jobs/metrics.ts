@@ -1,0 +1,70 @@
+// What Prometheus is told of jobs.
+
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { JobKind, QueueCount } from './job.ts';
+
+/** What is asked for at each scrape. */
+export interface JobFigures {
+  /** Jobs can be had, as of the last who asked. */
+  readonly isAvailable: () => boolean;
+  /** Undefined while Redis does not answer. */
+  readonly counts: () => Promise<readonly QueueCount[] | undefined>;
+  /** Since a job that waits or runs last got on; 0 without any. */
+  readonly progressAgeMs: () => number;
+}
+
+export class JobMetrics {
+  readonly #finished: Counter<'kind' | 'outcome'>;
+
+  constructor(registry: Registry, { isAvailable, counts, progressAgeMs }: JobFigures) {
+    const gauges = [
+      new Gauge({
+        name: 'kube_nvr_jobs_available',
+        help: '1 while exports and time-lapses can be asked for.',
+        registers: [],
+        collect() {
+          this.set(isAvailable() ? 1 : 0);
+        },
+      }),
+      new Gauge({
+        name: 'kube_nvr_jobs',
+        help: 'Jobs that wait or run, by queue; absent while Redis does not answer.',
+        labelNames: ['queue', 'state'],
+        registers: [],
+        async collect() {
+          const known = await counts();
+          this.reset();
+          for (const { queue, waiting, running } of known ?? []) {
+            this.set({ queue, state: 'waiting' }, waiting);
+            this.set({ queue, state: 'running' }, running);
+          }
+        },
+      }),
+      new Gauge({
+        name: 'kube_nvr_jobs_progress_age_seconds',
+        help: 'Time since a job that waits or runs last got on; 0 without any. What only grows is stuck.',
+        registers: [],
+        async collect() {
+          // Whether there are any.
+          await counts();
+          this.set(progressAgeMs() / 1000);
+        },
+      }),
+    ];
+    for (const gauge of gauges) registry.registerMetric(gauge);
+    this.#finished = new Counter({
+      name: 'kube_nvr_jobs_finished_total',
+      help: 'Jobs that ended, by what they made and what came of them.',
+      labelNames: ['kind', 'outcome'],
+      registers: [registry],
+    });
+    // A first failure is an increase only where there was a 0 before.
+    for (const kind of ['export', 'timelapse']) {
+      for (const outcome of ['done', 'failed']) this.#finished.inc({ kind, outcome }, 0);
+    }
+  }
+
+  finished(kind: JobKind, outcome: 'done' | 'failed'): void {
+    this.#finished.inc({ kind, outcome });
+  }
+}
