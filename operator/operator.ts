@@ -19,7 +19,6 @@ import { runWorkers, WorkQueue, type Outcome } from './kube/workqueue.ts';
 import { writesOfLeader } from './kube/writes-of-leader.ts';
 import { OperatorMetrics } from './metrics.ts';
 import { Caches, poolKeyOf } from './observe/caches.ts';
-import { isSettled } from './plan/settled.ts';
 import type { Plan, Snapshot } from './plan/snapshot.ts';
 
 export interface OperatorOptions {
@@ -54,8 +53,6 @@ interface Looked {
 const STOP_MS = 5_000;
 /** A pool is looked at this often although nothing happened: its counts come from reports. */
 const POOL_MS = 10_000;
-/** How soon a replica that has just started looks whether it knows enough to show. */
-const EARLY_MS = 1_000;
 const WORKERS = { camera: 8, pool: 2, request: 4 };
 
 export function startOperator(options: OperatorOptions): Operator {
@@ -83,13 +80,6 @@ export function startOperator(options: OperatorOptions): Operator {
     planOf: (key) => looked.get(key),
     clock,
   });
-
-  /** See `isSettled`; what a leader before has shown stands until then. */
-  const isTooEarly = (poolKey: string): boolean => {
-    const { snapshot } = looked.get(poolKey) ?? {};
-    const assigner = assigners.get(poolKey);
-    return assigner !== undefined && !(snapshot && isSettled(snapshot, assigner.observedForMs));
-  };
 
   const isLive = (poolKey: string, node: string): boolean =>
     looked.get(poolKey)?.snapshot.nodes.find(({ name }) => name === node)?.liveness.state === 'Live';
@@ -281,7 +271,6 @@ export function startOperator(options: OperatorOptions): Operator {
     if (!camera) return;
     const poolKey = poolKeyOf(camera);
     const pool = caches.pools.get(poolKey);
-    if (pool && camera.status?.conditions && isTooEarly(poolKey)) return { recheckMs: EARLY_MS };
     const { status, isChanged, transitions } = statusOfCamera({
       camera,
       assigned: looked.get(poolKey)?.plan.cameras.get(camera.metadata.name),
@@ -299,7 +288,6 @@ export function startOperator(options: OperatorOptions): Operator {
     const pool = caches.pools.get(key);
     if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
     const { recheckMs, ...rollout } = await recorders.reconcile(key, pool);
-    if (pool.status?.conditions && isTooEarly(key)) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
     const { status, isChanged, transitions } = statusOfPool({
       pool,
       plan: looked.get(key)?.plan,
