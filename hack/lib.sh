@@ -232,6 +232,15 @@ need_helm() {
   go_build "$ROOT/hack/helm" "$CACHE/helm/$version/helm" "$flags" "$package/cmd/helm"
 }
 
+# The names of Services, for pods on a real node.
+need_coredns() {
+  local version
+  version=$(sed -n 's|^require github.com/coredns/coredns ||p' "$ROOT/hack/dns/go.mod")
+  if [ -x "$CACHE/coredns/$version/coredns" ]; then return 0; fi
+  need_go
+  go_build "$ROOT/hack/dns" "$CACHE/coredns/$version/coredns" "" .
+}
+
 # The lint of the OpenAPI document; it is a program of 15 MB, and no part of what is built.
 REDOCLY_VERSION=2.77.0
 need_redocly() {
@@ -284,7 +293,12 @@ setup() {
         need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
         ;;
       helm) need_helm ;;
-      kubelet) need_kubernetes kubelet ;;
+      # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
+      kubelet)
+        need_packages containerd=containerd runc=runc containernetworking-plugins iptables=iptables conntrack=conntrack \
+          gcc=gcc libc6-dev || return 1
+        need_kubernetes kubelet kube-proxy && need_coredns
+        ;;
       *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet)" ;;
     esac
   done

@@ -156,6 +156,6 @@ export class Cluster {
   }
 }
 
-interface NodeObject extends KubeObject {
+export interface NodeObject extends KubeObject {
   readonly status?: { readonly conditions?: readonly Condition[] };
 }

@@ -22,6 +22,11 @@ export interface ControlPlaneOptions {
   readonly directory?: string;
   /** Where the API server listens; default 127.0.0.1. */
   readonly address?: string;
+  /**
+   * Addresses of Services, as 10.96.0.0/16. With it, pods reach the API server by its Service, as containers of a real
+   * kubelet do; `address` must not be of the loopback then, which may not stand in an Endpoints object.
+   */
+  readonly serviceRange?: string;
   /** Default: all four. Without controller-manager there are no default service accounts and no garbage collection. */
   readonly parts?: readonly Part[];
   /** Added to the arguments of a part; the last of two equal flags wins. */
@@ -65,6 +70,7 @@ export class ControlPlane {
   readonly server: string;
   readonly address: string;
   readonly port: number;
+  readonly #serviceRange: string | undefined;
   /** A file for `kubectl --kubeconfig` and clients: everything is allowed. */
   readonly kubeconfig: string;
   readonly authority: CertificateAuthority;
@@ -82,6 +88,7 @@ export class ControlPlane {
     this.#ownsDirectory = options.directory === undefined;
     this.directory = options.directory ?? mkdtempSync(join(tmpdir(), 'kube-nvr-control-plane-'));
     this.address = options.address ?? '127.0.0.1';
+    this.#serviceRange = options.serviceRange;
     this.port = apiPort;
     this.server = `https://${this.address}:${apiPort}`;
     mkdirSync(join(this.directory, 'logs'), { recursive: true });
@@ -225,9 +232,10 @@ export class ControlPlane {
   }
 
   #apiServerArguments(etcd: string): readonly string[] {
+    const services = this.#serviceRange ?? '10.96.0.0/16';
     const serving = this.authority.issue('kube-apiserver', {
       commonName: 'kube-apiserver',
-      hosts: [this.address, '127.0.0.1', 'localhost', 'kubernetes.default.svc', '10.96.0.1'],
+      hosts: [this.address, '127.0.0.1', 'localhost', 'kubernetes.default.svc', firstAddress(services)],
     });
     const toKubelets = this.authority.issue('kube-apiserver-kubelet-client', {
       commonName: 'kube-apiserver-kubelet-client',
@@ -252,10 +260,9 @@ export class ControlPlane {
       '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
       `--service-account-key-file=${tokens.publicKey}`,
       `--service-account-signing-key-file=${tokens.privateKey}`,
-      '--service-cluster-ip-range=10.96.0.0/16',
+      `--service-cluster-ip-range=${services}`,
       '--allow-privileged=true',
-      // There is one, and a loopback address may not stand in an Endpoints object.
-      '--endpoint-reconciler-type=none',
+      `--endpoint-reconciler-type=${this.#serviceRange === undefined ? 'none' : 'lease'}`,
       // Or it waits a minute for those who watch before it ends.
       '--shutdown-watch-termination-grace-period=2s',
       '--profiling=false',
@@ -292,6 +299,12 @@ export class ControlPlane {
       '--profiling=false',
     ];
   }
+}
+
+/** Of the API server's Service: the first of the range. */
+function firstAddress(range: string): string {
+  const [network = ''] = range.split('/');
+  return network.replace(/\d+$/, (last) => String(Number(last) + 1));
 }
 
 function etcdArguments(directory: string, url: string, peerUrl: string): readonly string[] {

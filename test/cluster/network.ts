@@ -28,8 +28,8 @@ export type Side = 'api' | 'cameras' | 'peers' | 'viewers';
 export const SIDES: readonly Side[] = ['api', 'cameras', 'peers', 'viewers'];
 
 const MAX_NETWORKS = 128;
-/** Of the network of nodes; 254 is left to routers by habit. */
-const MAX_NODES = 253;
+/** Of the network of nodes, whose upper half is for Services and pods. */
+const MAX_NODES = 126;
 
 function ip(commands: readonly string[], namespacePid?: number): void {
   const options = { input: `${commands.join('\n')}\n`, stdio: 'pipe' } as const;
@@ -84,6 +84,12 @@ export class Network {
     }
   }
 
+  /** Addresses of Services and of the pods of one node, which the host can reach as it reaches nodes. */
+  get ranges(): { readonly services: string; readonly pods: string; readonly all: string } {
+    const prefix = this.#second(1);
+    return { services: `${prefix}.128/26`, pods: `${prefix}.192/26`, all: `${prefix}.128/25` };
+  }
+
   /** Of the next node. */
   nextAddress(): string {
     if (this.#nodes === MAX_NODES) throw new Error(`more than ${MAX_NODES} nodes in one network`);
@@ -106,6 +112,11 @@ export class Network {
       ],
       pid,
     );
+  }
+
+  /** Leads a part of the nodes' prefix, beyond the addresses of nodes, to the node that has joined under `address`. */
+  route(prefix: string, address: string): void {
+    ip([`route add ${prefix} via ${address} dev n${address.split('.').at(-1)}`], this.#router.pid);
   }
 
   /** From now on packets between them vanish, both ways, without a word to either. */

@@ -6,27 +6,47 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 
 export type ProgramName =
-  'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kubectl' | 'kubelet' | 'helm';
+  | 'etcd'
+  | 'kube-apiserver'
+  | 'kube-controller-manager'
+  | 'kube-scheduler'
+  | 'kubectl'
+  | 'kubelet'
+  | 'kube-proxy'
+  | 'coredns'
+  | 'helm';
 
 const ROOT = join(import.meta.dirname, '../..');
 
 /** As `v1.34.4`: what hack/kube/go.mod requires. */
-export function kubernetesVersion(): string {
-  const version = /^require k8s\.io\/kubernetes (v\S+)$/m.exec(readFileSync(join(ROOT, 'hack/kube/go.mod'), 'utf8'));
-  if (!version) throw new Error('hack/kube/go.mod requires no k8s.io/kubernetes');
-  return version[1]!;
+export const kubernetesVersion = (): string => requiredVersion('kube', 'k8s.io/kubernetes');
+
+/** Of the module in `hack/<directory>`, the first module that it requires. */
+function requiredVersion(directory: string, module: string): string {
+  const text = readFileSync(join(ROOT, 'hack', directory, 'go.mod'), 'utf8');
+  const version = text.split('\n').find((line) => line.startsWith(`require ${module} `));
+  if (version === undefined) throw new Error(`hack/${directory}/go.mod requires no ${module}`);
+  return version.split(' ')[2]!;
 }
 
-function helmVersion(): string {
-  const version = /^require helm\.sh\/helm\/v\d+ (v\S+)$/m.exec(readFileSync(join(ROOT, 'hack/helm/go.mod'), 'utf8'));
-  if (!version) throw new Error('hack/helm/go.mod requires no helm');
-  return version[1]!;
+function builtDirectory(name: ProgramName): string {
+  switch (name) {
+    case 'helm':
+      return join('helm', requiredVersion('helm', 'helm.sh/helm/v3'));
+    case 'coredns':
+      return join('coredns', requiredVersion('dns', 'github.com/coredns/coredns'));
+    default:
+      return join('kubernetes', kubernetesVersion());
+  }
 }
+
+/** Where what is built and fetched lies, outside of the checkout. */
+export const cacheDirectory = (): string =>
+  join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'kube-nvr');
 
 /** Its path, or undefined when it is nowhere. */
 export function findProgram(name: ProgramName): string | undefined {
-  const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'kube-nvr');
-  const built = name === 'helm' ? join(cache, 'helm', helmVersion()) : join(cache, 'kubernetes', kubernetesVersion());
+  const built = join(cacheDirectory(), builtDirectory(name));
   // Other versions on the PATH are another cluster's; only etcd and helm are taken from there.
   const path = name === 'etcd' || name === 'helm' ? [...(process.env['PATH'] ?? '').split(':'), '/usr/bin'] : [];
   return [process.env['KUBEBUILDER_ASSETS'] ?? '', built, ...path]
@@ -44,9 +64,16 @@ export function findProgram(name: ProgramName): string | undefined {
 
 export function needProgram(name: ProgramName): string {
   const file = findProgram(name);
-  if (file === undefined) throw new Error(`no ${name} here: hack/setup ${name === 'helm' ? 'helm' : 'kube'} brings it`);
+  if (file === undefined) throw new Error(`no ${name} here: hack/setup ${groupOf(name)} brings it`);
   return file;
 }
+
+function groupOf(name: ProgramName): string {
+  if (name === 'helm') return 'helm';
+  return NODE_PROGRAMS.includes(name) ? 'kubelet' : 'kube';
+}
+
+const NODE_PROGRAMS: readonly ProgramName[] = ['kubelet', 'kube-proxy', 'coredns'];
 
 /** Why tests that need a control plane are left out; false when they are not. */
 export const controlPlaneMissing = (): string | false =>
@@ -55,7 +82,10 @@ export const controlPlaneMissing = (): string | false =>
 /** The same for tests that need no controllers. */
 export const apiServerMissing = (): string | false => missingOf(['etcd', 'kube-apiserver', 'kubectl']);
 
-function missingOf(names: readonly ProgramName[]): string | false {
+/** Why tests that need a real kubelet are left out, as far as programs go; false when they are not. */
+export const realNodeProgramsMissing = (): string | false => missingOf(NODE_PROGRAMS, 'kubelet');
+
+function missingOf(names: readonly ProgramName[], group = 'kube'): string | false {
   const missing = names.filter((name) => findProgram(name) === undefined);
-  return missing.length > 0 && `not here: ${missing.join(', ')}; hack/setup kube brings them`;
+  return missing.length > 0 && `not here: ${missing.join(', ')}; hack/setup ${group} brings them`;
 }
