@@ -31,6 +31,7 @@ test('each node of a pool is live or not, as the leader last saw it; one that le
   assert.deepEqual(await series('cameras'), [
     `kube_nvr_operator_cameras{${of},state="assigned"} 1`,
     `kube_nvr_operator_cameras{${of},state="unassigned"} 0`,
+    `kube_nvr_operator_cameras{${of},state="suspended"} 0`,
   ]);
   metrics.forget('video', 'default');
   assert.deepEqual(await series('node_live'), []);
@@ -52,8 +53,20 @@ test('what never happened is 0, so that the first time is an increase', async ()
   assert.ok((await series('reconcile_total')).includes(line('reconcile_total', 'controller="camera",outcome="error"')));
   const moves = 'namespace="video",pool="default",reason="NodeUnavailable"';
   assert.ok((await series('assignments_total')).includes(line('assignments_total', moves)));
-  metrics.moved('video', 'default', 'NodeUnavailable');
-  assert.ok(!(await series('assignments_total')).includes(line('assignments_total', moves)));
+  metrics.knows({ namespace: 'video', name: 'default' }, 'a');
+  const failover = 'namespace="video",pool="default",node="a"';
+  assert.deepEqual(await series('failovers_total'), [line('failovers_total', failover)]);
+});
+
+test('a failover counts for the node that lost the camera; a drain is none', async () => {
+  const { metrics, series } = setup();
+  for (const reason of ['Drain', 'NodeUnavailable', 'NotTakenUp']) {
+    metrics.moved('video', 'default', { node: 'b', previousNode: 'a', epoch: 2, reason });
+  }
+  assert.deepEqual(await series('failovers_total'), [
+    'kube_nvr_operator_failovers_total{namespace="video",pool="default",node="a"} 2',
+  ]);
+  assert.equal((await series('assignments_total')).length, 3);
 });
 
 const line = (name: string, labels: string): string => `kube_nvr_operator_${name}{${labels}} 0`;

@@ -3,16 +3,19 @@
 
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { ASSIGNMENT_REASONS } from '../crds/camera.ts';
-import type { Resource } from './kube/api.ts';
+import type { ObjectName, Resource } from './kube/api.ts';
 import type { InformerObserver } from './kube/informer.ts';
 import type { QueueObserver } from './kube/workqueue.ts';
-import type { Plan, Snapshot } from './plan/snapshot.ts';
+import type { Assignment, Plan, Snapshot } from './plan/snapshot.ts';
 
 export interface OperatorFacts {
   readonly isLeader: () => boolean;
   readonly watches: () => readonly { readonly resource: string; readonly ageMs: number; readonly isSynced: boolean }[];
   readonly queues: () => readonly { readonly name: string; readonly unfinishedMs: number }[];
 }
+
+/** Why a camera was moved: its node did not record it, and nobody had asked for that. */
+export const isFailover = (reason: string): boolean => reason === 'NodeUnavailable' || reason === 'NotTakenUp';
 
 /** What the leader decided last about a pool. */
 interface Planned {
@@ -41,6 +44,11 @@ export class OperatorMetrics {
   readonly #objects = this.#gauge('objects', 'Objects in the cache.', ['resource']);
   readonly #invalid = this.#gauge('invalid_objects', 'Objects that are not understood.', ['resource']);
   readonly #moves = this.#counter('assignments_total', 'Assignments written.', ['namespace', 'pool', 'reason']);
+  readonly #failovers = this.#counter('failovers_total', 'Cameras taken from a node that did not record them.', [
+    'namespace',
+    'pool',
+    'node',
+  ]);
   readonly #requests = this.#counter('api_requests_total', 'Calls of the API server.', ['verb', 'resource']);
 
   constructor({ isLeader, watches, queues }: OperatorFacts) {
@@ -88,8 +96,14 @@ export class OperatorMetrics {
     this.#requests.inc({ verb, resource });
   }
 
-  moved(namespace: string, pool: string, reason: string): void {
+  /** A node of a pool: the first camera that is taken from it is an increase only where there was a 0 before. */
+  knows({ namespace = '', name: pool }: ObjectName, node: string): void {
+    this.#failovers.inc({ namespace, pool, node }, 0);
+  }
+
+  moved(namespace: string, pool: string, { reason, previousNode: node }: Assignment): void {
     this.#moves.inc({ namespace, pool, reason });
+    if (node !== undefined && isFailover(reason)) this.#failovers.inc({ namespace, pool, node });
   }
 
   /** What is told of a pool follows the last plan, as long as this replica leads. */
@@ -129,11 +143,14 @@ export class OperatorMetrics {
     perPool('node_live', '1 while a node renews its Lease, 0 while it does not.', ['node'], ({ snapshot }) =>
       snapshot.nodes.map(({ name: node, liveness }) => [{ node }, liveness.state === 'Live' ? 1 : 0]),
     );
-    perPool('cameras', 'Cameras of a pool.', ['state'], ({ snapshot: { cameras } }) => {
-      const assigned = cameras.filter(({ assignment }) => assignment?.node !== undefined).length;
+    const help = 'Cameras of a pool: recorded by a node, by none although they should be, or suspended.';
+    perPool('cameras', help, ['state'], ({ snapshot: { cameras } }) => {
+      const wanted = cameras.filter(({ suspend }) => !suspend);
+      const assigned = wanted.filter(({ assignment }) => assignment?.node !== undefined).length;
       return [
         [{ state: 'assigned' }, assigned],
-        [{ state: 'unassigned' }, cameras.length - assigned],
+        [{ state: 'unassigned' }, wanted.length - assigned],
+        [{ state: 'suspended' }, cameras.length - wanted.length],
       ];
     });
     perPool('failover_suspended', '1 while nothing is moved: no majority.', [], ({ plan: { pool: conditions } }) => {

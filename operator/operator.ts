@@ -17,7 +17,7 @@ import { CAMERA, RECORDER_POOL } from './kube/resources.ts';
 import { applyStatus } from './kube/status.ts';
 import { runWorkers, WorkQueue, type Outcome } from './kube/workqueue.ts';
 import { writesOfLeader } from './kube/writes-of-leader.ts';
-import { OperatorMetrics } from './metrics.ts';
+import { isFailover, OperatorMetrics } from './metrics.ts';
 import { Caches, poolKeyOf } from './observe/caches.ts';
 import type { Plan, Snapshot } from './plan/snapshot.ts';
 
@@ -99,6 +99,8 @@ export function startOperator(options: OperatorOptions): Operator {
   });
   caches.recorderNodes.onChange((change) => {
     const node = change.kind === 'deleted' ? change.previous : change.object;
+    // Also by who stands by: it may have to move this node's cameras as the first thing it does.
+    if (change.kind === 'added') metrics.knows(nameOfKey(poolKeyOf(node)), node.metadata.name);
     changedPool(poolKeyOf(node));
     queues.pool.add(poolKeyOf(node));
     if (change.kind === 'deleted') return;
@@ -196,7 +198,7 @@ export function startOperator(options: OperatorOptions): Operator {
           isLeader: () => elector.isLeader,
           planned: (plan, snapshot) => planned(key, { plan, snapshot }),
           moved({ camera, assignment }) {
-            metrics.moved(inNamespace, name, assignment.reason);
+            metrics.moved(inNamespace, name, assignment);
             const regarding = caches.cameras.get(`${inNamespace}/${camera}`);
             if (!regarding) return;
             const { node, previousNode, reason } = assignment;
@@ -204,7 +206,7 @@ export function startOperator(options: OperatorOptions): Operator {
               node === undefined
                 ? 'recorded by no node'
                 : `recorded by ${node}${previousNode === undefined ? '' : `, before by ${previousNode}`}`;
-            const type = reason === 'NodeUnavailable' || reason === 'NotTakenUp' ? 'Warning' : 'Normal';
+            const type = isFailover(reason) ? 'Warning' : 'Normal';
             events.record(regarding, { type, reason, action: 'Assign', note });
           },
           clock,

@@ -61,6 +61,11 @@ const moved: { series: string; view: CameraView; value: number }[] = [
     value: 2,
   },
   {
+    series: 'kube_nvr_camera_audio_refused{camera="gate",reason="unsupported-audio"}',
+    view: gate({ status: cameraStatus({ audioDropped: { code: 'unsupported-audio', message: '' } }) }),
+    value: 1,
+  },
+  {
     series: 'kube_nvr_camera_bitrate{camera="gate"}',
     view: gate({ status: cameraStatus({ bitrate: 4e6 }) }),
     value: 4e6,

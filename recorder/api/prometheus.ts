@@ -84,6 +84,13 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   perCamera('gauge', 'state', '1 for the state that the camera is in.', 'state', ({ status }) =>
     STATES.map((state) => [state, state === status.state ? 1 : 0]),
   );
+  perCamera(
+    'gauge',
+    'audio_refused',
+    '1 for a camera whose audio is offered and not recorded, by why.',
+    'reason',
+    ({ status: { audioDropped } }) => (audioDropped ? [[audioDropped.code, 1]] : []),
+  );
   perCamera('counter', 'received_bytes_total', 'Bytes of RTP received.', undefined, ({ status }) =>
     one(status.counters.bytesReceived),
   );
