@@ -5,7 +5,7 @@ import fastifyWebsocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { installAudit } from '../http/audit.ts';
-import { installCors } from '../http/cors.ts';
+import { installCors, type Origins } from '../http/cors.ts';
 import type { ApiDeps } from './deps.ts';
 import { openApiOptions } from './openapi.ts';
 import { buildServer } from '../http/server.ts';
@@ -34,10 +34,13 @@ const MAX_CONNECTIONS = 4096;
 /** The server, not listening yet. Close it before the cameras, or after: it opens nothing that outlives it. */
 export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   const { auth, log, tls, trustedProxies = [], origins = [] } = deps;
+  const { cluster } = deps;
+  const memberOrigins = cluster && ((): Origins => cluster.origins());
   const app = buildServer({ log, trustedProxies, maxConnections: MAX_CONNECTIONS, ...(tls ? { tls } : {}) });
   installAudit(app, { audit: deps.audit ?? log, clock: deps.clock });
   installCors(app, {
     origins,
+    memberOrigins,
     path: '/*',
     methods: 'GET, POST, PUT, DELETE',
     requestHeaders: 'authorization, content-type, range, if-range',
@@ -53,7 +56,6 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     errorHandler: (_error, socket) => socket.terminate(),
   });
   await app.register(fastifySwagger, openApiOptions(deps.version));
-  const { cluster } = deps;
   if (cluster) {
     installRedirects(app, { cluster, cameras: deps.cameras, auth });
     await app.register(clusterRoutes, { cluster });
@@ -71,7 +73,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
   if (stills) await app.register(stillRoutes, { stills });
   if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
-  await app.register(liveRoutes, { deps, auth, origins });
+  await app.register(liveRoutes, { deps, auth, origins, memberOrigins });
   await app.register(pageRoutes, { deps });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;

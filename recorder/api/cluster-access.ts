@@ -13,6 +13,8 @@ export interface CameraOwner {
 export interface FootageHolder {
   readonly nodeID: string;
   readonly url: string | undefined;
+  /** Where it plays its recordings. */
+  readonly playbackUrl: string | undefined;
   readonly oldestMs: number | undefined;
   readonly newestMs: number | undefined;
 }
@@ -36,6 +38,32 @@ export interface ClusterMetrics {
   readonly nodes: readonly ClusterNode[];
 }
 
+/** A camera of the cluster, whichever node records it. */
+export interface ClusterCamera {
+  readonly id: string;
+  readonly name: string;
+  /** Who records it, or did last while it is stopped; undefined when nobody does. */
+  readonly nodeID: string | undefined;
+  readonly epoch: number;
+  readonly state: 'connecting' | 'recording' | 'silent' | 'failed' | 'stopped' | 'unassigned' | 'unknown';
+  readonly reason: { readonly code: string; readonly message: string } | undefined;
+  readonly lastWrittenMs: number | undefined;
+  readonly archives: readonly Pick<FootageHolder, 'nodeID' | 'oldestMs' | 'newestMs'>[];
+}
+
+export interface ClusterCameras {
+  /** False while the API server is away. */
+  readonly isCurrent: boolean;
+  readonly nodes: readonly {
+    readonly nodeID: string;
+    readonly url: string | undefined;
+    readonly playbackUrl: string | undefined;
+    readonly isOnline: boolean;
+    readonly lastSeenMs: number | undefined;
+  }[];
+  readonly cameras: readonly ClusterCamera[];
+}
+
 /** What only the operator may change. */
 export type ClusterQuestion =
   | { readonly kind: 'AddLearner'; readonly nodeID: string }
@@ -55,6 +83,10 @@ export interface ClusterAccess {
   holdersOf(cameraId: string): readonly FootageHolder[];
   /** Cameras of the other nodes. */
   others(): ReadonlyMap<string, CameraOwner>;
+  /** All of them, within about a second, as of now or as it was known last. Never rejects. */
+  cameras(): Promise<ClusterCameras>;
+  /** Of the pages that its nodes serve. */
+  origins(): readonly string[];
   /** As of now, or as it was known last. Never rejects. */
   metrics(): Promise<ClusterMetrics>;
   /** Undefined without majority. */

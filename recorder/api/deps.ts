@@ -49,6 +49,8 @@ export interface ListedSegment {
   readonly sizeBytes: number;
   readonly mtimeMs: number;
   readonly isOpen: boolean;
+  /** The node whose disk holds it, where that is another. */
+  readonly nodeID?: string;
 }
 
 export interface SegmentList {

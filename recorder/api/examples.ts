@@ -79,6 +79,34 @@ const NODES = {
   ],
 };
 
+const CLUSTER_CAMERAS = {
+  node_id: 'rack-1',
+  current: true,
+  nodes: [
+    {
+      node_id: 'rack-2',
+      url: 'https://rack-2.example:9997',
+      playback: 'https://rack-2.example:9996',
+      online: true,
+      last_seen_seconds: 1.2,
+    },
+  ],
+  cameras: [
+    {
+      id: 'gate',
+      name: 'Front gate',
+      node_id: 'rack-2',
+      epoch: 4,
+      state: 'recording',
+      reason: null,
+      last_written: '2026-11-21T12:00:03.000+00:00',
+      archives: [
+        { node_id: 'rack-2', oldest: '2026-11-14T12:00:00.000+00:00', newest: '2026-11-21T12:00:00.000+00:00' },
+      ],
+    },
+  ],
+};
+
 const CHANGED = { status: 'ok', message: 'rack-4 is a learner' };
 
 /** By name, or by path and name. */
@@ -211,6 +239,7 @@ export const ANSWERS: Readonly<Record<string, unknown>> = {
   'POST /api/ptz/stop 200': { ...DONE, message: 'the camera stands still' },
   'POST /api/ptz/goto 200': { ...DONE, message: 'the camera goes to the preset' },
   'GET /api/ptz/presets 200': { presets: [{ token: '1', name: 'Gate' }] },
+  'GET /cluster/cameras 200': CLUSTER_CAMERAS,
   'GET /cluster/metrics 200': NODES,
   'POST /cluster/add-learner 200': CHANGED,
   'POST /cluster/change-membership 200': CHANGED,

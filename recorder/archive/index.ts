@@ -25,6 +25,8 @@ export interface ListedSegment {
   readonly sizeBytes: number;
   readonly mtimeMs: number;
   readonly isOpen: boolean;
+  /** The node whose disk holds it, where that is another. */
+  readonly nodeID?: string;
   /** Where a closed one ends, as far as its file tells. */
   readonly endMs?: number | undefined;
 }

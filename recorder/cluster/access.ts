@@ -1,6 +1,7 @@
 // What the API of a recorder asks of the cluster, and what a person starts and stops there.
 
 import { SwitchError, type CameraSwitch } from '../camera/switch.ts';
+import type { CameraList, ListedCameras } from './camera-list.ts';
 import type { Cluster } from './cluster.ts';
 import type { Member, Membership } from './membership.ts';
 import type { Holder, Owner } from './peers.ts';
@@ -13,15 +14,37 @@ export interface ClusterMetrics {
   readonly nodes: readonly Member[];
 }
 
+export interface ClusterViewOptions {
+  readonly nodeID: string;
+  readonly cluster: Cluster;
+  readonly membership: Membership;
+  readonly cameras: CameraList;
+}
+
 export class ClusterView {
   readonly nodeID: string;
   readonly #cluster: Cluster;
   readonly #membership: Membership;
+  readonly #cameras: CameraList;
 
-  constructor(nodeID: string, cluster: Cluster, membership: Membership) {
+  constructor({ nodeID, cluster, membership, cameras }: ClusterViewOptions) {
     this.nodeID = nodeID;
     this.#cluster = cluster;
     this.#membership = membership;
+    this.#cameras = cameras;
+  }
+
+  async cameras(): Promise<ListedCameras & { readonly isCurrent: boolean }> {
+    return { isCurrent: this.#cluster.isReachable, ...(await this.#cameras.list()) };
+  }
+
+  /** Of which something can be told here, beside this node's own. */
+  cameraIDs(): Iterable<string> {
+    return new Set([...this.others().keys(), ...this.#cameras.ids()]);
+  }
+
+  origins(): readonly string[] {
+    return this.#cluster.peers.members();
   }
 
   ownerOf(cameraID: string): Promise<Owner | undefined> {

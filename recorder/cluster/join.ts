@@ -8,6 +8,7 @@ import type { Log } from '../../base/log.ts';
 import { nodeFileSystem } from '../archive/file-system.ts';
 import { ClusterSwitch, ClusterView } from './access.ts';
 import { ApiServer } from './api-server.ts';
+import { CameraList } from './camera-list.ts';
 import { Cluster, type NodeFacts } from './cluster.ts';
 import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
@@ -58,7 +59,8 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const common = { namespace, nodeID, pool, tls, clock };
   const cluster = new Cluster({ ...common, api, renewMs, state, facts, changed, log });
   const membership = new Membership({ ...common, api, cluster });
-  const view = new ClusterView(nodeID, cluster, membership);
+  const cameras = new CameraList({ api, cluster, membership, namespace, tls, clock });
+  const view = new ClusterView({ nodeID, cluster, membership, cameras });
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
 }
 

@@ -23,7 +23,6 @@ export interface MembershipOptions {
   readonly api: Pick<ApiServer, 'list'>;
   readonly cluster: Pick<Cluster, 'nodes' | 'pool' | 'assignments'>;
   readonly namespace: string;
-  readonly pool: string;
   readonly nodeID: string;
   readonly tls: boolean;
   readonly clock: Clock;
@@ -51,23 +50,16 @@ export class Membership {
 
   /** As of now; while the API server is away, as it was known last. */
   async list(): Promise<readonly Member[]> {
-    const { cluster, clock, nodeID, tls } = this.#o;
-    const nowMs = clock.monotonicMs();
-    if (nowMs - this.#lookedMs >= FRESH_MS) {
-      this.#lookedMs = nowMs;
-      this.#looked = this.#look();
-    }
-    await this.#looked;
-    const unavailableMs = (cluster.pool?.spec.failover.unavailableAfterSeconds ?? 0) * 1000 || DEFAULT_UNAVAILABLE_MS;
+    const { cluster, nodeID, tls } = this.#o;
+    await this.look();
     return Array.from(cluster.nodes.values(), ({ metadata: { name }, spec, status }): Member => {
-      const sign = this.#signs.get(name);
-      const lastSeenMs = name === nodeID ? 0 : sign && clock.monotonicMs() - sign.seenMs;
+      const lastSeenMs = this.sinceSeenMs(name);
       return {
         nodeID: name,
         nodeName: spec.nodeName,
         address: urlOf(status?.address, tls),
         role: spec.role === 'Voter' ? 'voter' : spec.role === 'Learner' ? 'learner' : 'removed',
-        isOnline: lastSeenMs !== undefined && lastSeenMs < unavailableMs,
+        isOnline: lastSeenMs !== undefined && lastSeenMs < this.unavailableMs,
         lastSeenMs,
         cameras: name === nodeID ? cluster.assignments.size : (status?.cameras?.length ?? 0),
         version: status?.version,
@@ -75,11 +67,35 @@ export class Membership {
     }).sort((a, b) => (a.nodeID < b.nodeID ? -1 : 1));
   }
 
+  /** Asks for signs of life, unless somebody just did. Never rejects. */
+  async look(): Promise<void> {
+    const nowMs = this.#o.clock.monotonicMs();
+    if (nowMs - this.#lookedMs >= FRESH_MS) {
+      this.#lookedMs = nowMs;
+      this.#looked = this.#look();
+    }
+    await this.#looked;
+  }
+
+  /** Since the last sign of life of a node of the namespace; undefined when none was seen. */
+  sinceSeenMs(nodeID: string): number | undefined {
+    if (nodeID === this.#o.nodeID) return 0;
+    const sign = this.#signs.get(nodeID);
+    return sign && this.#o.clock.monotonicMs() - sign.seenMs;
+  }
+
+  /** A node that was not seen for so long is not online. */
+  get unavailableMs(): number {
+    const { pool } = this.#o.cluster;
+    return (pool?.spec.failover.unavailableAfterSeconds ?? 0) * 1000 || DEFAULT_UNAVAILABLE_MS;
+  }
+
   async #look(): Promise<void> {
-    const { api, namespace, pool } = this.#o;
+    const { api, namespace } = this.#o;
     try {
       const { items } = await api.list(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`, {
-        query: { labelSelector: `${POOL_LABEL}=${pool}` },
+        // Of every pool: a page shows all cameras of the namespace.
+        query: { labelSelector: POOL_LABEL },
       });
       for (const lease of items) this.#see(lease);
     } catch (err) {

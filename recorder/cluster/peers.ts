@@ -18,6 +18,8 @@ export interface Owner extends Peer {
 
 /** A node that holds footage of a camera. Milliseconds since 1970, coarse. */
 export interface Holder extends Peer {
+  /** Where it plays its recordings. */
+  readonly playbackUrl: string | undefined;
   readonly oldestMs: number | undefined;
   readonly newestMs: number | undefined;
 }
@@ -71,8 +73,7 @@ export class Peers {
       if (nodeID === this.#nodeID) continue;
       const archive = node.status?.archives?.find(({ camera }) => camera === cameraID);
       if (!archive) continue;
-      const { oldestTime, newestTime } = archive;
-      holders.push({ ...this.#peer(node), oldestMs: timeOf(oldestTime), newestMs: timeOf(newestTime) });
+      holders.push({ ...this.#peer(node), playbackUrl: this.#playbackOf(node), ...archiveTimes(archive) });
     }
     return holders;
   }
@@ -106,6 +107,18 @@ export class Peers {
   #peer(node: RecorderNode): Peer {
     return { nodeID: node.metadata.name, url: urlOf(node.status?.address, this.#tls) };
   }
+
+  #playbackOf(node: RecorderNode): string | undefined {
+    return urlOf(node.status?.playbackAddress, this.#tls);
+  }
 }
+
+type ReportedArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
+
+/** From when to when a node told that it has footage. */
+export const archiveTimes = ({ oldestTime, newestTime }: ReportedArchive): Pick<Holder, 'oldestMs' | 'newestMs'> => ({
+  oldestMs: timeOf(oldestTime),
+  newestMs: timeOf(newestTime),
+});
 
 const timeOf = (time: string | undefined): number | undefined => (time === undefined ? undefined : Date.parse(time));

@@ -19,7 +19,12 @@ const one = (changes: Partial<CameraRow>, before: readonly CameraConfig[] = []) 
 
 test('a row becomes a camera in the words of the configuration', () => {
   const record = { format: 'mp4', segmentDuration: '1m', retention: { maxAge: '7d' } };
-  const { cameras, refused } = one({ snapuri: 'http://10.0.0.9/snap.jpg', ptz: true, record });
+  const { cameras, refused } = one({
+    snapuri: 'http://10.0.0.9/snap.jpg',
+    ptz: true,
+    onvif: 'http://10.0.0.9:8000/onvif/device_service',
+    record,
+  });
   assert.deepEqual(refused, []);
   assert.deepEqual(cameras, [
     {
@@ -30,7 +35,7 @@ test('a row becomes a camera in the words of the configuration', () => {
       snapshot: 'http://10.0.0.9/snap.jpg',
       tls: { verify: false },
       ptz: true,
-      onvif: undefined,
+      onvif: 'http://10.0.0.9:8000/onvif/device_service',
       enabled: true,
       record: {
         format: 'mp4',
@@ -45,12 +50,15 @@ test('a row without name, still image and settings has their defaults', () => {
   const [camera] = one({ name: '', snapuri: '' }).cameras;
   assert.equal(camera?.name, 'gate');
   assert.equal(camera?.snapshot, undefined);
+  assert.equal(camera?.onvif, undefined);
+  assert.equal(one({ onvif: '' }).cameras[0]?.onvif, undefined);
   assert.equal(camera?.record.segmentDurationMs, 300_000);
 });
 
 test('a mistake in a setting costs that setting, not the footage', () => {
   for (const [changes, column] of [
     [{ snapuri: 'file:///etc/passwd' }, 'snapuri'],
+    [{ onvif: 'rtsp://10.0.0.9/' }, 'onvif'],
     [{ record: { segmentDuration: 'soon' } }, 'record.segmentDuration'],
     [{ record: { fromat: 'mp4' } }, 'record.fromat'],
     [{ record: null }, 'record'],

@@ -4,18 +4,20 @@ import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
 import type { Reason } from '../camera/status.ts';
 
-/** A row as the database has it. `source` and `snapuri` may hold a password. */
+/** A row as the database has it. `source`, `snapuri` and `onvif` may hold a password. */
 export interface CameraRow {
   readonly id: string;
   readonly name: string;
   readonly source: string;
   readonly snapuri: string | null;
   readonly ptz: boolean;
+  /** Absent in a copy that an older recorder made. */
+  readonly onvif?: string | null;
   readonly record: unknown;
   readonly enabled: boolean;
 }
 
-export const CAMERA_COLUMNS = 'id, name, source, snapuri, ptz, record, enabled';
+export const CAMERA_COLUMNS = 'id, name, source, snapuri, ptz, onvif, record, enabled';
 
 /** A camera that is not recorded as it was asked for. */
 export interface RefusedCamera {
@@ -87,6 +89,7 @@ function toCamera(row: CameraRow, segmentDurationMs: number): { camera?: CameraC
   const optional = {
     ...(name === '' ? {} : { name }),
     ...(row.snapuri === null || row.snapuri === '' ? {} : { snapshot: row.snapuri }),
+    ...(row.onvif === undefined || row.onvif === null || row.onvif === '' ? {} : { onvif: row.onvif }),
     record: row.record,
   };
   const whole = CameraFile.safeParse({ ...plain, ...optional });

@@ -169,6 +169,7 @@ export class RecorderDatabase implements SegmentObserver {
     }
     const deps = {
       connection: this.#connection,
+      ownName: this.#o.nodeName,
       nodeName: this.#o.listAllNodes ? undefined : this.#o.nodeName,
       pending: () => this.#queue.pending(),
       open: (cameraId: string) => archive.openEntries(cameraId),

@@ -10,6 +10,8 @@ import { cameraOf, filenameOf, type RecordingRow, type RowChange } from './row.t
 
 export interface ListingDeps {
   readonly connection: Pick<Connection, 'run'>;
+  /** The node that lists: of segments of others it is said whose they are. */
+  readonly ownName?: string;
   /** Only rows of this node; undefined: of all. */
   readonly nodeName: string | undefined;
   /** Changes that the table does not show yet, in order; undefined when not all of them are known. */
@@ -96,8 +98,13 @@ interface SegmentRow {
   readonly sequence: number;
   readonly size: number;
   readonly mtime_ms: number;
+  /** Where those of all nodes are listed. */
+  readonly node_name?: string;
 }
 
+/** `node_name` only where it may be another: a day is as many bytes as it has to be. */
+const nodeColumn = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string =>
+  nodeName === undefined ? ', node_name' : '';
 const COLUMNS = 'filename, started_at, ended_at, sequence, size, mtime';
 const ofNode = (deps: Pick<ListingDeps, 'nodeName'>, parameter: string): string =>
   deps.nodeName === undefined ? '' : `AND node_name = ${parameter}`;
@@ -109,13 +116,13 @@ const nodeValue = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string[] => (no
  */
 export const segmentsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   SELECT filename, date_part('epoch', started_at) * 1000 AS start_ms, sequence::float8 AS sequence,
-         size::float8 AS size, date_part('epoch', mtime) * 1000 AS mtime_ms
+         size::float8 AS size, date_part('epoch', mtime) * 1000 AS mtime_ms${nodeColumn(deps)}
   FROM (
-    SELECT ${COLUMNS} FROM recordings
+    SELECT ${COLUMNS}${nodeColumn(deps)} FROM recordings
     WHERE camera_id = $1 AND started_at >= $2 AND started_at < $3 ${ofNode(deps, '$5')}
     UNION ALL
     SELECT * FROM (
-      SELECT ${COLUMNS} FROM recordings
+      SELECT ${COLUMNS}${nodeColumn(deps)} FROM recordings
       WHERE camera_id = $1 AND started_at < $2 AND started_at > $4 ${ofNode(deps, '$5')}
       ORDER BY started_at DESC LIMIT ${LOOK_BACK}
     ) AS before WHERE ended_at > $2
@@ -134,6 +141,7 @@ async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }:
     sizeBytes: row.size,
     mtimeMs: Math.round(row.mtime_ms),
     isOpen: false,
+    ...(row.node_name === undefined || row.node_name === deps.ownName ? {} : { nodeID: row.node_name }),
   }));
 }
 

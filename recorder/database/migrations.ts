@@ -71,6 +71,10 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
         INCLUDE (ended_at, node_name, filename, sequence, size, mtime);
     `,
   },
+  {
+    version: 2,
+    sql: `ALTER TABLE cameras ADD COLUMN IF NOT EXISTS onvif text`,
+  },
 ];
 
 /** What this program knows. */

@@ -8,6 +8,8 @@ export type Origins = readonly string[];
 
 export interface CorsOptions {
   readonly origins: Origins;
+  /** In a cluster: origins of the pages of its nodes, each of which shows the cameras of all. */
+  readonly memberOrigins?: (() => Origins) | undefined;
   /** The routes that are asked for by preflights. */
   readonly path: string;
   readonly methods: string;
@@ -23,9 +25,9 @@ export interface CorsOptions {
  * a page may do without asking before, a request that changes something, is refused to the pages of all other origins.
  */
 export function installCors(app: FastifyInstance, options: CorsOptions): void {
-  const { origins, path, methods, requestHeaders, exposedHeaders, sameHost } = options;
+  const { origins, memberOrigins, path, methods, requestHeaders, exposedHeaders, sameHost } = options;
   const isAllowed = (origin: string, request: FastifyRequest): boolean =>
-    isNamed(origins, origin) || (sameHost && isSameHost(origin, request));
+    isNamed(origins, origin) || (sameHost && isSameHost(origin, request)) || isMember(memberOrigins, origin);
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('vary', 'origin');
@@ -38,7 +40,7 @@ export function installCors(app: FastifyInstance, options: CorsOptions): void {
       throw new ApiError(403, 'foreign-origin', 'pages of this origin may not: name it in cors.origins');
     }
   });
-  if (origins.length === 0 && !sameHost) return;
+  if (origins.length === 0 && !sameHost && !memberOrigins) return;
   app.options(path, { schema: { hide: true } }, async (_request, reply) =>
     reply
       .code(204)
@@ -54,6 +56,10 @@ const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 export const isNamed = (origins: Origins, origin: string): boolean =>
   origins.includes(origin) || (origins.includes('*') && origin !== 'null');
+
+/** Whether the page of a node of the same cluster asks. */
+export const isMember = (memberOrigins: (() => Origins) | undefined, origin: string): boolean =>
+  memberOrigins?.().includes(origin) ?? false;
 
 /** Whether the recorder's own page asks, or a program. No page can set the header of a proxy that renames us. */
 export function isOwnPage({ headers }: FastifyRequest): boolean {

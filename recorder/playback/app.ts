@@ -33,6 +33,7 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   });
   installCors(app, {
     origins,
+    memberOrigins: deps.cluster && (() => deps.cluster?.origins() ?? []),
     path: '/*',
     methods: 'GET, HEAD',
     requestHeaders: 'authorization, range, if-range',
@@ -52,6 +53,6 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   const reading = new Reading(archive, clock);
   await app.register(hlsRoutes, { deps: { archive, clock, files, parts, reading, responder } });
   await app.register(windowRoutes, { deps: { archive, clock, files, parts, responder } });
-  await app.register(fileRoutes, { deps: { archive, files, reading, recordings, responder } });
+  await app.register(fileRoutes, { deps: { archive, cluster: deps.cluster, files, reading, recordings, responder } });
   return app;
 }

@@ -21,6 +21,23 @@ export interface PlaybackArchive {
   holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
 }
 
+/** Another node that may have a recording. */
+export interface RecordingHolder {
+  readonly nodeID: string;
+  readonly playbackUrl: string | undefined;
+  /** Milliseconds since 1970, coarse. */
+  readonly oldestMs: number | undefined;
+  readonly newestMs: number | undefined;
+}
+
+/** The other nodes, whose footage stays with them. */
+export interface PlaybackCluster {
+  readonly nodeID: string;
+  holdersOf(cameraId: string): readonly RecordingHolder[];
+  /** Of the pages that its nodes serve. */
+  origins(): Origins;
+}
+
 export interface PlaybackDeps {
   readonly recordPath: string;
   readonly auth: Authenticator;
@@ -29,6 +46,8 @@ export interface PlaybackDeps {
   readonly origins?: Origins;
   readonly trustedProxies?: readonly string[];
   readonly archive: PlaybackArchive;
+  /** Without it, the node is on its own. */
+  readonly cluster?: PlaybackCluster | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly registry?: Registry;

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SCHEMA_VERSION } from '../../recorder/database/migrations.ts';
 import { writeArchive } from '../bench/archive.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
@@ -163,7 +164,7 @@ test(
 );
 
 /** Statements that make the tables, from the first to the last. */
-const MIGRATION_STATEMENTS = 10;
+const MIGRATION_STATEMENTS = 11;
 /** Longer than it takes to see it and to kill. */
 const PAUSE_SECONDS = 2;
 
@@ -213,8 +214,11 @@ test(
       const next = await RecorderProcess.start({ ...options, waitUntilReady: true });
       t.after(() => next.child[Symbol.asyncDispose]());
       assert.equal((await next.stop()).code, 0);
-      const versions = await postgres.query('SELECT version FROM kube_nvr_schema', [], name);
-      assert.deepEqual(versions, [{ version: 1 }]);
+      const versions = await postgres.query('SELECT version FROM kube_nvr_schema ORDER BY version', [], name);
+      assert.deepEqual(
+        versions,
+        Array.from({ length: SCHEMA_VERSION }, (_, i) => ({ version: i + 1 })),
+      );
       await postgres.query('SELECT filename, source FROM recordings, cameras', [], name);
     }
   },

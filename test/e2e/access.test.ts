@@ -12,7 +12,7 @@ import { WebSocket } from 'ws';
 import { systemClock, VirtualClock } from '../../base/clock.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
 import { silentLog } from '../../base/log.ts';
-import type { ClusterAccess } from '../../recorder/api/cluster-access.ts';
+import type { ClusterAccess, ClusterCamera } from '../../recorder/api/cluster-access.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../../recorder/api/prometheus.ts';
 import { archiveStatus, build, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
 import type { JobKeeper, ProtectionKeeper } from '../../recorder/api/deps.ts';
@@ -151,6 +151,17 @@ function protectionKeeper(): ProtectionKeeper {
   };
 }
 
+const clusterCamera = (id: string): ClusterCamera => ({
+  id,
+  name: id.toUpperCase(),
+  nodeID: 'rack-2',
+  epoch: 3,
+  state: 'recording',
+  reason: undefined,
+  lastWrittenMs: NOON_MS,
+  archives: [{ nodeID: 'rack-2', oldestMs: NOON_MS, newestMs: undefined }],
+});
+
 /** This node leads; `yard-3`, which is out of scope, is recorded by another one. */
 function clusterAccess(): ClusterAccess {
   const owner = { nodeID: 'rack-2', url: 'http://rack-2:9997', epoch: 3 };
@@ -159,7 +170,11 @@ function clusterAccess(): ClusterAccess {
     nodeID: 'rack-1',
     ownerOf: async (cameraId) => (cameraId === AWAY ? owner : undefined),
     holdersOf: (cameraId) =>
-      cameraId === AWAY ? [{ nodeID: 'rack-2', url: owner.url, oldestMs: NOON_MS, newestMs: NOON_MS }] : [],
+      cameraId === AWAY
+        ? [{ nodeID: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
+        : [],
+    cameras: async () => ({ isCurrent: true, nodes: [], cameras: [...CAMERAS, AWAY].map(clusterCamera) }),
+    origins: () => [owner.url],
     others: () => new Map([[AWAY, owner]]),
     metrics: async () => ({ leader: 'rack-1', hasMajority: true, voters: ['rack-1'], nodes: [] }),
     leader: () => ({ nodeID: 'rack-1', url: undefined }),

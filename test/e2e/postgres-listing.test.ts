@@ -162,10 +162,16 @@ describe('listing from the table', { skip }, () => {
     const clock = new VirtualClock(FIRST_MS + DAY_MS);
     const query = { fromMs: FIRST_MS, toMs: FIRST_MS + DAY_MS, tzOffsetMinutes: 0 };
     const deps = { connection, nodeName: NODE, pending: () => [], open: () => [], clock };
-    const paths = async (nodeName: string | undefined): Promise<string[]> =>
-      (await listFromTable({ ...deps, nodeName }, 'gate', query)).segments.map(({ path }) => path);
-    assert.deepEqual(await paths(NODE), [row.filename]);
-    assert.deepEqual(await paths(undefined), [row.filename, other.filename]);
+    const listed = async (nodeName: string | undefined): Promise<unknown[]> =>
+      (await listFromTable({ ...deps, ownName: NODE, nodeName }, 'gate', query)).segments.map(({ path, nodeID }) => [
+        path,
+        nodeID,
+      ]);
+    assert.deepEqual(await listed(NODE), [[row.filename, undefined]]);
+    assert.deepEqual(await listed(undefined), [
+      [row.filename, undefined],
+      [other.filename, 'other-node'],
+    ]);
   });
 
   test('intervals at the ends of time are answered', async () => {

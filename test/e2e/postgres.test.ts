@@ -5,7 +5,10 @@ import { after, before, describe, test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { SCHEMA_VERSION } from '../../recorder/database/migrations.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { Child } from '../support/child.ts';
 import { Mount } from '../support/mount.ts';
@@ -456,13 +459,47 @@ describe('the start', { skip }, () => {
     const name = await database();
     const nodes = await Promise.all(['a', 'b', 'c'].map((nodeName) => recorder(t, { name, config: { nodeName } })));
     const [row] = await postgres.query<{ n: number }>('SELECT count(*)::int AS n FROM kube_nvr_schema', [], name);
-    assert.equal(row?.n, 1);
+    assert.equal(row?.n, SCHEMA_VERSION);
     for (const node of nodes) {
       assert.equal((await ready(node)).checks.storage.reachable, true);
       assert.equal((await node.stop()).code, 0);
     }
     const made = nodes.filter((node) => node.child.output.includes('were brought up to date'));
     assert.equal(made.length, 1);
+  });
+
+  test('tables of the first version get the column onvif, and a camera is moved through what a row says there', async (t) => {
+    const name = await database();
+    const directory = workspace(t);
+    const first = await recorder(t, { name, directory });
+    assert.equal((await first.stop()).code, 0);
+    await postgres.query('ALTER TABLE cameras DROP COLUMN onvif', [], name);
+    await postgres.query('DELETE FROM kube_nvr_schema WHERE version > 1', [], name);
+    await addCamera(name, 'gate', (await camera(t)).url.replace('rtsp://', 'rtsp://admin:pw@'));
+    const node = await recorder(t, { name, directory });
+    await until('the camera is recorded', async () => (await node.cameras())[0]?.state === 'recording');
+    const asked: string[] = [];
+    const device = createServer((request, response) => {
+      asked.push(request.url ?? '');
+      response.writeHead(500).end();
+    });
+    t.after(() => device.close());
+    await new Promise<void>((resolve) => device.listen(0, '127.0.0.1', resolve));
+    const { port } = device.address() as AddressInfo;
+    const onvif = `http://127.0.0.1:${port}/of/the/row`;
+    await postgres.query('UPDATE cameras SET onvif = $1, ptz = true', [onvif], name);
+    await until('the row is followed', async () => {
+      const { ptz } = (await node.get('/api/cameras/gate')) as { ptz: boolean };
+      return ptz;
+    });
+    const answer = await fetch(`${node.url}/api/ptz/move`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ camera_id: 'gate', pan: 1, tilt: 0, zoom: 0 }),
+    });
+    assert.equal(answer.status, 502, await answer.text());
+    assert.equal(asked[0], '/of/the/row');
+    assert.equal((await node.stop()).code, 0);
   });
 
   test('tables of a newer recorder are refused in one line without a secret', async (t) => {

@@ -33,7 +33,17 @@ const pathOf = (camera: string): string =>
 const at = (url: string) => () => ({ url });
 const post = (url: string, payload: object) => () => ({ url, payload });
 
-const PAGE_FILES = ['page.css', 'page.js', 'api.js', 'player.js', 'ptz.css', 'ptz.js', 'reference.css', 'reference.js'];
+const PAGE_FILES = [
+  'page.css',
+  'page.js',
+  'api.js',
+  'cluster.js',
+  'player.js',
+  'ptz.css',
+  'ptz.js',
+  'reference.css',
+  'reference.js',
+];
 
 export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'GET /api/health/live': { role: 'anyone', cameras: 'all', status: 200, request: at('/api/health/live') },
@@ -208,6 +218,9 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
 
 /** Of the API, in a cluster. */
 export const CLUSTER_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /cluster/cameras': { role: 'viewer', cameras: 'some', status: 200, request: at('/cluster/cameras') },
+  // Preflights of pages of the other nodes.
+  'OPTIONS /*': { role: 'anyone', cameras: 'all', status: 204, request: at('/anything') },
   'GET /cluster/metrics': { role: 'viewer', cameras: 'nothing', status: 200, request: at('/cluster/metrics') },
   'POST /cluster/add-learner': {
     role: 'admin',

@@ -25,10 +25,10 @@ export class ApiError extends Error {
   }
 }
 
-/** @param {string} path @param {string} token */
-export const getJson = (path, token) => ask(path, token);
+/** @param {string | URL} path @param {string} token @param {AbortSignal} [signal] */
+export const getJson = (path, token, signal) => ask(path, token, { signal });
 
-/** @param {string} path @param {unknown} value @param {string} token */
+/** @param {string | URL} path @param {unknown} value @param {string} token */
 export const postJson = (path, value, token) =>
   ask(path, token, {
     method: 'POST',
@@ -36,7 +36,7 @@ export const postJson = (path, value, token) =>
     body: JSON.stringify(value),
   });
 
-/** @param {string} path @param {string} token @param {RequestInit} [init] */
+/** @param {string | URL} path @param {string} token @param {RequestInit} [init] */
 async function ask(path, token, init = {}) {
   const headers = new Headers(init.headers);
   if (token) headers.set('authorization', `Bearer ${token}`);
@@ -49,12 +49,14 @@ async function ask(path, token, init = {}) {
 /**
  * The address of a small picture of what a camera showed last, for an element that cannot send headers.
  *
+ * @param {string} base of the node that has the camera
  * @param {string} cameraId
  * @param {string} token
  */
-export function thumbnailUrl(cameraId, token) {
-  const path = `/api/cameras/${encodeURIComponent(cameraId)}/thumbnail`;
-  return token ? `${path}?${new URLSearchParams({ access_token: token })}` : path;
+export function thumbnailUrl(base, cameraId, token) {
+  const url = new URL(`/api/cameras/${encodeURIComponent(cameraId)}/thumbnail`, base);
+  if (token) url.searchParams.set('access_token', token);
+  return url.href;
 }
 
 /**

@@ -81,7 +81,8 @@ class Tile {
     this.#find('.switch').textContent = camera.state === 'stopped' ? 'Start' : 'Stop';
     this.#find('.switch').title = camera.state === 'stopped' ? 'Record this camera' : 'Do not record this camera';
     // What was seen last, until there is something to see.
-    if (camera.state !== 'recording' && !this.#video.poster) this.#video.poster = thumbnailUrl(camera.id, token);
+    if (camera.state !== 'recording' && !this.#video.poster)
+      this.#video.poster = thumbnailUrl(window.location.origin, camera.id, token);
     this.#showSound();
     this.#showPtz();
     this.#playWhenSeen();

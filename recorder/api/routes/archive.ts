@@ -15,6 +15,10 @@ const Segment = z.object({
   size: z.number().int().describe('Bytes; final when is_open is false.'),
   mtime: z.number().int().describe('Seconds since 1970.'),
   is_open: z.boolean().describe('The segment is being written.'),
+  node_id: z
+    .string()
+    .optional()
+    .describe('In a cluster with a database: the node whose disk holds it, where that is another.'),
 });
 
 const Segments = z.object({
@@ -49,6 +53,7 @@ const toSegment = (segment: ListedSegment, iso: (ms: number) => string): z.outpu
   size: segment.sizeBytes,
   mtime: epochSeconds(segment.mtimeMs),
   is_open: segment.isOpen,
+  ...(segment.nodeID !== undefined && { node_id: segment.nodeID }),
 });
 
 type Deps = Pick<ApiDeps, 'archive' | 'clock' | 'cluster'>;

@@ -78,6 +78,11 @@ const Camera = z.object({
 
 const Cameras = z.object({
   cameras: z.array(Camera),
+  elsewhere: z
+    .number()
+    .int()
+    .optional()
+    .describe('In a cluster: how many cameras other nodes record; GET /cluster/cameras lists all.'),
   refused: z
     .array(z.object({ id: z.string(), reason: Reason }))
     .optional()
@@ -103,7 +108,10 @@ function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): str
   return `video/mp4; codecs="${codecs.join(', ')}"`;
 }
 
-type Deps = Pick<ApiDeps, 'cameras' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback' | 'warnings'>;
+type Deps = Pick<
+  ApiDeps,
+  'cameras' | 'cluster' | 'refusedCameras' | 'ptz' | 'nodeName' | 'address' | 'playback' | 'warnings'
+>;
 
 function toCamera(
   { status, archive, live, silence }: CameraView,
@@ -164,14 +172,21 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
       const cameras = seen.map((view) => toCamera(view, deps, playback));
       const refused = deps.refusedCameras?.().filter(({ id }) => sees(id));
       const warnings = warningsFor(callerOf(request), deps.warnings);
-      return { cameras, ...(refused ? { refused } : {}), warnings };
+      const others = deps.cluster && [...deps.cluster.others().keys()];
+      const elsewhere = others?.filter((id) => sees(id) && !deps.cameras.get(id)).length;
+      return {
+        cameras,
+        ...(elsewhere === undefined ? {} : { elsewhere }),
+        ...(refused ? { refused } : {}),
+        warnings,
+      };
     },
   );
 
   app.get(
     '/api/cameras/:id',
     {
-      config: { role: 'viewer', cameras: { param: 'id' } },
+      config: { role: 'viewer', cameras: { param: 'id' }, follows: { param: 'id' } },
       schema: {
         summary: 'One camera',
         tags: ['cameras'],

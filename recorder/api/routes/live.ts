@@ -8,7 +8,7 @@ import type { Timer } from '../../../base/clock.ts';
 import { CLOSE } from '../../live/viewer.ts';
 import type { ViewerSocket } from '../../live/viewer.ts';
 import { requireRole, type Authenticator, type Caller } from '../../http/auth.ts';
-import { isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
+import { isMember, isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 
@@ -33,9 +33,10 @@ interface Options {
   readonly deps: Deps;
   readonly auth: Authenticator;
   readonly origins: Origins;
+  readonly memberOrigins?: (() => Origins) | undefined;
 }
 
-export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth, origins }) => {
+export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth, ...pages }) => {
   const watching = new Set<Watching>();
   const stopListening = auth.onChange(() => {
     for (const viewer of watching) {
@@ -86,7 +87,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     requireRole(caller, 'viewer');
     const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
     const { audio } = request.query as z.output<typeof LiveQuery>;
-    if (!mayWatch(request, origins)) return socket.close(...FOREIGN_PAGE);
+    if (!mayWatch(request, pages)) return socket.close(...FOREIGN_PAGE);
     const camera = caller.sees(cameraId) ? deps.cameras.get(cameraId) : undefined;
     if (!camera) return socket.close(...UNKNOWN_CAMERA);
     if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
@@ -142,9 +143,10 @@ function refusalOf({ status }: ApiError): Refusal {
  * A browser lets any page connect, and adds stored Basic credentials: pages of other origins may only where the
  * configuration says so, and where it says every one, they show a token of their own.
  */
-function mayWatch(request: FastifyRequest, origins: Origins): boolean {
+function mayWatch(request: FastifyRequest, { origins, memberOrigins }: Pick<Options, 'origins' | 'memberOrigins'>) {
   const { origin } = request.headers;
   if (origin === undefined || isOwnPage(request) || origins.includes(origin)) return true;
+  if (isMember(memberOrigins, origin)) return true;
   const ownToken = (request.query as z.output<typeof LiveQuery>).access_token !== undefined;
   return ownToken && isNamed(origins, origin);
 }

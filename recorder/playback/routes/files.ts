@@ -7,7 +7,8 @@ import { callerOf } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { ConditionalHeaders } from '../conditions.ts';
-import type { PlaybackArchive } from '../deps.ts';
+import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
+import { elsewhere } from '../elsewhere.ts';
 import type { Reading } from '../reading.ts';
 import type { Representation } from '../recording.ts';
 import { Recordings } from '../recording.ts';
@@ -15,6 +16,7 @@ import type { Responder } from '../respond.ts';
 
 export interface FileDeps {
   readonly archive: PlaybackArchive;
+  readonly cluster?: PlaybackCluster | undefined;
   readonly files: ArchiveFiles;
   readonly reading: Reading;
   readonly recordings: Recordings;
@@ -48,7 +50,11 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
       const segment = parsePath(path);
       const visible = segment && callerOf(request).sees(segment.cameraId);
       const file = visible && (await deps.files.open(segment));
-      if (!file) throw noRecording();
+      if (!file) {
+        const location = visible && deps.cluster && elsewhere(request.url, segment, deps.cluster);
+        if (!location) throw noRecording();
+        return reply.header('cache-control', 'no-store').redirect(location, 307);
+      }
       deps.reading.touch(path);
       try {
         const state = await stateOf(deps, file, query.size, request.headers);

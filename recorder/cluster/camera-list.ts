@@ -1,0 +1,247 @@
+// Every camera of the namespace and where it is, for people who ask one node about all of them: Cameras as the API server
+// told them last, with what the nodes report of them, in; one list out, soon, whatever API server and nodes do.
+
+import type { Clock } from '../../base/clock.ts';
+import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
+import { API_VERSION, CAMERAS, RECORDER_NODES } from '../../crds/names.ts';
+import { parseRecorderNode, type RecorderNode, type ReportedCamera } from '../../crds/recorder-node.ts';
+import type { Reason } from '../camera/status.ts';
+import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
+import type { Cluster } from './cluster.ts';
+import type { Membership } from './membership.ts';
+import { archiveTimes, urlOf, type Holder } from './peers.ts';
+
+/** A camera of the namespace, as one node knows it. */
+export interface ListedCamera {
+  readonly id: string;
+  readonly name: string;
+  /** Who records it now, also while another takes it over; who did last while it is suspended. */
+  readonly nodeID: string | undefined;
+  readonly epoch: number;
+  /** `unknown`: its node gives no sign of life, or says something newer than this node. */
+  readonly state: 'connecting' | 'recording' | 'silent' | 'failed' | 'stopped' | 'unassigned' | 'unknown';
+  readonly reason: Reason | undefined;
+  readonly lastWrittenMs: number | undefined;
+  /** All nodes that hold footage of it. */
+  readonly archives: readonly ListedArchive[];
+}
+
+/** Milliseconds since 1970, coarse. */
+export type ListedArchive = Pick<Holder, 'nodeID' | 'oldestMs' | 'newestMs'>;
+
+export interface ListedNode {
+  readonly nodeID: string;
+  /** Base of its API; undefined until it has said so. */
+  readonly url: string | undefined;
+  readonly playbackUrl: string | undefined;
+  readonly isOnline: boolean;
+  /** Since its last sign of life. */
+  readonly lastSeenMs: number | undefined;
+}
+
+export interface ListedCameras {
+  readonly nodes: readonly ListedNode[];
+  readonly cameras: readonly ListedCamera[];
+}
+
+export interface CameraListOptions {
+  readonly api: Pick<ApiServer, 'list'>;
+  readonly cluster: Pick<Cluster, 'nodes'>;
+  readonly membership: Pick<Membership, 'look' | 'sinceSeenMs' | 'unavailableMs'>;
+  readonly namespace: string;
+  readonly tls: boolean;
+  readonly clock: Clock;
+}
+
+/** What is kept of a Camera: there may be thousands. */
+interface SeenCamera {
+  readonly name: string;
+  readonly suspended: boolean;
+  readonly assignment: CameraAssignment | undefined;
+}
+
+interface Report extends ReportedCamera {
+  readonly nodeID: string;
+}
+
+/** Those who ask within this time share one look; a list of thousands is read less often. */
+const FRESH_MS = 2_000;
+const FRESH_PER_LOOK = 20;
+/** Whoever asks gets what was known last when there is nothing newer by then. */
+const WAIT_MS = 1_000;
+
+export class CameraList {
+  readonly #o: CameraListOptions;
+  /** Undefined until the API server has answered once. */
+  #cameras: ReadonlyMap<string, SeenCamera> | undefined;
+  /** Of other pools. */
+  #foreign: ReadonlyMap<string, RecorderNode> = new Map();
+  #looking: Promise<void> | undefined;
+  #freshUntilMs = -Infinity;
+
+  constructor(options: CameraListOptions) {
+    this.#o = options;
+  }
+
+  /** Ids of the cameras that were there when somebody last asked. */
+  ids(): Iterable<string> {
+    return this.#cameras?.keys() ?? [];
+  }
+
+  async list(): Promise<ListedCameras> {
+    const { clock, membership } = this.#o;
+    const enough = new AbortController();
+    // What takes longer goes on, and is there for the next who asks.
+    await Promise.race([Promise.all([this.#lookOnce(), membership.look()]), clock.sleep(WAIT_MS, enough.signal)]);
+    enough.abort();
+    return { nodes: this.#nodes(), cameras: this.#list() };
+  }
+
+  #lookOnce(): Promise<void> {
+    if (this.#o.clock.monotonicMs() < this.#freshUntilMs) return Promise.resolve();
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { clock, cluster } = this.#o;
+    const startMs = clock.monotonicMs();
+    try {
+      const cameras = await this.#read(CAMERAS, parseCamera);
+      const seen = new Map(cameras.map((camera): [string, SeenCamera] => [camera.metadata.name, seenOf(camera)]));
+      const owners = [...seen.values()].flatMap(({ assignment }) => assignment?.node ?? []);
+      if (owners.some((node) => !cluster.nodes.has(node))) {
+        const nodes = await this.#read(RECORDER_NODES, parseRecorderNode);
+        this.#foreign = new Map(nodes.map((node) => [node.metadata.name, node]));
+      }
+      this.#cameras = seen;
+    } catch (err) {
+      if (!(err instanceof ApiServerError)) throw err;
+    }
+    const tookMs = clock.monotonicMs() - startMs;
+    this.#freshUntilMs = startMs + Math.max(FRESH_MS, FRESH_PER_LOOK * tookMs);
+  }
+
+  async #read<T>(plural: string, parse: (object: KubernetesObject) => T): Promise<T[]> {
+    const { api, namespace } = this.#o;
+    // 0: from the memory of the API server. It may be a moment old, and reports of a higher epoch are believed anyway.
+    const query = { resourceVersion: '0' };
+    const { items } = await api.list(`/apis/${API_VERSION}/namespaces/${namespace}/${plural}`, { query });
+    return items.flatMap((item) => {
+      try {
+        return [parse(item)];
+      } catch {
+        return [];
+      }
+    });
+  }
+
+  #known(): readonly RecorderNode[] {
+    const { nodes } = this.#o.cluster;
+    return [...nodes.values(), ...[...this.#foreign].flatMap(([id, node]) => (nodes.has(id) ? [] : [node]))];
+  }
+
+  #nodes(): readonly ListedNode[] {
+    const { membership, tls } = this.#o;
+    return this.#known()
+      .map(({ metadata: { name }, status }): ListedNode => {
+        const lastSeenMs = membership.sinceSeenMs(name);
+        return {
+          nodeID: name,
+          url: urlOf(status?.address, tls),
+          playbackUrl: urlOf(status?.playbackAddress, tls),
+          isOnline: lastSeenMs !== undefined && lastSeenMs < membership.unavailableMs,
+          lastSeenMs,
+        };
+      })
+      .sort((a, b) => (a.nodeID < b.nodeID ? -1 : 1));
+  }
+
+  #list(): readonly ListedCamera[] {
+    const { membership } = this.#o;
+    const nodes = this.#known();
+    const reports = new Map<string, Report[]>();
+    const archives = new Map<string, ListedArchive[]>();
+    for (const { metadata, status } of nodes) {
+      const nodeID = metadata.name;
+      for (const report of status?.cameras ?? []) append(reports, report.name, { ...report, nodeID });
+      for (const archive of status?.archives ?? []) {
+        append(archives, archive.camera, { nodeID, ...archiveTimes(archive) });
+      }
+    }
+    const isOnline = (nodeID: string): boolean =>
+      (membership.sinceSeenMs(nodeID) ?? Infinity) < membership.unavailableMs;
+    // Before the API server has answered, what the nodes told last is all there is.
+    const cameras = this.#cameras ?? new Map([...reports.keys()].map((id) => [id, UNREAD]));
+    return Array.from(cameras, ([id, seen]): ListedCamera => ({
+      id,
+      name: seen.name || id,
+      archives: archives.get(id) ?? [],
+      ...whereIs(seen, reports.get(id) ?? [], isOnline),
+    })).sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+}
+
+const UNREAD: SeenCamera = { name: '', suspended: false, assignment: undefined };
+
+const seenOf = ({ spec, status }: Camera): SeenCamera => ({
+  name: spec.displayName ?? '',
+  suspended: spec.suspend,
+  assignment: status?.assignment,
+});
+
+type Place = Pick<ListedCamera, 'nodeID' | 'epoch' | 'state' | 'reason' | 'lastWrittenMs'>;
+
+/** Who records a camera: the highest epoch, but whoever hands it over until the next one has a picture on its disk. */
+function whereIs(
+  { suspended, assignment }: SeenCamera,
+  reports: readonly Report[],
+  isOnline: (nodeID: string) => boolean,
+): Place {
+  const newest = reports.reduce<Report | undefined>((a, b) => (a && a.epoch >= b.epoch ? a : b), undefined);
+  const epoch = Math.max(assignment?.epoch ?? 0, newest?.epoch ?? 0);
+  const told = newest && newest.epoch >= (assignment?.epoch ?? 0) ? newest : undefined;
+  const none = { epoch, reason: undefined, lastWrittenMs: undefined };
+  if (suspended && !told) return { ...none, nodeID: assignment?.previousNode ?? assignment?.node, state: 'stopped' };
+  const nodeID = told?.nodeID ?? assignment?.node;
+  const before = assignment?.handover === 'Pending' ? assignment.previousNode : undefined;
+  const handing = before === undefined ? undefined : reports.find((report) => report.nodeID === before);
+  if (handing && told?.state !== 'Recording' && isOnline(handing.nodeID)) return { ...placeOf(handing), epoch };
+  if (nodeID === undefined) {
+    const reason = { code: 'unassigned', message: 'no node records this camera: kubectl describe camera says why' };
+    return { ...none, nodeID, state: 'unassigned', reason };
+  }
+  if (!isOnline(nodeID)) {
+    const reason = { code: 'node-unreachable', message: `the node ${nodeID} gives no sign of life` };
+    return { ...none, nodeID, state: 'unknown', reason };
+  }
+  return told ? { ...placeOf(told), epoch } : { ...none, nodeID, state: 'connecting' };
+}
+
+function placeOf({ nodeID, state, reason, message, lastWrittenTime }: Report): Omit<Place, 'epoch'> {
+  return {
+    nodeID,
+    state: STATES.get(String(state)) ?? 'unknown',
+    reason: reason === undefined ? undefined : { code: codeOf(reason), message: message ?? '' },
+    lastWrittenMs: lastWrittenTime === undefined ? undefined : Date.parse(lastWrittenTime),
+  };
+}
+
+/** Of a newer recorder there may be others. */
+const STATES: ReadonlyMap<string, ListedCamera['state']> = new Map([
+  ['Connecting', 'connecting'],
+  ['Recording', 'recording'],
+  ['Silent', 'silent'],
+  ['Failed', 'failed'],
+  ['Stopped', 'stopped'],
+]);
+
+/** `WrongDisk` to `wrong-disk`, as codes are elsewhere in the API. */
+const codeOf = (word: string): string =>
+  word.replaceAll(/[A-Z]/g, (letter, at: number) => `${at === 0 ? '' : '-'}${letter.toLowerCase()}`);
+
+function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
