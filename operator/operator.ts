@@ -4,8 +4,10 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { nodeOfLease, POOL_LABEL } from '../crds/names.ts';
+import type { RecorderPool } from '../crds/recorder-pool.ts';
 import { Assigner } from './controllers/assigner.ts';
 import { statusOfCamera } from './controllers/camera-status.ts';
+import { statusOfNode } from './controllers/node-status.ts';
 import { BAD_WHEN_TRUE, statusOfPool } from './controllers/pool-status.ts';
 import { Recorders } from './controllers/recorders.ts';
 import { answerRequests } from './controllers/requests.ts';
@@ -13,12 +15,13 @@ import { isNotFound, keyOf, nameOfKey, type KubeApi } from './kube/api.ts';
 import type { Transition } from './kube/conditions.ts';
 import { EventRecorder, type Regarding } from './kube/events.ts';
 import { LeaderElector } from './kube/leader.ts';
-import { CAMERA, RECORDER_POOL } from './kube/resources.ts';
+import { CAMERA, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
 import { applyStatus } from './kube/status.ts';
 import { runWorkers, WorkQueue, type Outcome } from './kube/workqueue.ts';
 import { writesOfLeader } from './kube/writes-of-leader.ts';
 import { isFailover, OperatorMetrics } from './metrics.ts';
 import { Caches, poolKeyOf } from './observe/caches.ts';
+import { isSettled } from './plan/settled.ts';
 import type { Plan, Snapshot } from './plan/snapshot.ts';
 
 export interface OperatorOptions {
@@ -60,6 +63,8 @@ export function startOperator(options: OperatorOptions): Operator {
   const stop = new AbortController();
   const hardStop = new AbortController();
   const elector = new LeaderElector({ api, namespace: ownNamespace, identity, clock, log });
+/** How soon a replica that has just started looks whether it knows enough to show. */
+const EARLY_MS = 1_000;
   const metrics: OperatorMetrics = new OperatorMetrics({
     isLeader: () => elector.isLeader,
     watches: () => caches.all.map(({ resource, ageMs, isSynced }) => ({ resource: resource.plural, ageMs, isSynced })),
@@ -88,6 +93,13 @@ export function startOperator(options: OperatorOptions): Operator {
     const objects = [
       change.kind === 'added' ? undefined : change.previous,
       change.kind === 'deleted' ? undefined : change.object,
+  /** See `isSettled`; what a leader before has shown stands until then. */
+  const isTooEarly = (poolKey: string): boolean => {
+    const { snapshot } = looked.get(poolKey) ?? {};
+    const assigner = assigners.get(poolKey);
+    return assigner !== undefined && !(snapshot && isSettled(snapshot, assigner.observedForMs));
+  };
+
     ];
     for (const camera of objects) if (camera) changedPool(poolKeyOf(camera));
     queues.camera.add(change.key);
@@ -282,6 +294,7 @@ export function startOperator(options: OperatorOptions): Operator {
       nowMs: clock.wallMs(),
     });
     if (!isChanged) return;
+    if (pool && camera.status?.conditions && isTooEarly(poolKey)) return { recheckMs: EARLY_MS };
     await ifThere(applyStatus(leaderApi, CAMERA, camera.metadata, status));
     tell(camera, transitions);
   }
@@ -292,13 +305,16 @@ export function startOperator(options: OperatorOptions): Operator {
     const { recheckMs, ...rollout } = await recorders.reconcile(key, pool);
     const { status, isChanged, transitions } = statusOfPool({
       pool,
-      plan: looked.get(key)?.plan,
-      snapshot: looked.get(key)?.snapshot,
+      plan,
+      snapshot,
       rollout,
       nowMs: clock.wallMs(),
     });
     if (isChanged) {
       await ifThere(applyStatus(leaderApi, RECORDER_POOL, pool.metadata, status));
+    if (pool.status?.conditions && isTooEarly(key)) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
+    const { plan, snapshot } = looked.get(key) ?? {};
+    if (snapshot) await showNodes(pool, snapshot);
       tell(pool, transitions);
     }
     return { recheckMs: recheckMs ?? POOL_MS };
@@ -313,6 +329,17 @@ export function startOperator(options: OperatorOptions): Operator {
   }
 
   /** Conditions that changed are events; what is Unknown at first is not. */
+  /** What recorders cannot say themselves: that they are gone. */
+  async function showNodes(pool: RecorderPool, snapshot: Snapshot): Promise<void> {
+    for (const node of caches.nodesOf(pool)) {
+      const liveness = snapshot.nodes.find(({ name }) => name === node.metadata.name)?.liveness;
+      const { status, isChanged, transitions } = statusOfNode(node, liveness, clock.wallMs());
+      if (!isChanged) continue;
+      await ifThere(applyStatus(leaderApi, RECORDER_NODE, node.metadata, status));
+      tell(node, transitions);
+    }
+  }
+
   function tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
       if (to.status === 'Unknown' || (!from && to.status === 'True')) continue;

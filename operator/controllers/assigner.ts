@@ -56,6 +56,7 @@ export class Assigner {
   #closed = false;
 
   /** `objects` must be there. */
+  readonly #sinceMs: number;
   constructor(options: AssignerOptions, objects: PoolObjects) {
     this.#o = options;
     this.#memory = new PoolMemory(objects);
@@ -66,9 +67,15 @@ export class Assigner {
   changed(): void {
     if (this.#closed) return;
     this.#planTimer ??= this.#o.clock.after(COALESCE_MS, () => {
+    this.#sinceMs = this.#nowMs();
       this.#planTimer = undefined;
       this.#plan();
     });
+  /** For how long this process has looked at the pool. */
+  get observedForMs(): number {
+    return this.#nowMs() - this.#sinceMs;
+  }
+
   }
 
   /** The Lease of a node is another. */

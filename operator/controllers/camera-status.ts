@@ -49,10 +49,20 @@ function conditionsOf({ camera, assigned, nodes, isLive, hasPool }: CameraFacts)
   }
   if (!assigned) return unknownConditions(TYPES);
   const { assignment } = camera.status ?? {};
-  const node = nodes.find(({ metadata }) => metadata.name === assignment?.node);
-  const report = node?.status?.cameras?.find(({ name }) => name === camera.metadata.name);
-  const recording = recordingOf(camera, report, node !== undefined && isLive(node.metadata.name));
-  const credentials = credentialsOf(camera, report);
+  const reportOf = (node: string | undefined): ReportedCamera | undefined =>
+    nodes
+      .find(({ metadata }) => metadata.name === node)
+      ?.status?.cameras?.find(({ name }) => name === camera.metadata.name);
+  const { node, previousNode, handover } = assignment ?? {};
+  const report = reportOf(node);
+  // Until the new node has a key frame the old one records on.
+  const giver = handover === 'Pending' && report?.state !== 'Recording' ? previousNode : undefined;
+  const given = giver !== undefined && isLive(giver) ? reportOf(giver) : undefined;
+  const isGiven = given?.state === 'Recording';
+  const recording = isGiven
+    ? state(true, 'Recording', `written to a disk of ${giver} until ${node} has a picture`)
+    : recordingOf(camera, report, node !== undefined && isLive(node));
+  const credentials = credentialsOf(camera, isGiven ? given : report);
   const ready = [assigned, credentials, recording].find(({ status }) => status !== 'True');
   return [
     { type: 'Assigned', status: assigned.status, reason: assigned.reason, message: assigned.message },

@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { API_VERSION, poolLabels } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import { isConflict, isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { isConflict, isNotFound, nameOfKey, type KubeApi, type KubeObject } from '../kube/api.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import { applyOwned, ForeignObjectError, type Owner } from '../kube/owned.ts';
 import {
@@ -23,7 +23,7 @@ import {
 import type { Resource } from '../kube/api.ts';
 import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } from '../manifests/recorder.ts';
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
-import type { Caches } from '../observe/caches.ts';
+import type { Caches, RecorderPod } from '../observe/caches.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, Snapshot } from '../plan/snapshot.ts';
 import type { Rollout } from './pool-status.ts';
@@ -39,13 +39,18 @@ export interface RecordersOptions {
   readonly clock: Clock;
 }
 
-/** Says that `spec.drain` is for an update, and since when; a person's drain has none. */
-const DRAINED_SINCE = 'kube-nvr.dev/drained-for-update-since';
+/** The node's turn of an update has come, since when; on the RecorderNode, so that the next leader knows. */
+const UPDATING_SINCE = 'kube-nvr.dev/updating-since';
+/** `spec.drain` is for that update; a person's drain stays. */
+const DRAINED_FOR_UPDATE = 'kube-nvr.dev/drained-for-update';
 /** Of the pod template: what the pool says, in short. */
 const SETTINGS = 'kube-nvr.dev/settings';
 
 /** Objects that somebody has changed or deleted are as they should be again after this time. */
 const APPLY_ANEW_MS = 300_000;
+
+/** How long a write is waited for in the cache. */
+const EXPECT_MS = 10_000;
 
 /** What was applied last, so that a pool that has not changed costs no request. */
 interface Applied {
@@ -57,6 +62,11 @@ interface Applied {
 export class Recorders {
   readonly #o: RecordersOptions;
   readonly #applied = new Map<string, Applied>();
+  /** The turn that was begun or ended last, by pool, until the cache shows it: another one would be planned on old news. */
+  readonly #expected = new Map<
+    string,
+    { readonly node: string; readonly isUpdating: boolean; readonly sinceMs: number }
+  >();
 
   constructor(options: RecordersOptions) {
     this.#o = options;
@@ -64,8 +74,10 @@ export class Recorders {
 
   /** Another leader may have written meanwhile: everything is applied anew. */
   forget(key?: string): void {
-    if (key === undefined) this.#applied.clear();
-    else this.#applied.delete(key);
+    for (const kept of [this.#applied, this.#expected]) {
+      if (key === undefined) kept.clear();
+      else kept.delete(key);
+    }
   }
 
   /** Makes the pool's objects what it says, and takes the next step of its update. */
@@ -84,7 +96,7 @@ export class Recorders {
       nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, plan, snapshot)),
     });
     // Without a plan nothing is known of the nodes.
-    if (plan) await this.#step(pool, rollout.step);
+    if (plan && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
     return {
       nodesUpdated: rollout.updated,
       conditions: [foreign ?? NOTHING_FOREIGN, rollout.condition],
@@ -134,13 +146,12 @@ export class Recorders {
       const { name, annotations, deletionTimestamp, creationTimestamp } = pod.metadata;
       const node = pod.spec?.nodeName;
       if (node === undefined) return [];
-      const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
       return [
         {
           name,
           node,
           isCurrent: annotations?.[SETTINGS] === digest,
-          isReady: ready?.status === 'True',
+          isReady: isReady(pod.status),
           isTerminating: deletionTimestamp !== undefined,
           ageMs: nowMs - Date.parse(creationTimestamp ?? ''),
         },
@@ -150,19 +161,33 @@ export class Recorders {
 
   #rolloutNode({ metadata, spec }: RecorderNode, plan: Plan | undefined, snapshot: Snapshot | undefined): RolloutNode {
     const { name, annotations } = metadata;
-    const since = annotations?.[DRAINED_SINCE];
+    const since = annotations?.[UPDATING_SINCE];
     const load = plan?.loads.get(name);
     return {
       name,
       isOnline: snapshot?.nodes.find((node) => node.name === name)?.liveness.heard ?? false,
+      isReachable: isReady(this.#o.caches.nodes.get(spec.nodeName)?.status),
       isVoter: spec.role === 'Voter',
-      drainedForMs: since === undefined ? undefined : Math.max(0, this.#o.clock.wallMs() - Date.parse(since)),
+      updatingForMs: since === undefined ? undefined : Math.max(0, this.#o.clock.wallMs() - Date.parse(since)),
+      isDrained: spec.drain,
       cameras: load ? load.assigned + load.leaving : 0,
     };
   }
 
-  async #step(pool: RecorderPool, step: ReturnType<typeof planRollout>['step']): Promise<void> {
-    const { api, clock, events } = this.#o;
+  /** Whether the cache shows what was written last of the pool's turns. */
+  #isUpToDate(key: string): boolean {
+    const expected = this.#expected.get(key);
+    if (!expected) return true;
+    const { namespace = '' } = nameOfKey(key);
+    const { annotations } = this.#o.caches.recorderNodes.get(`${namespace}/${expected.node}`)?.metadata ?? {};
+    const isShown = (annotations?.[UPDATING_SINCE] !== undefined) === expected.isUpdating;
+    if (!isShown && this.#o.clock.monotonicMs() - expected.sinceMs < EXPECT_MS) return false;
+    this.#expected.delete(key);
+    return true;
+  }
+
+  async #step(key: string, pool: RecorderPool, step: ReturnType<typeof planRollout>['step']): Promise<void> {
+    const { api, clock, events, caches } = this.#o;
     if (step.kind === 'none') return;
     const { namespace } = pool.metadata;
     const say = (reason: string, note: string): void =>
@@ -172,17 +197,22 @@ export class Recorders {
       await ignoreMissing(api.delete(POD, { namespace, name: step.pod }));
       return;
     }
-    const isDrained = step.kind === 'drain';
-    const since = isDrained ? new Date(clock.wallMs()).toISOString() : null;
+    const isUpdating = step.kind === 'begin';
+    const { metadata, spec } = caches.recorderNodes.get(`${namespace}/${step.node}`) ?? {};
+    const drains = isUpdating && step.drain && spec?.drain === false;
+    const returns = !isUpdating && metadata?.annotations?.[DRAINED_FOR_UPDATE] !== undefined;
+    const annotations = {
+      [UPDATING_SINCE]: isUpdating ? new Date(clock.wallMs()).toISOString() : null,
+      [DRAINED_FOR_UPDATE]: drains ? 'true' : null,
+    };
     await api.mergePatch(
       RECORDER_NODE,
       { namespace, name: step.node },
-      { metadata: { annotations: { [DRAINED_SINCE]: since } }, spec: { drain: isDrained } },
+      { metadata: { annotations }, ...((drains || returns) && { spec: { drain: drains } }) },
     );
-    say(
-      isDrained ? 'DrainingNode' : 'NodeUpdated',
-      `${step.node} ${isDrained ? 'is drained for an update' : 'is updated'}`,
-    );
+    this.#expected.set(key, { node: step.node, isUpdating, sinceMs: clock.monotonicMs() });
+    if (drains) say('DrainingNode', `${step.node} is drained for an update`);
+    if (!isUpdating) say('NodeUpdated', `${step.node} is updated`);
   }
 
   /** A RecorderNode for each node that has a pod; none for nodes that are gone. */
@@ -232,6 +262,10 @@ const NOTHING_FOREIGN: PlannedCondition = {
   reason: 'Applied',
   message: '',
 };
+
+/** Of a pod or a Kubernetes node. */
+const isReady = (status: RecorderPod['status']): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 
 /** `labels` undefined: there is no such node. */
 function isSelected(

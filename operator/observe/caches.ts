@@ -18,14 +18,17 @@ export interface ClusterNode extends KubeObject {
     readonly unschedulable?: boolean;
     readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
   };
+  readonly status?: ConditionsOf;
+}
+
+interface ConditionsOf {
+  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
 }
 
 /** A pod of a recorder. */
 export interface RecorderPod extends KubeObject {
   readonly spec?: { readonly nodeName?: string };
-  readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-  };
+  readonly status?: ConditionsOf;
 }
 
 export interface CachesOptions {

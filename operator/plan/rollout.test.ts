@@ -14,8 +14,10 @@ const pod = (node: string, facts: Partial<RolloutPod> = {}): RolloutPod => ({
 const node = (name: string, facts: Partial<RolloutNode> = {}): RolloutNode => ({
   name,
   isOnline: true,
+  isReachable: true,
   isVoter: true,
-  drainedForMs: undefined,
+  updatingForMs: undefined,
+  isDrained: false,
   cameras: 5,
   ...facts,
 });
@@ -38,16 +40,43 @@ test('a pool that is up to date is left alone', () => {
 
 test('an update drains one node first, and the leader last', () => {
   const pods = [pod('a', old), pod('b', old), pod('c', old)];
-  assert.deepEqual(planRollout(view(pods, NODES, { leader: 'a' })).step, { kind: 'drain', node: 'b' });
-  assert.deepEqual(planRollout(view([pod('a', old), pod('b'), pod('c')], NODES, { leader: 'a' })).step, {
-    kind: 'drain',
-    node: 'a',
-  });
+  const begin = (name: string) => ({ kind: 'begin', node: name, drain: true });
+  assert.deepEqual(planRollout(view(pods, NODES, { leader: 'a' })).step, begin('b'));
+  assert.deepEqual(planRollout(view([pod('a', old), pod('b'), pod('c')], NODES, { leader: 'a' })).step, begin('a'));
+});
+
+test('an operator that has heard of nobody yet replaces nothing', () => {
+  const pods = [pod('a', old), pod('b', old), pod('c', old)];
+  const silent = { isOnline: false };
+  const { step, recheckMs } = planRollout(view(pods, [node('a', silent), node('b', silent), node('c', silent)]));
+  assert.deepEqual([step.kind, recheckMs], ['none', 1_000]);
+  assert.equal(planRollout(view(pods, [node('a'), node('b', silent), node('c')])).step.kind, 'none');
+});
+
+test('while a node’s turn lasts no other one’s comes, also when its old pod is gone and its new one not there yet', () => {
+  const nodes = [node('a', { updatingForMs: 5_000 }), ...NODES.slice(1)];
+  assert.equal(planRollout(view([pod('b', old), pod('c', old)], nodes)).step.kind, 'none');
+  const both = [pod('a', { ...old, isTerminating: true }), pod('a', { isReady: false }), pod('b', old)];
+  assert.equal(planRollout(view(both, nodes)).step.kind, 'none');
+});
+
+test('a machine that is dead is left out; one that dies in its turn stops the update, and that is said', () => {
+  const dead = node('a', { isOnline: false, isReachable: false });
+  const pods = [pod('a', { ...old, isReady: false }), pod('b', old), pod('c')];
+  assert.deepEqual(planRollout(view(pods, [dead, ...NODES.slice(1)])).step, { kind: 'begin', node: 'b', drain: true });
+  const rest = planRollout(view([pods[0]!, pod('b'), pod('c')], [dead, ...NODES.slice(1)]));
+  assert.deepEqual([rest.step.kind, rest.condition.reason], ['none', 'RollingOut']);
+  const within = node('a', { ...dead, updatingForMs: 601_000 });
+  const late = planRollout(view(pods, [within, ...NODES.slice(1)]));
+  assert.deepEqual([late.condition.status, late.condition.reason], ['True', 'ProgressDeadlineExceeded']);
 });
 
 test('the pod of a drained node is deleted when its cameras have left, and after a minute in any case', () => {
   const pods = [pod('a', old), pod('b'), pod('c')];
-  const drained = (cameras: number, drainedForMs: number) => [node('a', { cameras, drainedForMs }), ...NODES.slice(1)];
+  const drained = (cameras: number, updatingForMs: number) => [
+    node('a', { cameras, updatingForMs, isDrained: true }),
+    ...NODES.slice(1),
+  ];
   assert.equal(planRollout(view(pods, drained(3, 1_000))).step.kind, 'none');
   assert.deepEqual(planRollout(view(pods, drained(0, 1_000))).step, { kind: 'delete', pod: 'pod-a', node: 'a' });
   assert.equal(planRollout(view(pods, drained(3, 61_000))).step.kind, 'delete');
@@ -55,7 +84,7 @@ test('the pod of a drained node is deleted when its cameras have left, and after
 
 test('no second node is taken away while another is offline', () => {
   const pods = [pod('a', old), pod('b'), pod('c')];
-  const nodes = [node('a', { cameras: 0, drainedForMs: 1_000 }), node('b', { isOnline: false }), node('c')];
+  const nodes = [node('a', { cameras: 0, updatingForMs: 1_000 }), node('b', { isOnline: false }), node('c')];
   assert.equal(planRollout(view(pods, nodes)).step.kind, 'none');
   assert.equal(
     planRollout(view([pod('a', old), pod('b')], [node('a'), node('b', { isOnline: false })])).step.kind,
@@ -64,12 +93,12 @@ test('no second node is taken away while another is offline', () => {
 });
 
 test('the next node waits until the new pod is ready and its node online', () => {
-  const nodes = [node('a', { drainedForMs: 9_000 }), ...NODES.slice(1)];
+  const nodes = [node('a', { updatingForMs: 9_000 }), ...NODES.slice(1)];
   assert.equal(planRollout(view([pod('a', { isReady: false }), pod('b', old)], nodes)).step.kind, 'none');
-  const offline = [node('a', { drainedForMs: 9_000, isOnline: false }), ...NODES.slice(1)];
+  const offline = [node('a', { updatingForMs: 9_000, isOnline: false }), ...NODES.slice(1)];
   assert.equal(planRollout(view([pod('a'), pod('b', old)], offline)).step.kind, 'none');
-  assert.deepEqual(planRollout(view([pod('a'), pod('b', old)], nodes)).step, { kind: 'undrain', node: 'a' });
-  assert.deepEqual(planRollout(view([pod('a'), pod('b', old)], NODES)).step, { kind: 'drain', node: 'b' });
+  assert.deepEqual(planRollout(view([pod('a'), pod('b', old)], nodes)).step, { kind: 'end', node: 'a' });
+  assert.equal(planRollout(view([pod('a'), pod('b', old)], NODES)).step.kind, 'begin');
 });
 
 test('a version that never becomes ready stops the update, and says so', () => {
@@ -80,17 +109,18 @@ test('a version that never becomes ready stops the update, and says so', () => {
 
 test('a roll-back begins with what the roll-out broke', () => {
   const pods = [pod('a', { ...old, isReady: false }), pod('b'), pod('c')];
-  assert.deepEqual(planRollout(view(pods, NODES)).step, { kind: 'delete', pod: 'pod-a', node: 'a' });
+  assert.deepEqual(planRollout(view(pods, NODES)).step, { kind: 'begin', node: 'a', drain: false });
+  const nodes = [node('a', { updatingForMs: 1, isOnline: false }), node('b', { isOnline: false }), node('c')];
+  assert.deepEqual(planRollout(view(pods, nodes)).step, { kind: 'delete', pod: 'pod-a', node: 'a' });
 });
 
 test('a single node, one without cameras and one that shall not be drained are replaced at once', () => {
   const single = planRollout(view([pod('a', old)], [node('a')]));
   const idle = planRollout(view([pod('a', old), pod('b')], [node('a', { cameras: 0 }), node('b')]));
-  const undrained = planRollout(view([pod('a', old), pod('b')], NODES, { drain: false }));
-  assert.deepEqual(
-    [single, idle, undrained].map(({ step }) => step.kind),
-    ['delete', 'delete', 'delete'],
-  );
+  const undrained = planRollout(view([pod('a', old), pod('b')], [NODES[0]!, NODES[1]!], { drain: false }));
+  for (const { step } of [single, idle, undrained]) assert.deepEqual(step, { kind: 'begin', node: 'a', drain: false });
+  const turn = node('a', { updatingForMs: 1 });
+  assert.equal(planRollout(view([pod('a', old), pod('b')], [turn, node('b')])).step.kind, 'delete');
 });
 
 test('with OnDelete nothing is deleted', () => {
@@ -107,12 +137,12 @@ test('an update of any pool ends, with at most one pod away at a time', () => {
       const change = (facts: Partial<RolloutNode>) => {
         nodes = nodes.map((one) => (one.name === (step as { node: string }).node ? { ...one, ...facts } : one));
       };
-      if (step.kind === 'drain') change({ drainedForMs: 1, cameras: 0 });
-      else if (step.kind === 'undrain') change({ drainedForMs: undefined, cameras: 5 });
+      if (step.kind === 'begin') change({ updatingForMs: 1, isDrained: step.drain, cameras: 0 });
+      else if (step.kind === 'end') change({ updatingForMs: undefined, isDrained: false, cameras: 5 });
       else pods = pods.map((one) => (one.name === step.pod ? pod(one.node) : one));
     }
     assert.ok(
-      pods.every(({ isCurrent }) => isCurrent) && nodes.every(({ drainedForMs }) => drainedForMs === undefined),
+      pods.every(({ isCurrent }) => isCurrent) && nodes.every(({ updatingForMs }) => updatingForMs === undefined),
     );
   }
 });

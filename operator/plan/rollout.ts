@@ -15,11 +15,15 @@ export type RolloutPod = {
 
 export type RolloutNode = {
   readonly name: string;
-  /** Its Lease changes. */
+  /** Its Lease changes. An operator that has just begun to lead has heard of nobody yet. */
   readonly isOnline: boolean;
+  /** Its kubelet works: without it no pod is replaced. */
+  readonly isReachable: boolean;
   readonly isVoter: boolean;
-  /** It is drained for the update, and not by a person; since when, undefined when it is not. */
-  readonly drainedForMs: number | undefined;
+  /** Its turn has come; since when, undefined when it has not. Kept with the node, for the next leader. */
+  readonly updatingForMs: number | undefined;
+  /** Cameras are to leave it, because of the update or because a person wants that. */
+  readonly isDrained: boolean;
   /** Cameras that it still records. */
   readonly cameras: number;
 };
@@ -35,11 +39,11 @@ export type RolloutView = {
 
 export type RolloutStep =
   | { readonly kind: 'none' }
-  /** Cameras are to leave the node before its pod is replaced. */
-  | { readonly kind: 'drain'; readonly node: string }
+  /** The node's turn begins; with `drain` its cameras are to leave before its pod is replaced. */
+  | { readonly kind: 'begin'; readonly node: string; readonly drain: boolean }
   | { readonly kind: 'delete'; readonly pod: string; readonly node: string }
-  /** The node's new pod is ready and online: cameras may come back. */
-  | { readonly kind: 'undrain'; readonly node: string };
+  /** The node's new pod is ready and online: cameras may come back, and the next node's turn comes. */
+  | { readonly kind: 'end'; readonly node: string };
 
 export type RolloutPlan = {
   readonly step: RolloutStep;
@@ -57,54 +61,68 @@ export function planRollout(view: RolloutView): RolloutPlan {
   const { pods, nodes } = view;
   const updated = pods.filter((pod) => pod.isCurrent && pod.isReady && !pod.isTerminating).length;
   const outdated = pods.filter((pod) => !pod.isCurrent);
-  const drained = nodes.find(({ drainedForMs }) => drainedForMs !== undefined);
-  const isDone = outdated.length === 0 && !drained;
-  const busy = pods.filter((pod) => pod.isTerminating || (pod.isCurrent && !pod.isReady));
+  const turn = nodes.find(({ updatingForMs }) => updatingForMs !== undefined);
+  const isDone = outdated.length === 0 && !turn;
+  const reachable = new Set(nodes.filter(({ isReachable }) => isReachable).map(({ name }) => name));
+  const busy = pods.filter((pod) => reachable.has(pod.node) && (pod.isTerminating || (pod.isCurrent && !pod.isReady)));
   const late = busy.find((pod) => pod.isCurrent && !pod.isTerminating && pod.ageMs > view.progressDeadlineMs);
-  const step = isDone ? NOTHING : drained ? stepOfDrained(drained, view) : nextNode(view, outdated, busy);
+  const step = isDone ? NOTHING : turn ? stepOfTurn(turn, view) : nextTurn(view, busy);
   const isMoving = step.kind !== 'none' || busy.length > 0 || (!isDone && view.type === 'Rolling');
   return {
     step,
     updated,
-    condition: late ? stopped(late, view) : progress(outdated.length, pods.length),
+    condition: late
+      ? stopped(`${late.name} on ${late.node}`, view)
+      : turn?.isReachable === false && (turn.updatingForMs ?? 0) > view.progressDeadlineMs
+        ? stopped(turn.name, view)
+        : progress(outdated.length, pods.length),
     recheckMs: isMoving ? LOOK_AGAIN_MS : undefined,
   };
 }
 
 const NOTHING: RolloutStep = { kind: 'none' };
 
-function stepOfDrained(node: RolloutNode, { pods, nodes }: RolloutView): RolloutStep {
-  const pod = pods.find((one) => one.node === node.name);
-  if (!pod || pod.isTerminating) return NOTHING;
-  if (pod.isCurrent) return pod.isReady && node.isOnline ? { kind: 'undrain', node: node.name } : NOTHING;
-  const isEmpty = node.cameras === 0 || (node.drainedForMs ?? 0) > MAX_DRAIN_MS;
-  const othersAreOnline = nodes.every((other) => other === node || other.isOnline || !hasPod(other, pods));
-  // Never a second node away, whatever became of it since the drain began.
-  return isEmpty && (othersAreOnline || !pod.isReady) ? { kind: 'delete', pod: pod.name, node: node.name } : NOTHING;
+function stepOfTurn(node: RolloutNode, view: RolloutView): RolloutStep {
+  const ofNode = view.pods.filter((one) => one.node === node.name);
+  const pod = ofNode.find(({ isTerminating }) => !isTerminating);
+  // Its old pod is gone and the new one not there yet, or both are there for a moment.
+  if (!pod || ofNode.length > 1) return NOTHING;
+  if (pod.isCurrent) return pod.isReady && node.isOnline ? { kind: 'end', node: node.name } : NOTHING;
+  const isEmpty = !node.isDrained || node.cameras === 0 || (node.updatingForMs ?? 0) > MAX_DRAIN_MS;
+  // Never a second node away, whatever became of it since the turn began.
+  const mayGo = isEmpty && (!pod.isReady || othersOnline(node.name, view));
+  return mayGo ? { kind: 'delete', pod: pod.name, node: node.name } : NOTHING;
 }
 
-const hasPod = ({ name }: RolloutNode, pods: readonly RolloutPod[]): boolean => pods.some(({ node }) => node === name);
+/** All that have a pod and a kubelet: a machine that is dead cannot be waited for. */
+const othersOnline = (name: string, { nodes, pods }: RolloutView): boolean =>
+  nodes.every(
+    (other) =>
+      other.name === name ||
+      other.isOnline ||
+      !other.isReachable ||
+      !pods.some(({ node, isTerminating }) => node === other.name && !isTerminating),
+  );
 
-function nextNode(view: RolloutView, outdated: readonly RolloutPod[], busy: readonly RolloutPod[]): RolloutStep {
+function nextTurn(view: RolloutView, busy: readonly RolloutPod[]): RolloutStep {
   if (view.type === 'OnDelete') return NOTHING;
   const nodeOf = (pod: RolloutPod): RolloutNode | undefined => view.nodes.find(({ name }) => name === pod.node);
+  const outdated = view.pods.filter((pod) => !pod.isCurrent && !pod.isTerminating && nodeOf(pod)?.isReachable);
   // What does not work can only get better: a roll-back begins with what the roll-out broke.
-  const broken = outdated.find((pod) => !pod.isReady && !pod.isTerminating);
-  if (broken) return { kind: 'delete', pod: broken.name, node: broken.node };
-  const areOthersThere =
-    busy.length === 0 && view.pods.every((pod) => !pod.isCurrent || nodeOf(pod)?.isOnline !== false);
-  if (!areOthersThere) return NOTHING;
+  const broken = outdated.find((pod) => !pod.isReady);
+  if (broken) return { kind: 'begin', node: broken.node, drain: false };
   const order = (pod: RolloutPod): number => (pod.node === view.leader ? 2 : nodeOf(pod)?.isVoter === true ? 1 : 0);
   const [next] = outdated.toSorted((a, b) => order(a) - order(b) || (a.node < b.node ? -1 : 1));
-  if (!next) return NOTHING;
-  const hasOther = view.nodes.some(({ name, isOnline }) => name !== next.node && isOnline);
+  if (!next || busy.length > 0) return NOTHING;
   const node = nodeOf(next);
-  if (view.drain && hasOther && node && node.cameras > 0) return { kind: 'drain', node: next.node };
-  return { kind: 'delete', pod: next.name, node: next.node };
+  // Also itself: whoever has heard of nobody does not know what is recorded where.
+  if (!node?.isOnline || !othersOnline(next.node, view)) return NOTHING;
+  const hasOther = view.nodes.some(({ name, isOnline }) => name !== next.node && isOnline);
+  return { kind: 'begin', node: next.node, drain: view.drain && hasOther && node.cameras > 0 };
 }
 
-function stopped(pod: RolloutPod, { progressDeadlineMs }: RolloutView): PlannedCondition {
-  const message = `${pod.name} on ${pod.node} was not ready within ${progressDeadlineMs / 1000} s; the update waits`;
+function stopped(what: string, { progressDeadlineMs }: RolloutView): PlannedCondition {
+  const message = `${what} was not ready within ${progressDeadlineMs / 1000} s; the update waits`;
   return { type: 'RolloutStopped', status: 'True', reason: 'ProgressDeadlineExceeded', message };
 }
 

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { parseCamera, type Camera } from '../../crds/camera.ts';
+import { API_VERSION } from '../../crds/names.ts';
+import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
+import { statusOfCamera } from './camera-status.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+type Shown = { readonly type: string; readonly status: string; readonly reason: string; readonly message: string };
+
+const meta = (name: string) => ({ name, namespace: 'default', uid: `uid-${name}`, generation: 1 });
+const camera = (assignment: Json | undefined, spec: Json = {}): Camera =>
+  parseCamera({
+    apiVersion: API_VERSION,
+    kind: 'Camera',
+    metadata: meta('gate'),
+    spec: { source: 'rtsp://10.0.0.9/1', ...spec },
+    status: { assignment },
+  });
+/** A node that reports the camera in this state, if any. */
+const node = (name: string, state?: string, epoch = 2, reason?: string): RecorderNode =>
+  parseRecorderNode({
+    apiVersion: API_VERSION,
+    kind: 'RecorderNode',
+    metadata: meta(name),
+    spec: { nodeName: name, poolRef: { name: 'default' } },
+    status: state === undefined ? {} : { cameras: [{ name: 'gate', epoch, state, ...(reason && { reason }) }] },
+  });
+const at = (name: string, more: Json = {}) => ({
+  node: name,
+  epoch: 2,
+  handover: 'Complete',
+  reason: 'Scheduled',
+  time: '2026-11-21T10:00:00Z',
+  ...more,
+});
+const ASSIGNED = { type: 'Assigned', status: 'True', reason: 'Assigned', message: '' } as const;
+
+/** `Recording` and `Ready` as kubectl shows them. */
+function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string[] = []): readonly string[] {
+  const { status } = statusOfCamera({
+    camera: of,
+    assigned: ASSIGNED,
+    nodes,
+    isLive: (name) => !dead.includes(name),
+    hasPool: true,
+    nowMs: 0,
+  });
+  const conditions = status['conditions'] as readonly Shown[];
+  return ['Recording', 'Ready'].map((type) => {
+    const found = conditions.find((condition) => condition.type === type);
+    return `${found?.status} ${found?.reason}`;
+  });
+}
+
+suite('what a Camera shows', () => {
+  test('it is recorded, not yet, or nobody knows because its node is silent', () => {
+    assert.deepEqual(shown(camera(at('a')), [node('a', 'Recording')]), ['True Recording', 'True Recording']);
+    assert.deepEqual(shown(camera(at('a')), [node('a', 'Connecting')]), ['False Connecting', 'False Connecting']);
+    assert.deepEqual(shown(camera(at('a')), [node('a')]), ['False NotTakenUp', 'False NotTakenUp']);
+    assert.deepEqual(shown(camera(at('a')), [node('a', 'Recording')], ['a']), [
+      'Unknown NodeUnavailable',
+      'Unknown NodeUnavailable',
+    ]);
+  });
+
+  test('a planned move is no interruption: until the new node has a picture, the old one’s counts', () => {
+    const moving = camera(at('b', { previousNode: 'a', handover: 'Pending' }), {
+      credentialsSecretRef: { name: 'login' },
+    });
+    const old = node('a', 'Recording', 1);
+    const good = ['True Recording', 'True Recording'];
+    assert.deepEqual(shown(moving, [old, node('b')]), good);
+    assert.deepEqual(shown(moving, [old, node('b', 'Failed', 2, 'NoCredentials')]), good);
+    assert.deepEqual(shown(moving, [node('a'), node('b', 'Recording')]), good);
+    assert.deepEqual(shown(moving, [old, node('b', 'Connecting')], ['a']), ['False Connecting', 'False Connecting']);
+  });
+
+  test('when the move is complete, the old node counts no more', () => {
+    const moved = camera(at('b', { previousNode: 'a' }));
+    assert.deepEqual(shown(moved, [node('a', 'Recording', 1), node('b')]), ['False NotTakenUp', 'False NotTakenUp']);
+  });
+});

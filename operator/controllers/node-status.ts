@@ -1,0 +1,35 @@
+// What a RecorderNode shows beside what its recorder tells itself: whether anything is heard of it. A node and its
+// liveness in, the condition to apply out; pure.
+
+import type { RecorderNode } from '../../crds/recorder-node.ts';
+import { mergeConditions, type StatedCondition } from '../kube/conditions.ts';
+import type { Liveness } from '../plan/snapshot.ts';
+import type { ShownStatus } from './camera-status.ts';
+
+const TYPE = 'Online';
+
+/** `liveness` undefined: the node is not looked at yet. */
+export function statusOfNode(node: RecorderNode, liveness: Liveness | undefined, nowMs: number): ShownStatus {
+  const before = (node.status?.conditions ?? []).filter(({ type }) => type === TYPE);
+  const stated = online(liveness);
+  // Its generation grows with every answer to it: nothing of that concerns this condition.
+  const { conditions, transitions } = mergeConditions(before, [stated], undefined, new Date(nowMs));
+  return { status: { conditions }, isChanged: conditions !== before, transitions };
+}
+
+function online(liveness: Liveness | undefined): StatedCondition {
+  const is = (status: StatedCondition['status'], reason: string, message: string): StatedCondition => ({
+    type: TYPE,
+    status,
+    reason,
+    message,
+  });
+  switch (liveness?.state) {
+    case 'Live':
+      return is('True', 'LeaseRenewed', 'its Lease changes');
+    case 'Unavailable':
+      return is('False', 'NodeUnavailable', 'its Lease has not changed for too long');
+    default:
+      return is('Unknown', 'NotHeard', 'its Lease does not change, and no majority is there to say that it is gone');
+  }
+}
