@@ -35,7 +35,12 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
     ...(rollout && { nodesUpdated: rollout.nodesUpdated }),
     cameras: cameras.length,
     camerasAssigned: cameras.filter(({ assignment }) => assignment?.node !== undefined).length,
-    camerasRecording: cameras.filter(({ name, assignment }) => isRecording(name, assignment?.node)).length,
+    // Until a planned move is complete, the old node records on.
+    camerasRecording: cameras.filter(
+      ({ name, assignment }) =>
+        isRecording(name, assignment?.node) ||
+        (assignment?.handover === 'Pending' && isRecording(name, assignment.previousNode)),
+    ).length,
   };
   const membership = plan && {
     ...(plan.leader !== undefined && { leader: plan.leader }),
