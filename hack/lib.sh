@@ -265,7 +265,7 @@ need_schemathesis() {
     cp "$requirements" "$home/requirements.txt"
 }
 
-# setup GROUP...: base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet.
+# setup GROUP...: base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet, images.
 setup() {
   local group
   for group in "$@"; do
@@ -299,7 +299,8 @@ setup() {
           gcc=gcc libc6-dev || return 1
         need_kubernetes kubelet kube-proxy && need_coredns
         ;;
-      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet)" ;;
+      images) need_packages buildah=buildah debootstrap=debootstrap ;;
+      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet, images)" ;;
     esac
   done
 }
