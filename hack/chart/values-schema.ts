@@ -12,14 +12,19 @@ const port = () => z.int().min(1).max(65_535);
 /** RFC 1123, or empty where nothing is meant. */
 const nameOrEmpty = () => z.string().regex(/^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$/);
 
-const values = z.strictObject({
-  image: z.strictObject({
+const image = () =>
+  z.strictObject({
     repository: z.string().regex(/^\S+$/),
     tag: z.string().regex(/^[A-Za-z0-9._-]*$/),
     digest: z.string().regex(/^(sha256:[0-9a-f]{64})?$/),
+  });
+
+const values = z.strictObject({
+  image: image().extend({
     pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']),
     pullSecrets: z.array(z.strictObject({ name: z.string().min(1) })),
   }),
+  recorderImage: image(),
   fullnameOverride: nameOrEmpty().max(40),
   crds: z.strictObject({ enabled: z.boolean(), keep: z.boolean() }),
   admissionPolicy: z.strictObject({ enabled: z.boolean() }),

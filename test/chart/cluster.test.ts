@@ -16,6 +16,7 @@ const ARCHIVE = '/mnt/archive';
 const NODES = ['node-1', 'node-2'];
 const SLOW_MS = 120_000;
 const VALUES = { pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE } } } };
+const NEXT = { image: { tag: 'next' }, recorderImage: { tag: 'next' } };
 const OURS = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
 
 suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
@@ -83,13 +84,13 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
   test('an upgrade to another version replaces operator and recorders, and the camera is recorded on', async () => {
     // To take the pool over.
     await run('upgrade');
-    await run('upgrade', { ...VALUES, image: { tag: 'next' } });
+    await run('upgrade', { ...VALUES, ...NEXT });
     await until(
       'every pod is of the new version',
       async () => {
         const all = await pods();
         const isNew = ({ spec, status }: Manifest): boolean =>
-          spec.containers[0].image === 'kube-nvr:next' &&
+          spec.containers[0].image.endsWith(':next') &&
           status.conditions?.some(({ type, status }: Manifest) => type === 'Ready' && status === 'True');
         return all.length === 4 && all.every(isNew);
       },
@@ -106,7 +107,7 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
     await untilFootageGrows();
     assert.deepEqual(await assigned(), before);
     // Of the version that runs, so that nothing has a reason to move.
-    await run('install', { ...VALUES, image: { tag: 'next' } });
+    await run('install', { ...VALUES, ...NEXT });
     await untilFootageGrows();
     assert.deepEqual(await assigned(), before);
   });

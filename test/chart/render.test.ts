@@ -131,20 +131,21 @@ suite('the chart', { skip: helmMissing() }, () => {
     });
   });
 
-  test('the image is that of the chart, for operator, recorders and test; a digest wins', async () => {
+  test('images are those of the chart’s version, for operator, recorders and test; a digest wins', async () => {
     const images = async (values: Values): Promise<readonly string[]> => {
       const objects = await helm.template(values);
       const [operator] = one(objects, 'Deployment').spec.template.spec.containers;
       const told = operator.args.find((arg: string) => arg.startsWith('--image=')).slice('--image='.length);
       return [operator.image, told, one(objects, 'Pod').spec.containers[0].image];
     };
-    const digest = `sha256:${'a'.repeat(64)}`;
     const [chart] = objectsOf(await helm.run(['show', 'chart', CHART]));
-    assert.deepEqual(await images({}), Array(3).fill(`kube-nvr:${chart.appVersion}`));
-    assert.deepEqual(
-      await images({ image: { repository: 'example.com/nvr', tag: 'x', digest } }),
-      Array(3).fill(`example.com/nvr@${digest}`),
-    );
+    const ofChart = (name: string): string => `kube-nvr-${name}:${chart.appVersion}`;
+    assert.deepEqual(await images({}), [ofChart('operator'), ofChart('recorder'), ofChart('operator')]);
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const own = { repository: 'example.com/nvr', tag: 'x', digest };
+    const named = `example.com/nvr@${digest}`;
+    assert.deepEqual(await images({ image: own }), [named, ofChart('recorder'), named]);
+    assert.deepEqual(await images({ recorderImage: own }), [ofChart('operator'), named, ofChart('operator')]);
   });
 
   test('without allNamespaces nothing of the cluster but nodes is the operator’s; with it, Secrets are still not', async () => {

@@ -31,7 +31,7 @@ const POD = {
     containers: [
       {
         name: 'recorder',
-        image: 'kube-nvr:test',
+        image: 'kube-nvr-recorder:test',
         readinessProbe: { httpGet: { path: '/api/health/ready', port: PORT }, periodSeconds: 1 },
         volumeMounts: [
           { name: 'config', mountPath: '/etc/recorder' },

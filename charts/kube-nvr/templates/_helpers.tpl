@@ -26,8 +26,18 @@
 {{- end }}
 
 {{- define "kube-nvr.image" -}}
-{{- if .Values.image.digest }}{{ .Values.image.repository }}@{{ .Values.image.digest }}
-{{- else }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- include "kube-nvr.imageName" (list .Values.image .Chart.AppVersion) }}
+{{- end }}
+
+{{- define "kube-nvr.recorderImage" -}}
+{{- include "kube-nvr.imageName" (list .Values.recorderImage .Chart.AppVersion) }}
+{{- end }}
+
+{{- /* Of the values of an image and the tag that it has without them. */}}
+{{- define "kube-nvr.imageName" -}}
+{{- $image := index . 0 -}}
+{{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}
+{{- else }}{{ $image.repository }}:{{ $image.tag | default (index . 1) }}
 {{- end }}
 {{- end }}
 
