@@ -40,7 +40,7 @@ function parseArguments() {
       options: {
         namespace: { type: 'string' },
         'all-namespaces': { type: 'boolean', default: false },
-        image: { type: 'string', default: `kube-nvr:${version}` },
+        image: { type: 'string', default: `kube-nvr-recorder:${version}` },
         kubeconfig: { type: 'string' },
         listen: { type: 'string', default: '0.0.0.0:8080' },
         'log-level': { type: 'string', default: 'info' },
