@@ -35,14 +35,18 @@ const post = (url: string, payload: object) => () => ({ url, payload });
 
 const PAGE_FILES = [
   'page.css',
-  'page.js',
+  'ptz.css',
+  'reference.css',
   'api.js',
   'cluster.js',
+  'format.js',
+  'nodes.js',
+  'page.js',
   'player.js',
-  'ptz.css',
   'ptz.js',
-  'reference.css',
+  'recordings.js',
   'reference.js',
+  'tile.js',
 ];
 
 export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {

@@ -78,6 +78,7 @@ export class Directory {
   /** Asks every node that has cameras what it knows of them; resolves when all have answered, or are too slow. */
   async refreshDetails() {
     const owners = new Set(this.cameras.map(({ node_id }) => node_id).filter(Boolean));
+    for (const nodeId of this.#details.keys()) if (!owners.has(nodeId)) this.#details.delete(nodeId);
     await Promise.all([...owners].map((nodeId) => this.#refreshNode(nodeId)));
   }
 
@@ -96,6 +97,7 @@ export class Directory {
   /** JSON of a node. Rejects with ApiError for an answer that is none, with TypeError or a DOMException without one. */
   async getFrom(nodeId, path) {
     const base = this.baseOf(nodeId);
+    if (!this.#isOnline(nodeId)) throw new TypeError(`${nodeId} gives no sign of life`);
     if (base === undefined) throw new TypeError(`no address of ${nodeId}`);
     try {
       return await getJson(new URL(path, base), this.#token(), AbortSignal.timeout(TIMEOUT_MS));
@@ -106,6 +108,10 @@ export class Directory {
       if (this.baseOf(nodeId) === base) throw error;
       return this.getFrom(nodeId, path);
     }
+  }
+
+  #isOnline(nodeId) {
+    return this.nodes.find(({ node_id }) => node_id === nodeId)?.online ?? false;
   }
 
   #isUnreachable(url) {

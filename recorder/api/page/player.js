@@ -16,6 +16,12 @@ const SEEK_LAG = 2;
 const CATCH_UP_RATE = 1.1;
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 10_000;
+/** A camera that moves to another node is seen again soon: for so long nobody waits longer than a second. */
+const HURRY_MS = 60_000;
+const HURRY_RETRY_MS = 1_000;
+/** A node that died says nothing, not even goodbye. */
+const SILENT_MS = 3_000;
+const ANSWER_MS = 3_000;
 /** A browser that takes nothing any more is started over rather than fed. */
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 /** Data comes, but nothing becomes playable: audio that has stopped holds the video back. */
@@ -28,6 +34,7 @@ const FINAL = {
   4403: { state: 'refused', message: 'This token may not watch.' },
   4404: { state: 'unknown', message: 'The recorder does not know this camera.' },
 };
+const UNKNOWN = 4404;
 const CODECS_CHANGED = 4409;
 const OFFLINE = 4503;
 
@@ -53,6 +60,11 @@ export class LivePlayer extends EventTarget {
   #lag = MIN_LAG;
   #audio;
   #lastMessageAt = 0;
+  /** When something to show came last, or was first asked for. */
+  #lastPictureAt = 0;
+  /** Origin of the node that is watched, or asked. */
+  #base;
+  #probing = false;
   #lastEnd = 0;
   #lastProgressAt = 0;
   #cleanups = [];
@@ -62,8 +74,10 @@ export class LivePlayer extends EventTarget {
 
   /**
    * @param {HTMLVideoElement} video
-   * @param {{ cameraId: string, baseUrl?: string, token?: string, audio?: boolean }} options
-   *   `baseUrl`: of the recorder, the page's own by default; `audio: false` for a silent tile.
+   * @param {{ cameraId: string, baseUrl?: string, token?: string, audio?: boolean,
+   *   locate?: () => Promise<string | undefined> }} options
+   *   `baseUrl`: of the recorder, the page's own by default; `audio: false` for a silent tile. `locate`, in a cluster:
+   *   the `baseUrl` of the node that has the camera now, asked before each connection; see cluster.js.
    */
   constructor(video, options) {
     super();
@@ -79,6 +93,7 @@ export class LivePlayer extends EventTarget {
     this.#listen(this.#video, 'playing', () => this.#setState('playing', ''));
     this.#listen(this.#video, 'waiting', () => this.#onWaiting());
     this.#listen(this.#video, 'error', () => this.#retry('lost', 'The browser could not decode the stream.'));
+    this.#lastPictureAt = performance.now();
     this.#watchTimer = setInterval(() => this.#watch(), WATCH_MS);
     void this.#connect();
   }
@@ -92,6 +107,12 @@ export class LivePlayer extends EventTarget {
     this.#video.removeAttribute('src');
     this.#video.load();
     this.#setState('stopped', '');
+  }
+
+  /** For whoever knows that the camera is at another node now: goes there at once. */
+  moved(baseUrl) {
+    if (this.state === 'stopped' || !this.#base || !baseUrl || new URL(baseUrl).origin === this.#base) return;
+    void this.#reconnect();
   }
 
   /** Seconds between the newest frame here and the one on screen. */
@@ -114,14 +135,21 @@ export class LivePlayer extends EventTarget {
   /** Asks what the camera sends, and opens its stream when this browser can play that. */
   async #connect() {
     const run = ++this.#run;
+    clearTimeout(this.#retryTimer);
     this.#setState('connecting', '');
-    const { baseUrl, cameraId, token } = this.#options;
+    const { baseUrl, cameraId, token, locate } = this.#options;
     try {
-      const url = new URL(`/api/cameras/${encodeURIComponent(cameraId)}`, baseUrl);
-      const response = await fetch(url, { headers: token ? { authorization: `Bearer ${token}` } : {} });
+      const base = locate ? await locate() : baseUrl;
       if (run !== this.#run) return;
-      const final = FINAL[4000 + response.status];
+      if (base === undefined) return this.#retry('offline', 'No node records this camera now.');
+      this.#base = new URL(base).origin;
+      const url = new URL(`/api/cameras/${encodeURIComponent(cameraId)}`, base);
+      const headers = token ? { authorization: `Bearer ${token}` } : {};
+      const response = await fetch(url, { headers, signal: AbortSignal.timeout(ANSWER_MS) });
+      if (run !== this.#run) return;
+      const final = this.#finalOf(4000 + response.status);
       if (final) return this.#setState(final.state, final.message);
+      if (response.status === 404) return this.#retry('offline', 'The camera is on its way to another node.');
       if (!response.ok) return this.#retry('lost', 'The recorder answers with an error.');
       const camera = await response.json();
       if (run !== this.#run) return;
@@ -131,6 +159,11 @@ export class LivePlayer extends EventTarget {
     } catch {
       if (run === this.#run) this.#retry('lost', 'The recorder cannot be reached.');
     }
+  }
+
+  /** After what trying again is of no use. In a cluster a camera that one node does not know is at another. */
+  #finalOf(code) {
+    return code === UNKNOWN && this.#options.locate ? undefined : FINAL[code];
   }
 
   /** The type to play: with audio when the browser can, without it otherwise. */
@@ -148,14 +181,15 @@ export class LivePlayer extends EventTarget {
   }
 
   #open(run, { mime, audio }) {
-    const { baseUrl, cameraId, token } = this.#options;
-    const url = new URL(`/websocket/${encodeURIComponent(cameraId)}`, baseUrl);
+    const { cameraId, token } = this.#options;
+    const url = new URL(`/websocket/${encodeURIComponent(cameraId)}`, this.#base);
     url.protocol = url.protocol.replace('http', 'ws');
     if (!audio) url.searchParams.set('audio', 'false');
     if (token) url.searchParams.set('access_token', token);
     const socket = new WebSocket(url);
     socket.binaryType = 'arraybuffer';
     this.#socket = socket;
+    this.#lastMessageAt = performance.now();
     let first = true;
     socket.onmessage = ({ data }) => {
       if (run !== this.#run) return;
@@ -166,11 +200,12 @@ export class LivePlayer extends EventTarget {
     };
     socket.onclose = ({ code, reason }) => {
       if (run !== this.#run) return;
-      const final = FINAL[code];
+      const final = this.#finalOf(code);
       if (final) {
         this.#run++;
         this.#setState(final.state, final.message);
       } else if (code === CODECS_CHANGED) void this.#reconnect();
+      else if (code === UNKNOWN) this.#retry('offline', 'The camera is on its way to another node.');
       else if (code === OFFLINE) this.#retry('offline', `${reason || 'The camera is offline'}.`);
       else this.#retry('lost', 'The connection was lost.');
     };
@@ -217,6 +252,7 @@ export class LivePlayer extends EventTarget {
 
   #take(message) {
     this.#lastMessageAt = performance.now();
+    this.#lastPictureAt = this.#lastMessageAt;
     this.#queue.push(message);
     this.#queuedBytes += message.length;
     if (this.#queuedBytes > MAX_QUEUED_BYTES) this.#retry('lost', 'The browser is too slow for this stream.');
@@ -307,8 +343,9 @@ export class LivePlayer extends EventTarget {
 
   /** What no event tells. */
   #watch() {
-    if (!this.#buffer) return;
     const now = performance.now();
+    if (this.#socket && now - this.#lastMessageAt > SILENT_MS) void this.#probe();
+    if (!this.#buffer) return;
     if (this.#video.paused && document.visibilityState === 'visible' && !this.#video.ended) this.#play();
     const starved = now - this.#lastProgressAt > STARVED_MS && now - this.#lastMessageAt < 1_000;
     if (starved && this.#audio && document.visibilityState === 'visible') {
@@ -318,6 +355,22 @@ export class LivePlayer extends EventTarget {
     }
     if (!this.#buffer.updating) this.#chase();
     this.#lag = Math.max(MIN_LAG, this.#lag * 0.999);
+  }
+
+  /** Nothing comes: the camera may be a slow one, or the node may be gone without a word. */
+  async #probe() {
+    if (this.#probing) return;
+    this.#probing = true;
+    const socket = this.#socket;
+    try {
+      await fetch(new URL('/api/health/live', this.#base), { signal: AbortSignal.timeout(ANSWER_MS) });
+      if (socket === this.#socket) this.#lastMessageAt = performance.now();
+    } catch {
+      const isSilent = performance.now() - this.#lastMessageAt > SILENT_MS;
+      if (socket === this.#socket && isSilent) this.#retry('lost', 'The connection was lost.');
+    } finally {
+      this.#probing = false;
+    }
   }
 
   /** The tab was asleep: the browser may have paused the video, and everything in the buffer is old. */
@@ -352,7 +405,8 @@ export class LivePlayer extends EventTarget {
     this.#setState(state, message);
     clearTimeout(this.#retryTimer);
     this.#retryTimer = setTimeout(() => void this.#connect(), this.#retryMs * (0.8 + 0.4 * Math.random()));
-    this.#retryMs = Math.min(MAX_RETRY_MS, this.#retryMs * 2);
+    const isHurrying = performance.now() - this.#lastPictureAt < HURRY_MS;
+    this.#retryMs = Math.min(isHurrying ? HURRY_RETRY_MS : MAX_RETRY_MS, this.#retryMs * 2);
   }
 }
 

@@ -6,30 +6,29 @@ import { readFile } from 'node:fs/promises';
 import type { ApiDeps } from '../deps.ts';
 import { playbackAddress } from '../playback-address.ts';
 
-const FILES = [
-  { url: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
-  { url: '/page/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
-  { url: '/page/ptz.css', file: 'ptz.css', type: 'text/css; charset=utf-8' },
-  { url: '/page/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
-  { url: '/page/ptz.js', file: 'ptz.js', type: 'text/javascript; charset=utf-8' },
-  { url: '/page/api.js', file: 'api.js', type: 'text/javascript; charset=utf-8' },
-  { url: '/page/cluster.js', file: 'cluster.js', type: 'text/javascript; charset=utf-8' },
-  { url: '/page/player.js', file: 'player.js', type: 'text/javascript; charset=utf-8' },
-  { url: '/reference', file: 'reference.html', type: 'text/html; charset=utf-8' },
-  { url: '/page/reference.css', file: 'reference.css', type: 'text/css; charset=utf-8' },
-  { url: '/page/reference.js', file: 'reference.js', type: 'text/javascript; charset=utf-8' },
+const TYPES = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const;
+
+const PAGES = [
+  { url: '/', file: 'index.html', type: 'html' },
+  { url: '/reference', file: 'reference.html', type: 'html' },
 ] as const;
+
+const STYLES = ['page', 'ptz', 'reference'].map((name) => ({ file: `${name}.css`, type: 'css' }) as const);
+const SCRIPTS = ['api', 'cluster', 'format', 'nodes', 'page', 'player', 'ptz', 'recordings', 'reference', 'tile'].map(
+  (name) => ({ file: `${name}.js`, type: 'js' }) as const,
+);
+const PARTS = [...STYLES, ...SCRIPTS].map((part) => ({ ...part, url: `/page/${part.file}` }));
 
 /** The page holds no secret and asks for the token itself, so it needs no credentials. */
 export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'cluster' | 'playback'> }> = async (
   app,
   { deps },
 ) => {
-  for (const { url, file, type } of FILES) {
+  for (const { url, file, type } of [...PAGES, ...PARTS]) {
     const body = await readFile(new URL(`../page/${file}`, import.meta.url));
     app.get(url, { schema: { hide: true } }, async (request, reply) =>
       reply
-        .type(type)
+        .type(`${TYPES[type]}; charset=utf-8`)
         .header('cache-control', 'no-cache')
         .header(
           'content-security-policy',
