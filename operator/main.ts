@@ -8,8 +8,9 @@ import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
+import type { Connection } from '../base/kubernetes/client.ts';
+import { PodConnection, podPlace } from '../base/kubernetes/pod-connection.ts';
 import { RestKubeApi } from './kube/client.ts';
-import { KubeConfigConnection, loadKubeConfig } from './kube/kube-config.ts';
 import { startOperator, type Operator } from './operator.ts';
 
 const USAGE = `Usage: operator [--namespace NAMESPACE | --all-namespaces] [--image IMAGE] [--kubeconfig FILE] [--listen HOST:PORT]
@@ -28,6 +29,8 @@ const MAX_STOP_MS = 9_000;
 /** An event loop that has not turned for so long is not alive. */
 const STUCK_MS = 30_000;
 const TURN_MS = 1_000;
+/** Watches, a Lease, and what the queues write at once. */
+const CONNECTIONS = 64;
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
@@ -65,12 +68,21 @@ function ownNamespace(): string {
   }
 }
 
+/** In a pod as every pod does, elsewhere by a kubeconfig: what reads those costs 60 MB of memory. */
+async function connect(kubeconfig: string | undefined): Promise<Connection> {
+  const place = podPlace(process.env);
+  const isTold = kubeconfig !== undefined || process.env['KUBECONFIG'] !== undefined;
+  if (place && !isTold) return PodConnection.open({ place, connections: CONNECTIONS, clock: systemClock });
+  const { KubeConfigConnection, loadKubeConfig } = await import('./kube/kube-config.ts');
+  return new KubeConfigConnection(loadKubeConfig(kubeconfig), systemClock);
+}
+
 async function main(): Promise<void> {
   const options = parseArguments();
   if (options.help) return void process.stdout.write(USAGE);
   if (options.version) return void process.stdout.write(`${version}\n`);
   const log = pino({ level: options['log-level'], base: null, timestamp: pino.stdTimeFunctions.isoTime });
-  const connection = new KubeConfigConnection(loadKubeConfig(options.kubeconfig), systemClock);
+  const connection = await connect(options.kubeconfig);
   const home = ownNamespace();
   const namespace = options['all-namespaces'] ? undefined : (options.namespace ?? home);
   const operator = startOperator({

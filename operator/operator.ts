@@ -54,8 +54,17 @@ interface Looked {
 
 /** How long calls under way may take when this replica stops. */
 const STOP_MS = 5_000;
+/**
+ * What happens to a camera within this time is shown at once: it is assigned, named by its node and recorded within a
+ * second, and thousands may be. Writes of a status also stand in the way of assignments, which are compare-and-swap.
+ */
+const SHOW_MS = 1_000;
+/** Hundreds of nodes report at once. */
+const POOL_SOON_MS = 250;
 /** A pool is looked at this often although nothing happened: its counts come from reports. */
 const POOL_MS = 10_000;
+/** How soon a replica that has just started looks whether it knows enough to show. */
+const EARLY_MS = 1_000;
 const WORKERS = { camera: 8, pool: 2, request: 4 };
 
 export function startOperator(options: OperatorOptions): Operator {
@@ -63,8 +72,6 @@ export function startOperator(options: OperatorOptions): Operator {
   const stop = new AbortController();
   const hardStop = new AbortController();
   const elector = new LeaderElector({ api, namespace: ownNamespace, identity, clock, log });
-/** How soon a replica that has just started looks whether it knows enough to show. */
-const EARLY_MS = 1_000;
   const metrics: OperatorMetrics = new OperatorMetrics({
     isLeader: () => elector.isLeader,
     watches: () => caches.all.map(({ resource, ageMs, isSynced }) => ({ resource: resource.plural, ageMs, isSynced })),
@@ -86,13 +93,6 @@ const EARLY_MS = 1_000;
     clock,
   });
 
-  const isLive = (poolKey: string, node: string): boolean =>
-    looked.get(poolKey)?.snapshot.nodes.find(({ name }) => name === node)?.liveness.state === 'Live';
-
-  caches.cameras.onChange((change) => {
-    const objects = [
-      change.kind === 'added' ? undefined : change.previous,
-      change.kind === 'deleted' ? undefined : change.object,
   /** See `isSettled`; what a leader before has shown stands until then. */
   const isTooEarly = (poolKey: string): boolean => {
     const { snapshot } = looked.get(poolKey) ?? {};
@@ -100,9 +100,18 @@ const EARLY_MS = 1_000;
     return assigner !== undefined && !(snapshot && isSettled(snapshot, assigner.observedForMs));
   };
 
+  const showSoon = (key: string): void => queues.camera.addAfter(key, SHOW_MS);
+
+  const isLive = (poolKey: string, node: string): boolean =>
+    looked.get(poolKey)?.snapshot.nodes.find(({ name }) => name === node)?.liveness.state === 'Live';
+
+  caches.cameras.onChange((change) => {
+    const objects = [
+      change.kind === 'added' ? undefined : change.previous,
+      change.kind === 'deleted' ? undefined : change.object,
     ];
     for (const camera of objects) if (camera) changedPool(poolKeyOf(camera));
-    queues.camera.add(change.key);
+    showSoon(change.key);
     const [before, now] = objects;
     // Secrets that recorders may read follow from the cameras.
     if (before?.spec.credentialsSecretRef?.name !== now?.spec.credentialsSecretRef?.name && (now ?? before)) {
@@ -114,17 +123,17 @@ const EARLY_MS = 1_000;
     // Also by who stands by: it may have to move this node's cameras as the first thing it does.
     if (change.kind === 'added') metrics.knows(nameOfKey(poolKeyOf(node)), node.metadata.name);
     changedPool(poolKeyOf(node));
-    queues.pool.add(poolKeyOf(node));
+    queues.pool.addAfter(poolKeyOf(node), POOL_SOON_MS);
     if (change.kind === 'deleted') return;
     queues.request.add(change.key);
     const before = change.kind === 'changed' ? change.previous.status : undefined;
     const told = new Map((before?.cameras ?? []).map((report) => [report.name, JSON.stringify(report)]));
     const { namespace: inNamespace } = node.metadata;
     for (const report of node.status?.cameras ?? []) {
-      if (told.get(report.name) !== JSON.stringify(report)) queues.camera.add(`${inNamespace}/${report.name}`);
+      if (told.get(report.name) !== JSON.stringify(report)) showSoon(`${inNamespace}/${report.name}`);
     }
     if (JSON.stringify(before?.archives) !== JSON.stringify(node.status?.archives)) {
-      for (const { camera } of node.status?.archives ?? []) queues.camera.add(`${inNamespace}/${camera}`);
+      for (const { camera } of node.status?.archives ?? []) showSoon(`${inNamespace}/${camera}`);
     }
   });
   caches.leases.onChange((change) => {
@@ -156,7 +165,7 @@ const EARLY_MS = 1_000;
     // Cameras show whether there is a pool.
     if (change.kind === 'changed') return;
     for (const camera of caches.cameras.list()) {
-      if (poolKeyOf(camera) === change.key) queues.camera.add(keyOf(camera.metadata));
+      if (poolKeyOf(camera) === change.key) showSoon(keyOf(camera.metadata));
     }
   });
 
@@ -237,7 +246,7 @@ const EARLY_MS = 1_000;
     for (const [camera, condition] of now.plan.cameras) {
       const { status, reason, message } = before?.plan.cameras.get(camera) ?? {};
       if (status !== condition.status || reason !== condition.reason || message !== condition.message) {
-        queues.camera.add(`${inNamespace}/${camera}`);
+        showSoon(`${inNamespace}/${camera}`);
       }
     }
     for (const { name: node, liveness } of now.snapshot.nodes) {
@@ -245,7 +254,7 @@ const EARLY_MS = 1_000;
       if (was === liveness.state) continue;
       queues.pool.add(key);
       for (const { name: camera, assignment } of now.snapshot.cameras) {
-        if (assignment?.node === node) queues.camera.add(`${inNamespace}/${camera}`);
+        if (assignment?.node === node) showSoon(`${inNamespace}/${camera}`);
       }
     }
     if (JSON.stringify([before?.plan.pool, before?.plan.leader]) !== JSON.stringify([now.plan.pool, now.plan.leader])) {
@@ -285,6 +294,7 @@ const EARLY_MS = 1_000;
     if (!camera) return;
     const poolKey = poolKeyOf(camera);
     const pool = caches.pools.get(poolKey);
+    if (pool && camera.status?.conditions && isTooEarly(poolKey)) return { recheckMs: EARLY_MS };
     const { status, isChanged, transitions } = statusOfCamera({
       camera,
       assigned: looked.get(poolKey)?.plan.cameras.get(camera.metadata.name),
@@ -294,7 +304,6 @@ const EARLY_MS = 1_000;
       nowMs: clock.wallMs(),
     });
     if (!isChanged) return;
-    if (pool && camera.status?.conditions && isTooEarly(poolKey)) return { recheckMs: EARLY_MS };
     await ifThere(applyStatus(leaderApi, CAMERA, camera.metadata, status));
     tell(camera, transitions);
   }
@@ -303,6 +312,9 @@ const EARLY_MS = 1_000;
     const pool = caches.pools.get(key);
     if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
     const { recheckMs, ...rollout } = await recorders.reconcile(key, pool);
+    if (pool.status?.conditions && isTooEarly(key)) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
+    const { plan, snapshot } = looked.get(key) ?? {};
+    if (snapshot) await showNodes(pool, snapshot);
     const { status, isChanged, transitions } = statusOfPool({
       pool,
       plan,
@@ -312,23 +324,11 @@ const EARLY_MS = 1_000;
     });
     if (isChanged) {
       await ifThere(applyStatus(leaderApi, RECORDER_POOL, pool.metadata, status));
-    if (pool.status?.conditions && isTooEarly(key)) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
-    const { plan, snapshot } = looked.get(key) ?? {};
-    if (snapshot) await showNodes(pool, snapshot);
       tell(pool, transitions);
     }
     return { recheckMs: recheckMs ?? POOL_MS };
   }
 
-  async function answer(key: string): Promise<void> {
-    const node = caches.recorderNodes.get(key);
-    if (!node) return;
-    const live = (pool: { readonly metadata: { readonly namespace: string; readonly name: string } }, name: string) =>
-      isLive(keyOf(pool.metadata), name);
-    await ifThere(answerRequests(node, { api: leaderApi, caches, isLive: live }));
-  }
-
-  /** Conditions that changed are events; what is Unknown at first is not. */
   /** What recorders cannot say themselves: that they are gone. */
   async function showNodes(pool: RecorderPool, snapshot: Snapshot): Promise<void> {
     for (const node of caches.nodesOf(pool)) {
@@ -340,9 +340,18 @@ const EARLY_MS = 1_000;
     }
   }
 
+  async function answer(key: string): Promise<void> {
+    const node = caches.recorderNodes.get(key);
+    if (!node) return;
+    const live = (pool: { readonly metadata: { readonly namespace: string; readonly name: string } }, name: string) =>
+      isLive(keyOf(pool.metadata), name);
+    await ifThere(answerRequests(node, { api: leaderApi, caches, isLive: live }));
+  }
+
+  /** Conditions that changed are events; what is Unknown at first is not, nor Ready, which sums the others up. */
   function tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
-      if (to.status === 'Unknown' || (!from && to.status === 'True')) continue;
+      if (to.type === 'Ready' || to.status === 'Unknown' || (!from && to.status === 'True')) continue;
       const isGood = (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
       if (!from && isGood) continue;
       const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;

@@ -4,7 +4,7 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { nodeLeaseName } from '../../crds/names.ts';
+import { nodeLeaseName, POOL_LABEL } from '../../crds/names.ts';
 import { isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
 import { CAMERA, LEASE, RECORDER_NODE } from '../kube/resources.ts';
 import { secondTime } from '../kube/time.ts';
@@ -37,7 +37,11 @@ const COALESCE_MS = 10;
 const JUDGE_MS = 1_000;
 /** A plan is made at least so often: for what depends on ages alone. */
 const PLAN_MS = 5_000;
+/** Planning takes at most a third of the time, however much happens. */
+const PAUSE_PER_PLAN = 2;
 const READ_MS = 1_000;
+/** When so many Leases are to be read, all are listed: an API server that is late must not be asked for each of hundreds. */
+const LIST_FROM = 5;
 const WRITE_MS = 3_000;
 const RETRY_MS = 1_000;
 /** Writes under way at once: many cameras move together when a node dies. */
@@ -48,34 +52,38 @@ export class Assigner {
   readonly #memory: PoolMemory;
   readonly #queue: AssignmentWrite[] = [];
   #writing = 0;
+  #listing = false;
   #planTimer: Timer | undefined;
   #recheckTimer: Timer | undefined;
   #tickTimer: Timer | undefined;
+  readonly #sinceMs: number;
   #plannedMs = -Infinity;
+  /** How long the last plan took. */
+  #planMs = 0;
   #summary = '';
   #closed = false;
 
   /** `objects` must be there. */
-  readonly #sinceMs: number;
   constructor(options: AssignerOptions, objects: PoolObjects) {
     this.#o = options;
     this.#memory = new PoolMemory(objects);
+    this.#sinceMs = this.#nowMs();
     this.#tick();
   }
 
-  /** Something that the plan depends on has changed. */
-  changed(): void {
-    if (this.#closed) return;
-    this.#planTimer ??= this.#o.clock.after(COALESCE_MS, () => {
-    this.#sinceMs = this.#nowMs();
-      this.#planTimer = undefined;
-      this.#plan();
-    });
   /** For how long this process has looked at the pool. */
   get observedForMs(): number {
     return this.#nowMs() - this.#sinceMs;
   }
 
+  /** Something that the plan depends on has changed. */
+  changed(): void {
+    if (this.#closed) return;
+    this.#planTimer ??= this.#o.clock.after(Math.max(COALESCE_MS, PAUSE_PER_PLAN * this.#planMs), () => {
+      this.#planTimer = undefined;
+      this.#plan();
+      this.#planMs = this.#nowMs() - this.#plannedMs;
+    });
   }
 
   /** The Lease of a node is another. */
@@ -105,7 +113,9 @@ export class Assigner {
   /** Reads the Leases that are due, and plans when somebody is judged otherwise than before. */
   #judge(): void {
     const { detector } = this.#memory;
-    for (const node of detector.reads(this.#nowMs())) void this.#readLease(node);
+    const due = detector.reads(this.#nowMs());
+    if (due.length < LIST_FROM) for (const node of due) void this.#readLease(node);
+    else void this.#readLeases(due);
     const summary = detector.summary(this.#nowMs());
     if (summary === this.#summary) return;
     this.#summary = summary;
@@ -125,6 +135,34 @@ export class Assigner {
     }
     if (this.#closed) return;
     this.#memory.detector.read(node, resourceVersion, sentMs, this.#nowMs());
+    this.#judge();
+  }
+
+  /** As `#readLease`, of many; what is asked for meanwhile waits for the next time. */
+  async #readLeases(nodes: readonly string[]): Promise<void> {
+    const { api, namespace, objects } = this.#o;
+    const pool = objects()?.pool.name;
+    if (this.#listing || pool === undefined) return;
+    this.#listing = true;
+    const sentMs = this.#nowMs();
+    try {
+      // No resourceVersion: not from a cache.
+      const { items } = await api.list(
+        LEASE,
+        { namespace, labelSelector: `${POOL_LABEL}=${pool}` },
+        { timeoutMs: WRITE_MS },
+      );
+      if (this.#closed) return;
+      const versions = new Map(items.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
+      for (const node of nodes) {
+        this.#memory.detector.read(node, versions.get(nodeLeaseName(node)), sentMs, this.#nowMs());
+      }
+    } catch {
+      // Without an answer nothing is known.
+      return;
+    } finally {
+      this.#listing = false;
+    }
     this.#judge();
   }
 

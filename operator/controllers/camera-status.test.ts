@@ -80,4 +80,19 @@ suite('what a Camera shows', () => {
     const moved = camera(at('b', { previousNode: 'a' }));
     assert.deepEqual(shown(moved, [node('a', 'Recording', 1), node('b')]), ['False NotTakenUp', 'False NotTakenUp']);
   });
+
+  test('footage is where it was recorded, also of a node that is away; a node that came back without its disk has none', () => {
+    const times = { oldestTime: '2026-11-21T10:00:00Z', newestTime: '2026-11-21T11:00:00Z' };
+    const gate = { ...camera(at('b')), status: { ...camera(at('b')).status, archives: [{ node: 'a', ...times }] } };
+    const told = (status: object) => ({ ...node('a'), status }) as RecorderNode;
+    const archives = (nodes: readonly RecorderNode[]): unknown =>
+      statusOfCamera({ camera: gate, assigned: ASSIGNED, nodes, isLive: () => true, hasPool: true, nowMs: 0 }).status[
+        'archives'
+      ];
+    assert.deepEqual(archives([]), [{ node: 'a', ...times }]);
+    assert.deepEqual(archives([told({})]), [{ node: 'a', ...times }]);
+    const held = { archiveID: 'one', archives: [{ camera: 'gate', ...times }] };
+    assert.deepEqual(archives([told(held)]), [{ node: 'a', ...times }]);
+    assert.deepEqual(archives([told({ archiveID: 'another' })]), []);
+  });
 });

@@ -112,8 +112,9 @@ function archivesOf(camera: Camera, nodes: readonly RecorderNode[]): readonly Ar
   const known = new Map((camera.status?.archives ?? []).map((archive) => [archive.node, archive]));
   const owner = camera.status?.assignment?.node;
   for (const { metadata, status } of nodes) {
-    if (!status?.archives) continue;
-    const archive = status.archives.find(({ camera: name }) => name === camera.metadata.name);
+    // A node that has reported and lists nothing holds nothing: server-side apply drops a list that became empty.
+    if (status?.archiveID === undefined) continue;
+    const archive = status.archives?.find(({ camera: name }) => name === camera.metadata.name);
     const before = known.get(metadata.name);
     if (!archive) {
       known.delete(metadata.name);

@@ -27,8 +27,9 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   const { conditions, transitions } = mergeConditions(before, withReady(stated), generation, new Date(nowMs));
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];
+  const byName = new Map(nodes.map((node) => [node.name, node]));
   const isRecording = (name: string, node: string | undefined): boolean =>
-    nodes.find((one) => one.name === node)?.cameras.get(name)?.state === 'Recording';
+    byName.get(node ?? '')?.cameras.get(name)?.state === 'Recording';
   const counts = {
     nodes: nodes.length,
     nodesReady: nodes.filter(({ liveness, canRecord }) => liveness.heard && canRecord).length,

@@ -89,6 +89,9 @@ function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum
   const placed: Placed = { writes: [], conditions: new Map(), lacking: [] };
   const slots = slotsOf(snapshot);
   const inOrder = [...placing.filter(({ need }) => need.urgent), ...placing.filter(({ need }) => !need.urgent)];
+  // More than one plan writes fill one node after the other: a node names what it has got in few reports, not each alone.
+  const scheduled = placing.filter(({ need }) => need.reason === 'Scheduled').length;
+  const share = scheduled > MAX_SCHEDULED ? rooms.share(scheduled) : 0;
   for (const { camera, need } of inOrder) {
     const refuse = (reason: string, message: string): void => {
       // A camera that is recorded where it should no longer be is assigned all the same.
@@ -105,7 +108,7 @@ function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum
       continue;
     }
     const owner = camera.assignment?.node;
-    const target = targetOf(camera, need, rooms);
+    const target = targetOf(camera, need, rooms, share);
     if (target === undefined) {
       if (rooms.hasCandidates(camera, owner)) {
         placed.lacking.push(camera.name);
@@ -120,13 +123,13 @@ function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum
   return placed;
 }
 
-function targetOf(camera: PlannedCamera, need: Placement, rooms: Rooms): string | undefined {
+function targetOf(camera: PlannedCamera, need: Placement, rooms: Rooms, share: number): string | undefined {
   const only = need.only ?? need.back;
   if (only !== undefined) return rooms.isOpen(only, camera) ? only : undefined;
   const { assignment } = camera;
   // A camera that was suspended goes on where its footage lies.
   const favourite = assignment?.node === undefined ? assignment?.previousNode : undefined;
-  return rooms.best(camera, assignment?.node, favourite);
+  return rooms.best(camera, assignment?.node, { favourite, ...(need.reason === 'Scheduled' && { share }) });
 }
 
 function assignmentOf({ assignment }: PlannedCamera, need: Placement, node: string): Assignment {

@@ -31,6 +31,12 @@ export class Rooms {
     if (to !== undefined) this.#add(to, 1);
   }
 
+  /** How many cameras each open node has when `more` have been given out evenly. */
+  share(more: number): number {
+    const loads = this.#open.reduce((sum, { name }) => sum + this.load(name), 0);
+    return Math.ceil((loads + more) / Math.max(1, this.#open.length));
+  }
+
   /** The node could be given the camera now. */
   isOpen(node: string, camera: PlannedCamera): boolean {
     const found = this.#openByName.get(node);
@@ -39,13 +45,18 @@ export class Rooms {
 
   /**
    * The preferred node, or else `favourite`, or else the one with the most room: the fewest cameras, then the most free
-   * bytes, then the first name. Nodes that lately did not take cameras up come last.
+   * bytes, then the first name. Nodes that lately did not take cameras up come last. With `share`, nodes are filled up to
+   * it one after the other.
    */
-  best(camera: PlannedCamera, except: string | undefined, favourite?: string): string | undefined {
+  best(
+    camera: PlannedCamera,
+    except: string | undefined,
+    { favourite, share = 0 }: { readonly favourite?: string | undefined; readonly share?: number } = {},
+  ): string | undefined {
     let best: PlannedNode | undefined;
     for (const node of this.#open) {
       if (node.name === except || this.load(node.name) >= this.#limit || !matches(camera, node)) continue;
-      if (!best || this.#compare(camera, favourite, node, best) < 0) best = node;
+      if (!best || this.#compare(camera, favourite, share, node, best) < 0) best = node;
     }
     return best?.name;
   }
@@ -55,12 +66,18 @@ export class Rooms {
     return this.#open.some((node) => node.name !== except && matches(camera, node));
   }
 
-  #compare(camera: PlannedCamera, favourite: string | undefined, a: PlannedNode, b: PlannedNode): number {
+  #compare(
+    camera: PlannedCamera,
+    favourite: string | undefined,
+    share: number,
+    a: PlannedNode,
+    b: PlannedNode,
+  ): number {
     return (
       Number(a.reluctant) - Number(b.reluctant) ||
       Number(b.name === camera.preferredNode) - Number(a.name === camera.preferredNode) ||
       Number(b.name === favourite) - Number(a.name === favourite) ||
-      this.load(a.name) - this.load(b.name) ||
+      byLoad(this.load(a.name), this.load(b.name), share) ||
       (b.freeBytes ?? 0) - (a.freeBytes ?? 0) ||
       (a.name < b.name ? -1 : 1)
     );
@@ -69,6 +86,11 @@ export class Rooms {
   #add(node: string, count: number): void {
     this.#loads.set(node, this.load(node) + count);
   }
+}
+
+/** The fuller one of those below `share`, otherwise the emptier one. */
+function byLoad(a: number, b: number, share: number): number {
+  return a < share && b < share ? b - a : a - b;
 }
 
 /** The node has all labels that the camera asks for. */

@@ -1,0 +1,130 @@
+// The API server as every pod is told of it: an address, and files with an authority and a token that the kubelet renews
+// (https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/). The full client of Kubernetes would do this as
+// well, and costs a process 60 MB.
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Agent } from 'undici';
+import type { Clock } from '../clock.ts';
+import { ApiError } from './api-error.ts';
+import type { Connection } from './client.ts';
+
+/** What a pod is told by its kubelet. */
+export interface PodPlace {
+  /** `https://10.96.0.1:443` */
+  readonly url: string;
+  /** With the files `token`, `ca.crt` and `namespace`. */
+  readonly serviceAccountDirectory: string;
+}
+
+export interface PodConnectionOptions {
+  readonly place: PodPlace;
+  /** How many there are at most; watches have theirs for long. */
+  readonly connections: number;
+  readonly clock: Clock;
+}
+
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+const CONNECT_TIMEOUT_MS = 3_000;
+/** Probes of a connection on which nothing is said: after this time, then each second, ten of them (Node's defaults). */
+const KEEP_ALIVE_MS = 15_000;
+/** How often the files are read again. */
+const RENEWED_MS = 60_000;
+
+/** Undefined for a process that runs in no pod. `KUBE_NVR_SERVICE_ACCOUNT_DIR` is for tests. */
+export function podPlace(env: Readonly<Record<string, string | undefined>>): PodPlace | undefined {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = env;
+  if (!host) return undefined;
+  return {
+    url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    serviceAccountDirectory: env['KUBE_NVR_SERVICE_ACCOUNT_DIR'] ?? SERVICE_ACCOUNT,
+  };
+}
+
+export class PodConnection implements Connection {
+  readonly #options: PodConnectionOptions;
+  #agent: Agent;
+  #ca: string;
+  #token: string;
+  #readMs: number;
+
+  private constructor(options: PodConnectionOptions, ca: string, token: string) {
+    this.#options = options;
+    this.#ca = ca;
+    this.#token = token;
+    this.#readMs = options.clock.monotonicMs();
+    this.#agent = this.#connect();
+  }
+
+  /** Rejects when the files of the service account cannot be read. */
+  static async open(options: PodConnectionOptions): Promise<PodConnection> {
+    const { ca, token } = await filesOf(options.place);
+    return new PodConnection(options, ca, token);
+  }
+
+  get url(): string {
+    return this.#options.place.url;
+  }
+
+  async prepare(): Promise<{ headers: Record<string, string>; dispatcher: Agent }> {
+    if (this.#options.clock.monotonicMs() - this.#readMs >= RENEWED_MS) await this.#readAgain();
+    return { headers: { authorization: `Bearer ${this.#token}` }, dispatcher: this.#agent };
+  }
+
+  reconnect(): void {
+    const old = this.#agent;
+    this.#agent = this.#connect();
+    void old.destroy().catch(() => {});
+  }
+
+  distrust(): void {
+    const old = this.#agent;
+    this.#agent = this.#connect();
+    void old.close().catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  #connect(): Agent {
+    const { connections } = this.#options;
+    const connect = {
+      timeout: CONNECT_TIMEOUT_MS,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
+      ca: this.#ca,
+    };
+    return new Agent({ connect, connections });
+  }
+
+  async #readAgain(): Promise<void> {
+    // Whatever comes of it, the next try is a minute later: the token is good for some minutes more.
+    this.#readMs = this.#options.clock.monotonicMs();
+    try {
+      const { ca, token } = await filesOf(this.#options.place);
+      this.#token = token;
+      if (ca === this.#ca) return;
+      this.#ca = ca;
+      this.distrust();
+    } catch {
+      // Files that are being replaced.
+    }
+  }
+}
+
+/** The namespace of the pod. */
+export async function podNamespace({ serviceAccountDirectory }: PodPlace): Promise<string> {
+  return (await readFile(join(serviceAccountDirectory, 'namespace'), 'utf8')).trim();
+}
+
+async function filesOf({ serviceAccountDirectory }: PodPlace): Promise<{ ca: string; token: string }> {
+  const read = async (name: string): Promise<string> =>
+    (await readFile(join(serviceAccountDirectory, name), 'utf8')).trim();
+  try {
+    const [ca, token] = await Promise.all([read('ca.crt'), read('token')]);
+    return { ca, token };
+  } catch (cause) {
+    throw new ApiError(0, 'NO_TOKEN', 'the files of the service account cannot be read', { cause });
+  }
+}
