@@ -1,5 +1,5 @@
 // The files of charts/kube-nvr that follow from elsewhere in the repository: kinds, rights, the admission policy, the
-// version, the schema of the values, the README. Everything else there is written by hand.
+// version, the schema of the values, dashboards, the README. Everything else there is written by hand.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,6 +16,8 @@ import {
 } from '../../operator/manifests/operator-access.ts';
 import { tokenReviewBindingOf, type PolicyRule } from '../../operator/manifests/recorder-access.ts';
 import { adminRules, editRules, viewRules } from '../../operator/manifests/user-access.ts';
+import { cameraDashboard } from '../monitoring/dashboards/camera.ts';
+import { fleetDashboard } from '../monitoring/dashboards/fleet.ts';
 import { chartReadme } from './readme.ts';
 import { valuesSchema } from './values-schema.ts';
 
@@ -32,6 +34,11 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
     ['Chart.yaml', chartYaml()],
     ['README.md', await formatted('README.md', readme)],
     ['values.schema.json', await formatted('values.schema.json', JSON.stringify(valuesSchema()))],
+    ['files/dashboards/fleet.json', await formatted('files/dashboards/fleet.json', JSON.stringify(fleetDashboard()))],
+    [
+      'files/dashboards/camera.json',
+      await formatted('files/dashboards/camera.json', JSON.stringify(cameraDashboard())),
+    ],
     ['templates/_rules.tpl', rules()],
     ['templates/crds.yaml', crds()],
     ['templates/admission-policy.yaml', admissionPolicy()],

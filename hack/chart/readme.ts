@@ -48,7 +48,7 @@ function rowsOf(map: YAMLMap, prefix: string, first: string): readonly Row[] {
 }
 
 /** Maps that are one value. */
-const LEAVES: ReadonlySet<string> = new Set(['operator.resources']);
+const LEAVES: ReadonlySet<string> = new Set(['operator.resources', 'dashboards.labels']);
 /** A longer one would make the table unreadable. */
 const MAX_DEFAULT = 40;
 

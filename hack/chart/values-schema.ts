@@ -84,6 +84,22 @@ const values = z.strictObject({
     labels: stringMap(),
     interval: z.string().regex(/^[0-9]+(ms|s|m)$/),
   }),
+  serviceMonitor: z.strictObject({
+    enabled: z.boolean(),
+    labels: stringMap(),
+    interval: z.string().regex(/^[0-9]+(ms|s|m)$/),
+  }),
+  prometheusRule: z.strictObject({
+    enabled: z.boolean(),
+    labels: stringMap(),
+    runbookBaseUrl: z.string().regex(/^(https?:\/\/\S+)?$/),
+  }),
+  dashboards: z.strictObject({
+    enabled: z.boolean(),
+    namespace: nameOrEmpty().max(63),
+    labels: stringMap(),
+    annotations: stringMap(),
+  }),
   userRoles: z.strictObject({ enabled: z.boolean(), aggregate: z.boolean() }),
   // Of charts that have this one as a part.
   global: z.record(z.string(), z.unknown()).optional(),

@@ -1,0 +1,279 @@
+// The dashboard of one camera: is it recorded, what was missed and why, what it sends, what is kept of it.
+
+import type { Dashboard } from '@grafana/schema';
+import { dashboard, graph, stat, table, timeline, type Row } from './panels.ts';
+
+const CAMERA = 'namespace=~"$namespace",node=~"$node",camera=~"$camera"';
+
+const now: Row = {
+  title: 'Now',
+  panels: [
+    stat({
+      title: 'Video',
+      description: 'Silent: it should be recorded, and for 15 seconds no video of it has come to the disk.',
+      unit: 'short',
+      width: 3,
+      steps: ['green', [1, 'red']],
+      texts: { 0: ['is written', 'green'], 1: ['SILENT', 'red'] },
+      noValue: 'not known',
+      queries: [{ expr: `max(kube_nvr_camera_silent{${CAMERA}})` }],
+    }),
+    stat({
+      title: 'Last picture',
+      description: 'Time since the capture of the newest picture in a file.',
+      unit: 's',
+      width: 3,
+      decimals: 0,
+      steps: ['green', [15, 'orange'], [60, 'red']],
+      noValue: 'stopped',
+      queries: [{ expr: `min(kube_nvr_camera_last_written_age_seconds{${CAMERA}})` }],
+    }),
+    stat({
+      title: 'Missing, 24 hours',
+      description: 'Footage that should have been recorded in the last day and was not.',
+      unit: 's',
+      width: 3,
+      decimals: 0,
+      steps: ['green', [60, 'orange'], [600, 'red']],
+      noValue: 'no data',
+      queries: [{ expr: `sum(increase(kube_nvr_gap_seconds_total{${CAMERA},cause!~"stopped|moved"}[24h]))` }],
+    }),
+    stat({
+      title: 'Bitrate',
+      description: 'Over the last ten seconds.',
+      unit: 'bps',
+      width: 3,
+      queries: [{ expr: `sum(kube_nvr_camera_bitrate{${CAMERA}})` }],
+    }),
+    stat({
+      title: 'Oldest footage',
+      description: 'How far back one can look, on any node.',
+      unit: 's',
+      width: 3,
+      decimals: 1,
+      noValue: 'none',
+      queries: [{ expr: `time() - min(kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})` }],
+    }),
+    table({
+      title: 'What it sends, and who records it',
+      description: 'As long as it is connected.',
+      width: 9,
+      height: 4,
+      queries: [{ expr: `max by (node, name, transport, video, resolution, audio) (kube_nvr_camera_info{${CAMERA}})` }],
+      columns: [
+        { field: 'name', title: 'Name' },
+        { field: 'node', title: 'Node' },
+        { field: 'transport', title: 'By' },
+        { field: 'video', title: 'Video' },
+        { field: 'resolution', title: 'Size' },
+        { field: 'audio', title: 'Audio' },
+      ],
+      sortBy: { field: 'node', descending: false },
+    }),
+    timeline({
+      title: 'State',
+      description:
+        'recording: video arrives; connecting: not yet; retrying: waits after a failure; stopped: not wanted.',
+      unit: 'short',
+      width: 24,
+      steps: ['text', [1, 'green'], [2, 'orange'], [3, 'red']],
+      texts: {
+        0: ['stopped', 'text'],
+        1: ['recording', 'green'],
+        2: ['connecting', 'orange'],
+        3: ['retrying', 'red'],
+      },
+      queries: [
+        {
+          expr: `sum by (node, camera) (kube_nvr_camera_state{${CAMERA},state="recording"}) + 2 * sum by (node, camera) (kube_nvr_camera_state{${CAMERA},state="connecting"}) + 3 * sum by (node, camera) (kube_nvr_camera_state{${CAMERA},state="retrying"})`,
+          legend: '{{node}}',
+        },
+      ],
+    }),
+  ],
+};
+
+const gaps: Row = {
+  title: 'Gaps',
+  panels: [
+    graph({
+      title: 'Not recorded, by cause',
+      description: 'Seconds in each interval that are missing, and why. docs/gaps.md explains the causes.',
+      unit: 's',
+      width: 12,
+      bars: true,
+      stacked: true,
+      queries: [
+        {
+          expr: `sum by (cause) (increase(kube_nvr_gap_seconds_total{${CAMERA}}[$__rate_interval])) > 0 or sum by (cause) (increase(kube_nvr_gap_seconds_total{${CAMERA},cause="unknown"}[$__rate_interval]))`,
+          legend: '{{cause}}',
+        },
+      ],
+    }),
+    table({
+      title: 'Missing in the time shown, by cause',
+      description: 'Seconds. The list of single gaps: GET /api/archive/{camera}/gaps.',
+      width: 6,
+      height: 8,
+      queries: [{ expr: `sum by (cause) (increase(kube_nvr_gap_seconds_total{${CAMERA}}[$__range])) > 0.5` }],
+      columns: [
+        { field: 'cause', title: 'Cause' },
+        { field: 'Value', title: 'Missing', unit: 's', decimals: 0 },
+      ],
+      sortBy: { field: 'Value', descending: true },
+    }),
+    graph({
+      title: 'Connections that ended',
+      description: 'In each minute, by reason.',
+      unit: 'cpm',
+      width: 6,
+      bars: true,
+      queries: [
+        {
+          expr: `sum by (reason) (rate(kube_nvr_camera_reconnects_total{${CAMERA}}[$__rate_interval])) * 60`,
+          legend: '{{reason}}',
+        },
+      ],
+    }),
+  ],
+};
+
+const stream: Row = {
+  title: 'Stream',
+  panels: [
+    graph({
+      title: 'Bitrate',
+      description: 'Received over the network, and written to files.',
+      unit: 'bps',
+      width: 6,
+      queries: [
+        {
+          expr: `sum(rate(kube_nvr_camera_received_bytes_total{${CAMERA}}[$__rate_interval])) * 8`,
+          legend: 'received',
+        },
+        { expr: `sum(rate(kube_nvr_camera_written_bytes_total{${CAMERA}}[$__rate_interval])) * 8`, legend: 'written' },
+      ],
+    }),
+    graph({
+      title: 'Frames a second: video and audio',
+      description:
+        'Pictures and audio frames that arrived whole, and pictures in files. AAC of 48 kHz has 47 frames a second, of 16 kHz 16. An audio line at 0 beside video is a silent microphone track.',
+      unit: 'short',
+      width: 6,
+      queries: [
+        { expr: `sum by (kind) (rate(kube_nvr_camera_frames_total{${CAMERA}}[$__rate_interval]))`, legend: '{{kind}}' },
+        {
+          expr: `sum(rate(kube_nvr_camera_written_frames_total{${CAMERA}}[$__rate_interval]))`,
+          legend: 'video in files',
+        },
+        { expr: `sum by (reason) (kube_nvr_camera_audio_refused{${CAMERA}})`, legend: 'audio refused: {{reason}}' },
+      ],
+    }),
+    graph({
+      title: 'Packets lost',
+      description:
+        'As a part of what the camera sends. From 1 % on, pictures are missing: see its network, or use TCP.',
+      unit: 'percentunit',
+      width: 6,
+      queries: [
+        {
+          expr: `sum by (node) (rate(kube_nvr_camera_lost_packets_total{${CAMERA}}[$__rate_interval])) / sum by (node) (rate(kube_nvr_camera_received_packets_total{${CAMERA}}[$__rate_interval]))`,
+          legend: '{{node}}',
+        },
+      ],
+    }),
+    graph({
+      title: 'Frames not kept',
+      description: 'discarded: a part was lost on the way; dropped: it arrived and is in no file, by cause. A second.',
+      unit: 'short',
+      width: 6,
+      queries: [
+        { expr: `sum(rate(kube_nvr_camera_discarded_frames_total{${CAMERA}}[$__rate_interval]))`, legend: 'discarded' },
+        {
+          expr: `sum by (cause) (rate(kube_nvr_camera_dropped_frames_total{${CAMERA}}[$__rate_interval]))`,
+          legend: 'dropped: {{cause}}',
+        },
+      ],
+    }),
+  ],
+};
+
+const archive: Row = {
+  title: 'Footage and viewers',
+  panels: [
+    graph({
+      title: 'Footage on the disk',
+      description: 'By node, and the part of it that is protected.',
+      unit: 'bytes',
+      width: 6,
+      queries: [
+        { expr: `sum by (node) (kube_nvr_retention_used_bytes{${CAMERA}})`, legend: '{{node}}' },
+        { expr: `sum by (node) (kube_nvr_retention_protected_bytes{${CAMERA}})`, legend: 'protected {{node}}' },
+      ],
+    }),
+    graph({
+      title: 'Age of the oldest footage',
+      description: 'By node: footage stays where it was recorded.',
+      unit: 's',
+      width: 6,
+      queries: [
+        {
+          expr: `time() - min by (node) (kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})`,
+          legend: '{{node}}',
+        },
+      ],
+    }),
+    graph({
+      title: 'Segments closed',
+      description:
+        'Files completed in each interval. More than the length of a segment asks for means new connections.',
+      unit: 'short',
+      width: 6,
+      bars: true,
+      queries: [
+        {
+          expr: `sum by (node) (increase(kube_nvr_camera_segments_total{${CAMERA}}[$__rate_interval]))`,
+          legend: '{{node}}',
+        },
+      ],
+    }),
+    graph({
+      title: 'Live viewers',
+      description: 'How many watch, and pictures a second that were too much for somebody.',
+      unit: 'short',
+      width: 6,
+      queries: [
+        { expr: `sum(kube_nvr_camera_viewers{${CAMERA}})`, legend: 'viewers' },
+        {
+          expr: `sum(rate(kube_nvr_camera_live_dropped_frames_total{${CAMERA}}[$__rate_interval]))`,
+          legend: 'pictures skipped',
+        },
+      ],
+    }),
+  ],
+};
+
+export function cameraDashboard(): Dashboard {
+  return dashboard({
+    uid: 'kube-nvr-camera',
+    title: 'kube-nvr / Camera',
+    description: 'One camera: is it recorded, what was missed and why, what it sends, what is kept of it.',
+    last: '6h',
+    oneCamera: true,
+    rows: [now, gaps, stream, archive],
+    links: [
+      {
+        title: 'Fleet',
+        type: 'link',
+        url: '/d/kube-nvr-fleet?${datasource:queryparam}&${namespace:queryparam}&${__url_time_range}',
+        icon: 'dashboard',
+        tooltip: 'All cameras and nodes',
+        tags: [],
+        asDropdown: false,
+        targetBlank: false,
+        includeVars: false,
+        keepTime: true,
+      },
+    ],
+  });
+}

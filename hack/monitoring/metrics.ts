@@ -1,0 +1,93 @@
+// Every metric that recorder and operator have, as their own code registers them: for docs/metrics.md, and for tests that
+// let no dashboard or rule name another one.
+
+import { Registry, type Metric } from 'prom-client';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { OperatorMetrics } from '../../operator/metrics.ts';
+import { buildMetricsRegistry } from '../../recorder/api/prometheus.ts';
+import { registerGapMetrics } from '../../recorder/archive/gaps/metrics.ts';
+import { ArchiveMetrics } from '../../recorder/archive/metrics.ts';
+import { RetentionMetrics, type RetentionFigures } from '../../recorder/archive/retention/metrics.ts';
+import { DatabaseMetrics } from '../../recorder/database/metrics.ts';
+import { registerCertificateMetrics } from '../../recorder/http/certificate.ts';
+import { JobMetrics } from '../../recorder/jobs/metrics.ts';
+import { License } from '../../recorder/license/license.ts';
+import { observePlayback } from '../../recorder/playback/metrics.ts';
+import { Sender } from '../../recorder/playback/sender.ts';
+
+export interface MetricFacts {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
+  readonly help: string;
+  readonly labels: readonly string[];
+}
+
+export type Program = 'recorder' | 'operator';
+
+/** Labels that Prometheus puts on what it scrapes, as docs/monitoring.md configures it. */
+export const TARGET_LABELS: readonly string[] = ['job', 'instance', 'namespace', 'node', 'pool', 'pod'];
+
+export function metricsOf(program: Program): readonly MetricFacts[] {
+  const registry = program === 'recorder' ? recorderRegistry() : operatorRegistry();
+  return registry
+    .getMetricsAsArray()
+    .map((metric) => factsOf(metric as unknown as Registered))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The series that a metric becomes: a histogram is three. */
+export function seriesOf({ name, type, labels }: MetricFacts): ReadonlyMap<string, readonly string[]> {
+  if (type !== 'histogram' && type !== 'summary') return new Map([[name, labels]]);
+  return new Map([
+    [`${name}_bucket`, [...labels, 'le']],
+    [`${name}_sum`, labels],
+    [`${name}_count`, labels],
+  ]);
+}
+
+/** A metric of prom-client, with what its types do not tell. */
+type Registered = Metric & {
+  readonly name: string;
+  readonly help: string;
+  readonly type?: MetricFacts['type'];
+  readonly labelNames: readonly string[];
+};
+
+function factsOf({ name, help, type, labelNames }: Registered): MetricFacts {
+  return { name, help, type: type ?? 'gauge', labels: labelNames };
+}
+
+/** Nothing runs: what is asked for at a scrape is never asked for. */
+function recorderRegistry(): Registry {
+  const own = new Registry();
+  const nobody = { list: () => [], get: () => undefined };
+  registerGapMetrics(own, () => []);
+  void new ArchiveMetrics(own);
+  void new RetentionMetrics(own, (): RetentionFigures => {
+    throw new Error('nothing is scraped here');
+  });
+  void new DatabaseMetrics(own, { reachable: () => true, waiting: () => 0, cameras: () => ({ used: 0, refused: 0 }) });
+  registerCertificateMetrics(own, () => undefined);
+  void new JobMetrics(own, { isAvailable: () => true, counts: async () => [], progressAgeMs: () => 0 });
+  void new License({
+    file: '',
+    publicKey: '',
+    required: false,
+    wanted: () => 0,
+    changed() {},
+    registry: own,
+    clock: systemClock,
+    log: silentLog,
+  });
+  observePlayback(own, new Sender({ clock: systemClock }));
+  return Registry.merge([
+    buildMetricsRegistry({ cameras: nobody, version: '', nodeName: '', clock: systemClock }),
+    own,
+  ]);
+}
+
+function operatorRegistry(): Registry {
+  const { registry } = new OperatorMetrics({ isLeader: () => false, watches: () => [], queues: () => [] });
+  return registry;
+}

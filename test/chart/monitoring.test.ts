@@ -1,0 +1,119 @@
+// What the chart gives to Prometheus and Grafana.
+
+import { after, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { CHART, Helm, helmMissing, ofKind, one, type Manifest, type Values } from './helm.ts';
+
+const known = (...kinds: readonly string[]): readonly string[] =>
+  kinds.flatMap((kind) => ['--api-versions', `monitoring.coreos.com/v1/${kind}`]);
+
+/** A plain rule file of Prometheus. */
+const ruleFile = (name: string): Manifest => parse(readFileSync(join(CHART, `files/rules/${name}.yaml`), 'utf8'));
+
+suite('what the chart gives to Prometheus and Grafana', { skip: helmMissing() }, () => {
+  const helm = new Helm();
+  after(() => helm.close());
+
+  for (const [kind, value, count] of [
+    ['PodMonitor', 'podMonitor', 2],
+    ['ServiceMonitor', 'serviceMonitor', 2],
+    ['PrometheusRule', 'prometheusRule', 1],
+  ] as const) {
+    test(`${kind}: off by default, left out where the cluster does not know it, and labelled as asked for`, async () => {
+      const enabled = { [value]: { enabled: true, labels: { release: 'prometheus' } } };
+      const found = async (values: Values, ...args: readonly string[]): Promise<readonly Manifest[]> =>
+        ofKind(await helm.template(values, ...args), kind);
+      assert.deepEqual(await found({}, ...known(kind)), []);
+      assert.deepEqual(await found(enabled), []);
+      const made = await found(enabled, ...known(kind));
+      assert.deepEqual(
+        made.map(({ metadata }) => metadata.labels.release),
+        Array(count).fill('prometheus'),
+      );
+    });
+  }
+
+  test('by pod and by Service the same is scraped, under the same job and labels; both at once are refused', async () => {
+    const pods = ofKind(await helm.template({ podMonitor: { enabled: true } }, ...known('PodMonitor')), 'PodMonitor');
+    const services = ofKind(
+      await helm.template({ serviceMonitor: { enabled: true } }, ...known('ServiceMonitor')),
+      'ServiceMonitor',
+    );
+    assert.deepEqual(
+      pods.map(({ metadata, spec }) => [metadata.name, spec.selector]),
+      services.map(({ metadata, spec }) => [metadata.name, spec.selector]),
+    );
+    const targets = (endpoint: Manifest) => {
+      const labels = endpoint.relabelings.filter(({ targetLabel }: Manifest) => targetLabel !== undefined);
+      return { ...endpoint, relabelings: labels };
+    };
+    const [operator, recorders] = pods.map(({ spec }) => targets(spec.podMetricsEndpoints[0]));
+    assert.deepEqual(
+      services.map(({ spec }) => targets(spec.endpoints[0])),
+      [operator, recorders],
+    );
+    assert.deepEqual(
+      [operator, recorders].map(({ port, honorLabels, relabelings }) => [port, honorLabels, relabelings[0]]),
+      [
+        ['http', true, { targetLabel: 'job', replacement: 'kube-nvr-operator' }],
+        ['metrics', true, { targetLabel: 'job', replacement: 'kube-nvr-recorder' }],
+      ],
+    );
+    assert.deepEqual(
+      recorders.relabelings.map(({ targetLabel }: Manifest) => targetLabel),
+      ['job', 'node', 'pool'],
+    );
+    const both = { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } };
+    await assert.rejects(helm.template(both), /serviceMonitor\.enabled: leave it off when podMonitor\.enabled is true/);
+  });
+
+  test('the PrometheusRule is the rule files, and its runbooks are where one says they are', async () => {
+    const files = ['recorder', 'operator'].flatMap((name) => ruleFile(name).groups);
+    const made = async (prometheusRule: Values): Promise<Manifest> => {
+      const objects = await helm.template(
+        { prometheusRule: { enabled: true, ...prometheusRule } },
+        ...known('PrometheusRule'),
+      );
+      return one(objects, 'PrometheusRule').spec.groups;
+    };
+    assert.deepEqual(await made({}), files);
+    const moved: Manifest = JSON.parse(
+      JSON.stringify(files).replaceAll('"docs/runbooks/', '"https://wiki.example.com/nvr/'),
+    );
+    assert.notDeepEqual(moved, files);
+    assert.deepEqual(await made({ runbookBaseUrl: 'https://wiki.example.com/nvr/' }), moved);
+    await assert.rejects(made({ runbookBaseUrl: 'wiki' }), /runbookBaseUrl/);
+  });
+
+  test('dashboards are ConfigMaps that Grafana’s sidecar finds, where it looks; off by default', async () => {
+    const dashboards = async (values: Values): Promise<readonly Manifest[]> =>
+      ofKind(await helm.template({ dashboards: values }), 'ConfigMap').filter(({ metadata }) =>
+        metadata.name.includes('-dashboard-'),
+      );
+    assert.deepEqual(await dashboards({}), []);
+    const made = await dashboards({ enabled: true });
+    for (const [index, name] of ['fleet', 'camera'].entries()) {
+      const { metadata, data } = made[index];
+      assert.deepEqual([metadata.namespace, metadata.labels.grafana_dashboard], ['video', '1']);
+      assert.equal(
+        data[`kube-nvr-${name}.json`],
+        readFileSync(join(CHART, `files/dashboards/${name}.json`), 'utf8').trimEnd(),
+      );
+    }
+    assert.equal(made.length, 2);
+    const elsewhere = {
+      enabled: true,
+      namespace: 'grafana',
+      labels: { found: 'by' },
+      annotations: { grafana_folder: 'NVR' },
+    };
+    const { metadata } = (await dashboards(elsewhere))[0];
+    assert.deepEqual(
+      [metadata.namespace, metadata.labels.found, metadata.annotations],
+      ['grafana', 'by', { grafana_folder: 'NVR' }],
+    );
+  });
+});
