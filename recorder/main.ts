@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
 import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
-import type { PodPlace } from './cluster/join.ts';
+import { podPlace } from '../base/kubernetes/pod-connection.ts';
 import { inEnvironment } from './config/environment.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';
@@ -90,17 +90,6 @@ async function discoverCameras(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Where the API server is, as the kubelet tells a pod; undefined for a process that runs in none. */
-function podPlace(): PodPlace | undefined {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = process.env;
-  if (!host) return undefined;
-  return {
-    url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    serviceAccountDirectory:
-      process.env['KUBE_NVR_SERVICE_ACCOUNT_DIR'] ?? '/var/run/secrets/kubernetes.io/serviceaccount',
-  };
-}
-
 async function main(): Promise<void> {
   if (process.argv[2] === 'discover') return discoverCameras(process.argv.slice(3));
   const options = parseArguments();
@@ -135,7 +124,14 @@ async function main(): Promise<void> {
     await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
     process.exit(interrupted.signal.aborted ? 1 : 0);
   }
-  const recorder = await startRecorder(config, { clock: systemClock, log, logLevels, audit, version, pod: podPlace() });
+  const recorder = await startRecorder(config, {
+    clock: systemClock,
+    log,
+    logLevels,
+    audit,
+    version,
+    pod: podPlace(process.env),
+  });
 
   const reload = async (): Promise<void> => {
     try {

@@ -1,26 +1,18 @@
 // Opens a recorder's membership of a cluster on Kubernetes: the place of the API server and the settings in, the cluster
 // and what the API asks of it out.
 
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { PodConnection, podNamespace, type PodPlace } from '../../base/kubernetes/pod-connection.ts';
 import type { Log } from '../../base/log.ts';
 import { nodeFileSystem } from '../archive/file-system.ts';
 import { ClusterSwitch, ClusterView } from './access.ts';
-import { ApiServer } from './api-server.ts';
+import { ApiServer, CONNECTIONS } from './api-server.ts';
 import { CameraList } from './camera-list.ts';
 import { Cluster, type NodeFacts } from './cluster.ts';
 import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
 import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
-
-/** What a pod is told by its kubelet. */
-export interface PodPlace {
-  /** `https://10.96.0.1:443` */
-  readonly url: string;
-  /** With the files `token`, `ca.crt` and `namespace`. */
-  readonly serviceAccountDirectory: string;
-}
 
 export interface JoinOptions {
   readonly place: PodPlace;
@@ -84,8 +76,9 @@ export async function openTokenReviews(options: ReviewOptions): Promise<OpenToke
 }
 
 async function openApiServer(place: PodPlace, clock: Clock): Promise<{ api: ApiServer; namespace: string }> {
-  const { url, serviceAccountDirectory: directory } = place;
-  const read = async (name: string): Promise<string> => (await readFile(join(directory, name), 'utf8')).trim();
-  const [ca, namespace] = await Promise.all([read('ca.crt'), read('namespace')]);
-  return { api: new ApiServer({ url, ca, tokenFile: join(directory, 'token') }, clock), namespace };
+  const [connection, namespace] = await Promise.all([
+    PodConnection.open({ place, connections: CONNECTIONS, clock }),
+    podNamespace(place),
+  ]);
+  return { api: new ApiServer(connection), namespace };
 }

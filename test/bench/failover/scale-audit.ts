@@ -1,0 +1,83 @@
+// Who asked the API server for what, from its audit log (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/).
+
+import { closeSync, existsSync, openSync, readSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** One request that was answered; a watch when it ended. */
+export interface Call {
+  readonly atMs: number;
+  readonly verb: string;
+  /** As `cameras` or `cameras/status`. */
+  readonly resource: string;
+  readonly code: number;
+}
+
+interface AuditEvent {
+  readonly user?: { readonly username?: string };
+  readonly verb: string;
+  readonly objectRef?: { readonly resource?: string; readonly subresource?: string };
+  readonly responseStatus?: { readonly code?: number };
+  readonly stageTimestamp: string;
+}
+
+/** Flags of an API server that logs what this user does, and nobody else. */
+export function AUDIT_FLAGS(directory: string, user: string): readonly string[] {
+  const policy = join(directory, 'audit-policy.json');
+  writeFileSync(
+    policy,
+    JSON.stringify({
+      apiVersion: 'audit.k8s.io/v1',
+      kind: 'Policy',
+      omitStages: ['RequestReceived', 'ResponseStarted'],
+      rules: [{ level: 'Metadata', users: [user] }, { level: 'None' }],
+    }),
+  );
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${join(directory, 'audit.log')}`];
+}
+
+export class Audit {
+  readonly #file: string;
+  readonly #user: string;
+  readonly #calls: Call[] = [];
+  #offset = 0;
+  #rest = '';
+
+  constructor(file: string, user: string) {
+    this.#file = file;
+    this.#user = user;
+  }
+
+  /** Requests that were answered since then. */
+  since(ms: number): readonly Call[] {
+    this.#read();
+    return this.#calls.filter(({ atMs }) => atMs >= ms);
+  }
+
+  #read(): void {
+    if (!existsSync(this.#file)) return;
+    const file = openSync(this.#file, 'r');
+    const chunk = Buffer.alloc(1 << 20);
+    try {
+      for (let read = -1; read !== 0;) {
+        read = readSync(file, chunk, 0, chunk.length, this.#offset);
+        this.#offset += read;
+        const lines = (this.#rest + chunk.toString('utf8', 0, read)).split('\n');
+        this.#rest = lines.pop() ?? '';
+        for (const line of lines) this.#take(JSON.parse(line) as AuditEvent);
+      }
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  #take({ user, verb, objectRef, responseStatus, stageTimestamp }: AuditEvent): void {
+    if (user?.username !== this.#user) return;
+    const { resource = '', subresource } = objectRef ?? {};
+    this.#calls.push({
+      atMs: Date.parse(stageTimestamp),
+      verb,
+      resource: subresource === undefined ? resource : `${resource}/${subresource}`,
+      code: responseStatus?.code ?? 0,
+    });
+  }
+}
