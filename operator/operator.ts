@@ -133,7 +133,8 @@ export function startOperator(options: OperatorOptions): Operator {
       if (told.get(report.name) !== JSON.stringify(report)) showSoon(`${inNamespace}/${report.name}`);
     }
     if (JSON.stringify(before?.archives) !== JSON.stringify(node.status?.archives)) {
-      for (const { camera } of node.status?.archives ?? []) showSoon(`${inNamespace}/${camera}`);
+      const lists = [before?.archives ?? [], node.status?.archives ?? []];
+      for (const { camera } of lists.flat()) showSoon(`${inNamespace}/${camera}`);
     }
   });
   caches.leases.onChange((change) => {

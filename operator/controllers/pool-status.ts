@@ -28,8 +28,11 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  const isRecording = (name: string, node: string | undefined): boolean =>
-    byName.get(node ?? '')?.cameras.get(name)?.state === 'Recording';
+  // What a node said before it fell silent is no news.
+  const isRecording = (name: string, node: string | undefined): boolean => {
+    const { liveness, cameras: reports } = byName.get(node ?? '') ?? {};
+    return liveness?.state === 'Live' && reports?.get(name)?.state === 'Recording';
+  };
   const counts = {
     nodes: nodes.length,
     nodesReady: nodes.filter(({ liveness, canRecord }) => liveness.heard && canRecord).length,
