@@ -5,6 +5,8 @@
 
 /** A timestamp this far from what its arrival says is no timestamp: an outlier, or a new clock. */
 const JUMP_MS = 5_000;
+/** A frame this close behind the last one is of the same clock, however late it arrives: it was held up on its way. */
+const STEADY_MS = 1_000;
 /** So many outliers or steps back in a row are a new clock, not mistakes. */
 const PERSISTENT = 3;
 const HISTORY = 15;
@@ -61,7 +63,10 @@ export class RtpClock {
     }
     const delta = (timestamp - this.#raw) | 0; // RFC 3550 §5.1: modulo 2^32, so the distance is signed 32 bits
     const elapsedMs = arrivalMs - this.#rawArrivalMs;
-    if (Math.abs((delta * 1000) / this.#clockRate - elapsedMs) > JUMP_MS) {
+    const deltaMs = (delta * 1000) / this.#clockRate;
+    // A process that stood still for a while, or a network, hands over in a moment what waited: that is no new clock.
+    const isLate = deltaMs > 0 && deltaMs <= STEADY_MS && elapsedMs > deltaMs;
+    if (Math.abs(deltaMs - elapsedMs) > JUMP_MS && !isLate) {
       if (++this.#outliers >= PERSISTENT) return this.#rebase(timestamp, arrivalMs);
       this.#place(this.#highest + this.#usualTicks, 'restamped');
       return;

@@ -332,6 +332,23 @@ describe('timeline', () => {
     for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
   });
 
+  for (const seconds of [8, 20]) {
+    test(`a process that stood still for ${seconds} s goes on with its run: nothing is lost, nothing is moved`, () => {
+      const last = 300 + seconds * 25;
+      const { video, audio, runs, discarded } = play({
+        seconds: 60,
+        jitterMs: (n) => (n > 300 && n < last ? (last - n) * 40 : 0),
+      });
+      assert.equal(runs, 1);
+      assert.equal(video.length, 1_500);
+      for (let i = 1; i < video.length; i++)
+        assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+      assert.ok(wallErrorMs(video, 20) < 100, `${wallErrorMs(video, 20)} ms`);
+      assert.ok(audio.length > 2_700);
+      assert.equal(discarded.video, 0);
+    });
+  }
+
   for (const stepMs of [3_600_000, -3_600_000]) {
     test(`the host's clock stepped by ${stepMs / 1000} s: a new run at the next key frame, with the new time`, () => {
       const { video, runs, ends } = play({

@@ -22,7 +22,7 @@ export interface ReportOptions {
  * and must not find the burst used up by cameras that change their states (docs/design/failover.md).
  */
 const LEAST_MS = 1_000;
-const BURST = 5;
+const BURST = 20;
 /** Cameras that change together are told together. */
 const TOGETHER_MS = 100;
 const REFRESH_MS = 300_000;
