@@ -41,6 +41,16 @@ const hostPath = () =>
     },
   );
 
+/** As browsers write it. `*` would show every camera to every page where anyone may look. */
+const origin = () =>
+  z
+    .string()
+    .max(270)
+    .regex(
+      /^https?:\/\/[a-z0-9.-]+(:[0-9]{1,5})?$|^https?:\/\/\[[0-9a-f:]+\](:[0-9]{1,5})?$/,
+      'expected https://nvr.example:8443',
+    );
+
 const advertise = withRules(
   z.object({
     type: z
@@ -133,10 +143,19 @@ const spec = withRules(
       .describe('A Secret with the key url: a Redis for jobs. Without it, each recorder runs its own.'),
     auth: auth.prefault({}),
     tls: z
-      .object({ secretRef: reference().describe('A Secret of type kubernetes.io/tls.') })
+      .object({
+        secretRef: reference().describe(
+          'A Secret of type kubernetes.io/tls. Its ca.crt, where it has one, is whom recorders trust of each other.',
+        ),
+      })
       .optional()
       .describe('With it, recorders speak HTTPS.'),
     licenseSecretRef: reference().optional().describe('A Secret with the key recorder.lic.'),
+    origins: listSet(origin(), 32)
+      .optional()
+      .describe(
+        'Origins of pages that may use the recorders with a token of their own, beside the pages of the nodes: of a Service or Ingress through which people open the page, of pages of yours.',
+      ),
     advertise: advertise.prefault({}).describe('Where clients and other recorders reach the recorder of a node.'),
     limits: z
       .object({

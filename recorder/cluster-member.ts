@@ -69,7 +69,8 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     view,
     cameraSwitch,
     cameras: () => cluster.cameras(),
-    members: () => cluster.peers.members().map((url) => ({ address: new URL(url).host })),
+    // With their scheme: a proxy before them may speak TLS where they do not.
+    members: () => cluster.peers.members().map((address) => ({ address })),
     isReachable: () => cluster.isReachable,
     start: () => cluster.start(),
     tick() {

@@ -44,7 +44,7 @@ import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-row
 import { RecorderDatabase } from './database/database.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
-import { readTrusted } from './jobs/trusted.ts';
+import { authorityBeside, readTrusted } from './jobs/trusted.ts';
 import { License } from './license/license.ts';
 import { LiveLimits } from './live/limits.ts';
 import { Ptz } from './onvif/ptz.ts';
@@ -173,7 +173,9 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     clock,
     log,
   });
-  const peerCa = await readTrusted('cluster.ca', config.cluster.ca);
+  const peerCa =
+    (await readTrusted('cluster.ca', config.cluster.ca)) ??
+    (member && config.tls ? await authorityBeside(config.tls.certificate) : undefined);
   const redisCa = await readTrusted('redis.ca', config.redis?.ca);
   const jobs = openJobs();
   const { moveTimeoutMs } = config.ptz;

@@ -40,6 +40,7 @@ export function settingsOf({ metadata, spec }: RecorderPool): Record<string, unk
       // Whoever writes None into a RecorderPool has said so explicitly.
       ...(spec.auth.mode === 'None' && { allowAnonymousNetwork: true }),
     },
+    ...(spec.origins && { cors: { origins: [...spec.origins] } }),
     ...(spec.tls && { tls: { certificate: `${TLS_DIRECTORY}/tls.crt`, key: `${TLS_DIRECTORY}/tls.key` } }),
     ...(spec.licenseSecretRef && { license: { file: `${LICENSE_DIRECTORY}/recorder.lic` } }),
     ...(retention && {

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { rootCertificates } from 'node:tls';
+import { getCACertificates } from 'node:tls';
 import { memberOf, hostPort, type Member, type Scheme } from './members.ts';
 
 /** `passing`: the same question may be answered later. */
@@ -70,7 +70,7 @@ function get(
       agent: false,
       signal,
       timeout: silenceMs,
-      ...(ca ? { ca: [...rootCertificates, ca] } : {}),
+      ...(ca ? { ca: [...getCACertificates(), ca] } : {}),
     });
     asking.once('response', resolve);
     asking.once('timeout', () => asking.destroy(new PeerFailure('it does not answer', { passing: true })));

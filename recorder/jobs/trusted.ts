@@ -1,6 +1,7 @@
 // The certificates that a Redis or other recorders are trusted by.
 
 import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { errorCode } from '../archive/file-system.ts';
 
 /** PEM; undefined when none are configured. Rejects with the key of the configuration when the file cannot be read. */
@@ -10,5 +11,17 @@ export async function readTrusted(key: string, file: string | undefined): Promis
     return await readFile(file, 'utf8');
   } catch (err) {
     throw new Error(`${key}: ${file} cannot be read (${errorCode(err)})`, { cause: err });
+  }
+}
+
+/**
+ * PEM of the `ca.crt` beside a certificate, as Secrets of the type kubernetes.io/tls have it when cert-manager fills them;
+ * undefined without one.
+ */
+export async function authorityBeside(certificate: string): Promise<string | undefined> {
+  try {
+    return await readFile(join(dirname(certificate), 'ca.crt'), 'utf8');
+  } catch {
+    return undefined;
   }
 }

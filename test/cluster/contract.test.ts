@@ -224,6 +224,12 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       body: pool('x', { advertise: { type: 'Template' } }),
       field: 'spec.advertise.template',
     },
+    { what: 'every page', body: pool('x', { origins: ['*'] }), field: 'spec.origins[0]' },
+    {
+      what: 'a page and not its origin',
+      body: pool('x', { origins: ['https://nvr.example/'] }),
+      field: 'spec.origins[0]',
+    },
     {
       what: 'a template that is not used',
       body: pool('x', { advertise: { template: 'https://{node}.example.com' } }),
