@@ -1,8 +1,8 @@
 // Samples of up to a second in, one fragment out: the tables the mp4 room wants, and the bytes as few long pieces.
 
-import { crc32 } from 'node:zlib';
 import type { MediaData, Slab } from '../codec/slab.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../mp4/fragment.ts';
+import { SampleChecksum } from '../mp4/sample-checksum.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 
 /** A fragment on its way to the disk. `release` lets go of the memory; call it once. */
@@ -129,8 +129,8 @@ export class FragmentBuilder {
     this.#audio.add(data, decodeTime, duration, 0, true);
   }
 
-  /** Ends the fragment; `head` makes its `moof` from the tables and a CRC-32. The builder is empty afterwards. */
-  take(head: (tracks: readonly FragmentTrack[], samplesCrc: number) => Buffer): Fragment {
+  /** Ends the fragment; `head` makes its `moof` from the tables and the `SampleChecksum`. The builder is empty afterwards. */
+  take(head: (tracks: readonly FragmentTrack[], sampleChecksum: number) => Buffer): Fragment {
     const tracks = [this.#video.table(), this.#audio.table()];
     const payloadBytes = this.bytes;
     const videoFrames = this.#video.count;
@@ -142,10 +142,10 @@ export class FragmentBuilder {
     this.#audio.take(samples, slabs);
     this.#lastVideoMs = undefined;
     this.#videoEndMs = undefined;
-    let samplesCrc = 0;
-    for (const buffer of samples) samplesCrc = crc32(buffer, samplesCrc);
+    const checksum = new SampleChecksum();
+    for (const buffer of samples) checksum.add(buffer);
     return {
-      buffers: [head(tracks, samplesCrc), ...samples],
+      buffers: [head(tracks, checksum.value), ...samples],
       payloadBytes,
       videoFrames,
       lastVideoMs,

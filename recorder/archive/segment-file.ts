@@ -113,7 +113,7 @@ export class SegmentFile {
     assert(!this.fault, 'fragment for a file that has failed');
     if (!this.#o.budget.take(builder.bytes)) return false;
     const writer = (this.#writer ??= this.#start());
-    writer.append(builder.take((tracks, samplesCrc) => this.#tables.append(tracks, samplesCrc)));
+    writer.append(builder.take((tracks, sampleChecksum) => this.#tables.append(tracks, sampleChecksum)));
     return true;
   }
 

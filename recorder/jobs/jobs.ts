@@ -58,6 +58,7 @@ const CONCURRENT_ENCODERS = 2;
 /** How long a result can be fetched. */
 export const RESULT_KEPT_MS = 3_600_000;
 const SWEEP_MS = 60_000;
+const FFMPEG_FOUND_FOR_MS = 15 * 60_000;
 /** A scrape does not wait for a Redis that is away. */
 const COUNT_TIMEOUT_MS = 1_000;
 const RESULT_SUFFIX = '.mp4';
@@ -74,6 +75,7 @@ export class Jobs {
   #timer: Timer | undefined;
   #closed = false;
   #ffmpegMissing = false;
+  #ffmpegFoundMs = -Infinity;
   /** Why jobs cannot be had now. */
   #trouble: string | undefined;
   readonly #metrics: JobMetrics;
@@ -108,7 +110,7 @@ export class Jobs {
     await this.#sweep();
   }
 
-  /** What keeps people from asking for jobs, as of the last minute. */
+  /** What keeps people from asking for jobs, as of the last minute; that ffmpeg was removed, as of the last quarter of an hour. */
   warnings(): { code: string; message: string; cameraId: undefined }[] {
     const warnings: { code: string; message: string; cameraId: undefined }[] = [];
     if (this.#ffmpegMissing) {
@@ -348,10 +350,18 @@ export class Jobs {
     await this.#sweep();
   }
 
+  /** For the warnings. What was there is seldom removed, and to start it costs as much as recording for a second. */
+  async #lookForFfmpeg(): Promise<void> {
+    const nowMs = this.#o.clock.monotonicMs();
+    if (nowMs < this.#ffmpegFoundMs + FFMPEG_FOUND_FOR_MS) return;
+    this.#ffmpegMissing = !(await this.#ffmpeg.isThere());
+    if (!this.#ffmpegMissing) this.#ffmpegFoundMs = nowMs;
+  }
+
   /** Removes results an hour after their jobs ended, and those that no job knows. */
   async #sweep(): Promise<void> {
     if (this.#closed) return;
-    this.#ffmpegMissing = !(await this.#ffmpeg.isThere());
+    await this.#lookForFfmpeg();
     try {
       const names = (await readdir(this.#o.directory)).filter((name) => /\.(?:mp4|parts)$/.test(name));
       for (const name of names) {

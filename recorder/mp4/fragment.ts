@@ -49,7 +49,7 @@ const TRUN_SAMPLE_BYTES = 16;
 const MDAT_HEADER_BYTES = 8;
 
 /** Extended type of our box (ISO/IEC 14496-12 §11.1) at the end of a `moof`: a random UUID, ours alone. */
-export const CHECKSUM_UUID = Buffer.from('6f0c1d9e84b24a4c9d53b7e6a2f1c308', 'hex');
+export const CHECKSUM_UUID = Buffer.from('20038a2915bb4379afeb192149121941', 'hex');
 /** What it adds to `fragmentHeaderSize`. */
 export const CHECKSUM_BOX_BYTES = 8 + 16 + 4;
 
@@ -72,17 +72,17 @@ export function payloadSize(samples: ArrayLike<FragmentSample>): number {
 
 /**
  * Writes `moof` and `mdat` header into `target` at `offset` and returns the offset behind them. The samples follow
- * there: all of the first track's, then all of the second's. With the CRC-32 of all samples, a box at the end of the
- * `moof` says that of samples and `moof`.
+ * there: all of the first track's, then all of the second's. With the `SampleChecksum` of all samples, a box at the end
+ * of the `moof` holds a checksum of samples and `moof`.
  */
 export function writeFragment(
   target: Buffer,
   offset: number,
   sequenceNumber: number,
   tracks: readonly FragmentTrack[],
-  samplesCrc?: number,
+  sampleChecksum?: number,
 ): number {
-  const checksumBytes = samplesCrc === undefined ? 0 : CHECKSUM_BOX_BYTES;
+  const checksumBytes = sampleChecksum === undefined ? 0 : CHECKSUM_BOX_BYTES;
   const moofSize = fragmentHeaderSize(tracks) - MDAT_HEADER_BYTES + checksumBytes;
   assert(offset + moofSize + MDAT_HEADER_BYTES <= target.length, 'fragment header does not fit its buffer');
   let at = offset;
@@ -99,7 +99,7 @@ export function writeFragment(
     at = writeTrackFragment(target, at, track, dataOffset);
     dataOffset += payloadSize(track.samples);
   }
-  if (samplesCrc !== undefined) at = writeChecksum(target, at, offset, samplesCrc);
+  if (sampleChecksum !== undefined) at = writeChecksum(target, at, offset, sampleChecksum);
   const mdatSize = dataOffset - moofSize;
   assert(mdatSize <= 0xffffffff, 'fragment of more than 4 GiB');
   at = target.writeUInt32BE(mdatSize, at);
@@ -107,22 +107,26 @@ export function writeFragment(
 }
 
 /** `writeFragment` into a buffer of exactly its size. */
-export function buildFragment(sequenceNumber: number, tracks: readonly FragmentTrack[], samplesCrc?: number): Buffer {
-  const checksumBytes = samplesCrc === undefined ? 0 : CHECKSUM_BOX_BYTES;
+export function buildFragment(
+  sequenceNumber: number,
+  tracks: readonly FragmentTrack[],
+  sampleChecksum?: number,
+): Buffer {
+  const checksumBytes = sampleChecksum === undefined ? 0 : CHECKSUM_BOX_BYTES;
   const buffer = Buffer.allocUnsafe(fragmentHeaderSize(tracks) + checksumBytes);
-  writeFragment(buffer, 0, sequenceNumber, tracks, samplesCrc);
+  writeFragment(buffer, 0, sequenceNumber, tracks, sampleChecksum);
   return buffer;
 }
 
-/** CRC-32 of a fragment: of its samples, then of its `moof` up to where this value stands. */
-export const fragmentCrc = (moof: Buffer, samplesCrc: number): number => crc32(moof, samplesCrc);
+/** The CRC-32 of a `moof` up to where this value stands, which begins with the checksum of the samples. */
+export const fragmentChecksum = (moof: Buffer, sampleChecksum: number): number => crc32(moof, sampleChecksum);
 
-function writeChecksum(target: Buffer, offset: number, moofOffset: number, samplesCrc: number): number {
+function writeChecksum(target: Buffer, offset: number, moofOffset: number, sampleChecksum: number): number {
   let at = offset;
   at = target.writeUInt32BE(CHECKSUM_BOX_BYTES, at);
   at = target.writeUInt32BE(TYPE_UUID, at);
   at += CHECKSUM_UUID.copy(target, at); // usertype
-  return target.writeUInt32BE(fragmentCrc(target.subarray(moofOffset, at), samplesCrc), at); // CRC-32
+  return target.writeUInt32BE(fragmentChecksum(target.subarray(moofOffset, at), sampleChecksum), at); // checksum
 }
 
 /** `traf` with tfhd (§8.8.7), tfdt (§8.8.12) and trun (§8.8.8). */

@@ -18,7 +18,7 @@ export interface ParsedFragment {
   /** Bytes of all samples. */
   readonly payloadSize: number;
   /** Undefined for a fragment that was not made for a file. */
-  readonly crc: number | undefined;
+  readonly checksum: number | undefined;
 }
 
 /** 2^44 ticks are years; sums and products of times below it stay exact. */
@@ -32,8 +32,8 @@ export function parseFragment(buffer: Buffer): ParsedFragment {
   const tracks: FragmentTrack[] = [];
   let payloadSize = 0;
   const last = trafs.at(-1);
-  const crc = last?.type === 'uuid' ? parseChecksum(buffer, last) : undefined;
-  if (crc !== undefined) trafs.pop();
+  const checksum = last?.type === 'uuid' ? parseChecksum(buffer, last) : undefined;
+  if (checksum !== undefined) trafs.pop();
   for (const traf of trafs) {
     if (traf.type !== 'traf') throw new Mp4Error('MALFORMED', `${traf.type} in moof`);
     const track = parseTrackFragment(buffer, traf, buffer.length + 8 + payloadSize);
@@ -44,7 +44,7 @@ export function parseFragment(buffer: Buffer): ParsedFragment {
     tracks.push(track);
   }
   if (tracks.length === 0) throw new Mp4Error('MALFORMED', 'moof without tracks');
-  return { tracks, payloadSize, crc };
+  return { tracks, payloadSize, checksum };
 }
 
 function parseChecksum(buffer: Buffer, { start, end }: BoxView): number {

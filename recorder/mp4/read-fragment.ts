@@ -1,12 +1,12 @@
 // A place in a file in, the fragment of ours that begins there out. Believes no length before the bytes it speaks of
 // are known to be in the file.
 
-import { crc32 } from 'node:zlib';
 import { Mp4Error } from './error.ts';
-import { fragmentCrc, type FragmentTrack } from './fragment.ts';
+import { fragmentChecksum, type FragmentTrack } from './fragment.ts';
 import { parseFragment } from './parse-fragment.ts';
 import type { ReadAt } from './reader.ts';
 import { WINDOW_BYTES, boxHeader } from './reader.ts';
+import { SampleChecksum } from './sample-checksum.ts';
 
 /** `moof` and `mdat` in a file: the samples of the first track, then those of the second, begin at `payloadOffset`. */
 export interface FragmentInFile {
@@ -16,7 +16,7 @@ export interface FragmentInFile {
   readonly end: number;
   readonly tracks: readonly FragmentTrack[];
   /** What its `moof` says of `moof` and samples. */
-  readonly crc: number | undefined;
+  readonly checksum: number | undefined;
 }
 
 /** Sixty thousand samples: a fragment of ours has a hundred. */
@@ -34,9 +34,9 @@ export async function readFragmentAt(read: ReadAt, size: number, start: number):
   const mdat = boxHeader(head.subarray(moof.size, moof.size + 8));
   if (mdat.type !== 'mdat') return undefined;
   try {
-    const { tracks, payloadSize, crc } = parseFragment(head.subarray(0, moof.size));
+    const { tracks, payloadSize, checksum } = parseFragment(head.subarray(0, moof.size));
     const end = payloadOffset + payloadSize;
-    return mdat.size === payloadSize + 8 && end <= size ? { start, payloadOffset, end, tracks, crc } : undefined;
+    return mdat.size === payloadSize + 8 && end <= size ? { start, payloadOffset, end, tracks, checksum } : undefined;
   } catch (err) {
     if (err instanceof Mp4Error) return undefined;
     throw err;
@@ -45,17 +45,20 @@ export async function readFragmentAt(read: ReadAt, size: number, start: number):
 
 const READ_BYTES = 1024 * 1024;
 
-/** Whether every byte of a fragment is the one that was written. Reads all of it. */
-export async function isIntact(read: ReadAt, { start, payloadOffset, end, crc }: FragmentInFile): Promise<boolean> {
-  if (crc === undefined) return false;
-  let samplesCrc = 0;
+/** Whether a fragment is the one that was written, as far as its checksum tells. Reads all of it. */
+export async function isIntact(
+  read: ReadAt,
+  { start, payloadOffset, end, checksum }: FragmentInFile,
+): Promise<boolean> {
+  if (checksum === undefined) return false;
+  const samples = new SampleChecksum();
   for (let at = payloadOffset; at < end;) {
     const bytes = await read(at, Math.min(READ_BYTES, end - at));
     if (bytes.length === 0) return false;
-    samplesCrc = crc32(bytes, samplesCrc);
+    samples.add(bytes);
     at += bytes.length;
   }
   const moofBytes = payloadOffset - 8 - start;
   const moof = await read(start, moofBytes - 4);
-  return moof.length === moofBytes - 4 && fragmentCrc(moof, samplesCrc) === crc;
+  return moof.length === moofBytes - 4 && fragmentChecksum(moof, samples.value) === checksum;
 }

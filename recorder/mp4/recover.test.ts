@@ -174,15 +174,21 @@ test('zeros after any byte, as a power cut leaves them, cost only the fragments 
   }
 });
 
-test('no byte of a fragment that is another one than was written is taken for video', async () => {
+test('no sector of a fragment, and no byte of its head, that is another than was written is taken for video', async () => {
   const file = smallFile();
   const [first, second] = file.fragmentEnds as [number, number];
-  for (let at = first; at < second; at++) {
+  const cutAt = async (from: number, to: number): Promise<number> => {
     const bytes = Buffer.from(file.bytes);
-    bytes.writeUInt8(bytes.readUInt8(at) ^ 0x10, at);
+    for (let at = from; at < to; at++) bytes.writeUInt8(bytes.readUInt8(at) ^ 0x10, at);
     const found = await recover(...readFrom(bytes));
     assert.ok(found.kind === 'recovered');
-    assert.equal(found.cutAt, first, `byte ${at}`);
+    return found.cutAt;
+  };
+  const headEnd = file.bytes.indexOf('mdat', first) + 4;
+  for (let at = first; at < headEnd; at++) assert.equal(await cutAt(at, at + 1), first, `byte ${at}`);
+  // Wherever sectors begin; of those at its ends, the part that is in the fragment.
+  for (let at = first - 511; at < second; at++) {
+    assert.equal(await cutAt(Math.max(at, first), Math.min(at + 512, second)), first, `sector ${at}`);
   }
 });
 

@@ -130,10 +130,10 @@ export class SegmentWriter {
 
   /**
    * The head of the next fragment; the caller writes it, then all samples of the first track, then of the second.
-   * `samplesCrc` is the CRC-32 of all these, in that order; without it, recovery does not believe the fragment.
+   * `sampleChecksum` is the `SampleChecksum` of all these, in that order; without it, recovery does not believe the fragment.
    */
-  append(tracks: readonly FragmentTrack[], samplesCrc?: number): Buffer {
-    const bytes = buildFragment(this.#fragmentCount + 1, tracks, samplesCrc);
+  append(tracks: readonly FragmentTrack[], sampleChecksum?: number): Buffer {
+    const bytes = buildFragment(this.#fragmentCount + 1, tracks, sampleChecksum);
     this.adopt(tracks, this.#size + bytes.length);
     return bytes;
   }

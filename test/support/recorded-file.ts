@@ -1,9 +1,9 @@
 // A recorded file in memory: what the archive writes to disk, for tests of what is in it.
 
-import { crc32 } from 'node:zlib';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
 import type { SegmentClosing, SegmentMeta } from '../../recorder/mp4/meta.ts';
 import type { ReadAt } from '../../recorder/mp4/reader.ts';
+import { SampleChecksum } from '../../recorder/mp4/sample-checksum.ts';
 import type { TrackParameters } from '../../recorder/mp4/sample.ts';
 import type { SegmentEnd } from '../../recorder/mp4/segment.ts';
 import { SegmentWriter } from '../../recorder/mp4/segment.ts';
@@ -66,7 +66,9 @@ export class RecordedFile {
       { trackId: 2, baseDecodeTime: audio[0]?.dts ?? 0, samples: audio },
     ];
     const samples = Buffer.concat([...video, ...audio].map(({ bytes }) => bytes));
-    const head = this.writer.append(tracks, crc32(samples));
+    const checksum = new SampleChecksum();
+    checksum.add(samples);
+    const head = this.writer.append(tracks, checksum.value);
     this.bytes = Buffer.concat([this.bytes, head, samples]);
     this.fragmentEnds.push(this.bytes.length);
     this.fragmentPictures.push(video.length);
