@@ -265,7 +265,14 @@ need_schemathesis() {
     cp "$requirements" "$home/requirements.txt"
 }
 
-# setup GROUP...: base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet, images.
+# The programs only: the service that the package starts would scrape itself, and nobody looks.
+need_prometheus() {
+  if command -v prometheus >/dev/null && command -v promtool >/dev/null; then return 0; fi
+  need_packages prometheus || return 1
+  if [ -d /run/systemd/system ]; then as_root systemctl disable --quiet --now prometheus; fi
+}
+
+# setup GROUP...: base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images.
 setup() {
   local group
   for group in "$@"; do
@@ -293,6 +300,7 @@ setup() {
         need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
         ;;
       helm) need_helm ;;
+      monitoring) need_prometheus ;;
       # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
       kubelet)
         need_packages containerd=containerd runc=runc containernetworking-plugins iptables=iptables conntrack=conntrack \
@@ -300,7 +308,7 @@ setup() {
         need_kubernetes kubelet kube-proxy && need_coredns
         ;;
       images) need_packages buildah=buildah debootstrap=debootstrap ;;
-      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, api, kube, helm, kubelet, images)" ;;
+      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images)" ;;
     esac
   done
 }

@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const PARTS = [
   /^(base|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
   /^hack\/[^/]+\.test\.ts$/, // unit
-  /^test\/(sim|fuzz|hazards|e2e|crash|chart|node)\/[^/]+\.test\.ts$/,
+  /^test\/(sim|fuzz|hazards|e2e|crash|chart|monitoring|node)\/[^/]+\.test\.ts$/,
   /^test\/cluster\/.*\.test\.ts$/,
 ];
 

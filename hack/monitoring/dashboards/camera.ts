@@ -39,14 +39,14 @@ const now: Row = {
       queries: [{ expr: `sum(increase(kube_nvr_gap_seconds_total{${CAMERA},cause!~"stopped|moved"}[24h]))` }],
     }),
     stat({
-      title: 'Bitrate',
+      title: 'Bitrate now',
       description: 'Over the last ten seconds.',
       unit: 'bps',
       width: 3,
       queries: [{ expr: `sum(kube_nvr_camera_bitrate{${CAMERA}})` }],
     }),
     stat({
-      title: 'Oldest footage',
+      title: 'Footage since',
       description: 'How far back one can look, on any node.',
       unit: 's',
       width: 3,
@@ -124,7 +124,7 @@ const gaps: Row = {
     }),
     graph({
       title: 'Connections that ended',
-      description: 'In each minute, by reason.',
+      description: 'Connections to the camera that ended in each minute, by reason.',
       unit: 'cpm',
       width: 6,
       bars: true,

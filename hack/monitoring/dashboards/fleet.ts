@@ -555,7 +555,7 @@ const work: Row = {
     }),
     graph({
       title: 'Sent to viewers and players',
-      description: 'Bits a second.',
+      description: 'Live streams, and recordings that are played.',
       unit: 'bps',
       width: 6,
       queries: [
