@@ -46,6 +46,8 @@ export interface Stage {
 export interface Recording extends Omit<RecorderOptions, 'urls' | 'directory'> {
   readonly cameras: number;
   readonly mode?: WriteMode;
+  /** Of its directory, where several record at once. */
+  readonly name?: string;
   /** Called with the recorder's directory before it starts. */
   readonly prepare?: (directory: string) => void;
 }
@@ -56,8 +58,8 @@ export async function recording<T>(
   options: Recording,
   measure: (stage: Stage) => Promise<T>,
 ): Promise<{ result: T; verdict: Verdict; exitCode: number | null }> {
-  const directory = emptyDirectory(bench, 'recorder');
-  const { cameras, mode = 'wire', prepare, ...recorderOptions } = options;
+  const { cameras, mode = 'wire', name = 'recorder', prepare, ...recorderOptions } = options;
+  const directory = emptyDirectory(bench, name);
   prepare?.(directory);
   const sender = await startSender({ media: bench.media, cameras, mode, directory });
   try {
