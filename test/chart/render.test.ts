@@ -239,6 +239,40 @@ suite('the chart', { skip: helmMissing() }, () => {
     }
   });
 
+  test('one replica of the operator may be evicted at a time, also the only one; one that is not ready never blocks a drain', async () => {
+    for (const replicas of [1, 2, 3]) {
+      const { spec } = one(await helm.template({ operator: { replicas } }), 'PodDisruptionBudget');
+      assert.deepEqual([spec.maxUnavailable, spec.minAvailable], [1, undefined]);
+      assert.equal(spec.unhealthyPodEvictionPolicy, 'AlwaysAllow');
+    }
+    const off = { operator: { podDisruptionBudget: { enabled: false } } };
+    assert.deepEqual(ofKind(await helm.template(off), 'PodDisruptionBudget'), []);
+  });
+
+  test('the operator is reached by `helm test` and those who may see metrics, and reaches names and the API server only', async () => {
+    const prometheus = { namespaceSelector: { matchLabels: { name: 'monitoring' } } };
+    const policy = async (values: Values): Promise<Manifest> =>
+      one(await helm.template({ networkPolicy: values }), 'NetworkPolicy', 'nvr-kube-nvr-operator').spec;
+    const { ingress, egress, policyTypes } = await policy({ metricsFrom: [prometheus], apiServerPorts: [6443] });
+    assert.deepEqual(policyTypes, ['Ingress', 'Egress']);
+    assert.deepEqual(
+      ingress.flatMap(({ from }: Manifest) => from.map((peer: Manifest) => peer.podSelector?.matchLabels ?? peer)),
+      [
+        {
+          'app.kubernetes.io/name': 'kube-nvr',
+          'app.kubernetes.io/instance': 'nvr',
+          'app.kubernetes.io/component': 'test',
+        },
+        prometheus,
+      ],
+    );
+    assert.deepEqual(
+      egress.map(({ ports }: Manifest) => ports.map(({ port }: Manifest) => port)),
+      [[53, 53], [6443]],
+    );
+    assert.deepEqual(ofKind(await helm.template({ networkPolicy: { enabled: false } }), 'NetworkPolicy'), []);
+  });
+
   test('tokens are made only for a pool whose tokens are nobody else’s', async () => {
     const secrets = async (auth: Values | undefined): Promise<readonly string[]> =>
       ofKind(await helm.template({ pool: { ...POOL, spec: { ...POOL.spec, ...(auth && { auth }) } } }), 'Secret').map(
