@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Archive } from './archive/archive.ts';
 import type { CameraView } from './api/deps.ts';
-import { nodeFileSystem } from './archive/file-system.ts';
+import { nodeFileSystem, type Space } from './archive/file-system.ts';
 import type { CameraSet } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
 import type { CameraReport, NodeFacts } from './cluster/cluster.ts';
@@ -14,6 +14,7 @@ import { joinCluster } from './cluster/join.ts';
 import type { Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
+import { FullDisk } from './full-disk.ts';
 
 export interface MemberDeps {
   readonly config: Config;
@@ -43,13 +44,16 @@ export interface ClusterMember {
 /** How soon footage of another camera is told: a node that dies must not take the knowledge with it. */
 const ARCHIVES_MS = 1_000;
 const SPACE_MS = 60_000;
+/** Room on a full disk is told soon: the node may record again. */
+const FULL_SPACE_MS = 1_000;
 
 /** Rejects when the service account of the pod cannot be read. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
   const { config, place, version, cameras, archive, changed, clock, log } = deps;
   const { cluster: settings, nodeName, recordPath, tls } = config;
   let archives: NodeFacts['archives'] = [];
-  let freeBytes: number | undefined;
+  const fullDisk = new FullDisk();
+  let space: Space | undefined;
   let archivesMs = -Infinity;
   let spaceMs = -Infinity;
   const { cluster, view, cameraSwitch } = await joinCluster({
@@ -88,17 +92,20 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       archivesMs = nowMs;
       archives = archive.extents();
     }
-    if (nowMs - spaceMs >= SPACE_MS) {
+    const isExhausted = archive.warnings().some(({ code }) => code === 'disk-exhausted');
+    const isFull = isExhausted || fullDisk.fault !== undefined;
+    if (nowMs - spaceMs >= (isFull ? FULL_SPACE_MS : SPACE_MS)) {
       spaceMs = nowMs;
-      freeBytes = (await nodeFileSystem.space(recordPath).catch(() => undefined))?.freeBytes;
+      space = await nodeFileSystem.space(recordPath).catch(() => undefined);
     }
+    if (isFull) fullDisk.see(isExhausted, space);
     return {
       address: settings.advertise || reachedAt(config.listen, nodeName),
       playbackAddress: config.playback.advertise || reachedAt(config.playback.listen, nodeName),
       version,
       archiveID: archive.id,
-      freeBytes,
-      fault: archive.fault,
+      freeBytes: space?.freeBytes,
+      fault: archive.fault ?? fullDisk.fault,
       cameras: new Map(cameras.list().map((camera) => [camera.status.id, reportOf(camera)])),
       archives,
     };
