@@ -164,6 +164,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   registerCertificateMetrics(archiveRegistry, () => certificateInUse);
   const facing = { auth, ...tls, origins: config.cors.origins, trustedProxies: config.trustedProxies };
   const playback = await buildPlayback({
+    version,
     recordPath,
     ...facing,
     archive,

@@ -6,8 +6,9 @@ import type { FastifyInstance } from 'fastify';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
 import { installAudit } from '../http/audit.ts';
 import { installCors, type Origins } from '../http/cors.ts';
+import { aboutApi } from './about.ts';
 import type { ApiDeps } from './deps.ts';
-import { openApiOptions } from './openapi.ts';
+import { openApiOptions } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
 import { installRedirects } from './redirect.ts';
 import { archiveRoutes } from './routes/archive.ts';
@@ -55,7 +56,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
     errorHandler: (_error, socket) => socket.terminate(),
   });
-  await app.register(fastifySwagger, openApiOptions(deps.version));
+  await app.register(fastifySwagger, openApiOptions(aboutApi(deps.version)));
   if (cluster) {
     installRedirects(app, { cluster, cameras: deps.cameras, auth });
     await app.register(clusterRoutes, { cluster });

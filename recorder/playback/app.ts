@@ -1,9 +1,12 @@
 // The playback listener: files of the archive, playlists over them and windows of time out of them.
 
+import fastifySwagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { installAccess, logAnswers } from '../http/access.ts';
 import { installCors } from '../http/cors.ts';
+import { openApiOptions } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
+import { aboutPlayback } from './about.ts';
 import { ArchiveFiles } from './archive-file.ts';
 import type { PlaybackDeps } from './deps.ts';
 import { observePlayback } from './metrics.ts';
@@ -43,6 +46,7 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   installAccess(app, deps.auth);
   logAnswers(app, deps.log);
 
+  await app.register(fastifySwagger, openApiOptions(aboutPlayback(deps.version)));
   const { archive, clock } = deps;
   const sender = new Sender({ clock, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   const responder = new Responder(sender, deps.log);
@@ -54,5 +58,6 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   await app.register(hlsRoutes, { deps: { archive, clock, files, parts, reading, responder } });
   await app.register(windowRoutes, { deps: { archive, clock, files, parts, responder } });
   await app.register(fileRoutes, { deps: { archive, cluster: deps.cluster, files, reading, recordings, responder } });
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;
 }

@@ -39,6 +39,7 @@ export interface PlaybackCluster {
 }
 
 export interface PlaybackDeps {
+  readonly version: string;
   readonly recordPath: string;
   readonly auth: Authenticator;
   readonly tls?: CertificatePair;

@@ -27,6 +27,7 @@ export async function stage(
   const { auth, ...others } = playback ?? {};
   const archive = await bench({ root, segmentDurationMs: 30_000, ...rest });
   const app = await buildPlayback({
+    version: '1.2.3',
     recordPath: root,
     auth: new Authenticator(auth ?? { mode: 'none', tokens: [] }, { clock: archive.clock }),
     archive: archive.archive,

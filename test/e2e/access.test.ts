@@ -258,7 +258,7 @@ async function playbackStage(t: TestContext, options: Auth): Promise<Listener> {
   for (const source of sources) source.end();
   await fs.idle();
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
-  const app = await buildPlayback({ recordPath: root, auth, archive, clock, log: silentLog });
+  const app = await buildPlayback({ version: '1.2.3', recordPath: root, auth, archive, clock, log: silentLog });
   t.after(() => app.close());
   return { app, clock };
 }

@@ -1,5 +1,5 @@
-// The OpenAPI document against a recorder that records: it is well-formed and complete, and whatever is sent by it or
-// against it, no answer is one that it does not list.
+// The OpenAPI documents against a recorder that records: they are well-formed and complete, and whatever is sent to the API
+// by its document or against it, no answer is one that it does not list.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -11,7 +11,7 @@ import { test, type TestContext } from 'node:test';
 import { spawn } from 'node:child_process';
 import { startCamera } from '../camera/camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
-import { API_ROUTES } from '../support/routes.ts';
+import { API_ROUTES, PLAYBACK_ROUTES } from '../support/routes.ts';
 import { workspace } from '../support/workspace.ts';
 
 const LONG = process.env['LONG'] !== undefined;
@@ -68,20 +68,29 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-const documentOf = async ({ url }: RecorderProcess): Promise<Document> =>
+const documentAt = async (url: string): Promise<Document> =>
   (await (await fetch(`${url}/openapi.json`)).json()) as Document;
 
 /** Pages and the document itself. */
 const NOT_DESCRIBED = /^GET \/($|page\/|reference|openapi\.json)|^OPTIONS /;
 
-test('the document describes every route, and every answer in JSON by an example', async (t) => {
-  const { openapi, paths } = await documentOf(await recorderOf(t));
-  assert.equal(openapi, '3.1.0');
-  const described = Object.entries(paths).flatMap(([path, operations]) =>
+const describedIn = ({ paths }: Document): string[] =>
+  Object.entries(paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
   );
-  const routes = Object.keys(API_ROUTES).filter((name) => !NOT_DESCRIBED.test(name));
-  assert.deepEqual(described.sort(), routes.sort());
+const shownOf = (routes: Readonly<Record<string, unknown>>): string[] =>
+  Object.keys(routes).filter((name) => !NOT_DESCRIBED.test(name));
+
+test('the documents of API and playback describe every route, and every answer in JSON by an example', async (t) => {
+  const recorder = await recorderOf(t);
+  const playback = await documentAt(recorder.playbackUrl);
+  assert.equal(playback.openapi, '3.1.0');
+  const files = shownOf(PLAYBACK_ROUTES).map((name) => name.replace('*', ':filename'));
+  assert.deepEqual(describedIn(playback).sort(), files.sort());
+  const document = await documentAt(recorder.url);
+  const { openapi, paths } = document;
+  assert.equal(openapi, '3.1.0');
+  assert.deepEqual(describedIn(document).sort(), shownOf(API_ROUTES).sort());
   const bare = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { responses }]) =>
       Object.entries(responses).flatMap(([status, { content }]) => {
@@ -93,13 +102,16 @@ test('the document describes every route, and every answer in JSON by an example
   assert.deepEqual(bare, [], 'without an example: recorder/api/examples.ts');
 });
 
-test('the document passes its lint', { skip: missing(REDOCLY) }, async (t) => {
+test('the documents pass their lint', { skip: missing(REDOCLY) }, async (t) => {
   const directory = workspace(t);
-  const file = join(directory, 'openapi.json');
-  writeFileSync(file, JSON.stringify(await documentOf(await recorderOf(t)), undefined, 2));
   const config = join(SETTINGS, 'redocly.yaml');
-  const { code, output } = await run(process.execPath, [REDOCLY, 'lint', file, '--config', config], directory);
-  assert.equal(code, 0, output);
+  const recorder = await recorderOf(t);
+  for (const [name, url] of Object.entries({ api: recorder.url, playback: recorder.playbackUrl })) {
+    const file = join(directory, `${name}.json`);
+    writeFileSync(file, JSON.stringify(await documentAt(url), undefined, 2));
+    const { code, output } = await run(process.execPath, [REDOCLY, 'lint', file, '--config', config], directory);
+    assert.equal(code, 0, output);
+  }
 });
 
 test(

@@ -43,6 +43,7 @@ async function stage(t: TestContext, segmentSeconds: number, video: VideoName = 
     segmentDurationMs: segmentSeconds * 1000,
   });
   const playback = await buildPlayback({
+    version: '1.2.3',
     recordPath: footage.root,
     auth: new Authenticator({ mode: 'none', tokens: [] }),
     archive: footage.archive,

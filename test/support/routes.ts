@@ -288,6 +288,7 @@ export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
     status: 200,
     request: (camera) => ({ url: `/${pathOf(camera)}` }),
   },
+  'GET /openapi.json': { role: 'anyone', cameras: 'all', status: 200, request: at('/openapi.json') },
   // Preflights of pages, which have no token yet.
   'OPTIONS /*': { role: 'anyone', cameras: 'all', status: 204, request: at('/anything') },
 };

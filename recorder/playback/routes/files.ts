@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { parsePath } from '../../archive/names.ts';
 import { callerOf } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
+import { rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { ConditionalHeaders } from '../conditions.ts';
 import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
@@ -42,7 +43,18 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
     method: ['GET', 'HEAD'],
     url: '/*',
     config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
-    schema: { params: z.object({ '*': z.string() }), querystring: FileQuery },
+    schema: {
+      summary: 'A file of the archive, finished or still being written',
+      description:
+        'filename is what segments and current report, with its slashes. While it is written, a request with Range is redirected to the state of the file as it is now.',
+      tags: ['playback'],
+      params: z.object({ '*': z.string() }),
+      querystring: FileQuery,
+      response: {
+        ...rangesOf('video/mp4'),
+        307: z.null().describe('To a state of a file that grows; in a cluster, to the node that has the file.'),
+      },
+    },
     handler: async (request, reply) => {
       const { query } = request;
       const path = request.params['*'];

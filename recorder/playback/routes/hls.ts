@@ -10,6 +10,7 @@ import { visibleCamera } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import type { FileParts } from '../../mp4/parts.ts';
+import { intervalOf, rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import { totalSize, type Piece } from '../body.ts';
 import type { PlaybackArchive } from '../deps.ts';
@@ -44,7 +45,17 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
 
   app.get(
     '/hls/:camera_id/index.m3u8',
-    { config, schema: { params: CameraParams, querystring: IntervalQuery } },
+    {
+      config,
+      schema: {
+        summary: 'HLS over what a camera recorded in an interval',
+        description: 'Without to, or with one in the future, it follows the recording. Without from: an hour.',
+        tags: ['playback'],
+        params: CameraParams,
+        querystring: IntervalQuery,
+        response: intervalOf('A playlist.', 'application/vnd.apple.mpegurl'),
+      },
+    },
     async (request, reply) => {
       const { params, query } = request;
       const cameraId = visibleCamera(request, params.camera_id);
@@ -73,7 +84,13 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     method: ['GET', 'HEAD'],
     url: '/hls/:camera_id/init/*',
     config,
-    schema: { params: z.object({ camera_id: z.string(), '*': z.string() }), querystring: TokenQuery },
+    schema: {
+      summary: 'The initialization section of a file in a playlist',
+      tags: ['playback'],
+      params: z.object({ camera_id: z.string(), '*': z.string() }),
+      querystring: TokenQuery,
+      response: rangesOf('video/mp4'),
+    },
     handler: async (request, reply) => {
       const { '*': path } = request.params;
       const cameraId = visibleCamera(request, request.params.camera_id);
@@ -92,8 +109,11 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     url: '/hls/:camera_id/parts/:part/*',
     config,
     schema: {
+      summary: 'A part of a file in a playlist that is not a range of the file',
+      tags: ['playback'],
       params: z.object({ camera_id: z.string(), part: z.string().regex(/^\d{1,9}$/), '*': z.string() }),
       querystring: TokenQuery,
+      response: rangesOf('video/iso.segment'),
     },
     handler: async (request, reply) => {
       const { part, '*': path } = request.params;

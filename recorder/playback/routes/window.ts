@@ -7,6 +7,7 @@ import { isCameraId, parsePath } from '../../archive/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
+import { intervalOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { PlaybackArchive } from '../deps.ts';
 import { IntervalQuery, footageOf, toInterval, wallAt, type Footage } from '../footage.ts';
@@ -32,7 +33,14 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
     method: ['GET', 'HEAD'],
     url: '/window/:file',
     config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
-    schema: { params: z.object({ file: z.string() }), querystring: WindowQuery },
+    schema: {
+      summary: 'What a camera recorded in an interval, as one MP4 that begins at from',
+      description: 'file is the id of the camera and .mp4. It is made while it is sent and has no ranges.',
+      tags: ['playback'],
+      params: z.object({ file: z.string() }),
+      querystring: WindowQuery,
+      response: intervalOf('A fragmented MP4.', 'video/mp4'),
+    },
     handler: async (request, reply) => {
       const { query } = request;
       const named = /^(.+)\.mp4$/.exec(request.params.file)?.[1] ?? '';

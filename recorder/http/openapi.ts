@@ -5,28 +5,29 @@ import type { SwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { problemResponse } from '../http/problem.ts';
-import { ANSWERS, PARAMETERS, REQUESTS } from './examples.ts';
+import { problemResponse } from './problem.ts';
 
-const DESCRIPTION = `What a recorder node does and knows.
+/** What a listener says of itself. */
+export interface About {
+  readonly title: string;
+  readonly version: string;
+  readonly description: string;
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  /** Of parameters by name, or by path and name; of bodies by method and path; of answers by method, path and status. */
+  readonly examples: {
+    readonly parameters: Readonly<Record<string, unknown>>;
+    readonly requests?: Readonly<Record<string, unknown>>;
+    readonly answers?: Readonly<Record<string, unknown>>;
+  };
+}
 
-Times are ISO 8601 with an offset, or seconds since 1970 where a field says so. Errors are problems as of RFC 9457, with a
-stable \`code\` for programs; docs/api.md lists the codes. Every answer has an \`X-Request-Id\`: that of the request if it
-has one, else a new one; the log of the recorder has it too.
+/** What holds for every listener. */
+const COMMON = `Errors are problems as of RFC 9457, with a stable \`code\` for programs; docs/api.md lists the codes. Every answer
+has an \`X-Request-Id\`: that of the request if it has one, else a new one; the log of the recorder has it too. HEAD is
+answered wherever GET is.
 
 Beside what each operation lists, any request may be answered by 400 \`malformed-request\` (no HTTP), 405
 \`method-not-allowed\`, 408 \`request-timeout\`, 417 \`expectation-failed\` and 431 \`headers-too-large\`.`;
-
-const TAGS = [
-  { name: 'health', description: 'For load balancers and orchestrators.' },
-  { name: 'node', description: 'The machine and the process.' },
-  { name: 'cameras', description: 'What the cameras do, and how they look.' },
-  { name: 'live', description: 'Live streams.' },
-  { name: 'archive', description: 'What is recorded, what is missing, and what is kept.' },
-  { name: 'jobs', description: 'Movies made of the archive.' },
-  { name: 'ptz', description: 'Cameras that turn and zoom.' },
-  { name: 'cluster', description: 'The nodes that record together.' },
-];
 
 interface Schema {
   readonly params?: z.ZodType;
@@ -44,7 +45,7 @@ interface Operation {
   readonly responses?: Readonly<Record<string, { readonly content?: Content }>>;
 }
 
-type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+type Paths = Readonly<Record<string, Record<string, Operation>>>;
 
 interface Document {
   readonly paths?: Paths;
@@ -52,18 +53,18 @@ interface Document {
 }
 
 /** Options of @fastify/swagger. */
-export function openApiOptions(version: string): SwaggerOptions {
+export function openApiOptions({ title, version, description, tags, examples }: About): SwaggerOptions {
   return {
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Recorder',
+        title,
         version,
-        description: DESCRIPTION,
+        description: `${description}\n\n${COMMON}`,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       } as { title: string; version: string },
-      servers: [{ url: '/', description: 'The node that serves this document.' }],
-      tags: TAGS,
+      servers: [{ url: '/', description: 'The listener that serves this document.' }],
+      tags: [...tags],
       components: {
         securitySchemes: {
           bearer: { type: 'http', scheme: 'bearer', description: 'The token.' },
@@ -84,17 +85,28 @@ export function openApiOptions(version: string): SwaggerOptions {
         readonly route: { readonly method: string | string[]; readonly config?: FastifyContextConfig };
       };
       if (!schema || schema.hide) return jsonSchemaTransform(input);
-      const complete = completed(schema, url, [route.method].flat()[0] as string, route.config ?? {});
-      return jsonSchemaTransform({ ...input, schema: complete });
+      const named = withNamedRest(schema, url);
+      const complete = completed(named.schema, named.url, [route.method].flat()[0] as string, route.config ?? {});
+      return jsonSchemaTransform({ ...input, url: named.url, schema: complete });
     },
     transformObject: (input) => {
       const document = jsonSchemaTransformObject(input) as Document;
-      addExamples(document.paths ?? {});
+      for (const operations of Object.values(document.paths ?? {})) delete operations['head'];
+      addExamples(document.paths ?? {}, examples);
       // Nobody sends one.
       delete document.components?.schemas?.['ProblemInput'];
       return document;
     },
   };
+}
+
+/** `*`, which is the rest of a path, has no name in OpenAPI: here it is always that of a file. */
+function withNamedRest(schema: Schema, url: string): { readonly schema: Schema; readonly url: string } {
+  const { params } = schema;
+  if (!url.endsWith('*') || !(params instanceof z.ZodObject)) return { schema, url };
+  const { '*': filename, ...others } = params.shape as Readonly<Record<string, z.ZodType>>;
+  if (!filename) return { schema, url };
+  return { schema: { ...schema, params: z.object({ ...others, filename }) }, url: `${url.slice(0, -1)}:filename` };
 }
 
 /** A route's schema with what every route like it says and answers. */
@@ -152,16 +164,16 @@ function operationId(method: string, url: string): string {
 }
 
 /** Puts the examples beside the schemas that they are of. */
-function addExamples(paths: Paths): void {
+function addExamples(paths: Paths, { parameters: known, requests = {}, answers = {} }: About['examples']): void {
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { parameters = [], requestBody, responses = {} }] of Object.entries(operations)) {
       const key = `${method.toUpperCase()} ${path}`;
       for (const parameter of parameters) {
-        const example = PARAMETERS[`${path} ${parameter.name}`] ?? PARAMETERS[parameter.name];
+        const example = known[`${path} ${parameter.name}`] ?? known[parameter.name];
         if (example !== undefined) parameter.example = example;
       }
-      addExample(requestBody?.content, REQUESTS[key]);
-      for (const [status, { content }] of Object.entries(responses)) addExample(content, ANSWERS[`${key} ${status}`]);
+      addExample(requestBody?.content, requests[key]);
+      for (const [status, { content }] of Object.entries(responses)) addExample(content, answers[`${key} ${status}`]);
     }
   }
 }
