@@ -3,15 +3,14 @@
 
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readMeta } from '../../recorder/mp4/reader.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import type { CameraOptions } from '../camera/options.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
 import { browserMissing, launchBrowser } from '../support/browser.ts';
+import { closedFootage, type Interval } from '../support/closed-footage.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
@@ -33,11 +32,6 @@ interface GapsAnswer {
   readonly seconds_by_cause: Readonly<Record<string, number>>;
 }
 
-interface Interval {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
 /** What footage and gaps may be off from the time that was wanted. */
 const TOLERANCE_MS = 100;
 const HOUR_SECONDS = 3_600;
@@ -51,25 +45,9 @@ async function gapsOf(recorder: RecorderProcess, camera: string): Promise<GapsAn
 const causes = ({ gaps }: GapsAnswer): string[] => gaps.map((gap) => gap.cause);
 
 /** When the pictures of a camera's files were captured, as the files say. */
-async function footageOf(recorder: RecorderProcess, camera: string): Promise<Interval[]> {
-  const intervals: Interval[] = [];
-  for (const file of await recorder.files()) {
-    if (!file.includes(`_${camera}_`)) continue;
-    const handle = await open(join(recorder.recordPath, file));
-    try {
-      const read = async (offset: number, length: number): Promise<Buffer> => {
-        const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset);
-        return buffer.subarray(0, bytesRead);
-      };
-      const state = await readMeta(read, (await handle.stat()).size);
-      if (state.kind !== 'finalized') continue;
-      const { wallStartMs, wallDurationMs } = state.meta;
-      intervals.push({ fromMs: wallStartMs, toMs: wallStartMs + wallDurationMs });
-    } finally {
-      await handle.close();
-    }
-  }
-  return intervals.sort((a, b) => a.fromMs - b.fromMs);
+async function footageOf(recorder: RecorderProcess, camera: string): Promise<readonly Interval[]> {
+  const files = (await recorder.files()).filter((file) => file.includes(`_${camera}_`));
+  return closedFootage(files.map((file) => join(recorder.recordPath, file)));
 }
 
 const sum = (intervals: readonly Interval[]): number =>

@@ -61,7 +61,7 @@ function image(
   const key = createHash('sha256')
     .update(JSON.stringify([name, source, config, process.arch]))
     .digest('hex');
-  const file = join(cacheDirectory(), 'images', `${key.slice(0, 16)}.tar`);
+  const file = join(cacheDirectory(), 'test-images', `${key.slice(0, 16)}.tar`);
   if (existsSync(file)) return file;
   mkdirSync(join(file, '..'), { recursive: true });
   const scratch = mkdtempSync(join(tmpdir(), 'kube-nvr-image-'));
@@ -70,11 +70,8 @@ function image(
     mkdirSync(root);
     fill(root, scratch);
     tar(root, join(scratch, 'layer.tar'), ['.']);
-    const layer = createHash('sha256')
-      .update(readFileSync(join(scratch, 'layer.tar')))
-      .digest('hex');
     const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
-    const rootfs = { type: 'layers', diff_ids: [`sha256:${layer}`] };
+    const rootfs = { type: 'layers', diff_ids: [digest(join(scratch, 'layer.tar'))] };
     writeFileSync(join(scratch, 'config.json'), JSON.stringify({ architecture, os: 'linux', config, rootfs }));
     const manifest = [{ Config: 'config.json', RepoTags: [name], Layers: ['layer.tar'] }];
     writeFileSync(join(scratch, 'manifest.json'), JSON.stringify(manifest));
@@ -91,3 +88,5 @@ function tar(directory: string, file: string, names: readonly string[]): void {
   const same = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner'];
   execFileSync('tar', ['-C', directory, ...same, '-cf', file, ...names], { stdio: 'pipe' });
 }
+
+const digest = (file: string): string => `sha256:${createHash('sha256').update(readFileSync(file)).digest('hex')}`;

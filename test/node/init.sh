@@ -47,6 +47,7 @@ start() {
 start containerd --config /run/node/etc/containerd.toml
 until ctr --address /run/containerd/containerd.sock version >/dev/null 2>&1; do sleep 0.1; done
 echo ready >/run/node/containerd.ready
+# shellcheck source=/dev/null
 . /run/node/etc/programs.sh
 
 sleep infinity &

@@ -25,6 +25,7 @@ export interface RealNodeDeps {
 const START_TIMEOUT_MS = 60_000;
 const PROGRAMS: readonly ProgramName[] = ['kubelet', 'kube-proxy', 'coredns'];
 const LOG_TAIL = 3_000;
+const CTR_OPTIONS = ['--address', CONTAINERD_SOCKET, '--namespace', 'k8s.io'];
 
 export class RealNode {
   readonly name: string;
@@ -120,9 +121,14 @@ export class RealNode {
     return stdout;
   }
 
-  /** Makes the images of a docker-archive known under their names; nothing else can be pulled. */
+  /** containerd's own client, among the images and containers of the kubelet. */
+  ctr(...args: readonly string[]): string {
+    return this.run('ctr', ...CTR_OPTIONS, ...args);
+  }
+
+  /** Makes the images of a docker-archive, or of an OCI layout as tar, known under their names; nothing else can be pulled. */
   async importImages(archive: string): Promise<void> {
-    const args = ['--address', CONTAINERD_SOCKET, '--namespace', 'k8s.io', 'images', 'import', '-'];
+    const args = [...CTR_OPTIONS, 'images', 'import', '-'];
     const child = spawn('nsenter', this.#inside('ctr', args), { stdio: ['pipe', 'ignore', 'pipe'] });
     let words = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => (words += text));

@@ -1,0 +1,347 @@
+// The chart and the images on a real node: from `helm install` to footage, live and exports, an upgrade from the previous
+// version with cameras that go on, a rollback, an uninstall, and an install that finds what is there.
+
+import { after, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WebSocket } from 'ws';
+import { API_VERSION } from '../../crds/names.ts';
+import { parseBaseName } from '../../recorder/archive/names.ts';
+import { CHART, Helm, helmMissing, type Manifest, type Values } from '../chart/helm.ts';
+import { closedFootage } from '../support/closed-footage.ts';
+import { gstreamerMissing, type GstreamerCamera } from '../support/gstreamer-cameras.ts';
+import { probe } from '../support/probe.ts';
+import { until } from '../support/until.ts';
+import { cameraPod, cameraUrl } from './camera-pod.ts';
+import { Contention } from './contention.ts';
+import { machineImage } from './images.ts';
+import { addOlderImage } from './older-image.ts';
+import { OPERATOR_IMAGE, ownImages, RECORDER_IMAGE, VERSION } from './own-images.ts';
+import { podUsage } from './pod-usage.ts';
+import { NEW_FIELD, OLD_FIELD, PREVIOUS_VERSION, previousChart } from './previous-chart.ts';
+import { realClusterMissing, startRealCluster, type RealCluster } from './real-cluster.ts';
+
+/** Of operator and chart; the policy for pods is the strictest there. */
+const SYSTEM = 'nvr-system';
+/** Of pool, cameras and recorders. */
+const VIDEO = 'video';
+const SIGHTS = 'sights';
+const ARCHIVE = '/mnt/archive';
+const OURS = `/apis/${API_VERSION}/namespaces/${VIDEO}`;
+const SLOW_MS = 120_000;
+/** Issue 9: what an upgrade may cost on a node. */
+const MAX_UPGRADE_GAP_MS = 3_000;
+const IDLE_MS = 15_000;
+const CAMERAS: readonly GstreamerCamera[] = [
+  { name: 'gate', video: 'h264', audio: 'aac', width: 320, height: 180, fps: 25, gop: 25 },
+  { name: 'yard', video: 'h265', audio: 'none', width: 320, height: 180, fps: 15, gop: 15 },
+];
+const VALUES: Values = {
+  watch: { namespace: VIDEO },
+  operator: { replicas: 2, antiAffinity: 'Preferred' },
+  pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE } } },
+};
+
+interface Gap {
+  readonly seconds: number;
+  readonly cause: string;
+}
+
+suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() || gstreamerMissing() }, () => {
+  const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-install-'));
+  const previous = join(directory, 'chart');
+  let cluster: RealCluster;
+  let helm: Helm;
+  let token = '';
+
+  before(async () => {
+    const images = ownImages();
+    cluster = await startRealCluster();
+    helm = new Helm(cluster.controlPlane.kubeconfig);
+    const { node } = cluster;
+    await node.importImages(machineImage());
+    for (const archive of images) await node.importImages(archive);
+    for (const image of [OPERATOR_IMAGE, RECORDER_IMAGE]) {
+      await addOlderImage(node, `${image}:${VERSION}`, `${image}:${PREVIOUS_VERSION}`);
+    }
+    previousChart(previous);
+    mkdirSync(join(node.root, ARCHIVE), { recursive: true });
+    const items = [namespace(SYSTEM, 'restricted'), namespace(VIDEO, 'privileged'), ...cameraPod(SIGHTS, CAMERAS)];
+    await apply(items);
+    await cluster.kubectl(['-n', SIGHTS, 'wait', '--for=condition=Ready', 'pod/cameras', '--timeout=60s']);
+  });
+
+  after(async () => {
+    helm?.close();
+    await cluster?.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const apply = (items: readonly object[]): Promise<string> =>
+    cluster.kubectl(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }) });
+  const get = (path: string): Promise<Manifest> => cluster.controlPlane.api.get(path);
+  const pods = (namespace: string): Promise<readonly Manifest[]> =>
+    cluster.controlPlane.api.list(`/api/v1/namespaces/${namespace}/pods`);
+  const operators = async (): Promise<readonly Manifest[]> =>
+    (await pods(SYSTEM)).filter(({ metadata }) => metadata.labels['app.kubernetes.io/component'] === 'operator');
+  const run = (command: string, chart: string, ...more: readonly string[]): Promise<string> =>
+    helm.run([command, 'nvr', chart, '--namespace', SYSTEM, '--wait', '--timeout', '120s', ...more], VALUES);
+
+  /** Files of the archive by the names that they have on the node's disk. */
+  const files = (camera: string): readonly string[] => {
+    const root = join(cluster.node.root, ARCHIVE);
+    return (readdirSync(root, { recursive: true }) as string[])
+      .filter(
+        (file) => file.endsWith('.mp4') && !file.startsWith('.kube-nvr/') && basename(file).includes(`_${camera}_`),
+      )
+      .map((file) => join(root, file))
+      .sort();
+  };
+  const bytes = (camera: string): number => files(camera).reduce((sum, file) => sum + statSync(file).size, 0);
+  const untilFootageGrows = async (): Promise<void> => {
+    for (const { name } of CAMERAS) {
+      const before = bytes(name);
+      await until(`footage of ${name} grows`, () => bytes(name) > before, SLOW_MS);
+    }
+  };
+
+  /** By the Service, as anybody in the cluster's network. */
+  const service = async (): Promise<string> => {
+    const { spec } = await get(`/api/v1/namespaces/${VIDEO}/services/default-recorder`);
+    return `${spec.clusterIP}:9997`;
+  };
+  const ask = async (path: string, init: RequestInit = {}): Promise<Response> => {
+    const answer = await fetch(`http://${await service()}${path}`, {
+      ...init,
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(20_000),
+    });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return answer;
+  };
+  const askJson = async <T>(path: string, init?: RequestInit): Promise<T> =>
+    (await ask(path, init)).json() as Promise<T>;
+
+  const untilVersion = (version: string): Promise<unknown> =>
+    until(
+      `everything is of version ${version}`,
+      async () => {
+        const all = [...(await operators()), ...(await pods(VIDEO))];
+        const isNew = ({ metadata, spec, status }: Manifest): boolean =>
+          metadata.deletionTimestamp === undefined &&
+          spec.containers[0].image.endsWith(`:${version}`) &&
+          status.conditions?.some(({ type, status }: Manifest) => type === 'Ready' && status === 'True');
+        if (all.length !== 3 || !all.every(isNew)) return false;
+        return (await askJson<{ version: string }>('/api/health/ready')).version === version;
+      },
+      SLOW_MS,
+    );
+
+  const untilRecorded = (): Promise<unknown> =>
+    cluster.kubectl(['-n', VIDEO, 'wait', '--for=condition=Ready', 'cameras', '--all', '--timeout=60s']);
+
+  /** The longest time without footage between the last files of a camera. */
+  const gapMs = async (camera: string, since: number): Promise<number> => {
+    const all = files(camera).slice(Math.max(0, since - 1));
+    const closed = await closedFootage(all);
+    const starts = all.map((file) => parseBaseName(basename(file))!.startMs);
+    assert.ok(all.length > 1 && closed.length > 0, `${camera}: ${all.join(', ')}`);
+    return Math.max(...closed.map(({ toMs }) => Math.min(...starts.filter((start) => start > toMs - 500)) - toMs));
+  };
+  const gaps = async (camera: string): Promise<readonly Gap[]> => {
+    const now = Date.now() / 1000;
+    return (await askJson<{ gaps: readonly Gap[] }>(`/api/archive/${camera}/gaps?from=${now - 3600}&to=${now}`)).gaps;
+  };
+
+  test('one command and a camera, and there is footage', async (t) => {
+    const startMs = performance.now();
+    await run('install', previous);
+    t.diagnostic(`helm install --wait: ${seconds(performance.now() - startMs)}`);
+    await apply(
+      CAMERAS.map(({ name }) => ({
+        apiVersion: API_VERSION,
+        kind: 'Camera',
+        metadata: { name, namespace: VIDEO },
+        spec: {
+          source: cameraUrl(SIGHTS, CAMERAS, name),
+          transport: 'Tcp',
+          record: { segmentSeconds: 10 },
+          ...(name === 'gate' && { [OLD_FIELD]: 'high' }),
+        },
+      })),
+    );
+    await until('the first picture is on the disk', () => CAMERAS.some(({ name }) => bytes(name) > 0), SLOW_MS);
+    t.diagnostic(`helm install to the first picture on the disk: ${seconds(performance.now() - startMs)}`);
+    await untilFootageGrows();
+    await untilRecorded();
+    const { data } = await get(`/api/v1/namespaces/${VIDEO}/secrets/default-admin-token`);
+    token = Buffer.from(data.token, 'base64').toString();
+    await untilVersion(PREVIOUS_VERSION);
+  });
+
+  test('an upgrade costs a camera at most three seconds, and brings the kinds of the new version', async (t) => {
+    const schema = async (kind: string): Promise<Manifest> =>
+      (await get(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.kube-nvr.dev`)).spec.versions[0]
+        .schema.openAPIV3Schema.properties.spec.properties;
+    const fields = async (): Promise<readonly boolean[]> => [
+      NEW_FIELD in (await schema('recorderpools')).failover.properties,
+      OLD_FIELD in (await schema('cameras')),
+    ];
+    assert.deepEqual(await fields(), [false, true]);
+    const before = new Map(CAMERAS.map(({ name }) => [name, files(name).length]));
+    const contention = new Contention();
+    await run('upgrade', CHART);
+    await untilVersion(VERSION);
+    await untilFootageGrows();
+    const slower = contention.stop();
+    const bound = MAX_UPGRADE_GAP_MS * slower;
+    t.diagnostic(
+      `the machine is ${slower.toFixed(1)} times slower than when it is idle: ${seconds(bound)} are allowed`,
+    );
+    assert.deepEqual(await fields(), [true, false]);
+    for (const { name } of CAMERAS) {
+      const gap = await gapMs(name, before.get(name)!);
+      const told = (await gaps(name)).filter(({ cause }) => cause !== 'starting');
+      t.diagnostic(`${name}: ${seconds(gap)} without footage; the recorder tells ${JSON.stringify(told)}`);
+      assert.ok(gap <= bound, `${name}: ${seconds(gap)}`);
+      assert.ok(told.length > 0 && told.every((gap) => gap.seconds * 1000 <= bound), JSON.stringify(told));
+    }
+  });
+
+  test('live plays by the Service: a stream that ffprobe reads', async () => {
+    const file = join(directory, 'live.mp4');
+    const socket = new WebSocket(`ws://${await service()}/websocket/gate`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    try {
+      const messages: Buffer[] = [];
+      socket.on('message', (data: Buffer) => messages.push(data));
+      // Of pictures and sound.
+      await until('two seconds of live', () => messages.length > 150, SLOW_MS);
+      writeFileSync(file, Buffer.concat(messages));
+    } finally {
+      socket.terminate();
+    }
+    const { streams } = await probe(file);
+    assert.deepEqual(streams.map(({ codec_name }) => codec_name).sort(), ['aac', 'h264']);
+    assert.ok(Number(streams.find(({ codec_type }) => codec_type === 'video')?.nb_read_packets) >= 25);
+  });
+
+  test('an export over the upgrade downloads by the Service, and so does what the archive lists', async () => {
+    const now = Date.now() / 1000;
+    const { job_id } = await askJson<{ job_id: string }>(
+      `/api/archive/gate/export?from=${(now - 25).toFixed(3)}&to=${(now - 5).toFixed(3)}`,
+      { method: 'POST' },
+    );
+    const job = await until(
+      'the export is done',
+      async () => {
+        const job = await askJson<{ state: string; reason?: string }>(`/api/archive/jobs/${job_id}`);
+        return ['done', 'failed'].includes(job.state) && job;
+      },
+      SLOW_MS,
+    );
+    assert.equal(job.state, 'done', job.reason);
+    const file = join(directory, 'export.mp4');
+    writeFileSync(file, Buffer.from(await (await ask(`/api/archive/jobs/${job_id}/download`)).arrayBuffer()));
+    const { durationSeconds } = await probe(file);
+    assert.ok(durationSeconds > 5 && durationSeconds < 25, `${durationSeconds} s`);
+    const [first] = files('gate');
+    assert.ok((await probe(first!)).durationSeconds > 0, 'and a file on the node’s disk plays as it is');
+  });
+
+  test('pods are what the policies want, and no more', async () => {
+    const [recorder] = await pods(VIDEO);
+    const exec = (...command: readonly string[]): Promise<string> =>
+      cluster.kubectl(['-n', VIDEO, 'exec', recorder.metadata.name, '--', ...command]);
+    await assert.rejects(exec('touch', '/app/x'), /Read-only file system/);
+    await exec('touch', '/tmp/x');
+    assert.match(await exec('cat', '/proc/1/status'), /^CapEff:\t0{16}$/m);
+    const claims = await exec('cat', '/var/run/secrets/kubernetes.io/serviceaccount/token');
+    const { 'kubernetes.io': bound } = JSON.parse(Buffer.from(claims.split('.')[1]!, 'base64url').toString());
+    assert.deepEqual([bound.node.name, bound.pod.name], [cluster.node.name, recorder.metadata.name]);
+    const { spec } = await get(
+      `/apis/coordination.k8s.io/v1/namespaces/${VIDEO}/leases/kube-nvr-node-${cluster.node.name}`,
+    );
+    assert.ok(Date.now() - Date.parse(spec.renewTime) < 30_000, 'and with that token it renews its Lease');
+    for (const { status } of [...(await operators()), recorder]) {
+      assert.equal(status.containerStatuses[0].restartCount, 0);
+    }
+  });
+
+  test('kubectl shows who records what, and helm test passes', async () => {
+    const table = await cluster.kubectl(['-n', VIDEO, 'get', 'cameras', '-o', 'wide']);
+    assert.match(table, /^gate +node-1 +True +True +Recording/m);
+    assert.match(table, /^yard +node-1 +True +True +Recording/m);
+    assert.match(await helm.run(['test', 'nvr', '--namespace', SYSTEM]), /Phase: +Succeeded/);
+  });
+
+  test('operators with nothing to do cost little', async (t) => {
+    const usage = async () =>
+      (await operators()).map(({ metadata }) => podUsage(cluster.node.cgroup, metadata.uid as string));
+    const before = await usage();
+    const startMs = performance.now();
+    await sleep(IDLE_MS);
+    const elapsedMs = performance.now() - startMs;
+    for (const [i, { memoryBytes, cpuMs }] of (await usage()).entries()) {
+      const cores = (cpuMs - before[i]!.cpuMs) / elapsedMs;
+      t.diagnostic(
+        `operator ${i + 1}: ${(memoryBytes / 2 ** 20).toFixed(0)} MiB, ${(cores * 1000).toFixed(0)} millicores`,
+      );
+      // What the chart requests.
+      assert.ok(memoryBytes < 160 * 2 ** 20, `${memoryBytes} bytes`);
+    }
+  });
+
+  test('a rollback goes back to operator, recorders and kinds of before', async () => {
+    await helm.run(['rollback', 'nvr', '1', '--namespace', SYSTEM, '--wait', '--timeout', '120s']);
+    await untilVersion(PREVIOUS_VERSION);
+    await untilFootageGrows();
+    await untilRecorded();
+  });
+
+  test('an uninstall leaves kinds, cameras, tokens and footage, and recorders that go on', async () => {
+    await helm.run(['uninstall', 'nvr', '--namespace', SYSTEM, '--wait']);
+    await until('the operator is gone', async () => (await operators()).length === 0, SLOW_MS);
+    await untilFootageGrows();
+    for (const { name } of CAMERAS) await get(`${OURS}/cameras/${name}`);
+    await get(`/api/v1/namespaces/${VIDEO}/secrets/default-tokens`);
+  });
+
+  test('the next install takes all of it over, and lists the footage of before', async () => {
+    const [oldest] = files('gate');
+    await run('install', CHART);
+    await untilVersion(VERSION);
+    await untilFootageGrows();
+    const from = Math.floor(Date.now() / 1000) - 3600;
+    const { archive } = await askJson<{ archive: readonly { filename: string }[] }>(
+      `/api/archive/gate/segments?from=${from}`,
+    );
+    assert.ok(
+      archive.some(({ filename }) => oldest!.endsWith(filename)),
+      oldest,
+    );
+  });
+
+  test('without the pool recorders stop, and the footage stays: every file opens', async () => {
+    await cluster.kubectl(['-n', VIDEO, 'delete', 'recorderpools', '--all', '--timeout=60s']);
+    await until('recorders are gone', async () => (await pods(VIDEO)).length === 0, SLOW_MS);
+    const all = CAMERAS.flatMap(({ name }) => files(name));
+    assert.equal(
+      (await closedFootage(all)).length,
+      all.length,
+      'each was closed by a recorder that had the time for it',
+    );
+  });
+});
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
+
+const namespace = (name: string, level: string) => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, labels: { 'pod-security.kubernetes.io/enforce': level } },
+});
