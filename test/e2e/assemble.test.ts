@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { formatPath } from '../../recorder/archive/names.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
+import { CertificateAuthority } from '../cluster/certificates.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
 import { PeerServer, json } from '../support/peer-server.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
@@ -32,8 +33,15 @@ interface JobAnswer {
   readonly reason?: string;
 }
 
-/** A recorder with footage of four seconds from `fromMs` on, pictures numbered from `firstNumber`. */
-async function node(t: TestContext, peers: readonly string[], footage?: { fromMs: number; firstNumber: number }) {
+interface NodeOptions {
+  /** Four seconds from `fromMs` on, pictures numbered from `firstNumber`. */
+  readonly footage?: { readonly fromMs: number; readonly firstNumber: number };
+  /** Who signed its certificate, which makes it speak HTTPS, and what beside the system's it trusts of others. */
+  readonly authority?: CertificateAuthority;
+  readonly trusts?: CertificateAuthority;
+}
+
+async function node(t: TestContext, peers: readonly string[], { footage, authority, trusts }: NodeOptions = {}) {
   const directory = workspace(t);
   if (footage) {
     const startMs = WALL_START_MS + footage.fromMs;
@@ -42,25 +50,28 @@ async function node(t: TestContext, peers: readonly string[], footage?: { fromMs
     writeFileSync(path, recordedPart(numberedVideo(directory, footage), { wallStartMs: startMs }));
   }
   const sha256 = createHash('sha256').update(TOKEN).digest('hex');
+  const issued = authority?.issue(basename(directory), { commonName: 'recorder', hosts: ['127.0.0.1'] });
   const recorder = await RecorderProcess.start({
     directory,
     config: {
       auth: { mode: 'token', tokens: [{ name: 'all', role: 'admin', sha256 }] },
-      cluster: { peers },
+      cluster: { peers, ...(trusts && { ca: trusts.certFile }) },
+      ...(issued && { tls: { certificate: issued.cert, key: issued.key } }),
       cameras: [],
     },
+    ...(authority && { authority: authority.cert }),
   });
   // Its Redis ends with it.
   t.after(() => recorder.stop());
   return recorder;
 }
 
-const address = ({ url }: RecorderProcess): string => url.replace('http://', '');
+const address = ({ url }: RecorderProcess): string => new URL(url).host;
 
 async function ask<T>(recorder: RecorderProcess, method: string, path: string, body?: unknown): Promise<T> {
   const headers = { authorization, ...(body ? { 'content-type': 'application/json' } : {}) };
   const payload = body === undefined ? {} : { body: JSON.stringify(body) };
-  const answer = await fetch(`${recorder.url}/api/archive/${path}`, { method, headers, ...payload });
+  const answer = await recorder.fetch(`/api/archive/${path}`, { method, headers, ...payload });
   assert.ok(answer.ok, await answer.clone().text());
   return (await answer.json()) as T;
 }
@@ -80,7 +91,7 @@ async function ended(recorder: RecorderProcess, id: string): Promise<JobAnswer> 
 }
 
 async function download(recorder: RecorderProcess, id: string, to: string): Promise<string> {
-  const answer = await fetch(`${recorder.url}/api/archive/jobs/${id}/download`, { headers: { authorization } });
+  const answer = await recorder.fetch(`/api/archive/jobs/${id}/download`, { headers: { authorization } });
   assert.equal(answer.status, 200);
   writeFileSync(to, Buffer.from(await answer.arrayBuffer()));
   return to;
@@ -96,14 +107,17 @@ function tracesOf(recorder: RecorderProcess): string {
   ].join();
 }
 
+const FIRST = { fromMs: 0, firstNumber: 0 };
+const SECOND = { fromMs: 10_000, firstNumber: 1000 };
+
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
 test(
   'exports of two nodes, asked for and assembled by a third, are one movie and one time-lapse',
   { skip },
   async (t) => {
-    const first = await node(t, [], { fromMs: 0, firstNumber: 0 });
-    const second = await node(t, [], { fromMs: 10_000, firstNumber: 1000 });
+    const first = await node(t, [], { footage: FIRST });
+    const second = await node(t, [], { footage: SECOND });
     const third = await node(t, [address(first), address(second)]);
     // The second is asked before its export is done.
     const parts = [
@@ -147,6 +161,36 @@ test(
       readdirSync(join(third.recordPath, '../work/jobs')).sort(),
       [taken.job_id, lapse.job_id].map((id) => `${id}.mp4`).sort(),
     );
+  },
+);
+
+test(
+  'nodes that speak HTTPS are asked over it when the authority of their certificates is trusted, and not otherwise',
+  { skip },
+  async (t) => {
+    const authority = new CertificateAuthority(join(workspace(t), 'authority'));
+    const stranger = new CertificateAuthority(join(workspace(t), 'stranger'));
+    const first = await node(t, [], { footage: FIRST, authority });
+    const second = await node(t, [], { footage: SECOND, authority });
+    const peers = [address(first), address(second)];
+    const parts = [
+      { peer_addr: address(first), peer_job_id: await exported(first, FROM + 1, FROM + 5), ordinal: 0 },
+      { peer_addr: address(second), peer_job_id: await exported(second, FROM + 5, FROM + 13), ordinal: 1 },
+    ];
+    const third = await node(t, peers, { authority, trusts: authority });
+    const { job_id: id } = await ask<JobAnswer>(third, 'POST', 'gate/assemble', { kind: 'export', parts });
+    const job = await ended(third, id);
+    assert.equal(job.state, 'done', job.reason);
+    const { numbers: seen } = await decodePictures(await download(third, id, join(workspace(t), 'a.mp4')));
+    assert.deepEqual(seen, [...numbers(25, 100), ...numbers(1000, 1075)]);
+    await third.stop();
+
+    const wary = await node(t, peers, { authority, trusts: stranger });
+    const { job_id: refused } = await ask<JobAnswer>(wary, 'POST', 'gate/assemble', { kind: 'export', parts });
+    const { state, reason } = await ended(wary, refused);
+    assert.equal(state, 'failed');
+    assert.match(reason ?? '', /^part \d from 127\.0\.0\.1:\d+: .*UNABLE_TO/);
+    await wary.stop();
   },
 );
 

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { Agent, fetch as fetchWith } from 'undici';
 import { Child, type Ended } from './child.ts';
 import { until } from './until.ts';
 
@@ -35,6 +36,8 @@ export interface RecorderOptions {
   readonly through?: readonly string[];
   /** Wait until `/api/health/ready` answers 200; default true. */
   readonly waitUntilReady?: boolean;
+  /** With `config.tls`: who signed the certificate, as PEM. */
+  readonly authority?: string;
 }
 
 /** What of `GET /api/cameras` the tests look at. */
@@ -52,12 +55,19 @@ export class RecorderProcess {
   readonly configFile: string;
   readonly recordPath: string;
   readonly #config: Readonly<Record<string, unknown>>;
+  readonly #authority: string | undefined;
 
-  private constructor(child: Child, config: Readonly<Record<string, unknown>>, configFile: string) {
+  private constructor(
+    child: Child,
+    config: Readonly<Record<string, unknown>>,
+    configFile: string,
+    authority: string | undefined,
+  ) {
     this.child = child;
     this.#config = config;
+    this.#authority = authority;
     this.configFile = configFile;
-    this.url = `http://${config['listen'] as string}`;
+    this.url = `${authority === undefined ? 'http' : 'https'}://${config['listen'] as string}`;
     this.playbackUrl = `http://${(config['playback'] as { listen: string }).listen}`;
     this.metricsUrl = `http://${(config['metrics'] as { listen: string }).listen}/metrics`;
     this.recordPath = config['record_path'] as string;
@@ -96,7 +106,7 @@ export class RecorderProcess {
       cwd: directory,
       ...(options.env ? { env: options.env } : {}),
     });
-    const recorder = new RecorderProcess(child, config, configFile);
+    const recorder = new RecorderProcess(child, config, configFile, options.authority);
     if (options.waitUntilReady !== false) {
       try {
         await recorder.ready();
@@ -111,7 +121,7 @@ export class RecorderProcess {
   /** Another process with the same configuration, after this one ended. */
   async restart({ waitUntilReady = true } = {}): Promise<RecorderProcess> {
     const child = new Child(process.execPath, [MAIN, '--config', this.configFile], { cwd: dirname(this.configFile) });
-    const recorder = new RecorderProcess(child, this.#config, this.configFile);
+    const recorder = new RecorderProcess(child, this.#config, this.configFile, this.#authority);
     if (waitUntilReady) await recorder.ready();
     return recorder;
   }
@@ -119,7 +129,7 @@ export class RecorderProcess {
   async ready(): Promise<void> {
     await until(
       'the recorder is ready',
-      async () => this.child.ended || (await fetch(`${this.url}/api/health/ready`)).ok,
+      async () => this.child.ended || (await this.fetch('/api/health/ready')).ok,
       MAX_START_MS,
     );
     if (this.child.ended) throw new Error('the recorder ended');
@@ -128,6 +138,23 @@ export class RecorderProcess {
   /** Rewrites keys of the configuration file; the recorder notices by itself or by SIGHUP. */
   rewriteConfig(changes: Readonly<Record<string, unknown>>): void {
     writeConfig(this.configFile, { ...this.#config, ...changes });
+  }
+
+  /** Asks the API, trusting the authority that signed its certificate. */
+  async fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    const ca = this.#authority;
+    if (ca === undefined) return fetch(this.url + path, init);
+    const dispatcher = new Agent({ connect: { ca } });
+    const { method = 'GET', headers = {}, body = null } = init;
+    const answer = await fetchWith(this.url + path, {
+      method,
+      headers: [...new Headers(headers)],
+      body: body as string | null,
+      dispatcher,
+    });
+    const read = new Response(await answer.arrayBuffer(), { status: answer.status, headers: [...answer.headers] });
+    await dispatcher.close();
+    return read;
   }
 
   /** The JSON at `path`; throws for any other status than 200. */

@@ -8,7 +8,7 @@ import { ApiError, getJson } from './api.js';
 
 /** A node that has said nothing for so long is not waited for any more, though it may still answer. */
 const HEDGE_MS = 700;
-const TIMEOUT_MS = 3_000;
+const TIMEOUT_MS = 5_000;
 /** Those who ask within this time share one answer. */
 const FRESH_MS = 500;
 /** An address that this browser cannot reach is tried again after this time. */

@@ -21,7 +21,7 @@ const HURRY_MS = 60_000;
 const HURRY_RETRY_MS = 1_000;
 /** A node that died says nothing, not even goodbye. */
 const SILENT_MS = 3_000;
-const ANSWER_MS = 3_000;
+const ANSWER_MS = 5_000;
 /** A browser that takes nothing any more is started over rather than fed. */
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 /** Data comes, but nothing becomes playable: audio that has stopped holds the video back. */
