@@ -11,11 +11,17 @@ type RequestContext = Parameters<KubeConfig['applySecurityAuthentication']>[0];
 /** Certificates and authorities are files that are renewed: a pool is used for so long, then made anew from them. */
 const POOL_MS = 300_000;
 
-/** `file` undefined: as kubectl finds it, and the pod's service account when there is none. */
+/** What the library supposes when nothing tells of a cluster. */
+const SUPPOSED = 'http://localhost:8080';
+
+/** `file` undefined: as kubectl finds it, and the pod's service account when there is none. Throws when neither is there. */
 export function loadKubeConfig(file: string | undefined): KubeConfig {
   const config = new KubeConfig();
   if (file === undefined) config.loadFromDefault();
   else config.loadFromFile(file);
+  if (config.getCurrentCluster()?.server === SUPPOSED) {
+    throw new Error('there is no cluster: this is no pod, and neither --kubeconfig nor KUBECONFIG names a file');
+  }
   return config;
 }
 
