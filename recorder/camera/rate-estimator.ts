@@ -5,7 +5,8 @@
 const IGNORE_FIRST_MS = 2_000;
 const FIRST_WINDOW_MS = 4_000;
 const WINDOW_MS = 10_000;
-const EVALUATE_MS = 2_000;
+/** Of each stretch this long the least delayed frame counts. */
+const EVALUATE_MS = 1_500;
 /** Smaller deviations are clock drift (corrected by slewing) or jitter. */
 const TOLERANCE = 0.02;
 /** Two evaluations must agree this well before they are believed: a stall followed by a burst does not. */
@@ -16,12 +17,21 @@ const MAX_RATIO = 5;
 /** An error against the wall clock is worked off over this time, by at most a tenth of the rate. */
 const CATCH_UP_MS = 10_000;
 
+/** Milliseconds: when a frame arrived, and its place on the camera's own timeline. */
+interface Arrival {
+  readonly arrivalMs: number;
+  readonly mediaMs: number;
+}
+
 export class RateEstimator {
   /** Real time a unit of media time, without catching up. */
   #ratio = 1;
   #previous = 1;
-  #checkpoints: { arrivalMs: number; mediaMs: number }[] = [];
+  /** The least delayed frame of each stretch of time: a recorder that is busy for a moment takes frames late. */
+  #checkpoints: Arrival[] = [];
+  #least: Arrival | undefined;
   #startMs: number | undefined;
+  #stretchMs = 0;
 
   /** True once the camera was found out; stays until its rate is right again. */
   get lying(): boolean {
@@ -30,21 +40,31 @@ export class RateEstimator {
 
   /** Takes a frame's arrival and its place on the camera's own (unscaled) timeline, both in milliseconds. */
   push(arrivalMs: number, mediaMs: number): void {
-    this.#startMs ??= arrivalMs;
+    if (this.#startMs === undefined) {
+      this.#startMs = arrivalMs;
+      this.#stretchMs = arrivalMs + IGNORE_FIRST_MS;
+    }
     if (arrivalMs - this.#startMs < IGNORE_FIRST_MS) return;
-    const last = this.#checkpoints.at(-1);
-    if (last && arrivalMs - last.arrivalMs < EVALUATE_MS) return;
-    this.#checkpoints.push({ arrivalMs, mediaMs });
-    const first = this.#checkpoints[0];
-    if (!first || arrivalMs - first.arrivalMs < FIRST_WINDOW_MS) return;
-    if (arrivalMs - first.arrivalMs > WINDOW_MS) this.#checkpoints.shift();
-    this.#evaluate((arrivalMs - first.arrivalMs) / (mediaMs - first.mediaMs));
+    const least = this.#least;
+    if (least && arrivalMs - this.#stretchMs >= EVALUATE_MS) {
+      this.#stretchMs = arrivalMs;
+      this.#least = { arrivalMs, mediaMs };
+      this.#checkpoint(least);
+    } else if (!least || arrivalMs - mediaMs < least.arrivalMs - least.mediaMs) this.#least = { arrivalMs, mediaMs };
   }
 
   /** The factor for durations now: the ratio, and a little more or less while `errorMs` (wall minus media) remains. */
   factor(errorMs: number): number {
     if (!this.lying) return 1;
     return this.#ratio * (1 + Math.max(-0.1, Math.min(0.1, errorMs / CATCH_UP_MS)));
+  }
+
+  #checkpoint(last: Arrival): void {
+    this.#checkpoints.push(last);
+    const first = this.#checkpoints[0];
+    if (!first || last.arrivalMs - first.arrivalMs < FIRST_WINDOW_MS) return;
+    if (last.arrivalMs - first.arrivalMs > WINDOW_MS) this.#checkpoints.shift();
+    this.#evaluate((last.arrivalMs - first.arrivalMs) / (last.mediaMs - first.mediaMs));
   }
 
   #evaluate(ratio: number): void {

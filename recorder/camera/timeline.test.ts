@@ -317,7 +317,7 @@ describe('timeline', () => {
     const { video, runs } = play({ seconds: 90, fps: 21, stampedFps: 25, audio: false });
     assert.equal(runs, 1);
     const late = video.filter((s) => s.trueWallMs - (video[0] as Result).trueWallMs > 30_000);
-    assert.ok(wallErrorMs(late, 20) < 200, `${wallErrorMs(late, 20)} ms`);
+    assert.ok(wallErrorMs(late, 20) < 250, `${wallErrorMs(late, 20)} ms`);
     const minute = (late.at(-1) as Result).dts - (late[0] as Result).dts;
     const trueMs = (late.at(-1) as Result).trueWallMs - (late[0] as Result).trueWallMs;
     assert.ok(Math.abs(minute / 90 / trueMs - 1) < 0.01);
@@ -330,6 +330,18 @@ describe('timeline', () => {
     });
     assert.equal(runs, 1);
     for (let i = 1; i < video.length; i++) assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+  });
+
+  test('a recorder that is busy while a run begins takes frames late: that is no rate', () => {
+    for (const from of [40, 45, 50, 55]) {
+      const { video, runs } = play({
+        seconds: 60,
+        jitterMs: (n) => (n >= from && n < from + 30 ? (from + 30 - n) * 40 : 0),
+      });
+      assert.equal(runs, 1);
+      for (let i = 1; i < video.length; i++)
+        assert.equal((video[i] as Result).dts - (video[i - 1] as Result).dts, 3600);
+    }
   });
 
   for (const seconds of [8, 20]) {
