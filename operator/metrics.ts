@@ -75,6 +75,7 @@ export class OperatorMetrics {
   }
 
   informer({ plural: resource }: Resource): InformerObserver {
+    for (const counter of [this.#failures, this.#relists, this.#misses]) counter.inc({ resource }, 0);
     return {
       event: (type) => this.#events.inc({ resource, type }),
       failed: () => this.#failures.inc({ resource }),
