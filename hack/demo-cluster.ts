@@ -3,20 +3,26 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { assert } from '../base/assert.ts';
-import { API_VERSION } from '../crds/names.ts';
 import { clusterMissing, startCluster, type Cluster } from '../test/cluster/cluster.ts';
 import { OWN_IMAGES } from '../test/cluster/own-images.ts';
+import {
+  apply,
+  makeArchives,
+  NAMESPACE,
+  poolOfAllNodes,
+  resource,
+  startOperator,
+  type OwnOperator,
+} from '../test/cluster/own-operator.ts';
 import { needProgram } from '../test/cluster/programs.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const NAMESPACE = 'default';
-const ARCHIVE = '/mnt/archive';
 const MAX_NODES = 10;
 const MAX_CAMERAS = 50;
 
@@ -56,34 +62,14 @@ async function startCameras(cluster: Cluster, count: number, log: number) {
   throw new DemoError('the demo cameras did not start');
 }
 
-function startOperator(cluster: Cluster, log: number): ChildProcess {
-  const args = ['operator/main.ts', '--kubeconfig', cluster.controlPlane.kubeconfig, '--namespace', NAMESPACE];
-  return spawn(process.execPath, [...args, '--listen', '127.0.0.1:0', '--image', 'kube-nvr:demo'], {
-    cwd: ROOT,
-    stdio: ['ignore', log, log],
-  });
-}
-
-const resource = (kind: string, name: string, spec: object) => ({
-  apiVersion: API_VERSION,
-  kind,
-  metadata: { name, namespace: NAMESPACE },
-  spec,
-});
-
-async function applyResources(cluster: Cluster, cameras: ReadonlyMap<string, string>): Promise<void> {
-  const { controlPlane } = cluster;
-  await controlPlane.installKinds();
-  const items = [
-    resource('RecorderPool', 'default', { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' } }),
+async function applyResources({ controlPlane }: Cluster, cameras: ReadonlyMap<string, string>): Promise<void> {
+  await apply(controlPlane, [
+    poolOfAllNodes(),
     { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'demo-login', namespace: NAMESPACE }, stringData: LOGIN },
     ...Array.from(cameras, ([name, source], i) =>
       resource('Camera', name, { source, ...(i === 0 && { credentialsSecretRef: { name: 'demo-login' } }) }),
     ),
-  ];
-  await controlPlane.kubectl(['apply', '-f', '-'], {
-    input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
-  });
+  ]);
 }
 
 const COMMANDS = `  kill NODE    as a power cut            start NODE   as a boot with the disk it had
@@ -119,21 +105,17 @@ async function run(signal: AbortSignal): Promise<void> {
   const missing = clusterMissing();
   if (missing) throw new DemoError(missing);
   const logs = mkdtempSync(join(tmpdir(), 'kube-nvr-demo-'));
-  const children: ChildProcess[] = [];
+  const operators: OwnOperator[] = [];
+  let cameras: ChildProcess | undefined;
   process.stdout.write(`starting a Kubernetes of ${options.nodes} nodes\n`);
   const cluster = await startCluster({ nodes: options.nodes, images: OWN_IMAGES });
   try {
-    for (let i = 1; i <= options.nodes; i++) {
-      mkdirSync(join(cluster.node(`node-${i}`).root, ARCHIVE), { recursive: true });
-    }
-    const log = (name: string): number => openSync(join(logs, name), 'w');
-    const cameras = await startCameras(cluster, options.cameras, log('cameras.log'));
-    children.push(
-      cameras.child,
-      startOperator(cluster, log('operator-1.log')),
-      startOperator(cluster, log('operator-2.log')),
-    );
-    await applyResources(cluster, cameras.urls);
+    makeArchives(cluster);
+    const { child, urls } = await startCameras(cluster, options.cameras, openSync(join(logs, 'cameras.log'), 'w'));
+    cameras = child;
+    await cluster.controlPlane.installKinds();
+    operators.push(...(await Promise.all([0, 1].map(() => startOperator(cluster.controlPlane, logs)))));
+    await applyResources(cluster, urls);
     process.stdout.write(
       [
         `logs        ${logs}`,
@@ -162,10 +144,10 @@ async function run(signal: AbortSignal): Promise<void> {
     input.close();
     process.stdout.write('\nstopping\n');
   } finally {
-    for (const child of children) {
-      if (child.exitCode !== null || child.signalCode !== null) continue;
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
+    await Promise.all(operators.map(({ program }) => program.stop()));
+    if (cameras && cameras.exitCode === null && cameras.signalCode === null) {
+      const ended = once(cameras, 'exit');
+      cameras.kill('SIGTERM');
       await ended;
     }
     await cluster.close();

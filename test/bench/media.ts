@@ -6,16 +6,44 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
-/** Sixteen seconds: whole numbers of pictures (40 ms), of groups of pictures (2 s) and of AAC frames (64/3 ms). */
+/** Sixteen seconds: whole numbers of pictures (40 ms), of groups of pictures (1 or 2 s) and of AAC frames (64/3 ms). */
 const SECONDS = 16;
 export const FRAMES_PER_SECOND = 25;
-const GOP_FRAMES = 50;
 const SAMPLE_RATE = 48_000;
 const AUDIO_FRAMES = (SECONDS * SAMPLE_RATE) / 1024;
 /** Payload bytes of the largest packet: with its headers it fits an Ethernet frame. */
 const MAX_PAYLOAD = 1400;
 /** Part of the cached file's name: raise it when the encoding or the format changes. */
 const VERSION = 1;
+
+export interface MediaKind {
+  /** Part of the cached file's name. */
+  readonly name: string;
+  /** For ffmpeg, before the encoder: what is seen. */
+  readonly picture: string;
+  readonly kilobitsPerSecond: number;
+  /** A key frame every so many pictures. */
+  readonly gopFrames: number;
+  readonly hasAudio: boolean;
+}
+
+/** Moving pictures with enough noise that 4 Mbit/s are really used, and sound. */
+export const FULL_HD: MediaKind = {
+  name: 'media',
+  picture: `testsrc2=size=1920x1080:rate=${FRAMES_PER_SECOND},noise=alls=12:allf=t`,
+  kilobitsPerSecond: 4_000,
+  gopFrames: 50,
+  hasAudio: true,
+};
+
+/** As many pictures as a camera sends, and as few bytes as they can have: for hundreds of cameras on one machine. */
+export const tinyPictures = (keyFrameSeconds: number): MediaKind => ({
+  name: `tiny-${keyFrameSeconds}s`,
+  picture: `testsrc2=size=160x90:rate=${FRAMES_PER_SECOND}`,
+  kilobitsPerSecond: 60,
+  gopFrames: keyFrameSeconds * FRAMES_PER_SECOND,
+  hasAudio: false,
+});
 
 export interface Media {
   /** The file for the sender. */
@@ -35,17 +63,18 @@ const encode = (options: readonly string[], what: string): Buffer => {
   return run.stdout;
 };
 
-/** Moving pictures with enough noise that 4 Mbit/s are really used; one slice, no B pictures, as cameras do. */
-const encodeVideo = (): Buffer =>
-  encode(
+/** One slice, no B pictures, as cameras do. */
+function encodeVideo({ picture, kilobitsPerSecond: rate, gopFrames }: MediaKind): Buffer {
+  return encode(
     [
-      `-f lavfi -i testsrc2=size=1920x1080:rate=${FRAMES_PER_SECOND},noise=alls=12:allf=t -t ${SECONDS}`,
+      `-f lavfi -i ${picture} -t ${SECONDS}`,
       '-pix_fmt yuv420p -c:v libx264 -preset superfast -profile:v main -bf 0',
-      `-g ${GOP_FRAMES} -keyint_min ${GOP_FRAMES} -sc_threshold 0 -b:v 4M -maxrate 4M -bufsize 2M`,
+      `-g ${gopFrames} -keyint_min ${gopFrames} -sc_threshold 0 -b:v ${rate}k -maxrate ${rate}k -bufsize ${rate / 2}k`,
       '-x264-params slices=1:sliced-threads=0:repeat-headers=1:aud=0 -f h264',
     ],
     'video',
   );
+}
 
 const encodeAudio = (): Buffer =>
   encode(
@@ -121,7 +150,7 @@ const u32 = (value: number): Buffer => {
   return bytes;
 };
 
-const sdpOf = (sps: Buffer, pps: Buffer): string =>
+const sdpOf = (sps: Buffer, pps: Buffer, hasAudio: boolean): string =>
   [
     'v=0',
     'o=- 1 1 IN IP4 127.0.0.1',
@@ -134,23 +163,28 @@ const sdpOf = (sps: Buffer, pps: Buffer): string =>
     `a=fmtp:96 packetization-mode=1;profile-level-id=${sps.toString('hex', 1, 4)};` +
       `sprop-parameter-sets=${sps.toString('base64')},${pps.toString('base64')}`,
     'a=control:trackID=0',
-    'm=audio 0 RTP/AVP 97',
-    'c=IN IP4 0.0.0.0',
-    `a=rtpmap:97 MPEG4-GENERIC/${SAMPLE_RATE}/1`,
-    // AudioSpecificConfig: AAC-LC, 48 kHz, one channel.
-    'a=fmtp:97 streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1188',
-    'a=control:trackID=1',
+    ...(hasAudio ? AUDIO_SDP : []),
     '',
   ].join('\r\n');
 
-function build(video: Buffer, audio: Buffer): { file: Buffer; sums: Omit<Media, 'path'> } {
+const AUDIO_SDP = [
+  'm=audio 0 RTP/AVP 97',
+  'c=IN IP4 0.0.0.0',
+  `a=rtpmap:97 MPEG4-GENERIC/${SAMPLE_RATE}/1`,
+  // AudioSpecificConfig: AAC-LC, 48 kHz, one channel.
+  'a=fmtp:97 streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1188',
+  'a=control:trackID=1',
+];
+
+/** `audio`: an ADTS stream; undefined for a camera without sound. */
+function build(video: Buffer, audio: Buffer | undefined): { file: Buffer; sums: Omit<Media, 'path'> } {
   const pictures = groupPictures(splitAnnexB(video));
-  const frames = splitAdts(audio).slice(1, 1 + AUDIO_FRAMES);
-  if (pictures.length !== SECONDS * FRAMES_PER_SECOND || frames.length !== AUDIO_FRAMES) {
+  const frames = audio ? splitAdts(audio).slice(1, 1 + AUDIO_FRAMES) : [];
+  if (pictures.length !== SECONDS * FRAMES_PER_SECOND || (audio && frames.length !== AUDIO_FRAMES)) {
     throw new Error(`ffmpeg made ${pictures.length} pictures and ${frames.length} audio frames`);
   }
   const [sps, pps] = (pictures[0] as Picture).parameterSets as [Buffer, Buffer];
-  const sdp = Buffer.from(sdpOf(sps, pps));
+  const sdp = Buffer.from(sdpOf(sps, pps, audio !== undefined));
   const parts = [Buffer.from('KNB1'), u32(sdp.length), sdp, u32(pictures.length), u32(frames.length), u32(SAMPLE_RATE)];
   let bytes = 0;
   let packets = 0;
@@ -184,12 +218,12 @@ function build(video: Buffer, audio: Buffer): { file: Buffer; sums: Omit<Media, 
 }
 
 /** The cameras' media, made on the first run and kept in `cacheDirectory`. */
-export function prepareMedia(cacheDirectory: string): Media {
-  const path = join(cacheDirectory, `media-${VERSION}.bin`);
-  const sumsPath = join(cacheDirectory, `media-${VERSION}.json`);
+export function prepareMedia(cacheDirectory: string, kind: MediaKind = FULL_HD): Media {
+  const path = join(cacheDirectory, `${kind.name}-${VERSION}.bin`);
+  const sumsPath = join(cacheDirectory, `${kind.name}-${VERSION}.json`);
   if (!existsSync(path) || !existsSync(sumsPath)) {
     mkdirSync(cacheDirectory, { recursive: true });
-    const { file, sums } = build(encodeVideo(), encodeAudio());
+    const { file, sums } = build(encodeVideo(kind), kind.hasAudio ? encodeAudio() : undefined);
     writeFileSync(`${path}.new`, file);
     renameSync(`${path}.new`, path);
     writeFileSync(sumsPath, JSON.stringify(sums));

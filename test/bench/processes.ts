@@ -60,8 +60,8 @@ export interface Child {
   write(line: string): void;
   /** The next line of standard output that matches. */
   line(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Calls back with every line of standard output. */
-  onLine(callback: (line: string) => void): void;
+  /** Calls back with every line of standard output, until the function it returns is called. */
+  onLine(callback: (line: string) => void): () => void;
 }
 
 /** Starts a program; its standard error goes to `logPath`. */
@@ -107,6 +107,7 @@ export function start(command: string, arguments_: readonly string[], logPath: s
     },
     onLine(callback) {
       listeners.add(callback);
+      return () => listeners.delete(callback);
     },
   };
 }

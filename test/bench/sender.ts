@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Media } from './media.ts';
+import { FRAMES_PER_SECOND, type Media } from './media.ts';
 import { start, type Child } from './processes.ts';
 
 /** How a picture's packets are handed to the kernel; see sender/sender.c. */
@@ -52,10 +52,16 @@ export async function startSender(options: {
   readonly directory: string;
   /** Where it listens; default: the loopback address. */
   readonly address?: string;
+  /** Over how much time the cameras' key frames are spread; default: one picture. */
+  readonly spreadMs?: number;
 }): Promise<Sender> {
-  const { media, cameras, mode, directory, address = '127.0.0.1' } = options;
+  const { media, cameras, mode, directory, address = '127.0.0.1', spreadMs = 1000 / FRAMES_PER_SECOND } = options;
   const binary = build(dirname(media.path));
-  const child: Child = start(binary, ['0', media.path, String(cameras), mode, address], join(directory, 'sender.log'));
+  const child: Child = start(
+    binary,
+    ['0', media.path, String(cameras), mode, address, String(spreadMs)],
+    join(directory, 'sender.log'),
+  );
   const [, port] = await child.line(/^listening (\d+)$/);
   return {
     pid: child.pid,
@@ -66,11 +72,12 @@ export async function startSender(options: {
     },
     async stats() {
       const lines: SentStats[] = [];
-      child.onLine((line) => {
+      const stop = child.onLine((line) => {
         if (line.startsWith('{')) lines.push(JSON.parse(line) as SentStats);
       });
       child.write('stats');
       await child.line(/^end$/);
+      stop();
       return lines;
     },
     async stop() {

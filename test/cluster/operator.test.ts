@@ -3,27 +3,29 @@
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import type { CameraAssignment } from '../../crds/camera.ts';
-import { API_VERSION } from '../../crds/names.ts';
 import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
 import type { RecorderPoolStatus } from '../../crds/recorder-pool.ts';
 import type { Condition } from '../../crds/schema-parts.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
-import { Child } from '../support/child.ts';
-import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
 import { OWN_IMAGES } from './own-images.ts';
+import {
+  apply,
+  archiveOf,
+  makeArchives,
+  NAMESPACE,
+  poolOfAllNodes,
+  resource,
+  RESOURCES as BASE,
+  startOperator,
+  type OwnOperator,
+} from './own-operator.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-const NAMESPACE = 'default';
-const BASE = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
 const NODES = ['node-1', 'node-2', 'node-3'];
-const ARCHIVE = '/mnt/archive';
 const SLOW_MS = 120_000;
 
 type Json = Record<string, unknown>;
@@ -33,37 +35,13 @@ type PoolObject = KubeObject & { status?: RecorderPoolStatus };
 
 let cluster: Cluster;
 let camera: Camera;
-let outer: string;
-const operators: Child[] = [];
+const operators: OwnOperator[] = [];
 
 const readCamera = (name: string): Promise<CameraObject> => cluster.controlPlane.api.get(`${BASE}/cameras/${name}`);
 const readPool = (): Promise<PoolObject> => cluster.controlPlane.api.get(`${BASE}/recorderpools/default`);
 const readNodes = (): Promise<readonly NodeObject[]> => cluster.controlPlane.api.list(`${BASE}/recordernodes`);
 
-async function startOperator(): Promise<Child> {
-  const [port] = await freePorts(1);
-  const { controlPlane } = cluster;
-  const args = ['operator/main.ts', '--namespace', NAMESPACE, '--kubeconfig', controlPlane.kubeconfig];
-  const child = new Child(process.execPath, [...args, '--listen', `127.0.0.1:${port}`, '--image', 'kube-nvr:test'], {
-    cwd: ROOT,
-    env: { ...process.env, POD_NAMESPACE: NAMESPACE },
-  });
-  operators.push(child);
-  await until('the operator is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, SLOW_MS);
-  return child;
-}
-
-async function apply(...objects: readonly Json[]): Promise<void> {
-  const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
-  await cluster.controlPlane.kubectl(['apply', '-f', '-'], { input });
-}
-
-const cameraNamed = (name: string, spec: Json = {}): Json => ({
-  apiVersion: API_VERSION,
-  kind: 'Camera',
-  metadata: { name, namespace: NAMESPACE },
-  spec: { source: camera.url, transport: 'Tcp', ...spec },
-});
+const cameraNamed = (name: string): Json => resource('Camera', name, { source: camera.url, transport: 'Tcp' });
 
 async function conditionOf(read: Promise<CameraObject | PoolObject>, type: string): Promise<Condition | undefined> {
   return (await read).status?.conditions?.find((one) => one.type === type);
@@ -84,35 +62,28 @@ function untilRecording(name: string, where: (assignment: CameraAssignment) => b
 }
 
 function filesOn(node: string, name: string): readonly string[] {
-  const names = readdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true }) as string[];
+  const names = readdirSync(archiveOf(cluster, node), { recursive: true }) as string[];
   return names.filter((file) => file.endsWith('.mp4') && file.includes(`_${name}_`));
 }
 
 suite('the operator', { skip: clusterMissing() }, () => {
   before(async () => {
-    outer = mkdtempSync(join(tmpdir(), 'kube-nvr-operator-'));
     cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
-    for (const node of NODES) mkdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true });
-    const { controlPlane, network } = cluster;
+    makeArchives(cluster);
+    const { controlPlane, directory, network } = cluster;
     await controlPlane.installKinds();
     camera = await startCamera({ pace: 'realtime', host: network.addresses.cameras });
-    await Promise.all([startOperator(), startOperator()]);
+    operators.push(...(await Promise.all([0, 1].map(() => startOperator(controlPlane, directory)))));
   });
 
   after(async () => {
-    for (const operator of operators) await operator[Symbol.asyncDispose]();
+    for (const { program } of operators) await program.kill();
     await camera?.close();
     await cluster?.close();
-    rmSync(outer, { recursive: true, force: true });
   });
 
   test('a RecorderPool becomes a recorder on every node, each with a RecorderNode that says where it is', async () => {
-    await apply({
-      apiVersion: API_VERSION,
-      kind: 'RecorderPool',
-      metadata: { name: 'default', namespace: NAMESPACE },
-      spec: { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' } },
-    });
+    await apply(cluster.controlPlane, [poolOfAllNodes()]);
     const nodes = await until(
       'three nodes report',
       async () => {
@@ -134,7 +105,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
   });
 
   test('a Camera is recorded on one node, and kubectl shows which', async () => {
-    await apply(cameraNamed('gate'), cameraNamed('yard'), cameraNamed('dock'));
+    await apply(cluster.controlPlane, ['gate', 'yard', 'dock'].map(cameraNamed));
     const owners = await Promise.all(['gate', 'yard', 'dock'].map((name) => untilRecording(name)));
     assert.equal(new Set(owners).size, 3, `one each: ${owners.join(', ')}`);
     for (const [i, name] of ['gate', 'yard', 'dock'].entries()) {

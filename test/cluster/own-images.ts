@@ -1,18 +1,32 @@
 // The images of this repository as its checkout: what a cluster's nodes run under their names, whatever the tag.
 
+import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import type { Images } from './kubelet/images.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+const OPERATOR = join(ROOT, 'operator/main.ts');
+const RECORDER = join(ROOT, 'recorder/main.ts');
 
-const program = (main: string) => ({
-  entrypoint: [process.execPath, join(ROOT, main)],
+const program = (main: string, ...before: readonly string[]) => ({
+  entrypoint: [...before, process.execPath, main],
   workingDir: ROOT,
   paths: [ROOT, dirname(process.execPath)],
 });
 
 export const OWN_IMAGES: Images = {
-  'kube-nvr-operator': program('operator/main.ts'),
-  'kube-nvr': program('recorder/main.ts'),
-  'kube-nvr-recorder': program('recorder/main.ts'),
+  'kube-nvr-operator': program(OPERATOR),
+  'kube-nvr': program(RECORDER),
+  'kube-nvr-recorder': program(RECORDER),
 };
+
+/**
+ * The same, compiled beforehand: a recorder is there as quickly as from the one file of its image, not a second later
+ * because it reads hundreds of files of TypeScript.
+ */
+export function compiledImages(): Images {
+  const compiled = join(ROOT, 'node_modules/.cache/kube-nvr/compiled');
+  execFileSync(process.execPath, [RECORDER, '--version'], { env: { ...process.env, NODE_COMPILE_CACHE: compiled } });
+  const recorder = program(RECORDER, '/usr/bin/env', `NODE_COMPILE_CACHE=${compiled}`);
+  return { ...OWN_IMAGES, 'kube-nvr-recorder': recorder };
+}

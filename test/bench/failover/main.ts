@@ -1,142 +1,54 @@
-// npm run bench:failover [-- [EVENT...] [--runs N] [--nodes N] [--cameras N]]: kills, cuts and freezes parts of a cluster of
-// real recorders, and reads from the files what that cost. See docs/design/failover.md.
+// npm run bench:failover [-- [EVENT...] [--runs N] [--quick] [--stages N] [--key-frames SECONDS] [--resume] [--save]]: kills,
+// cuts and freezes parts of clusters of real recorders, and reads from the files what that cost. See docs/design/failover.md.
+//
+// `--stages`: so many clusters side by side. Each run is kept as a line of JSON in test/bench/cache/failover.jsonl as soon
+// as it is over; `--resume` goes on where a bench was interrupted. `--save` keeps table and runs in test/bench/results/.
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { clusterMissing } from '../../cluster/cluster.ts';
-import { prepareMedia } from '../media.ts';
-import { sleep } from '../processes.ts';
-import { machine, table } from '../report.ts';
+import { prepareMedia, tinyPictures } from '../media.ts';
+import { machine } from '../report.ts';
+import { EVENTS, type Event } from './events.ts';
+import { failoverTable, isMet, lineOf, type Run } from './rows.ts';
 import { FailoverStage } from './stage.ts';
 
-/** Seconds that one run has cost; the worst camera counts. */
-interface Outcome {
-  /** From the node's last sign of life to footage of the last camera elsewhere. */
-  readonly failoverSeconds?: number;
-  /** Cameras whose assignment has another epoch afterwards. */
-  readonly moves?: number;
-}
-
-interface Event {
-  readonly what: string;
-  readonly must: string;
-  run(stage: FailoverStage): Promise<Outcome>;
-  isMet(outcome: Outcome): boolean;
-}
-
-const FREEZE_MS = 8_000;
-const OPERATOR_FREEZE_MS = 30_000;
-/** What does not move a camera within this time does not move it. */
-const WATCH_MS = 25_000;
-
-/** A node goes away: its cameras must be recorded elsewhere 15 to 20 s after its last sign of life. */
-const loss = (
-  what: string,
-  strike: (stage: FailoverStage, node: string) => Promise<void>,
-  heal: (stage: FailoverStage, node: string) => Promise<void>,
-): Event => ({
-  what,
-  must: '15-20 s, all cameras',
-  async run(stage) {
-    const { node, cameras } = await stage.busiest();
-    const found = stage.newFootage(cameras, node);
-    await strike(stage, node);
-    const startMs = Date.now();
-    const last = Math.max(...(await found).values());
-    await heal(stage, node);
-    await stage.settled();
-    return { failoverSeconds: (last - startMs) / 1000 };
-  },
-  isMet: ({ failoverSeconds = Infinity }) => failoverSeconds >= 14 && failoverSeconds <= 20,
-});
-
-/** Something hangs or restarts that must not move a camera. */
-const calm = (what: string, disturb: (stage: FailoverStage) => Promise<void>): Event => ({
-  what,
-  must: '0 moves',
-  async run(stage) {
-    const before = await stage.assignments();
-    await disturb(stage);
-    await sleep(WATCH_MS);
-    await stage.settled();
-    const after = await stage.assignments();
-    const moves = [...before].filter(([camera, { epoch }]) => after.get(camera)?.epoch !== epoch).length;
-    return { moves };
-  },
-  isMet: ({ moves }) => moves === 0,
-});
-
-const podOf = async (stage: FailoverStage, node: string): Promise<string> => {
-  const processes = await stage.cluster.node(node).processes();
-  const recorder = processes.find(({ container }) => container === 'recorder');
-  if (!recorder) throw new Error(`${node} has no recorder`);
-  return recorder.pod;
-};
-
-const EVENTS: Readonly<Record<string, Event>> = {
-  killed: loss(
-    'node killed',
-    (stage, node) => stage.cluster.node(node).kill(),
-    (stage, node) => stage.cluster.node(node).start(),
-  ),
-  cut: loss(
-    'node cut off',
-    async (stage, node) => stage.cluster.node(node).cutOff('api', 'peers', 'viewers'),
-    async (stage, node) => stage.cluster.node(node).reconnect(),
-  ),
-  frozen: loss(
-    'recorder process frozen',
-    async (stage, node) => stage.cluster.node(node).freezePod(await podOf(stage, node)),
-    async (stage, node) => stage.cluster.node(node).thawPod(await podOf(stage, node)),
-  ),
-  'killed-with-leader': loss(
-    "node killed with the operator's leader",
-    async (stage, node) => {
-      await Promise.all([stage.cluster.node(node).kill(), stage.killLeader()]);
-    },
-    async (stage, node) => {
-      await Promise.all([stage.cluster.node(node).start(), stage.startOperator()]);
-    },
-  ),
-  'leader-killed': calm('operator leader killed', async (stage) => {
-    await stage.killLeader();
-    await stage.startOperator();
-  }),
-  'api-restarted': calm('API server restarted', (stage) => stage.cluster.controlPlane.restart('kube-apiserver')),
-  'etcd-paused': calm('etcd paused 8 s', async (stage) => {
-    await stage.cluster.controlPlane.pause('etcd');
-    await sleep(FREEZE_MS);
-    stage.cluster.controlPlane.resume('etcd');
-  }),
-  'recorder-paused': calm('recorder frozen 8 s', async (stage) => {
-    const { node } = await stage.busiest();
-    const pod = await podOf(stage, node);
-    await stage.cluster.node(node).freezePod(pod);
-    await sleep(FREEZE_MS);
-    await stage.cluster.node(node).thawPod(pod);
-  }),
-  'operator-paused': calm('operator frozen 30 s', async (stage) => {
-    const leader = await stage.leader();
-    leader.kill('SIGSTOP');
-    await sleep(OPERATOR_FREEZE_MS);
-    leader.kill('SIGCONT');
-  }),
-};
+const CACHE = join(import.meta.dirname, '../cache');
+const RESULTS = join(import.meta.dirname, '../results');
+const QUICK_RUNS = 2;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     runs: { type: 'string', default: '20' },
+    quick: { type: 'boolean', default: false },
     nodes: { type: 'string', default: '3' },
-    cameras: { type: 'string', default: '90' },
+    cameras: { type: 'string', default: '30' },
+    'key-frames': { type: 'string', default: '1' },
+    stages: { type: 'string', default: '1' },
+    resume: { type: 'boolean', default: false },
+    save: { type: 'boolean', default: false },
+    keep: { type: 'string', default: join(CACHE, 'failover.jsonl') },
   },
 });
-const names = positionals.length > 0 ? positionals : Object.keys(EVENTS);
-const unknown = names.find((name) => !EVENTS[name]);
+if (positionals[0] === 'scale') {
+  const { runScale } = await import('./scale.ts');
+  process.exit(await runScale(values));
+}
+const unknown = positionals.find((name) => !EVENTS.some((event) => event.name === name));
 if (unknown !== undefined) {
-  console.error(`no such event: ${unknown}; events are ${Object.keys(EVENTS).join(' ')}`);
+  console.error(`no such event: ${unknown}; events are ${EVENTS.map(({ name }) => name).join(' ')}`);
   process.exit(2);
 }
 const missing = clusterMissing();
@@ -145,37 +57,87 @@ if (missing) {
   process.exit(1);
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-failover-'));
-const media = prepareMedia(join(import.meta.dirname, '../cache'));
-console.log(
-  `kube-nvr failover bench\n${machine()}\n${values.nodes} nodes, ${values.cameras} cameras, ${values.runs} runs each\n`,
-);
-const stage = await FailoverStage.start({
-  media,
-  directory,
-  nodes: Number(values.nodes),
-  cameras: Number(values.cameras),
-});
-const rows: string[][] = [];
-try {
-  for (const name of names) {
-    const event = EVENTS[name] as Event;
-    const outcomes: Outcome[] = [];
-    for (let run = 1; run <= Number(values.runs); run++) {
-      const outcome = await event.run(stage);
-      outcomes.push(outcome);
-      console.log(`${event.what}, run ${run}: ${JSON.stringify(outcome)}${event.isMet(outcome) ? '' : ' MISSED'}`);
-    }
-    const seconds = outcomes.flatMap(({ failoverSeconds }) => failoverSeconds ?? []).sort((a, b) => a - b);
-    const measured =
-      seconds.length > 0
-        ? `${seconds[0]?.toFixed(1)} to ${seconds.at(-1)?.toFixed(1)} s, median ${seconds[seconds.length >> 1]?.toFixed(1)} s`
-        : `${outcomes.reduce((sum, { moves = 0 }) => sum + moves, 0)} moves`;
-    const missed = outcomes.filter((outcome) => !event.isMet(outcome)).length;
-    rows.push([event.what, event.must, measured, String(outcomes.length), missed === 0 ? 'met' : `MISSED ${missed}`]);
+const events = EVENTS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+const keyFrameSeconds = Number(values['key-frames']);
+const runsEach = values.quick ? QUICK_RUNS : Number(values.runs);
+const runs: Run[] = [];
+mkdirSync(CACHE, { recursive: true });
+if (values.resume && existsSync(values.keep)) {
+  const lines = readFileSync(values.keep, 'utf8').split('\n');
+  runs.push(...lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Run));
+} else {
+  writeFileSync(values.keep, '');
+}
+
+/** One run of every event, then the next: an interrupted bench has as many of each. */
+const waiting: { readonly event: Event; readonly run: number }[] = [];
+for (let run = 1; run <= runsEach; run++) {
+  for (const event of events) {
+    if (!runs.some((one) => one.event === event.name && one.run === run)) waiting.push({ event, run });
   }
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-failover-'));
+const media = prepareMedia(CACHE, tinyPictures(keyFrameSeconds));
+const stopping = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort());
+
+/** Of tmpfs, by statfs(2). */
+const IN_MEMORY = 0x01021994;
+const disk = statfsSync(tmpdir()).type === IN_MEMORY ? 'in memory (tmpfs)' : 'on disk';
+const head = [
+  `kube-nvr failover bench, ${new Date().toISOString().slice(0, 10)}`,
+  machine(),
+  `cluster  ${values.nodes} nodes of ${values.cameras} cameras (160x90, 25 pictures a second, a key frame every ${keyFrameSeconds} s), ${values.stages} side by side; etcd and archives ${disk}`,
+].join('\n');
+console.log(`${head}\n`);
+
+function keep(run: Run): void {
+  runs.push(run);
+  appendFileSync(values.keep, `${JSON.stringify(run)}\n`);
+  console.log(`${run.time.slice(11, 19)} [${run.stage}] ${lineOf(run)}`);
+}
+
+/** Takes runs until none is left. A run that does not end costs its cluster: the next one begins on a new one. */
+async function work(number: number): Promise<void> {
+  let stage: FailoverStage | undefined;
+  try {
+    for (let next = waiting.shift(); next && !stopping.signal.aborted; next = waiting.shift()) {
+      const { event, run } = next;
+      const about = { event: event.name, run, stage: number };
+      stage ??= await FailoverStage.start({
+        media,
+        keyFrameMs: keyFrameSeconds * 1000,
+        directory: join(directory, `stage-${number}`),
+        nodes: Number(values.nodes),
+        camerasPerNode: Number(values.cameras),
+      });
+      try {
+        const outcome = await event.run(stage, run);
+        keep({ ...about, time: new Date().toISOString(), outcome });
+      } catch (err) {
+        const reasons = [];
+        for (let one: unknown = err; one instanceof Error; one = one.cause) reasons.push(one.message);
+        keep({ ...about, time: new Date().toISOString(), error: reasons.join(': ') });
+        await stage.close();
+        stage = undefined;
+      }
+    }
+  } finally {
+    await stage?.close();
+  }
+}
+
+try {
+  await Promise.all(Array.from({ length: Number(values.stages) }, (_, i) => work(i + 1)));
 } finally {
-  await stage.close();
   rmSync(directory, { recursive: true, force: true });
 }
-console.log(`\n${table(['event', 'must', 'measured', 'runs', 'verdict'], rows)}`);
+const text = `${head}\n\n${failoverTable(runs)}\n`;
+console.log(`\n${text}`);
+if (values.save) {
+  const order = (run: Run): number => EVENTS.findIndex(({ name }) => name === run.event) * 1_000 + run.run;
+  const lines = runs.toSorted((a, b) => order(a) - order(b)).map(lineOf);
+  writeFileSync(join(RESULTS, 'failover.txt'), `${text}\n== runs (seconds; counts)\n${lines.join('\n')}\n`);
+}
+process.exitCode = runs.every(isMet) ? 0 : 1;

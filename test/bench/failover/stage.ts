@@ -1,53 +1,77 @@
 // A cluster for measuring failover: real control plane, recorders on nodes that can be killed, two replicas of the operator
-// beside them, and cameras from the bench's sender. What happened is read from the files of the nodes.
+// beside them, and cameras from the bench's sender, each at home on one node. What happened is read from the files of the
+// nodes and from their gap ledgers.
 
-import { mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
+import { mkdirSync } from 'node:fs';
 import type { Camera, CameraAssignment } from '../../../crds/camera.ts';
-import { API_VERSION, OPERATOR_LEASE } from '../../../crds/names.ts';
+import { nodeLeaseName, OPERATOR_LEASE } from '../../../crds/names.ts';
 import type { RecorderPool } from '../../../crds/recorder-pool.ts';
-import { readMeta } from '../../../recorder/mp4/reader.ts';
-import { PartFile } from '../../../recorder/jobs/recorded-part.ts';
 import type { KubeObject } from '../../cluster/api-client.ts';
 import { startCluster, type Cluster } from '../../cluster/cluster.ts';
-import { OWN_IMAGES } from '../../cluster/own-images.ts';
-import { freePorts } from '../../support/recorder-process.ts';
+import { compiledImages } from '../../cluster/own-images.ts';
+import {
+  apply,
+  archiveOf,
+  makeArchives,
+  NAMESPACE,
+  poolOfAllNodes,
+  resource,
+  RESOURCES,
+  startOperator,
+  type OwnOperator,
+} from '../../cluster/own-operator.ts';
 import { until } from '../../support/until.ts';
 import type { Media } from '../media.ts';
+import { sleep } from '../processes.ts';
 import { cameraId } from '../recorder.ts';
 import { startSender, type Sender } from '../sender.ts';
+import { endOf, filesSince, footageOf, hasPicture, SEGMENT_SECONDS, type Disk, type Piece } from './footage.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
-const NAMESPACE = 'default';
-const BASE = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
-const ARCHIVE = '/mnt/archive';
-const SLOW_MS = 180_000;
-/** Header of a file without any picture. */
-const MIN_FOOTAGE_BYTES = 20_000;
+const SLOW_MS = 120_000;
+/** Cameras that lost their node come home soon after it: so that one stage is as before, run after run. */
+const FAILBACK_SECONDS = 1;
+const API_PORT = 9997;
+/** A pod that is deleted stops recording within this time. */
+const POD_GONE_MS = 5_000;
+const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 
 export interface StageOptions {
   readonly media: Media;
+  /** From one key frame of a camera to the next; those of all cameras are spread over it. */
+  readonly keyFrameMs: number;
+  /** For logs. */
   readonly directory: string;
   readonly nodes: number;
-  /** Of all nodes together. */
-  readonly cameras: number;
+  readonly camerasPerNode: number;
 }
 
-interface Operator {
-  readonly child: ChildProcess;
-  readonly name: string;
-}
-
-/** Where a camera is recorded. */
+/** What records a camera, by its name. */
 export type Assignments = ReadonlyMap<string, CameraAssignment>;
+
+/** The first picture of a camera on another disk than before. */
+export interface FirstPicture {
+  readonly node: string;
+  readonly path: string;
+  /** Milliseconds since 1970 at which it was seen there. */
+  readonly onDiskMs: number;
+}
+
+/** What a node's gap ledger says of a camera. */
+export interface LedgerReport {
+  readonly missing_seconds: number;
+  readonly known_until_ms: number;
+  readonly seconds_by_cause: Readonly<Record<string, number>>;
+}
+
+type Lease = KubeObject & { readonly spec: { readonly holderIdentity: string; readonly renewTime: string } };
 
 export class FailoverStage {
   readonly cluster: Cluster;
   readonly #options: StageOptions;
   readonly #sender: Sender;
-  readonly #operators: Operator[] = [];
+  readonly #operators: OwnOperator[] = [];
+  /** Nodes whose recorder was restarted: the next restart would wait for its kubelet's growing pause. */
+  readonly #restarted = new Set<string>();
 
   private constructor(cluster: Cluster, sender: Sender, options: StageOptions) {
     this.cluster = cluster;
@@ -56,82 +80,140 @@ export class FailoverStage {
   }
 
   static async start(options: StageOptions): Promise<FailoverStage> {
-    const { directory, media, nodes, cameras } = options;
-    const cluster = await startCluster({ nodes, images: OWN_IMAGES });
+    const { directory, media, keyFrameMs, nodes, camerasPerNode } = options;
+    mkdirSync(directory, { recursive: true });
+    await using started = new AsyncDisposableStack();
+    const cluster = started.use(await startCluster({ nodes, images: compiledImages() }));
     const address = cluster.addresses.cameras;
-    const sender = await startSender({ media, cameras, mode: 'wire', directory, address });
-    const stage = new FailoverStage(cluster, sender, options);
-    for (const node of stage.nodes) mkdirSync(join(cluster.node(node).root, ARCHIVE), { recursive: true });
+    const cameras = nodes * camerasPerNode;
+    const sender = await startSender({ media, cameras, mode: 'frame', directory, address, spreadMs: keyFrameMs });
+    started.defer(() => sender.stop());
+    makeArchives(cluster);
     const { controlPlane } = cluster;
     await controlPlane.installKinds();
-    await stage.startOperator();
-    await stage.startOperator();
-    const resource = (kind: string, name: string, spec: object): object => ({
-      apiVersion: API_VERSION,
-      kind,
-      metadata: { name, namespace: NAMESPACE },
-      spec,
-    });
-    const items = [
-      resource('RecorderPool', 'default', { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' } }),
-      ...sender.urls.map((source, i) => resource('Camera', cameraId(i), { source, transport: 'Tcp' })),
-    ];
-    await controlPlane.kubectl(['apply', '-f', '-'], {
-      input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
-    });
-    await stage.settled();
+    const stage = new FailoverStage(cluster, sender, options);
+    await Promise.all([stage.startOperator(), stage.startOperator()]);
+    await apply(controlPlane, [
+      poolOfAllNodes({ failover: { failbackAfterSeconds: FAILBACK_SECONDS } }),
+      ...sender.urls.map((source, i) =>
+        resource('Camera', cameraId(i), {
+          source,
+          transport: 'Tcp',
+          record: { segmentSeconds: SEGMENT_SECONDS },
+          placement: { preferredNode: stage.homeOf(cameraId(i)) },
+        }),
+      ),
+    ]);
+    await stage.atHome();
+    started.move();
     return stage;
   }
 
   get nodes(): readonly string[] {
-    return Array.from({ length: this.#options.nodes }, (_, i) => `node-${i + 1}`);
+    return this.cluster.nodes.map(({ name }) => name);
+  }
+
+  get disks(): readonly Disk[] {
+    return this.nodes.map((node) => ({ node, root: archiveOf(this.cluster, node) }));
+  }
+
+  get cameraNames(): readonly string[] {
+    return this.#sender.urls.map((_, i) => cameraId(i));
+  }
+
+  /** The node that a camera prefers. */
+  homeOf(camera: string): string {
+    const { nodes } = this.#options;
+    return `node-${(Number(camera.split('-')[1]) % nodes) + 1}`;
+  }
+
+  camerasOf(node: string): readonly string[] {
+    return this.cameraNames.filter((camera) => this.homeOf(camera) === node);
   }
 
   async startOperator(): Promise<void> {
-    const [port = 0] = await freePorts(1);
-    const name = `operator-${port}`;
-    const log = openSync(join(this.#options.directory, `${name}.log`), 'w');
-    const { kubeconfig } = this.cluster.controlPlane;
-    const args = [
-      'operator/main.ts',
-      '--kubeconfig',
-      kubeconfig,
-      '--listen',
-      `127.0.0.1:${port}`,
-      '--image',
-      'kube-nvr:bench',
-    ];
-    const child = spawn(process.execPath, args, {
-      cwd: ROOT,
-      stdio: ['ignore', log, log],
-      env: { ...process.env, POD_NAME: name, POD_NAMESPACE: NAMESPACE },
-    });
-    this.#operators.push({ child, name });
-    await until('the operator is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, SLOW_MS);
+    this.#operators.push(await startOperator(this.cluster.controlPlane, this.#options.directory));
   }
 
   /** The replica that leads. */
-  async leader(): Promise<ChildProcess> {
-    const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${OPERATOR_LEASE}`;
-    const lease = await this.cluster.controlPlane.api.get<KubeObject & { spec: { holderIdentity: string } }>(path);
-    const leader = this.#operators.find(({ name }) => lease.spec.holderIdentity.startsWith(`${name}/`));
-    if (!leader) throw new Error(`nobody of us leads: ${lease.spec.holderIdentity}`);
-    return leader.child;
+  async leader(): Promise<OwnOperator> {
+    return until('one of our replicas leads', async () => {
+      const { spec } = await this.cluster.api.get<Lease>(`${LEASES}/${OPERATOR_LEASE}`);
+      return this.#operators.find(({ name }) => spec.holderIdentity.startsWith(`${name}/`));
+    });
   }
 
-  /** Ends the leader at once, and starts another replica when `restore` is called. */
-  async killLeader(): Promise<void> {
-    const child = await this.leader();
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    this.#operators.splice(
-      this.#operators.findIndex((operator) => operator.child === child),
-      1,
+  /** Ends the leader at once; another replica is to be started afterwards. */
+  async killLeader(leader: OwnOperator): Promise<void> {
+    this.#operators.splice(this.#operators.indexOf(leader), 1);
+    await leader.program.kill();
+  }
+
+  /** The recorder's pod on a node. */
+  async podOf(node: string): Promise<string> {
+    const processes = await this.cluster.node(node).processes();
+    const recorder = processes.find(({ container }) => container === 'recorder');
+    if (!recorder) throw new Error(`${node} has no recorder`);
+    return recorder.pod;
+  }
+
+  /** Boots a node that was killed; its kubelet has forgotten what crashed. */
+  async startNode(node: string): Promise<void> {
+    await this.cluster.node(node).start();
+    this.#restarted.delete(node);
+  }
+
+  /** A node whose recorder's next crash is its first: a kubelet starts it again at once. */
+  async freshNode(): Promise<string> {
+    const node = this.nodes.find((one) => !this.#restarted.has(one));
+    if (node !== undefined) return node;
+    for (const one of this.nodes) {
+      await this.cluster.api.delete(`/api/v1/namespaces/${NAMESPACE}/pods/${await this.podOf(one)}`);
+      await sleep(POD_GONE_MS);
+      await this.atHome();
+    }
+    this.allFresh();
+    return this.nodes[0] ?? '';
+  }
+
+  /** Every pod is new. */
+  allFresh(): void {
+    this.#restarted.clear();
+  }
+
+  /** Kills the recorder of a node; its kubelet starts it again. */
+  async restartPod(node: string): Promise<void> {
+    this.#restarted.add(node);
+    await this.cluster.node(node).killPod(await this.podOf(node));
+  }
+
+  /** Pictures that cameras of open connections could not send, because the recorder did not read. */
+  async dropped(): Promise<number> {
+    const stats = await this.#sender.stats();
+    return stats.filter(({ open }) => open).reduce((sum, { dropped }) => sum + dropped, 0);
+  }
+
+  /** When a node renewed its Lease last, by its own clock, which is this machine's: milliseconds since 1970. */
+  async renewedMs(node: string): Promise<number> {
+    const { spec } = await this.cluster.api.get<Lease>(`${LEASES}/${nodeLeaseName(node)}`);
+    return Date.parse(spec.renewTime);
+  }
+
+  /** Every node has renewed its Lease after this time. */
+  async heardSince(ms: number): Promise<void> {
+    await until(
+      'every node renews its Lease',
+      async () => (await Promise.all(this.nodes.map((node) => this.renewedMs(node)))).every((at) => at > ms),
+      SLOW_MS,
     );
   }
 
+  async pool(): Promise<RecorderPool> {
+    return (await this.cluster.api.get(`${RESOURCES}/recorderpools/default`)) as unknown as RecorderPool;
+  }
+
   async cameras(): Promise<readonly Camera[]> {
-    return (await this.cluster.controlPlane.api.list(`${BASE}/cameras`)) as unknown as readonly Camera[];
+    return (await this.cluster.api.list(`${RESOURCES}/cameras`)) as unknown as readonly Camera[];
   }
 
   async assignments(): Promise<Assignments> {
@@ -141,105 +223,104 @@ export class FailoverStage {
     );
   }
 
-  /** The node with the most cameras, and which those are. */
-  async busiest(): Promise<{ node: string; cameras: readonly string[] }> {
-    const assignments = [...(await this.assignments())];
-    const of = (node: string): string[] => assignments.flatMap(([name, one]) => (one.node === node ? [name] : []));
-    const [most] = this.nodes
-      .map((node) => ({ node, cameras: of(node) }))
-      .sort((a, b) => b.cameras.length - a.cameras.length);
-    if (!most) throw new Error('there are no nodes');
-    return most;
+  /** Every node is live and has a vote, and every camera is recorded by the node it prefers: the state before each run. */
+  async atHome(timeoutMs = SLOW_MS): Promise<void> {
+    let away: readonly string[] = [];
+    try {
+      await until(
+        'every node is live and votes, and every camera is recorded at home',
+        async () => {
+          const { status } = await this.pool();
+          const { nodes } = this.#options;
+          if (status?.nodesReady !== nodes || status.voters?.length !== nodes) return false;
+          const cameras = await this.cameras();
+          away = cameras.filter((camera) => !this.#isAtHome(camera)).map(({ metadata }) => metadata.name);
+          return cameras.length === this.cameraNames.length && away.length === 0;
+        },
+        timeoutMs,
+      );
+    } catch (err) {
+      throw new Error(`not at home: ${away.join(' ')}`, { cause: err });
+    }
   }
 
-  /** Every node is live, and every camera recorded. */
-  async settled(): Promise<void> {
-    await until(
-      'every node is live and every camera recorded',
-      async () => {
-        const pool = (await this.cluster.controlPlane.api.get(
-          `${BASE}/recorderpools/default`,
-        )) as unknown as RecorderPool;
-        if (pool.status?.nodesReady !== this.#options.nodes) return false;
-        const cameras = await this.cameras();
-        return cameras.every(({ status }) =>
-          status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
-        );
-      },
-      SLOW_MS,
+  #isAtHome({ metadata, status }: Camera): boolean {
+    const { assignment, conditions } = status ?? {};
+    return (
+      assignment?.node === this.homeOf(metadata.name) &&
+      assignment.handover !== 'Pending' &&
+      conditions?.some(({ type, status: is }) => type === 'Recording' && is === 'True') === true
     );
   }
 
   /**
-   * When footage of each camera is on another disk than before: milliseconds since 1970, as they are seen; throws when
-   * that takes too long. Counts only files that are not there when it is called.
+   * The first picture of each camera in a file that is new since `sinceMs` on a disk of `nodes`, as soon as it is there.
+   * Throws when that takes too long.
    */
-  async newFootage(cameras: readonly string[], not: string): Promise<ReadonlyMap<string, number>> {
-    const others = this.nodes.filter((node) => node !== not);
-    const before = new Set(others.flatMap((node) => this.#files(node)));
-    const found = new Map<string, number>();
-    await until(
-      `${cameras.length} cameras are recorded elsewhere`,
-      () => {
-        for (const node of others) {
-          for (const file of this.#files(node)) {
-            const camera = file.split('_').at(-3) ?? '';
-            if (before.has(file) || found.has(camera) || statSync(file).size < MIN_FOOTAGE_BYTES) continue;
-            found.set(camera, Date.now());
-          }
+  async firstPictures(
+    cameras: readonly string[],
+    nodes: readonly string[],
+    sinceMs: number,
+  ): Promise<ReadonlyMap<string, FirstPicture>> {
+    const disks = this.disks.filter(({ node }) => nodes.includes(node));
+    const found = new Map<string, FirstPicture>();
+    const look = async (): Promise<boolean> => {
+      for (const { node, root } of disks) {
+        for (const { camera, path } of filesSince(root, sinceMs)) {
+          if (found.has(camera) || !cameras.includes(camera) || !(await hasPicture(path))) continue;
+          found.set(camera, { node, path, onDiskMs: Date.now() });
         }
-        return cameras.every((camera) => found.has(camera));
-      },
-      SLOW_MS,
-    );
+      }
+      return found.size === cameras.length;
+    };
+    try {
+      await until('every camera has a picture', look, SLOW_MS);
+    } catch (err) {
+      const without = cameras.filter((camera) => !found.has(camera));
+      throw new Error(`no picture on ${nodes.join(' or ')} of ${without.join(' ')}`, { cause: err });
+    }
     return found;
   }
 
-  /** Wall time of each camera without footage in [fromMs, toMs), over all nodes, from what closed files say. */
-  async missing(cameras: readonly string[], fromMs: number, toMs: number): Promise<ReadonlyMap<string, number>> {
-    const intervals = new Map<string, [number, number][]>();
-    for (const file of this.nodes.flatMap((node) => this.#files(node))) {
-      const camera = file.split('_').at(-3) ?? '';
-      if (!cameras.includes(camera)) continue;
-      const part = await PartFile.open(file);
-      if (!part) continue;
-      try {
-        const state = await readMeta(part.read, part.sizeBytes);
-        if (state.kind !== 'finalized') continue;
-        const { wallStartMs, wallDurationMs } = state.meta;
-        intervals.set(camera, [...(intervals.get(camera) ?? []), [wallStartMs, wallStartMs + wallDurationMs]]);
-      } finally {
-        await part.close();
-      }
-    }
-    return new Map(cameras.map((camera) => [camera, holesIn(intervals.get(camera) ?? [], fromMs, toMs)]));
+  footage(cameras: readonly string[], fromMs: number): Promise<ReadonlyMap<string, readonly Piece[]>> {
+    return footageOf(this.disks, cameras, fromMs);
   }
 
-  #files(node: string): readonly string[] {
-    const root = join(this.cluster.node(node).root, ARCHIVE);
-    const names = readdirSync(root, { recursive: true }) as string[];
-    return names.filter((name) => name.endsWith('.mp4')).map((name) => join(root, name));
+  /** The same, once the files of every camera reach `toMs`. */
+  async footageUntil(
+    cameras: readonly string[],
+    fromMs: number,
+    toMs: number,
+  ): Promise<ReadonlyMap<string, readonly Piece[]>> {
+    return until(
+      `the footage of ${cameras.length} cameras reaches ${new Date(toMs).toISOString()}`,
+      async () => {
+        const footage = await this.footage(cameras, fromMs);
+        return [...footage.values()].every((pieces) => endOf(pieces) >= toMs) && footage;
+      },
+      SLOW_MS,
+    );
+  }
+
+  /** What the gap ledger of a node says of a camera, once it knows the interval to its end. */
+  async ledger(node: string, camera: string, fromMs: number, toMs: number): Promise<LedgerReport> {
+    const query = `from=${(fromMs / 1000).toFixed(3)}&to=${(toMs / 1000).toFixed(3)}`;
+    const url = `http://${this.cluster.node(node).address}:${API_PORT}/api/archive/${camera}/gaps?${query}`;
+    return until(
+      `the ledger of ${node} knows ${camera}`,
+      async () => {
+        const answer = await fetch(url);
+        if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+        const report = (await answer.json()) as LedgerReport;
+        return report.known_until_ms >= toMs - 1 && report;
+      },
+      SLOW_MS,
+    );
   }
 
   async close(): Promise<void> {
-    for (const { child } of this.#operators) {
-      if (child.exitCode !== null || child.signalCode !== null) continue;
-      const ended = once(child, 'exit');
-      child.kill('SIGKILL');
-      await ended;
-    }
-    await this.cluster.close();
+    await Promise.all(this.#operators.map(({ program }) => program.kill()));
     await this.#sender.stop();
+    await this.cluster.close();
   }
-}
-
-function holesIn(intervals: readonly [number, number][], fromMs: number, toMs: number): number {
-  let coveredTo = fromMs;
-  let missing = 0;
-  for (const [start, end] of intervals.toSorted((a, b) => a[0] - b[0])) {
-    if (end <= coveredTo || start >= toMs) continue;
-    missing += Math.max(0, start - coveredTo);
-    coveredTo = end;
-  }
-  return missing + Math.max(0, toMs - coveredTo);
 }

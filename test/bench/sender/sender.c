@@ -4,7 +4,10 @@
 // of each picture goes an SEI message (user_data_unregistered) with the camera, the picture's number and the time of
 // CLOCK_MONOTONIC at which it is handed to the kernel: whoever holds the picture can tell its age and what is missing.
 //
-//   sender PORT MEDIA CAMERAS frame|packet|wire
+//   sender PORT MEDIA CAMERAS frame|packet|wire [ADDRESS [SPREAD_MS]]
+//
+// The cameras' clocks are spread over SPREAD_MS, one frame interval by default: over a whole group of pictures, their key
+// frames come one after the other, as those of cameras that know nothing of each other do.
 //
 //   frame   one write for all packets of a picture, as GStreamer's RTSP server does
 //   packet  one write a packet, back to back, as live555 does
@@ -31,6 +34,7 @@
 #include <unistd.h>
 
 #define MAX_CONNECTIONS 1024
+#define SPARE_CONNECTIONS 64 // as many as one round of events can open
 #define QUEUE_BYTES (4u << 20) // as much as a camera may hold back for a slow reader before it drops pictures
 #define QUEUE_PACKETS 8192u
 #define FRAME_NS 40000000LL
@@ -71,7 +75,7 @@ typedef struct {
 static connection *connections[MAX_CONNECTIONS];
 static const char *host = "127.0.0.1";
 static int connection_count, camera_count, epoll_fd, port;
-static int64_t origin_ns;
+static int64_t origin_ns, spread_ns = FRAME_NS;
 static bool quiet;
 static enum { WRITE_FRAME, WRITE_PACKET, WRITE_WIRE } write_mode;
 
@@ -86,8 +90,11 @@ static void die(const char *what) {
   exit(1);
 }
 
-// Spreads the cameras over the frame interval by the golden ratio: any number of them lies evenly.
-static int64_t phase_ns(int camera) { return (int64_t)((camera * 0.6180339887498949 - (int)(camera * 0.6180339887498949)) * FRAME_NS); }
+// Spreads the cameras by the golden ratio: any number of them lies evenly.
+static int64_t phase_ns(int camera) {
+  double turns = camera * 0.6180339887498949;
+  return (int64_t)((turns - (int)turns) * (double)spread_ns);
+}
 static int64_t video_due(int camera, int64_t n) { return origin_ns + phase_ns(camera) + n * FRAME_NS; }
 static int64_t audio_due(int camera, int64_t n) {
   return origin_ns + phase_ns(camera) + (int64_t)((double)n * AUDIO_SAMPLES * 1e9 / media.sample_rate);
@@ -407,6 +414,16 @@ static void receive(connection *c) {
   }
 }
 
+// The counters of connections that are over make room for new ones.
+static void forget_closed(void) {
+  int kept = 0;
+  for (int i = 0; i < connection_count; i++) {
+    if (connections[i]->fd >= 0) connections[kept++] = connections[i];
+    else free(connections[i]);
+  }
+  connection_count = kept;
+}
+
 static void accept_one(int listener) {
   int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return;
@@ -483,8 +500,12 @@ static int64_t run_due(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 5 && argc != 6) { fprintf(stderr, "usage: sender PORT MEDIA CAMERAS frame|packet|wire [ADDRESS]\n"); return 2; }
-  if (argc == 6) host = argv[5];
+  if (argc < 5 || argc > 7) {
+    fprintf(stderr, "usage: sender PORT MEDIA CAMERAS frame|packet|wire [ADDRESS [SPREAD_MS]]\n");
+    return 2;
+  }
+  if (argc >= 6) host = argv[5];
+  if (argc == 7) spread_ns = atoll(argv[6]) * 1000000LL;
   load_media(argv[2]);
   camera_count = atoi(argv[3]);
   write_mode = !strcmp(argv[4], "frame") ? WRITE_FRAME : !strcmp(argv[4], "wire") ? WRITE_WIRE : WRITE_PACKET;
@@ -506,6 +527,7 @@ int main(int argc, char **argv) {
   origin_ns = now_ns();
   printf("listening %d\n", port);
   for (;;) {
+    if (connection_count > MAX_CONNECTIONS - SPARE_CONNECTIONS) forget_closed();
     int64_t wait = run_due() - now_ns();
     if (wait < 0) wait = 0;
     struct timespec timeout = { wait / 1000000000LL, wait % 1000000000LL };

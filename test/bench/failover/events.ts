@@ -1,0 +1,418 @@
+// What is done to a cluster that records, and what each camera lost by it: one function an event, figures out. Seconds come
+// from the files and the gap ledgers of the nodes; times of the Leases from the API server. All clocks are one machine's.
+
+import { RESOURCES } from '../../cluster/own-operator.ts';
+import { until } from '../../support/until.ts';
+import { sleep } from '../processes.ts';
+import { median } from '../report.ts';
+import { endOf, holesIn, type Piece } from './footage.ts';
+import type { Assignments, FailoverStage, LedgerReport } from './stage.ts';
+
+/** Of one run and row, by name: seconds and counts. */
+export type Figures = Readonly<Record<string, number>>;
+/** Figures for each row of the table that a run belongs to. */
+export type Outcome = Readonly<Record<string, Figures>>;
+
+export interface Event {
+  readonly name: string;
+  run(stage: FailoverStage, run: number): Promise<Outcome>;
+}
+
+const FREEZE_MS = 8_000;
+const OPERATOR_FREEZE_MS = 30_000;
+/**
+ * Silence of 15 s moves cameras, seen at most 2 s late by a watch that is suspected: a disturbance that has not moved a
+ * camera after this time, and after which every node has renewed its Lease, does not move one any more.
+ */
+const WATCH_MS = 20_000;
+const SLOW_MS = 120_000;
+/** How often cameras without an owner are looked for. */
+const OWNERS_MS = 250;
+/** Pictures of a moment are on the disk by then: half a second that a run waits for its clock, and a fragment. */
+const WRITTEN_MS = 2_500;
+
+const seconds = (ms: number): number => Math.round(ms) / 1000;
+const worst = (values: readonly number[]): number => Math.max(0, ...values);
+const lengthOf = (holes: ReturnType<typeof holesIn>): number =>
+  holes.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
+
+/** Cameras that are under another epoch than before. */
+const movesBetween = (before: Assignments, after: Assignments): number =>
+  [...before].filter(([camera, { epoch }]) => after.get(camera)?.epoch !== epoch).length;
+
+/** Of each camera, the time in [fromMs, toMs) of which no disk has footage. */
+async function missing(
+  stage: FailoverStage,
+  cameras: readonly string[],
+  fromMs: number,
+  toMs: number,
+): Promise<readonly number[]> {
+  const footage = await stage.footageUntil(cameras, fromMs, toMs);
+  return [...footage.values()].map((pieces) => lengthOf(holesIn(pieces, fromMs, toMs)));
+}
+
+const nodeOfRun = (stage: FailoverStage, run: number): string =>
+  stage.nodes[run % stage.nodes.length] ?? 'there are no nodes';
+
+interface Loss {
+  readonly strike: (stage: FailoverStage, node: string) => Promise<unknown>;
+  readonly heal: (stage: FailoverStage, node: string) => Promise<unknown>;
+  /** It records on, and nobody knows: its footage overlaps with that of the others until it is back. */
+  readonly recordsOn?: true;
+}
+
+/** A node goes away: others have its cameras on their disks 15 to 20 s after its last sign of life. */
+const loss = (name: string, { strike, heal, recordsOn }: Loss): Event => ({
+  name,
+  async run(stage, run) {
+    const node = nodeOfRun(stage, run);
+    const cameras = stage.camerasOf(node);
+    const others = stage.nodes.filter((other) => other !== node);
+    const before = await stage.assignments();
+    const strikeMs = Date.now();
+    await strike(stage, node);
+    const found = await stage.firstPictures(cameras, others, strikeMs);
+    const renewedMs = await stage.renewedMs(node);
+    const onDisk = [...found.values()].map(({ onDiskMs }) => onDiskMs);
+    const moved = new Set(cameras);
+    const after = await stage.assignments();
+    const figures = {
+      cameras: cameras.length,
+      leaseToLast: seconds(Math.max(...onDisk) - renewedMs),
+      leaseToFirst: seconds(Math.min(...onDisk) - renewedMs),
+      strikeToLast: seconds(Math.max(...onDisk) - strikeMs),
+      /** Cameras of other nodes: nothing is to happen to them. */
+      otherMoves: [...before].filter(([camera, { epoch }]) => !moved.has(camera) && after.get(camera)?.epoch !== epoch)
+        .length,
+      ...(recordsOn ? {} : await lostFrames(stage, cameras, node, strikeMs, onDisk)),
+    };
+    const healMs = Date.now();
+    await heal(stage, node);
+    const healed = recordsOn ? { heal: await doubles(stage, cameras, node, strikeMs, healMs) } : undefined;
+    await stage.atHome();
+    const homeMs = Date.now();
+    await sleep(WRITTEN_MS);
+    const failback = { gap: seconds(worst(await missing(stage, cameras, healMs, homeMs))) };
+    return { [name]: figures, ...healed, failback };
+  },
+});
+
+/** What the files of a node that stopped say: up to when it recorded, and which time is missing. */
+async function lostFrames(
+  stage: FailoverStage,
+  cameras: readonly string[],
+  node: string,
+  strikeMs: number,
+  onDisk: readonly number[],
+): Promise<Figures> {
+  const footage = await stage.footage(cameras, strikeMs - 10_000);
+  const last: number[] = [];
+  const gaps: number[] = [];
+  for (const pieces of footage.values()) {
+    const endMs = endOf(pieces.filter((piece) => piece.node === node));
+    last.push(endMs);
+    gaps.push(firstElsewhere(pieces, node, strikeMs) - endMs);
+  }
+  return {
+    frameToLast: seconds(Math.max(...onDisk) - Math.min(...last)),
+    gap: seconds(worst(gaps)),
+    gapMedian: seconds(median(gaps)),
+  };
+}
+
+/** When the footage of a camera begins on another node than this, after it was lost. */
+const firstElsewhere = (pieces: readonly Piece[], node: string, strikeMs: number): number =>
+  Math.min(...pieces.filter((piece) => piece.node !== node && piece.fromMs > strikeMs).map(({ fromMs }) => fromMs));
+
+/** A node that recorded on is back: when it stops what others have, and how much there is twice. */
+async function doubles(
+  stage: FailoverStage,
+  cameras: readonly string[],
+  node: string,
+  strikeMs: number,
+  healMs: number,
+): Promise<Figures> {
+  /** What it recorded while it was away, and not what comes home later. */
+  const kept = (pieces: readonly Piece[]): readonly Piece[] =>
+    pieces.filter((piece) => piece.node === node && piece.fromMs < healMs);
+  const listed = until(
+    'both archives are listed',
+    async () => {
+      const all = await stage.cameras();
+      const both = all.filter(({ metadata, status }) => {
+        if (!cameras.includes(metadata.name)) return true;
+        const nodes = new Set(status?.archives?.map((archive) => archive.node));
+        return nodes.has(node) && nodes.size > 1;
+      });
+      return both.length === all.length && Date.now();
+    },
+    SLOW_MS,
+  );
+  const footage = await until(
+    `${node} has closed its files`,
+    async () => {
+      const found = await stage.footage(cameras, strikeMs);
+      return [...found.values()].every((pieces) => kept(pieces).every(({ isOpen }) => !isOpen)) && found;
+    },
+    SLOW_MS,
+  );
+  const ends = [...footage.values()].map((pieces) => endOf(kept(pieces)));
+  const doubled = [...footage.values()].map((pieces) => {
+    return Math.max(0, endOf(kept(pieces)) - firstElsewhere(pieces, node, strikeMs));
+  });
+  return {
+    doublesEnd: seconds(Math.max(...ends) - healMs),
+    doubled: seconds(worst(doubled)),
+    listed: seconds((await listed) - healMs),
+    /** While it was cut off it recorded on: nothing is missing. */
+    gap: seconds(worst(await missing(stage, cameras, strikeMs - 5_000, healMs))),
+  };
+}
+
+/** Something hangs or restarts, and nothing may come of it. */
+const calm = (name: string, disturb: (stage: FailoverStage, node: string) => Promise<unknown>): Event => ({
+  name,
+  async run(stage, run) {
+    const { cameraNames } = stage;
+    const before = await stage.assignments();
+    const dropped = await stage.dropped();
+    const startMs = Date.now();
+    await disturb(stage, nodeOfRun(stage, run));
+    const endMs = Date.now();
+    await stage.heardSince(endMs);
+    await sleep(Math.max(1_000, startMs + WATCH_MS - Date.now()));
+    const overMs = Date.now();
+    const moves = movesBetween(before, await stage.assignments());
+    await sleep(WRITTEN_MS);
+    const lost = await missing(stage, cameraNames, startMs - 1_000, overMs);
+    const ledgers = await Promise.all(
+      cameraNames.map((camera) => stage.ledger(before.get(camera)?.node ?? '', camera, startMs - 1_000, overMs)),
+    );
+    return {
+      [name]: {
+        moves,
+        lost: seconds(worst(lost)),
+        ledger: worst(ledgers.map(({ missing_seconds: missed }) => missed)),
+        ...causesOf(ledgers),
+        /** Pictures that cameras could not send, of all together. */
+        dropped: (await stage.dropped()) - dropped,
+        watched: seconds(overMs - startMs),
+      },
+    };
+  },
+});
+
+/** Of all cameras together, for who asks why. */
+function causesOf(ledgers: readonly LedgerReport[]): Figures {
+  const sums: Record<string, number> = {};
+  for (const { seconds_by_cause: causes } of ledgers) {
+    for (const [cause, lost] of Object.entries(causes))
+      sums[cause] = Math.round(((sums[cause] ?? 0) + lost) * 1000) / 1000;
+  }
+  return sums;
+}
+
+/** A recorder dies, and its kubelet starts it again. */
+const podRestarted: Event = {
+  name: 'pod-restarted',
+  async run(stage) {
+    const node = await stage.freshNode();
+    const cameras = stage.camerasOf(node);
+    const before = await stage.assignments();
+    const startMs = Date.now();
+    await stage.restartPod(node);
+    await stage.firstPictures(cameras, [node], startMs);
+    const backMs = Date.now();
+    await sleep(WRITTEN_MS);
+    const gaps = await missing(stage, cameras, startMs - 5_000, backMs);
+    const ledgers = await Promise.all(cameras.map((camera) => stage.ledger(node, camera, startMs - 5_000, backMs)));
+    const moves = movesBetween(before, await stage.assignments());
+    await stage.atHome();
+    const ledger = worst(ledgers.map(({ missing_seconds: missed }) => missed));
+    return { 'pod-restarted': { gap: seconds(worst(gaps)), gapMedian: seconds(median(gaps)), ledger, moves } };
+  },
+};
+
+/** Counts cameras without an owner, again and again until `work` is done. */
+async function watchOwners(stage: FailoverStage, work: () => Promise<void>): Promise<number> {
+  let ownerless = 0;
+  const over = new AbortController();
+  const watch = (async () => {
+    while (!over.signal.aborted) {
+      const cameras = await stage.cameras();
+      ownerless = Math.max(ownerless, cameras.filter(({ status }) => status?.assignment?.node === undefined).length);
+      await sleep(OWNERS_MS);
+    }
+  })();
+  try {
+    await work();
+  } finally {
+    over.abort();
+  }
+  await watch;
+  return ownerless;
+}
+
+/** Moves that somebody asked for: the time of which there is no footage, until every camera is at home again. */
+const planned = (name: string, work: (stage: FailoverStage, run: number) => Promise<Figures>): Event => ({
+  name,
+  async run(stage, run) {
+    const startMs = Date.now();
+    let own: Figures = {};
+    const ownerless = await watchOwners(stage, async () => {
+      own = await work(stage, run);
+      await stage.atHome(2 * SLOW_MS);
+    });
+    const endMs = Date.now();
+    await sleep(WRITTEN_MS);
+    const gaps = await missing(stage, stage.cameraNames, startMs - 1_000, endMs);
+    return { [name]: { gap: seconds(worst(gaps)), gapMedian: seconds(median(gaps)), ownerless, ...own } };
+  },
+});
+
+const drained = planned('drained', async (stage, run) => {
+  const node = nodeOfRun(stage, run);
+  const path = `${RESOURCES}/recordernodes/${node}`;
+  const cameras = stage.camerasOf(node);
+  const startMs = Date.now();
+  await stage.cluster.api.patch(path, 'merge', { spec: { drain: true } });
+  await until(
+    `${node} is empty`,
+    async () => {
+      const assignments = await stage.assignments();
+      return cameras.every((camera) => {
+        const assignment = assignments.get(camera);
+        return assignment?.node !== node && assignment?.handover === 'Complete';
+      });
+    },
+    SLOW_MS,
+  );
+  const took = seconds(Date.now() - startMs);
+  await stage.cluster.api.patch(path, 'merge', { spec: { drain: false } });
+  return { cameras: cameras.length, took };
+});
+
+const rolled = planned('rolled', async (stage, run) => {
+  const before = await stage.pool();
+  const startMs = Date.now();
+  // Recorders read the pool's retention at their start: another one is another version.
+  const spec = { archive: { retention: { maxAgeSeconds: 86_400 + run } } };
+  await stage.cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec });
+  await until(
+    'every pod is new',
+    async () => {
+      const { metadata, status } = await stage.pool();
+      const rollout = status?.conditions?.find(({ type }) => type === 'RolloutStopped');
+      return (
+        metadata.generation !== before.metadata.generation &&
+        status?.observedGeneration === metadata.generation &&
+        rollout?.observedGeneration === metadata.generation &&
+        rollout?.reason === 'UpToDate' &&
+        status?.nodesUpdated === stage.nodes.length
+      );
+    },
+    3 * SLOW_MS,
+  );
+  stage.allFresh();
+  return { took: seconds(Date.now() - startMs) };
+});
+
+/** All nodes but one die; one comes back, and then the other. */
+const majorityLost: Event = {
+  name: 'majority-lost',
+  async run(stage, run) {
+    const survivor = nodeOfRun(stage, run);
+    const [returning = '', dead = ''] = stage.nodes.filter((node) => node !== survivor);
+    const before = await stage.assignments();
+    const startMs = Date.now();
+    await Promise.all([returning, dead].map((node) => stage.cluster.node(node).kill()));
+    await until(
+      'the pool says so',
+      async () => {
+        const { status } = await stage.pool();
+        const is = (type: string, value: string): boolean =>
+          status?.conditions?.some((one) => one.type === type && one.status === value) === true;
+        return is('QuorumAvailable', 'False') && is('FailoverSuspended', 'True') && status?.leader === undefined;
+      },
+      SLOW_MS,
+    );
+    const shown = Date.now() - startMs;
+    await sleep(Math.max(0, startMs + WATCH_MS - Date.now()));
+    const moves = movesBetween(before, await stage.assignments());
+    const endMs = Date.now();
+    await sleep(WRITTEN_MS);
+    const rest = await missing(stage, stage.camerasOf(survivor), startMs - 1_000, endMs);
+    const lastRenewedMs = await stage.renewedMs(returning);
+    await stage.startNode(returning);
+    const backMs = await until(
+      `${returning} renews its Lease`,
+      async () => {
+        const renewedMs = await stage.renewedMs(returning);
+        return renewedMs > lastRenewedMs && renewedMs;
+      },
+      SLOW_MS,
+    );
+    const own = await stage.firstPictures(stage.camerasOf(returning), stage.nodes, endMs);
+    const found = await stage.firstPictures(stage.camerasOf(dead), [survivor, returning], endMs);
+    const onDisk = [...found.values()].map(({ onDiskMs }) => onDiskMs);
+    const strayed = [...own.values()].filter(({ node }) => node !== returning).length;
+    await stage.startNode(dead);
+    await stage.atHome();
+    return {
+      'majority-lost': {
+        moves,
+        rest: seconds(worst(rest)),
+        shown: seconds(shown),
+        /** From the first Lease of the node that returned. */
+        followed: seconds(Math.max(...onDisk) - backMs),
+        /** Cameras of the node that returned are to stay there. */
+        strayed,
+      },
+    };
+  },
+};
+
+const killNode = (stage: FailoverStage, node: string): Promise<void> => stage.cluster.node(node).kill();
+
+export const EVENTS: readonly Event[] = [
+  loss('killed', { strike: killNode, heal: (stage, node) => stage.startNode(node) }),
+  loss('cut', {
+    strike: async (stage, node) => stage.cluster.node(node).cutOff('api', 'peers', 'viewers'),
+    heal: async (stage, node) => stage.cluster.node(node).reconnect(),
+    recordsOn: true,
+  }),
+  loss('frozen', {
+    strike: async (stage, node) => stage.cluster.node(node).freezePod(await stage.podOf(node)),
+    heal: async (stage, node) => stage.cluster.node(node).thawPod(await stage.podOf(node)),
+  }),
+  loss('killed-with-leader', {
+    strike: async (stage, node) => {
+      const leader = await stage.leader();
+      await Promise.all([killNode(stage, node), stage.killLeader(leader)]);
+    },
+    heal: (stage, node) => Promise.all([stage.startNode(node), stage.startOperator()]),
+  }),
+  calm('leader-killed', async (stage) => stage.killLeader(await stage.leader()).then(() => stage.startOperator())),
+  calm('api-restarted', (stage) => stage.cluster.controlPlane.restart('kube-apiserver')),
+  calm('etcd-paused', async (stage) => {
+    await stage.cluster.controlPlane.pause('etcd');
+    await sleep(FREEZE_MS);
+    stage.cluster.controlPlane.resume('etcd');
+  }),
+  calm('recorder-paused', async (stage, node) => {
+    const pod = await stage.podOf(node);
+    await stage.cluster.node(node).freezePod(pod);
+    await sleep(FREEZE_MS);
+    await stage.cluster.node(node).thawPod(pod);
+  }),
+  calm('operator-paused', async (stage) => {
+    const { program } = await stage.leader();
+    await program.pause();
+    await sleep(OPERATOR_FREEZE_MS);
+    program.resume();
+  }),
+  podRestarted,
+  drained,
+  rolled,
+  majorityLost,
+];

@@ -1,0 +1,157 @@
+// What a camera's footage is, read from the files on the disks of all nodes: closed ones say their wall time themselves, one
+// that is being written (or was, when its node died) is read up to its last whole fragment. No recorder is asked.
+
+import { readdirSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { dayPath, parseBaseName } from '../../../recorder/archive/names.ts';
+import { readFragmentAt } from '../../../recorder/mp4/read-fragment.ts';
+import { readLayout, readMeta, type ReadAt } from '../../../recorder/mp4/reader.ts';
+import { errorCode } from '../../../recorder/archive/file-system.ts';
+
+/** One file's footage, on the wall clock. */
+export interface Piece {
+  readonly node: string;
+  readonly camera: string;
+  readonly path: string;
+  /** Milliseconds since 1970 at which its first picture was captured, and its last one ended. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** It is still written, or its node died while it was. */
+  readonly isOpen: boolean;
+}
+
+export interface Disk {
+  readonly node: string;
+  /** Of its archive. */
+  readonly root: string;
+}
+
+/** A file of a camera, by its name alone. */
+export interface NamedFile {
+  readonly camera: string;
+  readonly startMs: number;
+  readonly path: string;
+}
+
+const DAY_MS = 86_400_000;
+const TICKS_PER_MS = 90;
+/** A segment is named after its first picture: one that holds `fromMs` began at most so long before. */
+export const SEGMENT_SECONDS = 60;
+const MAX_SEGMENT_MS = 2 * SEGMENT_SECONDS * 1000;
+
+/** The files whose names say that they began at `fromMs` or later. */
+export function filesSince(root: string, fromMs: number): readonly NamedFile[] {
+  const files: NamedFile[] = [];
+  for (let dayMs = Math.floor(fromMs / DAY_MS) * DAY_MS; dayMs <= Date.now(); dayMs += DAY_MS) {
+    const directory = join(root, dayPath(dayMs));
+    for (const name of namesIn(directory)) {
+      const parsed = parseBaseName(name);
+      if (!parsed || parsed.startMs < fromMs) continue;
+      files.push({ camera: parsed.cameraId, startMs: parsed.startMs, path: join(directory, name) });
+    }
+  }
+  return files;
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch (err) {
+    if (errorCode(err) === 'ENOENT') return [];
+    throw err;
+  }
+}
+
+/** Footage of the cameras from `fromMs` on, over all disks; pieces may begin before it. */
+export async function footageOf(
+  disks: readonly Disk[],
+  cameras: readonly string[],
+  fromMs: number,
+): Promise<ReadonlyMap<string, readonly Piece[]>> {
+  const pieces = new Map<string, Piece[]>(cameras.map((camera) => [camera, []]));
+  for (const { node, root } of disks) {
+    for (const { camera, path } of filesSince(root, fromMs - MAX_SEGMENT_MS)) {
+      const own = pieces.get(camera);
+      const piece = own && (await readPiece(path));
+      if (piece && piece.toMs > fromMs) own.push({ node, camera, path, ...piece });
+    }
+  }
+  return pieces;
+}
+
+type Span = Pick<Piece, 'fromMs' | 'toMs' | 'isOpen'>;
+
+/** Undefined: no picture is in the file. */
+async function readPiece(path: string): Promise<Span | undefined> {
+  const handle = await open(path).catch((err: unknown) => {
+    if (errorCode(err) === 'ENOENT') return undefined; // Retention or recovery took it.
+    throw err;
+  });
+  if (!handle) return undefined;
+  try {
+    const { size } = await handle.stat();
+    const read: ReadAt = async (offset, length) => {
+      const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)));
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, offset);
+      return buffer.subarray(0, bytesRead);
+    };
+    const state = await readMeta(read, size);
+    if (state.kind === 'foreign' || !state.meta) return undefined;
+    const { wallStartMs, wallDurationMs } = state.meta;
+    if (state.kind === 'finalized') return { fromMs: wallStartMs, toMs: wallStartMs + wallDurationMs, isOpen: false };
+    const durationMs = await writtenMs(read, size);
+    return durationMs === 0 ? undefined : { fromMs: wallStartMs, toMs: wallStartMs + durationMs, isOpen: true };
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Media time of the whole fragments of a growing file. */
+async function writtenMs(read: ReadAt, size: number): Promise<number> {
+  const layout = await readLayout(read, size);
+  if (layout.kind !== 'open') return 0;
+  let ticks = 0;
+  for (let at = layout.moov.offset + layout.moov.size; ;) {
+    const fragment = await readFragmentAt(read, size, at);
+    if (!fragment) return ticks / TICKS_PER_MS;
+    const [video] = fragment.tracks;
+    const { samples = [] } = video ?? {};
+    for (let i = 0; i < samples.length; i++) ticks += samples[i]?.duration ?? 0;
+    at = fragment.end;
+  }
+}
+
+/** When the first whole fragment of a file is on the disk: false until then. */
+export async function hasPicture(path: string): Promise<boolean> {
+  // A header alone: not worth a look inside.
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) < 1_000) return false;
+  return (await readPiece(path)) !== undefined;
+}
+
+/** Less between two recordings is no gap: names and slewed clocks are not finer (docs/design/gaps.md). */
+const MIN_GAP_MS = 100;
+
+export interface Hole {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The times in [fromMs, toMs) that no piece covers. */
+export function holesIn(pieces: readonly Piece[], fromMs: number, toMs: number): readonly Hole[] {
+  const holes: Hole[] = [];
+  let coveredTo = fromMs;
+  const add = (nextMs: number): void => {
+    if (nextMs - coveredTo >= MIN_GAP_MS) holes.push({ fromMs: coveredTo, toMs: nextMs });
+  };
+  for (const piece of pieces.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    if (piece.toMs <= coveredTo || piece.fromMs >= toMs) continue;
+    add(piece.fromMs);
+    coveredTo = piece.toMs;
+  }
+  add(toMs);
+  return holes;
+}
+
+/** Milliseconds since 1970 up to which there is footage of a camera: the end of its newest piece; 0 without any. */
+export const endOf = (pieces: readonly Piece[]): number => Math.max(0, ...pieces.map(({ toMs }) => toMs));

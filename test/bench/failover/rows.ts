@@ -1,0 +1,196 @@
+// Runs in, the table of failover out: what each event must cost at most, and what it did cost.
+
+import { table, summarize } from '../report.ts';
+import type { Figures } from './events.ts';
+
+/** One run, as it is kept: a line of JSON. */
+export interface Run {
+  readonly event: string;
+  readonly run: number;
+  /** Which cluster of those side by side. */
+  readonly stage: number;
+  readonly time: string;
+  readonly outcome?: Readonly<Record<string, Figures>>;
+  /** It did not come to its end: that counts as missed. */
+  readonly error?: string;
+}
+
+interface Row {
+  /** Its name in outcomes. */
+  readonly name: string;
+  /** The event that it is a figure of. */
+  readonly events: readonly string[];
+  readonly what: string;
+  readonly must: string;
+  /** What min, median and worst are of, in seconds. */
+  readonly figure: string;
+  readonly isMet: (figures: Figures) => boolean;
+  /** What else is said of all runs together. */
+  readonly also?: readonly { readonly figure: string; readonly text: string }[];
+}
+
+const figureOf = (figures: Figures, name: string): number => figures[name] ?? NaN;
+
+const loss = (name: string, what: string, more: Row['also'] = []): Row => ({
+  name,
+  events: [name],
+  what,
+  must: '15-20 s, all cameras',
+  figure: 'leaseToLast',
+  isMet: (figures) =>
+    figureOf(figures, 'leaseToFirst') >= 15 &&
+    figureOf(figures, 'leaseToLast') <= 20 &&
+    figureOf(figures, 'otherMoves') === 0,
+  also: [...more, { figure: 'leaseToFirst', text: 'first camera' }],
+});
+
+const LAST_FRAME = [
+  { figure: 'frameToLast', text: 'from the last frame' },
+  { figure: 'gap', text: 'not recorded' },
+];
+
+const calm = (name: string, what: string): Row => ({
+  name,
+  events: [name],
+  what,
+  must: '0 moves, 0 s lost',
+  figure: 'lost',
+  isMet: (figures) => ['moves', 'lost', 'ledger', 'dropped'].every((figure) => figureOf(figures, figure) === 0),
+  also: [
+    { figure: 'moves', text: 'moves' },
+    { figure: 'ledger', text: 'lost by the ledger' },
+  ],
+});
+
+const planned = (name: string, what: string): Row => ({
+  name,
+  events: [name],
+  what,
+  must: '<= 1 s gap, 0 without owner',
+  figure: 'gap',
+  isMet: (figures) => figureOf(figures, 'gap') <= 1 && figureOf(figures, 'ownerless') === 0,
+  also: [
+    { figure: 'ownerless', text: 'without owner' },
+    { figure: 'took', text: 'took' },
+  ],
+});
+
+export const ROWS: readonly Row[] = [
+  loss('killed', 'node killed', LAST_FRAME),
+  loss('cut', 'node cut off from API server, peers and viewers'),
+  loss('frozen', 'recorder process frozen', LAST_FRAME),
+  loss('killed-with-leader', "node killed with the operator's leader", LAST_FRAME),
+  calm('leader-killed', "the operator's leader killed alone"),
+  calm('api-restarted', 'API server restarted'),
+  calm('etcd-paused', 'etcd paused 8 s'),
+  calm('recorder-paused', 'recorder frozen 8 s'),
+  calm('operator-paused', 'operator frozen 30 s'),
+  {
+    name: 'pod-restarted',
+    events: ['pod-restarted'],
+    what: 'recorder killed, pod restarted in place',
+    must: '<= 3 s gap',
+    figure: 'gap',
+    isMet: (figures) => figureOf(figures, 'gap') <= 3 && figureOf(figures, 'moves') === 0,
+    also: [
+      { figure: 'gapMedian', text: 'median camera' },
+      { figure: 'moves', text: 'moves' },
+    ],
+  },
+  planned('drained', 'node drained'),
+  planned('rolled', 'rolling update of all nodes'),
+  {
+    name: 'majority-lost',
+    events: ['majority-lost'],
+    what: '2 of 3 voters lost, then one returns',
+    must: '0 moves, rest records, condition shown; moves follow',
+    figure: 'followed',
+    isMet: (figures) =>
+      ['moves', 'rest', 'strayed'].every((figure) => figureOf(figures, figure) === 0) &&
+      figureOf(figures, 'followed') > 0 &&
+      figureOf(figures, 'shown') <= 20,
+    also: [
+      { figure: 'moves', text: 'moves before' },
+      { figure: 'rest', text: 'lost by the rest' },
+      { figure: 'shown', text: 'condition after' },
+    ],
+  },
+  {
+    name: 'heal',
+    events: ['cut'],
+    what: 'cut-off node heals: doubles end',
+    must: '<= 5 s, both archives listed',
+    figure: 'doublesEnd',
+    isMet: (figures) =>
+      figureOf(figures, 'doublesEnd') <= 5 && figureOf(figures, 'listed') > 0 && figureOf(figures, 'gap') === 0,
+    also: [
+      { figure: 'listed', text: 'both listed after' },
+      { figure: 'doubled', text: 'recorded twice' },
+    ],
+  },
+  {
+    name: 'failback',
+    events: ['killed', 'cut', 'frozen', 'killed-with-leader'],
+    what: 'cameras go back to a node that returned',
+    must: '<= 1 s gap',
+    figure: 'gap',
+    isMet: (figures) => figureOf(figures, 'gap') <= 1,
+  },
+];
+
+const format = (value: number): string => (Number.isFinite(value) ? value.toFixed(value >= 10 ? 1 : 2) : '-');
+
+function rangeOf(values: readonly number[], unit: string): string {
+  const { min, max } = summarize(values);
+  if (values.length === 0) return '-';
+  if (values.every(Number.isInteger)) return min === max ? `${min}` : `${min} to ${max}`;
+  return min === max ? `${format(min)}${unit}` : `${format(min)} to ${format(max)}${unit}`;
+}
+
+/** Cells of a row: event, must, runs, min, median, worst, what else, verdict. */
+function cellsOf(row: Row, runs: readonly Run[]): readonly string[] {
+  const own = runs.filter(({ event }) => row.events.includes(event));
+  const figures = own.flatMap(({ outcome }): readonly Figures[] => {
+    const one = outcome?.[row.name];
+    return one ? [one] : [];
+  });
+  const values = figures.map((one) => figureOf(one, row.figure));
+  const missed = own.length - figures.filter((one) => row.isMet(one)).length;
+  const { min, p50, max } = summarize(values);
+  const also = (row.also ?? []).map(
+    ({ figure, text }) =>
+      `${text} ${rangeOf(
+        figures.map((one) => figureOf(one, figure)),
+        ' s',
+      )}`,
+  );
+  const verdict = own.length === 0 ? 'not run' : missed === 0 ? 'met' : `MISSED in ${missed}`;
+  return [row.what, row.must, String(own.length), ...[min, p50, max].map(format), also.join('; '), verdict];
+}
+
+const HEADER = ['event', 'must', 'runs', 'min, s', 'median, s', 'worst, s', 'beside', 'verdict'];
+
+export const failoverTable = (runs: readonly Run[]): string =>
+  table(
+    HEADER,
+    ROWS.map((row) => cellsOf(row, runs)),
+  );
+
+/** Whether a run was within the bounds of all rows that it belongs to. */
+export const isMet = ({ event, outcome }: Run): boolean =>
+  ROWS.every((row) => {
+    const figures = outcome?.[row.name];
+    return !row.events.includes(event) || (figures !== undefined && row.isMet(figures));
+  });
+
+/** One line a run: for people, and for the file that is kept. */
+export function lineOf(run: Run): string {
+  const figures = Object.entries(run.outcome ?? {}).map(
+    ([name, one]) =>
+      `${name === run.event ? '' : `${name}: `}${Object.entries(one)
+        .map(([figure, value]) => `${figure} ${value}`)
+        .join(', ')}`,
+  );
+  const text = run.error === undefined ? figures.join('; ') : `did not end: ${run.error}`;
+  return `${run.event} ${run.run}: ${text}${isMet(run) ? '' : ' MISSED'}`;
+}

@@ -1,0 +1,79 @@
+// What every cluster that records has beside its nodes: disks for the archive, replicas of the operator on this machine, and
+// a pool and cameras as resources.
+
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { API_VERSION } from '../../crds/names.ts';
+import { freePorts } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import type { Cluster } from './cluster.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { Program } from './program.ts';
+
+const MAIN = join(import.meta.dirname, '../../operator/main.ts');
+/** Of pool, cameras and operator. */
+export const NAMESPACE = 'default';
+/** Of the kinds of this repository, in the namespace. */
+export const RESOURCES = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
+/** Where the pool's archive is on every node. */
+export const ARCHIVE = '/mnt/archive';
+const READY_TIMEOUT_MS = 120_000;
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The directory of a node that its recorder writes footage to, as this machine sees it. */
+export const archiveOf = (cluster: Cluster, node: string): string => join(cluster.node(node).root, ARCHIVE);
+
+/** As a disk that is mounted on every node. */
+export function makeArchives(cluster: Cluster): void {
+  for (const { name } of cluster.nodes) mkdirSync(archiveOf(cluster, name), { recursive: true });
+}
+
+/** One of the kinds of this repository. */
+export const resource = (kind: string, name: string, spec: Json): Json => ({
+  apiVersion: API_VERSION,
+  kind,
+  metadata: { name, namespace: NAMESPACE },
+  spec,
+});
+
+/** A pool of all nodes that anybody may look at. */
+export const poolOfAllNodes = (spec: Json = {}): Json =>
+  resource('RecorderPool', 'default', { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' }, ...spec });
+
+export async function apply(controlPlane: ControlPlane, items: readonly Json[]): Promise<void> {
+  await controlPlane.kubectl(['apply', '-f', '-'], {
+    input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
+  });
+}
+
+/** A replica of the operator; ends with the process that started it. */
+export interface OwnOperator {
+  /** `<name>/` begins its identity in the Lease of the operator. */
+  readonly name: string;
+  readonly program: Program;
+}
+
+/** Starts a replica as administrator, and waits until its caches are filled. `directory`: for its log. */
+export async function startOperator(controlPlane: ControlPlane, directory: string): Promise<OwnOperator> {
+  const [port = 0] = await freePorts(1);
+  const name = `operator-${port}`;
+  const address = `127.0.0.1:${port}`;
+  const options = ['--kubeconfig', controlPlane.kubeconfig, '--namespace', NAMESPACE, '--listen', address];
+  const program = new Program(name, {
+    command: process.execPath,
+    args: [MAIN, ...options, '--image', 'kube-nvr-recorder:checkout'],
+    logFile: join(directory, `${name}.log`),
+    env: { ...process.env, POD_NAME: name, POD_NAMESPACE: NAMESPACE },
+  });
+  program.start();
+  try {
+    const isReady = async (): Promise<boolean> => !program.running || (await fetch(`http://${address}/readyz`)).ok;
+    await until(`${name} is ready`, isReady, READY_TIMEOUT_MS);
+    if (!program.running) throw new Error(`it ended:\n${program.logTail}`);
+  } catch (err) {
+    await program.kill();
+    throw err;
+  }
+  return { name, program };
+}
