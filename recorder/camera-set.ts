@@ -62,6 +62,8 @@ export class CameraSet implements CameraDirectory {
   #entries = new Map<string, Entry>();
   /** Changes are carried out one after the other: a camera is closed before it is opened anew. */
   #work: Promise<void> = Promise.resolve();
+  /** What `apply` was given last. */
+  #wanted: readonly WantedCamera[] = [];
 
   constructor(deps: CameraSetDeps) {
     this.#deps = deps;
@@ -86,9 +88,13 @@ export class CameraSet implements CameraDirectory {
     return new Set([...this.#entries].flatMap(([id, { active }]) => (active ? [id] : [])));
   }
 
-  /** Makes the set what `cameras` says. Resolves when every camera that had to stop has closed its files. */
+  /**
+   * Makes the set what `cameras` says. Resolves when every camera that had to stop has closed its files. What is said
+   * while a change waits for one before it replaces it: a camera that goes and comes back meanwhile is never stopped.
+   */
   apply(cameras: readonly WantedCamera[]): Promise<void> {
-    this.#work = this.#work.then(() => this.#apply(cameras));
+    this.#wanted = cameras;
+    this.#work = this.#work.then(() => this.#apply(this.#wanted));
     return this.#work;
   }
 

@@ -90,6 +90,8 @@ export class Camera {
   /** Tears the session down; resolves when its samples have ended. */
   async stop(): Promise<void> {
     this.#stop.abort();
+    // At once: what ends is not to be taken for a recording while it says goodbye to the camera.
+    this.#become('stopped', undefined);
     await this.#running;
   }
 
@@ -196,7 +198,7 @@ export class Camera {
     }
     this.#counters.videoFrames++;
     this.#lastFrameMs = this.#deps.clock.wallMs();
-    if (this.#state === 'recording' || !sample.sync) return;
+    if (this.#state === 'recording' || !sample.sync || this.#stop.signal.aborted) return;
     this.#backoff.reset();
     this.#log.info({ codec: this.#pipeline.video?.codecString, transport: this.#transport }, 'camera is recording');
     this.#become('recording', undefined);
