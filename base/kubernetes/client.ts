@@ -60,10 +60,22 @@ export interface CallOptions {
   readonly contentType?: string;
 }
 
+export interface WatchOptions {
+  readonly query: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /**
+   * Instead of the usual time after which the server ends the watch. It is silent for little longer then, or hangs on a
+   * dead connection.
+   */
+  readonly seconds?: { readonly least: number; readonly most: number } | undefined;
+}
+
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The longest answer that is read: a list of thousands of cameras. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** How long after its time a watch may still be open. */
+const WATCH_GRACE_MS = 5_000;
 /** One object of a watch: etcd holds none beyond 1.5 MB. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 
@@ -117,9 +129,9 @@ export class KubernetesClient {
   async *watch(
     path: string,
     resourceVersion: string,
-    { query, signal }: { readonly query: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+    { query, signal, seconds }: WatchOptions,
   ): AsyncGenerator<WatchEvent> {
-    const { least, most } = this.#options.watchSeconds;
+    const { least, most } = seconds ?? this.#options.watchSeconds;
     const random = this.#options.random ?? Math.random;
     const asked = {
       ...query,
@@ -128,7 +140,8 @@ export class KubernetesClient {
       resourceVersion,
       timeoutSeconds: String(Math.round(least + (most - least) * random())),
     };
-    const response = await this.#send('GET', path, undefined, { signal, query: asked }, signal);
+    const silenceMs = seconds && seconds.most * 1000 + WATCH_GRACE_MS;
+    const response = await this.#send('GET', path, undefined, { signal, query: asked }, signal, silenceMs);
     if (response.statusCode >= 300) throw refusalOf(response, await textOf(response.body).catch(() => ''));
     try {
       for await (const line of linesOf(response.body)) yield eventOf(line);
@@ -153,8 +166,9 @@ export class KubernetesClient {
     body: unknown,
     options: CallOptions,
     caller: AbortSignal | undefined,
+    silenceMs = this.#options.watchSilenceMs,
   ): Promise<Dispatcher.ResponseData> {
-    const { callTimeoutMs, watchSilenceMs, userAgent } = this.#options;
+    const { callTimeoutMs, userAgent } = this.#options;
     const url = new URL(path, this.#connection.url);
     for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
     try {
@@ -163,7 +177,7 @@ export class KubernetesClient {
         method,
         ...(dispatcher && { dispatcher }),
         headersTimeout: options.timeoutMs ?? callTimeoutMs,
-        bodyTimeout: watchSilenceMs,
+        bodyTimeout: silenceMs,
         headers: {
           accept: 'application/json',
           'user-agent': userAgent,

@@ -2,6 +2,8 @@
 // goes back as a report, and a Lease says that it lives. Without an answer of the API server nothing changes.
 
 import type { Clock, Timer } from '../../base/clock.ts';
+import type { WatchOptions } from '../../base/kubernetes/client.ts';
+import { Informer } from '../../base/kubernetes/informer.ts';
 import type { Log } from '../../base/log.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
 import {
@@ -22,13 +24,12 @@ import {
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import type { Reason } from '../camera/status.ts';
 import type { CameraConfig } from '../config/schema.ts';
-import { ApiServerError, type ApiServer } from './api-server.ts';
+import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import { changesOf, decide, isRecorded, type Assignment } from './assignments.ts';
 import { settingsOf, type Login } from './camera-settings.ts';
 import type { KeptState } from './kept-state.ts';
 import { isLogin, Logins, type MissingLogin } from './logins.ts';
 import { NodeLease } from './node-lease.ts';
-import { ObjectWatcher } from './object-watcher.ts';
 import { Peers, type Owner } from './peers.ts';
 import { Report } from './report.ts';
 import { Requests, type Answer, type Question } from './requests.ts';
@@ -81,6 +82,11 @@ interface WantedSettings {
   readonly refused: readonly RefusedAssignment[];
 }
 
+/**
+ * A watch on a dead connection looks like one that has nothing to tell, until it should have ended. Those of cameras are
+ * short for that reason; the others say nothing that is recorded or not.
+ */
+const CAMERA_WATCH_SECONDS = { least: 30, most: 40 };
 /** One look at a camera that is in doubt, and the pause before the next. */
 const CONFIRM_RETRY_MS = 1_000;
 /** A Camera that was read for a request is good for this long. */
@@ -95,10 +101,10 @@ export class Cluster {
   readonly #node: { nodeID: string; pool: string };
   readonly #base: string;
   readonly #lease: NodeLease;
-  readonly #owned: ObjectWatcher<Camera>;
-  readonly #previous: ObjectWatcher<Camera>;
-  readonly #nodes: ObjectWatcher<RecorderNode>;
-  readonly #pool: ObjectWatcher<RecorderPool>;
+  readonly #owned: Informer<Camera, KubernetesObject>;
+  readonly #previous: Informer<Camera, KubernetesObject>;
+  readonly #nodes: Informer<RecorderNode, KubernetesObject>;
+  readonly #pool: Informer<RecorderPool, KubernetesObject>;
   readonly #report: Report;
   readonly #requests: Requests;
   readonly #logins: Logins;
@@ -124,10 +130,27 @@ export class Cluster {
       query: Record<string, string>,
       parse: (object: unknown) => T,
       changed: () => void,
-    ) => new ObjectWatcher<T>({ api, path: `${this.#base}/${plural}`, query, parse, changed, clock, log });
-    const look = (): void => this.#look();
-    this.#owned = watch(CAMERAS, { fieldSelector: `${ASSIGNED_NODE_FIELD}=${nodeID}` }, parseCamera, look);
-    this.#previous = watch(CAMERAS, { fieldSelector: `${PREVIOUS_NODE_FIELD}=${nodeID}` }, parseCamera, look);
+      seconds?: WatchOptions['seconds'],
+    ): Informer<T, KubernetesObject> => {
+      const path = `${this.#base}/${plural}`;
+      const informer = new Informer<T, KubernetesObject>({
+        source: {
+          name: plural,
+          list: (signal) => api.list(path, { query, signal }),
+          watch: (resourceVersion, signal) => api.watch(path, resourceVersion, { query, signal, seconds }),
+        },
+        parse,
+        keyOf: ({ name }) => name,
+        clock,
+        log,
+      });
+      informer.onUpdate(changed);
+      return informer;
+    };
+    const cameras = (field: string): Informer<Camera, KubernetesObject> =>
+      watch(CAMERAS, { fieldSelector: `${field}=${nodeID}` }, parseCamera, () => this.#look(), CAMERA_WATCH_SECONDS);
+    this.#owned = cameras(ASSIGNED_NODE_FIELD);
+    this.#previous = cameras(PREVIOUS_NODE_FIELD);
     this.#nodes = watch(RECORDER_NODES, { labelSelector: `${POOL_LABEL}=${pool}` }, parseRecorderNode, () =>
       this.#answered(),
     );
@@ -282,7 +305,7 @@ export class Cluster {
 
   /** One of the mirrors is another. */
   #look(): void {
-    if (this.#closed || !this.#owned.isListed || !this.#previous.isListed) return;
+    if (this.#closed || !this.#owned.isSynced || !this.#previous.isSynced) return;
     const mirrored = new Map(this.#previous.objects);
     for (const [name, camera] of this.#owned.objects) {
       const other = mirrored.get(name);
