@@ -5,7 +5,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Violation } from './failover/monitor.ts';
-import { MUTATIONS, type Mutation } from './failover/mutation.ts';
+import {
+  brokenOperator,
+  brokenRecorder,
+  OPERATOR_MUTATIONS,
+  RECORDER_MUTATIONS,
+  RULES,
+  type RecorderMutation,
+  type Rules,
+} from './failover/mutation.ts';
 import { loseThirty, SCENARIOS, scenarioOf, type Scenario } from './failover/scenarios.ts';
 import { LONG } from '../support/variant.ts';
 
@@ -16,9 +24,9 @@ const BASE = Math.floor(Math.random() * 2 ** 30);
 /** Of the worlds in which a broken rule must show; the same in every run. */
 const MUTANT_SEEDS = 3_000;
 
-function tryOut(scenario: Scenario, seed: number): void {
+async function tryOut(scenario: Scenario, seed: number): Promise<void> {
   try {
-    scenario.run(seed);
+    await scenario.run(seed, RULES);
   } catch (err) {
     const what = err instanceof Violation ? err.message : String(err instanceof Error ? err.stack : err);
     assert.fail(`SEED=${seed} (${scenario.name}): ${what}`);
@@ -26,11 +34,11 @@ function tryOut(scenario: Scenario, seed: number): void {
 }
 
 for (const scenario of SCENARIOS) {
-  test(`${scenario.name}: what must hold does`, { skip: ONE !== undefined && 'SEED names one world' }, (t) => {
+  test(`${scenario.name}: what must hold does`, { skip: ONE !== undefined && 'SEED names one world' }, async (t) => {
     let worlds = 0;
     for (let seed = BASE; seed < BASE + RUNS; seed++) {
       if (scenarioOf(seed) !== scenario) continue;
-      tryOut(scenario, seed);
+      await tryOut(scenario, seed);
       worlds += 1;
     }
     assert.ok(worlds > RUNS / 20);
@@ -38,32 +46,39 @@ for (const scenario of SCENARIOS) {
   });
 }
 
-test('the world that SEED names', { skip: ONE === undefined && 'no SEED is given' }, () => {
-  tryOut(scenarioOf(Number(ONE)), Number(ONE));
+test('the world that SEED names', { skip: ONE === undefined && 'no SEED is given' }, async () => {
+  await tryOut(scenarioOf(Number(ONE)), Number(ONE));
 });
 
-test('a world is the same each time its seed is run', () => {
+test('a world is the same each time its seed is run', async () => {
   for (let seed = 0; seed < 24; seed++) {
-    const [first, second] = [scenarioOf(seed).run(seed), scenarioOf(seed).run(seed)];
+    const first = await scenarioOf(seed).run(seed, RULES);
+    const second = await scenarioOf(seed).run(seed, RULES);
     assert.deepEqual(second.monitor.moves, first.monitor.moves);
     assert.deepEqual([...second.monitor.firstWritten], [...first.monitor.firstWritten]);
   }
 });
 
-test('thirty cameras of a lost node are written elsewhere 15 to 20 s after its last sign of life', () => {
-  for (let seed = 1; seed <= (LONG ? 1_000 : 30); seed++) loseThirty(seed);
+test('thirty cameras of a lost node are written elsewhere 15 to 20 s after its last sign of life', async () => {
+  for (let seed = 1; seed <= (LONG ? 1_000 : 30); seed++) await loseThirty(seed, RULES);
 });
 
-for (const [mutation, meaning] of Object.entries(MUTATIONS)) {
-  test(`the check notices: ${mutation} (${meaning})`, () => {
-    for (let seed = 1; seed <= MUTANT_SEEDS; seed++) {
-      try {
-        scenarioOf(seed).run(seed, mutation as Mutation);
-      } catch (err) {
-        if (err instanceof Violation) return;
-        throw err;
-      }
+async function isNoticed(rules: Rules): Promise<void> {
+  for (let seed = 1; seed <= MUTANT_SEEDS; seed++) {
+    try {
+      await scenarioOf(seed).run(seed, rules);
+    } catch (err) {
+      if (err instanceof Violation) return;
+      throw err;
     }
-    assert.fail(`nothing was noticed in ${MUTANT_SEEDS} worlds`);
-  });
+  }
+  assert.fail(`nothing was noticed in ${MUTANT_SEEDS} worlds`);
+}
+
+for (const [mutation, meaning] of Object.entries(RECORDER_MUTATIONS)) {
+  test(`the check notices: ${mutation} (${meaning})`, () => isNoticed(brokenRecorder(mutation as RecorderMutation)));
+}
+
+for (const [name, mutation] of Object.entries(OPERATOR_MUTATIONS)) {
+  test(`the check notices: ${name} (${mutation.meaning})`, async () => isNoticed(await brokenOperator(mutation)));
 }

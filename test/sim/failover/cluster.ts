@@ -3,7 +3,7 @@
 import type { CameraView, NodeView, PoolView } from '../../../operator/plan/snapshot.ts';
 import { ApiServer } from './api-server.ts';
 import { Monitor, type Limits } from './monitor.ts';
-import type { Mutation } from './mutation.ts';
+import type { Rules } from './mutation.ts';
 import { Operator, OPERATOR_LEASE } from './operator.ts';
 import { Recorder } from './recorder.ts';
 import { type Process, Random, Timeline } from './world.ts';
@@ -14,7 +14,7 @@ export type ClusterOptions = {
   readonly cameras: number;
   readonly pool: Partial<PoolView>;
   readonly newsMs: number;
-  readonly mutation?: Mutation | undefined;
+  readonly rules: Rules;
 };
 
 const SAMPLE_MS = 1_000;
@@ -31,7 +31,7 @@ export class Cluster {
   readonly pool: PoolView;
   readonly limits: Limits;
 
-  constructor({ seed, nodes, cameras, pool, newsMs, mutation }: ClusterOptions) {
+  constructor({ seed, nodes, cameras, pool, newsMs, rules }: ClusterOptions) {
     this.random = new Random(seed);
     this.pool = {
       name: 'default',
@@ -48,10 +48,10 @@ export class Cluster {
     this.api = new ApiServer(timeline, random);
     const processes = new Map<string, Process>();
     this.monitor = new Monitor(timeline, this.api, processes, this.limits);
-    const common = { timeline, random, api: this.api, monitor: this.monitor, mutation };
-    const recorderDeps = { ...common, renewMs: this.pool.renewMs };
+    const common = { timeline, random, api: this.api, monitor: this.monitor };
+    const recorderDeps = { ...common, renewMs: this.pool.renewMs, mutation: rules.mutation };
     this.recorders = Array.from({ length: nodes }, (_, i) => new Recorder(`n${i + 1}`, recorderDeps));
-    const operatorDeps = { ...common, pool: (): PoolView => this.pool };
+    const operatorDeps = { ...common, pool: (): PoolView => this.pool, Assigner: rules.Assigner };
     this.operators = [1, 2].map((i) => new Operator(`operator${i}`, operatorDeps));
     for (const process of [...this.recorders, ...this.operators]) processes.set(process.name, process);
 
@@ -62,8 +62,8 @@ export class Cluster {
     this.#sample();
   }
 
-  run(untilMs: number): void {
-    this.timeline.runUntil(untilMs);
+  run(untilMs: number): Promise<void> {
+    return this.timeline.runUntil(untilMs);
   }
 
   at(atMs: number, run: () => void): void {

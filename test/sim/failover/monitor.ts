@@ -102,7 +102,10 @@ export class Monitor {
   }
 
   /** An operator sends a write. */
-  decides(operator: Process, { camera, assignment, fromEpoch }: AssignmentWrite): void {
+  decides(
+    operator: Process,
+    { camera, assignment, fromEpoch }: Pick<AssignmentWrite, 'camera' | 'assignment' | 'fromEpoch'>,
+  ): void {
     const now = this.#api.all('Camera').get(camera)?.assignment;
     if (assignment.node === undefined || assignment.node === now?.node) return;
     const { unavailableAfterMs } = this.#limits;

@@ -3,7 +3,7 @@
 import type { CameraReport, CameraView } from '../../../operator/plan/snapshot.ts';
 import type { ApiServer } from './api-server.ts';
 import type { Monitor } from './monitor.ts';
-import type { Mutation } from './mutation.ts';
+import type { RecorderMutation } from './mutation.ts';
 import { Reflector } from './reflector.ts';
 import { Process, type Random, type Timeline } from './world.ts';
 
@@ -20,7 +20,7 @@ export type RecorderDeps = {
   readonly api: ApiServer;
   readonly monitor: Monitor;
   readonly renewMs: number;
-  readonly mutation: Mutation | undefined;
+  readonly mutation: RecorderMutation | undefined;
 };
 
 type Recording = { readonly uid: string; epoch: number; state: 'Connecting' | 'Recording' };

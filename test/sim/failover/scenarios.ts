@@ -2,7 +2,7 @@
 // that always hold.
 
 import { Cluster } from './cluster.ts';
-import type { Mutation } from './mutation.ts';
+import type { Rules } from './mutation.ts';
 import { Random } from './world.ts';
 
 /** By then every camera of a new cluster is recorded. */
@@ -13,10 +13,10 @@ const SETTLE_MS = 40_000;
 export type Scenario = {
   readonly name: string;
   readonly weight: number;
-  run(seed: number, mutation?: Mutation): Cluster;
+  run(seed: number, rules: Rules): Promise<Cluster>;
 };
 
-function start(seed: number, mutation: Mutation | undefined, over: Partial<Parameters<typeof make>[0]> = {}): Cluster {
+async function start(seed: number, rules: Rules, over: Partial<Parameters<typeof make>[0]> = {}): Promise<Cluster> {
   const random = new Random(seed ^ 0x5eed);
   const nodes = over.nodes ?? random.pick([3, 3, 4, 5]);
   const cameras = over.cameras ?? Math.ceil(random.between(1, 9));
@@ -25,11 +25,11 @@ function start(seed: number, mutation: Mutation | undefined, over: Partial<Param
     nodes,
     cameras,
     newsMs: 1_500,
-    mutation,
+    rules,
     ...over,
     pool: { maxConcurrentMoves: random.pick([2, 8]), ...over.pool },
   });
-  cluster.run(WARM_MS);
+  await cluster.run(WARM_MS);
   cluster.monitor.settled(cluster.api.all('RecorderNode'), cluster.pool.maxCamerasPerNode);
   cluster.monitor.healthySinceMs = cluster.nowMs;
   return cluster;
@@ -37,22 +37,22 @@ function start(seed: number, mutation: Mutation | undefined, over: Partial<Param
 
 const make = (options: ConstructorParameters<typeof Cluster>[0]): Cluster => new Cluster(options);
 
-function finish(cluster: Cluster, settleMs = SETTLE_MS): Cluster {
+async function finish(cluster: Cluster, settleMs = SETTLE_MS): Promise<Cluster> {
   cluster.monitor.healthySinceMs ??= cluster.nowMs;
-  cluster.run(cluster.nowMs + settleMs);
+  await cluster.run(cluster.nowMs + settleMs);
   cluster.monitor.settled(cluster.api.all('RecorderNode'), cluster.pool.maxCamerasPerNode);
   return cluster;
 }
 
 /** A node is lost: from its last sign of life to the first frame of each of its cameras elsewhere, 15 to 20 s. */
-function lose(seed: number, mutation: Mutation | undefined, cameras?: number): Cluster {
-  const cluster = start(
+async function lose(seed: number, rules: Rules, cameras?: number): Promise<Cluster> {
+  const cluster = await start(
     seed,
-    mutation,
+    rules,
     cameras === undefined ? {} : { cameras, nodes: 3, pool: { maxConcurrentMoves: 8 } },
   );
   const { random, monitor, recorders } = cluster;
-  cluster.run(cluster.nowMs + random.between(0, 4_000));
+  await cluster.run(cluster.nowMs + random.between(0, 4_000));
   const node = random.pick(recorders);
   const lost = cluster.camerasOf(node.name);
   const way = random.pick(['kill', 'freeze', 'cut'] as const);
@@ -60,9 +60,9 @@ function lose(seed: number, mutation: Mutation | undefined, cameras?: number): C
   cluster[way](node, backMs);
   const leader = cluster.leader();
   if (leader && random.chance(0.4)) cluster.kill(leader, random.pick([5_000, Infinity]));
-  cluster.run(cluster.nowMs + 5_000);
+  await cluster.run(cluster.nowMs + 5_000);
   const lastSignMs = monitor.signs.get(node.name) ?? -Infinity;
-  cluster.run(lastSignMs + cluster.limits.unavailableAfterMs + 5_000);
+  await cluster.run(lastSignMs + cluster.limits.unavailableAfterMs + 5_000);
   for (const camera of lost) {
     const move = monitor.moves.find((move) => move.camera === camera);
     const firstMs = monitor.firstWritten.get(`${camera}>${move?.to ?? ''}`) ?? Infinity;
@@ -73,14 +73,14 @@ function lose(seed: number, mutation: Mutation | undefined, cameras?: number): C
   const others = monitor.moves.filter(({ camera }) => !lost.includes(camera));
   if (others.length > 0) monitor.fail(`moved without need: ${JSON.stringify(others)}`);
   const count = monitor.moves.length;
-  finish(cluster, 30_000);
+  await finish(cluster, 30_000);
   if (monitor.moves.length > count) monitor.fail('something moved when the node came back');
   return cluster;
 }
 
 /** Each fault is shorter than its bound, and there is one at a time: nothing moves, and nothing stops recording. */
-function shortFaults(seed: number, mutation?: Mutation): Cluster {
-  const cluster = start(seed, mutation);
+async function shortFaults(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules);
   const { random, monitor, recorders, operators } = cluster;
   for (let i = 0; i < 2; i++) {
     const recorder = random.pick(recorders);
@@ -101,7 +101,7 @@ function shortFaults(seed: number, mutation?: Mutation): Cluster {
       (): number => during(30_000, (ms) => cluster.cut(operator, ms)),
       (): number => during(20_000, (ms) => cluster.kill(operator, ms)),
     ])();
-    cluster.run(cluster.nowMs + forMs + random.between(7_000, 12_000));
+    await cluster.run(cluster.nowMs + forMs + random.between(7_000, 12_000));
   }
   function during(maxMs: number, begin: (forMs: number) => void, also?: () => void): number {
     const forMs = random.between(100, maxMs);
@@ -109,14 +109,14 @@ function shortFaults(seed: number, mutation?: Mutation): Cluster {
     also?.();
     return forMs;
   }
-  finish(cluster, 20_000);
+  await finish(cluster, 20_000);
   if (monitor.moves.length > 0) monitor.fail(`moved without need: ${JSON.stringify(monitor.moves)}`);
   return cluster;
 }
 
 /** More than half of the voters are lost: nothing moves until enough of them are back, and then what must. */
-function loseMajority(seed: number, mutation?: Mutation): Cluster {
-  const cluster = start(seed, mutation);
+async function loseMajority(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules);
   const { random, monitor, recorders } = cluster;
   const shuffled = recorders.map((recorder) => ({ recorder, at: random.next() })).sort((a, b) => a.at - b.at);
   const lost = shuffled.slice(0, Math.ceil(recorders.length / 2)).map(({ recorder }) => recorder);
@@ -127,16 +127,16 @@ function loseMajority(seed: number, mutation?: Mutation): Cluster {
     const backMs = recorder === lost[0] && random.chance(0.5) ? 45_000 : random.between(25_000, 35_000);
     cluster.at(cluster.nowMs + random.between(0, spreadMs), () => cluster[way](recorder, backMs));
   }
-  cluster.run(cluster.nowMs + 25_000);
+  await cluster.run(cluster.nowMs + 25_000);
   if (monitor.moves.length > 0) monitor.fail(`moved without a majority: ${JSON.stringify(monitor.moves)}`);
   cluster.monitor.healthySinceMs = undefined;
-  cluster.run(cluster.nowMs + 30_000);
+  await cluster.run(cluster.nowMs + 30_000);
   return finish(cluster);
 }
 
 /** People drain nodes, prefer others, suspend, delete and make cameras; the operator may die meanwhile. */
-function planned(seed: number, mutation?: Mutation): Cluster {
-  const cluster = start(seed, mutation, { pool: { failbackAfterMs: 8_000, membership: 'Automatic' } });
+async function planned(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules, { pool: { failbackAfterMs: 8_000, membership: 'Automatic' } });
   const { random, api, recorders, operators, monitor } = cluster;
   const names = [...api.all('Camera').keys()];
   if (random.chance(0.5)) api.weather = { ...api.weather, stalls: 0.05, slowMs: 50 };
@@ -162,19 +162,19 @@ function planned(seed: number, mutation?: Mutation): Cluster {
         random.pick([(): void => cluster.kill(leader, 5_000), (): void => cluster.freeze(leader, 12_000)])();
       },
     ])();
-    cluster.run(cluster.nowMs + random.between(500, 8_000));
+    await cluster.run(cluster.nowMs + random.between(500, 8_000));
   }
-  cluster.run(cluster.nowMs + 12_000);
+  await cluster.run(cluster.nowMs + 12_000);
   api.weather = { ...api.weather, stalls: 0, slowMs: 0 };
-  finish(cluster, 20_000);
+  await finish(cluster, 20_000);
   const unplanned = monitor.moves.filter(({ reason }) => reason === 'NodeUnavailable');
   if (unplanned.length > 0) monitor.fail(`nobody died: ${JSON.stringify(unplanned)}`);
   return cluster;
 }
 
 /** Everything at once. Afterwards it must settle. */
-function chaos(seed: number, mutation?: Mutation): Cluster {
-  const cluster = start(seed, mutation, {
+async function chaos(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules, {
     newsMs: 15_000,
     pool: { membership: new Random(seed).pick(['Automatic', 'Manual']) },
   });
@@ -205,9 +205,9 @@ function chaos(seed: number, mutation?: Mutation): Cluster {
       },
       (): void => cluster.changeCamera(random.pick(names), { suspend: random.chance(0.3) }),
     ])();
-    cluster.run(Math.min(endMs, cluster.nowMs + random.between(500, 9_000)));
+    await cluster.run(Math.min(endMs, cluster.nowMs + random.between(500, 9_000)));
   }
-  cluster.run(endMs + 1);
+  await cluster.run(endMs + 1);
   api.comeUp();
   api.weather = { lostReplies: 0, lostRequests: 0, slowMs: 0, staleLists: 0, stalls: 0 };
   monitor.healthySinceMs = cluster.nowMs + 5_000;
@@ -223,7 +223,7 @@ export const SCENARIOS: readonly Scenario[] = [
 ];
 
 /** Ninety cameras on three nodes: thirty move at once. */
-export const loseThirty = (seed: number): Cluster => lose(seed, undefined, 90);
+export const loseThirty = (seed: number, rules: Rules): Promise<Cluster> => lose(seed, rules, 90);
 
 /** The scenario that belongs to a seed. */
 export function scenarioOf(seed: number): Scenario {

@@ -35,9 +35,16 @@ export class Random {
 
 type Event = { readonly atMs: number; readonly order: number; readonly run: () => void };
 
+/** So many turns of promises in a row without anything new: none of them goes on before the next event. */
+const QUIET_TURNS = 24;
+
 /** A binary heap of what is going to happen. */
 export class Timeline {
   nowMs = 0;
+  /** Set by whoever lets promises go on: what hangs on them is done before the next event. */
+  isStirred = false;
+  /** What went wrong where only promises would hear of it. */
+  failure: unknown;
   #heap: Event[] = [];
   #order = 0;
 
@@ -54,13 +61,22 @@ export class Timeline {
     heap[index] = event;
   }
 
-  runUntil(endMs: number): void {
+  async runUntil(endMs: number): Promise<void> {
     for (let next = this.#heap[0]; next && next.atMs <= endMs; next = this.#heap[0]) {
       this.#pop();
       this.nowMs = next.atMs;
       next.run();
+      if (this.isStirred) await this.#settle();
+      if (this.failure !== undefined) throw this.failure;
     }
     this.nowMs = endMs;
+  }
+
+  async #settle(): Promise<void> {
+    while (this.isStirred) {
+      this.isStirred = false;
+      for (let turn = 0; turn < QUIET_TURNS; turn++) await undefined;
+    }
   }
 
   #pop(): void {

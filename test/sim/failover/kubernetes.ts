@@ -1,0 +1,217 @@
+// The simulated API server and clock as one process of the operator sees them: what its code asks for as promises, and
+// objects as JSON.
+
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { API_VERSION, nodeLeaseName, nodeOfLease } from '../../../crds/names.ts';
+import {
+  ApiError,
+  type CallOptions,
+  type KubeApi,
+  type KubeObject,
+  type ObjectList,
+  type ObjectName,
+  type Resource,
+  type Selection,
+  type WriteOptions,
+} from '../../../operator/kube/api.ts';
+import type { Assignment, CameraView, NodeView, Role } from '../../../operator/plan/snapshot.ts';
+import type { ApiServer, Kind, LeaseView, ObjectOf, Outcome } from './api-server.ts';
+import type { Monitor } from './monitor.ts';
+import type { Process, Timeline } from './world.ts';
+
+export const NAMESPACE = 'sim';
+export const POOL = 'default';
+const TIME = '2026-01-01T00:00:00Z';
+const CALL_MS = 10_000;
+const KINDS: Readonly<Record<string, Kind>> = { cameras: 'Camera', recordernodes: 'RecorderNode', leases: 'Lease' };
+
+export class ProcessClock implements Clock {
+  readonly #process: Process;
+
+  constructor(process: Process) {
+    this.#process = process;
+  }
+
+  monotonicMs(): number {
+    return this.#process.nowMs();
+  }
+
+  wallMs(): number {
+    return this.#process.wallMs();
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    let isCancelled = false;
+    this.#process.after(delayMs, () => {
+      if (isCancelled) return;
+      this.#process.timeline.isStirred = true;
+      callback();
+    });
+    return { cancel: () => (isCancelled = true) };
+  }
+
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.after(delayMs, resolve));
+  }
+}
+
+/** What `Camera.status.assignment` is patched with: null takes a field away. */
+type AssignmentPatch = { readonly [F in keyof Assignment]: Assignment[F] | null };
+
+interface Patch {
+  readonly metadata: { readonly resourceVersion?: string };
+  readonly status?: { readonly assignment: AssignmentPatch };
+  readonly spec?: { readonly role: Role };
+}
+
+export interface ProcessApiOptions {
+  readonly process: Process;
+  readonly server: ApiServer;
+  readonly monitor: Monitor;
+  readonly timeline: Timeline;
+}
+
+/** As much of the API as the operator's assigner uses. */
+export class ProcessApi implements KubeApi {
+  readonly #o: ProcessApiOptions;
+
+  constructor(options: ProcessApiOptions) {
+    this.#o = options;
+  }
+
+  get(resource: Resource, { name }: ObjectName, { timeoutMs = CALL_MS }: CallOptions = {}): Promise<KubeObject> {
+    const kind = kindOf(resource);
+    const { server } = this.#o;
+    return this.#call(timeoutMs, () => server.get(kind, viewName(kind, name))).then((view) => objectOf(kind, view));
+  }
+
+  list(resource: Resource, _selection: Selection, { timeoutMs = CALL_MS }: CallOptions = {}): Promise<ObjectList> {
+    const kind = kindOf(resource);
+    const { server } = this.#o;
+    return this.#call(timeoutMs, () => ({ ok: [...server.all(kind).values()] })).then((views) => ({
+      items: views.map((view) => objectOf(kind, view)),
+      resourceVersion: '',
+    }));
+  }
+
+  mergePatch(
+    resource: Resource,
+    { name }: ObjectName,
+    patch: object,
+    { timeoutMs = CALL_MS }: WriteOptions = {},
+  ): Promise<KubeObject> {
+    const { server, process, monitor, timeline } = this.#o;
+    const { metadata, status, spec } = patch as Patch;
+    const { resourceVersion } = metadata;
+    if (kindOf(resource) === 'RecorderNode') {
+      const role = spec?.role ?? 'Learner';
+      const write = (): Outcome<NodeView> =>
+        server.replace('RecorderNode', name, resourceVersion, (before) => ({ ...before, role }), process);
+      return this.#call(timeoutMs, write).then((view) => objectOf('RecorderNode', view));
+    }
+    const patched = (before: CameraView | undefined): Assignment => merged(before?.assignment, status?.assignment);
+    const planned = patched(server.all('Camera').get(name));
+    try {
+      monitor.decides(process, { camera: name, assignment: planned, fromEpoch: planned.epoch - 1 });
+    } catch (violation) {
+      timeline.failure ??= violation;
+    }
+    const write = (): Outcome<CameraView> =>
+      server.replace(
+        'Camera',
+        name,
+        resourceVersion,
+        (before) => ({ ...before, assignment: patched(before) }),
+        process,
+      );
+    return this.#call(timeoutMs, write).then((view) => objectOf('Camera', view));
+  }
+
+  watch(): AsyncIterable<never> {
+    throw new Error('caches are simulated (reflector.ts)');
+  }
+
+  create(): Promise<never> {
+    throw new Error('not simulated');
+  }
+
+  replace(): Promise<never> {
+    throw new Error('not simulated');
+  }
+
+  apply(): Promise<never> {
+    throw new Error('not simulated');
+  }
+
+  delete(): Promise<never> {
+    throw new Error('not simulated');
+  }
+
+  #call<T>(timeoutMs: number, work: () => Outcome<T>): Promise<T> {
+    const { server, process, timeline } = this.#o;
+    timeline.isStirred = true;
+    return new Promise((resolve, reject) => {
+      server.call(process, timeoutMs, work, (answer) => {
+        timeline.isStirred = true;
+        if (!answer) reject(new ApiError(0, 'UNREACHABLE', 'no answer'));
+        else if ('ok' in answer) resolve(answer.ok);
+        else if ('conflict' in answer) reject(new ApiError(409, 'Conflict', 'somebody else wrote before'));
+        else reject(new ApiError(404, 'NotFound', 'there is none'));
+      });
+    });
+  }
+}
+
+function kindOf({ plural }: Resource): Kind {
+  const kind = KINDS[plural];
+  if (!kind) throw new Error(`${plural} are not simulated`);
+  return kind;
+}
+
+const viewName = (kind: Kind, name: string): string => (kind === 'Lease' ? (nodeOfLease(name) ?? name) : name);
+
+/** RFC 7396: null takes a field away, and what is not named stays. */
+function merged(before: Assignment | undefined, patch: Partial<AssignmentPatch> = {}): Assignment {
+  const after: Record<string, unknown> = { epoch: 0, reason: '', ...before };
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) delete after[field];
+    else if (value !== undefined && field !== 'time') after[field] = value;
+  }
+  return after as Assignment;
+}
+
+function objectOf<K extends Kind>(kind: K, view: ObjectOf<K>): KubeObject {
+  if (kind === 'Camera') return cameraOf(view as CameraView);
+  if (kind === 'RecorderNode') return recorderNodeOf(view as NodeView);
+  return leaseOf(view as LeaseView);
+}
+
+/** Its time as a number: nothing reads it, but for a rule that is broken on purpose. */
+export const leaseOf = ({ name, resourceVersion, renewedWallMs }: LeaseView): KubeObject => ({
+  metadata: { namespace: NAMESPACE, name: nodeLeaseName(name), resourceVersion },
+  spec: { renewedWallMs },
+});
+
+function cameraOf(view: CameraView): KubeObject {
+  const { name, uid, resourceVersion, suspend, priority, nodeSelector, preferredNode, failover, assignment } = view;
+  return {
+    apiVersion: API_VERSION,
+    kind: 'Camera',
+    metadata: { namespace: NAMESPACE, name, uid, resourceVersion },
+    spec: {
+      source: 'rtsp://10.0.0.9/1',
+      poolRef: { name: POOL },
+      suspend,
+      placement: { priority, nodeSelector, failover, ...(preferredNode !== undefined && { preferredNode }) },
+    },
+    ...(assignment && { status: { assignment: { ...assignment, time: TIME } } }),
+  };
+}
+
+const recorderNodeOf = ({ name, resourceVersion, role, drain, cameras }: NodeView): KubeObject => ({
+  apiVersion: API_VERSION,
+  kind: 'RecorderNode',
+  metadata: { namespace: NAMESPACE, name, resourceVersion },
+  spec: { nodeName: name, poolRef: { name: POOL }, role, drain },
+  status: { cameras: Array.from(cameras, ([camera, { epoch, state }]) => ({ name: camera, epoch, state })) },
+});
