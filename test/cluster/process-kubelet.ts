@@ -158,6 +158,11 @@ export class ProcessKubelet {
     await this.#ask({ kind: 'signal', namespace, pod, container, signal: 'SIGKILL' });
   }
 
+  /** Asks the pod's containers to end, as a kubelet does whose liveness probe fails; it starts them again. */
+  async restartPod(pod: string, { namespace = 'default', container }: PodOptions = {}): Promise<void> {
+    await this.#ask({ kind: 'signal', namespace, pod, container, signal: 'SIGTERM' });
+  }
+
   /** From now on packets to and from these vanish without a word; default: all of them. */
   cutOff(...sides: readonly Side[]): void {
     for (const side of sides.length > 0 ? sides : SIDES) {

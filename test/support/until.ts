@@ -7,6 +7,7 @@ export async function until<T>(
   what: string,
   ask: () => T | undefined | false | Promise<T | undefined | false>,
   timeoutMs = 20_000,
+  everyMs = 50,
 ): Promise<T> {
   const deadlineMs = performance.now() + timeoutMs;
   let lastError: unknown;
@@ -21,6 +22,6 @@ export async function until<T>(
     if (performance.now() > deadlineMs) {
       throw new Error(`not within ${timeoutMs / 1000} s: ${what}`, { cause: lastError });
     }
-    await sleep(50);
+    await sleep(everyMs);
   }
 }

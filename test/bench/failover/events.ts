@@ -6,7 +6,7 @@ import { until } from '../../support/until.ts';
 import { sleep } from '../processes.ts';
 import { median } from '../report.ts';
 import { endOf, holesIn, type Piece } from './footage.ts';
-import type { Assignments, FailoverStage, LedgerReport } from './stage.ts';
+import { SELDOM_MS, type Assignments, type FailoverStage, type LedgerReport } from './stage.ts';
 
 /** Of one run and row, by name: seconds and counts. */
 export type Figures = Readonly<Record<string, number>>;
@@ -27,7 +27,7 @@ const OPERATOR_FREEZE_MS = 30_000;
 const WATCH_MS = 20_000;
 const SLOW_MS = 120_000;
 /** How often cameras without an owner are looked for. */
-const OWNERS_MS = 250;
+const OWNERS_MS = 1_000;
 /** Pictures of a moment are on the disk by then: half a second that a run waits for its clock, and a fragment. */
 const WRITTEN_MS = 2_500;
 
@@ -147,6 +147,7 @@ async function doubles(
       return both.length === all.length && Date.now();
     },
     SLOW_MS,
+    SELDOM_MS,
   );
   const footage = await until(
     `${node} has closed its files`,
@@ -155,6 +156,7 @@ async function doubles(
       return [...found.values()].every((pieces) => kept(pieces).every(({ isOpen }) => !isOpen)) && found;
     },
     SLOW_MS,
+    SELDOM_MS,
   );
   const ends = [...footage.values()].map((pieces) => endOf(kept(pieces)));
   const doubled = [...footage.values()].map((pieces) => {
@@ -212,15 +214,15 @@ function causesOf(ledgers: readonly LedgerReport[]): Figures {
   return sums;
 }
 
-/** A recorder dies, and its kubelet starts it again. */
-const podRestarted: Event = {
-  name: 'pod-restarted',
+/** A recorder ends, and its kubelet starts it again. */
+const restarted = (name: string, how: 'asked' | 'killed'): Event => ({
+  name,
   async run(stage) {
     const node = await stage.freshNode();
     const cameras = stage.camerasOf(node);
     const before = await stage.assignments();
     const startMs = Date.now();
-    await stage.restartPod(node);
+    await stage.restartPod(node, how);
     await stage.firstPictures(cameras, [node], startMs);
     const backMs = Date.now();
     await sleep(WRITTEN_MS);
@@ -229,9 +231,9 @@ const podRestarted: Event = {
     const moves = movesBetween(before, await stage.assignments());
     await stage.atHome();
     const ledger = worst(ledgers.map(({ missing_seconds: missed }) => missed));
-    return { 'pod-restarted': { gap: seconds(worst(gaps)), gapMedian: seconds(median(gaps)), ledger, moves } };
+    return { [name]: { gap: seconds(worst(gaps)), gapMedian: seconds(median(gaps)), ledger, moves } };
   },
-};
+});
 
 /** Counts cameras without an owner, again and again until `work` is done. */
 async function watchOwners(stage: FailoverStage, work: () => Promise<void>): Promise<number> {
@@ -286,6 +288,7 @@ const drained = planned('drained', async (stage, run) => {
       });
     },
     SLOW_MS,
+    SELDOM_MS,
   );
   const took = seconds(Date.now() - startMs);
   await stage.cluster.api.patch(path, 'merge', { spec: { drain: false } });
@@ -312,6 +315,7 @@ const rolled = planned('rolled', async (stage, run) => {
       );
     },
     3 * SLOW_MS,
+    SELDOM_MS,
   );
   stage.allFresh();
   return { took: seconds(Date.now() - startMs) };
@@ -411,7 +415,8 @@ export const EVENTS: readonly Event[] = [
     await sleep(OPERATOR_FREEZE_MS);
     program.resume();
   }),
-  podRestarted,
+  restarted('pod-restarted', 'asked'),
+  restarted('pod-killed', 'killed'),
   drained,
   rolled,
   majorityLost,

@@ -75,6 +75,19 @@ const planned = (name: string, what: string): Row => ({
   ],
 });
 
+const restarted = (name: string, what: string): Row => ({
+  name,
+  events: [name],
+  what,
+  must: '<= 3 s gap',
+  figure: 'gap',
+  isMet: (figures) => figureOf(figures, 'gap') <= 3 && figureOf(figures, 'moves') === 0,
+  also: [
+    { figure: 'gapMedian', text: 'median camera' },
+    { figure: 'moves', text: 'moves' },
+  ],
+});
+
 export const ROWS: readonly Row[] = [
   loss('killed', 'node killed', LAST_FRAME),
   loss('cut', 'node cut off from API server, peers and viewers'),
@@ -85,18 +98,8 @@ export const ROWS: readonly Row[] = [
   calm('etcd-paused', 'etcd paused 8 s'),
   calm('recorder-paused', 'recorder frozen 8 s'),
   calm('operator-paused', 'operator frozen 30 s'),
-  {
-    name: 'pod-restarted',
-    events: ['pod-restarted'],
-    what: 'recorder killed, pod restarted in place',
-    must: '<= 3 s gap',
-    figure: 'gap',
-    isMet: (figures) => figureOf(figures, 'gap') <= 3 && figureOf(figures, 'moves') === 0,
-    also: [
-      { figure: 'gapMedian', text: 'median camera' },
-      { figure: 'moves', text: 'moves' },
-    ],
-  },
+  restarted('pod-restarted', 'pod restarted in place'),
+  restarted('pod-killed', 'the same by SIGKILL'),
   planned('drained', 'node drained'),
   planned('rolled', 'rolling update of all nodes'),
   {

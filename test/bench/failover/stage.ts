@@ -28,8 +28,10 @@ import { startSender, type Sender } from '../sender.ts';
 import { endOf, filesSince, footageOf, hasPicture, SEGMENT_SECONDS, type Disk, type Piece } from './footage.ts';
 
 const SLOW_MS = 120_000;
+/** How often the API server is asked for long lists: it has other work while it is measured. */
+export const SELDOM_MS = 500;
 /** Cameras that lost their node come home soon after it: so that one stage is as before, run after run. */
-const FAILBACK_SECONDS = 1;
+const FAILBACK_SECONDS = 5;
 const API_PORT = 9997;
 /** A pod that is deleted stops recording within this time. */
 const POD_GONE_MS = 5_000;
@@ -181,10 +183,12 @@ export class FailoverStage {
     this.#restarted.clear();
   }
 
-  /** Kills the recorder of a node; its kubelet starts it again. */
-  async restartPod(node: string): Promise<void> {
+  /** Ends the recorder of a node, in order or by SIGKILL; its kubelet starts it again. */
+  async restartPod(node: string, how: 'asked' | 'killed'): Promise<void> {
     this.#restarted.add(node);
-    await this.cluster.node(node).killPod(await this.podOf(node));
+    const pod = await this.podOf(node);
+    if (how === 'killed') await this.cluster.node(node).killPod(pod);
+    else await this.cluster.node(node).restartPod(pod);
   }
 
   /** Pictures that cameras of open connections could not send, because the recorder did not read. */
@@ -205,6 +209,7 @@ export class FailoverStage {
       'every node renews its Lease',
       async () => (await Promise.all(this.nodes.map((node) => this.renewedMs(node)))).every((at) => at > ms),
       SLOW_MS,
+      SELDOM_MS,
     );
   }
 
@@ -233,11 +238,13 @@ export class FailoverStage {
           const { status } = await this.pool();
           const { nodes } = this.#options;
           if (status?.nodesReady !== nodes || status.voters?.length !== nodes) return false;
+          if (status.camerasRecording !== this.cameraNames.length) return false;
           const cameras = await this.cameras();
           away = cameras.filter((camera) => !this.#isAtHome(camera)).map(({ metadata }) => metadata.name);
           return cameras.length === this.cameraNames.length && away.length === 0;
         },
         timeoutMs,
+        SELDOM_MS,
       );
     } catch (err) {
       throw new Error(`not at home: ${away.join(' ')}`, { cause: err });
