@@ -1,0 +1,329 @@
+// The page of a cluster in Chromium: any node shows the cameras of all; whoever watches a camera whose node dies sees it
+// again from another node, and plays what both have recorded.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { startCamera, type Camera } from '../camera/camera.ts';
+import { browserMissing, launchBrowser, videoState } from '../support/browser.ts';
+import { freePorts } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
+import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
+import { OWN_IMAGES } from './own-images.ts';
+import {
+  apply,
+  makeArchives,
+  NAMESPACE,
+  poolOfAllNodes,
+  resource,
+  RESOURCES,
+  startOperator,
+  type OwnOperator,
+} from './own-operator.ts';
+
+const NODES = ['node-1', 'node-2', 'node-3'];
+const HOMES: Readonly<Record<string, string>> = { gate: 'node-1', yard: 'node-2' };
+const SLOW_MS = 120_000;
+/** Where to put pictures of the page, to look at. */
+const PICTURES = process.env['PICTURES'];
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
+const TOKENS = [
+  { name: 'ops', role: 'admin', sha256: digest('ops') },
+  { name: 'guard', role: 'viewer', sha256: digest('guard'), cameras: ['yard'] },
+];
+
+interface ClusterCameras {
+  readonly node_id: string;
+  readonly current: boolean;
+  readonly nodes: readonly { node_id: string; url: string | null; online: boolean }[];
+  readonly cameras: readonly {
+    id: string;
+    node_id: string | null;
+    state: string;
+    archives: readonly { node_id: string }[];
+  }[];
+}
+
+let cluster: Cluster;
+let camera: Camera;
+let operator: OwnOperator;
+let browser: Browser;
+let logs: string;
+let service: Service;
+
+/** One address for all nodes, as a Service of Kubernetes is: each connection goes to a node that takes it. */
+class Service {
+  readonly #server = createServer((client) => this.#pass(client, [...NODES]));
+  readonly url: string;
+
+  private constructor(port: number) {
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  static async start(): Promise<Service> {
+    const [port = 0] = await freePorts(1);
+    const service = new Service(port);
+    service.#server.listen(port, '127.0.0.1');
+    await once(service.#server, 'listening');
+    return service;
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+
+  #pass(client: Socket, [node = '', ...others]: readonly string[]): void {
+    const server = connect({ host: cluster.node(node).address, port: 9997, timeout: 1_000 });
+    let isOpen = false;
+    server.once('connect', () => {
+      isOpen = true;
+      server.setTimeout(0);
+      client.pipe(server).pipe(client);
+    });
+    server.on('timeout', () => server.destroy());
+    server.on('error', () => {});
+    server.on('close', () => (isOpen || others.length === 0 ? client.destroy() : this.#pass(client, others)));
+    client.on('error', () => server.destroy());
+    client.on('close', () => server.destroy());
+  }
+}
+
+const urlOf = (node: string): string => `http://${cluster.node(node).address}:9997`;
+
+async function listOn(node: string, token = 'ops'): Promise<ClusterCameras> {
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await fetch(`${urlOf(node)}/cluster/cameras`, { headers, signal: AbortSignal.timeout(3_000) });
+  assert.equal(answer.status, 200);
+  return (await answer.json()) as ClusterCameras;
+}
+
+/** `camera on node: state` of each. */
+const briefly = ({ cameras }: ClusterCameras): string[] =>
+  cameras.map(({ id, node_id, state }) => `${id} on ${node_id}: ${state}`);
+
+async function open(url: string): Promise<Page> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  await page.goto(`${url}/#access_token=ops`);
+  return page;
+}
+
+const videoOf = (id: string): string => `.camera[data-camera=${id}] video`;
+
+/** Waits until other pictures than now are on screen. */
+async function untilPlaying(page: Page, id: string, timeoutMs = SLOW_MS): Promise<void> {
+  const tile = page.locator(`.camera[data-camera=${id}]`);
+  let last = -1;
+  await until(
+    `${id} plays`,
+    async () => {
+      if ((await tile.count()) === 0 || !(await tile.getAttribute('class'))?.includes('playing')) return false;
+      const { frameNumber, currentTime } = await videoState(page, videoOf(id));
+      const moved = last >= 0 && frameNumber >= 0 && frameNumber !== last && currentTime > 0;
+      if (frameNumber >= 0) last = frameNumber;
+      return moved;
+    },
+    timeoutMs,
+  ).catch(async (error: unknown) => {
+    throw new Error(`the page says: ${await page.locator('body').innerText()}`, { cause: error });
+  });
+}
+
+suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, () => {
+  before(async () => {
+    logs = mkdtempSync(join(tmpdir(), 'kube-nvr-page-'));
+    cluster = await startCluster({ nodes: NODES.length, images: OWN_IMAGES });
+    makeArchives(cluster);
+    const { controlPlane, addresses } = cluster;
+    await controlPlane.installKinds();
+    await controlPlane.api.create(`/api/v1/namespaces/${NAMESPACE}/secrets`, {
+      metadata: { name: 'tokens' },
+      stringData: { 'tokens.yaml': JSON.stringify(TOKENS) },
+    });
+    camera = await startCamera({ pace: 'realtime', host: addresses.cameras });
+    operator = await startOperator(controlPlane, logs);
+    const cameras = Object.entries(HOMES).map(([id, preferredNode]) =>
+      resource('Camera', id, {
+        displayName: `The ${id}`,
+        source: camera.url,
+        transport: 'Tcp',
+        placement: { preferredNode },
+        record: { segmentSeconds: 60 },
+      }),
+    );
+    service = await Service.start();
+    const auth = { mode: 'Token', tokensSecretRef: { name: 'tokens' } };
+    const pool = poolOfAllNodes({ auth, origins: [service.url] });
+    await apply(controlPlane, [pool]);
+    // All nodes have to be there, or a camera is given to another than its home.
+    await until(
+      'three nodes report',
+      async () => (await Promise.all(NODES.map((node) => listOn(node)))).every(({ nodes }) => nodes.length === 3),
+      SLOW_MS,
+    );
+    await apply(controlPlane, cameras);
+    browser = await launchBrowser();
+  });
+
+  after(async () => {
+    await browser?.close();
+    service?.close();
+    await operator?.program.kill();
+    await camera?.close();
+    await cluster?.close();
+    rmSync(logs, { recursive: true, force: true });
+  });
+
+  test('every node lists the cameras of all, as far as they concern the token', async () => {
+    const expected = ['gate on node-1: recording', 'yard on node-2: recording'];
+    for (const node of NODES) {
+      await until(
+        `${node} knows both`,
+        async () => briefly(await listOn(node)).join() === expected.join(),
+        SLOW_MS,
+      ).catch(async (error: unknown) => {
+        throw new Error(JSON.stringify(await listOn(node)), { cause: error });
+      });
+      const { node_id, current, nodes } = await listOn(node);
+      assert.deepEqual([node_id, current], [node, true]);
+      assert.deepEqual(
+        nodes.map(({ node_id, url, online }) => [node_id, url, online]),
+        NODES.map((name) => [name, urlOf(name), true]),
+      );
+      assert.deepEqual(briefly(await listOn(node, 'guard')), [expected[1]]);
+      assert.equal((await fetch(`${urlOf(node)}/cluster/cameras`)).status, 401);
+    }
+  });
+
+  test('pages of the members and those that the pool names may ask every node, and no others', async () => {
+    const ask = async (origin: string): Promise<string | null> => {
+      const headers = { origin, authorization: 'Bearer ops' };
+      const answer = await fetch(`${urlOf('node-2')}/api/cameras`, { headers });
+      return answer.headers.get('access-control-allow-origin');
+    };
+    assert.equal(await ask(urlOf('node-1')), urlOf('node-1'));
+    assert.equal(await ask(service.url), service.url);
+    assert.equal(await ask('http://evil.example'), null);
+    assert.equal(await ask(`http://${cluster.node('node-1').address}:80`), null);
+  });
+
+  test('a viewer sees a camera whose node dies again from another node, whoever served the page', async (t) => {
+    const [page, orphan, ofService] = await Promise.all([urlOf('node-3'), urlOf('node-1'), service.url].map(open));
+    assert.ok(page && orphan && ofService);
+    for (const one of [page, orphan, ofService]) {
+      await untilPlaying(one, 'gate');
+      await untilPlaying(one, 'yard');
+    }
+    assert.match(
+      await page.locator('#nodes').innerText(),
+      /node-1 1 camera\b[^]*node-2 1 camera\b[^]*node-3 0 cameras/,
+    );
+    await cluster.node('node-1').kill();
+    const taken = await until(
+      'another node records it',
+      async () => {
+        const gate = (await listOn('node-2')).cameras.find(({ id }) => id === 'gate');
+        return gate?.node_id !== 'node-1' && gate?.state === 'recording' && (gate.node_id ?? false);
+      },
+      SLOW_MS,
+    );
+    const since = performance.now();
+    for (const one of [page, orphan, ofService]) await untilPlaying(one, 'gate');
+    t.diagnostic(`on all screens ${Math.round(performance.now() - since)} ms after ${taken} was seen to record`);
+    await untilPlaying(orphan, 'yard');
+    await until('the node is said to be away', async () =>
+      /node-1 no sign of life/.test(await page.locator('#nodes').innerText()),
+    );
+    if (PICTURES) await page.screenshot({ path: join(PICTURES, 'node-away.png') });
+    await Promise.all([orphan.close(), ofService.close()]);
+
+    await cluster.node('node-1').start();
+    const { archives } = await until(
+      'both nodes tell of footage',
+      async () => {
+        const gate = (await listOn('node-3')).cameras.find(({ id }) => id === 'gate');
+        return gate && gate.archives.length > 1 && gate;
+      },
+      SLOW_MS,
+    );
+    assert.deepEqual(archives.map(({ node_id }) => node_id).sort(), ['node-1', taken].sort());
+    const recordings = page.locator('.camera[data-camera=gate] .recordings li');
+    await until(
+      'recordings of both are listed',
+      async () => {
+        const text = (await recordings.allInnerTexts()).join();
+        return text.includes('node-1') && text.includes(taken);
+      },
+      SLOW_MS,
+    );
+    if (PICTURES) await page.screenshot({ path: join(PICTURES, 'cluster.png') });
+    for (const node of ['node-1', taken]) {
+      await recordings.filter({ hasText: node }).last().locator('button').click();
+      await until(`the recording of ${node} plays`, async () => {
+        const { currentTime, error } = await videoState(page, 'dialog[open] video');
+        if (error !== undefined) throw new Error(error);
+        return currentTime > 0.3;
+      });
+      await page.keyboard.press('Escape');
+    }
+    await page.close();
+  });
+
+  test('a node that this browser cannot reach is said to be so, and is watched again when it can', async () => {
+    const page = await open(urlOf('node-3'));
+    await untilPlaying(page, 'yard');
+    cluster.node('node-2').cutOff('viewers');
+    await until('the page says so', async () =>
+      /node-2 1 camera, not reached/.test(await page.locator('#nodes').innerText()),
+    );
+    await until('the picture is not taken for a live one', async () => {
+      return !(await page.locator('.camera[data-camera=yard]').getAttribute('class'))?.includes('playing');
+    });
+    if (PICTURES) await page.screenshot({ path: join(PICTURES, 'not-reached.png') });
+    cluster.node('node-2').reconnect('viewers');
+    await untilPlaying(page, 'yard');
+    await page.close();
+  });
+
+  test('a camera that leaves a drained node is seen on from the next one', async () => {
+    const page = await open(urlOf('node-3'));
+    await untilPlaying(page, 'yard');
+    await cluster.controlPlane.api.patch(`${RESOURCES}/recordernodes/node-2`, 'merge', { spec: { drain: true } });
+    const text = page.locator('.camera[data-camera=yard] .node');
+    await until(
+      'it is at another node',
+      async () => !['', 'node-2'].includes((await text.textContent()) ?? ''),
+      SLOW_MS,
+    );
+    await untilPlaying(page, 'yard');
+    await page.close();
+  });
+
+  test('a recording that another node has is played from there', async () => {
+    const gate = (await listOn('node-2')).cameras.find(({ id }) => id === 'gate');
+    const path = '/api/archive/gate/segments?local=1';
+    const headers = { authorization: 'Bearer ops' };
+    const { archive } = (await (await fetch(`${urlOf('node-1')}${path}`, { headers })).json()) as {
+      archive: { filename: string; is_open: boolean }[];
+    };
+    const { filename } = archive.find(({ is_open }) => !is_open)!;
+    const stranger = NODES.find((node) => node !== 'node-1' && node !== gate?.node_id) ?? '';
+    const playback = (node: string): string => `http://${cluster.node(node).address}:9996`;
+    const asked = `${playback(stranger)}/${filename}?access_token=ops`;
+    const answer = await fetch(asked, { redirect: 'manual' });
+    assert.equal(answer.status, 307, await answer.text());
+    assert.match(answer.headers.get('location') ?? '', /access_token=ops.*asked=/);
+    const followed = await fetch(asked);
+    assert.equal(followed.status, 200);
+    assert.ok((await followed.arrayBuffer()).byteLength > 0);
+    // What nobody has ends somewhere.
+    const nothing = await fetch(`${playback(stranger)}/${filename.replace(/_\d{9}/, '_000000001')}?access_token=ops`);
+    assert.equal(nothing.status, 404);
+  });
+});
