@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ArchiveError } from '../archive/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/index.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
+import { IndexMemory } from '../mp4/index-memory.ts';
 import { JoinError } from '../mp4/join-error.ts';
 import { JoinPlanner, type JoinPlan, type JoinWindow } from '../mp4/join.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
@@ -71,9 +72,11 @@ export async function planExport(request: ExportRequest, deps: PlannerDeps, sign
     const looksEvery = looksOf(request.lapseSpeed);
     const planner = new JoinPlanner({ fromMs, toMs }, { setsAtKeyFrames, looksEvery });
     const files: PartRef[] = [];
+    const memory = new IndexMemory();
     for (const path of paths) {
       signal?.throwIfAborted();
-      const identity = await addPart(planner, path, looksEvery !== undefined);
+      memory.clear();
+      const identity = await addPart(planner, path, memory, looksEvery !== undefined);
       if (identity !== undefined) files.push({ path, identity });
       if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
     }
@@ -102,11 +105,16 @@ async function listPaths({ cameraId, fromMs, toMs }: ExportRequest, deps: Planne
 }
 
 /** Returns what identifies the file; undefined when it is gone or cannot be read. */
-async function addPart(planner: JoinPlanner, path: string, isLapse: boolean): Promise<string | undefined> {
+async function addPart(
+  planner: JoinPlanner,
+  path: string,
+  memory: IndexMemory,
+  isLapse: boolean,
+): Promise<string | undefined> {
   const file = await PartFile.open(path);
   if (!file) return undefined;
   try {
-    const index = await readIndex(file);
+    const index = await readIndex(file, memory);
     const video = index?.tracks.find(({ header }) => header.kind === 'video');
     if (!index || !video) return undefined;
     const setsAt = await readSetsInForce(file.read, video);

@@ -5,6 +5,7 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { errorCode } from '../archive/file-system.ts';
 import { Mp4Error } from '../mp4/error.ts';
+import type { IndexMemory } from '../mp4/index-memory.ts';
 import { recover } from '../mp4/recover.ts';
 import type { ReadAt } from '../mp4/reader.ts';
 import { parseSampleIndex, readSampleIndex, type SampleIndex } from '../mp4/sample-index.ts';
@@ -67,13 +68,16 @@ export class PartFile {
   }
 }
 
-/** Undefined when nothing of ours can be read in the file: what it should hold is then missing from the result. */
-export async function readIndex({ read, sizeBytes }: PartFile): Promise<SampleIndex | undefined> {
+/**
+ * Good until `memory` is cleared. Undefined when nothing of ours can be read in the file: what it should hold is then
+ * missing from the result.
+ */
+export async function readIndex({ read, sizeBytes }: PartFile, memory?: IndexMemory): Promise<SampleIndex | undefined> {
   if (sizeBytes < MIN_RECORDING_BYTES) return undefined;
   try {
     const found = await recover(read, sizeBytes, { written: true });
-    if (found.kind === 'finalized') return await readSampleIndex(read, sizeBytes);
-    if (found.kind === 'recovered') return parseSampleIndex(found.writer.finish().tail, sizeBytes);
+    if (found.kind === 'finalized') return await readSampleIndex(read, sizeBytes, memory);
+    if (found.kind === 'recovered') return parseSampleIndex(found.writer.finish().tail, sizeBytes, memory);
     return undefined;
   } catch (err) {
     if (err instanceof Mp4Error) return undefined;

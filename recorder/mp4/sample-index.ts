@@ -1,6 +1,7 @@
 // The index of a finished file in, every sample's place and time out, as flat arrays for playback and export.
 
 import { Mp4Error } from './error.ts';
+import { IndexMemory } from './index-memory.ts';
 import type { RecordedMeta } from './meta.ts';
 import type { Edit, TrackHeader } from './movie.ts';
 import { MOVIE_TIMESCALE } from './movie.ts';
@@ -30,11 +31,14 @@ export interface SampleIndex {
   readonly tracks: readonly TrackIndex[];
 }
 
-/** Throws Mp4Error when the file is not a finished one of ours, or its index contradicts itself or the file's size. */
-export async function readSampleIndex(read: ReadAt, size: number): Promise<SampleIndex> {
+/**
+ * With `memory`, the index is good until that is cleared. Throws Mp4Error when the file is not a finished one of ours, or
+ * its index contradicts itself or the file's size.
+ */
+export async function readSampleIndex(read: ReadAt, size: number, memory?: IndexMemory): Promise<SampleIndex> {
   const layout = await readLayout(read, size);
   if (layout.kind !== 'finalized') throw new Mp4Error('UNSUPPORTED', `file is ${layout.kind}`);
-  return parseSampleIndex(await readMovie(read, layout.moov), size);
+  return parseSampleIndex(await readMovie(read, layout.moov), size, memory);
 }
 
 /** A movie that was joined from recorded files: `join.ts` made its header. */
@@ -55,20 +59,27 @@ export async function readMovieIndex(read: ReadAt, size: number): Promise<MovieI
   if (!video) throw new Mp4Error('UNSUPPORTED', 'movie without pictures');
   const shown = readEdits(bytes, video.trak).filter(({ mediaTime }) => mediaTime >= 0);
   return {
-    tracks: parsed.map(({ header, trak }) => trackIndex(bytes, header, trak, size)),
+    tracks: parsed.map(({ header, trak }) => trackIndex(bytes, header, trak, size, new IndexMemory())),
     duration: shown.reduce((sum, { duration }) => sum + duration, 0),
   };
 }
 
 /** From the `moov` of a file whose samples lie in its first `size` bytes. Throws Mp4Error. */
-export function parseSampleIndex(bytes: Buffer, size: number): SampleIndex {
+export function parseSampleIndex(bytes: Buffer, size: number, memory = new IndexMemory()): SampleIndex {
   const moov = movieBox(bytes);
   const meta = parseMovieMeta(bytes, moov);
   if (!meta) throw new Mp4Error('UNSUPPORTED', 'file without our description');
-  return { meta, tracks: parseTracks(bytes, moov).map(({ header, trak }) => trackIndex(bytes, header, trak, size)) };
+  const tracks = parseTracks(bytes, moov).map(({ header, trak }) => trackIndex(bytes, header, trak, size, memory));
+  return { meta, tracks };
 }
 
-function trackIndex(bytes: Buffer, header: TrackHeader, trak: BoxView, fileSize: number): TrackIndex {
+function trackIndex(
+  bytes: Buffer,
+  header: TrackHeader,
+  trak: BoxView,
+  fileSize: number,
+  memory: IndexMemory,
+): TrackIndex {
   const boxes = childrenOf(bytes, requireBox(bytes, trak, 'mdia', 'minf', 'stbl'));
   const table = (type: string): Fields | undefined => {
     const view = findBox(boxes, type);
@@ -77,12 +88,12 @@ function trackIndex(bytes: Buffer, header: TrackHeader, trak: BoxView, fileSize:
     fields.skip(4); // version, flags
     return fields;
   };
-  const sizes = readSizes(required(table('stsz'), 'stsz'));
+  const sizes = readSizes(required(table('stsz'), 'stsz'), memory);
   const wide = findBox(boxes, 'co64') !== undefined;
-  const chunks = readChunkOffsets(required(table(wide ? 'co64' : 'stco'), 'stco'), wide);
-  const offsets = placeSamples(sizes, chunks, required(table('stsc'), 'stsc'), fileSize);
-  const durations = readRuns(required(table('stts'), 'stts'), sizes.length);
-  const dts = new Float64Array(sizes.length);
+  const chunks = readChunkOffsets(required(table(wide ? 'co64' : 'stco'), 'stco'), wide, memory);
+  const offsets = placeSamples(sizes, chunks, required(table('stsc'), 'stsc'), fileSize, memory);
+  const durations = readRuns(required(table('stts'), 'stts'), sizes.length, memory);
+  const dts = memory.float64(sizes.length);
   let endDts = presentationShift(bytes, header, trak);
   for (let i = 0; i < dts.length; i++) {
     dts[i] = endDts;
@@ -94,8 +105,8 @@ function trackIndex(bytes: Buffer, header: TrackHeader, trak: BoxView, fileSize:
     offsets,
     sizes,
     dts,
-    compositionOffsets: composition ? readRuns(composition, sizes.length) : new Int32Array(sizes.length),
-    syncs: readSyncs(table('stss'), sizes.length),
+    compositionOffsets: composition ? readRuns(composition, sizes.length, memory) : memory.int32(sizes.length),
+    syncs: readSyncs(table('stss'), sizes.length, memory),
     endDts,
   };
 }
@@ -132,23 +143,29 @@ function readEdits(bytes: Buffer, trak: BoxView): Edit[] {
   return edits;
 }
 
-function readSizes(stsz: Fields): Uint32Array {
+function readSizes(stsz: Fields, memory: IndexMemory): Uint32Array {
   const common = stsz.u32();
   if (common !== 0) throw new Mp4Error('UNSUPPORTED', 'stsz of another writer');
-  const sizes = new Uint32Array(stsz.entryCount(4));
+  const sizes = memory.uint32(stsz.entryCount(4));
   for (let i = 0; i < sizes.length; i++) sizes[i] = stsz.u32();
   return sizes;
 }
 
-function readChunkOffsets(box: Fields, wide: boolean): Float64Array {
-  const offsets = new Float64Array(box.entryCount(wide ? 8 : 4));
+function readChunkOffsets(box: Fields, wide: boolean, memory: IndexMemory): Float64Array {
+  const offsets = memory.float64(box.entryCount(wide ? 8 : 4));
   for (let i = 0; i < offsets.length; i++) offsets[i] = wide ? box.u64() : box.u32();
   return offsets;
 }
 
 /** The offset of each sample, by walking the chunks (ISO/IEC 14496-12 §8.7.4). */
-function placeSamples(sizes: Uint32Array, chunks: Float64Array, stsc: Fields, fileSize: number): Float64Array {
-  const offsets = new Float64Array(sizes.length);
+function placeSamples(
+  sizes: Uint32Array,
+  chunks: Float64Array,
+  stsc: Fields,
+  fileSize: number,
+  memory: IndexMemory,
+): Float64Array {
+  const offsets = memory.float64(sizes.length);
   const entries = stsc.entryCount(12);
   let sample = 0;
   let perChunk = 0;
@@ -174,8 +191,8 @@ function placeSamples(sizes: Uint32Array, chunks: Float64Array, stsc: Fields, fi
 }
 
 /** One value a sample from pairs of count and value, as signed 32-bit numbers. */
-function readRuns(box: Fields, sampleCount: number): Int32Array {
-  const values = new Int32Array(sampleCount);
+function readRuns(box: Fields, sampleCount: number, memory: IndexMemory): Int32Array {
+  const values = memory.int32(sampleCount);
   let sample = 0;
   for (let left = box.entryCount(8); left > 0; left--) {
     const count = box.u32();
@@ -189,8 +206,8 @@ function readRuns(box: Fields, sampleCount: number): Int32Array {
 }
 
 /** Without the box every sample is a sync sample. */
-function readSyncs(stss: Fields | undefined, sampleCount: number): Uint8Array {
-  const syncs = new Uint8Array(sampleCount);
+function readSyncs(stss: Fields | undefined, sampleCount: number, memory: IndexMemory): Uint8Array {
+  const syncs = memory.uint8(sampleCount);
   if (!stss) return syncs.fill(1);
   for (let left = stss.entryCount(4); left > 0; left--) {
     const number = stss.u32();
