@@ -146,6 +146,8 @@ export class Recorders {
       const { name, annotations, deletionTimestamp, creationTimestamp } = pod.metadata;
       const node = pod.spec?.nodeName;
       if (node === undefined) return [];
+      const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
+      const since = ready?.lastTransitionTime ?? creationTimestamp ?? '';
       return [
         {
           name,
@@ -153,7 +155,7 @@ export class Recorders {
           isCurrent: annotations?.[SETTINGS] === digest,
           isReady: isReady(pod.status),
           isTerminating: deletionTimestamp !== undefined,
-          ageMs: nowMs - Date.parse(creationTimestamp ?? ''),
+          notReadyForMs: isReady(pod.status) ? 0 : Math.max(0, nowMs - Date.parse(since)),
         },
       ];
     });

@@ -22,7 +22,11 @@ export interface ClusterNode extends KubeObject {
 }
 
 interface ConditionsOf {
-  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  readonly conditions?: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly lastTransitionTime?: string;
+  }[];
 }
 
 /** A pod of a recorder. */

@@ -8,7 +8,7 @@ const pod = (node: string, facts: Partial<RolloutPod> = {}): RolloutPod => ({
   isCurrent: true,
   isReady: true,
   isTerminating: false,
-  ageMs: 60_000,
+  notReadyForMs: 0,
   ...facts,
 });
 const node = (name: string, facts: Partial<RolloutNode> = {}): RolloutNode => ({
@@ -102,9 +102,14 @@ test('the next node waits until the new pod is ready and its node online', () =>
 });
 
 test('a version that never becomes ready stops the update, and says so', () => {
-  const pods = [pod('a', { isReady: false, ageMs: 601_000 }), pod('b', old)];
+  const pods = [pod('a', { isReady: false, notReadyForMs: 601_000 }), pod('b', old)];
   const { step, condition } = planRollout(view(pods, NODES));
   assert.deepEqual([step.kind, condition.status, condition.reason], ['none', 'True', 'ProgressDeadlineExceeded']);
+});
+
+test('a pod of long ago that is not ready for a moment stops nothing', () => {
+  const { condition } = planRollout(view([pod('a', { isReady: false, notReadyForMs: 2_000 }), pod('b')], NODES));
+  assert.deepEqual([condition.status, condition.reason], ['False', 'UpToDate']);
 });
 
 test('a roll-back begins with what the roll-out broke', () => {

@@ -10,7 +10,8 @@ export type RolloutPod = {
   readonly isCurrent: boolean;
   readonly isReady: boolean;
   readonly isTerminating: boolean;
-  readonly ageMs: number;
+  /** Since it was ready last, or since it was made; 0 while it is. */
+  readonly notReadyForMs: number;
 };
 
 export type RolloutNode = {
@@ -65,7 +66,7 @@ export function planRollout(view: RolloutView): RolloutPlan {
   const isDone = outdated.length === 0 && !turn;
   const reachable = new Set(nodes.filter(({ isReachable }) => isReachable).map(({ name }) => name));
   const busy = pods.filter((pod) => reachable.has(pod.node) && (pod.isTerminating || (pod.isCurrent && !pod.isReady)));
-  const late = busy.find((pod) => pod.isCurrent && !pod.isTerminating && pod.ageMs > view.progressDeadlineMs);
+  const late = busy.find((pod) => pod.isCurrent && !pod.isTerminating && pod.notReadyForMs > view.progressDeadlineMs);
   const step = isDone ? NOTHING : turn ? stepOfTurn(turn, view) : nextTurn(view, busy);
   const isMoving = step.kind !== 'none' || busy.length > 0 || (!isDone && view.type === 'Rolling');
   return {
