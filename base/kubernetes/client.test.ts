@@ -6,12 +6,15 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { Agent } from 'undici';
+import { TcpProxy } from '../../test/support/tcp-proxy.ts';
 import { ApiError } from './api-error.ts';
 import { KubernetesClient, type Connection, type WatchEvent } from './client.ts';
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 let server: Server | undefined;
+/** Where the client goes instead of to the server. */
+let port: number | undefined;
 
 /** A client of a server that does what `handler` says. */
 async function clientOf(handler: Handler): Promise<KubernetesClient> {
@@ -19,9 +22,12 @@ async function clientOf(handler: Handler): Promise<KubernetesClient> {
   server?.close();
   server = createServer(handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  port = undefined;
   const dispatcher = new Agent();
   const connection: Connection = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get url() {
+      return `http://127.0.0.1:${port ?? (server?.address() as AddressInfo).port}`;
+    },
     prepare: () => Promise.resolve({ headers: { authorization: 'Bearer secret-token' }, dispatcher }),
     reconnect: () => {},
     close: () => dispatcher.destroy(),
@@ -128,6 +134,7 @@ test('a deadline holds also while the connection is being made', async () => {
   // Connections are taken, and nothing is said: the handshake of TLS waits for ever.
   const mute = createTcpServer().listen(0, '127.0.0.1');
   await once(mute, 'listening');
+  port = undefined;
   const dispatcher = new Agent();
   const client = new KubernetesClient(
     {
@@ -216,6 +223,25 @@ test('a watch that says nothing for too long hangs on a dead connection: it fail
     response.write(lines({ type: 'ADDED', object: object('a') }));
   });
   await assert.rejects(eventsOf(client), { status: 0, reason: 'UNREACHABLE' });
+});
+
+test('a watch that asks for a time of its own is given up a little after it, though the way to the server is still open', async (t) => {
+  const client = await clientOf((_request, response) => {
+    response.writeHead(200).write(lines({ type: 'ADDED', object: object('a') }));
+  });
+  const proxy = await TcpProxy.to((server?.address() as AddressInfo).port);
+  t.after(() => proxy.close());
+  port = proxy.port;
+  const seconds = { least: 0, most: 0 };
+  const startMs = performance.now();
+  const watching = (async () => {
+    for await (const event of client.watch('/watch', '7', { query: {}, signal: never, seconds })) {
+      assert.equal(event.type, 'ADDED');
+      proxy.silence();
+    }
+  })();
+  await assert.rejects(watching, { status: 0, reason: 'UNREACHABLE' });
+  assert.ok(performance.now() - startMs >= 4_000);
 });
 
 test('an event without end is not kept in memory', async () => {
