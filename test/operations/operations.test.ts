@@ -3,17 +3,20 @@
 import { after, afterEach, before, beforeEach, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { helmMissing } from '../chart/helm.ts';
 import { clusterMissing } from '../cluster/cluster.ts';
 import type { Page } from './page.ts';
-import { startStage, type Stage } from './stage.ts';
+import { NODES, startStage, type Stage } from './stage.ts';
 
 /** A recorder notices a camera that went away, asks again, and waits for a key frame. */
 const RECONNECT_SECONDS = 15;
 /** Key frames of the old and the new recorder overlap; what stands between two files is no loss. */
 const NOTHING_SECONDS = 1;
+
+/** Their parts were done by hand and in part by these tests, never yet as a whole. */
+const UNSEEN = { skip: process.env['LONG'] ? false : 'not seen to pass as a whole yet; LONG=1 runs it' };
 
 suite('docs/operations', { skip: helmMissing() || clusterMissing() }, () => {
   let stage: Stage;
@@ -114,4 +117,81 @@ suite('docs/operations', { skip: helmMissing() || clusterMissing() }, () => {
     await page.follow('To another directory', { any: ['NODE', 'LEADER'] });
     for (const file of before) assert.ok(await stage.plays('node-1', file), file);
   });
+
+  test('a node whose disk is full gives its cameras away, and is back when there is room', UNSEEN, async () => {
+    const disk = stage.archive('node-3');
+    const stranger = join(disk, 'stranger');
+    await stage.smallDisk('node-3', 128);
+    await stage.move('gate', 'node-3');
+    open('disk-full.md');
+    await page.follow('What happens by itself', {
+      events: {
+        'something else fills the disk of node-3, which records gate': () => fill(stranger),
+        'what filled it is removed': () => rmSync(stranger),
+      },
+    });
+  });
+
+  test(
+    'an upgrade takes one node at a time and loses nothing; a bad one stops at its first node and is rolled back',
+    UNSEEN,
+    async () => {
+      open('upgrade.md');
+      // Which node's turn comes first depends on who leads.
+      const places = { any: ['NAME', 'NODE', 'LEADER'], exact: ['VERSION'] };
+      await page.follow('To another version', places);
+      await page.follow('A version that does not work', places);
+      for (const camera of ['gate', 'hall']) {
+        assert.ok(stage.lostSeconds(camera, startedMs) <= NOTHING_SECONDS, camera);
+      }
+    },
+  );
+
+  test('a lost cluster is restored from manifests and finds its archives', UNSEEN, async () => {
+    const before = NODES.flatMap((node) => stage.files(node, 'gate').map((file) => ({ node, file })));
+    open('restore.md');
+    await page.follow('A cluster that was lost, with its archives kept', {
+      events: { 'the cluster is lost; the disks of the nodes are not': () => stage.loseCluster() },
+    });
+    for (const { node, file } of before) assert.ok(await stage.plays(node, file), `${node} ${file}`);
+  });
+
+  test(
+    'nodes are added and removed, and one that does not work as a member is let go of and added again',
+    UNSEEN,
+    async () => {
+      const { cluster } = stage;
+      open('nodes.md');
+      await page.follow('A node is added', {
+        events: {
+          'node-4 joins the cluster': async () => {
+            await cluster.addNode();
+            mkdirSync(stage.archive('node-4'), { recursive: true });
+          },
+        },
+      });
+      await page.follow('A node is removed', {
+        events: { 'node-1 is switched off': () => cluster.node('node-1').kill() },
+        any: ['NODE'],
+      });
+      for (const camera of ['gate', 'hall']) {
+        assert.ok(stage.lostSeconds(camera, startedMs) <= NOTHING_SECONDS, camera);
+      }
+      await page.follow('A node that does not work as a member', { any: ['READY', 'REASON'] });
+      await Promise.all(['gate', 'hall'].map((camera) => stage.untilRecorded(camera)));
+    },
+  );
 });
+
+/** Until nothing more goes in. */
+function fill(path: string): void {
+  const block = Buffer.alloc(64 * 1024, 1);
+  const fd = openSync(path, 'w');
+  try {
+    for (;;) writeSync(fd, block);
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+  } finally {
+    closeSync(fd);
+  }
+}
