@@ -1,7 +1,7 @@
 // What a camera's footage is, read from the files on the disks of all nodes: closed ones say their wall time themselves, one
 // that is being written (or was, when its node died) is read up to its last whole fragment. No recorder is asked.
 
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { dayPath, parseBaseName } from '../../../recorder/archive/names.ts';
@@ -122,12 +122,8 @@ async function writtenMs(read: ReadAt, size: number): Promise<number> {
   }
 }
 
-/** When the first whole fragment of a file is on the disk: false until then. */
-export async function hasPicture(path: string): Promise<boolean> {
-  // A header alone: not worth a look inside.
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) < 1_000) return false;
-  return (await readPiece(path)) !== undefined;
-}
+/** Whether the first whole fragment of a file is on the disk. */
+export const hasPicture = async (path: string): Promise<boolean> => (await readPiece(path)) !== undefined;
 
 /** Less between two recordings is no gap: names and slewed clocks are not finer (docs/design/gaps.md). */
 const MIN_GAP_MS = 100;

@@ -2,7 +2,7 @@
 // beside them, and cameras from the bench's sender, each at home on one node. What happened is read from the files of the
 // nodes and from their gap ledgers.
 
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import type { Camera, CameraAssignment } from '../../../crds/camera.ts';
 import { nodeLeaseName, OPERATOR_LEASE } from '../../../crds/names.ts';
 import type { RecorderPool } from '../../../crds/recorder-pool.ts';
@@ -33,6 +33,8 @@ export const SELDOM_MS = 500;
 /** Cameras that lost their node come home soon after it: so that one stage is as before, run after run. */
 const FAILBACK_SECONDS = 5;
 const API_PORT = 9997;
+/** A header alone, without a picture. */
+const EMPTY_BYTES = 1_000;
 /** A pod that is deleted stops recording within this time. */
 const POD_GONE_MS = 5_000;
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
@@ -271,10 +273,19 @@ export class FailoverStage {
   ): Promise<ReadonlyMap<string, FirstPicture>> {
     const disks = this.disks.filter(({ node }) => nodes.includes(node));
     const found = new Map<string, FirstPicture>();
+    const wanted = new Set(cameras);
+    /** Files that were looked into at this size: nobody looks again before there is more. */
+    const sizes = new Map<string, number>();
+    const hasMore = (path: string): boolean => {
+      const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+      const isNew = size > EMPTY_BYTES && size !== sizes.get(path);
+      sizes.set(path, size);
+      return isNew;
+    };
     const look = async (): Promise<boolean> => {
       for (const { node, root } of disks) {
         for (const { camera, path } of filesSince(root, sinceMs)) {
-          if (found.has(camera) || !cameras.includes(camera) || !(await hasPicture(path))) continue;
+          if (found.has(camera) || !wanted.has(camera) || !hasMore(path) || !(await hasPicture(path))) continue;
           found.set(camera, { node, path, onDiskMs: Date.now() });
         }
       }
