@@ -24,7 +24,7 @@ export interface ReportOptions {
 const LEAST_MS = 1_000;
 const BURST = 20;
 /** Cameras that change together are told together. */
-const TOGETHER_MS = 25;
+const TOGETHER_MS = 100;
 const REFRESH_MS = 300_000;
 const RETRY_MS = 2_000;
 
