@@ -12,6 +12,7 @@ import type { RecorderNodeStatus } from '../../../crds/recorder-node.ts';
 import { NodeLease } from '../../../recorder/cluster/node-lease.ts';
 import { Report } from '../../../recorder/cluster/report.ts';
 import type { ControlPlane } from '../../cluster/control-plane.ts';
+import { sleep } from '../processes.ts';
 
 /** From the assignment to the first key frame in a file. */
 const CONNECT_MS = 800;
@@ -96,14 +97,16 @@ export class Members {
   async #watch(signal: AbortSignal): Promise<void> {
     const path = `/apis/${API_VERSION}/namespaces/${this.#options.namespace}/${CAMERAS}`;
     while (!signal.aborted) {
-      const { items, resourceVersion } = await this.#api.list(path, { signal, timeoutMs: 60_000 });
-      for (const item of items) this.#look(item);
       try {
+        const { items, resourceVersion } = await this.#api.list(path, { signal, timeoutMs: 60_000 });
+        for (const item of items) this.#look(item);
         for await (const { type, object } of this.#api.watch(path, resourceVersion, { query: {}, signal })) {
           if (type !== 'BOOKMARK') this.#look(object);
         }
       } catch (err) {
-        if (!signal.aborted) this.#options.log.warn({ err }, 'watch of the bench ended');
+        if (signal.aborted) return;
+        this.#options.log.warn({ err }, 'watch of the bench ended');
+        await sleep(1_000);
       }
     }
   }

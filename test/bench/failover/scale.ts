@@ -42,8 +42,8 @@ const QUIET_MS = 10_000;
 const REPLICAS = 2;
 /** A node lost takes about a minute, until all is quiet again. */
 const MAX_RUNS = 5;
-/** As the chart starts it. */
-const OPERATOR_FLAGS = ['--max-semi-space-size=4'];
+/** Of Node; none, as in its image. */
+const OPERATOR_FLAGS: readonly string[] = [];
 const CREATIONS_AT_ONCE = 24;
 
 /** Prints what happens and the table; 1 when a bound is missed. */
