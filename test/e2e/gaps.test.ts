@@ -264,10 +264,11 @@ describe('the gap ledger', { concurrency: true }, () => {
     assert.equal(await metric('kube_nvr_camera_silent'), 0);
 
     camera.options.onFrame = (frame) => (frame.track === 0 ? undefined : frame);
-    const sinceMs = Date.now();
-    await until('it is silent', async () => (await state()).silent, 25_000);
-    between(Date.now() - sinceMs, 13_000, 20_000);
-    between(Date.parse((await state()).silent_since ?? ''), sinceMs - 3_000, sinceMs + 3_000);
+    await until('it is silent', async () => (await state()).silent, 60_000);
+    // Not by this process's clock: on a busy machine the last pictures, and this look, come late.
+    const seenMs = Date.now();
+    const { silent_since: since, recording } = await state();
+    between(Date.parse(since ?? ''), Date.parse(recording.last_written) - 1_000, seenMs - 15_000);
     const { status, silent_cameras: silent } = await ready();
     assert.deepEqual([status, silent.map(({ id, cause }) => [id, cause])], ['ready', [['gate', 'stream-silent']]]);
     assert.equal(await metric('kube_nvr_camera_silent'), 1);
@@ -277,7 +278,7 @@ describe('the gap ledger', { concurrency: true }, () => {
     if (shown !== undefined) assert.match(shown, /^Silent since \d.*no video/);
 
     delete camera.options.onFrame;
-    await until('it is no longer silent', async () => !(await state()).silent, 30_000);
+    await until('it is no longer silent', async () => !(await state()).silent, 60_000);
     assert.deepEqual((await ready()).silent_cameras, []);
     assert.equal(await metric('kube_nvr_camera_silent'), 0);
     assert.equal(recorder.child.output.split('camera is no longer silent').length, 2, 'and one that it is over');
