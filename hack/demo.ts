@@ -15,6 +15,7 @@ const ADDRESS = '127.0.0.1';
 const LOGIN = 'demo:demo';
 const USAGE = `hack/demo [--port N] [--cameras N] [--keep]
 hack/demo --nodes N [--cameras N]   the same on a Kubernetes of N nodes of its own
+hack/demo --kubernetes [--cameras N]  images and chart on a Kubernetes with one real node
   --port N      of the page and the API (default 9997; the next free one when it is in use)
   --cameras N   how many demo cameras (default 3)
   --keep        leave configuration, recordings and logs behind at the end
