@@ -59,6 +59,9 @@ const STOP_MS = 5_000;
  * second, and thousands may be. Writes of a status also stand in the way of assignments, which are compare-and-swap.
  */
 const SHOW_MS = 1_000;
+/** While cameras that lost their node get another one, showing what is known of them waits; for at most so long. */
+const MAX_HOLD_MS = 5_000;
+const HELD_MS = 250;
 /** Hundreds of nodes report at once. */
 const POOL_SOON_MS = 250;
 /** A pool is looked at this often although nothing happened: its counts come from reports. */
@@ -99,6 +102,11 @@ export function startOperator(options: OperatorOptions): Operator {
     const assigner = assigners.get(poolKey);
     return assigner !== undefined && !(snapshot && isSettled(snapshot, assigner.observedForMs));
   };
+
+  /** Since when cameras of a pool that nobody records are given to nodes: a status that is written meanwhile is in the way. */
+  const placingSinceMs = new Map<string, number>();
+  const isPlacing = (poolKey: string): boolean =>
+    clock.monotonicMs() - (placingSinceMs.get(poolKey) ?? -Infinity) < MAX_HOLD_MS;
 
   const showSoon = (key: string): void => queues.camera.addAfter(key, SHOW_MS);
 
@@ -201,6 +209,7 @@ export function startOperator(options: OperatorOptions): Operator {
       assigner.close();
       assigners.delete(key);
       looked.delete(key);
+      placingSinceMs.delete(key);
       recorders.forget(key);
       const { namespace: gone = '', name } = nameOfKey(key);
       metrics.forget(gone, name);
@@ -243,6 +252,8 @@ export function startOperator(options: OperatorOptions): Operator {
     const before = looked.get(key);
     looked.set(key, now);
     const { namespace: inNamespace = '', name } = nameOfKey(key);
+    if (!isPlacingIn(now.plan)) placingSinceMs.delete(key);
+    else if (!placingSinceMs.has(key)) placingSinceMs.set(key, clock.monotonicMs());
     metrics.planned(inNamespace, name, now.plan, now.snapshot);
     for (const [camera, condition] of now.plan.cameras) {
       const { status, reason, message } = before?.plan.cameras.get(camera) ?? {};
@@ -296,6 +307,7 @@ export function startOperator(options: OperatorOptions): Operator {
     const poolKey = poolKeyOf(camera);
     const pool = caches.pools.get(poolKey);
     if (pool && camera.status?.conditions && isTooEarly(poolKey)) return { recheckMs: EARLY_MS };
+    if (isPlacing(poolKey)) return { recheckMs: HELD_MS };
     const { status, isChanged, transitions } = statusOfCamera({
       camera,
       assigned: looked.get(poolKey)?.plan.cameras.get(camera.metadata.name),
@@ -360,6 +372,10 @@ export function startOperator(options: OperatorOptions): Operator {
     }
   }
 }
+
+/** Cameras that nobody records are given to nodes, or wait for their turn. */
+const isPlacingIn = ({ writes, cameras }: Plan): boolean =>
+  writes.some(({ urgent }) => urgent) || [...cameras.values()].some(({ reason }) => reason === 'Waiting');
 
 /** What was deleted meanwhile needs nothing more. */
 async function ifThere(write: Promise<unknown>): Promise<void> {
