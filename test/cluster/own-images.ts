@@ -26,7 +26,11 @@ export const OWN_IMAGES: Images = {
  */
 export function compiledImages(): Images {
   const compiled = join(ROOT, 'node_modules/.cache/kube-nvr/compiled');
-  execFileSync(process.execPath, [RECORDER, '--version'], { env: { ...process.env, NODE_COMPILE_CACHE: compiled } });
+  const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
+  execFileSync(process.execPath, [RECORDER, '--version'], { env });
+  // What a member of a cluster loads besides.
+  const member = JSON.stringify(join(ROOT, 'recorder/cluster-member.ts'));
+  execFileSync(process.execPath, ['--input-type=module', '--eval', `await import(${member})`], { env });
   const recorder = program(RECORDER, '/usr/bin/env', `NODE_COMPILE_CACHE=${compiled}`);
   return { ...OWN_IMAGES, 'kube-nvr-recorder': recorder };
 }

@@ -2,7 +2,8 @@
 // cuts and freezes parts of clusters of real recorders, and reads from the files what that cost. See docs/design/failover.md.
 //
 // `--stages`: so many clusters side by side. Each run is kept as a line of JSON in test/bench/cache/failover.jsonl as soon
-// as it is over; `--resume` goes on where a bench was interrupted. `--save` keeps table and runs in test/bench/results/.
+// as it is over; `--resume` goes on where a bench was interrupted. `--save` keeps table and runs in
+// test/bench/results/, and the table in the README.
 
 import {
   appendFileSync,
@@ -19,9 +20,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { clusterMissing } from '../../cluster/cluster.ts';
 import { prepareMedia, tinyPictures } from '../media.ts';
-import { machine } from '../report.ts';
+import { machine, machineInWords } from '../report.ts';
 import { EVENTS, type Event } from './events.ts';
-import { failoverTable, isMet, lineOf, type Run } from './rows.ts';
+import { failoverTable, isMet, lineOf, shortFailoverTable, type Run } from './rows.ts';
 import { FailoverStage } from './stage.ts';
 
 const CACHE = join(import.meta.dirname, '../cache');
@@ -98,20 +99,23 @@ function keep(run: Run): void {
   console.log(`${run.time.slice(11, 19)} [${run.stage}] ${lineOf(run)}`);
 }
 
+const startStage = (number: number): Promise<FailoverStage> =>
+  FailoverStage.start({
+    media,
+    keyFrameMs: keyFrameSeconds * 1000,
+    directory: join(directory, `stage-${number}`),
+    nodes: Number(values.nodes),
+    camerasPerNode: Number(values.cameras),
+  });
+
 /** Takes runs until none is left. A run that does not end costs its cluster: the next one begins on a new one. */
-async function work(number: number): Promise<void> {
-  let stage: FailoverStage | undefined;
+async function work(first: FailoverStage, number: number): Promise<void> {
+  let stage: FailoverStage | undefined = first;
   try {
     for (let next = waiting.shift(); next && !stopping.signal.aborted; next = waiting.shift()) {
       const { event, run } = next;
       const about = { event: event.name, run, stage: number };
-      stage ??= await FailoverStage.start({
-        media,
-        keyFrameMs: keyFrameSeconds * 1000,
-        directory: join(directory, `stage-${number}`),
-        nodes: Number(values.nodes),
-        camerasPerNode: Number(values.cameras),
-      });
+      stage ??= await startStage(number);
       try {
         const outcome = await event.run(stage, run);
         keep({ ...about, time: new Date().toISOString(), outcome });
@@ -129,7 +133,10 @@ async function work(number: number): Promise<void> {
 }
 
 try {
-  await Promise.all(Array.from({ length: Number(values.stages) }, (_, i) => work(i + 1)));
+  // A cluster that starts takes the machine from one that is measured.
+  const stages: FailoverStage[] = [];
+  for (let i = 1; i <= Number(values.stages) && waiting.length > 0; i++) stages.push(await startStage(i));
+  await Promise.all(stages.map((stage, i) => work(stage, i + 1)));
 } finally {
   rmSync(directory, { recursive: true, force: true });
 }
@@ -139,5 +146,11 @@ if (values.save) {
   const order = (run: Run): number => EVENTS.findIndex(({ name }) => name === run.event) * 1_000 + run.run;
   const lines = runs.toSorted((a, b) => order(a) - order(b)).map(lineOf);
   writeFileSync(join(RESULTS, 'failover.txt'), `${text}\n== runs (seconds; counts)\n${lines.join('\n')}\n`);
+  const readme = join(import.meta.dirname, '../../../README.md');
+  const block = `<!-- failover -->\n\n${shortFailoverTable(runs)}\n\nMeasured on ${machineInWords()}.\n\n<!-- /failover -->`;
+  writeFileSync(
+    readme,
+    readFileSync(readme, 'utf8').replace(/<!-- failover -->(.*<!-- \/failover -->)?/s, () => block),
+  );
 }
 process.exitCode = runs.every(isMet) ? 0 : 1;

@@ -179,6 +179,15 @@ export const failoverTable = (runs: readonly Run[]): string =>
     ROWS.map((row) => cellsOf(row, runs)),
   );
 
+/** Without what is beside. */
+export function shortFailoverTable(runs: readonly Run[]): string {
+  const short = (cells: readonly string[]): readonly string[] => cells.filter((_, i) => HEADER[i] !== 'beside');
+  return table(
+    short(HEADER),
+    ROWS.map((row) => short(cellsOf(row, runs))),
+  );
+}
+
 /** Whether a run was within the bounds of all rows that it belongs to. */
 export const isMet = ({ event, outcome }: Run): boolean =>
   ROWS.every((row) => {
