@@ -1,9 +1,13 @@
-// The two programs as they stand in the images: `node hack/image/bundle.ts DIRECTORY` makes one file of each, with what
-// must stay beside it (the page, the thread of the archive's lists, package.json).
+// A program as one file, with what must stay beside it: `node hack/image/bundle.ts operator|recorder ROOT DEBIAN` writes
+// into the file system at ROOT the program at /app, its licences and its list of parts (sbom.ts). DEBIAN is the file system
+// of the image without it (collect.sh).
 
 import * as esbuild from 'esbuild';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isProgram, PROGRAMS, type Program } from './layout.ts';
+import { bundledPackages, licencesOf } from './packages.ts';
+import { sbomOf } from './sbom.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Native parts of libraries, which do without them. */
@@ -17,26 +21,18 @@ const threads: esbuild.Plugin = {
   name: 'threads',
   setup(build) {
     build.onLoad({ filter: /\/recorder\/archive\/details-reader\.ts$/ }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replace("'./details-worker.ts'", "'./details-worker.js'"),
+      contents: readFileSync(path, 'utf8').replace("new URL('./details-worker.ts'", "new URL('./details-worker.js'"),
       loader: 'ts',
     }));
   },
 };
 
-/** Resolves to what is in which of the files. */
-export async function bundle(directory: string): Promise<esbuild.Metafile> {
-  const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
-    string,
-    string
-  >;
+async function bundle(program: Program, root: string, debian: string): Promise<void> {
+  const app = join(root, 'app');
   const { metafile } = await esbuild.build({
     absWorkingDir: ROOT,
-    entryPoints: {
-      'operator/main': 'operator/main.ts',
-      'recorder/main': 'recorder/main.ts',
-      'recorder/details-worker': 'recorder/archive/details-worker.ts',
-    },
-    outdir: directory,
+    entryPoints: { ...PROGRAMS[program].entryPoints },
+    outdir: join(app, program),
     bundle: true,
     platform: 'node',
     target: 'node24',
@@ -44,6 +40,7 @@ export async function bundle(directory: string): Promise<esbuild.Metafile> {
     banner: { js: COMMONJS },
     external: OPTIONAL,
     plugins: [threads],
+    // For `node --enable-source-maps`, which is not on by itself: it costs a recorder 60 MB of memory.
     sourcemap: 'linked',
     sourcesContent: false,
     keepNames: true,
@@ -52,16 +49,36 @@ export async function bundle(directory: string): Promise<esbuild.Metafile> {
     legalComments: 'none',
     metafile: true,
   });
-  // Each program finds them as it does in the repository: one directory up.
-  for (const program of ['operator', 'recorder']) mkdirSync(join(directory, program), { recursive: true });
-  const about = JSON.stringify({ name, version, license, type: 'module' });
-  writeFileSync(join(directory, 'package.json'), `${about}\n`);
-  cpSync(join(ROOT, 'recorder/api/page'), join(directory, 'page'), { recursive: true });
-  return metafile;
+  const main = join(app, program, 'main.js');
+  // There is no env in the image.
+  writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*/, '#!/usr/local/bin/node'));
+  chmodSync(main, 0o755);
+
+  const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
+    'name' | 'version' | 'license',
+    string
+  >;
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  };
+  // Each program finds it as it does in the repository: one directory up.
+  write('app/package.json', `${JSON.stringify({ name, version, license, type: 'module' })}\n`);
+  for (const [from, to] of Object.entries(PROGRAMS[program].files))
+    cpSync(join(ROOT, from), join(app, to), { recursive: true });
+  mkdirSync(join(root, 'usr/local/bin'), { recursive: true });
+  symlinkSync(`/app/${program}/main.js`, join(root, 'usr/local/bin', program));
+
+  const packages = bundledPackages(metafile, ROOT);
+  const doc = 'usr/share/doc/kube-nvr';
+  cpSync(join(ROOT, 'LICENSE'), join(root, doc, 'LICENSE'));
+  cpSync('/usr/local/LICENSE', join(root, 'usr/share/doc/node/LICENSE'));
+  write(`${doc}/THIRD_PARTY_LICENSES`, licencesOf(packages));
+  write(`${doc}/sbom.cdx.json`, sbomOf({ name: `${name}-${program}`, version, license, packages, debian }));
 }
 
-if (import.meta.main) {
-  const [directory] = process.argv.slice(2);
-  if (directory === undefined) throw new Error('usage: node hack/image/bundle.ts DIRECTORY');
-  await bundle(directory);
+const [program, root, debian] = process.argv.slice(2);
+if (!isProgram(program) || root === undefined || debian === undefined) {
+  throw new Error('usage: node hack/image/bundle.ts operator|recorder ROOT DEBIAN');
 }
+await bundle(program, root, debian);

@@ -1,0 +1,76 @@
+// The parts of an image as a CycloneDX 1.6 document: npm packages in the bundle, Debian packages, Node, ffmpeg.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { NpmPackage } from './packages.ts';
+
+export interface ImageParts {
+  readonly name: string;
+  readonly version: string;
+  readonly license: string;
+  readonly packages: readonly NpmPackage[];
+  /** File system of the image, without the program. */
+  readonly debian: string;
+}
+
+type Component = Readonly<Record<string, unknown>> & { readonly purl: string };
+
+/** JSON. It names no time, so that the same parts give the same text. */
+export function sbomOf({ name, version, license, packages, debian }: ImageParts): string {
+  const purl = `pkg:generic/${name}@${version}`;
+  const components = [
+    ...packages.map(npmComponent),
+    {
+      type: 'platform',
+      name: 'node',
+      version: process.version.slice(1),
+      purl: `pkg:generic/node@${process.version.slice(1)}`,
+    },
+    ...debianComponents(debian),
+  ];
+  const document = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: {
+      component: { type: 'container', 'bom-ref': purl, name, version, purl, licenses: [{ expression: license }] },
+    },
+    components: components.map((component) => ({ 'bom-ref': component.purl, ...component })),
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+function npmComponent({ name, version, license, integrity }: NpmPackage): Component {
+  const [algorithm, hash = ''] = integrity.split('-');
+  return {
+    type: 'library',
+    name,
+    version,
+    purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
+    licenses: [{ expression: license }],
+    ...(algorithm === 'sha512' && {
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(hash, 'base64').toString('hex') }],
+    }),
+  };
+}
+
+function debianComponents(root: string): readonly Component[] {
+  const distribution = /^ID=(.*)$/m.exec(readFileSync(join(root, 'etc/os-release'), 'utf8'))?.[1] ?? 'debian';
+  const status = join(root, 'var/lib/dpkg/status.d');
+  const components = readdirSync(status)
+    .sort()
+    .map((file) => {
+      const text = readFileSync(join(status, file), 'utf8');
+      const field = (name: string): string => new RegExp(`^${name}: (.*)$`, 'm').exec(text)?.[1] ?? '';
+      return debianComponent(distribution, field('Package'), field('Version'), field('Architecture'));
+    });
+  // Built from the distribution's source (ffmpeg.sh).
+  const ffmpeg = join(root, 'usr/share/doc/ffmpeg/version');
+  if (!existsSync(ffmpeg)) return components;
+  return [...components, debianComponent(distribution, 'ffmpeg', readFileSync(ffmpeg, 'utf8').trim(), 'source')];
+}
+
+function debianComponent(distribution: string, name: string, version: string, architecture: string): Component {
+  const escaped = encodeURIComponent(version).replaceAll('%3A', ':');
+  return { type: 'library', name, version, purl: `pkg:deb/${distribution}/${name}@${escaped}?arch=${architecture}` };
+}

@@ -1,0 +1,150 @@
+// What is in the images, and what is not: programs, their libraries, licences and the list of all parts; no tests, no
+// sources, no secrets, no shell.
+
+import { after, before, suite, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
+import { SourceMap, type SourceMapPayload } from 'node:module';
+import { basename, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { Image, imagesMissing, PROGRAMS, ROOT, VERSION } from './image.ts';
+
+interface Component {
+  readonly 'bom-ref': string;
+  readonly name: string;
+  readonly version: string;
+  readonly purl: string;
+  readonly licenses?: readonly { readonly expression: string }[];
+}
+
+for (const program of PROGRAMS) {
+  suite(`what is in the image of the ${program}`, { skip: imagesMissing() }, () => {
+    let image: Image;
+    let files: readonly string[];
+    let components: readonly Component[];
+    const read = (path: string): string => readFileSync(join(image.root, path), 'utf8');
+
+    before(() => {
+      image = new Image(program);
+      files = image.files();
+      const sbom = JSON.parse(read('usr/share/doc/kube-nvr/sbom.cdx.json')) as Record<string, unknown>;
+      assert.deepEqual([sbom['bomFormat'], sbom['specVersion']], ['CycloneDX', '1.6']);
+      components = sbom['components'] as readonly Component[];
+    });
+
+    after(() => image?.close());
+
+    test('it has the name and labels of its version', () => {
+      // As Kubernetes completes the name.
+      assert.ok(image.tags.includes(`docker.io/library/kube-nvr-${program}:${VERSION}`), image.tags.join());
+      const labels = image.config.config.Labels;
+      assert.equal(labels['org.opencontainers.image.title'], `kube-nvr-${program}`);
+      assert.equal(labels['org.opencontainers.image.version'], VERSION);
+      assert.equal(labels['org.opencontainers.image.licenses'], 'Apache-2.0');
+    });
+
+    test('no tests, sources, modules, repository or builder’s leavings are in it', () => {
+      const strange = /\.(ts|test\.js|npmrc|deb|log)$|(^|\/)(\.git|node_modules|test|var\/(cache|log)|root)(\/|$)/;
+      assert.deepEqual(
+        files.filter((file) => strange.test(file)),
+        [],
+      );
+    });
+
+    test('there is nothing that runs but the programs, and nothing that gives rights', () => {
+      const programs = new Set(files.filter((file) => /(^|\/)s?bin\//.test(file)).map((file) => basename(file)));
+      const media = program === 'recorder' ? ['ffmpeg', 'redis-server'] : [];
+      assert.deepEqual([...programs].sort(), [...media, 'node', program].sort());
+      for (const file of files) {
+        const { mode, uid } = lstatSync(join(image.root, file));
+        assert.equal(mode & 0o6000, 0, `${file} gives rights`);
+        assert.equal(uid, 0, `${file} is somebody’s`);
+        if (!lstatSync(join(image.root, file)).isSymbolicLink())
+          assert.equal(mode & 0o022, 0, `${file} can be changed`);
+      }
+    });
+
+    test('it names no secret, and no place of the machine that built it', () => {
+      const told = JSON.stringify(image.config);
+      assert.doesNotMatch(told, /npmrc|token|password|\/tmp\/|\/home\/|\/root\//i);
+      assert.ok(!read(`app/${program}/main.js.map`).includes(ROOT));
+    });
+
+    test('every npm package in the bundle is in the list of parts and has its licence with it, and no other is', () => {
+      const { sources } = JSON.parse(read(`app/${program}/main.js.map`)) as { sources: readonly string[] };
+      const bundled = new Set(
+        sources.flatMap((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
+      );
+      const listed = components.filter(({ purl }) => purl.startsWith('pkg:npm/'));
+      assert.ok(bundled.size > 10);
+      // A module of nothing but types or constants leaves no position behind.
+      assert.deepEqual(
+        [...bundled].filter((name) => !listed.some((one) => one.name === name)),
+        [],
+      );
+      const licences = read('usr/share/doc/kube-nvr/THIRD_PARTY_LICENSES');
+      for (const { name, version, licenses } of listed) {
+        assert.ok(licences.includes(`${name} ${version} (${licenses![0]!.expression})`), `${name} ${version}`);
+      }
+    });
+
+    test('every library and program of the distribution is in the list of parts and has its licence with it', () => {
+      const owned = new Set(
+        files.filter((file) => file.startsWith('var/lib/dpkg/status.d/')).map((file) => basename(file)),
+      );
+      assert.ok(owned.has('libc6'), [...owned].join());
+      for (const name of owned) {
+        const [version] = /(?<=^Version: ).*/m.exec(read(`var/lib/dpkg/status.d/${name}`)) ?? [];
+        assert.ok(
+          components.some((one) => one.name === name && one.version === version && one.purl.startsWith('pkg:deb/')),
+          name,
+        );
+        assert.ok(existsSync(join(image.root, `usr/share/doc/${name}/copyright`)), name);
+      }
+      assert.ok(
+        components.some(({ name }) => name === 'node') && existsSync(join(image.root, 'usr/share/doc/node/LICENSE')),
+      );
+      if (program === 'operator') return;
+      for (const name of ['ffmpeg', 'redis-server']) {
+        assert.ok(
+          [...components].some((one) => one.name.startsWith(name.split('-')[0]!)),
+          name,
+        );
+      }
+    });
+
+    test('a position in the bundle is one in the sources', () => {
+      const text = read(`app/${program}/main.js`);
+      const usage = `Usage: ${program} [`;
+      const before = text.slice(0, text.indexOf(usage)).split('\n');
+      const map = new SourceMap(JSON.parse(read(`app/${program}/main.js.map`)) as SourceMapPayload);
+      const entry = map.findEntry(before.length - 1, before.at(-1)!.length) as {
+        originalSource: string;
+        originalLine: number;
+      };
+      assert.ok(entry.originalSource.endsWith(`${program}/main.ts`), entry.originalSource);
+      const lines = readFileSync(join(ROOT, program, 'main.ts'), 'utf8').split('\n');
+      assert.ok(lines[entry.originalLine]!.includes(usage), lines[entry.originalLine]);
+    });
+
+    test('threads are started from files that are there', () => {
+      const started = [...read(`app/${program}/main.js`).matchAll(/new \w+\(new URL\("([^"]+)",import\.meta\.url\)/g)];
+      assert.equal(started.length, program === 'recorder' ? 1 : 0);
+      for (const [, name] of started) assert.ok(existsSync(join(image.root, 'app', program, name!)), name);
+    });
+
+    test('every file is as old as what it was made from, so that another build makes the same', () => {
+      const made = Date.parse(image.config.created);
+      for (const file of files) assert.equal(lstatSync(join(image.root, file)).mtimeMs, made, file);
+    });
+
+    test('it is small', (t) => {
+      const total = files.reduce((sum, file) => sum + lstatSync(join(image.root, file)).size, 0);
+      const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+      t.diagnostic(
+        `${mebibytes(statSync(image.file).size)}, ${mebibytes(gzipSync(readFileSync(image.file), { level: 1 }).length)} compressed`,
+      );
+      assert.ok(total < (program === 'operator' ? 140 : 170) * 2 ** 20, mebibytes(total));
+    });
+  });
+}
