@@ -16,7 +16,6 @@ const program = (main: string, ...before: readonly string[]) => ({
 
 export const OWN_IMAGES: Images = {
   'kube-nvr-operator': program(OPERATOR),
-  'kube-nvr': program(RECORDER),
   'kube-nvr-recorder': program(RECORDER),
 };
 
