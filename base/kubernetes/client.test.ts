@@ -16,6 +16,11 @@ let server: Server | undefined;
 /** Where the client goes instead of to the server. */
 let port: number | undefined;
 
+function serverPort(): number {
+  assert.ok(server);
+  return (server.address() as AddressInfo).port;
+}
+
 /** A client of a server that does what `handler` says. */
 async function clientOf(handler: Handler): Promise<KubernetesClient> {
   server?.closeAllConnections();
@@ -26,7 +31,7 @@ async function clientOf(handler: Handler): Promise<KubernetesClient> {
   const dispatcher = new Agent();
   const connection: Connection = {
     get url() {
-      return `http://127.0.0.1:${port ?? (server?.address() as AddressInfo).port}`;
+      return `http://127.0.0.1:${port ?? serverPort()}`;
     },
     prepare: () => Promise.resolve({ headers: { authorization: 'Bearer secret-token' }, dispatcher }),
     reconnect: () => {},
@@ -229,7 +234,7 @@ test('a watch that asks for a time of its own is given up a little after it, tho
   const client = await clientOf((_request, response) => {
     response.writeHead(200).write(lines({ type: 'ADDED', object: object('a') }));
   });
-  const proxy = await TcpProxy.to((server?.address() as AddressInfo).port);
+  const proxy = await TcpProxy.to(serverPort());
   t.after(() => proxy.close());
   port = proxy.port;
   const seconds = { least: 0, most: 0 };

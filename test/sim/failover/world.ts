@@ -75,7 +75,7 @@ export class Timeline {
   async #settle(): Promise<void> {
     while (this.isStirred) {
       this.isStirred = false;
-      for (let turn = 0; turn < QUIET_TURNS; turn++) await undefined;
+      for (let turn = 0; turn < QUIET_TURNS; turn++) await Promise.resolve();
     }
   }
 
