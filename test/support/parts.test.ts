@@ -7,14 +7,14 @@ import { join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PARTS = [
-  /^(base|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
+  /^(base|crds|operator|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
   /^hack\/[^/]+\.test\.ts$/, // unit
-  /^test\/(sim|fuzz|hazards|e2e|crash|chart|monitoring|node)\/[^/]+\.test\.ts$/,
+  /^test\/(sim|fuzz|hazards|e2e|crash|image|chart|monitoring|operations|node)\/[^/]+\.test\.ts$/,
   /^test\/cluster\/.*\.test\.ts$/,
 ];
 
 test('every test file belongs to a part of hack/test', () => {
-  const files = ['base', 'recorder', 'test', 'hack'].flatMap((directory) =>
+  const files = ['base', 'crds', 'hack', 'operator', 'recorder', 'test'].flatMap((directory) =>
     readdirSync(join(ROOT, directory), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
       .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
