@@ -51,6 +51,10 @@ interface ClusterCameras {
   }[];
 }
 
+interface PoolStatus {
+  readonly status?: { readonly voters?: readonly string[] };
+}
+
 let cluster: Cluster;
 let camera: Camera;
 let operator: OwnOperator;
@@ -165,6 +169,15 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
     await until(
       'three nodes report',
       async () => (await Promise.all(NODES.map((node) => listOn(node)))).every(({ nodes }) => nodes.length === 3),
+      SLOW_MS,
+    );
+    // Without three votes, the death of the node that has the only one would leave no majority to move its camera.
+    await until(
+      'three nodes vote',
+      async () => {
+        const { status } = await controlPlane.api.get<PoolStatus>(`${RESOURCES}/recorderpools/default`);
+        return status?.voters?.length === NODES.length;
+      },
       SLOW_MS,
     );
     await apply(controlPlane, cameras);
