@@ -234,7 +234,7 @@ export async function startStage(): Promise<Stage> {
   return new Stage({ cluster, cameras, login }, directory, started.move());
 }
 
-/** The image under its next version, too: a copy of this checkout that says so. */
+/** The images under their next version, too: a copy of this checkout that says so. */
 function imagesIn(directory: string): typeof OWN_IMAGES {
   const copy = join(directory, NEXT);
   for (const part of ['base', 'crds', 'operator', 'recorder']) {
@@ -243,17 +243,14 @@ function imagesIn(directory: string): typeof OWN_IMAGES {
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
   const about = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object;
   writeFileSync(join(copy, 'package.json'), JSON.stringify({ ...about, version: NEXT }));
-  const own = OWN_IMAGES['kube-nvr'];
-  assert.ok(own?.entrypoint);
-  const next = {
-    ...own,
-    entrypoint: [own.entrypoint[0]!, join(copy, 'recorder/main.ts')],
-    workingDir: copy,
-    paths: [...(own.paths ?? []), copy],
-  };
-  // 0.2.1 is an image whose program ends at once.
-  const broken = { ...own, entrypoint: ['/bin/false'] };
-  return { ...OWN_IMAGES, [`kube-nvr:${NEXT}`]: next, 'kube-nvr:0.2.1': broken };
+  const next = Object.entries(OWN_IMAGES).map(([name, own]) => {
+    const entrypoint = own.entrypoint?.map((part) => part.replace(ROOT, copy));
+    assert.ok(entrypoint);
+    return [`${name}:${NEXT}`, { ...own, entrypoint, workingDir: copy, paths: [...(own.paths ?? []), copy] }] as const;
+  });
+  // A recorder 0.2.1 ends at once.
+  const broken = { ...OWN_IMAGES['kube-nvr-recorder'], entrypoint: ['/bin/false'] };
+  return { ...OWN_IMAGES, ...Object.fromEntries(next), 'kube-nvr-recorder:0.2.1': broken };
 }
 
 const manifests = (gate: Camera, hall: Camera, login: object): object => {
