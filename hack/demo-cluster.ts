@@ -21,12 +21,11 @@ import {
   type OwnOperator,
 } from '../test/cluster/own-operator.ts';
 import { needProgram } from '../test/cluster/programs.ts';
+import { DemoError, runDemo } from './demo-process.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const MAX_NODES = 10;
 const MAX_CAMERAS = 50;
-
-class DemoError extends Error {}
 
 function parseOptions(): { nodes: number; cameras: number } {
   const { values } = parseArgs({
@@ -156,12 +155,4 @@ async function run(signal: AbortSignal): Promise<void> {
   process.stdout.write('stopped\n');
 }
 
-const stopping = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
-try {
-  await run(stopping.signal);
-} catch (error) {
-  if (!(error instanceof DemoError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
-}
+await runDemo(run);

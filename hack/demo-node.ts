@@ -14,6 +14,7 @@ import { ownImages } from '../test/node/own-images.ts';
 import { realClusterMissing, startRealCluster, type RealCluster } from '../test/node/real-cluster.ts';
 import type { GstreamerCamera } from '../test/support/gstreamer-cameras.ts';
 import { startDemoPrometheus } from './demo-prometheus.ts';
+import { DemoError, runDemo } from './demo-process.ts';
 
 const NAMESPACE = 'kube-nvr';
 const SIGHTS = 'demo-cameras';
@@ -25,8 +26,6 @@ const KINDS: readonly GstreamerCamera[] = [
   { name: 'yard', video: 'h265', audio: 'none' },
   { name: 'hall', video: 'h264-b', audio: 'pcmu' },
 ];
-
-class DemoError extends Error {}
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -153,14 +152,6 @@ async function run(signal: AbortSignal): Promise<void> {
   say('stopped');
 }
 
-const stopping = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
-try {
-  await run(stopping.signal);
-} catch (error) {
-  if (!(error instanceof DemoError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
-}
+await runDemo(run);
 // Parts of an install that was broken off may wait for a cluster that is gone.
 process.exit();

@@ -9,6 +9,7 @@ import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { DemoError, runDemo } from './demo-process.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const ADDRESS = '127.0.0.1';
@@ -29,8 +30,6 @@ interface Camera {
   readonly name: string;
   readonly url: string;
 }
-
-class DemoError extends Error {}
 
 function parseOptions(): { port: number; cameras: number; keep: boolean } {
   const number = (name: string, text: string, max: number): number => {
@@ -216,12 +215,4 @@ async function run(signal: AbortSignal): Promise<void> {
   process.stdout.write(options.keep ? `stopped; files are in ${shown(directory)}\n` : 'stopped\n');
 }
 
-const stopping = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());
-try {
-  await run(stopping.signal);
-} catch (error) {
-  if (!(error instanceof DemoError)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 1;
-}
+await runDemo(run);

@@ -2,8 +2,7 @@
 
 import type { Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row } from './panels.ts';
-
-const CAMERA = 'namespace=~"$namespace",node=~"$node",camera=~"$camera"';
+import { CAMERA, CONNECTIONS_ENDED, FRAMES_NOT_KEPT } from './queries.ts';
 
 const now: Row = {
   title: 'Now',
@@ -128,12 +127,7 @@ const gaps: Row = {
       unit: 'cpm',
       width: 6,
       bars: true,
-      queries: [
-        {
-          expr: `sum by (reason) (rate(kube_nvr_camera_reconnects_total{${CAMERA}}[$__rate_interval])) * 60`,
-          legend: '{{reason}}',
-        },
-      ],
+      queries: CONNECTIONS_ENDED,
     }),
   ],
 };
@@ -187,13 +181,7 @@ const stream: Row = {
       description: 'discarded: a part was lost on the way; dropped: it arrived and is in no file, by cause. A second.',
       unit: 'short',
       width: 6,
-      queries: [
-        { expr: `sum(rate(kube_nvr_camera_discarded_frames_total{${CAMERA}}[$__rate_interval]))`, legend: 'discarded' },
-        {
-          expr: `sum by (cause) (rate(kube_nvr_camera_dropped_frames_total{${CAMERA}}[$__rate_interval]))`,
-          legend: 'dropped: {{cause}}',
-        },
-      ],
+      queries: FRAMES_NOT_KEPT,
     }),
   ],
 };

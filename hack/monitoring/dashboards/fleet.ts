@@ -2,9 +2,8 @@
 
 import { BigValueTextMode, type Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row, type Steps, type Texts } from './panels.ts';
+import { CAMERA, CONNECTIONS_ENDED, FRAMES_NOT_KEPT, TARGET } from './queries.ts';
 
-const TARGET = 'namespace=~"$namespace",node=~"$node"';
-const CAMERA = `${TARGET},camera=~"$camera"`;
 /** What the operator tells of pools is of their namespace. */
 const POOL = 'namespace=~"$namespace"';
 /** A user's wish, and a camera that another node records. */
@@ -214,12 +213,7 @@ const gaps: Row = {
       description: 'Connections to cameras that ended in each minute, by reason.',
       unit: 'cpm',
       width: 6,
-      queries: [
-        {
-          expr: `sum by (reason) (rate(kube_nvr_camera_reconnects_total{${CAMERA}}[$__rate_interval])) * 60`,
-          legend: '{{reason}}',
-        },
-      ],
+      queries: CONNECTIONS_ENDED,
     }),
   ],
 };
@@ -274,13 +268,7 @@ const streams: Row = {
         'discarded: a part of the picture was lost on the way; dropped: it arrived and is in no file, by cause.',
       unit: 'short',
       width: 6,
-      queries: [
-        { expr: `sum(rate(kube_nvr_camera_discarded_frames_total{${CAMERA}}[$__rate_interval]))`, legend: 'discarded' },
-        {
-          expr: `sum by (cause) (rate(kube_nvr_camera_dropped_frames_total{${CAMERA}}[$__rate_interval]))`,
-          legend: 'dropped: {{cause}}',
-        },
-      ],
+      queries: FRAMES_NOT_KEPT,
     }),
   ],
 };
