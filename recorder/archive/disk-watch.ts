@@ -62,8 +62,8 @@ export class DiskWatch {
   async #lookOnce(): Promise<void> {
     const { identity, recover, refuse } = this.#deps;
     try {
-      await identity.check();
-      if (this.#mustRecover) await recover();
+      // Recovery looks for itself, and begins a new archive where the node knows of none (any more), as at the start.
+      await (this.#mustRecover ? recover() : identity.check());
     } catch (err) {
       if (!(err instanceof WrongDiskError)) throw err;
       if (this.#mustRecover) refuse(err);

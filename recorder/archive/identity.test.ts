@@ -216,6 +216,24 @@ test('a start without the disk records nothing, and when the disk comes repairs 
   );
 });
 
+test('a recorder that waits for its disk begins a new archive when its node is told to forget the old one', async (t) => {
+  const p = place(t);
+  await newArchive(p);
+  const old = archiveOf(p);
+  // The disk was replaced by an empty one.
+  rmSync(p.root, { recursive: true });
+  mkdirSync(p.root);
+  const b = await RetentionBench.start({ ...p });
+  b.begin();
+  await b.play(5);
+  assert.deepEqual(readdirSync(p.root), []);
+  rmSync(join(p.workDir, 'archive-id'));
+  await b.play(5);
+  assert.equal(b.all[0]?.recording.status().state, 'writing');
+  assert.notEqual(archiveOf(p), old);
+  await b.stop();
+});
+
 test('an archive of one node of a cluster is refused on another, until its owner says that it is right', async (t) => {
   const p = place(t);
   const on = (node: string, workDir: string): ArchiveIdentity =>
