@@ -10,6 +10,8 @@ import type { SegmentFile } from './segment-file.ts';
 const FRAGMENT_TICKS = 0.9 * VIDEO_TIMESCALE;
 /** A fragment at least this long ends before a key frame, so that reading can begin at most of them. */
 const KEY_FRAME_FRAGMENT_TICKS = 0.45 * VIDEO_TIMESCALE;
+/** And any does when reading could not begin for this long: parts of playlists are at most ten seconds long. */
+const MAX_KEY_FRAME_DISTANCE_TICKS = 4 * VIDEO_TIMESCALE;
 const MAX_FRAGMENT_BYTES = 4 * 1024 * 1024;
 
 export class OpenSegment {
@@ -25,6 +27,8 @@ export class OpenSegment {
   #last: Sample | undefined;
   #lastDuration = 0;
   #pendingSinceMs = 0;
+  /** Decoding time at which the last fragment begins that begins with a key frame. */
+  #readableFrom = 0;
   #heldAudio: Sample | undefined;
 
   constructor(file: SegmentFile, startDts: number) {
@@ -59,11 +63,12 @@ export class OpenSegment {
     const builder = this.#builder;
     let room = true;
     if (builder.videoFrames > 0) {
-      const pending = decodeTime - builder.videoStart;
-      const keyFrame = sample.sync && pending >= KEY_FRAME_FRAGMENT_TICKS;
-      if (keyFrame || end - builder.videoStart > FRAGMENT_TICKS) room = this.flush();
+      const isLong = decodeTime - builder.videoStart >= KEY_FRAME_FRAGMENT_TICKS;
+      const isFar = decodeTime - this.#readableFrom >= MAX_KEY_FRAME_DISTANCE_TICKS;
+      if ((sample.sync && (isLong || isFar)) || end - builder.videoStart > FRAGMENT_TICKS) room = this.flush();
     }
     if (builder.isEmpty) this.#pendingSinceMs = nowMs;
+    if (sample.sync && builder.videoFrames === 0) this.#readableFrom = decodeTime;
     builder.addVideo(sample.data, decodeTime, duration, sample.compositionOffset, sample.sync, sample.wallMs);
     this.lostPackets += sample.lostPackets;
     this.#last = sample;

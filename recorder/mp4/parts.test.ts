@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import type { EncodedSample } from '../../test/support/encoded-samples.ts';
 import { RecordedFile, complete, fakeAudio, fakeVideo, readFrom } from '../../test/support/recorded-file.ts';
 import { Mp4Error } from './error.ts';
-import { GrowingParts, readParts } from './parts.ts';
+import { GrowingParts, MAX_PART_TICKS, keyPart, readParts } from './parts.ts';
 import type { FileParts } from './parts.ts';
 import { readFragmentAt } from './read-fragment.ts';
 import { readLayout } from './reader.ts';
@@ -14,9 +15,10 @@ const SECOND = 90_000;
 const minute = (audioFrames = 2810): RecordedFile =>
   RecordedFile.of(fakeVideo(1500), audioFrames > 0 ? fakeAudio(audioFrames) : undefined);
 
-const places = ({ starts, times, shownFrom, headers }: FileParts) => ({
+const places = ({ starts, times, dependent, shownFrom, headers }: FileParts) => ({
   starts,
   times,
+  dependent,
   shownFrom,
   tracks: headers.map(({ kind }) => kind),
 });
@@ -114,6 +116,80 @@ test('a growing file lists a part when the next one has begun, and never lists i
     before = [...starts];
   }
   assert.deepEqual(places(growing.ended()), places(await partsOf(whole.bytes)));
+});
+
+/** Fragments of one picture each, that stay for `ticks`. */
+function fileOf(pictures: readonly { readonly ticks: number; readonly key: boolean }[]): RecordedFile {
+  const { parameters, samples } = fakeVideo(1);
+  const file = new RecordedFile([parameters]);
+  let dts = 0;
+  for (const { ticks, key } of pictures) {
+    file.append([{ ...(samples[0] as EncodedSample), dts, duration: ticks, sync: key }]);
+    dts += ticks;
+  }
+  return file;
+}
+
+const picture = fc.record({
+  ticks: fc.oneof(
+    { weight: 9, arbitrary: fc.integer({ min: SECOND / 10, max: SECOND }) },
+    { weight: 1, arbitrary: fc.integer({ min: SECOND, max: 14 * SECOND }) },
+  ),
+  key: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
+});
+const distance = fc.constantFrom(1, 5, 20);
+
+test('whenever key frames come, parts are short, begin with them where they can, and do not change', async () => {
+  const property = fc.asyncProperty(fc.array(picture, { maxLength: 120 }), distance, async (more, every) => {
+    const pictures = [{ ticks: SECOND, key: true }, ...more].map(({ ticks, key }, i) => ({
+      ticks,
+      key: key && (i === 0 || Math.floor(i / 12) % every === 0),
+    }));
+    const file = fileOf(pictures);
+    const layout = await readLayout(...readFrom(file.bytes));
+    assert.ok(layout.kind === 'open');
+    const [read, size] = readFrom(file.bytes);
+    const growing = await GrowingParts.read(read, layout.moov, file.fragmentEnds[0] as number);
+    let before = growing.settled;
+    for (const end of file.fragmentEnds) {
+      await growing.extend(read, end);
+      const now = growing.settled;
+      assert.deepEqual(now.starts.slice(0, before.starts.length), before.starts);
+      assert.deepEqual(now.dependent.slice(0, before.dependent.length), before.dependent);
+      before = now;
+    }
+    const parts = growing.ended();
+    assert.deepEqual(parts.starts.slice(0, before.starts.length), before.starts);
+    assert.equal(parts.starts.at(-1), size);
+
+    const begins = [layout.moov.offset + layout.moov.size, ...file.fragmentEnds];
+    const first = parts.starts.map((start) => begins.indexOf(start));
+    for (let part = 0; part < first.length - 1; part++) {
+      const [from, to] = [first[part] as number, first[part + 1] as number];
+      const ticks = (parts.times[part + 1] as number) - (parts.times[part] as number);
+      assert.ok(to > from);
+      assert.ok(ticks <= MAX_PART_TICKS || to === from + 1, `${ticks / SECOND} s of ${to - from} pictures`);
+      const hasKeyFrame = pictures[from]?.key === true;
+      assert.equal(parts.dependent.includes(part), !hasKeyFrame);
+      assert.equal(pictures[first[keyPart(parts, part)] as number]?.key, true);
+      // Only where there was none in time.
+      const earlier = pictures.slice((first[part - 1] ?? 0) + 1, from);
+      if (!hasKeyFrame) assert.ok(!earlier.some(({ key }) => key), 'a key frame to begin with');
+    }
+    file.finish();
+    assert.deepEqual(places(await partsOf(file.bytes)), places(parts));
+    const progressive = await partsOf(fileOf(pictures).progressive());
+    assert.deepEqual([progressive.times, progressive.dependent], [parts.times, parts.dependent]);
+  });
+  await fc.assert(property, { numRuns: 100 });
+});
+
+test('key frames at most ten seconds apart begin every part', async () => {
+  for (const seconds of [1, 3, 4.5, 5.5, 7, 10]) {
+    const pictures = Array.from({ length: 1200 }, (_, i) => ({ ticks: SECOND / 10, key: i % (seconds * 10) === 0 }));
+    const parts = await partsOf(fileOf(pictures).progressive());
+    assert.deepEqual(parts.dependent, [], `every ${seconds} s`);
+  }
 });
 
 test('parts of a file with its index in front are ranges of pictures', async () => {

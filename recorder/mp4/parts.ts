@@ -1,5 +1,5 @@
-// A recorded file in; where reading can begin in it out: parts of some seconds that each begin with a key frame. What a
-// playlist lists and where a window starts.
+// A recorded file in; where reading can begin in it out: parts of some seconds that begin with key frames, as far as the
+// camera sends enough of them. What a playlist lists and where a window starts.
 
 import { Mp4Error } from './error.ts';
 import type { FragmentSample, FragmentTrack } from './fragment.ts';
@@ -16,6 +16,11 @@ import { VIDEO_TIMESCALE } from './sample.ts';
 
 /** A part ends at the first key frame after this: short enough to start playing at once, long enough to list a day. */
 const PART_TICKS = 6 * VIDEO_TIMESCALE;
+/**
+ * A part ends before this, with or without a key frame: ten seconds when rounded, which is what playlists promise. Only
+ * a picture that stays longer is a part of its own.
+ */
+export const MAX_PART_TICKS = 10.4 * VIDEO_TIMESCALE;
 
 /** What is known of a file for playing parts of it. */
 export interface FileParts {
@@ -31,6 +36,8 @@ export interface FileParts {
   readonly starts: readonly number[];
   /** The decoding times there, in video ticks from the first sample of the file on. */
   readonly times: readonly number[];
+  /** The parts that do not begin with a key frame: decoding begins at one before them. Never the first. */
+  readonly dependent: readonly number[];
   /** Presentation time of the first picture shown, on the same timeline. */
   readonly shownFrom: number;
   /** False while samples may follow the last part. */
@@ -50,22 +57,67 @@ export async function readParts(read: ReadAt, size: number): Promise<FileParts |
   return listed ?? (await GrowingParts.read(read, layout.firstMoov, layout.moov.offset)).ended(index.meta);
 }
 
-/** A list that grows part by part. */
+/** A place where a part can begin. */
+interface Place {
+  readonly start: number;
+  readonly time: number;
+}
+
+/** A list that grows part by part. What is in it does not change: the last part has only begun. */
 class PartList {
   readonly starts: number[] = [];
   readonly times: number[] = [];
+  readonly dependent: number[] = [];
+  /** The last place, and the last with a key frame, in the part that has begun last. */
+  #last: Place | undefined;
+  #lastKeyFrame: Place | undefined;
 
-  /** A place where decoding can start. */
-  add(start: number, time: number): void {
-    const last = this.times.at(-1);
-    if (last !== undefined && time - last < PART_TICKS) return;
+  /** The next place; decoding can start there where it has a key frame. */
+  add(start: number, time: number, keyFrame: boolean): void {
+    const place = { start, time };
+    if (this.times.length === 0) {
+      if (keyFrame) this.#begin(place, true);
+      return;
+    }
+    this.#keepShort(time);
+    const ticks = time - this.#begun;
+    // A player that begins in a part without a key frame should not wait for one longer than it must.
+    const wanted = ticks >= PART_TICKS || this.dependent.at(-1) === this.starts.length - 1;
+    if (keyFrame ? wanted : ticks > MAX_PART_TICKS) return this.#begin(place, keyFrame);
+    this.#last = place;
+    if (keyFrame) this.#lastKeyFrame = place;
+  }
+
+  end(start: number, time: number): void {
+    if (this.times.length > 0) this.#keepShort(time);
     this.starts.push(start);
     this.times.push(time);
   }
 
-  end(start: number, time: number): void {
+  get #begun(): number {
+    return this.times.at(-1) as number;
+  }
+
+  /** Makes the part that would reach too far with what lies before `time` end before that. */
+  #keepShort(time: number): void {
+    if (time - this.#begun <= MAX_PART_TICKS) return;
+    const last = this.#last;
+    const keyFrame = this.#lastKeyFrame;
+    if (keyFrame) {
+      this.#begin(keyFrame, true);
+      if (last !== keyFrame) this.#last = last;
+      this.#keepShort(time);
+    } else if (last) {
+      this.#begin(last, false);
+    }
+  }
+
+  #begin({ start, time }: Place, keyFrame: boolean): void {
+    if (!keyFrame) this.dependent.push(this.starts.length);
     this.starts.push(start);
     this.times.push(time);
+    this.#last = undefined;
+    this.#lastKeyFrame = undefined;
   }
 }
 
@@ -119,7 +171,7 @@ export class GrowingParts {
   #addVideo(start: number, { baseDecodeTime, samples }: FragmentTrack): void {
     const first = samples[0] as FragmentSample;
     this.#shownFrom ??= baseDecodeTime + first.compositionOffset;
-    if (first.sync) this.#parts.add(start, baseDecodeTime);
+    this.#parts.add(start, baseDecodeTime, first.sync);
     let time = baseDecodeTime;
     for (let i = 0; i < samples.length; i++) time += (samples[i] as FragmentSample).duration;
     this.#endTime = time;
@@ -127,22 +179,24 @@ export class GrowingParts {
 
   /** The parts that no later fragment changes: the one that still grows is left out. */
   get settled(): FileParts {
-    return this.#with([...this.#parts.starts], [...this.#parts.times], this.#meta, false);
+    return this.#with(this.#meta, false);
   }
 
-  /** All parts, when nothing follows. */
+  /** All parts, when nothing follows: the last look at the file. */
   ended(meta: RecordedMeta = this.#meta): FileParts {
-    const { starts, times } = this.#parts;
-    return this.#with([...starts, this.#offset], [...times, this.#endTime], meta, true);
+    this.#parts.end(this.#offset, this.#endTime);
+    return this.#with(meta, true);
   }
 
-  #with(starts: number[], times: number[], meta: RecordedMeta, complete: boolean): FileParts {
+  #with(meta: RecordedMeta, complete: boolean): FileParts {
+    const { starts, times, dependent } = this.#parts;
     return {
       meta,
       headers: this.#headers.filter(({ trackId }) => this.#tracks.has(trackId)),
       unit: 'fragments',
-      starts,
-      times,
+      starts: [...starts],
+      times: [...times],
+      dependent: [...dependent],
       shownFrom: this.#shownFrom ?? 0,
       complete,
     };
@@ -156,7 +210,7 @@ function sampleParts({ meta, tracks }: SampleIndex): FileParts | undefined {
   const parts = new PartList();
   const first = video.dts[0] as number;
   for (let i = 0; i < video.dts.length; i++) {
-    if (video.syncs[i] === 1) parts.add(i, (video.dts[i] as number) - first);
+    parts.add(i, (video.dts[i] as number) - first, video.syncs[i] === 1);
   }
   parts.end(video.dts.length, video.endDts - first);
   return described('samples', { meta, tracks }, parts, 0 - first);
@@ -181,7 +235,7 @@ function fragmentParts({ meta, tracks }: SampleIndex, from: number, to: number):
     const head = fragmentHeaderSize([{ samples: { length: videoEnd - v } }, { samples: { length: audioEnd - a } }]);
     const headBytes = payload - fragment;
     if (headBytes !== head && headBytes !== head + CHECKSUM_BOX_BYTES) return undefined;
-    if (videoEnd > v && video.syncs[v] === 1) parts.add(fragment, (video.dts[v] as number) - firstDts);
+    if (videoEnd > v) parts.add(fragment, (video.dts[v] as number) - firstDts, video.syncs[v] === 1);
     fragment = audioStart + (audio ? bytesOf(audio, a, audioEnd) : 0);
     v = videoEnd;
     a = audioEnd;
@@ -194,9 +248,25 @@ function fragmentParts({ meta, tracks }: SampleIndex, from: number, to: number):
 const described = (
   unit: FileParts['unit'],
   { meta, tracks }: SampleIndex,
-  { starts, times }: PartList,
+  { starts, times, dependent }: PartList,
   shownFrom: number,
-): FileParts => ({ meta, headers: tracks.map(({ header }) => header), unit, starts, times, shownFrom, complete: true });
+): FileParts => ({
+  meta,
+  headers: tracks.map(({ header }) => header),
+  unit,
+  starts,
+  times,
+  dependent,
+  shownFrom,
+  complete: true,
+});
+
+/** The part in which decoding for this one begins. */
+export function keyPart({ dependent }: FileParts, part: number): number {
+  let from = part;
+  while (dependent.includes(from)) from--;
+  return from;
+}
 
 /** Behind the last of the samples that lie without gaps from `offset` on, beginning with sample `from`. */
 function runEnd({ offsets, sizes }: TrackIndex, from: number, offset: number): number {

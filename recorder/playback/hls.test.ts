@@ -143,10 +143,7 @@ test('a playlist of what is being recorded grows by whole parts and never change
     assert.doesNotMatch(body, /ENDLIST/);
     // Retention may take from its front, which EVENT rules out.
     assert.doesNotMatch(body, /PLAYLIST-TYPE/);
-    return body
-      .trimEnd()
-      .split('\n')
-      .filter((line) => !line.startsWith('#EXT-X-TARGETDURATION'));
+    return body.trimEnd().split('\n');
   };
   let before = await lines();
   let grown = 0;
@@ -158,6 +155,71 @@ test('a playlist of what is being recorded grows by whole parts and never change
     before = now;
   }
   assert.ok(grown >= 10, `${grown} times`);
+});
+
+/** Pictures from a key frame to the next, and what a playlist of the past says then. */
+const KEY_FRAME_DISTANCES: { seconds: number; independent: boolean }[] = [
+  { seconds: 1, independent: true },
+  { seconds: 4.4, independent: true },
+  { seconds: 7, independent: true },
+  { seconds: 10, independent: true },
+  { seconds: 24, independent: false },
+];
+for (const { seconds, independent } of KEY_FRAME_DISTANCES) {
+  test(`key frames every ${seconds} s: parts are at most ten seconds long, ${independent ? 'and' : 'not all'} begin with one`, async (t) => {
+    const stand = await stage(t, { segmentDurationMs: 60_000 });
+    const { app, camera, fs, clock, start } = stand;
+    camera.keyFrameInterval = Math.round(seconds * 25);
+    camera.begin();
+    await camera.play(62, fs);
+    const { body } = await app.inject(`/hls/gate/index.m3u8?from=${start}`);
+    assert.match(body, /^#EXT-X-TARGETDURATION:10$/m);
+    assert.doesNotMatch(body, /INDEPENDENT/, 'the next part may be another');
+    camera.end('camera-lost');
+    await fs.idle();
+    clock.advance(100_000);
+    const past = await app.inject(`/hls/gate/index.m3u8?from=${start}&to=${start + 60}`);
+    assert.equal(past.body.includes('#EXT-X-INDEPENDENT-SEGMENTS\n'), independent);
+    const durations = [...past.body.matchAll(/^#EXTINF:([\d.]+),$/gm)].map(([, value]) => Number(value));
+    assert.ok(Math.max(...durations) < 10.5, durations.join());
+    const sum = durations.reduce((a, b) => a + b, 0);
+    assert.ok(sum >= 60, `${sum} s`);
+    // Whatever is asked for, the first part has what is decoded first.
+    for (const from of [9, 11.5, 23, 31, 47.9]) {
+      const [run] = (await load(stand, `/hls/gate/index.m3u8?from=${start + from}&to=${start + 60}`)).runs;
+      const first = (await samplesOf(run?.parts[0]?.bytes ?? Buffer.alloc(0))).get(1)?.[0];
+      assert.equal(first?.sync, true);
+      assert.ok((run?.startMs ?? Infinity) / 1000 - start <= from);
+    }
+  });
+}
+
+test('a camera that sends key frames more seldom changes nothing that a playlist has said', async (t) => {
+  const stand = await stage(t, { segmentDurationMs: 300_000 });
+  const { app, camera, fs, start, clock } = stand;
+  const lines = async (): Promise<string[]> => {
+    const { body } = await app.inject(`/hls/gate/index.m3u8?from=${start}`);
+    return body.trimEnd().split('\n');
+  };
+  camera.begin();
+  await camera.play(30, fs);
+  const before = await lines();
+  camera.keyFrameInterval = 20 * 25;
+  await camera.play(60, fs);
+  // And one picture that stays for longer than a part may.
+  camera.video({ ticks: 14 * 90_000 });
+  clock.advance(14_000);
+  await camera.play(30, fs);
+  const now = await lines();
+  assert.ok(now.length > before.length + 10);
+  assert.deepEqual(now.slice(0, before.length), before);
+  for (const line of now) assert.ok(!line.startsWith('#EXTINF:') || Number.parseFloat(line.slice(8)) < 10.5, line);
+  camera.end('camera-lost');
+  await fs.idle();
+  clock.advance(100_000);
+  const after = await lines();
+  assert.deepEqual(after.slice(0, now.length), now);
+  assert.equal(after.at(-1), '#EXT-X-ENDLIST', 'the only other thing that may come');
 });
 
 test('a playlist ends when the camera is gone for a while, and not while it connects again', async (t) => {
@@ -277,7 +339,7 @@ test('files that go at the front of a playlist that is followed: its first numbe
   assert.equal(now.first, before.first + removed);
   for (const [number, part] of before.parts) if (number >= now.first) assert.equal(now.parts.get(number), part);
   assert.ok(now.parts.size > before.parts.size - removed, 'and it grows');
-  assert.deepEqual([before.version, now.version], [7, 7]);
+  assert.deepEqual([before.version, now.version], [8, 8]);
   for (const path of [`/hls/gate/parts/0/${a}`, `/${a}`]) assert.equal((await app.inject(path)).statusCode, 404);
 });
 

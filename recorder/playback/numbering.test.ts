@@ -23,6 +23,7 @@ const footageOf = ({ sequence, parts, complete }: TestFile): Footage => ({
     unit: 'fragments',
     starts: Array.from({ length: parts + 1 }, (_, i) => i),
     times: Array.from({ length: parts + 1 }, (_, i) => i),
+    dependent: [],
     shownFrom: 0,
     complete,
   },
@@ -87,7 +88,7 @@ test('whatever is recorded and removed, a number never means another part, and n
             clock.advance(step.minutes * 60_000);
         }
         if (files.length === 0) begin();
-        const listed = numbering.number('gate', files.map(footageOf), true);
+        const { listed } = numbering.number('gate', files.map(footageOf), true);
         const parts = partsOf(listed);
         for (const [number, part] of parts) {
           assert.equal(meant.get(number) ?? part, part);
@@ -110,11 +111,11 @@ test('whatever is recorded and removed, a number never means another part, and n
 test('a process that knows nothing of numbers given before gives the same ones to the same parts, or none of them', () => {
   const clock = new VirtualClock(START_MS);
   const files = Array.from({ length: 288 }, (_, sequence) => footageOf({ sequence, parts: 50, complete: true }));
-  const known = new Numbering(clock).number('gate', files, true);
-  assert.deepEqual(new Numbering(clock).number('gate', files, true), known);
+  const { listed: known } = new Numbering(clock).number('gate', files, true);
+  assert.deepEqual(new Numbering(clock).number('gate', files, true).listed, known);
   const last = Math.max(...partsOf(known).keys());
   for (const first of [1, 2, 100, 287]) {
-    const [now] = new Numbering(clock).number('gate', files.slice(first), true);
+    const [now] = new Numbering(clock).number('gate', files.slice(first), true).listed;
     assert.ok((now?.number ?? 0) > last);
   }
 });
@@ -122,15 +123,15 @@ test('a process that knows nothing of numbers given before gives the same ones t
 test('files that were recorded before what is listed are not put in front of it or between', () => {
   const numbering = new Numbering(new VirtualClock(START_MS));
   const file = (sequence: number, complete = true): Footage => footageOf({ sequence, parts: 3, complete });
-  const first = numbering.number('gate', [file(5), file(6)], true);
-  const then = numbering.number('gate', [file(2), file(5), file(6), file(4), file(7)], true);
+  const first = numbering.number('gate', [file(5), file(6)], true).listed;
+  const then = numbering.number('gate', [file(2), file(5), file(6), file(4), file(7)], true).listed;
   assert.deepEqual(
     then.map(({ path }) => path),
     ['file-5', 'file-6', 'file-7'],
   );
   assert.equal(then[0]?.number, first[0]?.number);
   // Who asks for the first time gets all of it, in the order of the clock.
-  assert.equal(numbering.number('other', [file(2), file(5), file(6), file(4), file(7)], true).length, 5);
+  assert.equal(numbering.number('other', [file(2), file(5), file(6), file(4), file(7)], true).listed.length, 5);
 });
 
 test('what follows a file that is still being completed waits for its last parts', () => {
@@ -139,9 +140,9 @@ test('what follows a file that is still being completed waits for its last parts
     { sequence: 0, parts: 3, complete: false },
     { sequence: 1, parts: 2, complete: false },
   ];
-  assert.equal(numbering.number('gate', files.map(footageOf), true).length, 1);
+  assert.equal(numbering.number('gate', files.map(footageOf), true).listed.length, 1);
   Object.assign(files[0] as TestFile, { parts: 4, complete: true });
-  const [a, b] = numbering.number('gate', files.map(footageOf), true);
+  const [a, b] = numbering.number('gate', files.map(footageOf), true).listed;
   assert.equal(b?.number, (a?.number ?? NaN) + 4);
 });
 
@@ -150,7 +151,7 @@ test('a playlist that nobody asks for is forgotten after ten minutes', () => {
   const numbering = new Numbering(clock);
   const files = [0, 1, 2].map((sequence) => footageOf({ sequence, parts: 3, complete: true }));
   const without = files.filter((_, i) => i !== 1);
-  const ask = (footage: readonly Footage[]): number => numbering.number('gate', footage, true).length;
+  const ask = (footage: readonly Footage[]): number => numbering.number('gate', footage, true).listed.length;
   ask(files);
   clock.advance(9 * 60_000);
   assert.equal(ask(without), 3, 'a gap is listed to those who know what was there');

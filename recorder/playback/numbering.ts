@@ -19,6 +19,12 @@ export interface Listed extends Footage {
   readonly gone: boolean;
 }
 
+export interface Numbered {
+  readonly listed: readonly Listed[];
+  /** It is asked for again, or was when it grew. */
+  readonly followed: boolean;
+}
+
 interface Followed {
   readonly listed: readonly Listed[];
   readonly askedMs: number;
@@ -44,15 +50,16 @@ export class Numbering {
    * `key` is the same for all who ask for the same playlist. `live`: it is asked for again. What follows a file that is
    * still being completed then waits for its last parts.
    */
-  number(key: string, footage: readonly Footage[], live: boolean): readonly Listed[] {
+  number(key: string, footage: readonly Footage[], live: boolean): Numbered {
     const incomplete = live ? footage.findIndex(({ parts }) => !parts.complete) : -1;
     const whole = incomplete < 0 ? footage : footage.slice(0, incomplete + 1);
     const nowMs = this.#clock.monotonicMs();
-    const followed = this.#followed.get(key);
-    const before = followed && nowMs - followed.askedMs < FORGET_MS ? followed.listed : [];
+    const known = this.#followed.get(key);
+    const before = known && nowMs - known.askedMs < FORGET_MS ? known.listed : [];
     const listed = goingOn(before, whole) ?? anew(whole);
-    if (live || before.length > 0) this.#followed.set(key, { listed, askedMs: nowMs });
-    return listed;
+    const followed = live || before.length > 0;
+    if (followed) this.#followed.set(key, { listed, askedMs: nowMs });
+    return { listed, followed };
   }
 }
 

@@ -2,10 +2,13 @@
 //
 // Times begin anew in each file, so that each is a discontinuity with its own date and time. Files with the same
 // parameters share one initialization section, so that a player fetches it once. A day has fifteen thousand parts and
-// players of a growing interval ask again every few seconds: the lines of a whole file are made once. Playlists that
-// follow a recording have no type: EVENT would promise that nothing goes at the front, and retention knows no playlists.
+// players of a growing interval ask again every few seconds: the lines of a whole file are made once.
+//
+// A playlist that is asked for again says nothing of what may become different (RFC 8216 §6.2.1): it has no type, since
+// EVENT would promise that nothing goes at the front, and retention knows no playlists; it does not say that each part
+// begins with a key frame, which the next may not; and the longest duration is that of any part there may be.
 
-import type { FileParts } from '../mp4/parts.ts';
+import { MAX_PART_TICKS, keyPart, type FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { wallAt, type Interval } from './footage.ts';
 import type { Listed } from './numbering.ts';
@@ -15,6 +18,8 @@ export interface PlaylistOptions extends Interval {
   readonly cameraId: string;
   /** More may follow: no end is listed, and players ask again. */
   readonly live: boolean;
+  /** Players ask for it again, or did: only what is listed may differ. */
+  readonly followed: boolean;
   /** Appended to every address, as `?access_token=…`; empty when the player sends its own header. */
   readonly suffix: string;
 }
@@ -23,9 +28,10 @@ export interface PlaylistOptions extends Interval {
 interface PartLines {
   readonly suffix: string;
   readonly bytes: Buffer;
-  readonly longestTicks: number;
 }
 
+/** EXTINF rounded to seconds is nowhere more (§4.3.3.1). */
+const TARGET_SECONDS = Math.round(MAX_PART_TICKS / VIDEO_TIMESCALE);
 const DISCONTINUITY = Buffer.from('#EXT-X-DISCONTINUITY\n');
 
 export class Playlists {
@@ -35,15 +41,14 @@ export class Playlists {
 
   /** In pieces, most of which are kept: a day is more than a megabyte. Undefined when no part lies in the interval. */
   build(footage: readonly Listed[], options: PlaylistOptions): readonly Buffer[] | undefined {
-    const { cameraId, fromMs, toMs, live, suffix } = options;
+    const { cameraId, fromMs, toMs, live, followed, suffix } = options;
     const body: Buffer[] = [];
     const inits = new Map<string, string>();
     let init: string | undefined;
-    let longestTicks = 0;
     let startOffset: number | undefined;
     let first = { number: 0, discontinuity: 0 };
     let discontinuity = 0;
-    let hasGaps = false;
+    let independent = true;
     for (const item of footage) {
       const { path, parts } = item;
       const [from, to] = partsWithin(parts, fromMs, toMs);
@@ -59,22 +64,20 @@ export class Playlists {
         for (let n = discontinuity; n < item.discontinuity; n++) body.push(DISCONTINUITY);
       }
       discontinuity = item.discontinuity;
-      hasGaps ||= item.gone;
+      independent &&= parts.dependent.length === 0;
       if (mapped !== init) body.push(Buffer.from(`#EXT-X-MAP:URI="${mapped}"\n`, 'latin1'));
       init = mapped;
-      const lines = this.#linesOf(item, cameraId, suffix, from, to);
-      longestTicks = Math.max(longestTicks, lines.longestTicks);
-      body.push(lines.bytes);
+      body.push(this.#linesOf(item, cameraId, suffix, from, to).bytes);
     }
     if (startOffset === undefined) return undefined;
     const head = [
       '#EXTM3U',
-      `#EXT-X-VERSION:${hasGaps ? 8 : 7}`,
-      `#EXT-X-TARGETDURATION:${Math.max(1, Math.ceil(longestTicks / VIDEO_TIMESCALE))}`,
+      `#EXT-X-VERSION:${followed ? 8 : 7}`, // 8 knows EXT-X-GAP
+      `#EXT-X-TARGETDURATION:${TARGET_SECONDS}`,
       `#EXT-X-MEDIA-SEQUENCE:${first.number}`,
       `#EXT-X-DISCONTINUITY-SEQUENCE:${first.discontinuity}`,
-      ...(live ? [] : ['#EXT-X-PLAYLIST-TYPE:VOD']),
-      '#EXT-X-INDEPENDENT-SEGMENTS',
+      ...(followed ? [] : ['#EXT-X-PLAYLIST-TYPE:VOD']),
+      ...(followed || !independent ? [] : ['#EXT-X-INDEPENDENT-SEGMENTS']),
       `#EXT-X-START:TIME-OFFSET=${startOffset.toFixed(3)},PRECISE=YES`,
       '',
     ];
@@ -114,10 +117,9 @@ function partLines(
   const { starts, times } = parts;
   const asIs = isServedAsIs(parts);
   let text = `#EXT-X-PROGRAM-DATE-TIME:${new Date(wallOfPart(parts, from)).toISOString()}\n`;
-  let longestTicks = 0;
   for (let i = from; i < to; i++) {
-    const ticks = (times[i + 1] as number) - (times[i] as number);
-    if (ticks > longestTicks) longestTicks = ticks;
+    // Of one picture that stays longer, players take the time from the next: to stall at a longer one, they may.
+    const ticks = Math.min((times[i + 1] as number) - (times[i] as number), MAX_PART_TICKS);
     text += `#EXTINF:${(ticks / VIDEO_TIMESCALE).toFixed(5)},\n`;
     if (gone) text += '#EXT-X-GAP\n';
     const start = starts[i] as number;
@@ -125,22 +127,28 @@ function partLines(
       ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n/${path}${suffix}\n`
       : `/hls/${cameraId}/parts/${i}/${path}${suffix}\n`;
   }
-  return { suffix, bytes: Buffer.from(text, 'latin1'), longestTicks };
+  return { suffix, bytes: Buffer.from(text, 'latin1') };
 }
 
-/** Wall time of the first picture of a part: key frames have the same distance from decoding to presentation. */
+/**
+ * Wall time of the first picture of a part: key frames have the same distance from decoding to presentation. Of a part
+ * without one it is near that.
+ */
 const wallOfPart = (parts: FileParts, part: number): number =>
   wallAt(parts, parts.shownFrom + (parts.times[part] as number) - (parts.times[0] as number));
 
-/** The part in which `fromMs` lies, the first one when it lies before; also the one that still grows. */
+/** The part to decode from for `fromMs`, the first one when it lies before; also the one that still grows. */
 export function partAt(parts: FileParts, fromMs: number): number {
   const last = parts.starts.length - (parts.complete ? 2 : 1);
   let part = 0;
   while (part < last && wallOfPart(parts, part + 1) <= fromMs) part++;
-  return part;
+  return keyPart(parts, part);
 }
 
-/** The parts that overlap [fromMs, toMs), as numbers of the first and of the one behind the last. */
+/**
+ * The parts that overlap [fromMs, toMs), and those before them that must be decoded for the first, as numbers of the
+ * first and of the one behind the last.
+ */
 export function partsWithin(parts: FileParts, fromMs: number, toMs: number): [from: number, to: number] {
   const last = parts.starts.length - 1;
   // Most files of an interval lie in it as a whole.
@@ -149,5 +157,5 @@ export function partsWithin(parts: FileParts, fromMs: number, toMs: number): [fr
   while (from < last && wallOfPart(parts, from + 1) <= fromMs) from++;
   let to = from;
   while (to < last && wallOfPart(parts, to) < toMs) to++;
-  return [from, to];
+  return [from === to ? to : keyPart(parts, from), to];
 }

@@ -66,8 +66,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const token = query.access_token;
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
       // An interval without `from` slides: it is one playlist all the same.
-      const listed = numbering.number(`${cameraId} ${query.from} ${query.to}`, footage, live);
-      const playlist = playlists.build(listed, { cameraId, ...interval, live, suffix });
+      const { listed, followed } = numbering.number(`${cameraId} ${query.from} ${query.to}`, footage, live);
+      const playlist = playlists.build(listed, { cameraId, ...interval, live, followed, suffix });
       if (playlist === undefined) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
       reply.headers({
         'content-type': 'application/vnd.apple.mpegurl',
