@@ -50,8 +50,10 @@ as_root() {
 apt_get() {
   local log
   log=$(mktemp)
-  if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" \
-    </dev/null >"$log" 2>&1; then
+  mkdir -p "$CACHE/locks"
+  # apt itself waits for some of its locks, not for all.
+  if ! as_root flock --close "$CACHE/locks/apt" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+    -o DPkg::Lock::Timeout=600 "$@" </dev/null >"$log" 2>&1; then
     tail -n 30 "$log" >&2
     rm -f "$log"
     return 1
@@ -272,43 +274,54 @@ need_prometheus() {
   if [ -d /run/systemd/system ]; then as_root systemctl disable --quiet --now prometheus; fi
 }
 
-# setup GROUP...: base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images.
+# setup GROUP...: installs a group once, also when several parts of a test run ask for it at the same moment.
 setup() {
-  local group
+  local group lock code=0
+  mkdir -p "$CACHE/locks"
   for group in "$@"; do
-    case $group in
-      base)
-        need_node
-        need_modules
-        ;;
-      media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
-      # Network namespaces (iproute2) are where cameras are searched for.
-      cameras) need_packages "${CAMERA_PACKAGES[@]}" iproute2=ip ;;
-      browser) need_packages chromium=chromium fonts-dejavu-core ;;
-      # Its programs only: tests make servers of their own.
-      database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
-      # The program only: recorders run it themselves.
-      jobs) need_packages redis-server=redis-server ;;
-      shell) need_packages shellcheck=shellcheck ;;
-      api)
-        need_redocly && need_schemathesis
-        ;;
-      # Network namespaces (iproute2) are for the nodes.
-      kube)
-        if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd; fi
-        need_packages openssl=openssl iproute2=ip
-        need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
-        ;;
-      helm) need_helm ;;
-      monitoring) need_prometheus ;;
-      # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
-      kubelet)
-        need_packages containerd=containerd runc=runc containernetworking-plugins iptables=iptables conntrack=conntrack \
-          gcc=gcc libc6-dev || return 1
-        need_kubernetes kubelet kube-proxy && need_coredns
-        ;;
-      images) need_packages buildah=buildah debootstrap=debootstrap ;;
-      *) die "no such group: $group (base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images)" ;;
-    esac
+    exec {lock}>"$CACHE/locks/$group"
+    flock "$lock"
+    # Without the lock's file: a server that a package starts would keep it.
+    setup_group "$group" {lock}>&- || code=1
+    exec {lock}>&-
   done
+  return $code
+}
+
+# setup_group GROUP: base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images.
+setup_group() {
+  case $1 in
+    base)
+      need_node
+      need_modules
+      ;;
+    media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
+    # Network namespaces (iproute2) are where cameras are searched for.
+    cameras) need_packages "${CAMERA_PACKAGES[@]}" iproute2=ip ;;
+    browser) need_packages chromium=chromium fonts-dejavu-core ;;
+    # Its programs only: tests make servers of their own.
+    database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
+    # The program only: recorders run it themselves.
+    jobs) need_packages redis-server=redis-server ;;
+    shell) need_packages shellcheck=shellcheck ;;
+    api)
+      need_redocly && need_schemathesis
+      ;;
+    # Network namespaces (iproute2) are for the nodes.
+    kube)
+      if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd; fi
+      need_packages openssl=openssl iproute2=ip
+      need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
+      ;;
+    helm) need_helm ;;
+    monitoring) need_prometheus ;;
+    # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
+    kubelet)
+      need_packages containerd=containerd runc=runc containernetworking-plugins iptables=iptables conntrack=conntrack \
+        gcc=gcc libc6-dev || return 1
+      need_kubernetes kubelet kube-proxy && need_coredns
+      ;;
+    images) need_packages buildah=buildah debootstrap=debootstrap ;;
+    *) die "no such group: $1 (base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images)" ;;
+  esac
 }

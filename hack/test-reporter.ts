@@ -7,6 +7,7 @@ import { inspect } from 'node:util';
 import type { TestEvent } from 'node:test/reporters';
 
 const SLOW_MS = 10_000;
+const SLOW_FILE_MS = 30_000;
 
 type Outcome = Extract<TestEvent, { type: 'test:pass' | 'test:fail' }>['data'];
 
@@ -55,7 +56,12 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
       }
       case 'test:summary': {
         const { data } = event;
-        if (data.file !== undefined) break; // one file's share; the run's own comes last
+        // One file's share; the run's own comes last.
+        if (data.file !== undefined) {
+          if (data.duration_ms > SLOW_FILE_MS)
+            yield `slow file${place(data)}: ${(data.duration_ms / 1000).toFixed(1)} s\n`;
+          break;
+        }
         const { passed, skipped, todo, tests } = data.counts;
         const failed = tests - passed - skipped - todo;
         for (const file of failedFiles) {
