@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { systemClock } from '../../base/clock.ts';
+import { VirtualClock, systemClock } from '../../base/clock.ts';
 import { decodePictures } from '../../test/camera/frame-numbers.ts';
 import { encodeVideo } from '../../test/support/encoded-samples.ts';
 import { probe } from '../../test/support/probe.ts';
@@ -120,6 +120,41 @@ test('without redis-server, asking for a job says what to install', { skip }, as
     name: 'JobsUnavailable',
     message: /^the program no-such-redis-server is not installed: install it .*apt install redis-server/,
   });
+});
+
+test('that ffmpeg was removed is noticed within a quarter of an hour, that it is back within a minute', async (t) => {
+  const { directory, open } = await stage(t);
+  const ffmpegPath = join(directory, 'ffmpeg');
+  const elsewhere = `${ffmpegPath}.removed`;
+  const runs = join(directory, 'runs');
+  writeFileSync(ffmpegPath, `#!/bin/sh\necho run >> '${runs}'\n`, { mode: 0o755 });
+  const looks = (): number => readFileSync(runs, 'utf8').trim().split('\n').length;
+  const clock = new VirtualClock();
+  let swept = (): void => {};
+  const after = clock.after.bind(clock);
+  clock.after = (delayMs, callback) => {
+    const timer = after(delayMs, callback);
+    swept();
+    return timer;
+  };
+  const minute = async (): Promise<void> => {
+    const done = new Promise<void>((resolve) => (swept = resolve));
+    clock.advance(60_000);
+    await done;
+  };
+  const jobs = await open({ clock, ffmpegPath, mayHaveJobs: async () => false });
+  const codes = (): string[] => jobs.warnings().map(({ code }) => code);
+  assert.deepEqual([codes(), looks()], [[], 1]);
+  for (let i = 0; i < 16; i++) await minute();
+  assert.deepEqual([codes(), looks()], [[], 2], 'once more in a quarter of an hour');
+  renameSync(ffmpegPath, elsewhere);
+  for (let i = 0; i < 13; i++) await minute();
+  assert.deepEqual(codes(), []);
+  await minute();
+  assert.deepEqual(codes(), ['ffmpeg-missing']);
+  renameSync(elsewhere, ffmpegPath);
+  await minute();
+  assert.deepEqual([codes(), looks()], [[], 3]);
 });
 
 test('a time-lapse has its size, its rate and its length', { skip }, async (t) => {
