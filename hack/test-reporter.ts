@@ -11,7 +11,7 @@ const SLOW_FILE_MS = 30_000;
 
 type Outcome = Extract<TestEvent, { type: 'test:pass' | 'test:fail' }>['data'];
 
-const place = (data: { file?: string; line?: number }): string =>
+const place = (data: { file?: string | undefined; line?: number }): string =>
   data.file === undefined ? '' : ` (${relative(process.cwd(), data.file)}${data.line ? `:${data.line}` : ''})`;
 
 /** The cause is what the test threw; node:test wraps it. */
