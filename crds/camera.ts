@@ -96,6 +96,11 @@ const assignment = withRules(
       .describe('Pending: previousNode records on until node has written its first key frame.'),
     reason: statusEnum(ASSIGNMENT_REASONS),
     time: time(),
+    lastSeenTime: time()
+      .optional()
+      .describe(
+        'When a node that was lost renewed its Lease last: nobody has recorded the camera since, as far as known.',
+      ),
   }),
   {
     rule: '!has(self.node) || (has(oldSelf.node) && self.node == oldSelf.node) || self.epoch > oldSelf.epoch',

@@ -8,7 +8,7 @@ import type { CameraView } from './api/deps.ts';
 import { nodeFileSystem, type Space } from './archive/file-system.ts';
 import type { CameraSet } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
-import type { CameraReport, NodeFacts } from './cluster/cluster.ts';
+import type { CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
 import type { PodPlace } from '../base/kubernetes/pod-connection.ts';
 import { joinCluster } from './cluster/join.ts';
 import type { Config } from './config/schema.ts';
@@ -22,6 +22,7 @@ export interface MemberDeps {
   readonly version: string;
   readonly cameras: Pick<CameraSet, 'list' | 'get'>;
   readonly archive: Archive;
+  readonly gaps: TimeAccount;
   /** Cameras are to be applied anew. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -49,7 +50,7 @@ const FULL_SPACE_MS = 1_000;
 
 /** Rejects when the service account of the pod cannot be read. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
-  const { config, place, version, cameras, archive, changed, clock, log } = deps;
+  const { config, place, version, cameras, archive, gaps, changed, clock, log } = deps;
   const { cluster: settings, nodeName, recordPath, tls } = config;
   let archives: NodeFacts['archives'] = [];
   const fullDisk = new FullDisk();
@@ -65,6 +66,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     dataDir: settings.dataDir,
     recordPath,
     facts,
+    account: gaps,
     changed,
     clock,
     log,

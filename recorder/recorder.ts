@@ -395,7 +395,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
     // Not loaded where there is no cluster.
     const { openMember } = await import('./cluster-member.ts');
-    return openMember({ config, place: pod, version, cameras, archive, changed: reapplyCameras, clock, log });
+    return openMember({ config, place: pod, version, cameras, archive, gaps, changed: reapplyCameras, clock, log });
   }
 
   /** Resolves to nothing where tokens are only those of the configuration. */

@@ -51,6 +51,11 @@ export class Assigner {
   readonly #o: AssignerOptions;
   readonly #memory: PoolMemory;
   readonly #queue: AssignmentWrite[] = [];
+  /**
+   * When silent nodes renewed their Leases last, as the reads say that must confirm their silence. Nothing is judged by
+   * it; it is the clock of the node's footage.
+   */
+  readonly #renewTimes = new Map<string, string>();
   #writing = 0;
   #listing = false;
   #planTimer: Timer | undefined;
@@ -129,6 +134,7 @@ export class Assigner {
     try {
       const lease = await api.get(LEASE, { namespace, name: nodeLeaseName(node) }, { timeoutMs: READ_MS });
       resourceVersion = lease.metadata.resourceVersion;
+      this.#noteRenewal(node, lease);
     } catch (err) {
       // Without an answer nothing is known.
       if (!isNotFound(err)) return;
@@ -153,9 +159,11 @@ export class Assigner {
         { timeoutMs: WRITE_MS },
       );
       if (this.#closed) return;
-      const versions = new Map(items.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
+      const leases = new Map(items.map((lease) => [lease.metadata.name, lease]));
       for (const node of nodes) {
-        this.#memory.detector.read(node, versions.get(nodeLeaseName(node)), sentMs, this.#nowMs());
+        const lease = leases.get(nodeLeaseName(node));
+        if (lease) this.#noteRenewal(node, lease);
+        this.#memory.detector.read(node, lease?.metadata.resourceVersion, sentMs, this.#nowMs());
       }
     } catch {
       // Without an answer nothing is known.
@@ -164,6 +172,13 @@ export class Assigner {
       this.#listing = false;
     }
     this.#judge();
+  }
+
+  #noteRenewal(node: string, lease: KubeObject): void {
+    const { renewTime } = (lease['spec'] ?? {}) as { renewTime?: unknown };
+    const ms = typeof renewTime === 'string' ? Date.parse(renewTime) : NaN;
+    // A Camera would be refused for what is no time.
+    if (!Number.isNaN(ms)) this.#renewTimes.set(node, new Date(ms).toISOString());
   }
 
   #plan(): void {
@@ -252,8 +267,9 @@ export class Assigner {
     }
   }
 
-  async #replace({ camera: name, resourceVersion, uid, assignment }: AssignmentWrite): Promise<CameraView> {
+  async #replace({ camera: name, resourceVersion, uid, assignment, lostNode }: AssignmentWrite): Promise<CameraView> {
     const { api, namespace, clock } = this.#o;
+    const lastSeenTime = assignment.lastSeenTime ?? this.#renewTimes.get(lostNode ?? '');
     // Only the assignment: conditions of the status are applied by others, and stay.
     const patch = {
       metadata: { resourceVersion, uid },
@@ -265,6 +281,7 @@ export class Assigner {
           handover: assignment.handover ?? null,
           reason: assignment.reason,
           time: secondTime(clock.wallMs()),
+          lastSeenTime: lastSeenTime ?? null,
         },
       },
     };

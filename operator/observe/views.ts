@@ -35,12 +35,13 @@ export function viewOfCamera({ metadata, spec, status }: Camera): CameraView {
   };
 }
 
-const assignmentOf = ({ node, epoch, previousNode, handover, reason }: CameraAssignment): Assignment => ({
+const assignmentOf = ({ node, epoch, previousNode, handover, reason, lastSeenTime }: CameraAssignment): Assignment => ({
   node,
   epoch,
   previousNode,
   handover: handover === 'Pending' ? 'Pending' : handover && 'Complete',
   reason: String(reason),
+  lastSeenTime,
 });
 
 /** `labels`: of the Kubernetes node. One that was removed from the cluster is left by its cameras, and gets none. */

@@ -127,6 +127,45 @@ test('a move that is not taken up within five seconds goes to the next node, aft
   assert.deepEqual(write?.confirm, { kind: 'NotTakenUp', node: 'b', epoch: 7 });
 });
 
+test('a move from a silent node names it, so that its last renewal can be told; planned moves do not', () => {
+  const cameras = [recordedBy('x', 'a'), recordedBy('y', 'b')];
+  const failover = plan(with_(snapshotOf(NODES, cameras), 'a', { liveness: UNAVAILABLE }));
+  assert.deepEqual(
+    failover.writes.map(({ camera, lostNode }) => [camera, lostNode]),
+    [['x', 'a']],
+  );
+  const drain = plan(with_(snapshotOf(NODES, cameras), 'a', { drain: true }));
+  assert.deepEqual(
+    drain.writes.map(({ camera, lostNode }) => [camera, lostNode]),
+    [['x', undefined]],
+  );
+});
+
+test('since when nobody has recorded a camera is handed on until a node takes it up', () => {
+  const lastSeenTime = '2026-11-21T10:00:00.000Z';
+  const assignment = {
+    node: 'b',
+    epoch: 7,
+    previousNode: 'a',
+    handover: 'Complete',
+    reason: 'NodeUnavailable',
+  } as const;
+  const of = (wasTakenUp: boolean, lost: boolean): Plan => {
+    const camera = recordedBy('x', 'b', {
+      assignment: { ...assignment, lastSeenTime },
+      missingForMs: wasTakenUp ? undefined : 5_000,
+      wasTakenUp,
+    });
+    return plan(with_(snapshotOf(NODES, [camera]), 'b', lost ? { liveness: UNAVAILABLE } : {}));
+  };
+  const [notTakenUp] = of(false, false).writes;
+  assert.equal(notTakenUp?.assignment.lastSeenTime, lastSeenTime);
+  const [lostBefore] = of(false, true).writes;
+  assert.deepEqual([lostBefore?.assignment.lastSeenTime, lostBefore?.lostNode], [lastSeenTime, undefined]);
+  const [lostAfter] = of(true, true).writes;
+  assert.deepEqual([lostAfter?.assignment.lastSeenTime, lostAfter?.lostNode], [undefined, 'b']);
+});
+
 test('a live node that no longer names a camera has 15 s to do so: it may be starting', () => {
   const after = (missingForMs: number): Plan => plan(snapshotOf(NODES, [recordedBy('x', 'b', { missingForMs })]));
   assert.deepEqual([after(14_000).writes.length, after(14_000).recheckMs], [0, 1_000]);

@@ -132,7 +132,8 @@ function targetOf(camera: PlannedCamera, need: Placement, rooms: Rooms, share: n
   return rooms.best(camera, assignment?.node, { favourite, ...(need.reason === 'Scheduled' && { share }) });
 }
 
-function assignmentOf({ assignment }: PlannedCamera, need: Placement, node: string): Assignment {
+function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Assignment {
+  const { assignment } = camera;
   const epoch = (assignment?.epoch ?? 0) + 1;
   const before = assignment?.node ?? assignment?.previousNode;
   if (need.recordingNow !== undefined && need.recordingNow !== node) {
@@ -144,14 +145,22 @@ function assignmentOf({ assignment }: PlannedCamera, need: Placement, node: stri
     ...(before !== undefined && before !== node && { previousNode: before }),
     handover: 'Complete',
     reason: need.reason,
+    // Whoever was to take it up has not: what is missing is still missing since then.
+    ...(wasNeverTakenUp(camera) &&
+      camera.assignment?.lastSeenTime !== undefined && { lastSeenTime: camera.assignment.lastSeenTime }),
   };
 }
+
+const wasNeverTakenUp = ({ missingForMs, wasTakenUp }: PlannedCamera): boolean =>
+  missingForMs !== undefined && !wasTakenUp;
 
 function writeOf(camera: PlannedCamera, assignment: Assignment, need?: Placement): AssignmentWrite {
   const { name, uid, resourceVersion } = camera;
   const fromEpoch = camera.assignment?.epoch ?? 0;
   const urgent = need?.urgent === true && need.reason !== 'Scheduled';
-  return { camera: name, uid, resourceVersion, fromEpoch, assignment, urgent, confirm: need?.confirm };
+  const isLost = need?.reason === 'NodeUnavailable' && need.urgent && assignment.lastSeenTime === undefined;
+  const lostNode = isLost ? camera.assignment?.node : undefined;
+  return { camera: name, uid, resourceVersion, fromEpoch, assignment, urgent, confirm: need?.confirm, lostNode };
 }
 
 type Slots = {

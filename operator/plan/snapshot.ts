@@ -14,6 +14,8 @@ export type Assignment = {
   readonly previousNode?: string | undefined;
   readonly handover?: 'Pending' | 'Complete' | undefined;
   readonly reason: string;
+  /** Last renewal of the Lease of a node that was lost, as that wrote it. Handed on until a node takes the camera up. */
+  readonly lastSeenTime?: string | undefined;
 };
 
 /** A Camera as a cache or the API server shows it. Cameras that are being deleted are left out. */
@@ -129,6 +131,8 @@ export type AssignmentWrite = {
   /** Goes before all others: nobody records the camera. */
   readonly urgent: boolean;
   readonly confirm?: Confirmation | undefined;
+  /** The camera leaves this node because it is silent: its last renewal is the assignment's `lastSeenTime`. */
+  readonly lostNode?: string | undefined;
 };
 
 /** Change `RecorderNode.spec.role`, if the object still has this resourceVersion. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
-import { changesOf, decide, type Assignment } from './assignments.ts';
+import { changesOf, decide, lostSince, vacantSince, type Assignment } from './assignments.ts';
 
 const NODE = { nodeID: 'a', pool: 'default' };
 
@@ -74,4 +74,34 @@ test('a watch alone stops nothing: what it does not show any more is in doubt', 
 test('a watch alone begins recording', () => {
   const { assignments, doubtful } = changesOf(NODE, new Map([['gate', camera({ node: 'a', epoch: 4 })]]), new Map());
   assert.deepEqual([outcome(assignments.get('gate')), doubtful], [['own', 4], []]);
+});
+
+const LAST_SEEN = '2026-11-21T09:59:44.250Z';
+const lost = { previousNode: 'b', reason: 'NodeUnavailable', lastSeenTime: LAST_SEEN } as const;
+const taken = (assignment: Partial<CameraAssignment>, uid = 'u1'): Assignment => ({
+  camera: camera({ node: 'a', ...assignment }, { uid }),
+  state: 'own',
+  epoch: assignment.epoch ?? 1,
+});
+
+test('what a lost node has not recorded is answered for once, by the node that takes the camera up', () => {
+  const sinceMs = Date.parse(LAST_SEEN);
+  assert.equal(vacantSince(taken({ epoch: 3, ...lost }), undefined), sinceMs);
+  assert.equal(vacantSince(taken({ epoch: 3, ...lost }), own(2)), sinceMs, "it was this node's in an epoch before");
+  assert.equal(vacantSince(taken({ epoch: 3, ...lost }), own(3)), undefined, 'known: a restart, or another report');
+  assert.equal(vacantSince(taken({ epoch: 3, ...lost }, 'u2'), own(7)), sinceMs, 'another Camera of the same name');
+  assert.equal(
+    vacantSince(taken({ epoch: 3, previousNode: 'b' }), undefined),
+    undefined,
+    'a planned move loses nothing',
+  );
+  assert.equal(vacantSince({ ...taken({ epoch: 3, ...lost }), state: 'handing-over' }, undefined), undefined);
+  assert.equal(vacantSince(taken({ epoch: 3, ...lost, lastSeenTime: 'soon' }), undefined), undefined);
+});
+
+test('a node that was lost answers for its cameras up to where the next one does', () => {
+  const moved = (previousNode: string): Camera => camera({ node: 'b', epoch: 3, ...lost, previousNode });
+  assert.equal(lostSince(NODE, moved('a')), Date.parse(LAST_SEEN));
+  assert.equal(lostSince(NODE, moved('c')), undefined, 'the time is of another node');
+  assert.equal(lostSince(NODE, undefined), undefined);
 });

@@ -45,6 +45,29 @@ export function decide(
   return undefined;
 }
 
+/**
+ * Since when nobody has recorded a camera that this node now records in the place of one that was lost, in milliseconds
+ * since 1970; undefined when that is not so, or was known before.
+ */
+export function vacantSince(now: Assignment, before: Assignment | undefined): number | undefined {
+  if (now.state !== 'own') return undefined;
+  const isSame = before?.camera.metadata.uid === now.camera.metadata.uid;
+  return isSame && before && before.epoch >= now.epoch
+    ? undefined
+    : timeOf(now.camera.status?.assignment?.lastSeenTime);
+}
+
+/** Since when another node accounts for a camera that this one recorded and was lost with; undefined: not known. */
+export function lostSince({ nodeID }: Node, camera: Camera | undefined): number | undefined {
+  const { previousNode, lastSeenTime } = camera?.status?.assignment ?? {};
+  return previousNode === nodeID ? timeOf(lastSeenTime) : undefined;
+}
+
+function timeOf(text: string | undefined): number | undefined {
+  const ms = text === undefined ? NaN : Date.parse(text);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
 export interface Changes {
   readonly assignments: ReadonlyMap<string, Assignment>;
   /**

@@ -25,7 +25,7 @@ import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.t
 import type { Reason } from '../camera/status.ts';
 import type { CameraConfig } from '../config/schema.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
-import { changesOf, decide, isRecorded, type Assignment } from './assignments.ts';
+import { changesOf, decide, isRecorded, lostSince, vacantSince, type Assignment } from './assignments.ts';
 import { settingsOf, type Login } from './camera-settings.ts';
 import type { KeptState } from './kept-state.ts';
 import { isLogin, Logins, type MissingLogin } from './logins.ts';
@@ -55,6 +55,14 @@ export interface NodeFacts {
   readonly archives: readonly { readonly camera: string; readonly oldestMs?: number; readonly newestMs?: number }[];
 }
 
+/** Which time of a camera this node answers for, where a node was lost. Told before `changed` is. Milliseconds since 1970. */
+export interface TimeAccount {
+  /** This node goes on in the place of one that was lost: nobody has recorded the camera since. */
+  takeOver(cameraID: string, sinceMs: number): void;
+  /** Another node answers for the camera since then; undefined: since the last sign of life before this process. */
+  giveUp(cameraID: string, sinceMs: number | undefined): void;
+}
+
 export interface ClusterOptions {
   readonly api: ApiServer;
   readonly namespace: string;
@@ -65,6 +73,7 @@ export interface ClusterOptions {
   readonly tls: boolean;
   readonly state: KeptState;
   readonly facts: () => Promise<NodeFacts>;
+  readonly account: TimeAccount;
   /** Other cameras are to be recorded, or other settings of them. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -114,6 +123,8 @@ export class Cluster {
   /** The highest epoch seen of each Camera, by uid. */
   readonly #seenEpochs = new Map<string, number>();
   #assignments: ReadonlyMap<string, Assignment> = new Map();
+  /** Cameras that only the copy on the disk gives to this node: the API server has not said so since the start. */
+  readonly #unconfirmed = new Set<string>();
   #wanted: WantedSettings = { cameras: [], refused: [] };
   #kept: string | undefined;
   /** Since this node left: the epochs it left behind, by uid. What is assigned to it by a later one is taken again. */
@@ -178,6 +189,7 @@ export class Cluster {
       const loaded = await state.load();
       if (loaded.kind === 'kept') {
         this.#assignments = loaded.kept.assignments;
+        for (const name of loaded.kept.assignments.keys()) this.#unconfirmed.add(name);
         this.#logins.restore(loaded.kept.logins);
         this.#kept = this.#fingerprint();
         log.info({ cameras: this.#assignments.size }, 'recording what was assigned last, until the API server answers');
@@ -315,6 +327,9 @@ export class Cluster {
       if (this.#wasLeft(camera) || !this.#isNewest(camera)) mirrored.delete(name);
     }
     const { assignments, doubtful } = changesOf(this.#node, mirrored, this.#assignments);
+    for (const [name, now] of assignments) {
+      if (mirrored.has(name) && !doubtful.includes(name)) this.#taken(name, now, this.#assignments.get(name));
+    }
     this.#assignments = assignments;
     for (const name of doubtful) void this.#confirm(name);
     this.#apply();
@@ -347,8 +362,13 @@ export class Cluster {
       const before = this.#assignments.get(name);
       const now = decide(this.#node, camera, before);
       const assignments = new Map(this.#assignments);
-      if (now) assignments.set(name, now);
-      else assignments.delete(name);
+      if (now) {
+        this.#taken(name, now, before);
+        assignments.set(name, now);
+      } else {
+        if (before) this.#givenUp(name, read);
+        assignments.delete(name);
+      }
       this.#assignments = assignments;
       this.#apply();
     } catch (err) {
@@ -357,6 +377,22 @@ export class Cluster {
     } finally {
       this.#confirming.delete(name);
     }
+  }
+
+  /** The API server has said that a camera is this node's. */
+  #taken(name: string, now: Assignment, before: Assignment | undefined): void {
+    const { account } = this.#o;
+    const isFirstAnswer = this.#unconfirmed.delete(name);
+    // It went elsewhere and came back while this process did not run.
+    if (isFirstAnswer && now.state === 'own' && before && before.epoch < now.epoch) account.giveUp(name, undefined);
+    const sinceMs = vacantSince(now, before);
+    if (sinceMs !== undefined) account.takeOver(name, sinceMs);
+  }
+
+  /** The API server has said that a camera is not this node's any more. */
+  #givenUp(name: string, camera: Camera | undefined): void {
+    const sinceMs = lostSince(this.#node, camera);
+    if (this.#unconfirmed.delete(name) || sinceMs !== undefined) this.#o.account.giveUp(name, sinceMs);
   }
 
   /** Undefined when there is none. Throws ApiServerError without an answer, and for one that is no Camera. */

@@ -9,7 +9,7 @@ import { nodeFileSystem } from '../archive/file-system.ts';
 import { ClusterSwitch, ClusterView } from './access.ts';
 import { ApiServer, CONNECTIONS } from './api-server.ts';
 import { CameraList } from './camera-list.ts';
-import { Cluster, type NodeFacts } from './cluster.ts';
+import { Cluster, type NodeFacts, type TimeAccount } from './cluster.ts';
 import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
 import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
@@ -23,6 +23,7 @@ export interface JoinOptions {
   readonly dataDir: string;
   readonly recordPath: string;
   readonly facts: () => Promise<NodeFacts>;
+  readonly account: TimeAccount;
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -47,9 +48,9 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     namespace,
     witnessDirectory: join(recordPath, '.kube-nvr'),
   });
-  const { facts, changed } = options;
+  const { facts, account, changed } = options;
   const common = { namespace, nodeID, pool, tls, clock };
-  const cluster = new Cluster({ ...common, api, renewMs, state, facts, changed, log });
+  const cluster = new Cluster({ ...common, api, renewMs, state, facts, account, changed, log });
   const membership = new Membership({ ...common, api, cluster });
   const cameras = new CameraList({ api, cluster, membership, namespace, tls, clock });
   const view = new ClusterView({ nodeID, cluster, membership, cameras });

@@ -39,6 +39,8 @@ type StateRecord = Extract<LedgerRecord, { kind: 'state' }>;
 
 /** Pictures arrive and none is written for so long: the disk holds them up, though it has not failed. */
 const STALLED_MS = 5_000;
+/** No hole is noticed later than this. */
+const EXPLAINED_MS = 60_000;
 /** A camera with a picture every few seconds is no slow disk. */
 const STALLED_FRAMES = 10;
 
@@ -51,6 +53,10 @@ export class CameraGaps {
   );
   readonly #seconds = new Map<GapCause, number>();
   #settledMs: number | undefined;
+  /** Since when nobody recorded the camera that is wanted next. */
+  #vacantSinceMs: number | undefined;
+  /** The last sign of life of the process before, where that was to record the camera. */
+  #downSinceMs: number | undefined;
   #begun = false;
   /** Observations count: the camera is to be recorded. */
   #observed = false;
@@ -101,14 +107,40 @@ export class CameraGaps {
   }
 
   /**
-   * From now on the camera is to be recorded, or is `stopped` by a user, `moved` away, `unlicensed`, or `absent`: not
-   * this node's any more. The first call of a process also accounts for the time in which none ran.
+   * The node that recorded the camera was lost, and this one is about to go on in its place: what is missing since
+   * `sinceMs` belongs to this account. Call it before the camera is wanted.
+   */
+  takeOver(sinceMs: number): void {
+    if (this.#ledger.state === 'absent') this.#vacantSinceMs = sinceMs;
+  }
+
+  /**
+   * The camera is in the account of another node since `sinceMs`, which this one learns only now; undefined: since the
+   * last sign of life of the process before.
+   */
+  giveUp(sinceMs: number | undefined): void {
+    const nowMs = this.#nowMs();
+    const atMs = Math.floor(Math.min(nowMs, sinceMs ?? this.#downSinceMs ?? nowMs));
+    if (this.#ledger.state !== 'absent') {
+      // What was missing by then may be explained only by what is no longer in this account.
+      const last = this.#ledger.report(atMs - EXPLAINED_MS, atMs, nowMs).gaps.at(-1);
+      if (last?.toMs === atMs) this.#note({ kind: 'missed', fromMs: last.fromMs, toMs: atMs, cause: last.cause });
+      this.#note({ kind: 'state', state: 'absent', atMs });
+    }
+    this.#observed = false;
+    this.#silence.want(false, this.#deps.clock.monotonicMs());
+  }
+
+  /**
+   * From now on the camera is to be recorded, or is `stopped` by a user, `unlicensed`, or `absent`: not this node's any
+   * more. The first call of a process also accounts for the time in which none ran.
    */
   want(want: 'recording' | 'absent' | HaltCause, down: Downtime): void {
     const nowMs = this.#nowMs();
     const first = !this.#begun;
     this.#begun = true;
     const observed = want === 'recording';
+    if (observed) this.#fillVacancy(nowMs);
     if (first || observed !== this.#observed || !observed)
       this.#enter(observed ? 'starting' : want, nowMs, first ? down : undefined);
     this.#observed = observed;
@@ -169,6 +201,18 @@ export class CameraGaps {
     return this.#seconds;
   }
 
+  /** The time in which nobody recorded, up to the time at which this node begins to. */
+  #fillVacancy(nowMs: number): void {
+    const vacantSinceMs = this.#vacantSinceMs;
+    this.#vacantSinceMs = undefined;
+    if (vacantSinceMs === undefined || this.#ledger.state !== 'absent') return;
+    // Before it was absent here, it was this node's.
+    const fromMs = Math.floor(Math.max(vacantSinceMs, this.#ledger.sinceMs));
+    if (fromMs >= nowMs) return;
+    this.#note({ kind: 'missed', fromMs, toMs: nowMs, cause: 'moved' });
+    this.#settledMs = Math.min(fromMs, this.#settledMs ?? fromMs);
+  }
+
   #nowMs(): number {
     return Math.floor(this.#deps.clock.wallMs());
   }
@@ -182,6 +226,7 @@ export class CameraGaps {
     const entering: StateRecord = { kind: 'state', state, atMs };
     const record = down ? afterDowntime(entering, this.#ledger, down) : entering;
     this.#settledMs ??= Math.min(atMs, record.untilMs ?? atMs);
+    this.#downSinceMs ??= record.untilMs;
     if (record !== entering || state !== this.#ledger.state) this.#note(record);
   }
 

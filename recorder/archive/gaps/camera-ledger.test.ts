@@ -113,6 +113,34 @@ test('a camera that was unreachable when the process died stays so as long as th
   ]);
 });
 
+test('of a camera whose node was lost, the new node misses the time since that was seen last, up to its own footage', () => {
+  const taken = [missed(4, 20, 'moved'), at(20, 'starting'), at(21, 'recording')];
+  assert.deepEqual(gaps(ledger(...taken, recorded(22, 40)), 0, 40, 40), [[4, 22, 'moved']]);
+  assert.deepEqual(gaps(ledger(...taken), 0, 25, 25), [[4, 21, 'moved']], 'the rest may still be written');
+  const unreachable = ledger(...taken.slice(0, 2), at(23, 'camera-unreachable'));
+  assert.deepEqual(gaps(unreachable, 0, 40, 40), [
+    [4, 20, 'moved'],
+    [20, 40, 'camera-unreachable…'],
+  ]);
+});
+
+test('a node that was lost answers up to where the next one does, whatever it did since', () => {
+  const made = ledger(
+    at(0, 'recording'),
+    recorded(0, 57),
+    at(90, 'starting', { until: 55, because: 'process-down' }),
+    recorded(91, 93),
+    at(55, 'absent'),
+  );
+  assert.deepEqual(gaps(made, 0, 100, 100), []);
+  const { wantedMs, recordedMs } = report(made, 0, 100, 100);
+  assert.deepEqual([wantedMs, recordedMs], [55 * S, 55 * S]);
+  made.apply(at(200, 'starting'));
+  made.apply(at(201, 'recording'));
+  made.apply(recorded(201, 220));
+  assert.deepEqual(gaps(made, 0, 220, 220), [[200, 201, 'starting']], 'it came back');
+});
+
 test('packets that were lost while all else was well are a gap of their own', () => {
   const made = ledger(at(0, 'recording'), recorded(0, 10), missed(10, 13, 'packets-lost'), recorded(13, 20));
   assert.deepEqual(gaps(made, 0, 20, 20), [[10, 13, 'packets-lost']]);
@@ -208,7 +236,11 @@ type Phase =
       readonly seconds: number;
       readonly cause: 'process-down' | 'node-down';
       readonly lag: number;
+      /** Meanwhile another node took the camera over. */
+      readonly lost: boolean;
     }
+  /** The node that had the camera was lost so many seconds before. */
+  | { readonly kind: 'takeOver'; readonly seconds: number; readonly starting: number }
   | { readonly kind: 'stopped' | 'removed'; readonly seconds: number }
   | { readonly kind: 'skip'; readonly seconds: number };
 
@@ -237,7 +269,9 @@ const phase: fc.Arbitrary<Phase> = fc.oneof(
     seconds,
     cause: fc.constantFrom('process-down', 'node-down'),
     lag: few,
+    lost: fc.boolean(),
   }),
+  fc.record({ kind: fc.constant('takeOver' as const), seconds, starting: few }),
   fc.record({ kind: fc.constantFrom('stopped' as const, 'removed' as const), seconds }),
   fc.record({ kind: fc.constant('skip' as const), seconds }),
 );
@@ -253,6 +287,7 @@ interface History {
 function tell(phases: readonly Phase[]): History {
   const records: LedgerRecord[] = [];
   const truth: Truth[] = [];
+  const filmed = new Set<number>();
   let state = 'absent' as LedgerState;
   let footage = false;
   const enter = (next: LedgerState, more: { until?: number; because?: GapCause } = {}): void => {
@@ -261,7 +296,10 @@ function tell(phases: readonly Phase[]): History {
     footage = false;
   };
   const pass = (count: number, what: Truth): void => {
-    for (let i = 0; i < count; i++) truth.push(what);
+    for (let i = 0; i < count; i++) {
+      if (what === 'recorded') filmed.add(truth.length);
+      truth.push(what);
+    }
   };
   /** What the present hole is called so far, from its last second on. */
   const rename = (from: GapCause, to: GapCause): void => {
@@ -311,6 +349,27 @@ function tell(phases: readonly Phase[]): History {
         pass(step.seconds, step.cause);
         enter('starting', { until: until - lag, because: step.cause });
         pass(1, 'starting');
+        if (!step.lost) break;
+        records.push({ kind: 'state', state: 'absent', atMs: T0 + (until - lag) * S });
+        truth.fill(undefined, until - lag);
+        state = 'absent';
+        break;
+      }
+      case 'takeOver': {
+        if (state !== 'absent') break;
+        const idle = truth.length - 1 - truth.findLastIndex((what) => what !== undefined);
+        const from = truth.length - Math.min(step.seconds, idle);
+        if (from < truth.length) {
+          records.push(missed(from, truth.length, 'moved'));
+          for (let i = from; i < truth.length; i++) truth[i] = filmed.has(i) ? 'recorded' : 'moved';
+        }
+        const isVacant = truth.at(-1) === 'moved';
+        enter('starting');
+        pass(step.starting, isVacant ? 'moved' : 'starting');
+        enter('recording');
+        records.push(recorded(truth.length, truth.length + 1));
+        pass(1, 'recorded');
+        footage = true;
         break;
       }
       case 'stopped':

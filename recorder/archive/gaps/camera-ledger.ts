@@ -57,6 +57,11 @@ export class CameraLedger {
     return this.#state;
   }
 
+  /** Since when; -Infinity when nothing was ever said. */
+  get sinceMs(): number {
+    return this.#sinceMs;
+  }
+
   /** The latest time that anything is known of. */
   get lastKnownMs(): number {
     return Math.max(this.#reachedMs, this.#sinceMs, this.#recorded.all.at(-1)?.toMs ?? -Infinity);
@@ -256,6 +261,10 @@ function explain(hole: readonly Span[]): Explained[] {
     explained.push(next);
   }
   explained.reverse();
+  // The node that takes over begins with the camera because the other one was lost.
+  explained.forEach((span, i) => {
+    if (span.cause === 'starting' && explained[i - 1]?.cause === 'moved') explained[i] = { ...span, cause: 'moved' };
+  });
   const last = explained.findLast(({ state }) => state !== 'recording');
   return last
     ? explained.map((span) => (span.fromMs > last.fromMs ? { ...span, cause: last.cause } : span))

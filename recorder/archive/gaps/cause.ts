@@ -9,7 +9,7 @@
  * - `clock-step`: the clock of the machine or of the camera was set, and skipped this time;
  * - `process-down`: the recorder did not run; `node-down`: the machine was started anew meanwhile;
  * - `starting`: the recorder has just begun with this camera; `stopped`: a user does not want it recorded for now;
- * - `moved`: another node took it over; `unlicensed`: the licence does not allow it; `unknown`: none of these.
+ * - `moved`: the node that recorded it was lost, until this one did; `unlicensed`: the licence does not allow it; `unknown`: none of these.
  */
 export const GAP_CAUSES = [
   'camera-unreachable',
@@ -41,10 +41,9 @@ export type GapCause = (typeof GAP_CAUSES)[number];
 export type LedgerState = 'recording' | 'absent' | GapCause;
 
 /** Why a camera that is accounted for is not to be recorded. */
-export type HaltCause = Extract<GapCause, 'stopped' | 'moved' | 'unlicensed'>;
+export type HaltCause = Extract<GapCause, 'stopped' | 'unlicensed'>;
 
-export const isHalted = (state: LedgerState): state is HaltCause =>
-  state === 'stopped' || state === 'moved' || state === 'unlicensed';
+export const isHalted = (state: LedgerState): state is HaltCause => state === 'stopped' || state === 'unlicensed';
 
 const STATES: ReadonlySet<string> = new Set<LedgerState>(['recording', 'absent', ...GAP_CAUSES]);
 

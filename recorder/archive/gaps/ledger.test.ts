@@ -237,6 +237,76 @@ test('a camera that a user stopped is stopped over a restart; one that was remov
   await node.stop();
 });
 
+test('a camera that comes from a lost node: moved since that was seen last, in list and counter, also after a restart', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(10);
+  node.ledger.configure([]);
+  await node.wait(60);
+  node.ledger.takeOver('gate', node.clock.wallMs() - 16_000);
+  node.configure(true);
+  await node.wait(2);
+  await node.play(10);
+  assert.deepEqual(node.gaps(), [[18, 'moved']]);
+  assert.equal(Math.round(await node.counted('moved')), 18);
+  await node.stop();
+  await node.start();
+  assert.deepEqual(node.gaps()[0], [18, 'moved']);
+  await node.stop();
+});
+
+test('a lost node answers for no time before the camera was gone from it, and for none that it answered for already', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(10);
+  node.ledger.takeOver('gate', node.startMs - HOUR_MS);
+  node.configure(true);
+  assert.deepEqual(node.gaps(), [], 'it has the camera: nobody else was lost with it');
+  node.ledger.configure([]);
+  const goneMs = node.clock.wallMs();
+  await node.wait(5);
+  node.ledger.takeOver('gate', node.startMs - HOUR_MS);
+  node.configure(true);
+  await node.wait(1);
+  const [gap] = node.ledger.report('gate', node.startMs - HOUR_MS, node.clock.wallMs(), []).gaps;
+  assert.equal(gap?.cause, 'moved');
+  assert.ok(goneMs - gap.fromMs < 100, `${goneMs - gap.fromMs}`);
+  await node.stop();
+});
+
+test('a node whose cameras went to another while it was down was not down for them', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(10);
+  const deadMs = node.clock.wallMs();
+  await node.kill(DOWN_MS);
+  await node.start();
+  await node.wait(1);
+  assert.deepEqual(node.gaps()[0]?.[1], 'process-down', 'as long as nobody has said so');
+  node.ledger.giveUp('gate', undefined);
+  node.ledger.configure([]);
+  await node.wait(10);
+  const { gaps, wantedMs } = node.ledger.report('gate', node.startMs, node.clock.wallMs(), []);
+  // The newest fragment died with the process.
+  assert.deepEqual(
+    gaps.map(({ cause, toMs }) => [cause, toMs - deadMs]),
+    [['process-down', 0]],
+  );
+  assert.ok(wantedMs <= deadMs - node.startMs && wantedMs >= deadMs - node.startMs - 5_000, `${wantedMs}`);
+  await node.stop();
+});
+
+test('a node that was cut off answers up to where it was seen last, and lists what it recorded since', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(30);
+  node.ledger.giveUp('gate', node.startMs + 12_345);
+  node.ledger.configure([]);
+  const { gaps, wantedMs, recordedMs } = node.ledger.report('gate', node.startMs, node.clock.wallMs(), []);
+  assert.deepEqual([gaps, wantedMs, recordedMs], [[], 12_345, 12_345]);
+  await node.stop();
+});
+
 test('packets that were lost for more than a second, and the wait for a key frame behind them', async (t) => {
   const node = new Node(t);
   await node.start();

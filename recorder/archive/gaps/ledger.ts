@@ -120,7 +120,23 @@ export class GapLedger implements SegmentObserver {
     this.#signLife();
   }
 
-  /** The same for one camera. `moved`: another node records it. */
+  /**
+   * The node that recorded a camera was lost, and this one is about to go on in its place: what is missing since
+   * `sinceMs` is `moved`, and in this node's account. Call it before the camera is configured.
+   */
+  takeOver(cameraId: string, sinceMs: number): void {
+    this.#entry(cameraId).gaps.takeOver(Math.max(sinceMs, this.#o.clock.wallMs() - KEEP_MS));
+  }
+
+  /**
+   * Another node accounts for a camera since `sinceMs`; undefined: since this node was last seen alive before it
+   * started. Call it before the camera is no longer configured.
+   */
+  giveUp(cameraId: string, sinceMs: number | undefined): void {
+    this.#entry(cameraId).gaps.giveUp(sinceMs);
+  }
+
+  /** The same for one camera. */
   want(cameraId: string, want: 'recording' | 'absent' | HaltCause): void {
     this.#entry(cameraId).gaps.want(want, this.#down);
   }
