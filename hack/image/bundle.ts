@@ -50,8 +50,9 @@ async function bundle(program: Program, root: string, debian: string): Promise<v
     metafile: true,
   });
   const main = join(app, program, 'main.js');
-  // There is no env in the image.
-  writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*/, '#!/usr/local/bin/node'));
+  // There is no env in the image. Linux passes what follows the program on as one argument.
+  const interpreter = ['/usr/local/bin/node', PROGRAMS[program].nodeFlag ?? ''].join(' ').trim();
+  writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*/, `#!${interpreter}`));
   chmodSync(main, 0o755);
 
   const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<

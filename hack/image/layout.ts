@@ -1,13 +1,23 @@
 // What of the repository is in which image.
 
+/**
+ * Of the operator's Node, wherever it runs. Bounds what one burst of events makes of the space for young objects, in MiB:
+ * 205 MB of memory with 750 cameras, and 314 MB without.
+ */
+export const OPERATOR_NODE_FLAG = '--max-semi-space-size=4';
+
 export const PROGRAMS = {
-  operator: { entryPoints: { main: 'operator/main.ts' }, files: {} },
+  operator: { entryPoints: { main: 'operator/main.ts' }, files: {}, nodeFlag: OPERATOR_NODE_FLAG },
   recorder: {
     entryPoints: { main: 'recorder/main.ts', 'details-worker': 'recorder/archive/details-worker.ts' },
     /** Read while it runs: from the repository, to where the bundle looks for them. */
     files: { 'recorder/api/page': 'page' },
+    nodeFlag: undefined,
   },
-} as const satisfies Record<string, { entryPoints: Record<string, string>; files: Record<string, string> }>;
+} as const satisfies Record<
+  string,
+  { entryPoints: Record<string, string>; files: Record<string, string>; nodeFlag: string | undefined }
+>;
 
 export type Program = keyof typeof PROGRAMS;
 

@@ -2,20 +2,21 @@
 
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
+import { OPERATOR_NODE_FLAG } from '../../hack/image/layout.ts';
 import type { Images } from './kubelet/images.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const OPERATOR = join(ROOT, 'operator/main.ts');
 const RECORDER = join(ROOT, 'recorder/main.ts');
 
-const program = (main: string, ...before: readonly string[]) => ({
-  entrypoint: [...before, process.execPath, main],
+const program = (main: string, { before = [], flags = [] }: { before?: string[]; flags?: string[] } = {}) => ({
+  entrypoint: [...before, process.execPath, ...flags, main],
   workingDir: ROOT,
   paths: [ROOT, dirname(process.execPath)],
 });
 
 export const OWN_IMAGES: Images = {
-  'kube-nvr-operator': program(OPERATOR),
+  'kube-nvr-operator': program(OPERATOR, { flags: [OPERATOR_NODE_FLAG] }),
   'kube-nvr-recorder': program(RECORDER),
 };
 
@@ -30,6 +31,6 @@ export function compiledImages(): Images {
   // What a member of a cluster loads besides.
   const member = JSON.stringify(join(ROOT, 'recorder/cluster-member.ts'));
   execFileSync(process.execPath, ['--input-type=module', '--eval', `await import(${member})`], { env });
-  const recorder = program(RECORDER, '/usr/bin/env', `NODE_COMPILE_CACHE=${compiled}`);
+  const recorder = program(RECORDER, { before: ['/usr/bin/env', `NODE_COMPILE_CACHE=${compiled}`] });
   return { ...OWN_IMAGES, 'kube-nvr-recorder': recorder };
 }

@@ -4,6 +4,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { API_VERSION } from '../../crds/names.ts';
+import { OPERATOR_NODE_FLAG } from '../../hack/image/layout.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import type { Cluster } from './cluster.ts';
@@ -51,6 +52,8 @@ export async function apply(controlPlane: ControlPlane, items: readonly Json[]):
 export interface OwnOperator {
   /** `<name>/` begins its identity in the Lease of the operator. */
   readonly name: string;
+  /** `host:port` of its metrics and probes. */
+  readonly address: string;
   readonly program: Program;
 }
 
@@ -62,7 +65,7 @@ export async function startOperator(controlPlane: ControlPlane, directory: strin
   const options = ['--kubeconfig', controlPlane.kubeconfig, '--namespace', NAMESPACE, '--listen', address];
   const program = new Program(name, {
     command: process.execPath,
-    args: [MAIN, ...options, '--image', 'kube-nvr-recorder:checkout'],
+    args: [OPERATOR_NODE_FLAG, MAIN, ...options, '--image', 'kube-nvr-recorder:checkout'],
     logFile: join(directory, `${name}.log`),
     env: { ...process.env, POD_NAME: name, POD_NAMESPACE: NAMESPACE },
   });
@@ -75,5 +78,5 @@ export async function startOperator(controlPlane: ControlPlane, directory: strin
     await program.kill();
     throw err;
   }
-  return { name, program };
+  return { name, address, program };
 }

@@ -2,6 +2,9 @@
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { OPERATOR_NODE_FLAG } from '../../hack/image/layout.ts';
 import { Image, imagesMissing, VERSION } from './image.ts';
 
 const USER = 65_532;
@@ -23,6 +26,11 @@ suite('the image of the operator', { skip: imagesMissing() }, () => {
     const child = image.run(USER, ['operator', '--version']);
     assert.equal((await child.exit()).code, 0, child.output);
     assert.equal(child.output, `${VERSION}\n`);
+  });
+
+  test('its Node bounds the space for young objects, as in the tests and benches', () => {
+    const [interpreter] = readFileSync(join(image.root, 'app/operator/main.js'), 'utf8').split('\n');
+    assert.equal(interpreter, `#!/usr/local/bin/node ${OPERATOR_NODE_FLAG}`);
   });
 
   test('without a cluster it ends and says so in one line', async () => {

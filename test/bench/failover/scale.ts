@@ -9,6 +9,7 @@ import { silentLog } from '../../../base/log.ts';
 import type { CameraAssignment } from '../../../crds/camera.ts';
 import { API_VERSION, CAMERAS, OPERATOR_LEASE, RECORDER_NODES, RECORDER_POOLS } from '../../../crds/names.ts';
 import type { RecorderPool } from '../../../crds/recorder-pool.ts';
+import { OPERATOR_NODE_FLAG } from '../../../hack/image/layout.ts';
 import type { KubeObject } from '../../cluster/api-client.ts';
 import { startControlPlane, type ControlPlane } from '../../cluster/control-plane.ts';
 import { Program } from '../../cluster/program.ts';
@@ -42,8 +43,6 @@ const QUIET_MS = 10_000;
 const REPLICAS = 2;
 /** A node lost takes about a minute, until all is quiet again. */
 const MAX_RUNS = 5;
-/** Of Node; none, as in its image. */
-const OPERATOR_FLAGS: readonly string[] = [];
 const CREATIONS_AT_ONCE = 24;
 
 /** Prints what happens and the table; 1 when a bound is missed. */
@@ -369,7 +368,7 @@ class ScaleStage {
     this.#operators = ports.map((port) => {
       const program = new Program(`operator-${port}`, {
         command: process.execPath,
-        args: [...OPERATOR_FLAGS, join(ROOT, 'operator/main.ts'), '--listen', `127.0.0.1:${port}`],
+        args: [OPERATOR_NODE_FLAG, join(ROOT, 'operator/main.ts'), '--listen', `127.0.0.1:${port}`],
         logFile: join(directory, `operator-${port}.log`),
         // As in a pod.
         env: {
