@@ -22,7 +22,7 @@ import { writesOfLeader } from './kube/writes-of-leader.ts';
 import { isFailover, OperatorMetrics } from './metrics.ts';
 import { Caches, poolKeyOf } from './observe/caches.ts';
 import { isSettled } from './plan/settled.ts';
-import type { Plan, Snapshot } from './plan/snapshot.ts';
+import type { Plan, PlannedNode, Snapshot } from './plan/snapshot.ts';
 
 export interface OperatorOptions {
   readonly api: KubeApi;
@@ -50,6 +50,8 @@ export interface Operator {
 interface Looked {
   readonly plan: Plan;
   readonly snapshot: Snapshot;
+  /** Those of the snapshot by name. */
+  readonly nodes: ReadonlyMap<string, PlannedNode>;
 }
 
 /** How long calls under way may take when this replica stops. */
@@ -111,7 +113,7 @@ export function startOperator(options: OperatorOptions): Operator {
   const showSoon = (key: string): void => queues.camera.addAfter(key, SHOW_MS);
 
   const isLive = (poolKey: string, node: string): boolean =>
-    looked.get(poolKey)?.snapshot.nodes.find(({ name }) => name === node)?.liveness.state === 'Live';
+    looked.get(poolKey)?.nodes.get(node)?.liveness.state === 'Live';
 
   caches.cameras.onChange((change) => {
     const objects = [
@@ -227,7 +229,8 @@ export function startOperator(options: OperatorOptions): Operator {
           lease: (lease) => caches.leases.get(`${inNamespace}/${lease}`),
           isSynced: () => caches.isSynced,
           isLeader: () => elector.isLeader,
-          planned: (plan, snapshot) => planned(key, { plan, snapshot }),
+          planned: (plan, snapshot) =>
+            planned(key, { plan, snapshot, nodes: new Map(snapshot.nodes.map((node) => [node.name, node])) }),
           moved({ camera, assignment }) {
             metrics.moved(inNamespace, name, assignment);
             const regarding = caches.cameras.get(`${inNamespace}/${camera}`);
@@ -261,12 +264,14 @@ export function startOperator(options: OperatorOptions): Operator {
         showSoon(`${inNamespace}/${camera}`);
       }
     }
-    for (const { name: node, liveness } of now.snapshot.nodes) {
-      const was = before?.snapshot.nodes.find((one) => one.name === node)?.liveness.state;
-      if (was === liveness.state) continue;
+    const judged = new Set<string | undefined>();
+    for (const [node, { liveness }] of now.nodes) {
+      if (before?.nodes.get(node)?.liveness.state !== liveness.state) judged.add(node);
+    }
+    if (judged.size > 0) {
       queues.pool.add(key);
       for (const { name: camera, assignment } of now.snapshot.cameras) {
-        if (assignment?.node === node) showSoon(`${inNamespace}/${camera}`);
+        if (judged.has(assignment?.node)) showSoon(`${inNamespace}/${camera}`);
       }
     }
     if (JSON.stringify([before?.plan.pool, before?.plan.leader]) !== JSON.stringify([now.plan.pool, now.plan.leader])) {
@@ -311,7 +316,7 @@ export function startOperator(options: OperatorOptions): Operator {
     const { status, isChanged, transitions } = statusOfCamera({
       camera,
       assigned: looked.get(poolKey)?.plan.cameras.get(camera.metadata.name),
-      nodes: pool ? caches.nodesOf(pool) : [],
+      nodes: pool ? caches.reportsOf(pool) : new Map(),
       isLive: (node) => isLive(poolKey, node),
       hasPool: pool !== undefined,
       nowMs: clock.wallMs(),
@@ -326,8 +331,8 @@ export function startOperator(options: OperatorOptions): Operator {
     if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
     const { recheckMs, ...rollout } = await recorders.reconcile(key, pool);
     if (pool.status?.conditions && isTooEarly(key)) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
-    const { plan, snapshot } = looked.get(key) ?? {};
-    if (snapshot) await showNodes(pool, snapshot);
+    const { plan, snapshot, nodes } = looked.get(key) ?? {};
+    if (nodes) await showNodes(pool, nodes);
     const { status, isChanged, transitions } = statusOfPool({
       pool,
       plan,
@@ -343,9 +348,9 @@ export function startOperator(options: OperatorOptions): Operator {
   }
 
   /** What recorders cannot say themselves: that they are gone. */
-  async function showNodes(pool: RecorderPool, snapshot: Snapshot): Promise<void> {
+  async function showNodes(pool: RecorderPool, nodes: Looked['nodes']): Promise<void> {
     for (const node of caches.nodesOf(pool)) {
-      const liveness = snapshot.nodes.find(({ name }) => name === node.metadata.name)?.liveness;
+      const liveness = nodes.get(node.metadata.name)?.liveness;
       const { status, isChanged, transitions } = statusOfNode(node, liveness, clock.wallMs());
       if (!isChanged) continue;
       await ifThere(applyStatus(leaderApi, RECORDER_NODE, node.metadata, status));

@@ -3,6 +3,7 @@ import { suite, test } from 'node:test';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
 import { API_VERSION } from '../../crds/names.ts';
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
+import { reportsOf, type Reports } from '../observe/views.ts';
 import { statusOfCamera } from './camera-status.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -36,12 +37,15 @@ const at = (name: string, more: Json = {}) => ({
 });
 const ASSIGNED = { type: 'Assigned', status: 'True', reason: 'Assigned', message: '' } as const;
 
+const byName = (nodes: readonly RecorderNode[]): ReadonlyMap<string, Reports> =>
+  new Map(nodes.map((one) => [one.metadata.name, reportsOf(one)]));
+
 /** `Recording` and `Ready` as kubectl shows them. */
 function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string[] = []): readonly string[] {
   const { status } = statusOfCamera({
     camera: of,
     assigned: ASSIGNED,
-    nodes,
+    nodes: byName(nodes),
     isLive: (name) => !dead.includes(name),
     hasPool: true,
     nowMs: 0,
@@ -86,9 +90,14 @@ suite('what a Camera shows', () => {
     const gate = { ...camera(at('b')), status: { ...camera(at('b')).status, archives: [{ node: 'a', ...times }] } };
     const told = (status: object) => ({ ...node('a'), status }) as RecorderNode;
     const archives = (nodes: readonly RecorderNode[]): unknown =>
-      statusOfCamera({ camera: gate, assigned: ASSIGNED, nodes, isLive: () => true, hasPool: true, nowMs: 0 }).status[
-        'archives'
-      ];
+      statusOfCamera({
+        camera: gate,
+        assigned: ASSIGNED,
+        nodes: byName(nodes),
+        isLive: () => true,
+        hasPool: true,
+        nowMs: 0,
+      }).status['archives'];
     assert.deepEqual(archives([]), [{ node: 'a', ...times }]);
     assert.deepEqual(archives([told({})]), [{ node: 'a', ...times }]);
     const held = { archiveID: 'one', archives: [{ camera: 'gate', ...times }] };

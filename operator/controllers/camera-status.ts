@@ -1,16 +1,17 @@
 // What a Camera shows: conditions and where its footage lies. What is known in, the status to apply out; pure.
 
 import type { Camera } from '../../crds/camera.ts';
-import type { RecorderNode, ReportedCamera } from '../../crds/recorder-node.ts';
+import type { ReportedCamera } from '../../crds/recorder-node.ts';
 import { mergeConditions, unknownConditions, type StatedCondition, type Transition } from '../kube/conditions.ts';
+import type { Reports } from '../observe/views.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
 
 export interface CameraFacts {
   readonly camera: Camera;
   /** Of the plan; undefined before the first. */
   readonly assigned: PlannedCondition | undefined;
-  /** Nodes of the camera's pool. */
-  readonly nodes: readonly RecorderNode[];
+  /** What the nodes of the camera's pool report, by their names. */
+  readonly nodes: ReadonlyMap<string, Reports>;
   /** Whether a node shows that it lives. */
   readonly isLive: (node: string) => boolean;
   readonly hasPool: boolean;
@@ -50,9 +51,7 @@ function conditionsOf({ camera, assigned, nodes, isLive, hasPool }: CameraFacts)
   if (!assigned) return unknownConditions(TYPES);
   const { assignment } = camera.status ?? {};
   const reportOf = (node: string | undefined): ReportedCamera | undefined =>
-    nodes
-      .find(({ metadata }) => metadata.name === node)
-      ?.status?.cameras?.find(({ name }) => name === camera.metadata.name);
+    nodes.get(node ?? '')?.cameras.get(camera.metadata.name);
   const { node, previousNode, handover } = assignment ?? {};
   const report = reportOf(node);
   // Until the new node has a key frame the old one records on.
@@ -108,23 +107,23 @@ function credentialsOf({ spec }: Camera, report: ReportedCamera | undefined): St
 const COARSE_MS = 6 * 3_600_000;
 
 /** Footage stays where it was recorded: what is known of a node that is away is still true. */
-function archivesOf(camera: Camera, nodes: readonly RecorderNode[]): readonly Archive[] {
+function archivesOf(camera: Camera, nodes: CameraFacts['nodes']): readonly Archive[] {
   const known = new Map((camera.status?.archives ?? []).map((archive) => [archive.node, archive]));
   const owner = camera.status?.assignment?.node;
-  for (const { metadata, status } of nodes) {
+  for (const [node, { isTold, archives }] of nodes) {
     // A node that has reported and lists nothing holds nothing: server-side apply drops a list that became empty.
-    if (status?.archiveID === undefined) continue;
-    const archive = status.archives?.find(({ camera: name }) => name === camera.metadata.name);
-    const before = known.get(metadata.name);
+    if (!isTold) continue;
+    const archive = archives.get(camera.metadata.name);
+    const before = known.get(node);
     if (!archive) {
-      known.delete(metadata.name);
+      known.delete(node);
       continue;
     }
     const oldestTime = coarse(before?.oldestTime, archive.oldestTime);
     // Of the node that records it, the newest footage is always that of now.
-    const newestTime = metadata.name === owner ? undefined : coarse(before?.newestTime, archive.newestTime);
-    known.set(metadata.name, {
-      node: metadata.name,
+    const newestTime = node === owner ? undefined : coarse(before?.newestTime, archive.newestTime);
+    known.set(node, {
+      node,
       ...(oldestTime !== undefined && { oldestTime }),
       ...(newestTime !== undefined && { newestTime }),
     });

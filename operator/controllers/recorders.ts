@@ -25,7 +25,7 @@ import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } 
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
 import type { Caches, RecorderPod } from '../observe/caches.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
-import type { Plan, PlannedCondition, Snapshot } from '../plan/snapshot.ts';
+import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
 import type { Rollout } from './pool-status.ts';
 
 export interface RecordersOptions {
@@ -34,9 +34,14 @@ export interface RecordersOptions {
   readonly events: EventRecorder;
   /** Of pools that name none. */
   readonly image: string;
-  /** The leader's last plan of a pool, with what it looked at. */
-  readonly planOf: (key: string) => { readonly plan: Plan; readonly snapshot: Snapshot } | undefined;
+  /** The leader's last plan of a pool, with the nodes that it looked at, by name. */
+  readonly planOf: (key: string) => Planned | undefined;
   readonly clock: Clock;
+}
+
+interface Planned {
+  readonly plan: Plan;
+  readonly nodes: ReadonlyMap<string, PlannedNode>;
 }
 
 /** The node's turn of an update has come, since when; on the RecorderNode, so that the next leader knows. */
@@ -86,17 +91,17 @@ export class Recorders {
     const foreign = await this.#apply(key, pool, digest);
     const pods = this.#podsOf(pool, digest);
     await this.#keepNodes(pool, pods);
-    const { plan, snapshot } = this.#o.planOf(key) ?? {};
+    const planned = this.#o.planOf(key);
     const rollout = planRollout({
       type: pool.spec.update.type,
       drain: pool.spec.update.drain,
       progressDeadlineMs: pool.spec.update.progressDeadlineSeconds * 1000,
-      leader: plan?.leader,
+      leader: planned?.plan.leader,
       pods,
-      nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, plan, snapshot)),
+      nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
     });
     // Without a plan nothing is known of the nodes.
-    if (plan && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
+    if (planned && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
     return {
       nodesUpdated: rollout.updated,
       conditions: [foreign ?? NOTHING_FOREIGN, rollout.condition],
@@ -161,13 +166,13 @@ export class Recorders {
     });
   }
 
-  #rolloutNode({ metadata, spec }: RecorderNode, plan: Plan | undefined, snapshot: Snapshot | undefined): RolloutNode {
+  #rolloutNode({ metadata, spec }: RecorderNode, planned: Planned | undefined): RolloutNode {
     const { name, annotations } = metadata;
     const since = annotations?.[UPDATING_SINCE];
-    const load = plan?.loads.get(name);
+    const load = planned?.plan.loads.get(name);
     return {
       name,
-      isOnline: snapshot?.nodes.find((node) => node.name === name)?.liveness.heard ?? false,
+      isOnline: planned?.nodes.get(name)?.liveness.heard ?? false,
       isReachable: isReady(this.#o.caches.nodes.get(spec.nodeName)?.status),
       isVoter: spec.role === 'Voter',
       updatingForMs: since === undefined ? undefined : Math.max(0, this.#o.clock.wallMs() - Date.parse(since)),
@@ -247,12 +252,13 @@ export class Recorders {
           if (!isConflict(err)) throw err;
         });
     }
-    const { snapshot } = planOf(`${namespace}/${name}`) ?? {};
-    if (!caches.nodes.isSynced || !snapshot) return;
+    const { nodes } = planOf(`${namespace}/${name}`) ?? {};
+    if (!caches.nodes.isSynced || !nodes) return;
+    const withPod = new Set(pods.map(({ node }) => node));
     for (const node of known.keys()) {
       const isWanted = isSelected(caches.nodes.get(node)?.metadata.labels, pool.spec.nodeSelector);
-      const isLive = snapshot.nodes.find((one) => one.name === node)?.liveness.state === 'Live';
-      if (isWanted || isLive || pods.some((pod) => pod.node === node)) continue;
+      const isLive = nodes.get(node)?.liveness.state === 'Live';
+      if (isWanted || isLive || withPod.has(node)) continue;
       await ignoreMissing(api.delete(RECORDER_NODE, { namespace, name: node }, { uid: known.get(node)?.metadata.uid }));
     }
   }

@@ -10,7 +10,7 @@ import { keyOf, type KubeApi, type KubeObject, type Resource, type Selection } f
 import { Informer, type InformerObserver } from '../kube/informer.ts';
 import { CAMERA, LEASE, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import type { PoolObjects } from '../plan/snapshot.ts';
-import { viewOfCamera, viewOfNode, viewOfPool } from './views.ts';
+import { reportsOf, viewOfCamera, viewOfNode, viewOfPool, type Reports } from './views.ts';
 
 /** A Kubernetes node, as far as it matters here. */
 export interface ClusterNode extends KubeObject {
@@ -56,6 +56,7 @@ export class Caches {
   readonly pods: Informer<RecorderPod>;
   /** Views of cameras as long as the object is the same: there are thousands. */
   readonly #cameraViews = new WeakMap<Camera, PoolObjects['cameras'][number]>();
+  readonly #reports = new WeakMap<RecorderNode, Reports>();
 
   constructor({ api, namespace, clock, log, observerOf }: CachesOptions) {
     const informer = <T extends { readonly metadata: KubeObject['metadata'] }>(
@@ -109,6 +110,11 @@ export class Caches {
       .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.poolRef.name === name);
   }
 
+  /** What each node of a pool reports, by its name. */
+  reportsOf(pool: RecorderPool): ReadonlyMap<string, Reports> {
+    return new Map(this.nodesOf(pool).map((node) => [node.metadata.name, this.#reportsOf(node)]));
+  }
+
   podsOf({ metadata }: RecorderPool): readonly RecorderPod[] {
     return this.pods
       .list()
@@ -124,12 +130,18 @@ export class Caches {
     return {
       pool: viewOfPool(pool),
       nodes: this.nodesOf(pool).map((node) =>
-        viewOfNode(node, this.nodes.get(node.spec.nodeName)?.metadata.labels ?? {}),
+        viewOfNode(node, this.nodes.get(node.spec.nodeName)?.metadata.labels ?? {}, this.#reportsOf(node)),
       ),
       cameras: this.camerasOf(pool)
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
         .map((camera) => this.#cameraView(camera)),
     };
+  }
+
+  #reportsOf(node: RecorderNode): Reports {
+    let reports = this.#reports.get(node);
+    if (!reports) this.#reports.set(node, (reports = reportsOf(node)));
+    return reports;
   }
 
   #cameraView(camera: Camera): PoolObjects['cameras'][number] {

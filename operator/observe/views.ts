@@ -3,7 +3,7 @@
 import type { Camera, CameraAssignment } from '../../crds/camera.ts';
 import type { RecorderNode, ReportedCamera } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import type { Assignment, CameraReport, CameraView, NodeView, PoolView } from '../plan/snapshot.ts';
+import type { Assignment, CameraView, NodeView, PoolView } from '../plan/snapshot.ts';
 
 export function viewOfPool({ metadata, spec, status }: RecorderPool): PoolView {
   const { failover, limits, membership } = spec;
@@ -44,8 +44,28 @@ const assignmentOf = ({ node, epoch, previousNode, handover, reason, lastSeenTim
   lastSeenTime,
 });
 
+type NodeArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
+
+/** What a node reports, by the names of the cameras. */
+export interface Reports {
+  /** It has said what it holds; otherwise nothing follows from what is missing here. */
+  readonly isTold: boolean;
+  readonly cameras: ReadonlyMap<string, ReportedCamera>;
+  readonly archives: ReadonlyMap<string, NodeArchive>;
+}
+
+export const reportsOf = ({ status }: RecorderNode): Reports => ({
+  isTold: status?.archiveID !== undefined,
+  cameras: new Map(status?.cameras?.map((report) => [report.name, report])),
+  archives: new Map(status?.archives?.map((archive) => [archive.camera, archive])),
+});
+
 /** `labels`: of the Kubernetes node. One that was removed from the cluster is left by its cameras, and gets none. */
-export function viewOfNode({ metadata, spec, status }: RecorderNode, labels: NodeView['labels']): NodeView {
+export function viewOfNode(
+  { metadata, spec, status }: RecorderNode,
+  labels: NodeView['labels'],
+  { cameras }: Reports,
+): NodeView {
   const isRemoved = spec.role === 'Removed';
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return {
@@ -56,11 +76,7 @@ export function viewOfNode({ metadata, spec, status }: RecorderNode, labels: Nod
     drain: spec.drain || isRemoved,
     canRecord: ready?.status !== 'False',
     freeBytes: status?.freeBytes,
-    cameras: reportsIn(status?.cameras ?? []),
+    // A state of a newer version is a string as well.
+    cameras: cameras as NodeView['cameras'],
   };
 }
-
-const reportsIn = (
-  cameras: readonly Pick<ReportedCamera, 'name' | 'epoch' | 'state'>[],
-): ReadonlyMap<string, CameraReport> =>
-  new Map(cameras.map(({ name, epoch, state }) => [name, { epoch, state: String(state) }]));

@@ -96,18 +96,17 @@ function stepOfTurn(node: RolloutNode, view: RolloutView): RolloutStep {
 }
 
 /** All that have a pod and a kubelet: a machine that is dead cannot be waited for. */
-const othersOnline = (name: string, { nodes, pods }: RolloutView): boolean =>
-  nodes.every(
-    (other) =>
-      other.name === name ||
-      other.isOnline ||
-      !other.isReachable ||
-      !pods.some(({ node, isTerminating }) => node === other.name && !isTerminating),
+function othersOnline(name: string, { nodes, pods }: RolloutView): boolean {
+  const withPod = new Set(pods.filter(({ isTerminating }) => !isTerminating).map(({ node }) => node));
+  return nodes.every(
+    (other) => other.name === name || other.isOnline || !other.isReachable || !withPod.has(other.name),
   );
+}
 
 function nextTurn(view: RolloutView, busy: readonly RolloutPod[]): RolloutStep {
   if (view.type === 'OnDelete') return NOTHING;
-  const nodeOf = (pod: RolloutPod): RolloutNode | undefined => view.nodes.find(({ name }) => name === pod.node);
+  const nodes = new Map(view.nodes.map((node) => [node.name, node]));
+  const nodeOf = (pod: RolloutPod): RolloutNode | undefined => nodes.get(pod.node);
   const outdated = view.pods.filter((pod) => !pod.isCurrent && !pod.isTerminating && nodeOf(pod)?.isReachable);
   // What does not work can only get better: a roll-back begins with what the roll-out broke.
   const broken = outdated.find((pod) => !pod.isReady);
