@@ -57,6 +57,8 @@ export class Caches {
   /** Views of cameras as long as the object is the same: there are thousands. */
   readonly #cameraViews = new WeakMap<Camera, PoolObjects['cameras'][number]>();
   readonly #reports = new WeakMap<RecorderNode, Reports>();
+  /** By pool, as long as no node has changed: thousands of cameras are shown at once. */
+  readonly #reportsByPool = new Map<string, ReadonlyMap<string, Reports>>();
 
   constructor({ api, namespace, clock, log, observerOf }: CachesOptions) {
     const informer = <T extends { readonly metadata: KubeObject['metadata'] }>(
@@ -67,6 +69,7 @@ export class Caches {
     this.cameras = informer(CAMERA, parseCamera);
     this.pools = informer(RECORDER_POOL, parseRecorderPool);
     this.recorderNodes = informer(RECORDER_NODE, parseRecorderNode);
+    this.recorderNodes.onChange(() => this.#reportsByPool.clear());
     this.leases = informer(LEASE, (object) => object, { namespace, labelSelector: RECORDERS });
     this.pods = informer(POD, (object) => object as RecorderPod, { namespace, labelSelector: RECORDERS });
     this.nodes = informer(NODE, (object) => object as ClusterNode, {});
@@ -112,7 +115,13 @@ export class Caches {
 
   /** What each node of a pool reports, by its name. */
   reportsOf(pool: RecorderPool): ReadonlyMap<string, Reports> {
-    return new Map(this.nodesOf(pool).map((node) => [node.metadata.name, this.#reportsOf(node)]));
+    const key = keyOf(pool.metadata);
+    let reports = this.#reportsByPool.get(key);
+    if (!reports) {
+      reports = new Map(this.nodesOf(pool).map((node) => [node.metadata.name, this.#reportsOf(node)]));
+      this.#reportsByPool.set(key, reports);
+    }
+    return reports;
   }
 
   podsOf({ metadata }: RecorderPool): readonly RecorderPod[] {
