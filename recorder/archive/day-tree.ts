@@ -2,9 +2,10 @@
 // directory is read again when its time of change is another; files are never opened here.
 
 import type { Clock } from '../../base/clock.ts';
+import { concurrently } from './concurrently.ts';
 import { ArchiveError, WrongDiskError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
-import { baseNameInDay, dayPath, dayStartMs, NameReader, parseDay, type SegmentName } from './names.ts';
+import { baseNameInDay, dayPath, dayStartMs, parseDay, readNamesOfDay, type SegmentName } from './names.ts';
 import type { SegmentStore } from './segment-store.ts';
 
 /** What a closed file says, remembered because it does not change any more. */
@@ -50,6 +51,8 @@ const COARSE_TICK_MS = 2_000;
 const CHECK_ALL_MS = 5_000;
 /** A directory that this process writes to is read again after this time: others' changes hide behind our own. */
 const OWN_CHANGES_MS = 60_000;
+/** One is read while the thousands of names in another are parsed; more would keep others waiting. */
+const CONCURRENT_DAYS = 2;
 const UNREADABLE = 'the archive on disk cannot be read';
 const YEAR = /^\d{4}$/;
 const TWO_DIGITS = /^\d{2}$/;
@@ -91,8 +94,8 @@ export class DayTree {
     const asked = this.days().filter((day) => day.startMs >= dayStartMs(fromMs) && day.startMs <= toMs);
     try {
       // The record path itself: without it, days that are known would still be listed.
-      await this.#store.fs.list(this.#store.root);
-      await Promise.all(asked.map((day) => this.#refreshDay(day.path)));
+      const root = this.#store.fs.list(this.#store.root);
+      await Promise.all([root, ...asked.map((day) => this.#refreshDay(day.path))]);
     } catch (cause) {
       throw new ArchiveError(UNREADABLE, { cause });
     }
@@ -191,12 +194,11 @@ export class DayTree {
       }),
     );
     for (const path of this.#days.keys()) if (!found.has(path)) this.#drop(path);
-    // One after the other: thousands of names are parsed in each that has changed.
-    for (const path of found) {
-      await this.#refreshDay(path).catch((cause: unknown) => {
+    await concurrently([...found], CONCURRENT_DAYS, (path) =>
+      this.#refreshDay(path).catch((cause: unknown) => {
         failure ??= { cause };
-      });
-    }
+      }),
+    );
     if (!failure) return;
     this.#checkedAllMs = -Infinity;
     throw new ArchiveError(UNREADABLE, failure);
@@ -257,19 +259,19 @@ function dayOfPath(path: string): number {
 
 function camerasIn(path: string, names: readonly string[]): Map<string, Entry[]> {
   const cameras = new Map<string, Entry[]>();
-  const reader = new NameReader(dayOfPath(path));
-  for (const name of names) {
-    reader.read(name, (stem, timeMs) => {
-      let entries = cameras.get(stem.cameraId);
-      if (!entries) cameras.set(stem.cameraId, (entries = []));
-      entries.push({ timeMs, name: stem.name, details: undefined });
-    });
-  }
-  for (const entries of cameras.values()) {
-    entries.sort((a, b) => a.timeMs - b.timeMs || (a.name < b.name ? -1 : 1));
+  for (const { name, cameraId, timesMs } of readNamesOfDay(dayOfPath(path), names)) {
+    // Sorted as numbers, in a tenth of the time.
+    const sorted = Float64Array.from(timesMs).sort();
+    const entries: Entry[] = [];
+    for (const timeMs of sorted) entries.push({ timeMs, name, details: undefined });
+    const others = cameras.get(cameraId);
+    cameras.set(cameraId, others ? [...others, ...entries].sort(byTime) : entries);
   }
   return cameras;
 }
+
+/** Files of one millisecond have different names: the camera was renamed. */
+const byTime = (a: Entry, b: Entry): number => a.timeMs - b.timeMs || (a.name < b.name ? -1 : 1);
 
 /** Takes over what is known of the files that are still there. Both are sorted by time. */
 function keepDetails(entries: readonly Entry[], before: readonly Entry[]): void {

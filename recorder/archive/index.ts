@@ -4,6 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { readMeta, type FileState } from '../mp4/reader.ts';
 import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';
+import { concurrently } from './concurrently.ts';
 import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from './day-tree.ts';
 import type { DetailsReader } from './details-reader.ts';
 import { ArchiveError } from './faults.ts';
@@ -171,10 +172,10 @@ export class ArchiveIndex {
     const open = opened();
     const openPaths = new Map(open.map((entry) => [entry.path, entry]));
     const inside = this.#startingIn(cameraId, fromMs, toMs).filter(({ path }) => !openPaths.has(path));
-    await this.#readTogether(inside);
+    await this.#readTogether([...this.#lookedBackAt(cameraId, fromMs, openPaths), ...inside]);
     const [before, listed, days] = await Promise.all([
       this.#reachingInto(cameraId, fromMs, openPaths),
-      concurrently(inside, (found) => this.#listed(found)),
+      concurrently(inside, CONCURRENT_READS, (found) => this.#listed(found)),
       this.#daysOf(cameraId, calendar, open),
     ]);
     const nowMs = this.#clock.wallMs();
@@ -201,6 +202,16 @@ export class ArchiveIndex {
     return found;
   }
 
+  /** What `#reachingInto` looks at where nothing is unusual. */
+  #lookedBackAt(cameraId: string, fromMs: number, open: ReadonlyMap<string, OpenEntry>): Found[] {
+    const closed: Found[] = [];
+    for (const found of this.#backwards(cameraId, fromMs)) {
+      if (closed.length > LOOK_BACK || fromMs - found.startMs > MAX_SEGMENT_MS) break;
+      if (!open.has(found.path)) closed.push(found);
+    }
+    return closed;
+  }
+
   /** Segments that begin before `fromMs` and end behind it. */
   async #reachingInto(
     cameraId: string,
@@ -219,7 +230,7 @@ export class ArchiveIndex {
       }
       nextStartMs = found.startMs;
     }
-    return concurrently(reaching, (found) => this.#listed(found));
+    return concurrently(reaching, CONCURRENT_READS, (found) => this.#listed(found));
   }
 
   async #listed(found: Found): Promise<ListedSegment | undefined> {
@@ -264,13 +275,13 @@ export class ArchiveIndex {
     if (previous) lasts.push({ found: previous, nextStartMs: undefined });
     // A day may hold nothing but the end of a segment that began on the day before.
     const nowMs = this.#clock.wallMs();
-    await concurrently(lasts, async ({ found, nextStartMs }) => {
-      const midnightMs = calendar.nextMidnight(found.startMs);
-      const next = calendar.dayOf(midnightMs);
-      if (days.has(next)) return;
+    const unsure = lasts
+      .map(({ found, nextStartMs }) => ({ found, nextStartMs, midnightMs: calendar.nextMidnight(found.startMs) }))
+      .filter(({ midnightMs }) => !days.has(calendar.dayOf(midnightMs)));
+    await concurrently(unsure, CONCURRENT_READS, async ({ found, nextStartMs, midnightMs }) => {
       const written = open.some((entry) => entry.path === found.path);
       const endMs = written ? nowMs : await this.#endOf(found, nextStartMs);
-      if (endMs !== undefined && endMs > midnightMs) days.add(next);
+      if (endMs !== undefined && endMs > midnightMs) days.add(calendar.dayOf(midnightMs));
     });
     return [...days].sort();
   }
@@ -382,18 +393,4 @@ function lastBefore(entries: readonly Entry[], timeMs: number): number {
     else high = middle;
   }
   return low - 1;
-}
-
-/** `Promise.all` over `items`, some at a time. */
-async function concurrently<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < items.length) {
-      const i = next++;
-      results[i] = await work(items[i] as T);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENT_READS, items.length) }, worker));
-  return results;
 }

@@ -61,45 +61,50 @@ export function parseBaseName(text: string): SegmentName | undefined {
   const [, name = '', cameraId = '', date = '', time = ''] = match;
   if (!NAME.test(name) || !CAMERA_ID.test(cameraId)) return undefined;
   const dayMs = parseDay(date.slice(0, 4), date.slice(4, 6), date.slice(6));
-  const timeMs = parseTime(time);
+  const timeMs = parseTime(time, 0);
   if (dayMs === undefined || timeMs === undefined) return undefined;
   return { name, cameraId, startMs: dayMs + timeMs };
 }
 
-/** What is the same in all names of a camera; see `NameReader`. */
+/** What is the same in all names of a camera. */
 type Stem = Pick<SegmentName, 'name' | 'cameraId'>;
 /** `_YYYYMMDD_HHMMSSmmm.mp4` */
 const SUFFIX_BYTES = 23;
+const TIME_BYTES = 9;
 
-/** Reads the names in one day's directory: thousands that differ in their last digits, without a Date for each. */
-export class NameReader {
-  readonly #stems = new Map<string, Stem | undefined>();
-  readonly #date: string;
+/** A camera's segments on one day under one name. */
+export interface NamedTimes extends Stem {
+  /** Milliseconds since midnight, in the order of the names that were read. */
+  readonly timesMs: readonly number[];
+}
 
-  constructor(dayMs: number) {
-    this.#date = `_${dayPath(dayMs).replaceAll('/', '')}_`;
-  }
-
-  /** Calls back with milliseconds since midnight; false for what is not a segment of this day. */
-  read(text: string, take: (stem: Stem, timeMs: number) => void): boolean {
+/**
+ * Reads the names in one day's directory, leaving out what is no segment of that day. There are thousands that differ in
+ * their last digits, and half a million at a start: none of them costs an object.
+ */
+export function readNamesOfDay(dayMs: number, names: readonly string[]): NamedTimes[] {
+  const date = `_${dayPath(dayMs).replaceAll('/', '')}_`;
+  const known = new Map<string, (Stem & { timesMs: number[] }) | undefined>();
+  for (const text of names) {
     const cut = text.length - SUFFIX_BYTES;
-    if (cut < 3 || !text.startsWith(this.#date, cut) || !text.endsWith('.mp4')) return false;
-    const time = text.slice(-13, -4);
-    if (!/^\d{9}$/.test(time)) return false;
-    const timeMs = parseTime(time);
-    const stem = this.#stem(text.slice(0, cut));
-    if (!stem || timeMs === undefined) return false;
-    take(stem, timeMs);
-    return true;
+    if (cut < 3 || !text.startsWith(date, cut) || !text.endsWith('.mp4')) continue;
+    const timeMs = parseTime(text, cut + date.length);
+    if (timeMs === undefined) continue;
+    const stem = text.slice(0, cut);
+    let found = known.get(stem);
+    if (!found) {
+      if (known.has(stem)) continue;
+      const parsed = parseStem(stem);
+      known.set(stem, (found = parsed && { ...parsed, timesMs: [] }));
+    }
+    found?.timesMs.push(timeMs);
   }
+  return [...known.values()].filter((found) => found !== undefined);
+}
 
-  #stem(text: string): Stem | undefined {
-    if (this.#stems.has(text)) return this.#stems.get(text);
-    const [name = '', cameraId = '', ...more] = text.split('_');
-    const stem = NAME.test(name) && CAMERA_ID.test(cameraId) && more.length === 0 ? { name, cameraId } : undefined;
-    this.#stems.set(text, stem);
-    return stem;
-  }
+function parseStem(text: string): Stem | undefined {
+  const [name = '', cameraId = '', ...more] = text.split('_');
+  return NAME.test(name) && CAMERA_ID.test(cameraId) && more.length === 0 ? { name, cameraId } : undefined;
 }
 
 /** Undefined when the path is no segment's, or the directory is not the day of the name. */
@@ -111,13 +116,19 @@ export function parsePath(path: string): SegmentName | undefined {
 /** The first instant of the UTC day in which `ms` lies. */
 export const dayStartMs = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS;
 
-/** `HHMMSSmmm` as milliseconds since midnight. */
-function parseTime(time: string): number | undefined {
-  const hours = Number(time.slice(0, 2));
-  const minutes = Number(time.slice(2, 4));
-  const seconds = Number(time.slice(4, 6));
+/** `HHMMSSmmm` in `text` from `at` on, as milliseconds since midnight; undefined when that is no time. */
+function parseTime(text: string, at: number): number | undefined {
+  let digits = 0;
+  for (let i = at; i < at + TIME_BYTES; i++) {
+    const digit = text.charCodeAt(i) - 48;
+    if (!(digit >= 0 && digit <= 9)) return undefined;
+    digits = digits * 10 + digit;
+  }
+  const hours = Math.floor(digits / 10_000_000);
+  const minutes = Math.floor(digits / 100_000) % 100;
+  const seconds = Math.floor(digits / 1000) % 100;
   if (hours > 23 || minutes > 59 || seconds > 59) return undefined;
-  return ((hours * 60 + minutes) * 60 + seconds) * 1000 + Number(time.slice(6));
+  return ((hours * 60 + minutes) * 60 + seconds) * 1000 + (digits % 1000);
 }
 
 /** Milliseconds since midnight as `HHMMSSmmm`. */
