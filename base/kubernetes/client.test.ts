@@ -223,30 +223,20 @@ test('a watch is refused like any call', async () => {
   await assert.rejects(eventsOf(client), { status: 403, reason: 'Forbidden' });
 });
 
-test('a watch that says nothing for too long hangs on a dead connection: it fails', async () => {
-  const client = await clientOf((_request, response) => {
-    response.write(lines({ type: 'ADDED', object: object('a') }));
-  });
-  await assert.rejects(eventsOf(client), { status: 0, reason: 'UNREACHABLE' });
-});
-
-test('a watch that asks for a time of its own is given up a little after it, though the way to the server is still open', async (t) => {
+test('a watch that says nothing for too long hangs on a dead connection: it fails, though the way to the server is still open', async (t) => {
   const client = await clientOf((_request, response) => {
     response.writeHead(200).write(lines({ type: 'ADDED', object: object('a') }));
   });
   const proxy = await TcpProxy.to(serverPort());
   t.after(() => proxy.close());
   port = proxy.port;
-  const seconds = { least: 0, most: 0 };
-  const startMs = performance.now();
   const watching = (async () => {
-    for await (const event of client.watch('/watch', '7', { query: {}, signal: never, seconds })) {
+    for await (const event of client.watch('/watch', '7', { query: {}, signal: never })) {
       assert.equal(event.type, 'ADDED');
       proxy.silence();
     }
   })();
   await assert.rejects(watching, { status: 0, reason: 'UNREACHABLE' });
-  assert.ok(performance.now() - startMs >= 4_000);
 });
 
 test('an event without end is not kept in memory', async () => {

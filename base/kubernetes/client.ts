@@ -26,7 +26,7 @@ export interface ClientOptions {
   readonly callTimeoutMs: number;
   /** The server ends a watch after this time; clients do not all come back in one moment. */
   readonly watchSeconds: { readonly least: number; readonly most: number };
-  /** A watch that is silent for longer hangs on a dead connection. Bookmarks come about once a minute. */
+  /** A watch that is silent for longer hangs on a dead connection: longer than one may last, or than bookmarks take (1 min). */
   readonly watchSilenceMs: number;
   readonly random?: () => number;
 }
@@ -63,19 +63,12 @@ export interface CallOptions {
 export interface WatchOptions {
   readonly query: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /**
-   * Instead of the usual time after which the server ends the watch. It is silent for little longer then, or hangs on a
-   * dead connection.
-   */
-  readonly seconds?: { readonly least: number; readonly most: number } | undefined;
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The longest answer that is read: a list of thousands of cameras. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** How long after its time a watch may still be open. */
-const WATCH_GRACE_MS = 5_000;
 /** One object of a watch: etcd holds none beyond 1.5 MB. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 
@@ -126,12 +119,8 @@ export class KubernetesClient {
    * Events since `resourceVersion`, until the server ends the watch or `signal` aborts. Throws ApiError; with
    * status 410 the list must be read anew.
    */
-  async *watch(
-    path: string,
-    resourceVersion: string,
-    { query, signal, seconds }: WatchOptions,
-  ): AsyncGenerator<WatchEvent> {
-    const { least, most } = seconds ?? this.#options.watchSeconds;
+  async *watch(path: string, resourceVersion: string, { query, signal }: WatchOptions): AsyncGenerator<WatchEvent> {
+    const { least, most } = this.#options.watchSeconds;
     const random = this.#options.random ?? Math.random;
     const asked = {
       ...query,
@@ -140,8 +129,7 @@ export class KubernetesClient {
       resourceVersion,
       timeoutSeconds: String(Math.round(least + (most - least) * random())),
     };
-    const silenceMs = seconds && seconds.most * 1000 + WATCH_GRACE_MS;
-    const response = await this.#send('GET', path, undefined, { signal, query: asked }, signal, silenceMs);
+    const response = await this.#send('GET', path, undefined, { signal, query: asked }, signal);
     if (response.statusCode >= 300) throw refusalOf(response, await textOf(response.body).catch(() => ''));
     try {
       for await (const line of linesOf(response.body)) yield eventOf(line);
@@ -166,9 +154,8 @@ export class KubernetesClient {
     body: unknown,
     options: CallOptions,
     caller: AbortSignal | undefined,
-    silenceMs = this.#options.watchSilenceMs,
   ): Promise<Dispatcher.ResponseData> {
-    const { callTimeoutMs, userAgent } = this.#options;
+    const { callTimeoutMs, watchSilenceMs, userAgent } = this.#options;
     const url = new URL(path, this.#connection.url);
     for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
     try {
@@ -177,7 +164,7 @@ export class KubernetesClient {
         method,
         ...(dispatcher && { dispatcher }),
         headersTimeout: options.timeoutMs ?? callTimeoutMs,
-        bodyTimeout: silenceMs,
+        bodyTimeout: watchSilenceMs,
         headers: {
           accept: 'application/json',
           'user-agent': userAgent,

@@ -2,7 +2,6 @@
 // goes back as a report, and a Lease says that it lives. Without an answer of the API server nothing changes.
 
 import type { Clock, Timer } from '../../base/clock.ts';
-import type { WatchOptions } from '../../base/kubernetes/client.ts';
 import { Informer } from '../../base/kubernetes/informer.ts';
 import type { Log } from '../../base/log.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
@@ -91,11 +90,6 @@ interface WantedSettings {
   readonly refused: readonly RefusedAssignment[];
 }
 
-/**
- * A watch on a dead connection looks like one that has nothing to tell, until it should have ended. Those of cameras are
- * short for that reason; the others say nothing that is recorded or not.
- */
-const CAMERA_WATCH_SECONDS = { least: 30, most: 40 };
 /** One look at a camera that is in doubt, and the pause before the next. */
 const CONFIRM_RETRY_MS = 1_000;
 /** A Camera that was read for a request is good for this long. */
@@ -141,14 +135,13 @@ export class Cluster {
       query: Record<string, string>,
       parse: (object: unknown) => T,
       changed: () => void,
-      seconds?: WatchOptions['seconds'],
     ): Informer<T, KubernetesObject> => {
       const path = `${this.#base}/${plural}`;
       const informer = new Informer<T, KubernetesObject>({
         source: {
           name: plural,
           list: (signal) => api.list(path, { query, signal }),
-          watch: (resourceVersion, signal) => api.watch(path, resourceVersion, { query, signal, seconds }),
+          watch: (resourceVersion, signal) => api.watch(path, resourceVersion, { query, signal }),
         },
         parse,
         keyOf: ({ name }) => name,
@@ -159,7 +152,7 @@ export class Cluster {
       return informer;
     };
     const cameras = (field: string): Informer<Camera, KubernetesObject> =>
-      watch(CAMERAS, { fieldSelector: `${field}=${nodeID}` }, parseCamera, () => this.#look(), CAMERA_WATCH_SECONDS);
+      watch(CAMERAS, { fieldSelector: `${field}=${nodeID}` }, parseCamera, () => this.#look());
     this.#owned = cameras(ASSIGNED_NODE_FIELD);
     this.#previous = cameras(PREVIOUS_NODE_FIELD);
     this.#nodes = watch(RECORDER_NODES, { labelSelector: `${POOL_LABEL}=${pool}` }, parseRecorderNode, () =>
