@@ -27,6 +27,13 @@ import {
 
 const NODES = ['node-1', 'node-2', 'node-3'];
 const SLOW_MS = 120_000;
+/** A renewal of a Lease may be late on a busy machine. */
+const MAX_RENEWAL_MS = 8_000;
+
+interface Gaps {
+  readonly wanted_seconds: number;
+  readonly gaps: readonly { cause: string; start_ms: number; end_ms: number; is_open: boolean }[];
+}
 
 type Json = Record<string, unknown>;
 type CameraObject = KubeObject & { status?: { assignment?: CameraAssignment; conditions?: readonly Condition[] } };
@@ -59,6 +66,13 @@ function untilRecording(name: string, where: (assignment: CameraAssignment) => b
     },
     SLOW_MS,
   );
+}
+
+/** What a node's ledger says of a camera from a moment on. */
+async function gapsOf(node: string, name: string, fromMs: number): Promise<Gaps> {
+  const query = `from=${fromMs / 1000}&to=${(fromMs + SLOW_MS) / 1000}`;
+  const answer = await fetch(`http://${cluster.node(node).address}:9997/api/archive/${name}/gaps?${query}`);
+  return (await answer.json()) as Gaps;
 }
 
 function filesOn(node: string, name: string): readonly string[] {
@@ -132,11 +146,19 @@ suite('the operator', { skip: clusterMissing() }, () => {
   test('a node that dies loses its cameras to the others; footage stays where it is', async () => {
     const node = await untilRecording('yard');
     const before = filesOn(node, 'yard').length;
+    const killedMs = Date.now();
     await cluster.node(node).kill();
     const next = await untilRecording('yard', (assignment) => assignment.node !== node);
     assert.notEqual(next, node);
     const { assignment } = (await readCamera('yard')).status ?? {};
     assert.equal(assignment?.reason, 'NodeUnavailable');
+    const lastSeenMs = Date.parse(assignment?.lastSeenTime ?? '');
+    const moved = await until('the next node tells what was missed', async () =>
+      (await gapsOf(next, 'yard', killedMs - MAX_RENEWAL_MS)).gaps.find(({ cause }) => cause === 'moved'),
+    );
+    assert.equal(moved.start_ms, lastSeenMs, 'since the node was seen last');
+    assert.ok(moved.start_ms > killedMs - MAX_RENEWAL_MS && moved.start_ms <= killedMs, `${killedMs - lastSeenMs} ms`);
+    assert.ok(moved.end_ms > moved.start_ms + 15_000 && !moved.is_open, JSON.stringify(moved));
     assert.ok(filesOn(node, 'yard').length >= before);
     await until('the files of both are listed', async () => {
       const { archives } = ((await readCamera('yard')).status ?? {}) as { archives?: readonly { node: string }[] };
@@ -144,6 +166,11 @@ suite('the operator', { skip: clusterMissing() }, () => {
     });
     await cluster.node(node).start();
     await until('the node is back', async () => (await readPool()).status?.quorum?.live === 3, SLOW_MS);
+    // Its account ends where that of the next node begins: no second is told twice.
+    await until('it knows since when the camera is not its own', async () => {
+      const { gaps, wanted_seconds } = await gapsOf(node, 'yard', lastSeenMs - 1_000);
+      return Math.abs(wanted_seconds - 1) < 0.01 && gaps.every(({ end_ms }) => end_ms <= lastSeenMs);
+    });
   });
 
   test('a stopped camera is let go of, and recorded again where it was', async () => {
