@@ -39,6 +39,8 @@ const JUDGE_MS = 1_000;
 const PLAN_MS = 5_000;
 /** Planning takes at most a third of the time, however much happens. */
 const PAUSE_PER_PLAN = 2;
+/** While writes wait for those under way: what another plan wants would wait behind them. */
+const BUSY_PLAN_MS = 500;
 const READ_MS = 1_000;
 /** When so many Leases are to be read, all are listed: an API server that is late must not be asked for each of hundreds. */
 const LIST_FROM = 5;
@@ -84,7 +86,8 @@ export class Assigner {
   /** Something that the plan depends on has changed. */
   changed(): void {
     if (this.#closed) return;
-    this.#planTimer ??= this.#o.clock.after(Math.max(COALESCE_MS, PAUSE_PER_PLAN * this.#planMs), () => {
+    const leastMs = this.#queue.length > 0 ? BUSY_PLAN_MS : COALESCE_MS;
+    this.#planTimer ??= this.#o.clock.after(Math.max(leastMs, PAUSE_PER_PLAN * this.#planMs), () => {
       this.#planTimer = undefined;
       this.#plan();
       this.#planMs = this.#nowMs() - this.#plannedMs;
