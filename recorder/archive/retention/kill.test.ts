@@ -5,8 +5,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { VirtualClock } from '../../../base/clock.ts';
 import { readSegments, segmentPaths, temporaryDirectory } from '../test-support.ts';
 import { bytesIn, isFootage, RetentionBench, SmallDisk } from './test-support.ts';
@@ -82,17 +82,21 @@ test('a process that removes is killed with SIGKILL, five times', async (t) => {
       import { VirtualClock } from ${JSON.stringify(new URL('../../../base/clock.ts', import.meta.url).href)};
       const clock = new VirtualClock(${clock.wallMs()});
       const b = await RetentionBench.start({ root: ${JSON.stringify(root)}, clock, ids: [], node: { maxSizeBytes: 1 } });
-      console.log('begun');
       // Slowly, so that there is something to hit.
-      b.disk.fs.before = ({ name }) => name === 'remove' ? new Promise((done) => setTimeout(done, 5)) : undefined;
+      b.disk.fs.before = ({ name }) => {
+        if (name !== 'remove') return;
+        console.log(name);
+        return new Promise((done) => setTimeout(done, 5));
+      };
       await b.wait(60_000);`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    await once(child.stdout, 'data');
-    await sleep(Math.random() * 120);
+    const exited = once(child, 'exit');
+    let removals = 0;
+    for await (const _ of createInterface(child.stdout)) if (++removals > 3 * round) break;
     child.kill('SIGKILL');
-    await once(child, 'exit');
+    await exited;
     counts.add(segmentPaths(root).length);
     await assertSound(root, new VirtualClock(clock.wallMs()), kept);
   }
