@@ -372,7 +372,8 @@ test('without from, the last hour is one playlist: what becomes older than that 
   const meant = new Map<number, string>();
   let last = -Infinity;
   for (let i = 0; i < 40; i++) {
-    const { first, parts } = await numbered(stand, '/hls/gate/index.m3u8');
+    const { first, parts, body } = await numbered(stand, '/hls/gate/index.m3u8');
+    assert.match(body, /^#EXT-X-START:TIME-OFFSET=0\.000,/m);
     assert.ok((first >= last && first <= last + 8) || i === 0, `${first} after ${last}`);
     last = first;
     for (const [number, part] of parts) {

@@ -15,6 +15,8 @@ import type { Listed } from './numbering.ts';
 import { isServedAsIs } from './part.ts';
 
 export interface PlaylistOptions extends Interval {
+  /** Where players should begin; `-Infinity`: with the first part. */
+  readonly startMs: number;
   readonly cameraId: string;
   /** More may follow: no end is listed, and players ask again. */
   readonly live: boolean;
@@ -41,7 +43,7 @@ export class Playlists {
 
   /** In pieces, most of which are kept: a day is more than a megabyte. Undefined when no part lies in the interval. */
   build(footage: readonly Listed[], options: PlaylistOptions): readonly Buffer[] | undefined {
-    const { cameraId, fromMs, toMs, live, followed, suffix } = options;
+    const { cameraId, fromMs, toMs, startMs, live, followed, suffix } = options;
     const body: Buffer[] = [];
     const inits = new Map<string, string>();
     let init: string | undefined;
@@ -57,7 +59,7 @@ export class Playlists {
       const mapped = inits.get(key) ?? `/hls/${cameraId}/init/${path}${suffix}`;
       inits.set(key, mapped);
       if (startOffset === undefined) {
-        startOffset = Math.max(0, fromMs - wallOfPart(parts, from)) / 1000;
+        startOffset = Math.max(0, startMs - wallOfPart(parts, from)) / 1000;
         first = { number: item.number + from, discontinuity: item.discontinuity };
       } else {
         // Also for files without a part in here: each counts as one.

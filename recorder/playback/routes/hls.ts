@@ -65,9 +65,10 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage.at(-1)?.parts);
       const token = query.access_token;
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
-      // An interval without `from` slides: it is one playlist all the same.
+      // An interval without bounds slides: it is one playlist all the same, and begins where it begins.
+      const startMs = query.from === undefined && query.to === undefined ? -Infinity : interval.fromMs;
       const { listed, followed } = numbering.number(`${cameraId} ${query.from} ${query.to}`, footage, live);
-      const playlist = playlists.build(listed, { cameraId, ...interval, live, followed, suffix });
+      const playlist = playlists.build(listed, { cameraId, ...interval, startMs, live, followed, suffix });
       if (playlist === undefined) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
       reply.headers({
         'content-type': 'application/vnd.apple.mpegurl',
