@@ -157,6 +157,35 @@ test('that ffmpeg was removed is noticed within a quarter of an hour, that it is
   assert.deepEqual([codes(), looks()], [[], 3]);
 });
 
+test(
+  'an attempt at a time-lapse writes under a name of its own: the encoder of the one before may live on',
+  { skip },
+  async (t) => {
+    const { directory, open } = await stage(t);
+    const ffmpegPath = join(directory, 'ffmpeg');
+    const outputs = join(directory, 'outputs');
+    // Asked for its version it ends at once; the first encoder does not end, the second makes a result.
+    const script = [
+      '#!/bin/sh',
+      'for output; do :; done',
+      '[ "$output" = -version ] && exit',
+      `echo "$output" >> '${outputs}'`,
+      `[ "$(wc -l < '${outputs}')" -gt 1 ] || exec sleep 600`,
+      'echo movie > "$output"',
+    ];
+    writeFileSync(ffmpegPath, `${script.join('\n')}\n`, { mode: 0o755 });
+    const before = await open({ ffmpegPath });
+    const { id } = await before.submit(request(0, 4_000, { kind: 'timelapse', speed: 2 }));
+    await until('it is encoded', () => existsSync(outputs));
+    await before.close();
+    const after = await open({ ffmpegPath });
+    assert.equal((await ended(after, id)).state, 'done');
+    const [first, second] = readFileSync(outputs, 'utf8').trim().split('\n');
+    assert.notEqual(second, first);
+    assert.deepEqual(readdirSync(join(directory, 'results')), [`${id}.mp4`]);
+  },
+);
+
 test('a time-lapse has its size, its rate and its length', { skip }, async (t) => {
   const large = { codec: 'h264', encoderParameters: 'keyint=25', size: '1600x902', frames: 100 } as const;
   const { open } = await stage(t, encodeVideo(tmpdir(), large));

@@ -286,9 +286,11 @@ export class Jobs {
     if (!(await this.#ffmpeg.isThere())) {
       throw new JobError('ffmpeg-missing', `ffmpeg is not installed: ${this.#o.ffmpegPath}`);
     }
-    // Both names go with the next start, should this process die.
-    const source = `${path}.source${TEMPORARY_SUFFIX}`;
-    const output = temporaryName(path);
+    // Both names go with the next start, should this process die. The encoder may live on then, and opens its output by
+    // name once more at its end: what the next attempt writes must have another.
+    const attempt = `${path}.${randomBytes(4).toString('hex')}`;
+    const source = `${attempt}.source${TEMPORARY_SUFFIX}`;
+    const output = temporaryName(attempt);
     const copyShare = request.assembly ? 0.5 : 0.1;
     try {
       const copied = { ...report, progress: (share: number): void => report.progress(share * copyShare) };
