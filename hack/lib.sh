@@ -219,19 +219,51 @@ need_kubernetes() {
   done
 }
 
-need_helm() {
-  local version
-  version=$(sed -n 's|^require helm.sh/helm/v[0-9]* ||p' "$ROOT/hack/helm/go.mod")
-  if command -v helm >/dev/null || [ -x "$CACHE/helm/$version/helm" ]; then return 0; fi
+# module_version DIRECTORY MODULE: which one hack/DIRECTORY/go.mod requires in a line of its own.
+module_version() { sed -n "s|^require $2 ||p" "$ROOT/hack/$1/go.mod"; }
+
+# built_with_helm PROGRAM MODULE: of the modules that hack/helm/go.mod fixes.
+built_with_helm() {
+  local version minor name flags
+  version=$(module_version helm "$2")
+  if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
   need_go
-  local package=helm.sh/helm/${version%%.*} minor name flags
-  # What `helm template` takes for the cluster's version; 1.20 unless told.
+  # What Helm takes for the cluster's version when it only renders; 1.20 unless told.
   minor=$(sed -n 's|^\tk8s.io/client-go v0\.\([0-9]*\)\..*|\1|p' "$ROOT/hack/helm/go.mod")
-  flags="-X $package/internal/version.version=$version"
+  flags="-X helm.sh/helm/v3/internal/version.version=$(module_version helm helm.sh/helm/v3)"
   for name in pkg/chartutil pkg/lint/rules; do
-    flags+=" -X $package/$name.k8sVersionMajor=1 -X $package/$name.k8sVersionMinor=$minor"
+    flags+=" -X helm.sh/helm/v3/$name.k8sVersionMajor=1 -X helm.sh/helm/v3/$name.k8sVersionMinor=$minor"
   done
-  go_build "$ROOT/hack/helm" "$CACHE/helm/$version/helm" "$flags" "$package/cmd/helm"
+  go_build "$ROOT/hack/helm" "$CACHE/$1/$version/$1" "$flags" "$2/cmd/$1"
+}
+
+need_helm() { command -v helm >/dev/null || built_with_helm helm helm.sh/helm/v3; }
+
+# What looks at what the chart renders: the suites beside its templates, and each object as its kind has it.
+need_chart_checks() {
+  built_with_helm helm-unittest github.com/helm-unittest/helm-unittest &&
+    built_with_helm kubeconform github.com/yannh/kubeconform &&
+    need_schema kube k8s.io/kubernetes kubernetes .json api/openapi-spec/swagger.json &&
+    need_schema schemas sigs.k8s.io/gateway-api gateway-api .yaml 'config/crd/standard/*_httproutes.yaml' &&
+    need_schema schemas github.com/prometheus-operator/prometheus-operator prometheus-operator .yaml \
+      'example/prometheus-operator-crd/*_podmonitors.yaml example/prometheus-operator-crd/*_servicemonitors.yaml
+      example/prometheus-operator-crd/*_prometheusrules.yaml'
+}
+
+# need_schema DIRECTORY MODULE NAME ENDING PATTERNS: files of a module that hack/DIRECTORY/go.mod fixes, in the cache as one.
+need_schema() {
+  local file from
+  file=$CACHE/schemas/$3-$(module_version "$1" "$2")$4
+  if [ -e "$file" ]; then return 0; fi
+  need_go
+  from=$(go -C "$ROOT/hack/$1" mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  [ -d "$from" ] || {
+    say "could not fetch $2"
+    return 1
+  }
+  mkdir -p "$CACHE/schemas"
+  # shellcheck disable=SC2086 # patterns
+  (cd "$from" && cat $5) >"$file.$$" && mv "$file.$$" "$file"
 }
 
 # The names of Services, for pods on a real node.
@@ -313,7 +345,7 @@ setup_group() {
       need_packages openssl=openssl iproute2=ip
       need_kubernetes kube-apiserver kubectl kube-controller-manager kube-scheduler
       ;;
-    helm) need_helm ;;
+    helm) need_helm && need_chart_checks ;;
     monitoring) need_prometheus ;;
     # A real node: containers, their network, and Services. Images come from a base that debootstrap makes.
     kubelet)

@@ -13,8 +13,9 @@ export const CHART = join(import.meta.dirname, '../../charts/kube-nvr');
 export type Manifest = any;
 export type Values = Readonly<Record<string, unknown>>;
 
-export const helmMissing = (): string | false =>
-  findProgram('helm') === undefined && 'not here: helm; hack/setup helm brings it';
+/** Why tests that need helm, or a program that checks what it renders, are left out; false when they are not. */
+export const helmMissing = (name: 'helm' | 'helm-unittest' | 'kubeconform' = 'helm'): string | false =>
+  findProgram(name) === undefined && `not here: ${name}; hack/setup helm brings it`;
 
 export class Helm {
   readonly #home = mkdtempSync(join(tmpdir(), 'kube-nvr-helm-'));
@@ -55,8 +56,13 @@ export class Helm {
   }
 
   async #render(values: Values, args: readonly string[]): Promise<readonly Manifest[]> {
+    return objectsOf(await this.templateText(values, ...args));
+  }
+
+  /** The same as YAML. */
+  templateText(values: Values = {}, ...args: readonly string[]): Promise<string> {
     const version = ['--kube-version', kubernetesVersion()];
-    return objectsOf(await this.run(['template', 'nvr', CHART, '--namespace', 'video', ...version, ...args], values));
+    return this.run(['template', 'nvr', CHART, '--namespace', 'video', ...version, ...args], values);
   }
 
   close(): void {

@@ -14,15 +14,17 @@ export type ProgramName =
   | 'kubelet'
   | 'kube-proxy'
   | 'coredns'
-  | 'helm';
+  | 'helm'
+  | 'helm-unittest'
+  | 'kubeconform';
 
 const ROOT = join(import.meta.dirname, '../..');
 
 /** As `v1.34.4`: what hack/kube/go.mod requires. */
 export const kubernetesVersion = (): string => requiredVersion('kube', 'k8s.io/kubernetes');
 
-/** Of the module in `hack/<directory>`, the first module that it requires. */
-function requiredVersion(directory: string, module: string): string {
+/** Of a module that the one in `hack/<directory>` requires in a line of its own. */
+export function requiredVersion(directory: string, module: string): string {
   const text = readFileSync(join(ROOT, 'hack', directory, 'go.mod'), 'utf8');
   const version = text.split('\n').find((line) => line.startsWith(`require ${module} `));
   if (version === undefined) throw new Error(`hack/${directory}/go.mod requires no ${module}`);
@@ -33,6 +35,10 @@ function builtDirectory(name: ProgramName): string {
   switch (name) {
     case 'helm':
       return join('helm', requiredVersion('helm', 'helm.sh/helm/v3'));
+    case 'helm-unittest':
+      return join('helm-unittest', requiredVersion('helm', 'github.com/helm-unittest/helm-unittest'));
+    case 'kubeconform':
+      return join('kubeconform', requiredVersion('helm', 'github.com/yannh/kubeconform'));
     case 'coredns':
       return join('coredns', requiredVersion('dns', 'github.com/coredns/coredns'));
     default:
@@ -69,7 +75,7 @@ export function needProgram(name: ProgramName): string {
 }
 
 function groupOf(name: ProgramName): string {
-  if (name === 'helm') return 'helm';
+  if (name === 'helm' || name === 'helm-unittest' || name === 'kubeconform') return 'helm';
   return NODE_PROGRAMS.includes(name) ? 'kubelet' : 'kube';
 }
 

@@ -1,0 +1,70 @@
+// All sorts of values: what every object that the chart makes is looked at with.
+
+import type { Values } from './helm.ts';
+
+export const POOL = { enabled: true, spec: { archive: { hostPath: '/mnt/archive' } } };
+const RECORDER_POOL_KNOWN = ['--api-versions', 'kube-nvr.dev/v1alpha1/RecorderPool'];
+const MONITORING_KNOWN = ['PodMonitor', 'ServiceMonitor', 'PrometheusRule'].flatMap((kind) => [
+  '--api-versions',
+  `monitoring.coreos.com/v1/${kind}`,
+]);
+
+export interface Variant {
+  readonly name: string;
+  readonly values: Values;
+  readonly args?: readonly string[];
+}
+
+export const VARIANTS: readonly Variant[] = [
+  { name: 'no values', values: {} },
+  { name: 'a pool', values: { pool: POOL } },
+  { name: 'a pool of a known kind', values: { pool: POOL }, args: RECORDER_POOL_KNOWN },
+  { name: 'all namespaces', values: { watch: { allNamespaces: true, secretNamespaces: ['a', 'b'] } } },
+  { name: 'another namespace', values: { watch: { namespace: 'footage' }, pool: POOL } },
+  {
+    name: 'tokens of the API server',
+    values: {
+      pool: { ...POOL, spec: { ...POOL.spec, auth: { mode: 'Kubernetes' } } },
+      tokenReviews: { pools: [{ namespace: 'other', name: 'north' }] },
+      serviceMonitor: { enabled: true },
+    },
+    args: MONITORING_KNOWN,
+  },
+  {
+    name: 'everything on',
+    values: {
+      pool: POOL,
+      image: { digest: `sha256:${'0'.repeat(64)}`, pullSecrets: [{ name: 'registry' }] },
+      operator: {
+        antiAffinity: 'Preferred',
+        nodeSelector: { a: 'b' },
+        podAnnotations: { a: 'b' },
+        podLabels: { a: 'b' },
+        priorityClassName: 'system-cluster-critical',
+      },
+      ingress: { enabled: true, host: 'nvr.example.com', playbackHost: 'play.example.com', tlsSecret: 'tls' },
+      gateway: {
+        enabled: true,
+        parentRefs: [{ name: 'public' }],
+        hostnames: ['nvr.example.com'],
+        playbackHostnames: ['p.example.com'],
+      },
+      podMonitor: { enabled: true, labels: { release: 'prometheus' } },
+      prometheusRule: { enabled: true, runbookBaseUrl: 'https://wiki.example.com/runbooks' },
+      dashboards: { enabled: true, annotations: { grafana_folder: 'NVR' } },
+      networkPolicy: { clientsFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }], metricsFrom: [{ namespaceSelector: {} }] },
+      userRoles: { aggregate: true },
+    },
+    args: MONITORING_KNOWN,
+  },
+  {
+    name: 'everything off',
+    values: {
+      crds: { enabled: false },
+      admissionPolicy: { enabled: false },
+      networkPolicy: { enabled: false },
+      operator: { podDisruptionBudget: { enabled: false }, tolerations: [] },
+      userRoles: { enabled: false },
+    },
+  },
+];
