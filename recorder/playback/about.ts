@@ -42,6 +42,7 @@ export const rangesOf = (type: string) => ({
 /** Of an interval. */
 export const intervalOf = (description: string, type: string) => ({
   200: bytes(description, type),
+  307: z.null().describe('In a cluster, to a node that has footage of the interval where this one has none.'),
   404: problemResponse('Nothing is recorded in the interval.'),
   500: problemResponse('The archive on the disk cannot be read.'),
 });

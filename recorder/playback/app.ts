@@ -47,7 +47,7 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   logAnswers(app, deps.log);
 
   await app.register(fastifySwagger, openApiOptions(aboutPlayback(deps.version)));
-  const { archive, clock } = deps;
+  const { archive, cluster, clock } = deps;
   const sender = new Sender({ clock, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   const responder = new Responder(sender, deps.log);
   if (deps.registry) observePlayback(deps.registry, sender);
@@ -55,9 +55,9 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
   const recordings = new Recordings();
   const parts = new PartsCache({ files, archive });
   const reading = new Reading(archive, clock);
-  await app.register(hlsRoutes, { deps: { archive, clock, files, parts, reading, responder } });
-  await app.register(windowRoutes, { deps: { archive, clock, files, parts, responder } });
-  await app.register(fileRoutes, { deps: { archive, cluster: deps.cluster, files, reading, recordings, responder } });
+  await app.register(hlsRoutes, { deps: { archive, cluster, clock, files, parts, reading, responder } });
+  await app.register(windowRoutes, { deps: { archive, cluster, clock, files, parts, responder } });
+  await app.register(fileRoutes, { deps: { archive, cluster, files, reading, recordings, responder } });
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
   return app;
 }

@@ -2,14 +2,14 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { parsePath } from '../../archive/names.ts';
+import { parsePath, type SegmentName } from '../../archive/names.ts';
 import { callerOf } from '../../http/access.ts';
 import { ApiError } from '../../http/problem.ts';
 import { rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import type { ConditionalHeaders } from '../conditions.ts';
 import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
-import { elsewhere } from '../elsewhere.ts';
+import { sentElsewhere, type Sought } from '../elsewhere.ts';
 import type { Reading } from '../reading.ts';
 import type { Representation } from '../recording.ts';
 import { Recordings } from '../recording.ts';
@@ -63,9 +63,9 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
       const visible = segment && callerOf(request).sees(segment.cameraId);
       const file = visible && (await deps.files.open(segment));
       if (!file) {
-        const location = visible && deps.cluster && elsewhere(request.url, segment, deps.cluster);
-        if (!location) throw noRecording();
-        return reply.header('cache-control', 'no-store').redirect(location, 307);
+        const sent = segment && sentElsewhere(request, reply, soughtFile(segment), deps.cluster);
+        if (!sent) throw noRecording();
+        return sent;
       }
       deps.reading.touch(path);
       try {
@@ -91,6 +91,13 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
     },
   });
 };
+
+const soughtFile = ({ cameraId, startMs }: SegmentName): Sought => ({
+  cameraId,
+  fromMs: startMs,
+  toMs: startMs,
+  exists: true,
+});
 
 type State =
   | { readonly kind: 'send'; readonly representation: Representation; readonly settled: boolean }

@@ -13,7 +13,8 @@ import type { FileParts } from '../../mp4/parts.ts';
 import { intervalOf, rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
 import { totalSize, type Piece } from '../body.ts';
-import type { PlaybackArchive } from '../deps.ts';
+import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
+import { sentElsewhere } from '../elsewhere.ts';
 import { CameraParams, IntervalQuery, footageOf, toInterval } from '../footage.ts';
 import { Numbering } from '../numbering.ts';
 import { partPieces } from '../part.ts';
@@ -24,6 +25,7 @@ import { sendTogether, type Responder } from '../respond.ts';
 
 export interface HlsDeps {
   readonly archive: PlaybackArchive;
+  readonly cluster?: PlaybackCluster | undefined;
   readonly clock: Clock;
   readonly files: ArchiveFiles;
   readonly parts: PartsCache;
@@ -67,9 +69,14 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
       // An interval without bounds slides: it is one playlist all the same, and begins where it begins.
       const startMs = query.from === undefined && query.to === undefined ? -Infinity : interval.fromMs;
-      const { listed, followed } = numbering.number(`${cameraId} ${query.from} ${query.to}`, footage, live);
-      const playlist = playlists.build(listed, { cameraId, ...interval, startMs, live, followed, suffix });
-      if (playlist === undefined) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
+      const key = `${cameraId} ${query.from} ${query.to}`;
+      const { listed, ...numbered } = numbering.number(key, footage, live);
+      const playlist = playlists.build(listed, { cameraId, ...interval, startMs, live, ...numbered, suffix });
+      if (playlist === undefined) {
+        const sent = sentElsewhere(request, reply, { cameraId, ...interval }, deps.cluster);
+        if (!sent) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
+        return sent;
+      }
       reply.headers({
         'content-type': 'application/vnd.apple.mpegurl',
         'content-length': totalSize(playlist),

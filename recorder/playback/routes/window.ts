@@ -9,7 +9,8 @@ import { ApiError } from '../../http/problem.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import { intervalOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
-import type { PlaybackArchive } from '../deps.ts';
+import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
+import { sentElsewhere } from '../elsewhere.ts';
 import { IntervalQuery, footageOf, toInterval, wallAt, type Footage } from '../footage.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { partsWithin } from '../playlist.ts';
@@ -18,6 +19,7 @@ import { WindowStream } from '../window.ts';
 
 export interface WindowDeps {
   readonly archive: PlaybackArchive;
+  readonly cluster?: PlaybackCluster | undefined;
   readonly clock: Clock;
   readonly files: ArchiveFiles;
   readonly parts: PartsCache;
@@ -54,7 +56,11 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
         return from < to || !parts.complete;
       });
       const [first] = footage;
-      if (!first || fromMs >= nowMs) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
+      if (!first || fromMs >= nowMs) {
+        const sent = sentElsewhere(request, reply, { cameraId, fromMs, toMs }, deps.cluster);
+        if (!sent) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
+        return sent;
+      }
       const startMs = Math.max(fromMs, wallAt(first.parts, first.parts.shownFrom));
       const name = `${cameraId}_${new Date(startMs).toISOString().replaceAll(/[-:]/g, '').slice(0, 15)}Z.mp4`;
       reply.headers({

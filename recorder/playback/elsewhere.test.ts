@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { runOf } from '../archive/test-support.ts';
+import type { PlaybackCluster, RecordingHolder } from './deps.ts';
+import { elsewhere } from './elsewhere.ts';
+import { stage } from './test-support.ts';
+
+const HOUR_MS = 3_600_000;
+const NOW_MS = Date.UTC(2026, 0, 1, 12);
+
+const holder = (nodeID: string, fromHours: number, toHours: number): RecordingHolder => ({
+  nodeID,
+  playbackUrl: `http://${nodeID}:9996`,
+  oldestMs: NOW_MS + fromHours * HOUR_MS,
+  newestMs: NOW_MS + toHours * HOUR_MS,
+});
+
+const clusterOf = (nodeID: string, ...holders: readonly RecordingHolder[]): PlaybackCluster => ({
+  nodeID,
+  holdersOf: (cameraId) => (cameraId === 'gate' ? holders : []),
+  origins: () => [],
+});
+
+const between = (fromHours: number, toHours: number) => ({
+  cameraId: 'gate',
+  fromMs: NOW_MS + fromHours * HOUR_MS,
+  toMs: NOW_MS + toHours * HOUR_MS,
+});
+
+test('what is sought is asked of the node whose footage is there, with the query and the name of this node', () => {
+  const cluster = clusterOf('a', holder('b', -9, -5), holder('c', -5, -1));
+  assert.equal(
+    elsewhere('/window/gate.mp4?from=1&access_token=x', between(-3, -2), cluster),
+    'http://c:9996/window/gate.mp4?from=1&access_token=x&asked=a',
+  );
+  assert.match(elsewhere('/x', between(-8, -6), cluster) ?? '', /^http:\/\/b:/);
+});
+
+test('what nodes tell is minutes old: the nearest is asked for what has just been recorded, and none for what is far', () => {
+  const cluster = clusterOf('a', holder('b', -9, -5), holder('c', -5, -0.1));
+  assert.match(elsewhere('/x', between(-0.01, 0), cluster) ?? '', /^http:\/\/c:/);
+  assert.equal(elsewhere('/x', between(-20, -12), cluster), undefined);
+  assert.match(elsewhere('/x', { ...between(-12, -12), exists: true }, cluster) ?? '', /^http:\/\/b:/);
+});
+
+test('a request is sent to each node at most once, whatever they believe of each other', () => {
+  const names = ['a', 'b', 'c', 'd'];
+  const beliefs = fc.array(fc.subarray(names), { minLength: names.length, maxLength: names.length });
+  fc.assert(
+    fc.property(beliefs, (believed) => {
+      const visited: string[] = [];
+      for (let url: string | undefined = 'http://a:9996/hls/gate/index.m3u8?from=1'; url !== undefined;) {
+        const node = new URL(url).hostname;
+        assert.ok(!visited.includes(node), `${node} was asked before: ${visited.join()}`);
+        visited.push(node);
+        const others = (believed[names.indexOf(node)] ?? []).filter((other) => other !== node);
+        const cluster = clusterOf(node, ...others.map((other) => holder(other, -9, 0)));
+        url = elsewhere(url.replace(/^http:\/\/[^/]+/, ''), between(-2, -1), cluster);
+      }
+    }),
+  );
+});
+
+test('playlists and windows of what only another node has are redirected there; what is here is played from here', async (t) => {
+  const cluster: PlaybackCluster = {
+    nodeID: 'a',
+    holdersOf: (cameraId) =>
+      [{ ...holder('b', 0, 0), oldestMs: 0, newestMs: Infinity }].filter(() => cameraId === 'gate'),
+    origins: () => [],
+  };
+  const { app, camera, fs, start } = await stage(t, { playback: { cluster } });
+  camera.begin(runOf());
+  await camera.play(20, fs);
+  const there = `from=${start - 7_200}&to=${start - 3_600}`;
+  const here = `from=${start}&to=${start + 10}`;
+  for (const path of ['/hls/gate/index.m3u8', '/window/gate.mp4']) {
+    const answer = await app.inject(`${path}?${there}`);
+    assert.deepEqual(
+      [answer.statusCode, answer.headers['location'], answer.headers['cache-control']],
+      [307, `http://b:9996${path}?${there}&asked=a`, 'no-store'],
+    );
+    assert.equal((await app.inject(`${path}?${there}&asked=b`)).statusCode, 404, 'nobody is left');
+    assert.equal((await app.inject(`${path}?${here}`)).statusCode, 200);
+  }
+});
+
+test('who may not see a camera is not told where it is', async (t) => {
+  const token = (name: string, ...cameras: string[]) => {
+    const sha256 = createHash('sha256').update(name).digest('hex');
+    return { name, role: 'viewer', sha256, cameras } as const;
+  };
+  const cluster = clusterOf('a', { ...holder('b', 0, 0), oldestMs: 0, newestMs: Infinity });
+  const auth = { mode: 'token', tokens: [token('guard', 'yard'), token('porter', 'gate')] } as const;
+  const { app, start } = await stage(t, { playback: { cluster, auth } });
+  const ask = async (name: string) =>
+    (await app.inject(`/window/gate.mp4?from=${start}&to=${start + 1}&access_token=${name}`)).statusCode;
+  assert.deepEqual([await ask('guard'), await ask('porter')], [404, 307]);
+});
