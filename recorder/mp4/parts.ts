@@ -1,5 +1,5 @@
-// A recorded file in; where reading can begin in it out: parts of some seconds that begin with key frames, as far as the
-// camera sends enough of them. What a playlist lists and where a window starts.
+// A recorded file in; where reading can begin in it out: parts of some seconds that each begin with a key frame. What a
+// playlist lists and where a window starts.
 
 import { Mp4Error } from './error.ts';
 import type { FragmentSample, FragmentTrack } from './fragment.ts';
@@ -16,11 +16,8 @@ import { VIDEO_TIMESCALE } from './sample.ts';
 
 /** A part ends at the first key frame after this: short enough to start playing at once, long enough to list a day. */
 const PART_TICKS = 6 * VIDEO_TIMESCALE;
-/**
- * A part ends before this, with or without a key frame: ten seconds when rounded, which is what playlists promise. Only
- * a picture that stays longer is a part of its own.
- */
-export const MAX_PART_TICKS = 10.4 * VIDEO_TIMESCALE;
+/** And at the last key frame before this, ten seconds when rounded: no part is longer, as far as there are key frames. */
+export const USUAL_PART_TICKS = 10.4 * VIDEO_TIMESCALE;
 
 /** What is known of a file for playing parts of it. */
 export interface FileParts {
@@ -36,8 +33,6 @@ export interface FileParts {
   readonly starts: readonly number[];
   /** The decoding times there, in video ticks from the first sample of the file on. */
   readonly times: readonly number[];
-  /** The parts that do not begin with a key frame: decoding begins at one before them. Never the first. */
-  readonly dependent: readonly number[];
   /** Presentation time of the first picture shown, on the same timeline. */
   readonly shownFrom: number;
   /** False while samples may follow the last part. */
@@ -57,66 +52,35 @@ export async function readParts(read: ReadAt, size: number): Promise<FileParts |
   return listed ?? (await GrowingParts.read(read, layout.firstMoov, layout.moov.offset)).ended(index.meta);
 }
 
-/** A place where a part can begin. */
-interface Place {
-  readonly start: number;
-  readonly time: number;
-}
-
 /** A list that grows part by part. What is in it does not change: the last part has only begun. */
 class PartList {
   readonly starts: number[] = [];
   readonly times: number[] = [];
-  readonly dependent: number[] = [];
-  /** The last place, and the last with a key frame, in the part that has begun last. */
-  #last: Place | undefined;
-  #lastKeyFrame: Place | undefined;
+  /** The last key frame in the part that has begun last, at which it may have to end. */
+  #lastKeyFrame: { readonly start: number; readonly time: number } | undefined;
 
-  /** The next place; decoding can start there where it has a key frame. */
+  /** The next place where a part can begin if it has a key frame. */
   add(start: number, time: number, keyFrame: boolean): void {
-    const place = { start, time };
-    if (this.times.length === 0) {
-      if (keyFrame) this.#begin(place, true);
-      return;
-    }
     this.#keepShort(time);
-    const ticks = time - this.#begun;
-    // A player that begins in a part without a key frame should not wait for one longer than it must.
-    const wanted = ticks >= PART_TICKS || this.dependent.at(-1) === this.starts.length - 1;
-    if (keyFrame ? wanted : ticks > MAX_PART_TICKS) return this.#begin(place, keyFrame);
-    this.#last = place;
-    if (keyFrame) this.#lastKeyFrame = place;
+    if (!keyFrame) return;
+    const begun = this.times.at(-1);
+    if (begun === undefined || time - begun >= PART_TICKS) this.#begin(start, time);
+    else this.#lastKeyFrame = { start, time };
   }
 
   end(start: number, time: number): void {
-    if (this.times.length > 0) this.#keepShort(time);
-    this.starts.push(start);
-    this.times.push(time);
+    this.#keepShort(time);
+    this.#begin(start, time);
   }
 
-  get #begun(): number {
-    return this.times.at(-1) as number;
-  }
-
-  /** Makes the part that would reach too far with what lies before `time` end before that. */
   #keepShort(time: number): void {
-    if (time - this.#begun <= MAX_PART_TICKS) return;
-    const last = this.#last;
     const keyFrame = this.#lastKeyFrame;
-    if (keyFrame) {
-      this.#begin(keyFrame, true);
-      if (last !== keyFrame) this.#last = last;
-      this.#keepShort(time);
-    } else if (last) {
-      this.#begin(last, false);
-    }
+    if (keyFrame && time - (this.times.at(-1) as number) > USUAL_PART_TICKS) this.#begin(keyFrame.start, keyFrame.time);
   }
 
-  #begin({ start, time }: Place, keyFrame: boolean): void {
-    if (!keyFrame) this.dependent.push(this.starts.length);
+  #begin(start: number, time: number): void {
     this.starts.push(start);
     this.times.push(time);
-    this.#last = undefined;
     this.#lastKeyFrame = undefined;
   }
 }
@@ -189,14 +153,13 @@ export class GrowingParts {
   }
 
   #with(meta: RecordedMeta, complete: boolean): FileParts {
-    const { starts, times, dependent } = this.#parts;
+    const { starts, times } = this.#parts;
     return {
       meta,
       headers: this.#headers.filter(({ trackId }) => this.#tracks.has(trackId)),
       unit: 'fragments',
       starts: [...starts],
       times: [...times],
-      dependent: [...dependent],
       shownFrom: this.#shownFrom ?? 0,
       complete,
     };
@@ -248,7 +211,7 @@ function fragmentParts({ meta, tracks }: SampleIndex, from: number, to: number):
 const described = (
   unit: FileParts['unit'],
   { meta, tracks }: SampleIndex,
-  { starts, times, dependent }: PartList,
+  { starts, times }: PartList,
   shownFrom: number,
 ): FileParts => ({
   meta,
@@ -256,17 +219,9 @@ const described = (
   unit,
   starts,
   times,
-  dependent,
   shownFrom,
   complete: true,
 });
-
-/** The part in which decoding for this one begins. */
-export function keyPart({ dependent }: FileParts, part: number): number {
-  let from = part;
-  while (dependent.includes(from)) from--;
-  return from;
-}
 
 /** Behind the last of the samples that lie without gaps from `offset` on, beginning with sample `from`. */
 function runEnd({ offsets, sizes }: TrackIndex, from: number, offset: number): number {

@@ -23,7 +23,6 @@ const footageOf = ({ sequence, parts, complete }: TestFile): Footage => ({
     unit: 'fragments',
     starts: Array.from({ length: parts + 1 }, (_, i) => i),
     times: Array.from({ length: parts + 1 }, (_, i) => i),
-    dependent: [],
     shownFrom: 0,
     complete,
   },

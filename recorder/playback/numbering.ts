@@ -8,6 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import type { Footage } from './footage.ts';
 import { Lru } from './lru.ts';
+import { targetSecondsOf } from './target-duration.ts';
 
 /** A file in a playlist. */
 export interface Listed extends Footage {
@@ -23,11 +24,14 @@ export interface Numbered {
   readonly listed: readonly Listed[];
   /** It is asked for again, or was when it grew. */
   readonly followed: boolean;
+  /** What is promised to be the longest duration, since it was listed first. */
+  readonly targetSeconds: number;
 }
 
 interface Followed {
   readonly listed: readonly Listed[];
   readonly askedMs: number;
+  readonly targetSeconds: number;
 }
 
 /** Nobody follows a playlist any more that nobody has asked for in this time. */
@@ -55,11 +59,14 @@ export class Numbering {
     const whole = incomplete < 0 ? footage : footage.slice(0, incomplete + 1);
     const nowMs = this.#clock.monotonicMs();
     const known = this.#followed.get(key);
-    const before = known && nowMs - known.askedMs < FORGET_MS ? known.listed : [];
+    const remembered = known && nowMs - known.askedMs < FORGET_MS ? known : undefined;
+    const before = remembered?.listed ?? [];
     const listed = goingOn(before, whole) ?? anew(whole);
     const followed = live || before.length > 0;
-    if (followed) this.#followed.set(key, { listed, askedMs: nowMs });
-    return { listed, followed };
+    const promised = before.some(({ parts }) => partCount(parts) > 0) ? remembered?.targetSeconds : undefined;
+    const targetSeconds = promised ?? targetSecondsOf(listed);
+    if (followed) this.#followed.set(key, { listed, askedMs: nowMs, targetSeconds });
+    return { listed, followed, targetSeconds };
   }
 }
 

@@ -5,14 +5,15 @@
 // players of a growing interval ask again every few seconds: the lines of a whole file are made once.
 //
 // A playlist that is asked for again says nothing of what may become different (RFC 8216 §6.2.1): it has no type, since
-// EVENT would promise that nothing goes at the front, and retention knows no playlists; it does not say that each part
-// begins with a key frame, which the next may not; and the longest duration is that of any part there may be.
+// EVENT would promise that nothing goes at the front, and retention knows no playlists; and the longest duration is the
+// one that was listed first, whatever the camera sends then.
 
-import { MAX_PART_TICKS, keyPart, type FileParts } from '../mp4/parts.ts';
+import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { wallAt, type Interval } from './footage.ts';
 import type { Listed } from './numbering.ts';
 import { isServedAsIs } from './part.ts';
+import { maxTicksOf, ticksOf } from './target-duration.ts';
 
 export interface PlaylistOptions extends Interval {
   /** Where players should begin; `-Infinity`: with the first part. */
@@ -22,6 +23,8 @@ export interface PlaylistOptions extends Interval {
   readonly live: boolean;
   /** Players ask for it again, or did: only what is listed may differ. */
   readonly followed: boolean;
+  /** See `targetSecondsOf`. */
+  readonly targetSeconds: number;
   /** Appended to every address, as `?access_token=…`; empty when the player sends its own header. */
   readonly suffix: string;
 }
@@ -30,10 +33,9 @@ export interface PlaylistOptions extends Interval {
 interface PartLines {
   readonly suffix: string;
   readonly bytes: Buffer;
+  readonly longestTicks: number;
 }
 
-/** EXTINF rounded to seconds is nowhere more (§4.3.3.1). */
-const TARGET_SECONDS = Math.round(MAX_PART_TICKS / VIDEO_TIMESCALE);
 const DISCONTINUITY = Buffer.from('#EXT-X-DISCONTINUITY\n');
 
 export class Playlists {
@@ -43,14 +45,13 @@ export class Playlists {
 
   /** In pieces, most of which are kept: a day is more than a megabyte. Undefined when no part lies in the interval. */
   build(footage: readonly Listed[], options: PlaylistOptions): readonly Buffer[] | undefined {
-    const { cameraId, fromMs, toMs, startMs, live, followed, suffix } = options;
+    const { cameraId, fromMs, toMs, startMs, live, followed, targetSeconds, suffix } = options;
     const body: Buffer[] = [];
     const inits = new Map<string, string>();
     let init: string | undefined;
     let startOffset: number | undefined;
     let first = { number: 0, discontinuity: 0 };
     let discontinuity = 0;
-    let independent = true;
     for (const item of footage) {
       const { path, parts } = item;
       const [from, to] = partsWithin(parts, fromMs, toMs);
@@ -66,34 +67,35 @@ export class Playlists {
         for (let n = discontinuity; n < item.discontinuity; n++) body.push(DISCONTINUITY);
       }
       discontinuity = item.discontinuity;
-      independent &&= parts.dependent.length === 0;
       if (mapped !== init) body.push(Buffer.from(`#EXT-X-MAP:URI="${mapped}"\n`, 'latin1'));
       init = mapped;
-      body.push(this.#linesOf(item, cameraId, suffix, from, to).bytes);
+      body.push(this.#linesOf(item, options, from, to).bytes);
     }
     if (startOffset === undefined) return undefined;
     const head = [
       '#EXTM3U',
       `#EXT-X-VERSION:${followed ? 8 : 7}`, // 8 knows EXT-X-GAP
-      `#EXT-X-TARGETDURATION:${TARGET_SECONDS}`,
+      `#EXT-X-TARGETDURATION:${targetSeconds}`,
       `#EXT-X-MEDIA-SEQUENCE:${first.number}`,
       `#EXT-X-DISCONTINUITY-SEQUENCE:${first.discontinuity}`,
       ...(followed ? [] : ['#EXT-X-PLAYLIST-TYPE:VOD']),
-      ...(followed || !independent ? [] : ['#EXT-X-INDEPENDENT-SEGMENTS']),
+      '#EXT-X-INDEPENDENT-SEGMENTS',
       `#EXT-X-START:TIME-OFFSET=${startOffset.toFixed(3)},PRECISE=YES`,
       '',
     ];
     return [Buffer.from(head.join('\n')), ...body, Buffer.from(live ? '' : '#EXT-X-ENDLIST\n')];
   }
 
-  #linesOf(item: Listed, cameraId: string, suffix: string, from: number, to: number): PartLines {
+  #linesOf(item: Listed, options: PlaylistOptions, from: number, to: number): PartLines {
     const { parts, gone } = item;
-    if (gone || !parts.complete || from > 0 || to < parts.starts.length - 1)
-      return partLines(item, cameraId, suffix, from, to);
+    if (gone || !parts.complete || from > 0 || to < parts.starts.length - 1) return partLines(item, options, from, to);
+    const { suffix, targetSeconds } = options;
+    const maxTicks = maxTicksOf(targetSeconds);
     const known = this.#lines.get(parts);
-    if (known?.suffix === suffix) return known;
-    const made = partLines(item, cameraId, suffix, from, to);
-    this.#lines.set(parts, made);
+    if (known?.suffix === suffix && known.longestTicks <= maxTicks) return known;
+    const made = partLines(item, options, from, to);
+    // What is made shorter than it is belongs to this playlist alone.
+    if (made.longestTicks <= maxTicks) this.#lines.set(parts, made);
     return made;
   }
 
@@ -109,48 +111,40 @@ export class Playlists {
   }
 }
 
-function partLines(
-  { path, parts, gone }: Listed,
-  cameraId: string,
-  suffix: string,
-  from: number,
-  to: number,
-): PartLines {
-  const { starts, times } = parts;
+function partLines({ path, parts, gone }: Listed, options: PlaylistOptions, from: number, to: number): PartLines {
+  const { cameraId, suffix, targetSeconds } = options;
+  const { starts } = parts;
   const asIs = isServedAsIs(parts);
+  const maxTicks = maxTicksOf(targetSeconds);
   let text = `#EXT-X-PROGRAM-DATE-TIME:${new Date(wallOfPart(parts, from)).toISOString()}\n`;
+  let longestTicks = 0;
   for (let i = from; i < to; i++) {
-    // Of one picture that stays longer, players take the time from the next: to stall at a longer one, they may.
-    const ticks = Math.min((times[i + 1] as number) - (times[i] as number), MAX_PART_TICKS);
-    text += `#EXTINF:${(ticks / VIDEO_TIMESCALE).toFixed(5)},\n`;
+    const ticks = ticksOf(parts, i);
+    if (ticks > longestTicks) longestTicks = ticks;
+    // How long a longer one really is, players find in it; at a promise that is broken they may stumble.
+    text += `#EXTINF:${(Math.min(ticks, maxTicks) / VIDEO_TIMESCALE).toFixed(5)},\n`;
     if (gone) text += '#EXT-X-GAP\n';
     const start = starts[i] as number;
     text += asIs
       ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n/${path}${suffix}\n`
       : `/hls/${cameraId}/parts/${i}/${path}${suffix}\n`;
   }
-  return { suffix, bytes: Buffer.from(text, 'latin1') };
+  return { suffix, bytes: Buffer.from(text, 'latin1'), longestTicks };
 }
 
-/**
- * Wall time of the first picture of a part: key frames have the same distance from decoding to presentation. Of a part
- * without one it is near that.
- */
+/** Wall time of the first picture of a part: key frames have the same distance from decoding to presentation. */
 const wallOfPart = (parts: FileParts, part: number): number =>
   wallAt(parts, parts.shownFrom + (parts.times[part] as number) - (parts.times[0] as number));
 
-/** The part to decode from for `fromMs`, the first one when it lies before; also the one that still grows. */
+/** The part in which `fromMs` lies, the first one when it lies before; also the one that still grows. */
 export function partAt(parts: FileParts, fromMs: number): number {
   const last = parts.starts.length - (parts.complete ? 2 : 1);
   let part = 0;
   while (part < last && wallOfPart(parts, part + 1) <= fromMs) part++;
-  return keyPart(parts, part);
+  return part;
 }
 
-/**
- * The parts that overlap [fromMs, toMs), and those before them that must be decoded for the first, as numbers of the
- * first and of the one behind the last.
- */
+/** The parts that overlap [fromMs, toMs), as numbers of the first and of the one behind the last. */
 export function partsWithin(parts: FileParts, fromMs: number, toMs: number): [from: number, to: number] {
   const last = parts.starts.length - 1;
   // Most files of an interval lie in it as a whole.
@@ -159,5 +153,5 @@ export function partsWithin(parts: FileParts, fromMs: number, toMs: number): [fr
   while (from < last && wallOfPart(parts, from + 1) <= fromMs) from++;
   let to = from;
   while (to < last && wallOfPart(parts, to) < toMs) to++;
-  return [from === to ? to : keyPart(parts, from), to];
+  return [from, to];
 }
