@@ -177,6 +177,21 @@ describe('playback in Chromium', { skip: browserMissing() }, () => {
     });
   }
 
+  test('hls.js follows a camera with a key frame a minute, and seeks to any picture between', async (t) => {
+    const { camera, url, at } = await stage(t, 300, 'h264-long-gop');
+    camera.begin();
+    await camera.play(125);
+    const player = await PlayerPage.open(t);
+    await player.hls(`${url}/hls/gate/index.m3u8?from=${at(0)}`);
+    assert.equal(await player.read('hls.levels[0].details.targetduration'), 80);
+    for (const seconds of [35.1, 5.1, 83.1]) {
+      await player.seek(seconds);
+      const wanted = Math.floor(seconds * camera.video.framesPerSecond);
+      await player.until(`picture ${wanted}`, ({ frameNumber }) => Math.abs(frameNumber - wanted) <= 1);
+    }
+    assert.deepEqual(player.complaints, []);
+  });
+
   test('hls.js goes on where old files go at the front, and where one goes between two that are kept', async (t) => {
     const { camera, url, at, footage } = await stage(t, 10, 'h264');
     camera.begin();
