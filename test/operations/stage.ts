@@ -31,7 +31,7 @@ import { Page } from './page.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'kube-nvr';
 const OURS = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
-const SLOW_MS = 120_000;
+const SLOW_MS = 600_000;
 export const NODES = ['node-1', 'node-2', 'node-3'];
 /** The version to which pages upgrade. */
 export const NEXT = '0.2.0';
@@ -49,6 +49,8 @@ export class Stage {
   readonly login: { username: string; password: string };
   /** Of each node. */
   archivePath = '/mnt/archive';
+  /** When all was as a page begins. */
+  #homeMs = Date.now();
   readonly #directory: string;
   readonly #started: AsyncDisposableStack;
 
@@ -100,6 +102,7 @@ export class Stage {
   /** Both cameras on their nodes, as every page begins. */
   async home(): Promise<void> {
     await Promise.all([this.move('gate', 'node-1'), this.move('hall', 'node-2')]);
+    this.#homeMs = Date.now();
   }
 
   /** A planned move, as of a camera whose node has lost a label. */
@@ -156,8 +159,8 @@ export class Stage {
       .sort();
   }
 
-  /** Seconds since `fromMs` of which no node has footage of a camera: what its files say of when they begin and grew last. */
-  lostSeconds(camera: string, fromMs: number): number {
+  /** Seconds since `home` of which no node has footage of a camera: what its files say of when they begin and grew last. */
+  lostSeconds(camera: string): number {
     const spans = this.cluster.nodes
       .filter(({ root }) => existsSync(join(root, this.archivePath)))
       .flatMap(({ name }) =>
@@ -168,7 +171,7 @@ export class Stage {
       )
       .sort((a, b) => a.startMs - b.startMs);
     let lostMs = 0;
-    let untilMs = fromMs;
+    let untilMs = this.#homeMs;
     for (const { startMs, endMs } of spans) {
       lostMs += Math.max(0, startMs - untilMs);
       untilMs = Math.max(untilMs, endMs);
