@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { systemClock } from '../../base/clock.ts';
 import { writeArchive } from '../../test/bench/archive.ts';
 import { ThreadedDetailsReader } from './details-reader.ts';
-import { nodeFileSystem } from './file-system.ts';
+import { nodeFileSystem, type FileSystem } from './file-system.ts';
 import { ArchiveIndex } from './index.ts';
 import { formatPath } from './names.ts';
 import { SegmentStore } from './segment-store.ts';
@@ -47,6 +47,19 @@ test('a listing is the same with the thread and without', async (t) => {
   const without = await new ArchiveIndex(store, systemClock).list(CAMERA, query, () => []);
   assert.equal(with_.segments.length, 13);
   assert.deepEqual(with_, without);
+});
+
+test('a listing leaves all files to the thread, also those that may reach into the interval', async (t) => {
+  const { root, reader } = await archive(t);
+  const opened: string[] = [];
+  const open: FileSystem['open'] = (path, mode) => {
+    opened.push(path);
+    return nodeFileSystem.open(path, mode);
+  };
+  const index = new ArchiveIndex(new SegmentStore(root, { ...nodeFileSystem, open }), systemClock, reader);
+  const query = { fromMs: START_MS + HOUR_MS / 2, toMs: START_MS + HOUR_MS, tzOffsetMinutes: 0 };
+  const { segments } = await index.list(CAMERA, query, () => []);
+  assert.deepEqual([segments.length, opened], [6, []]);
 });
 
 test('a reader that was closed answers again', async (t) => {
