@@ -70,3 +70,29 @@ test('a failover counts for the node that lost the camera; a drain is none', asy
 });
 
 const line = (name: string, labels: string): string => `kube_nvr_operator_${name}{${labels}} 0`;
+
+test('queues, looks, watches and leadership are told under names that others use for them, too', async () => {
+  const { metrics } = setup();
+  metrics.queue('camera').added();
+  metrics.reconciled('camera', 'success', 0.1);
+  metrics.informer({ group: '', version: 'v1', plural: 'cameras', kind: 'Camera' }).relisted();
+  const names = metrics.registry.getMetricsAsArray().map(({ name }) => name.replace('kube_nvr_operator_', ''));
+  for (const name of [
+    'workqueue_depth',
+    'workqueue_adds_total',
+    'workqueue_queue_duration_seconds',
+    'workqueue_work_duration_seconds',
+    'workqueue_retries_total',
+    'workqueue_unfinished_work_seconds',
+    'reconcile_total',
+    'reconcile_duration_seconds',
+    'watch_age_seconds',
+    'relist_misses_total',
+    'leader',
+  ])
+    assert.ok(names.includes(name), name);
+  const text = await metrics.registry.metrics();
+  assert.match(text, /^kube_nvr_operator_workqueue_adds_total\{name="camera"\} 1$/m);
+  assert.match(text, /^kube_nvr_operator_reconcile_total\{controller="camera",outcome="success"\} 1$/m);
+  assert.match(text, /^kube_nvr_operator_leader 1$/m);
+});

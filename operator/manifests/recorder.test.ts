@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { API_VERSION } from '../../crds/names.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
-import { daemonSetOf, disruptionBudgetOf } from './recorder.ts';
+import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf } from './recorder.ts';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- an object of any kind, looked at by path
 type Manifest = any;
@@ -35,4 +35,14 @@ test('the operator replaces pods, not the DaemonSet; the pool’s own image wins
   const { spec } = daemonSetOf(pool({ image: 'its:own' }), 'image', 'digest') as Manifest;
   assert.equal(spec.updateStrategy.type, 'OnDelete');
   assert.equal(spec.template.spec.containers[0].image, 'its:own');
+});
+
+test('nothing that is made has a finalizer: nothing waits for a dead node to be deleted', () => {
+  const made = [
+    daemonSetOf(pool(), 'image', 'digest'),
+    disruptionBudgetOf(pool()),
+    configMapOf(pool()),
+    ...servicesOf(pool()),
+  ];
+  assert.doesNotMatch(JSON.stringify(made), /finalizers/);
 });

@@ -21,10 +21,10 @@ export interface ReportOptions {
  * In the long run one report a second, and some at once for cameras that are newly named: a failover waits for those,
  * and must not find the burst used up by cameras that change their states (docs/design/failover.md).
  */
-const LEAST_MS = 1_000;
-const BURST = 20;
+export const LEAST_MS = 1_000;
+export const BURST = 20;
 /** Cameras that change together are told together. */
-const TOGETHER_MS = 100;
+export const TOGETHER_MS = 100;
 const REFRESH_MS = 300_000;
 const RETRY_MS = 2_000;
 
