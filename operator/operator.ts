@@ -13,6 +13,7 @@ import { Recorders } from './controllers/recorders.ts';
 import { answerRequests } from './controllers/requests.ts';
 import { isNotFound, keyOf, nameOfKey, type KubeApi } from './kube/api.ts';
 import type { Transition } from './kube/conditions.ts';
+import { countedCalls } from './kube/counted-calls.ts';
 import { EventRecorder, type Regarding } from './kube/events.ts';
 import { LeaderElector } from './kube/leader.ts';
 import { CAMERA, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
@@ -73,7 +74,8 @@ const EARLY_MS = 1_000;
 const WORKERS = { camera: 8, pool: 2, request: 4 };
 
 export function startOperator(options: OperatorOptions): Operator {
-  const { api, namespace, ownNamespace, identity, image, clock, log } = options;
+  const { namespace, ownNamespace, identity, image, clock, log } = options;
+  const api = countedCalls(options.api, (verb, resource) => metrics.requested(verb, resource));
   const stop = new AbortController();
   const hardStop = new AbortController();
   const elector = new LeaderElector({ api, namespace: ownNamespace, identity, clock, log });

@@ -1,0 +1,23 @@
+// An API server whose calls are counted, also those that fail, by the verbs of its own audit log and metrics.
+
+import type { KubeApi, Resource } from './api.ts';
+
+/** `count` is told of each call before it is sent; `resource` as in paths. */
+export function countedCalls(api: KubeApi, count: (verb: string, resource: string) => void): KubeApi {
+  const counted =
+    <Rest extends readonly unknown[], T>(verb: string, call: (resource: Resource, ...rest: Rest) => T) =>
+    (resource: Resource, ...rest: Rest): T => {
+      count(verb, resource.plural);
+      return call(resource, ...rest);
+    };
+  return {
+    get: counted('get', api.get.bind(api)),
+    list: counted('list', api.list.bind(api)),
+    watch: counted('watch', api.watch.bind(api)),
+    create: counted('create', api.create.bind(api)),
+    replace: counted('update', api.replace.bind(api)),
+    mergePatch: counted('patch', api.mergePatch.bind(api)),
+    apply: counted('patch', api.apply.bind(api)),
+    delete: counted('delete', api.delete.bind(api)),
+  };
+}
