@@ -21,16 +21,24 @@ export const OWN_IMAGES: Images = {
 };
 
 /**
- * The same, compiled beforehand: a recorder is there as quickly as from the one file of its image, not a second later
- * because it reads hundreds of files of TypeScript.
+ * The same, compiled beforehand: they are there as quickly as from the one file of their image, not a second later
+ * because they read hundreds of files of TypeScript.
  */
 export function compiledImages(): Images {
   const compiled = join(ROOT, 'node_modules/.cache/kube-nvr/compiled');
-  const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
-  execFileSync(process.execPath, [RECORDER, '--version'], { env });
+  const before = ['/usr/bin/env', `NODE_COMPILE_CACHE=${compiled}`];
+  const flags = [OPERATOR_NODE_FLAG];
+  const load = (...args: readonly string[]): void => {
+    execFileSync(process.execPath, args, { env: { ...process.env, NODE_COMPILE_CACHE: compiled } });
+  };
+  load(...flags, OPERATOR, '--help');
+  load(RECORDER, '--version');
   // What a member of a cluster loads besides.
   const member = JSON.stringify(join(ROOT, 'recorder/cluster-member.ts'));
-  execFileSync(process.execPath, ['--input-type=module', '--eval', `await import(${member})`], { env });
-  const recorder = program(RECORDER, { before: ['/usr/bin/env', `NODE_COMPILE_CACHE=${compiled}`] });
-  return { ...OWN_IMAGES, 'kube-nvr-recorder': recorder };
+  load('--input-type=module', '--eval', `await import(${member})`);
+  return {
+    ...OWN_IMAGES,
+    'kube-nvr-operator': program(OPERATOR, { before, flags }),
+    'kube-nvr-recorder': program(RECORDER, { before }),
+  };
 }

@@ -23,7 +23,8 @@ import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import type { KubeObject } from '../cluster/api-client.ts';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
-import { OWN_IMAGES } from '../cluster/own-images.ts';
+import type { Images } from '../cluster/kubelet/images.ts';
+import { compiledImages } from '../cluster/own-images.ts';
 import { needProgram } from '../cluster/programs.ts';
 import { until } from '../support/until.ts';
 import { Page } from './page.ts';
@@ -238,7 +239,8 @@ export async function startStage(): Promise<Stage> {
 }
 
 /** The images under their next version, too: a copy of this checkout that says so. */
-function imagesIn(directory: string): typeof OWN_IMAGES {
+function imagesIn(directory: string): Images {
+  const images = compiledImages();
   const copy = join(directory, NEXT);
   for (const part of ['base', 'crds', 'operator', 'recorder']) {
     cpSync(join(ROOT, part), join(copy, part), { recursive: true });
@@ -246,14 +248,14 @@ function imagesIn(directory: string): typeof OWN_IMAGES {
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
   const about = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object;
   writeFileSync(join(copy, 'package.json'), JSON.stringify({ ...about, version: NEXT }));
-  const next = Object.entries(OWN_IMAGES).map(([name, own]) => {
+  const next = Object.entries(images).map(([name, own]) => {
     const entrypoint = own.entrypoint?.map((part) => part.replace(ROOT, copy));
     assert.ok(entrypoint);
     return [`${name}:${NEXT}`, { ...own, entrypoint, workingDir: copy, paths: [...(own.paths ?? []), copy] }] as const;
   });
   // A recorder 0.2.1 ends at once.
-  const broken = { ...OWN_IMAGES['kube-nvr-recorder'], entrypoint: ['/bin/false'] };
-  return { ...OWN_IMAGES, ...Object.fromEntries(next), 'kube-nvr-recorder:0.2.1': broken };
+  const broken = { ...images['kube-nvr-recorder'], entrypoint: ['/bin/false'] };
+  return { ...images, ...Object.fromEntries(next), 'kube-nvr-recorder:0.2.1': broken };
 }
 
 const manifests = (gate: Camera, hall: Camera, login: object): object => {
