@@ -63,8 +63,12 @@ test('thirty cameras of a lost node are written elsewhere 15 to 20 s after its l
   for (let seed = 1; seed <= (LONG ? 1_000 : 30); seed++) await loseThirty(seed, RULES);
 });
 
-async function isNoticed(rules: Rules): Promise<void> {
+/** Where a broken rule shows only in worlds of one kind, the others are left out. */
+const SHOWS_IN: Readonly<Record<string, string>> = { 'recorder believes lower epochs': 'everything at once' };
+
+async function isNoticed(rules: Rules, mutation: string): Promise<void> {
   for (let seed = 1; seed <= MUTANT_SEEDS; seed++) {
+    if (scenarioOf(seed).name !== (SHOWS_IN[mutation] ?? scenarioOf(seed).name)) continue;
     try {
       await scenarioOf(seed).run(seed, rules);
     } catch (err) {
@@ -76,9 +80,10 @@ async function isNoticed(rules: Rules): Promise<void> {
 }
 
 for (const [mutation, meaning] of Object.entries(RECORDER_MUTATIONS)) {
-  test(`the check notices: ${mutation} (${meaning})`, () => isNoticed(brokenRecorder(mutation as RecorderMutation)));
+  test(`the check notices: ${mutation} (${meaning})`, () =>
+    isNoticed(brokenRecorder(mutation as RecorderMutation), mutation));
 }
 
 for (const [name, mutation] of Object.entries(OPERATOR_MUTATIONS)) {
-  test(`the check notices: ${name} (${mutation.meaning})`, async () => isNoticed(await brokenOperator(mutation)));
+  test(`the check notices: ${name} (${mutation.meaning})`, async () => isNoticed(await brokenOperator(mutation), name));
 }

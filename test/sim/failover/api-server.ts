@@ -41,7 +41,7 @@ type Stream = {
 };
 
 /** How many changes a list may be behind: the cache of an API server that lags. */
-const MAX_LAG = 12;
+const MAX_LAG = 40;
 
 export class ApiServer {
   readonly #timeline: Timeline;

@@ -153,12 +153,23 @@ export class ProcessApi implements KubeApi {
     return new Promise((resolve, reject) => {
       server.call(process, timeoutMs, work, (answer) => {
         timeline.isStirred = true;
-        if (!answer) reject(new ApiError(0, 'UNREACHABLE', 'no answer'));
+        if (!answer) reject(refusal(0, 'UNREACHABLE', 'no answer'));
         else if ('ok' in answer) resolve(answer.ok);
-        else if ('conflict' in answer) reject(new ApiError(409, 'Conflict', 'somebody else wrote before'));
-        else reject(new ApiError(404, 'NotFound', 'there is none'));
+        else if ('conflict' in answer) reject(refusal(409, 'Conflict', 'somebody else wrote before'));
+        else reject(refusal(404, 'NotFound', 'there is none'));
       });
     });
+  }
+}
+
+/** Without a trace, which costs more than the rest of the request and is read by nobody. */
+function refusal(...what: ConstructorParameters<typeof ApiError>): ApiError {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return new ApiError(...what);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 

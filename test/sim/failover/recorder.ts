@@ -1,6 +1,7 @@
 // The recorder of one node, as docs/design/cluster.md tells it to behave: two watches, a copy on disk, a Lease, a report.
 
 import type { CameraReport, CameraView } from '../../../operator/plan/snapshot.ts';
+import { BURST, LEAST_MS, TOGETHER_MS } from '../../../recorder/cluster/report.ts';
 import type { ApiServer } from './api-server.ts';
 import type { Monitor } from './monitor.ts';
 import type { RecorderMutation } from './mutation.ts';
@@ -9,10 +10,6 @@ import { Process, type Random, type Timeline } from './world.ts';
 
 const REQUEST_MS = 2_000;
 const RETRY_MS = 1_000;
-const REPORT_BURST = 5;
-const REPORT_REFILL_MS = 1_000;
-/** What changes together is told together. */
-const TOGETHER_MS = 50;
 
 export type RecorderDeps = {
   readonly timeline: Timeline;
@@ -36,7 +33,7 @@ export class Recorder extends Process {
   #asking = new Map<string, boolean>();
   #renewedMs = 0;
   #report: 'clean' | 'dirty' | 'sending' = 'clean';
-  #tokens = REPORT_BURST;
+  #tokens = BURST;
   #tokensMs = 0;
   #reportedMs = -Infinity;
   /** The cameras and epochs of the last report. */
@@ -54,7 +51,7 @@ export class Recorder extends Process {
     this.#recordings = new Map();
     this.#asking = new Map();
     this.#report = 'clean';
-    this.#tokens = REPORT_BURST;
+    this.#tokens = BURST;
     this.#tokensMs = this.nowMs();
     this.#reportedMs = -Infinity;
     this.#named = '';
@@ -213,10 +210,10 @@ export class Recorder extends Process {
     if (this.#report !== 'dirty') return;
     const nowMs = this.nowMs();
     const named = [...this.#recordings].map(([name, { epoch }]) => `${name}@${epoch}`).join();
-    const gained = Math.floor((nowMs - this.#tokensMs) / REPORT_REFILL_MS);
-    this.#tokens = Math.min(REPORT_BURST, this.#tokens + gained);
-    this.#tokensMs += gained * REPORT_REFILL_MS;
-    const waitMs = this.#tokens > 0 && named !== this.#named ? 0 : this.#reportedMs + REPORT_REFILL_MS - nowMs;
+    const gained = Math.floor((nowMs - this.#tokensMs) / LEAST_MS);
+    this.#tokens = Math.min(BURST, this.#tokens + gained);
+    this.#tokensMs += gained * LEAST_MS;
+    const waitMs = this.#tokens > 0 && named !== this.#named ? 0 : this.#reportedMs + LEAST_MS - nowMs;
     if (waitMs > 0) {
       this.#report = 'clean';
       return this.after(waitMs, () => this.#touchReport());

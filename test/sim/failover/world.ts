@@ -36,7 +36,7 @@ export class Random {
 type Event = { readonly atMs: number; readonly order: number; readonly run: () => void };
 
 /** So many turns of promises in a row without anything new: none of them goes on before the next event. */
-const QUIET_TURNS = 24;
+const QUIET_TURNS = 12;
 
 /** A binary heap of what is going to happen. */
 export class Timeline {
