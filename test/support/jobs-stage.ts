@@ -73,10 +73,14 @@ export async function stage(t: TestContext, video = FOOTAGE): Promise<Stage> {
 }
 
 export async function ended(jobs: Jobs, id: string): Promise<Job> {
-  let job: Job | undefined;
-  await until(`job ${id} ends`, async () => {
-    job = await jobs.get(id);
-    return job?.completedAtMs !== undefined;
-  });
-  return job as Job;
+  // Encoders stand behind everybody else in the queue for processors.
+  const patienceMs = 180_000;
+  return until(
+    `job ${id} ends`,
+    async () => {
+      const job = await jobs.get(id);
+      return job?.completedAtMs !== undefined && job;
+    },
+    patienceMs,
+  );
 }
