@@ -214,12 +214,14 @@ async function chaos(seed: number, rules: Rules): Promise<Cluster> {
   return finish(cluster);
 }
 
+export const EVERYTHING_AT_ONCE: Scenario = { name: 'everything at once', weight: 4, run: chaos };
+
 export const SCENARIOS: readonly Scenario[] = [
   { name: 'a node is lost', weight: 3, run: lose },
   { name: 'short faults', weight: 2, run: shortFaults },
   { name: 'the majority is lost', weight: 1, run: loseMajority },
   { name: 'planned moves', weight: 2, run: planned },
-  { name: 'everything at once', weight: 4, run: chaos },
+  EVERYTHING_AT_ONCE,
 ];
 
 /** Ninety cameras on three nodes: thirty move at once. */

@@ -1,0 +1,43 @@
+// The model check of the assignment protocol is checked itself: a rule that is broken must show in some world.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Violation } from './failover/monitor.ts';
+import {
+  brokenOperator,
+  brokenRecorder,
+  OPERATOR_MUTATIONS,
+  RECORDER_MUTATIONS,
+  type RecorderMutation,
+  type Rules,
+} from './failover/mutation.ts';
+import { EVERYTHING_AT_ONCE, scenarioOf, type Scenario } from './failover/scenarios.ts';
+
+/** The same worlds in every run. */
+const MUTANT_SEEDS = 3_000;
+
+/** Where a broken rule shows only in worlds of one kind, the others are left out. */
+const SHOWS_IN: Readonly<Record<string, Scenario>> = { 'recorder believes lower epochs': EVERYTHING_AT_ONCE };
+
+async function isNoticed(rules: Rules, mutation: string): Promise<void> {
+  for (let seed = 1; seed <= MUTANT_SEEDS; seed++) {
+    const scenario = scenarioOf(seed);
+    if (scenario !== (SHOWS_IN[mutation] ?? scenario)) continue;
+    try {
+      await scenario.run(seed, rules);
+    } catch (err) {
+      if (err instanceof Violation) return;
+      throw err;
+    }
+  }
+  assert.fail(`nothing was noticed in ${MUTANT_SEEDS} worlds`);
+}
+
+for (const [mutation, meaning] of Object.entries(RECORDER_MUTATIONS)) {
+  test(`the check notices: ${mutation} (${meaning})`, () =>
+    isNoticed(brokenRecorder(mutation as RecorderMutation), mutation));
+}
+
+for (const [name, mutation] of Object.entries(OPERATOR_MUTATIONS)) {
+  test(`the check notices: ${name} (${mutation.meaning})`, async () => isNoticed(await brokenOperator(mutation), name));
+}

@@ -1,0 +1,40 @@
+// Thousands of worlds in, those in which something that must hold does not out. A failing world is named by its seed; run
+// it alone with SEED=<seed> node --test test/sim/failover.test.ts
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LONG } from '../../support/variant.ts';
+import { Violation } from './monitor.ts';
+import { RULES } from './mutation.ts';
+import { scenarioOf, type Scenario } from './scenarios.ts';
+
+/** The one world that is to be run. */
+export const SEED = process.env['SEED'];
+/** Of all scenarios together. */
+const RUNS = LONG ? 200_000 : 10_000;
+
+export async function tryOut(scenario: Scenario, seed: number): Promise<void> {
+  try {
+    await scenario.run(seed, RULES);
+  } catch (err) {
+    const what = err instanceof Violation ? err.message : String(err instanceof Error ? err.stack : err);
+    assert.fail(`SEED=${seed} (${scenario.name}): ${what}`);
+  }
+}
+
+/** Their share of the worlds, a test each; other worlds in every run. */
+export function testWorlds(scenarios: readonly Scenario[]): void {
+  const base = Math.floor(Math.random() * 2 ** 30);
+  for (const scenario of scenarios) {
+    test(`${scenario.name}: what must hold does`, { skip: SEED !== undefined && 'SEED names one world' }, async (t) => {
+      let worlds = 0;
+      for (let seed = base; seed < base + RUNS; seed++) {
+        if (scenarioOf(seed) !== scenario) continue;
+        await tryOut(scenario, seed);
+        worlds += 1;
+      }
+      assert.ok(worlds > RUNS / 20);
+      t.diagnostic(`${worlds} worlds, seeds from ${base}`);
+    });
+  }
+}
