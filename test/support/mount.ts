@@ -1,7 +1,18 @@
 // Real small file systems for tests: made, filled, taken away. Only root may mount, and not everywhere.
 
 import { execFileSync } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, truncateSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -70,6 +81,18 @@ export class Mount {
   /** As after an error of the disk: the kernel refuses all further writing. ext4 only. */
   abort(): void {
     execFileSync('mount', ['-o', 'remount,abort', this.path], quiet);
+  }
+
+  /** Whether a process has a file of it open: until it lets go, what is mounted anew is what was aborted. */
+  isHeldBy(pid: number): boolean {
+    const directory = `/proc/${pid}/fd`;
+    return readdirSync(directory).some((fd) => {
+      try {
+        return readlinkSync(join(directory, fd)).startsWith(`${this.path}/`);
+      } catch {
+        return false; // closed meanwhile
+      }
+    });
   }
 
   get freeBytes(): number {
