@@ -46,6 +46,8 @@ export interface RecorderOptions {
   readonly segmentDuration?: string;
   /** Another main.ts than that of this tree. */
   readonly program?: string;
+  /** Where Node keeps what it has compiled: a start with it is as quick as that of an image's one file. */
+  readonly compiled?: string | undefined;
   /** Where every camera's still image is. */
   readonly snapshot?: string;
   /** Other keys of the configuration. */
@@ -75,9 +77,10 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   // JSON is YAML.
   const configPath = join(directory, 'config.yaml');
   writeFileSync(configPath, JSON.stringify(config, undefined, 2));
+  const compiled = options.compiled === undefined ? [] : [`NODE_COMPILE_CACHE=${options.compiled}`];
   const child = start(
-    process.execPath,
-    [...(options.nodeOptions ?? []), options.program ?? MAIN, '--config', configPath],
+    '/usr/bin/env',
+    [...compiled, process.execPath, ...(options.nodeOptions ?? []), options.program ?? MAIN, '--config', configPath],
     join(directory, 'recorder.log'),
     directory,
   );

@@ -79,23 +79,28 @@ async function measureStart(bench: Bench): Promise<void> {
   // Names are what a start goes by: what is in the files is not read, so nothing is.
   writeSegments(recordings, CAMERAS, files, Date.now(), 0, (segment) => ledger.add(segment, 0));
   mkdirSync(state, { recursive: true });
-  for (const saved of [true, false]) {
+  const compiled = join(directory, 'compiled');
+  const starts = [
+    { saved: true, compiled, figure: undefined },
+    { saved: true, compiled, figure: `start to ready with ${files} files and retention` },
+    { saved: false, compiled, figure: '  the same, sizes not known from before' },
+    { saved: true, compiled: undefined, figure: '  the same from the sources: Node compiles them first' },
+  ];
+  for (const { saved, compiled, figure } of starts) {
     if (saved) writeFileSync(join(state, 'usage.json'), ledger.format());
-    else rmSync(join(state, 'usage.json'));
+    else rmSync(join(state, 'usage.json'), { force: true });
     const fromMs = performance.now();
     const recorder = await startRecorder({
       urls: [],
       directory,
+      compiled,
       settings: { archive: { retention: { maxAge: '10000d', maxSize: '1TiB', minFree: '1%' } } },
     });
     const readyMs = performance.now() - fromMs;
     await recorder.stop();
-    bench.figure({
-      figure: saved ? `start to ready with ${files} files and retention` : '  the same, sizes not known from before',
-      unit: 'ms',
-      measured: Math.round(readyMs),
-      must: MUST_BE_READY_MS,
-    });
+    // The first fills the cache of what is compiled.
+    if (figure !== undefined)
+      bench.figure({ figure, unit: 'ms', measured: Math.round(readyMs), must: MUST_BE_READY_MS });
   }
 }
 
