@@ -52,22 +52,14 @@ export class Connection {
 
   /** For statements that only read: one whose connection turns out to be broken is asked once more. */
   readonly run: Run = (sql, values = [], timeoutMs = STATEMENT_TIMEOUT_MS) =>
-    this.#read({ text: sql, values: [...values], query_timeout: timeoutMs });
-
-  /** As `run`, of a statement that is asked often: each connection prepares it once. A name stands for one text. */
-  prepared<R extends pg.QueryResultRow>(name: string, sql: string, values: Values): Promise<R[]> {
-    return this.#read({ name, text: sql, values: [...values], query_timeout: STATEMENT_TIMEOUT_MS });
-  }
-
-  #read<R extends pg.QueryResultRow>(query: pg.QueryConfig & { readonly query_timeout: number }): Promise<R[]> {
-    return this.#noted(async () => {
-      const answer = await this.#pool.query<R>(query).catch((err: unknown) => {
+    this.#noted(async () => {
+      const query = { text: sql, values: [...values], query_timeout: timeoutMs };
+      const answer = await this.#pool.query(query).catch((err: unknown) => {
         if (!isBrokenConnection(err)) throw err;
-        return this.#pool.query<R>(query);
+        return this.#pool.query(query);
       });
       return answer.rows;
     });
-  }
 
   /** Runs `work` in one transaction; it is undone when `work` throws. */
   transaction<T>(work: (run: Run) => Promise<T>): Promise<T> {

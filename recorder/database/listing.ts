@@ -1,7 +1,6 @@
 // Listing from the table: camera and interval in, closed segments and days out. What is still on its way to the table,
 // and what is being written, is added from memory, so that no segment is missing at any moment.
 
-import type { QueryResultRow } from 'pg';
 import { localCalendar, offsetCalendar, type Calendar } from '../archive/calendar.ts';
 import type { ListedSegment, ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -10,7 +9,7 @@ import { DatabaseError } from './error.ts';
 import { cameraOf, filenameOf, type RecordingRow, type RowChange } from './row.ts';
 
 export interface ListingDeps {
-  readonly connection: Pick<Connection, 'prepared'>;
+  readonly connection: Pick<Connection, 'run'>;
   /** The node that lists: of segments of others it is said whose they are. */
   readonly ownName?: string;
   /** Only rows of this node; undefined: of all. */
@@ -100,14 +99,6 @@ const ofNode = (deps: Pick<ListingDeps, 'nodeName'>, parameter: string): string 
   deps.nodeName === undefined ? '' : `AND node_name = ${parameter}`;
 const nodeValue = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string[] => (nodeName === undefined ? [] : [nodeName]);
 
-/** Planning takes Postgres as long as looking does: a connection plans each of these statements once. */
-const ask = <R extends QueryResultRow>(
-  { connection, nodeName }: ListingDeps,
-  what: string,
-  sql: string,
-  values: readonly unknown[],
-): Promise<R[]> => connection.prepared<R>(`${what} of ${nodeName === undefined ? 'all' : 'a node'}`, sql, values);
-
 /** Between the fields of a segment, and between segments: ASCII's own separators, which are in no name. */
 const FIELD_END = '\x1f';
 const SEGMENT_END = '\x1e';
@@ -138,7 +129,7 @@ async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }:
   // Starts are whole milliseconds: one that begins with the interval belongs to it, also when that is an instant.
   const untilMs = Math.max(toMs, fromMs + 1);
   const values = [cameraId, time(fromMs), time(untilMs), time(fromMs - MAX_SEGMENT_MS), ...nodeValue(deps)];
-  const [row] = await ask<{ segments: string | null }>(deps, 'segments', segmentsSql(deps), values);
+  const [row] = await deps.connection.run<{ segments: string | null }>(segmentsSql(deps), values);
   const text = row?.segments;
   return text ? text.split(SEGMENT_END).map((segment) => parseSegment(segment, deps.ownName)) : [];
 }
@@ -192,17 +183,14 @@ export const daysSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
 
 async function daysOf(deps: ListingDeps, cameraId: string, calendar: Calendar): Promise<Set<string>> {
   const days = new Set<string>();
-  const ends = [cameraId, ...nodeValue(deps)];
-  const [bounds] = await ask<{ first_ms: number | null; last_ms: number | null }>(
-    deps,
-    'bounds',
-    boundsSql(deps),
-    ends,
-  );
+  const [bounds] = await deps.connection.run<{ first_ms: number | null; last_ms: number | null }>(boundsSql(deps), [
+    cameraId,
+    ...nodeValue(deps),
+  ]);
   if (typeof bounds?.first_ms !== 'number' || typeof bounds.last_ms !== 'number') return days;
   const midnights = midnightsOf(calendar, bounds.first_ms, bounds.last_ms);
   const values = [cameraId, midnights.map(time), ...nodeValue(deps)];
-  const found = await ask<{ place: number; last_place: number }>(deps, 'days', daysSql(deps), values);
+  const found = await deps.connection.run<{ place: number; last_place: number }>(daysSql(deps), values);
   for (const { place, last_place: lastPlace } of found) {
     // A day may hold nothing but the end of a segment that began on the day before.
     for (let i = place; i <= Math.max(place, lastPlace); i++) {
