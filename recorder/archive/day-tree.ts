@@ -2,7 +2,7 @@
 // directory is read again when its time of change is another; files are never opened here.
 
 import type { Clock } from '../../base/clock.ts';
-import { concurrently } from './concurrently.ts';
+import { concurrently } from '../../base/concurrently.ts';
 import { ArchiveError, WrongDiskError } from './faults.ts';
 import { errorCode, type FileFacts } from './file-system.ts';
 import { baseNameInDay, dayPath, dayStartMs, parseDay, readNamesOfDay, type SegmentName } from './names.ts';

@@ -2,9 +2,9 @@
 // about themselves. What was read is remembered; a closed file does not change.
 
 import type { Clock } from '../../base/clock.ts';
+import { concurrently } from '../../base/concurrently.ts';
 import { readMeta, type FileState } from '../mp4/reader.ts';
 import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';
-import { concurrently } from './concurrently.ts';
 import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from './day-tree.ts';
 import type { DetailsReader } from './details-reader.ts';
 import { ArchiveError } from './faults.ts';

@@ -1,12 +1,13 @@
 // A camera and an interval of wall time in, the files that hold footage of it out, with where in them it lies.
 
 import { z } from 'zod';
+import { concurrently } from '../../base/concurrently.ts';
 import { ArchiveError } from '../archive/faults.ts';
 import { ApiError } from '../http/problem.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { PlaybackArchive } from './deps.ts';
-import type { PartsCache, SegmentRef } from './parts-cache.ts';
+import type { PartsCache } from './parts-cache.ts';
 
 const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 /** A day when clocks are set back, as for listing. */
@@ -68,17 +69,8 @@ export interface FootageDeps {
 /** Files that may hold footage of the interval, oldest first. Files that cannot be played are left out. */
 export async function footageOf(deps: FootageDeps, cameraId: string, interval: Interval): Promise<Footage[]> {
   const { segments } = await listed(deps.archive.list(cameraId, { ...interval, tzOffsetMinutes: 0 }));
-  const found: (FileParts | undefined)[] = [];
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < segments.length) {
-      const i = next++;
-      const parts = deps.parts.partsOf(segments[i] as SegmentRef);
-      // Waiting for what is known already would cost more than finding it.
-      found[i] = parts instanceof Promise ? await parts : parts;
-    }
-  };
-  await Promise.all(Array.from({ length: CONCURRENT_READS }, worker));
+  // Waiting for what is known already would cost more than finding it.
+  const found = await concurrently(segments, CONCURRENT_READS, (segment) => deps.parts.partsOf(segment));
   return segments.flatMap(({ path, isOpen }, i) => {
     const parts = found[i];
     return parts && parts.starts.length > 0 ? [{ path, isOpen, parts }] : [];

@@ -5,6 +5,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { concurrently } from '../../../base/concurrently.ts';
 import { silentLog } from '../../../base/log.ts';
 import type { CameraAssignment } from '../../../crds/camera.ts';
 import { API_VERSION, CAMERAS, OPERATOR_LEASE, RECORDER_NODES, RECORDER_POOLS } from '../../../crds/names.ts';
@@ -306,7 +307,7 @@ class ScaleStage {
       pods,
     );
     const conditions = [{ type: 'Ready', status: 'True' }];
-    await atOnce(this.#nodes, (node) =>
+    await concurrently(this.#nodes, CREATIONS_AT_ONCE, (node) =>
       api.patch(`${pods}/recorder-${node}/status`, 'merge', { status: { phase: 'Running', conditions } }),
     );
     await until(
@@ -357,7 +358,7 @@ class ScaleStage {
   }
 
   async #create(objects: readonly object[], path: string): Promise<void> {
-    await atOnce(objects, (object) => this.#controlPlane.api.create(path, object));
+    await concurrently(objects, CREATIONS_AT_ONCE, (object) => this.#controlPlane.api.create(path, object));
   }
 
   /** Resolves when one of them leads. */
@@ -437,14 +438,6 @@ function summaryOf(calls: readonly Call[]): { calls: Record<string, number> } {
     counts[key] = (counts[key] ?? 0) + 1;
   }
   return { calls: counts };
-}
-
-async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  const left = [...items];
-  const worker = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
-  };
-  await Promise.all(Array.from({ length: CREATIONS_AT_ONCE }, worker));
 }
 
 function say(what: string, figures: unknown): void {
