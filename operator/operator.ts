@@ -62,9 +62,12 @@ const STOP_MS = 5_000;
  * second, and thousands may be. Writes of a status also stand in the way of assignments, which are compare-and-swap.
  */
 const SHOW_MS = 1_000;
-/** While cameras that lost their node get another one, showing what is known of them waits; for at most so long. */
-const MAX_HOLD_MS = 5_000;
-const HELD_MS = 250;
+/**
+ * While cameras that nobody records are given to nodes, showing what is known of any waits: each write of a status takes
+ * the API server as long as an assignment. For so long after the last assignment, and for at most a minute in all.
+ */
+const HOLD_MS = 5_000;
+const MAX_HOLD_MS = 60_000;
 /** Hundreds of nodes report at once. */
 const POOL_SOON_MS = 250;
 /** A pool is looked at this often although nothing happened: its counts come from reports. */
@@ -107,10 +110,18 @@ export function startOperator(options: OperatorOptions): Operator {
     return assigner !== undefined && !(snapshot && isSettled(snapshot, assigner.observedForMs));
   };
 
-  /** Since when cameras of a pool that nobody records are given to nodes: a status that is written meanwhile is in the way. */
-  const placingSinceMs = new Map<string, number>();
-  const isPlacing = (poolKey: string): boolean =>
-    clock.monotonicMs() - (placingSinceMs.get(poolKey) ?? -Infinity) < MAX_HOLD_MS;
+  /** Pools whose cameras are given to nodes just now, and the cameras that are to be shown after it. */
+  const placing = new Map<string, { readonly sinceMs: number; movedMs: number; readonly held: Set<string> }>();
+  const heldBack = (poolKey: string): Set<string> | undefined => {
+    const pool = placing.get(poolKey);
+    if (!pool) return undefined;
+    const nowMs = clock.monotonicMs();
+    return nowMs - pool.movedMs < HOLD_MS && nowMs - pool.sinceMs < MAX_HOLD_MS ? pool.held : undefined;
+  };
+  const show = (held: Set<string> | undefined): void => {
+    for (const key of held ?? []) queues.camera.add(key);
+    held?.clear();
+  };
 
   const showSoon = (key: string): void => queues.camera.addAfter(key, SHOW_MS);
 
@@ -213,7 +224,8 @@ export function startOperator(options: OperatorOptions): Operator {
       assigner.close();
       assigners.delete(key);
       looked.delete(key);
-      placingSinceMs.delete(key);
+      show(placing.get(key)?.held);
+      placing.delete(key);
       recorders.forget(key);
       const { namespace: gone = '', name } = nameOfKey(key);
       metrics.forget(gone, name);
@@ -235,6 +247,8 @@ export function startOperator(options: OperatorOptions): Operator {
             planned(key, { plan, snapshot, nodes: new Map(snapshot.nodes.map((node) => [node.name, node])) }),
           moved({ camera, assignment }) {
             metrics.moved(inNamespace, name, assignment);
+            const now = placing.get(key);
+            if (now) now.movedMs = clock.monotonicMs();
             const regarding = caches.cameras.get(`${inNamespace}/${camera}`);
             if (!regarding) return;
             const { node, previousNode, reason } = assignment;
@@ -257,8 +271,11 @@ export function startOperator(options: OperatorOptions): Operator {
     const before = looked.get(key);
     looked.set(key, now);
     const { namespace: inNamespace = '', name } = nameOfKey(key);
-    if (!isPlacingIn(now.plan)) placingSinceMs.delete(key);
-    else if (!placingSinceMs.has(key)) placingSinceMs.set(key, clock.monotonicMs());
+    const isPlacing = isPlacingIn(now.plan);
+    if (!isPlacing || !heldBack(key)) show(placing.get(key)?.held);
+    const nowMs = clock.monotonicMs();
+    if (!isPlacing) placing.delete(key);
+    else if (!placing.has(key)) placing.set(key, { sinceMs: nowMs, movedMs: nowMs, held: new Set() });
     metrics.planned(inNamespace, name, now.plan, now.snapshot);
     for (const [camera, condition] of now.plan.cameras) {
       const { status, reason, message } = before?.plan.cameras.get(camera) ?? {};
@@ -314,7 +331,8 @@ export function startOperator(options: OperatorOptions): Operator {
     const poolKey = poolKeyOf(camera);
     const pool = caches.pools.get(poolKey);
     if (pool && camera.status?.conditions && isTooEarly(poolKey)) return { recheckMs: EARLY_MS };
-    if (isPlacing(poolKey)) return { recheckMs: HELD_MS };
+    const held = heldBack(poolKey);
+    if (held) return void held.add(key);
     const { status, isChanged, transitions } = statusOfCamera({
       camera,
       assigned: looked.get(poolKey)?.plan.cameras.get(camera.metadata.name),

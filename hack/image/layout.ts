@@ -2,9 +2,9 @@
 
 /**
  * Of the operator's Node, wherever it runs. Bounds what one burst of events makes of the space for young objects, in MiB:
- * 205 MB of memory with 750 cameras, and 314 MB without.
+ * 280 MB of memory with 5 000 cameras on 200 nodes, 295 with twice the space.
  */
-export const OPERATOR_NODE_FLAG = '--max-semi-space-size=4';
+export const OPERATOR_NODE_FLAG = '--max-semi-space-size=2';
 
 export const PROGRAMS = {
   operator: { entryPoints: { main: 'operator/main.ts' }, files: {}, nodeFlag: OPERATOR_NODE_FLAG },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { plan } from './plan.ts';
+import { plan, urgentFirst } from './plan.ts';
 import type { Plan, PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
 import {
   cameraOf,
@@ -418,7 +418,7 @@ test('what is being written is left alone and counted', () => {
   assert.deepEqual(targets(planned), { y: 'a' });
 });
 
-test('cameras that lost their node go before a thousand new ones, of which few are written at once', () => {
+test('cameras that lost their node go before a thousand new ones, of which 256 are written at once', () => {
   const fresh = Array.from({ length: 1_000 }, (_, i) => cameraOf(`n${i}`, { priority: 50 }));
   const { writes } = plan(
     with_(snapshotOf(NODES, [...fresh, ...many(3, 'a')], { pool: { maxCamerasPerNode: 2_000 } }), 'a', {
@@ -429,5 +429,8 @@ test('cameras that lost their node go before a thousand new ones, of which few a
     writes.slice(0, 3).map(({ camera }) => camera),
     ['c0', 'c1', 'c2'],
   );
-  assert.equal(writes.length, 3 + 64);
+  assert.equal(writes.length, 3 + 256);
+  // Also those that already wait to be written.
+  const late = urgentFirst([...writes.slice(3), ...writes.slice(0, 3)]);
+  assert.deepEqual(late, writes);
 });

@@ -14,8 +14,8 @@ import type {
 } from './snapshot.ts';
 import { planRoles, quorumOf, type Quorum } from './voters.ts';
 
-/** First assignments that are written at once: a thousand new cameras must not stand before one that lost its node. */
-const MAX_SCHEDULED = 64;
+/** First assignments of one plan: about as many as an API server takes in a second. */
+const MAX_SCHEDULED = 256;
 
 type Needing = { readonly camera: PlannedCamera; readonly need: Placement };
 type Placed = {
@@ -41,11 +41,7 @@ export function plan(snapshot: Snapshot): Plan {
   const placed = place(placing, context, quorum);
 
   return {
-    writes: [
-      ...placed.writes.filter(({ urgent }) => urgent),
-      ...writes,
-      ...placed.writes.filter(({ urgent }) => !urgent),
-    ],
+    writes: urgentFirst([...writes, ...placed.writes]),
     role: planRoles(snapshot),
     cameras: new Map(
       cameras.map((camera) => [camera.name, placed.conditions.get(camera.name) ?? assignedCondition(camera, nodes)]),
@@ -61,6 +57,12 @@ export function plan(snapshot: Snapshot): Plan {
     }, undefined),
   };
 }
+
+/** A camera that lost its node does not wait behind hundreds that are new. */
+export const urgentFirst = (writes: readonly AssignmentWrite[]): AssignmentWrite[] => [
+  ...writes.filter(({ urgent }) => urgent),
+  ...writes.filter(({ urgent }) => !urgent),
+];
 
 const isPlacement = (entry: { camera: PlannedCamera; need: Need }): entry is Needing => entry.need.kind === 'place';
 
