@@ -112,6 +112,32 @@ test('assignments do not wait for what is shown: status is written by a queue of
   for (let i = 0; i < 20; i++) assert.ok(await world.assignment(`camera-${i}`), `camera-${i}`);
 });
 
+test('while new cameras are given to nodes, no status is written: it would take the API server as long', async (t) => {
+  const world = new World();
+  const cameras = Array.from({ length: 96 }, (_, i) => `camera-${i}`);
+  await Promise.all(cameras.map((camera) => world.addCamera(camera)));
+  const isOfCamera = ({ plural }: { plural: string }): boolean => plural === CAMERA.plural;
+  // 32 at once: the last ones are sent after 6 s.
+  await world.start(t, (verb, resource) =>
+    verb === 'mergePatch' && isOfCamera(resource) ? world.clock.sleep(3_000) : undefined,
+  );
+  await world.pass(16);
+  const of = (verb: string): readonly number[] =>
+    world.api.calls.flatMap((call, i) => (call.startsWith(`${verb} cameras`) ? [i] : []));
+  const [first = Infinity, last = -Infinity] = [of('mergePatch')[0], of('mergePatch')[cameras.length - 1]];
+  assert.ok(first < last);
+  assert.deepEqual(
+    of('apply').filter((at) => at > first && at < last),
+    [],
+  );
+  // Nobody takes them up here, so that they are given away again and again: for a minute at most.
+  await world.pass(60);
+  assert.ok(
+    of('apply').some((at) => at > last),
+    'nothing is shown at all',
+  );
+});
+
 test('a camera that leaves a silent node carries when that was seen last, also to the node after the next', async (t) => {
   const world = new World();
   await world.addCamera('gate');

@@ -271,7 +271,7 @@ export function startOperator(options: OperatorOptions): Operator {
     const before = looked.get(key);
     looked.set(key, now);
     const { namespace: inNamespace = '', name } = nameOfKey(key);
-    const isPlacing = isPlacingIn(now.plan);
+    const isPlacing = isPlacingIn(now);
     if (!isPlacing || !heldBack(key)) show(placing.get(key)?.held);
     const nowMs = clock.monotonicMs();
     if (!isPlacing) placing.delete(key);
@@ -398,9 +398,11 @@ export function startOperator(options: OperatorOptions): Operator {
   }
 }
 
-/** Cameras that nobody records are given to nodes, or wait for their turn. */
-const isPlacingIn = ({ writes, cameras }: Plan): boolean =>
-  writes.some(({ urgent }) => urgent) || [...cameras.values()].some(({ reason }) => reason === 'Waiting');
+/** Cameras are given to nodes, or wait for their turn. */
+const isPlacingIn = ({ plan, snapshot }: Looked): boolean =>
+  plan.writes.some(({ urgent }) => urgent) ||
+  snapshot.cameras.some(({ writing }) => writing) ||
+  [...plan.cameras.values()].some(({ reason }) => reason === 'Waiting');
 
 /** What was deleted meanwhile needs nothing more. */
 async function ifThere(write: Promise<unknown>): Promise<void> {

@@ -75,10 +75,10 @@ test('new cameras wait for nodes that were never heard, at most unavailableAfter
   assert.deepEqual(targets(after(15_000)), { x: 'a' });
 });
 
-test('cameras of an unavailable node move in order of priority, eight at once, to the node with the most room', () => {
-  const cameras = [...many(12, 'a'), recordedBy('first', 'a', { priority: 9 }), recordedBy('x', 'b')];
+test('cameras of an unavailable node move in order of priority, eight at once to each node, that with the most room first', () => {
+  const cameras = [...many(20, 'a'), recordedBy('first', 'a', { priority: 9 }), recordedBy('x', 'b')];
   const { writes } = plan(with_(snapshotOf(NODES, cameras), 'a', { liveness: UNAVAILABLE }));
-  assert.equal(writes.length, 8);
+  assert.equal(writes.length, 16);
   assert.deepEqual(writes[0]?.assignment, {
     node: 'c',
     epoch: 2,
@@ -87,12 +87,12 @@ test('cameras of an unavailable node move in order of priority, eight at once, t
     reason: 'NodeUnavailable',
   });
   assert.equal(writes[0]?.camera, 'first');
-  assert.deepEqual(writes.map(({ assignment }) => assignment.node).join(''), 'cbcbcbcb');
+  assert.deepEqual(writes.map(({ assignment }) => assignment.node).join(''), 'cb'.repeat(8));
 });
 
 test('a slot is free again when a move is taken up, or after five seconds', () => {
   const moved = (age: number | undefined): PlannedCamera[] =>
-    Array.from({ length: 8 }, (_, i) =>
+    Array.from({ length: 16 }, (_, i) =>
       recordedBy(`m${i}`, 'b', {
         assignment: { node: 'b', epoch: 2, previousNode: 'a', handover: 'Complete', reason: 'NodeUnavailable' },
         missingForMs: age,

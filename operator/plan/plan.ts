@@ -172,11 +172,13 @@ type Slots = {
 
 /**
  * Moves under way. A move has a slot until it is taken up, or has been waited for long enough; a handover until it
- * ends. Neither waits for a node that is not heard. Cameras that nobody records do not wait for handovers.
+ * ends. Neither waits for a node that is not heard. Cameras that nobody records do not wait for handovers, and each node
+ * that lives may take as many of them: what a move costs is paid by the node that begins to record.
  */
 function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
   const heard = new Set(nodes.filter(({ liveness }) => liveness.heard).map(({ name }) => name));
   const inHandover = new Set<PlannedCamera>();
+  const takers = nodes.filter(({ liveness }) => liveness.state === 'Live').length;
   let lost = 0;
   let planned = 0;
   let scheduled = 0;
@@ -192,7 +194,7 @@ function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
     free(camera, need) {
       const { maxConcurrentMoves } = pool;
       if (need.reason === 'Scheduled') return scheduled < MAX_SCHEDULED && ((): number => (scheduled += 1));
-      if (need.urgent) return lost < maxConcurrentMoves && ((): number => (lost += 1));
+      if (need.urgent) return lost < maxConcurrentMoves * takers && ((): number => (lost += 1));
       if (inHandover.has(camera)) return (): void => {}; // It has a slot.
       return lost + inHandover.size + planned < maxConcurrentMoves && ((): number => (planned += 1));
     },
