@@ -64,6 +64,8 @@ export class OperatorMetrics {
   }
 
   queue(name: string): QueueObserver {
+    // Its first retry is an increase only where there was a 0 before.
+    this.#retries.inc({ name }, 0);
     for (const outcome of ['success', 'error']) this.#reconciles.inc({ controller: name, outcome }, 0);
     return {
       depth: (count) => this.#depth.set({ name }, count),

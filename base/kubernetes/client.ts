@@ -24,12 +24,16 @@ export interface ClientOptions {
   readonly userAgent: string;
   /** A healthy API server answers in milliseconds; one that is overloaded says so (429) or is as good as away. */
   readonly callTimeoutMs: number;
-  /** The server ends a watch after this time; clients do not all come back in one moment. */
-  readonly watchSeconds: { readonly least: number; readonly most: number };
-  /** A watch that is silent for longer hangs on a dead connection: longer than one may last, or than bookmarks take (1 min). */
-  readonly watchSilenceMs: number;
+  /** The server ends a watch after this time; clients do not all come back in one moment. Default 30 to 40 s. */
+  readonly watchSeconds?: { readonly least: number; readonly most: number };
+  /** A watch that is silent for longer hangs on a dead connection. Default: 5 s longer than one may last. */
+  readonly watchSilenceMs?: number;
   readonly random?: () => number;
 }
+
+/** A watch on a dead connection looks like one that has nothing to tell, until it should have ended: each is short. */
+const WATCH_SECONDS = { least: 30, most: 40 };
+const WATCH_GRACE_MS = 5_000;
 
 /** What every object of the API server has, as far as it is read here. */
 export interface KubernetesObject {
@@ -120,7 +124,7 @@ export class KubernetesClient {
    * status 410 the list must be read anew.
    */
   async *watch(path: string, resourceVersion: string, { query, signal }: WatchOptions): AsyncGenerator<WatchEvent> {
-    const { least, most } = this.#options.watchSeconds;
+    const { least, most } = this.#options.watchSeconds ?? WATCH_SECONDS;
     const random = this.#options.random ?? Math.random;
     const asked = {
       ...query,
@@ -155,7 +159,8 @@ export class KubernetesClient {
     options: CallOptions,
     caller: AbortSignal | undefined,
   ): Promise<Dispatcher.ResponseData> {
-    const { callTimeoutMs, watchSilenceMs, userAgent } = this.#options;
+    const { callTimeoutMs, watchSeconds = WATCH_SECONDS, userAgent } = this.#options;
+    const { watchSilenceMs = watchSeconds.most * 1000 + WATCH_GRACE_MS } = this.#options;
     const url = new URL(path, this.#connection.url);
     for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
     try {

@@ -1,6 +1,11 @@
 // The API server behind the interface of this room: objects in and out, as JSON over HTTPS.
 
-import { type CallOptions as RequestOptions, type Connection, KubernetesClient } from '../../base/kubernetes/client.ts';
+import {
+  type CallOptions as RequestOptions,
+  type ClientOptions,
+  type Connection,
+  KubernetesClient,
+} from '../../base/kubernetes/client.ts';
 import { OPERATOR_MANAGER } from '../../crds/names.ts';
 import type {
   ApplyOptions,
@@ -17,30 +22,21 @@ import type {
 } from './api.ts';
 import { apiVersionOf } from './resources.ts';
 
-export interface RestKubeApiOptions {
+export interface RestKubeApiOptions extends Pick<ClientOptions, 'watchSeconds' | 'watchSilenceMs'> {
   /** Default 10 s. */
   readonly callTimeoutMs?: number;
-  /** How long the server keeps a watch open, in seconds: a connection that died in silence is noticed soon after. */
-  readonly watchSeconds?: { readonly least: number; readonly most: number };
-  /** How long after that a silent watch is given up. */
-  readonly watchGraceMs?: number;
 }
 
 const CALL_TIMEOUT_MS = 10_000;
-/** Short, because a half-open connection looks like a quiet one until the watch should have ended. */
-const WATCH_SECONDS = { least: 30, most: 40 };
-const WATCH_GRACE_MS = 5_000;
 
 export class RestKubeApi implements KubeApi {
   readonly #client: KubernetesClient;
 
   constructor(connection: Connection, options: RestKubeApiOptions = {}) {
-    const watchSeconds = options.watchSeconds ?? WATCH_SECONDS;
     this.#client = new KubernetesClient(connection, {
       userAgent: OPERATOR_MANAGER,
-      callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
-      watchSeconds,
-      watchSilenceMs: watchSeconds.most * 1000 + (options.watchGraceMs ?? WATCH_GRACE_MS),
+      callTimeoutMs: CALL_TIMEOUT_MS,
+      ...options,
     });
   }
 

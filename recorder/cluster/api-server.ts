@@ -9,20 +9,12 @@ export type { KubernetesObject } from '../../base/kubernetes/client.ts';
 /** Watches, a Lease, a report, and what people ask for. */
 export const CONNECTIONS = 8;
 const CALL_TIMEOUT_MS = 5_000;
-/**
- * A watch on a dead connection looks like one that has nothing to tell, until it should have ended: each is short for that
- * reason, those of cameras, which say what is recorded, and those that bring answers and addresses of others.
- */
-const WATCH_SECONDS = { least: 30, most: 40 };
-const WATCH_SILENCE_MS = 45_000;
 
 export class ApiServer extends KubernetesClient {
   constructor(connection: Connection, random: () => number = Math.random) {
     super(connection, {
       userAgent: 'kube-nvr-recorder',
       callTimeoutMs: CALL_TIMEOUT_MS,
-      watchSeconds: WATCH_SECONDS,
-      watchSilenceMs: WATCH_SILENCE_MS,
       random,
     });
   }

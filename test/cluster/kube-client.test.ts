@@ -43,8 +43,7 @@ async function link(t: TestContext, watchSeconds?: { least: number; most: number
   const connection = new KubeConfigConnection(loadKubeConfig(file), systemClock);
   const client = new RestKubeApi(connection, {
     callTimeoutMs: 5_000,
-    watchGraceMs: 1_000,
-    ...(watchSeconds && { watchSeconds }),
+    ...(watchSeconds && { watchSeconds, watchSilenceMs: (watchSeconds.most + 1) * 1_000 }),
   });
   t.after(async () => {
     await client.close();
