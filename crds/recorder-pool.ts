@@ -104,7 +104,9 @@ const failover = withRules(
     failbackAfterSeconds: integer(0, 7 * 86_400)
       .default(600)
       .describe('How long a node must be back before cameras that prefer it return to it.'),
-    maxConcurrentMoves: integer(1, 500).default(8).describe('How many cameras move at once; when their node is lost, so many to each other node.'),
+    maxConcurrentMoves: integer(1, 500)
+      .default(8)
+      .describe('How many cameras move at once; when their node is lost, so many to each other node.'),
   }),
   {
     rule: 'self.unavailableAfterSeconds >= 3 * self.renewSeconds',

@@ -27,7 +27,7 @@ async function start(seed: number, rules: Rules, over: Partial<Parameters<typeof
     newsMs: 1_500,
     rules,
     ...over,
-    pool: { maxConcurrentMoves: random.pick([2, 8]), ...over.pool },
+    pool: { maxConcurrentMoves: random.pick([1, 8]), ...over.pool },
   });
   await cluster.run(WARM_MS);
   cluster.monitor.settled(cluster.api.all('RecorderNode'), cluster.pool.maxCamerasPerNode);
