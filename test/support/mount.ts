@@ -3,9 +3,8 @@
 import { execFileSync } from 'node:child_process';
 import {
   closeSync,
+  copyFileSync,
   mkdirSync,
-  readdirSync,
-  readlinkSync,
   mkdtempSync,
   openSync,
   rmSync,
@@ -25,7 +24,8 @@ const quiet = { stdio: 'pipe' } as const;
 export class Mount {
   readonly path: string;
   readonly #kind: MountKind;
-  readonly #image: string;
+  #image: string;
+  #isAborted = false;
   readonly #bytes: number;
 
   private constructor(directory: string, kind: MountKind, bytes: number) {
@@ -64,6 +64,7 @@ export class Mount {
   }
 
   attach(): void {
+    if (this.#isAborted) this.#repair();
     const source =
       this.#kind === 'tmpfs' ? ['-t', 'tmpfs', '-o', `size=${this.#bytes}`, 'tmpfs'] : ['-o', 'loop', this.#image];
     execFileSync('mount', [...source, this.path], quiet);
@@ -81,18 +82,17 @@ export class Mount {
   /** As after an error of the disk: the kernel refuses all further writing. ext4 only. */
   abort(): void {
     execFileSync('mount', ['-o', 'remount,abort', this.path], quiet);
+    this.#isAborted = true;
   }
 
-  /** Whether a process has a file of it open: until it lets go, what is mounted anew is what was aborted. */
-  isHeldBy(pid: number): boolean {
-    const directory = `/proc/${pid}/fd`;
-    return readdirSync(directory).some((fd) => {
-      try {
-        return readlinkSync(join(directory, fd)).startsWith(`${this.path}/`);
-      } catch {
-        return false; // closed meanwhile
-      }
-    });
+  /**
+   * Another disk with what was written to this one. Mounted anew, an aborted one stays aborted as long as anybody has it:
+   * an open file, or a namespace of mounts that was made meanwhile, as those of other tests' nodes.
+   */
+  #repair(): void {
+    copyFileSync(this.#image, `${this.#image}-repaired`);
+    this.#image += '-repaired';
+    this.#isAborted = false;
   }
 
   get freeBytes(): number {
