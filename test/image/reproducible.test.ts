@@ -3,7 +3,7 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,8 +19,13 @@ interface Manifest {
 
 test('two builds from nothing are one image', { skip: imagesMissing() || short }, (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-image-'));
-  t.after(() => rmSync(directory, { recursive: true, force: true }));
-  const built = ['first', 'second'].map((name) => {
+  const names = ['first', 'second'];
+  t.after(() => {
+    // Where images are kept is a mount of its own.
+    for (const name of names) spawnSync('umount', [join(directory, name, 'kube-nvr/images/storage/overlay')]);
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const built = names.map((name) => {
     const output = join(directory, name, 'images');
     mkdirSync(output, { recursive: true });
     execFileSync(join(ROOT, 'hack/images'), ['--output', output], {
@@ -30,6 +35,13 @@ test('two builds from nothing are one image', { skip: imagesMissing() || short }
     return output;
   });
   for (const program of PROGRAMS) {
+    t.diagnostic(
+      execFileSync(
+        'sha256sum',
+        built.map((output) => join(output, `${program}.tar`)),
+        { encoding: 'utf8' },
+      ),
+    );
     const [first, second] = built.map((output): Manifest => {
       const text = execFileSync('tar', ['-xOf', join(output, `${program}.tar`), 'manifest.json'], { encoding: 'utf8' });
       return (JSON.parse(text) as [Manifest])[0];
