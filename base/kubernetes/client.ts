@@ -79,10 +79,14 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 export class KubernetesClient {
   readonly #connection: Connection;
   readonly #options: ClientOptions;
+  readonly #watchSeconds: NonNullable<ClientOptions['watchSeconds']>;
+  readonly #watchSilenceMs: number;
 
   constructor(connection: Connection, options: ClientOptions) {
     this.#connection = connection;
     this.#options = options;
+    this.#watchSeconds = options.watchSeconds ?? WATCH_SECONDS;
+    this.#watchSilenceMs = options.watchSilenceMs ?? this.#watchSeconds.most * 1000 + WATCH_GRACE_MS;
   }
 
   /** The answer's JSON. Throws ApiError. */
@@ -124,7 +128,7 @@ export class KubernetesClient {
    * status 410 the list must be read anew.
    */
   async *watch(path: string, resourceVersion: string, { query, signal }: WatchOptions): AsyncGenerator<WatchEvent> {
-    const { least, most } = this.#options.watchSeconds ?? WATCH_SECONDS;
+    const { least, most } = this.#watchSeconds;
     const random = this.#options.random ?? Math.random;
     const asked = {
       ...query,
@@ -159,8 +163,7 @@ export class KubernetesClient {
     options: CallOptions,
     caller: AbortSignal | undefined,
   ): Promise<Dispatcher.ResponseData> {
-    const { callTimeoutMs, watchSeconds = WATCH_SECONDS, userAgent } = this.#options;
-    const { watchSilenceMs = watchSeconds.most * 1000 + WATCH_GRACE_MS } = this.#options;
+    const { callTimeoutMs, userAgent } = this.#options;
     const url = new URL(path, this.#connection.url);
     for (const [key, value] of Object.entries(options.query ?? {})) url.searchParams.set(key, value);
     try {
@@ -169,7 +172,7 @@ export class KubernetesClient {
         method,
         ...(dispatcher && { dispatcher }),
         headersTimeout: options.timeoutMs ?? callTimeoutMs,
-        bodyTimeout: watchSilenceMs,
+        bodyTimeout: this.#watchSilenceMs,
         headers: {
           accept: 'application/json',
           'user-agent': userAgent,

@@ -47,6 +47,7 @@ import {
   type PolicyRule,
 } from '../../operator/manifests/recorder-access.ts';
 import { until } from '../support/until.ts';
+import { LONG } from '../support/variant.ts';
 import type { ApiClient, KubeObject } from './api-client.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
 import { apiServerMissing } from './programs.ts';
@@ -334,7 +335,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     );
   });
 
-  const skip = process.env['LONG'] !== '1' && 'takes 10 s, for which API servers remember tokens; LONG=1 runs it';
+  const skip = !LONG && 'takes 10 s, for which API servers remember tokens; LONG=1 runs it';
   test('the token of a pod that was deleted is worth nothing', { skip }, async () => {
     const pod = await recorderPodOn('node-9');
     const stale = controlPlane.api.withToken(await tokenFor(pod));

@@ -13,8 +13,8 @@ import { startCamera } from '../camera/camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { API_ROUTES, PLAYBACK_ROUTES } from '../support/routes.ts';
 import { workspace } from '../support/workspace.ts';
+import { LONG } from '../support/variant.ts';
 
-const LONG = process.env['LONG'] !== undefined;
 const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'kube-nvr');
 const REDOCLY = join(CACHE, 'redocly/node_modules/@redocly/cli/bin/cli.js');
 const SCHEMATHESIS = join(CACHE, 'schemathesis/bin/schemathesis');

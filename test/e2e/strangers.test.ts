@@ -17,8 +17,7 @@ import { selfSignedCertificate } from '../camera/certificate.ts';
 import { freePorts, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
-
-const LONG = process.env['LONG'] !== undefined;
+import { LONG } from '../support/variant.ts';
 
 const token = (text: string, role = 'admin') => ({
   name: text,

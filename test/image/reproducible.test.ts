@@ -7,9 +7,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { LONG } from '../support/variant.ts';
 import { imagesMissing, PROGRAMS, ROOT } from './image.ts';
 
-const short = !process.env['LONG'] && 'two builds from nothing take minutes; LONG=1 runs them';
+const short = !LONG && 'two builds from nothing take minutes; LONG=1 runs them';
 
 interface Manifest {
   /** Named by its digest, which is the image's: it names each layer by the digest of its content. */

@@ -15,6 +15,7 @@ import { closedFootage } from '../support/closed-footage.ts';
 import { gstreamerMissing, type GstreamerCamera } from '../support/gstreamer-cameras.ts';
 import { probe } from '../support/probe.ts';
 import { until } from '../support/until.ts';
+import { LONG } from '../support/variant.ts';
 import { cameraPod, cameraUrl } from './camera-pod.ts';
 import { Contention } from './contention.ts';
 import { machineImage } from './images.ts';
@@ -34,7 +35,7 @@ const OURS = `/apis/${API_VERSION}/namespaces/${VIDEO}`;
 const SLOW_MS = 120_000;
 /** Issue 9: what an upgrade may cost on a node. */
 const MAX_UPGRADE_GAP_MS = 3_000;
-const IDLE_MS = process.env['LONG'] ? 60_000 : 5_000;
+const IDLE_MS = LONG ? 60_000 : 5_000;
 const CAMERAS: readonly GstreamerCamera[] = [
   { name: 'gate', video: 'h264', audio: 'aac', width: 320, height: 180, fps: 25, gop: 25 },
   { name: 'yard', video: 'h265', audio: 'none', width: 320, height: 180, fps: 15, gop: 15 },

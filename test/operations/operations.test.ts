@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { helmMissing } from '../chart/helm.ts';
 import { clusterMissing } from '../cluster/cluster.ts';
 import type { Page } from './page.ts';
+import { LONG } from '../support/variant.ts';
 import { NODES, startStage, type Stage } from './stage.ts';
 
 /** A recorder notices a camera that went away, asks again, and waits for a key frame. */
@@ -16,7 +17,7 @@ const RECONNECT_SECONDS = 15;
 const NOTHING_SECONDS = 1;
 
 const MISSING = helmMissing() || clusterMissing();
-const LONG = !process.env['LONG'] && 'each takes minutes and a cluster of its own; LONG=1 runs them';
+const SHORT = !LONG && 'each takes minutes and a cluster of its own; LONG=1 runs them';
 
 /** What the tests of a suite have: a cluster as every page begins with, and the page that one follows. */
 interface Ground {
@@ -145,7 +146,7 @@ suite('docs/operations', { skip: MISSING }, () => {
   });
 });
 
-suite('docs/operations, the longer pages', { skip: MISSING || LONG }, () => {
+suite('docs/operations, the longer pages', { skip: MISSING || SHORT }, () => {
   const on = ground({ shared: false });
 
   test('a node whose disk is full gives its cameras away, and is back when there is room', async () => {
