@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { reasonOf } from '../../crds/reasons.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -15,10 +16,6 @@ const OPERATOR = globSync('operator/{plan,controllers}/*.ts', { cwd: ROOT })
 
 const wordsOf = (text: string, pattern: RegExp): readonly string[] =>
   [...new Set(Array.from(text.matchAll(pattern), ([, word]) => word as string))].sort();
-
-/** `disk-full` to `DiskFull`, as recorders report it. */
-const wordOf = (code: string): string =>
-  code.replace(/(^|-)([a-z])/g, (_, _dash, letter: string) => letter.toUpperCase());
 
 test('every type of a condition is a state, and has its rows', () => {
   const types = wordsOf(OPERATOR, /(?:type: |condition\(|TYPE = )'([A-Z][A-Za-z]+)'/g).filter(
@@ -58,5 +55,5 @@ test('every reason for which a recorder does not record has its row', () => {
   ].join('');
   const codes = wordsOf(unions, /'([a-z-]+)'/g);
   assert.ok(codes.includes('disk-full') && codes.includes('archive-foreign') && codes.includes('no-key-frame'));
-  for (const code of codes) assert.ok(PAGE.includes(`\`${wordOf(code)}\``), `${code}: ${wordOf(code)}`);
+  for (const code of codes) assert.ok(PAGE.includes(`\`${reasonOf(code)}\``), `${code}: ${reasonOf(code)}`);
 });

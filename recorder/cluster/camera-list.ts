@@ -4,6 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import { API_VERSION, CAMERAS, RECORDER_NODES } from '../../crds/names.ts';
+import { codeOf } from '../../crds/reasons.ts';
 import { parseRecorderNode, type RecorderNode, type ReportedCamera } from '../../crds/recorder-node.ts';
 import type { Reason } from '../camera/status.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
@@ -235,10 +236,6 @@ const STATES: ReadonlyMap<string, ListedCamera['state']> = new Map([
   ['Failed', 'failed'],
   ['Stopped', 'stopped'],
 ]);
-
-/** `WrongDisk` to `wrong-disk`, as codes are elsewhere in the API. */
-const codeOf = (word: string): string =>
-  word.replaceAll(/[A-Z]/g, (letter, at: number) => `${at === 0 ? '' : '-'}${letter.toLowerCase()}`);
 
 function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
   const list = lists.get(key);

@@ -20,6 +20,7 @@ import {
   type RecorderNodeStatus,
   type ReportedCamera,
 } from '../../crds/recorder-node.ts';
+import { reasonOf } from '../../crds/reasons.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import type { Reason } from '../camera/status.ts';
 import type { CameraConfig } from '../config/schema.ts';
@@ -469,7 +470,7 @@ export class Cluster {
         name,
         epoch,
         state: report?.state ?? 'Connecting',
-        ...(reason && { reason: wordOf(reason.code), message: reason.message.slice(0, MAX_MESSAGE) }),
+        ...(reason && { reason: reasonOf(reason.code), message: reason.message.slice(0, MAX_MESSAGE) }),
         ...(lastWrittenMs !== undefined && { lastWrittenTime: timeOf(lastWrittenMs) }),
       };
     });
@@ -494,7 +495,7 @@ export class Cluster {
         {
           type: 'Ready',
           status,
-          reason: fault ? wordOf(fault.code) : 'Recording',
+          reason: fault ? reasonOf(fault.code) : 'Recording',
           message: fault ? fault.message.slice(0, MAX_MESSAGE) : '',
           lastTransitionTime: before?.status === status ? before.lastTransitionTime : now,
         },
@@ -507,12 +508,3 @@ const epochOf = (camera: Camera): number => camera.status?.assignment?.epoch ?? 
 
 /** Whole seconds: times in a status are coarse. */
 const timeOf = (ms: number): string => new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
-
-/** `wrong-disk` to `WrongDisk`: reasons of conditions are words. */
-function wordOf(code: string): string {
-  const word = code
-    .split(/[^A-Za-z0-9]+/)
-    .map((part) => part.slice(0, 1).toUpperCase() + part.slice(1))
-    .join('');
-  return /^[A-Z]/.test(word) ? word.slice(0, 128) : 'Failed';
-}

@@ -3,7 +3,8 @@
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { PodConnection, podNamespace, type PodPlace } from '../../base/kubernetes/pod-connection.ts';
+import { PodConnection, podNamespace } from '../../base/kubernetes/pod-connection.ts';
+import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
 import type { Log } from '../../base/log.ts';
 import { nodeFileSystem } from '../archive/file-system.ts';
 import { ClusterSwitch, ClusterView } from './access.ts';
