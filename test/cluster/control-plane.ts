@@ -170,11 +170,11 @@ export class ControlPlane {
     return clientWithCertificate(this.server, this.authority.certFile, this.authority.issue(name, subject));
   }
 
-  /** A kubeconfig file for this user; its path. */
-  kubeconfigFor(name: string, subject: Subject): string {
+  /** A kubeconfig file for this user, who reaches the API server at `server`; its path. */
+  kubeconfigFor(name: string, subject: Subject, server = this.server): string {
     const file = join(this.directory, `${name}.kubeconfig`);
     const files = this.authority.issue(name, subject);
-    writeFileSync(file, JSON.stringify(kubeconfig(this.server, this.authority.certFile, files), undefined, 2), {
+    writeFileSync(file, JSON.stringify(kubeconfig(server, this.authority.certFile, files), undefined, 2), {
       mode: 0o600,
     });
     return file;

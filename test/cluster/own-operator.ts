@@ -57,12 +57,16 @@ export interface OwnOperator {
   readonly program: Program;
 }
 
-/** Starts a replica as administrator, and waits until its caches are filled. `directory`: for its log. */
-export async function startOperator(controlPlane: ControlPlane, directory: string): Promise<OwnOperator> {
+/** Starts a replica, by default as administrator, and waits until its caches are filled. `directory`: for its log. */
+export async function startOperator(
+  controlPlane: ControlPlane,
+  directory: string,
+  { kubeconfig = controlPlane.kubeconfig } = {},
+): Promise<OwnOperator> {
   const [port = 0] = await freePorts(1);
   const name = `operator-${port}`;
   const address = `127.0.0.1:${port}`;
-  const options = ['--kubeconfig', controlPlane.kubeconfig, '--namespace', NAMESPACE, '--listen', address];
+  const options = ['--kubeconfig', kubeconfig, '--namespace', NAMESPACE, '--listen', address];
   const program = new Program(name, {
     command: process.execPath,
     args: [OPERATOR_NODE_FLAG, MAIN, ...options, '--image', 'kube-nvr-recorder:checkout'],

@@ -1,15 +1,27 @@
 // A real Prometheus, a real operator and recorders on a real Kubernetes: what alerts of the operator say when nodes die,
-// when no node fits and when nobody leads, and that the dashboards' questions about it have answers.
+// when no node fits, when nobody leads, when the API server refuses, hangs or is not heard, and that the dashboards'
+// questions about it have answers.
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { CameraAssignment } from '../../crds/camera.ts';
+import { recorderName } from '../../crds/names.ts';
 import { metricsOf, seriesOf } from '../../hack/monitoring/metrics.ts';
 import { startCamera } from '../camera/camera.ts';
+import { AdmissionWebhook } from '../cluster/admission-webhook.ts';
 import type { KubeObject } from '../cluster/api-client.ts';
 import { clusterMissing, startCluster } from '../cluster/cluster.ts';
 import { OWN_IMAGES } from '../cluster/own-images.ts';
-import { apply, makeArchives, poolOfAllNodes, resource, RESOURCES, startOperator } from '../cluster/own-operator.ts';
+import {
+  apply,
+  makeArchives,
+  NAMESPACE,
+  poolOfAllNodes,
+  resource,
+  RESOURCES,
+  startOperator,
+} from '../cluster/own-operator.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 import { unanswered } from './panels.ts';
@@ -18,11 +30,14 @@ import { prometheusMissing } from './rule-files.ts';
 
 const skip = prometheusMissing() || clusterMissing();
 const SLOW_MS = 120_000;
-const POOL = { namespace: 'default', pool: 'default' };
+/** Of the pool's recorders. */
+const ROLE = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/roles/${recorderName('default')}`;
+const POOL = { namespace: NAMESPACE, pool: 'default' };
 /** Whether nodes fail over in time is another test's. */
 const FAILOVER = { renewSeconds: 1, unavailableAfterSeconds: 6 };
 
 type CameraObject = KubeObject & { readonly status?: { readonly assignment?: CameraAssignment } };
+type Role = KubeObject & { readonly rules: readonly { readonly resourceNames?: readonly string[] }[] };
 type PoolObject = KubeObject & { readonly status?: { readonly voters?: readonly string[] } };
 
 test(
@@ -38,10 +53,21 @@ test(
     await using source = await startCamera({ pace: 'realtime', host: cluster.network.addresses.cameras });
     let operator = await startOperator(cluster.controlPlane, logs);
     t.after(() => operator.program.kill());
+    // Another replica, which stands by; its way to the API server is the test's.
+    const { address, port } = cluster.controlPlane;
+    const link = await TcpProxy.to(port, address);
+    t.after(() => link.close());
+    const detour = cluster.controlPlane.kubeconfigFor(
+      'detour',
+      { commonName: 'detour', organizations: ['system:masters'] },
+      `https://127.0.0.1:${link.port}`,
+    );
+    const standby = await startOperator(cluster.controlPlane, logs, { kubeconfig: detour });
+    t.after(() => standby.program.kill());
     const camera = (name: string, more: Readonly<Record<string, unknown>> = {}) =>
       resource('Camera', name, { source: source.url, transport: 'Tcp', ...more });
 
-    prometheus.scrape('kube-nvr-operator', { operator: operator.address });
+    prometheus.scrape('kube-nvr-operator', { operator: operator.address, standby: standby.address });
     await apply(cluster.controlPlane, [
       poolOfAllNodes({ failover: FAILOVER }),
       camera('gate'),
@@ -69,6 +95,35 @@ test(
     await cluster.api.delete(`${RESOURCES}/cameras/nowhere`);
     await prometheus.clears('KubeNvrCamerasUnassigned');
 
+    // It hears nothing any more, and is not told.
+    link.silence();
+
+    // The API server does not answer one kind of write, then refuses it, because of somebody's webhook: the Role that lets
+    // recorders read Secrets is due.
+    const webhook = await AdmissionWebhook.start(cluster.controlPlane, {
+      apiGroups: ['rbac.authorization.k8s.io'],
+      apiVersions: ['v1'],
+      operations: ['CREATE', 'UPDATE'],
+      resources: ['roles'],
+    });
+    await apply(cluster.controlPlane, [camera('locked', { suspend: true, credentialsSecretRef: { name: 'login' } })]);
+    const stuck = await prometheus.fires('KubeNvrOperatorQueueStuck', { name: 'pool' });
+    assert.equal(stuck.annotations['summary'], "The operator's queue pool is stuck");
+    webhook.answers = 'no';
+    const failing = await prometheus.fires('KubeNvrOperatorErrors', { controller: 'pool' });
+    assert.equal(failing.annotations['summary'], 'The operator fails again and again (pool)');
+    await webhook.close();
+    await prometheus.clears('KubeNvrOperatorQueueStuck');
+    await prometheus.clears('KubeNvrOperatorErrors');
+    await until(
+      'the Role is written',
+      async () => {
+        const role = await cluster.api.get<Role>(ROLE);
+        return role.rules.some(({ resourceNames }) => resourceNames?.includes('login'));
+      },
+      SLOW_MS,
+    );
+
     // One node dies, then the node that took its camera: less than a majority is left.
     const first = (await ownerOfGate()) ?? '';
     await cluster.node(first).kill();
@@ -87,6 +142,13 @@ test(
     await prometheus.clears('KubeNvrFailoverSuspended');
     await prometheus.clears('KubeNvrNodeOffline');
     await prometheus.clears('KubeNvrFailoverHappened');
+
+    const old = await prometheus.fires('KubeNvrOperatorWatchOld', { resource: 'cameras' });
+    assert.equal(old.annotations['summary'], 'The operator has not heard of cameras for long');
+    assert.equal(old.labels['instance'], standby.address);
+    link.heal();
+    await prometheus.clears('KubeNvrOperatorWatchOld');
+    await standby.program.kill();
 
     // The only operator dies, and another one takes over.
     await operator.program.kill();

@@ -31,7 +31,11 @@ const hurried = (rules: string): string =>
     // Three days are to a day what 45 s are to 15 s: a trend is not carried further than it is seen.
     .replaceAll('[1d], 3 * 86400)', '[15s], 45)')
     .replaceAll('[10s]) > 60', '[10s]) > 3')
-    .replaceAll('_age_seconds > 600', '_age_seconds > 3');
+    .replaceAll('[10s])) > 10', '[10s])) > 3')
+    .replaceAll('_age_seconds > 600', '_age_seconds > 3')
+    .replaceAll('unfinished_work_seconds > 120', 'unfinished_work_seconds > 3')
+    // A watch in which nothing happens ends after 40 s.
+    .replaceAll('watch_age_seconds > 300', 'watch_age_seconds > 50');
 
 export class Prometheus {
   readonly #child: Child;

@@ -13,9 +13,10 @@ import { startCamera } from '../camera/camera.ts';
 import { selfSignedCertificate } from '../camera/certificate.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
+import { Child } from '../support/child.ts';
 import { Mount, Stranger } from '../support/mount.ts';
 import { Postgres, postgresMissing } from '../support/postgres.ts';
-import { RecorderProcess } from '../support/recorder-process.ts';
+import { freePorts, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 import { Prometheus } from './prometheus.ts';
@@ -58,6 +59,11 @@ test('recorders: every alert in its fault and after it, every panel with data', 
     writeFileSync(tls.certificate, cert);
   };
   const license = join(directory, 'recorder.lic');
+  const [redisPort = 0] = await freePorts(1);
+  const startRedis = (): Child =>
+    new Child('redis-server', ['--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', '', '--dir', directory]);
+  let redis = startRedis();
+  t.after(() => redis[Symbol.asyncDispose]());
   useCertificate(DAY_MS);
   writeFileSync(license, licence(3 * DAY_MS));
   const disk = Mount.make(t, 'tmpfs', 24 * 1024 * 1024);
@@ -75,6 +81,7 @@ test('recorders: every alert in its fault and after it, every panel with data', 
       nodeName: 'rack-1',
       database: { url: postgres.url() },
       ffmpeg: { path: ffmpeg },
+      redis: { url: `redis://127.0.0.1:${redisPort}` },
       archive: { segmentDuration: '2s', syncInterval: '1s', retention: { maxSize: '300KiB' } },
       cameras: [
         { id: 'gate', source: gate.url, transport: 'tcp' },
@@ -151,7 +158,7 @@ test('recorders: every alert in its fault and after it, every panel with data', 
       await prometheus.clears('KubeNvrDatabaseUnreachable', at('rack-1'));
     })(),
 
-    // Exports that stand still, as their ffmpeg does.
+    // Exports that stand still, as their ffmpeg does; then they cannot be had, because Redis is away.
     (async () => {
       const now = Math.floor(Date.now() / 1000);
       await post(`/api/archive/gate/export?from=${now - 3}&to=${now}`);
@@ -159,6 +166,11 @@ test('recorders: every alert in its fault and after it, every panel with data', 
       await prometheus.fires('KubeNvrJobsStuck', at('rack-1'));
       await post(`/api/archive/jobs/${String(lapse['job_id'])}`, 'DELETE');
       await prometheus.clears('KubeNvrJobsStuck', at('rack-1'));
+      await redis.stop();
+      const refused = await prometheus.fires('KubeNvrJobsUnavailable', at('rack-1'));
+      assert.equal(refused.annotations['summary'], 'Exports on rack-1 are refused');
+      redis = startRedis();
+      await prometheus.clears('KubeNvrJobsUnavailable', at('rack-1'));
     })(),
 
     // Protected footage beyond maxSize.

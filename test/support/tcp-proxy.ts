@@ -9,19 +9,21 @@ export class TcpProxy {
   /** Connections that were made while the link was silent: as if their first packet was still on its way. */
   readonly #held = new Set<Socket>();
   readonly #port: number;
+  readonly #host: string;
   #isSilent = false;
   /** Connections since the start. */
   accepted = 0;
 
-  private constructor(server: Server, port: number) {
+  private constructor(server: Server, port: number, host: string) {
     this.#server = server;
     this.#port = port;
+    this.#host = host;
   }
 
-  /** Passes on to a port of the loopback address. */
-  static async to(port: number): Promise<TcpProxy> {
+  /** Listens on a port of the loopback address. */
+  static async to(port: number, host = '127.0.0.1'): Promise<TcpProxy> {
     const server = createServer();
-    const proxy = new TcpProxy(server, port);
+    const proxy = new TcpProxy(server, port, host);
     server.on('connection', (client) => proxy.#accept(client));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -70,7 +72,7 @@ export class TcpProxy {
   }
 
   #pass(client: Socket): void {
-    const server = connect(this.#port, '127.0.0.1');
+    const server = connect(this.#port, this.#host);
     const pair = [client, server] as const;
     this.#pairs.add(pair);
     for (const [from, to] of [pair, [server, client] as const]) {
