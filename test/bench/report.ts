@@ -82,7 +82,8 @@ function machineParts(): [string, string][] {
   return [
     ['CPU', `${cores[0]?.model ?? 'unknown'}, ${cores.length} cores, ${arch()}`],
     ['memory', `${Math.round(totalmem() / 2 ** 30)} GiB`],
-    ['system', `${system}, kernel ${release()}`],
+    // Without what who built it calls it.
+    ['system', `${system}, kernel ${release().replace(/-.*/, '')}`],
     ['Node', process.version],
   ];
 }
