@@ -9,7 +9,8 @@ import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
 import type { Connection } from '../base/kubernetes/client.ts';
-import { PodConnection, podPlace } from '../base/kubernetes/pod-connection.ts';
+import { PodConnection } from '../base/kubernetes/pod-connection.ts';
+import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { RestKubeApi } from './kube/client.ts';
 import { startOperator, type Operator } from './operator.ts';
 

@@ -9,7 +9,7 @@ import { nodeFileSystem, type Space } from './archive/file-system.ts';
 import type { CameraSet } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
 import type { CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
-import type { PodPlace } from '../base/kubernetes/pod-connection.ts';
+import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import { joinCluster } from './cluster/join.ts';
 import type { Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';

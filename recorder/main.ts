@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
 import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
-import { podPlace } from '../base/kubernetes/pod-connection.ts';
+import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { inEnvironment } from './config/environment.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig } from './config/load.ts';

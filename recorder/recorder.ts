@@ -1,61 +1,44 @@
 // One recorder, joined from its rooms: archive, cameras, live streams, HTTP. Two can live in one process.
 
-import type { Server as HttpsServer } from 'node:https';
-import { join } from 'node:path';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { assert } from '../base/assert.ts';
 import type { Clock } from '../base/clock.ts';
 import type { LevelSwitch } from '../base/log-level.ts';
 import type { Log } from '../base/log.ts';
-import { buildApi } from './api/app.ts';
 import { adminToken, Authenticator } from './http/auth.ts';
-import {
-  CertificateError,
-  followCertificate,
-  readCertificate,
-  registerCertificateMetrics,
-} from './http/certificate.ts';
-import type { CertificatePair, CertificatePaths } from './http/certificate.ts';
-import { standaloneChecks, type ArchiveReader, type ProtectionKeeper } from './api/deps.ts';
-import { localMachine } from './api/machine.ts';
-import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
+import { CertificateError, readCertificate, type CertificatePair, type CertificatePaths } from './http/certificate.ts';
 import { Archive } from './archive/archive.ts';
 import { readBootId } from './archive/gaps/alive.ts';
 import { GapLedger } from './archive/gaps/ledger.ts';
 import { allOf } from './archive/observer.ts';
 import { nodeFileSystem } from './archive/file-system.ts';
-import { bytesOf, type Limits } from './archive/retention/plan.ts';
+import type { Limits } from './archive/retention/plan.ts';
 import { CameraSet, type WantedCamera } from './camera-set.ts';
 import { NodeCameraSwitch } from './camera-switch.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import type { CameraSwitch } from './camera/switch.ts';
 import { SlabPool } from './codec/slab.ts';
 import type { ClusterMember } from './cluster-member.ts';
-import type { PodPlace } from '../base/kubernetes/pod-connection.ts';
+import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { OpenTokenReviews } from './cluster/join.ts';
-import { urlOf } from './cluster/peers.ts';
 import { changedSettings } from './config/changes.ts';
 import { ConfigError } from './config/load.ts';
 import type { CameraConfig, Config, TokenConfig } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
-import { RecorderDatabase } from './database/database.ts';
-import { Jobs } from './jobs/jobs.ts';
-import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
+import type { RecorderDatabase } from './database/database.ts';
 import { authorityBeside, readTrusted } from './jobs/trusted.ts';
 import { License } from './license/license.ts';
 import { LiveLimits } from './live/limits.ts';
-import { Ptz } from './onvif/ptz.ts';
-import { buildPlayback } from './playback/app.ts';
-import { Snapshots } from './still/snapshots.ts';
-import { Thumbnails } from './still/thumbnails.ts';
+import type { Serving } from './serving.ts';
 
 const TICK_MS = 250;
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
-/** A camera that is told to move or stop; a request waits for the command before it and its own. */
-const PTZ_ANSWER_TIMEOUT_MS = 10_000;
+/** Cameras answer within this time, or later: nobody waits longer for the API because of them. */
+const ANSWER_MS = 300;
+const LOOK_MS = 20;
 
 export interface RecorderDeps {
   readonly clock: Clock;
@@ -93,7 +76,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   const archiveRegistry = new Registry();
   let present = config;
   let started = false;
-  const database = config.database && openDatabase(config.database.url);
+  const database = config.database && (await openDatabase(config.database.url));
   const bootId = await readBootId();
   const gaps = new GapLedger({
     root: recordPath,
@@ -156,105 +139,57 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     log,
   });
   const member = await joinCluster();
-  const snapshots = new Snapshots({ find: (id) => cameras.config(id), clock });
-  const thumbnails = openThumbnails();
-
-  const tls: { readonly tls?: CertificatePair } = config.tls ? { tls: await readTls(config.tls) } : {};
-  let certificateInUse = tls.tls;
-  registerCertificateMetrics(archiveRegistry, () => certificateInUse);
-  const facing = { auth, ...tls, origins: config.cors.origins, trustedProxies: config.trustedProxies };
-  const playback = await buildPlayback({
-    version,
-    recordPath,
-    ...facing,
-    archive,
-    ...(member ? { cluster: member.view } : {}),
-    registry: archiveRegistry,
-    keepAwake: () => pacer.keepAwake(),
-    clock,
-    log,
-  });
+  const tls = config.tls && (await readTls(config.tls));
   const peerCa =
     (await readTrusted('cluster.ca', config.cluster.ca)) ??
     (member && config.tls ? await authorityBeside(config.tls.certificate) : undefined);
   const redisCa = await readTrusted('redis.ca', config.redis?.ca);
-  const jobs = openJobs();
-  const { moveTimeoutMs } = config.ptz;
-  const ptz = new Ptz({ clock, log, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
-  const api = await buildApi({
-    nodeName,
-    address: config.cluster.advertise,
-    version,
-    recordPath,
-    ...facing,
-    cameras,
-    archive: database ? listedBy(database, archive) : archive,
-    gaps: {
-      report: async (cameraId, fromMs, toMs) =>
-        gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs)),
-    },
-    protections: protectionsOf(archive),
-    jobs,
-    ptz,
-    cameraSwitch: switchOf(member),
-    ...(member ? { cluster: member.view } : {}),
-    stills: { snapshot: (id) => snapshots.get(id), thumbnail: (id) => thumbnails.get(id) },
-    ...(deps.logLevels ? { logLevels: deps.logLevels } : {}),
-    audit: deps.audit ?? log.child({ audit: true }),
-    warnings: () => [...archive.warnings(), ...jobs.warnings()],
-    ...(database || member ? { refusedCameras: () => wantedCameras().refused } : {}),
-    checks: {
-      ...standaloneChecks,
-      license: () => Promise.resolve(license.check()),
-      ...(member ? { clusterStore: () => Promise.resolve({ configured: true, reachable: member.isReachable() }) } : {}),
-      ...(database ? { storage: () => database.check() } : {}),
-    },
-    playback: { port: () => portOf(playback), advertised: urlOf(config.playback.advertise, config.tls !== undefined) },
-    machine: localMachine(recordPath, clock),
-    keepAwake: () => pacer.keepAwake(),
-    clock,
-    log,
-  });
-  // Last: what is registered later would be left out.
-  const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), archiveRegistry]);
-  const metrics = buildMetricsServer(registry, { log, ...(config.metrics.requireToken ? { auth, ...tls } : {}) });
-  const encrypted = [api, playback, ...(config.metrics.requireToken ? [metrics] : [])];
-  const certificates =
-    config.tls &&
-    followCertificate(
-      config.tls,
-      encrypted.map(({ server }) => server as HttpsServer),
-      { log, clock, used: (pair) => (certificateInUse = pair) },
-    );
-  const opened: FastifyInstance[] = [];
+  let serving: Serving | undefined;
+  let timer: NodeJS.Timeout | undefined;
   try {
+    // Or the archive may be another recorder's, which runs.
+    for (const address of [config.playback.listen, config.listen, config.metrics.listen]) await checkFree(address);
     // Before recovery, which tells of the segments that it completes.
     await gaps.load();
     await Promise.all([archive.recover(), database?.open(), cameraSwitch.load(), license.start()]);
     database?.start(archive);
-    const playbackAddress = await listen(playback, config.playback.listen);
-    opened.push(playback);
-    const address = await listen(api, config.listen);
-    opened.push(api);
-    await listen(metrics, config.metrics.listen);
-    opened.push(metrics);
     started = true;
     await member?.start();
     await applyCameras();
-    // Not waited for: recording needs no jobs.
-    const jobsStarted = jobs.start();
-    const timer = setInterval(() => {
+    timer = setInterval(() => {
       cameras.tick();
       archive.tick();
       member?.tick();
     }, TICK_MS);
+    // What answers people takes longer to load than cameras to answer, and nothing else happens meanwhile.
+    await camerasAsked();
+    const { openServing } = await import('./serving.ts');
+    serving = await openServing(
+      config,
+      {
+        archive,
+        gaps,
+        cameras,
+        cameraSwitch: switchOf(member),
+        pacer,
+        license,
+        database,
+        member,
+        registry: archiveRegistry,
+        refusedCameras: () => wantedCameras().refused,
+      },
+      { auth, tls, peerCa, redisCa },
+      deps,
+    );
+    const { address, playbackAddress, routes } = serving;
+    serving.configure(wantedCameras().cameras);
     log.info({ version, node: nodeName, address, cameras: cameras.list().length, recordPath }, 'recorder started');
 
     return {
       address,
       playbackAddress,
       cameras,
-      routes: { api: api.routeList.names, playback: playback.routeList.names, metrics: metrics.routeList.names },
+      routes,
       async reload(next) {
         deps.logLevels?.configure(next.log.level);
         present = { ...present, log: { ...present.log, level: next.log.level } };
@@ -270,37 +205,34 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         await applyCameras();
       },
       async close() {
-        started = false;
-        license.close();
-        thumbnails.close();
-        await snapshots.close();
-        // Cameras first: what they still hold goes into files while the API answers.
-        await Promise.all([cameras.close(), ptz.close()]);
-        clearInterval(timer);
-        await member?.close();
-        certificates?.close();
-        await jobsStarted;
-        await jobs.close();
-        await Promise.all(opened.map((server) => server.close()));
-        await tokenReviews?.close();
-        await archive.close();
-        await gaps.close();
-        // Last: what was closed until now has rows.
-        await database?.close();
+        await close();
         log.info({}, 'recorder stopped');
       },
     };
   } catch (err) {
+    await close();
+    throw err;
+  }
+
+  async function close(): Promise<void> {
+    started = false;
     license.close();
-    certificates?.close();
-    await member?.close();
-    await cameras.close();
-    await Promise.all(opened.map((server) => server.close()));
-    await tokenReviews?.close();
+    // Cameras first: what they still hold goes into files while the API answers.
+    await Promise.all([cameras.close(), serving?.leaveCameras()]);
+    clearInterval(timer);
+    await Promise.all([member?.close(), serving?.close(), tokenReviews?.close()]);
     await archive.close();
     await gaps.close();
+    // Last: what was closed until now has rows.
     await database?.close();
-    throw err;
+  }
+
+  /** Every camera that is to be recorded has answered, or has had its time. */
+  async function camerasAsked(): Promise<void> {
+    const untilMs = clock.monotonicMs() + ANSWER_MS;
+    const isAsked = (): boolean =>
+      cameras.list().every(({ status: { state, transport } }) => state !== 'connecting' || transport !== undefined);
+    while (!isAsked() && clock.monotonicMs() < untilMs) await clock.sleep(LOOK_MS);
   }
 
   /** Without configured ones, the one that was made for the first start. */
@@ -308,7 +240,9 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     return mode === 'token' && tokens.length === 0 ? [await adminToken(workDir, log)] : tokens;
   }
 
-  function openDatabase(url: string): RecorderDatabase {
+  async function openDatabase(url: string): Promise<RecorderDatabase> {
+    // Not loaded where there is none.
+    const { RecorderDatabase } = await import('./database/database.ts');
     return new RecorderDatabase({
       url,
       nodeName,
@@ -319,57 +253,6 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       log,
       registry: archiveRegistry,
       camerasChanged: reapplyCameras,
-    });
-  }
-
-  function openJobs(): Jobs {
-    const directory = join(config.workDir, 'jobs');
-    const url = config.redis?.url;
-    const queue = {
-      directory: join(config.workDir, 'redis'),
-      url,
-      ...(redisCa === undefined ? {} : { ca: redisCa }),
-      nodeName,
-      clock,
-      log,
-    };
-    return new Jobs({
-      directory,
-      recordPath,
-      archive,
-      ffmpegPath: config.ffmpeg.path,
-      version,
-      clock,
-      log,
-      async room() {
-        const space = await nodeFileSystem.space(directory);
-        const { minFree } = config.archive.retention;
-        return space.freeBytes - (minFree ? bytesOf(minFree, space) : 0);
-      },
-      peers: {
-        members: () => [...config.cluster.peers.map((address) => ({ address })), ...(member?.members() ?? [])],
-        scheme: config.tls ? 'https' : 'http',
-        ...(peerCa === undefined ? {} : { ca: peerCa }),
-      },
-      async knownGaps(cameraId, fromMs, toMs) {
-        return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs)).gaps;
-      },
-      registry: archiveRegistry,
-      mayHaveJobs: () => mayHaveJobs(queue),
-      openQueue: (work) => openQueue(queue, work),
-    });
-  }
-
-  function openThumbnails(): Thumbnails {
-    return new Thumbnails({
-      find: (id) =>
-        cameras.config(id) && {
-          live: () => cameras.get(id)?.live?.keyFrame(),
-          files: () => archive.newestFiles(id),
-        },
-      ffmpegPath: config.ffmpeg.path,
-      clock,
-      log,
     });
   }
 
@@ -434,7 +317,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     const { cameras: wanted, refused } = wantedCameras();
     for (const { id, reason } of refused) log.warn({ camera: id, ...reason }, 'a camera is refused');
     limits = limitsOf(config, wanted);
-    ptz.configure(wanted);
+    serving?.configure(wanted);
     return cameras.apply(wanted);
   }
 }
@@ -448,36 +331,6 @@ const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => (
   cameras: new Map(cameras.map(({ id, record }) => [id, record.retention])),
 });
 
-/** Protected footage as the API asks for it. */
-function protectionsOf(archive: Archive): ProtectionKeeper {
-  const { protections } = archive;
-  assert(protections, 'an archive with limits has protections');
-  return {
-    list: (cameraId) => protections.list(cameraId),
-    add: (window, nowMs) => protections.add(window, nowMs),
-    remove: (id) => protections.remove(id),
-    countSegments: (cameraId, fromMs, toMs) => archive.countSegments(cameraId, fromMs, toMs),
-  };
-}
-
-/** The archive as the API asks for it, with lists from the database. */
-function listedBy(database: RecorderDatabase, archive: Archive): ArchiveReader {
-  return {
-    list: (cameraId, query) => database.list(archive, cameraId, query),
-    current: (cameraId) => archive.current(cameraId),
-    checkWritable: () => archive.checkWritable(),
-  };
-}
-
-function listen(server: FastifyInstance, { host, port }: ListenAddress): Promise<string> {
-  return server.listen({ host, port });
-}
-
-function portOf({ server }: FastifyInstance): number | undefined {
-  const address = server.address();
-  return typeof address === 'object' ? address?.port : undefined;
-}
-
 /** Throws ConfigError when the pair cannot be used. */
 async function readTls(paths: CertificatePaths): Promise<CertificatePair> {
   try {
@@ -486,4 +339,12 @@ async function readTls(paths: CertificatePaths): Promise<CertificatePair> {
     if (err instanceof CertificateError) throw new ConfigError(err.file, `tls.${err.key}`, err.message);
     throw err;
   }
+}
+
+/** Rejects as `listen` does when the address is taken. */
+async function checkFree({ host, port }: ListenAddress): Promise<void> {
+  const server = createServer().listen({ host, port });
+  await once(server, 'listening');
+  server.close();
+  await once(server, 'close');
 }

@@ -8,14 +8,7 @@ import { Agent } from 'undici';
 import type { Clock } from '../clock.ts';
 import { ApiError } from './api-error.ts';
 import type { Connection } from './client.ts';
-
-/** What a pod is told by its kubelet. */
-export interface PodPlace {
-  /** `https://10.96.0.1:443` */
-  readonly url: string;
-  /** With the files `token`, `ca.crt` and `namespace`. */
-  readonly serviceAccountDirectory: string;
-}
+import type { PodPlace } from './pod-place.ts';
 
 export interface PodConnectionOptions {
   readonly place: PodPlace;
@@ -24,22 +17,11 @@ export interface PodConnectionOptions {
   readonly clock: Clock;
 }
 
-const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Probes of a connection on which nothing is said: after this time, then each second, ten of them (Node's defaults). */
 const KEEP_ALIVE_MS = 15_000;
 /** How often the files are read again. */
 const RENEWED_MS = 60_000;
-
-/** Undefined for a process that runs in no pod. `KUBE_NVR_SERVICE_ACCOUNT_DIR` is for tests. */
-export function podPlace(env: Readonly<Record<string, string | undefined>>): PodPlace | undefined {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = env;
-  if (!host) return undefined;
-  return {
-    url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    serviceAccountDirectory: env['KUBE_NVR_SERVICE_ACCOUNT_DIR'] ?? SERVICE_ACCOUNT,
-  };
-}
 
 export class PodConnection implements Connection {
   readonly #options: PodConnectionOptions;

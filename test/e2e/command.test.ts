@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { startCamera } from '../camera/camera.ts';
 import { Child } from '../support/child.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { workspace } from '../support/workspace.ts';
@@ -99,4 +100,19 @@ test('an address in use: the start ends with a line that names it', async (t) =>
   const { code } = await started.child.exit();
   assert.notEqual(code, 0);
   assert.ok(started.child.output.includes(address), started.child.output);
+});
+
+test('a second recorder with the same configuration ends before it touches archive and cameras', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime' });
+  await using first = await RecorderProcess.start({
+    directory: workspace(t),
+    config: { cameras: [{ id: 'gate', source: camera.url }] },
+  });
+  await first.untilRecording('gate');
+  const { code, output } = await recorder('--config', first.configFile);
+  assert.notEqual(code, 0);
+  assert.match(output, /EADDRINUSE/);
+  assert.equal(camera.connections.length, 1);
+  assert.equal((await first.files()).length, 1);
+  assert.doesNotMatch(output, /recovered|recording/);
 });

@@ -1,0 +1,20 @@
+// Where a pod finds the API server, as its kubelet told it.
+
+export interface PodPlace {
+  /** `https://10.96.0.1:443` */
+  readonly url: string;
+  /** With the files `token`, `ca.crt` and `namespace`. */
+  readonly serviceAccountDirectory: string;
+}
+
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** Undefined for a process that runs in no pod. `KUBE_NVR_SERVICE_ACCOUNT_DIR` is for tests. */
+export function podPlace(env: Readonly<Record<string, string | undefined>>): PodPlace | undefined {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = env;
+  if (!host) return undefined;
+  return {
+    url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    serviceAccountDirectory: env['KUBE_NVR_SERVICE_ACCOUNT_DIR'] ?? SERVICE_ACCOUNT,
+  };
+}
