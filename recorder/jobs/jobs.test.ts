@@ -13,6 +13,7 @@ import { encodeVideo } from '../../test/support/encoded-samples.ts';
 import { probe } from '../../test/support/probe.ts';
 import { until } from '../../test/support/until.ts';
 import { ended, request, stage } from '../../test/support/jobs-stage.ts';
+import { JobsUnavailable, type JobQueue, type QueueCount } from './job.ts';
 
 const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
 
@@ -235,4 +236,32 @@ test('metrics say what waits and runs, how long nothing got on, and how jobs end
   assert.equal(now.get('kube_nvr_jobs_finished_total{kind="export",outcome="done"}'), 5);
   assert.equal(now.get('kube_nvr_jobs_finished_total{kind="export",outcome="failed"}'), 1);
   assert.equal(now.get('kube_nvr_jobs_finished_total{kind="timelapse",outcome="failed"}'), 0);
+});
+
+test('a scrape hears that Redis is away, and that it is back, and waits for neither', async (t) => {
+  const { open } = await stage(t);
+  const registry = new Registry();
+  let counts = (): Promise<QueueCount[]> => Promise.resolve([]);
+  const queue: JobQueue = {
+    add: async () => {},
+    get: async () => undefined,
+    list: async () => [],
+    counts: () => counts(),
+    remove: async () => false,
+    close: async () => {},
+  };
+  const jobs = await open({ registry, mayHaveJobs: async () => true, openQueue: async () => queue });
+  /** Of the second of two scrapes: the first one asks. */
+  const available = async (): Promise<string | undefined> => {
+    await registry.metrics();
+    return /^kube_nvr_jobs_available (\d)$/m.exec(await registry.metrics())?.[1];
+  };
+  assert.equal(await available(), '1');
+  counts = () => Promise.reject(new JobsUnavailable('redis is away'));
+  assert.equal(await available(), '0');
+  assert.match(jobs.warnings()[0]?.message ?? '', /redis is away/);
+  counts = () => Promise.resolve([]);
+  assert.equal(await available(), '1');
+  counts = () => new Promise(() => {});
+  assert.equal(await available(), '1', 'a scrape ends without an answer');
 });

@@ -60,7 +60,7 @@ export const RESULT_KEPT_MS = 3_600_000;
 const SWEEP_MS = 60_000;
 const FFMPEG_FOUND_FOR_MS = 15 * 60_000;
 /** A scrape does not wait for a Redis that is away. */
-const COUNT_TIMEOUT_MS = 1_000;
+const COUNT_TIMEOUT_MS = 500;
 const RESULT_SUFFIX = '.mp4';
 /** Directories with the parts of an assembly; they outlive a restart as long as their job does. */
 const PARTS_SUFFIX = '.parts';
@@ -245,11 +245,11 @@ export class Jobs {
     this.#progressMs = this.#o.clock.monotonicMs();
   }
 
-  /** For metrics: asks nobody to start anything, and does not wait long. */
+  /** For metrics: starts nothing, and does not wait long; what it hears late is known at the next scrape. */
   async #counts(): Promise<readonly QueueCount[] | undefined> {
     const answered = new AbortController();
     const late = this.#o.clock.sleep(COUNT_TIMEOUT_MS, answered.signal).then(() => undefined);
-    const asked = this.#queue?.then((queue) => queue.counts()).catch(() => undefined);
+    const asked = this.#queue && this.#asked((queue) => queue.counts()).catch(() => undefined);
     const counts = asked
       ? await Promise.race([asked, late])
       : QUEUE_NAMES.map((queue) => ({ queue, waiting: 0, running: 0 }));
