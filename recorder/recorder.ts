@@ -32,13 +32,10 @@ import type { RecorderDatabase } from './database/database.ts';
 import { authorityBeside, readTrusted } from './jobs/trusted.ts';
 import { License } from './license/license.ts';
 import { LiveLimits } from './live/limits.ts';
-import type { Serving } from './serving.ts';
+import { openServing, type Serving } from './serving.ts';
 
 const TICK_MS = 250;
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
-/** Cameras answer within this time, or later: nobody waits longer for the API because of them. */
-const ANSWER_MS = 300;
-const LOOK_MS = 20;
 
 export interface RecorderDeps {
   readonly clock: Clock;
@@ -153,17 +150,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     await gaps.load();
     await Promise.all([archive.recover(), database?.open(), cameraSwitch.load(), license.start()]);
     database?.start(archive);
-    started = true;
-    await member?.start();
-    await applyCameras();
-    timer = setInterval(() => {
-      cameras.tick();
-      archive.tick();
-      member?.tick();
-    }, TICK_MS);
-    // What answers people takes longer to load than cameras to answer, and nothing else happens meanwhile.
-    await camerasAsked();
-    const { openServing } = await import('./serving.ts');
+    // Before cameras send anything: building it holds up everything else, and footage is dated by when packets were seen.
     serving = await openServing(
       config,
       {
@@ -181,8 +168,15 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       { auth, tls, peerCa, redisCa },
       deps,
     );
+    started = true;
+    await member?.start();
+    await applyCameras();
+    timer = setInterval(() => {
+      cameras.tick();
+      archive.tick();
+      member?.tick();
+    }, TICK_MS);
     const { address, playbackAddress, routes } = serving;
-    serving.configure(wantedCameras().cameras);
     log.info({ version, node: nodeName, address, cameras: cameras.list().length, recordPath }, 'recorder started');
 
     return {
@@ -225,14 +219,6 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     await gaps.close();
     // Last: what was closed until now has rows.
     await database?.close();
-  }
-
-  /** Every camera that is to be recorded has answered, or has had its time. */
-  async function camerasAsked(): Promise<void> {
-    const untilMs = clock.monotonicMs() + ANSWER_MS;
-    const isAsked = (): boolean =>
-      cameras.list().every(({ status: { state, transport } }) => state !== 'connecting' || transport !== undefined);
-    while (!isAsked() && clock.monotonicMs() < untilMs) await clock.sleep(LOOK_MS);
   }
 
   /** Without configured ones, the one that was made for the first start. */

@@ -1,5 +1,5 @@
 // What a recorder answers, joined from its rooms: API, playback and metrics, with what stands behind them alone: jobs, still
-// images, PTZ. Loaded when cameras are recorded already: its libraries are most of a start.
+// images, PTZ.
 
 import type { Server as HttpsServer } from 'node:https';
 import { join } from 'node:path';

@@ -33,10 +33,9 @@ export function compiledImages(): Images {
   };
   load(...flags, OPERATOR, '--help');
   load(RECORDER, '--version');
-  // What it loads when it has started, and as a member of a cluster.
-  for (const file of ['recorder/serving.ts', 'recorder/cluster-member.ts']) {
-    load('--input-type=module', '--eval', `await import(${JSON.stringify(join(ROOT, file))})`);
-  }
+  // What a member of a cluster loads besides.
+  const member = JSON.stringify(join(ROOT, 'recorder/cluster-member.ts'));
+  load('--input-type=module', '--eval', `await import(${member})`);
   return {
     ...OWN_IMAGES,
     'kube-nvr-operator': program(OPERATOR, { before, flags }),
