@@ -12,6 +12,7 @@ import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import type { Archive } from './archive/archive.ts';
 import { nodeFileSystem } from './archive/file-system.ts';
+import type { GapReport } from './archive/gaps/camera-ledger.ts';
 import type { GapLedger } from './archive/gaps/ledger.ts';
 import { bytesOf } from './archive/retention/plan.ts';
 import type { CameraSet } from './camera-set.ts';
@@ -92,7 +93,8 @@ export async function openServing(
 
   let certificateInUse = tls;
   registerCertificateMetrics(own, () => certificateInUse);
-  const facing = { auth, ...(tls ? { tls } : {}), origins: config.cors.origins, trustedProxies: config.trustedProxies };
+  const secured = { auth, ...(tls ? { tls } : {}) };
+  const facing = { ...secured, origins: config.cors.origins, trustedProxies: config.trustedProxies };
   const playback = await buildPlayback({
     version,
     recordPath,
@@ -112,10 +114,7 @@ export async function openServing(
     ...facing,
     cameras,
     archive: database ? listedBy(database, archive) : archive,
-    gaps: {
-      report: async (cameraId, fromMs, toMs) =>
-        gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs)),
-    },
+    gaps: { report: gapsIn },
     protections: protectionsOf(archive),
     jobs,
     ptz,
@@ -141,10 +140,7 @@ export async function openServing(
   // Last: what is registered later would be left out.
   const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), own]);
   const { requireToken } = config.metrics;
-  const metrics = buildMetricsServer(registry, {
-    log,
-    ...(requireToken ? { auth, ...(tls ? { tls } : {}) } : {}),
-  });
+  const metrics = buildMetricsServer(registry, { log, ...(requireToken ? secured : {}) });
   const certificates =
     config.tls &&
     followCertificate(
@@ -189,6 +185,10 @@ export async function openServing(
     throw err;
   }
 
+  async function gapsIn(cameraId: string, fromMs: number, toMs: number): Promise<GapReport> {
+    return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs));
+  }
+
   function openJobs(): Jobs {
     const directory = join(config.workDir, 'jobs');
     const queue = {
@@ -217,9 +217,7 @@ export async function openServing(
         scheme: config.tls ? 'https' : 'http',
         ...(peerCa === undefined ? {} : { ca: peerCa }),
       },
-      async knownGaps(cameraId, fromMs, toMs) {
-        return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs)).gaps;
-      },
+      knownGaps: async (cameraId, fromMs, toMs) => (await gapsIn(cameraId, fromMs, toMs)).gaps,
       registry: own,
       mayHaveJobs: () => mayHaveJobs(queue),
       openQueue: (work) => openQueue(queue, work),

@@ -10,6 +10,7 @@ import { test, type TestContext } from 'node:test';
 import { pino } from 'pino';
 import { selfSignedCertificate } from '../../test/camera/certificate.ts';
 import { freePorts } from '../../test/support/recorder-process.ts';
+import { startRedis } from '../../test/support/redis.ts';
 import { until } from '../../test/support/until.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import type { Jobs } from './jobs.ts';
@@ -25,27 +26,19 @@ interface Server {
 }
 
 /** A Redis as an administrator runs it, with a password; listens on `localhost`. */
-async function startRedis(t: TestContext, { tls }: { tls: boolean }): Promise<Server> {
+async function startGuarded(t: TestContext, { tls }: { tls: boolean }): Promise<Server> {
   const directory = workspace(t);
   const { key, cert } = selfSignedCertificate('localhost');
   const files = { key: join(directory, 'key.pem'), cert: join(directory, 'cert.pem') };
   writeFileSync(files.key, key);
   writeFileSync(files.cert, cert);
   const [port] = (await freePorts(1)) as [number];
-  let said = '';
-  const listening = tls
-    ? ['--port', '0', '--tls-port', `${port}`, '--tls-cert-file', files.cert, '--tls-key-file', files.key]
-    : ['--port', `${port}`];
-  const settings = ['--bind', '127.0.0.1', '--requirepass', PASSWORD, '--save', '', '--dir', directory];
-  const authenticated = tls ? ['--tls-auth-clients', 'no'] : [];
-  const server = spawn('redis-server', [...listening, ...authenticated, ...settings]);
-  server.stdout.on('data', (text: Buffer) => (said += text.toString()));
-  t.after(async () => {
-    server.kill('SIGKILL');
-    if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
-  });
+  const encrypted = ['--tls-port', `${port}`, '--tls-cert-file', files.cert, '--tls-key-file', files.key];
+  const settings = tls ? [...encrypted, '--tls-auth-clients', 'no'] : [];
+  const server = startRedis(tls ? 0 : port, directory, ['--requirepass', PASSWORD, ...settings]);
+  t.after(() => server[Symbol.asyncDispose]());
   await until('redis listens', () => {
-    if (server.exitCode !== null) throw new Error(`redis-server ended: ${said}`);
+    if (server.ended) throw new Error(`redis-server ended: ${server.output}`);
     return listens(port);
   });
   return { port, ca: cert };
@@ -73,9 +66,9 @@ async function works(jobs: Jobs): Promise<void> {
 
 test('a Redis with a password is used, and one with TLS whose certificate is trusted', { skip }, async (t) => {
   const { open } = await stage(t);
-  const plain = await startRedis(t, { tls: false });
+  const plain = await startGuarded(t, { tls: false });
   await works(await open({}, { url: `redis://:${PASSWORD}@localhost:${plain.port}` }));
-  const { port, ca } = await startRedis(t, { tls: true });
+  const { port, ca } = await startGuarded(t, { tls: true });
   await works(await open({}, { url: `rediss://default:${PASSWORD}@localhost:${port}/1`, ca }));
 });
 
@@ -99,7 +92,7 @@ for (const [name, tls, url, reason] of [
     { skip },
     async (t) => {
       const { open } = await stage(t);
-      const { port } = await startRedis(t, { tls });
+      const { port } = await startGuarded(t, { tls });
       const { log, text } = writtenLog();
       const jobs = await open({ log }, { url: `${url}:${port}`, log });
       const [warning, ...others] = jobs.warnings();
@@ -120,10 +113,8 @@ test('a Redis that is away when the recorder starts is used when it is there', {
   const [port] = (await freePorts(1)) as [number];
   const jobs = await open({}, { url: `redis://localhost:${port}` });
   assert.match(jobs.warnings()[0]?.message ?? '', /redis cannot be reached \(ECONNREFUSED\)/);
-  const server = spawn('redis-server', ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--dir', directory], {
-    stdio: 'ignore',
-  });
-  t.after(() => server.kill('SIGKILL'));
+  const server = startRedis(port, directory);
+  t.after(() => server[Symbol.asyncDispose]());
   await until('redis listens', () => listens(port));
   await works(jobs);
 });

@@ -24,7 +24,6 @@ export interface Rule {
 export class AdmissionWebhook {
   readonly #server: Server;
   readonly #controlPlane: ControlPlane;
-  readonly #silent: ServerResponse[] = [];
   /** What it does with whoever asks from now on. */
   answers: 'no' | 'nothing' = 'nothing';
 
@@ -42,8 +41,7 @@ export class AdmissionWebhook {
     await once(server, 'listening');
     const webhook = new AdmissionWebhook(server, controlPlane);
     server.on('request', (request, response: ServerResponse) => {
-      if (webhook.answers === 'nothing') webhook.#silent.push(response);
-      else void text(request).then((review) => refuse(review, response));
+      if (webhook.answers === 'no') void text(request).then((review) => refuse(review, response));
     });
     const { port } = server.address() as AddressInfo;
     await api.create(PATH, {
@@ -68,7 +66,6 @@ export class AdmissionWebhook {
   /** Out of the way. */
   async close(): Promise<void> {
     await this.#controlPlane.api.delete(`${PATH}/${NAME}`);
-    for (const response of this.#silent) response.destroy();
     this.#server.closeAllConnections();
     this.#server.close();
   }

@@ -13,10 +13,10 @@ import { startCamera } from '../camera/camera.ts';
 import { selfSignedCertificate } from '../camera/certificate.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import { audioTrack, videoTrack } from '../camera/tracks.ts';
-import { Child } from '../support/child.ts';
 import { Mount, Stranger } from '../support/mount.ts';
 import { Postgres, postgresMissing } from '../support/postgres.ts';
 import { freePorts, RecorderProcess } from '../support/recorder-process.ts';
+import { startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 import { Prometheus } from './prometheus.ts';
@@ -60,9 +60,7 @@ test('recorders: every alert in its fault and after it, every panel with data', 
   };
   const license = join(directory, 'recorder.lic');
   const [redisPort = 0] = await freePorts(1);
-  const startRedis = (): Child =>
-    new Child('redis-server', ['--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', '', '--dir', directory]);
-  let redis = startRedis();
+  let redis = startRedis(redisPort, directory);
   t.after(() => redis[Symbol.asyncDispose]());
   useCertificate(DAY_MS);
   writeFileSync(license, licence(3 * DAY_MS));
@@ -169,7 +167,7 @@ test('recorders: every alert in its fault and after it, every panel with data', 
       await redis.stop();
       const refused = await prometheus.fires('KubeNvrJobsUnavailable', at('rack-1'));
       assert.equal(refused.annotations['summary'], 'Exports on rack-1 are refused');
-      redis = startRedis();
+      redis = startRedis(redisPort, directory);
       await prometheus.clears('KubeNvrJobsUnavailable', at('rack-1'));
     })(),
 
