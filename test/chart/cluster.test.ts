@@ -1,6 +1,6 @@
 // The chart on a cluster whose nodes run its pods: from `helm install` to footage, through an upgrade and an uninstall.
 
-import { after, before, suite, test } from 'node:test';
+import { after, afterEach, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { API_VERSION } from '../../crds/names.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { clusterMissing, startCluster, type Cluster } from '../cluster/cluster.ts';
 import { OWN_IMAGES } from '../cluster/own-images.ts';
+import { reportFailure } from '../cluster/report.ts';
 import { until } from '../support/until.ts';
 import { CHART, Helm, helmMissing, type Manifest, type Values } from './helm.ts';
 
@@ -31,6 +32,7 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
     helm = new Helm(cluster.kubeconfig);
   });
 
+  afterEach(reportFailure(() => cluster));
   after(async () => {
     helm?.close();
     await camera?.close();

@@ -125,6 +125,10 @@ export class ControlPlane {
     return join(this.directory, 'logs', `${part}.log`);
   }
 
+  get programs(): readonly Program[] {
+    return [...this.#programs.values()];
+  }
+
   program(part: Part): Program {
     const program = this.#programs.get(part);
     if (!program) throw new Error(`this control plane has no ${part}`);
@@ -216,7 +220,7 @@ export class ControlPlane {
   /** Ends it at once, with all that it stored when the directory is its own. */
   async close(): Promise<void> {
     this.api.close();
-    await Promise.all([...this.#programs.values()].map((program) => program.kill()));
+    await Promise.all(this.programs.map((program) => program.kill()));
     if (this.#ownsDirectory) rmSync(this.directory, { recursive: true, force: true });
   }
 

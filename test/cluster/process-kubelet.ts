@@ -90,6 +90,11 @@ export class ProcessKubelet {
     return this.#program.running;
   }
 
+  /** The end of what its kubelet printed. */
+  get logTail(): string {
+    return this.#program.logTail;
+  }
+
   /** What it is cut off from. */
   get cuts(): readonly Side[] {
     return [...this.#cuts];
