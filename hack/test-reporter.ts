@@ -2,7 +2,7 @@
 // of every skipped test, and, for hack/test, the counts of the run as one line in the file that KUBE_NVR_COUNTS names.
 
 import { appendFileSync } from 'node:fs';
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { inspect } from 'node:util';
 import type { TestEvent } from 'node:test/reporters';
 
@@ -31,9 +31,11 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
     switch (event.type) {
       case 'test:stdout':
       case 'test:stderr': {
-        const lines = printed.get(event.data.file) ?? [];
+        // As it was named to the runner; tests have whole paths.
+        const file = resolve(event.data.file);
+        const lines = printed.get(file) ?? [];
         lines.push(event.data.message);
-        printed.set(event.data.file, lines);
+        printed.set(file, lines);
         break;
       }
       case 'test:fail': {

@@ -4,13 +4,14 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { until } from '../support/until.ts';
 import { ApiError } from './api-client.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
 import type { ContainerStatus, Pod } from './kubelet/types.ts';
 import { leftovers } from './leftovers.ts';
 import type { ProcessKubelet } from './process-kubelet.ts';
+import { reportFailure } from './report.ts';
 
 const WITNESS = join(import.meta.dirname, 'witness.ts');
 const MOUNT = '/var/lib/kube-nvr-witness/archive';
@@ -137,6 +138,7 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
     await cluster.api.create('/apis/apps/v1/namespaces/default/daemonsets', DAEMON_SET);
     await Promise.all(cluster.nodes.map((node) => ready(node, 0)));
   });
+  afterEach(reportFailure(() => cluster));
   after(() => cluster.close());
 
   test('kubectl sees three ready nodes', async () => {
@@ -337,6 +339,16 @@ describe('the test cluster', { skip: clusterMissing() }, () => {
       cluster.controlPlane.resume('etcd');
     }
     await until('a write succeeds', () => write('after').then(() => true));
+  });
+
+  test('a part of the control plane that ends by itself is started again, one that was ended is not', async () => {
+    const scheduler = cluster.controlPlane.program('kube-scheduler');
+    const { pid, restarts } = scheduler;
+    process.kill(pid, 'SIGKILL');
+    await until('another scheduler runs', () => scheduler.running && scheduler.pid !== pid);
+    await cluster.controlPlane.kill('kube-scheduler');
+    await cluster.controlPlane.start('kube-scheduler');
+    assert.equal(scheduler.restarts, restarts + 1);
   });
 
   test('nodes go on after the API server was restarted', async () => {

@@ -5,6 +5,7 @@
 //     await controlPlane.installKinds();
 
 import { execFile } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +21,7 @@ export type Part = 'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube
 export interface ControlPlaneOptions {
   /** Where it keeps everything; default: a new temporary directory, which goes away with it. */
   readonly directory?: string;
-  /** Where the API server listens; default 127.0.0.1. */
+  /** Where the API server listens; default: a loopback address of its own, where the other parts listen anyway. */
   readonly address?: string;
   /**
    * Addresses of Services, as 10.96.0.0/16. With it, pods reach the API server by its Service, as containers of a real
@@ -42,17 +43,6 @@ const MAX_OUTPUT = 64 * 1024 * 1024;
 
 /** Starts it and waits until it serves; throws with the end of the log of what did not start. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await startOnce(options);
-    } catch (error) {
-      // Another program took one of the ports that were free a moment ago.
-      if (tries === MAX_STARTS || !String(error).includes('address already in use')) throw error;
-    }
-  }
-}
-
-async function startOnce(options: ControlPlaneOptions): Promise<ControlPlane> {
   const controlPlane = new ControlPlane(options, await freePorts(5));
   try {
     for (const part of options.parts ?? ALL_PARTS) await controlPlane.start(part);
@@ -63,6 +53,12 @@ async function startOnce(options: ControlPlaneOptions): Promise<ControlPlane> {
     throw error;
   }
 }
+
+/**
+ * A loopback address that nobody else listens at: a port that was free a moment ago may be another's by the time a part
+ * wants it, and on a shared address the health of that other would be taken for its own.
+ */
+const ownLoopback = (): string => `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
 
 export class ControlPlane {
   readonly directory: string;
@@ -87,7 +83,8 @@ export class ControlPlane {
     this.#parts = options.parts ?? ALL_PARTS;
     this.#ownsDirectory = options.directory === undefined;
     this.directory = options.directory ?? mkdtempSync(join(tmpdir(), 'kube-nvr-control-plane-'));
-    this.address = options.address ?? '127.0.0.1';
+    const loopback = ownLoopback();
+    this.address = options.address ?? loopback;
     this.#serviceRange = options.serviceRange;
     this.port = apiPort;
     this.server = `https://${this.address}:${apiPort}`;
@@ -96,18 +93,18 @@ export class ControlPlane {
     const admin = { commonName: 'admin', organizations: ['system:masters'] };
     this.kubeconfig = this.kubeconfigFor('admin', admin);
     this.api = this.clientFor('admin', admin);
-    const etcd = `http://127.0.0.1:${etcdPort}`;
+    const etcd = `http://${loopback}:${etcdPort}`;
     this.#healthUrls = {
       etcd: `${etcd}/health`,
       'kube-apiserver': `${this.server}/readyz`,
-      'kube-controller-manager': `https://127.0.0.1:${managerPort}/healthz`,
-      'kube-scheduler': `https://127.0.0.1:${schedulerPort}/healthz`,
+      'kube-controller-manager': `https://${loopback}:${managerPort}/healthz`,
+      'kube-scheduler': `https://${loopback}:${schedulerPort}/healthz`,
     };
     const args: Record<Part, readonly string[]> = {
-      etcd: etcdArguments(join(this.directory, 'etcd'), etcd, `http://127.0.0.1:${etcdPeerPort}`),
+      etcd: etcdArguments(join(this.directory, 'etcd'), etcd, `http://${loopback}:${etcdPeerPort}`),
       'kube-apiserver': this.#apiServerArguments(etcd),
-      'kube-controller-manager': this.#controllerManagerArguments(managerPort),
-      'kube-scheduler': this.#schedulerArguments(schedulerPort),
+      'kube-controller-manager': this.#controllerManagerArguments(loopback, managerPort),
+      'kube-scheduler': this.#schedulerArguments(loopback, schedulerPort),
     };
     this.#programs = new Map(
       this.#parts.map((part) => [
@@ -116,6 +113,7 @@ export class ControlPlane {
           command: needProgram(part),
           args: [...args[part], ...(options.flags?.[part] ?? [])],
           logFile: this.logFile(part),
+          keep: true,
         }),
       ]),
     );
@@ -139,9 +137,11 @@ export class ControlPlane {
   async start(part: Part): Promise<void> {
     const program = this.program(part);
     program.start();
+    const { restarts } = program;
+    const isHopeless = (): boolean => program.restarts - restarts >= MAX_STARTS;
     try {
-      await until(`${part} serves`, async () => !program.running || (await this.#serves(part)), START_TIMEOUT_MS);
-      if (!program.running) throw new Error(`${part} ended`);
+      await until(`${part} serves`, async () => isHopeless() || (await this.#serves(part)), START_TIMEOUT_MS);
+      if (isHopeless()) throw new Error(`${part} ended again and again`);
     } catch (error) {
       throw new Error(`${part} did not start:\n${program.logTail}`, { cause: error });
     }
@@ -273,12 +273,12 @@ export class ControlPlane {
     ];
   }
 
-  #controllerManagerArguments(port: number): readonly string[] {
+  #controllerManagerArguments(address: string, port: number): readonly string[] {
     const tokens = join(this.directory, 'pki', 'service-accounts.key');
     const user = this.kubeconfigFor('kube-controller-manager', { commonName: 'system:kube-controller-manager' });
     return [
       `--kubeconfig=${user}`,
-      '--bind-address=127.0.0.1',
+      `--bind-address=${address}`,
       `--secure-port=${port}`,
       `--cert-dir=${join(this.directory, 'pki', 'kube-controller-manager')}`,
       '--leader-elect=false',
@@ -291,12 +291,12 @@ export class ControlPlane {
     ];
   }
 
-  #schedulerArguments(port: number): readonly string[] {
+  #schedulerArguments(address: string, port: number): readonly string[] {
     const user = this.kubeconfigFor('kube-scheduler', { commonName: 'system:kube-scheduler' });
     return [
       `--kubeconfig=${user}`,
       `--authentication-kubeconfig=${user}`,
-      '--bind-address=127.0.0.1',
+      `--bind-address=${address}`,
       `--secure-port=${port}`,
       `--cert-dir=${join(this.directory, 'pki', 'kube-scheduler')}`,
       '--leader-elect=false',

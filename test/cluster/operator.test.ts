@@ -1,7 +1,7 @@
 // The whole of it on a real API server: a RecorderPool becomes recorders on every node, a Camera is recorded, and when its
 // node dies another one goes on.
 
-import { after, before, suite, test } from 'node:test';
+import { after, afterEach, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import type { CameraAssignment } from '../../crds/camera.ts';
@@ -13,6 +13,7 @@ import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
 import { OWN_IMAGES } from './own-images.ts';
+import { reportFailure } from './report.ts';
 import {
   apply,
   archiveOf,
@@ -90,6 +91,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
     operators.push(...(await Promise.all([0, 1].map(() => startOperator(controlPlane, directory)))));
   });
 
+  afterEach(reportFailure(() => cluster));
   after(async () => {
     for (const { program } of operators) await program.kill();
     await camera?.close();

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, suite, test } from 'node:test';
+import { after, afterEach, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { browserMissing, launchBrowser, videoState } from '../support/browser.ts';
@@ -16,6 +16,7 @@ import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
 import { OWN_IMAGES } from './own-images.ts';
+import { reportFailure } from './report.ts';
 import {
   apply,
   makeArchives,
@@ -184,6 +185,7 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
     browser = await launchBrowser();
   });
 
+  afterEach(reportFailure(() => cluster));
   after(async () => {
     await browser?.close();
     service?.close();

@@ -14,14 +14,20 @@ export interface ProgramOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Also open a channel for messages (`process.send`). */
   readonly ipc?: boolean;
+  /** Starts it again when it ends without being told to, as a kubelet does with the parts of a control plane. */
+  readonly keep?: boolean;
 }
 
 const LOG_TAIL = 3_000;
+const RESTART_MS = 1_000;
 
 export class Program {
   readonly name: string;
   readonly #options: ProgramOptions;
   #child: ChildProcess | undefined;
+  #isWanted = false;
+  #restarts = 0;
+  #restart: NodeJS.Timeout | undefined;
 
   constructor(name: string, options: ProgramOptions) {
     this.name = name;
@@ -43,7 +49,14 @@ export class Program {
       closeSync(log);
     }
     this.#child.on('error', () => {}); // could not be started: `running` says so
+    this.#isWanted = this.#options.keep === true;
+    this.#child.once('exit', () => this.#startAgain());
     return this.#child;
+  }
+
+  /** How often it ended without being told to, and was started again. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   get running(): boolean {
@@ -79,8 +92,8 @@ export class Program {
 
   /** Ends it in order, or after `timeoutMs` without. */
   async stop(timeoutMs = 10_000): Promise<void> {
-    const child = this.#child;
-    if (!child || !this.running) return;
+    const child = this.#giveUp();
+    if (!child) return;
     const exited = once(child, 'exit');
     child.kill('SIGTERM');
     const late = new AbortController();
@@ -94,11 +107,24 @@ export class Program {
   }
 
   async kill(): Promise<void> {
-    const child = this.#child;
-    if (!child || !this.running) return;
+    const child = this.#giveUp();
+    if (!child) return;
     const exited = once(child, 'exit');
     child.kill('SIGKILL');
     await exited;
+  }
+
+  /** From now on nothing starts it again; what runs, if it does. */
+  #giveUp(): ChildProcess | undefined {
+    this.#isWanted = false;
+    clearTimeout(this.#restart);
+    return this.running ? this.#child : undefined;
+  }
+
+  #startAgain(): void {
+    if (!this.#isWanted) return;
+    this.#restarts++;
+    this.#restart = setTimeout(() => this.start(), RESTART_MS).unref();
   }
 }
 

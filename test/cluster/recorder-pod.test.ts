@@ -3,12 +3,13 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { probe } from '../support/probe.ts';
 import { until } from '../support/until.ts';
 import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
 import { OWN_IMAGES } from './own-images.ts';
+import { reportFailure } from './report.ts';
 
 const HOST_PATH = '/srv/recordings';
 const PORT = 9997;
@@ -89,6 +90,7 @@ describe('a recorder in a pod', { skip: clusterMissing() }, () => {
       throw new Error(`the recorder is not ready:\n${await cluster.kubectl(['logs', 'recorder'])}`, { cause: error });
     });
   });
+  afterEach(reportFailure(() => cluster));
   after(async () => {
     await camera.close();
     await cluster.close();

@@ -5,7 +5,7 @@ import type { KubeObject } from './api-client.ts';
 import type { Cluster } from './cluster.ts';
 
 interface Pod extends KubeObject {
-  readonly spec: { readonly containers: readonly { readonly name: string }[] };
+  readonly spec: { readonly nodeName?: string; readonly containers: readonly { readonly name: string }[] };
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
 }
 
@@ -20,11 +20,15 @@ export function reportFailure(cluster: () => Cluster | undefined) {
   };
 }
 
-/** Parts of the control plane and nodes that ended, with their last words; all pods; the log of each that is not ready. */
+/** Parts of the control plane and nodes that end or ended, with their last words; all pods; the log of each that is not ready. */
 export async function clusterReport(cluster: Cluster): Promise<string> {
-  const ended = [...cluster.controlPlane.programs, ...cluster.nodes]
+  const { programs } = cluster.controlPlane;
+  const ended = [...programs, ...cluster.nodes]
     .filter(({ running }) => !running)
     .map(({ name, logTail }) => `${name} does not run:\n${logTail}`);
+  const restarted = programs
+    .filter(({ restarts }) => restarts > 0)
+    .map(({ name, restarts, logTail }) => `${name} ended ${restarts} times by itself:\n${logTail}`);
   const say = (args: readonly string[]): Promise<string> =>
     cluster.kubectl(['--request-timeout=5s', ...args]).catch((error: unknown) => `${String(error)}\n`);
   const overview = [
@@ -34,11 +38,21 @@ export async function clusterReport(cluster: Cluster): Promise<string> {
   const pods = await cluster.api.list<Pod>('/api/v1/pods').catch(() => []);
   const logs: string[] = [];
   for (const { metadata, spec, status } of pods) {
+    if (spec.nodeName === undefined) continue;
     if (status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')) continue;
     for (const { name } of spec.containers) {
-      const of = ['logs', `--namespace=${metadata.namespace}`, metadata.name, `--container=${name}`, `--tail=${LOG_LINES}`];
-      logs.push(`${metadata.name}, ${name}:\n${await say(of)}`, `before its last start:\n${await say([...of, '--previous'])}`);
+      const of = [
+        'logs',
+        `--namespace=${metadata.namespace}`,
+        metadata.name,
+        `--container=${name}`,
+        `--tail=${LOG_LINES}`,
+      ];
+      logs.push(
+        `${metadata.name}, ${name}:\n${await say(of)}`,
+        `before its last start:\n${await say([...of, '--previous'])}`,
+      );
     }
   }
-  return [...ended, ...overview, ...logs].join('\n');
+  return [...ended, ...restarted, ...overview, ...logs].join('\n');
 }

@@ -7,6 +7,7 @@ import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { helmMissing } from '../chart/helm.ts';
 import { clusterMissing } from '../cluster/cluster.ts';
+import { reportFailure } from '../cluster/report.ts';
 import type { Page } from './page.ts';
 import { LONG } from '../support/variant.ts';
 import { NODES, startStage, type Stage } from './stage.ts';
@@ -40,6 +41,7 @@ function ground({ shared }: { readonly shared: boolean }): Ground {
   });
   afterEach(async (t) => {
     const hasPassed = 'passed' in t && t.passed;
+    await reportFailure(() => stage?.cluster)(t);
     if (!shared || !hasPassed) await end();
     if (hasPassed) page?.end();
   });

@@ -224,7 +224,7 @@ export class PodWorker {
         }
         if (this.#ended) return await this.#delete();
       } catch (error) {
-        if (error instanceof ApiError && (error.status === 404 || error.status === 409)) return;
+        if (error instanceof ApiError && error.status === 404) return;
         await sleep(RETRY_MS);
         this.#changed();
       }
