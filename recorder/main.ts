@@ -2,6 +2,7 @@
 // The recorder's composition root: arguments, environment and signals end here.
 
 import { readFileSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
@@ -31,6 +32,9 @@ closing every file.
 
 /** A stop that takes longer than this is given up: open files are finished at the next start. */
 const MAX_STOP_MS = 8_000;
+
+/** By then all is compiled that the next start takes. */
+const COMPILED_MS = 5_000;
 
 /** Disks and name lookups share this pool; a disk that hangs may hold a thread for each camera that writes to it. */
 process.env['UV_THREADPOOL_SIZE'] ??= '16';
@@ -124,41 +128,32 @@ async function main(): Promise<void> {
     await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
     process.exit(interrupted.signal.aborted ? 1 : 0);
   }
-  const recorder = await startRecorder(config, {
+
+  // Before that nothing is open that would have to be closed.
+  let isRecording = false;
+  const starting = startRecorder(config, {
     clock: systemClock,
     log,
     logLevels,
     audit,
     version,
     pod: podPlace(process.env),
+    recording: () => (isRecording = true),
   });
 
-  const reload = async (): Promise<void> => {
-    try {
-      const next = await load();
-      tokensFile = next.auth.tokensFile;
-      await recorder.reload(next);
-    } catch (err) {
-      if (!(err instanceof ConfigError)) throw err;
-      log.error({ problem: err.message }, 'configuration refused, the old one stays');
-    }
-  };
-  const reloadNow = () => void reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
-  const others = (): readonly string[] => (tokensFile === undefined ? [] : [tokensFile]);
-  const watcher = new ConfigWatcher(options.config, reloadNow, { clock: systemClock, others });
-  process.on('SIGHUP', reloadNow);
-
-  const stop = (code: number) => {
+  const stop = (code: number): void => {
+    if (!isRecording) process.exit(code);
     // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
     setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
-    watcher.close();
-    recorder.close().then(
-      () => process.exit(code),
-      (err: unknown) => {
-        log.error({ err }, 'stop failed');
-        process.exit(1);
-      },
-    );
+    starting
+      .then((recorder) => recorder.close())
+      .then(
+        () => process.exit(code),
+        (err: unknown) => {
+          log.error({ err }, 'stop failed');
+          process.exit(1);
+        },
+      );
   };
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -175,6 +170,26 @@ async function main(): Promise<void> {
     if (!stopping) stop(1);
     stopping = true;
   });
+  const recorder = await starting;
+  // Node does so at its end, which a crash has not. Nothing happens where no NODE_COMPILE_CACHE is named.
+  setTimeout(flushCompileCache, COMPILED_MS).unref();
+
+  const reload = async (): Promise<void> => {
+    try {
+      const next = await load();
+      tokensFile = next.auth.tokensFile;
+      await recorder.reload(next);
+    } catch (err) {
+      if (!(err instanceof ConfigError)) throw err;
+      log.error({ problem: err.message }, 'configuration refused, the old one stays');
+    }
+  };
+  const reloadNow = (): void => {
+    if (!stopping) reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
+  };
+  const others = (): readonly string[] => (tokensFile === undefined ? [] : [tokensFile]);
+  void new ConfigWatcher(options.config, reloadNow, { clock: systemClock, others });
+  process.on('SIGHUP', reloadNow);
 }
 
 main().catch((err: unknown) => {

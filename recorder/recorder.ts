@@ -47,6 +47,8 @@ export interface RecorderDeps {
   readonly logLevels?: LevelSwitch;
   /** Takes a line for each call that changes something; `log` unless given. */
   readonly audit?: Log;
+  /** Called when cameras are about to be asked: from now on a stop has files to close. */
+  readonly recording?: () => void;
 }
 
 export interface Recorder {
@@ -169,6 +171,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       deps,
     );
     started = true;
+    deps.recording?.();
     await member?.start();
     await applyCameras();
     timer = setInterval(() => {

@@ -37,6 +37,15 @@ test('the operator replaces pods, not the DaemonSet; the pool’s own image wins
   assert.equal(spec.template.spec.containers[0].image, 'its:own');
 });
 
+test('what Node compiled stays for the next start of the container, and goes with its pod', () => {
+  const { spec } = daemonSetOf(pool(), 'image', 'digest') as Manifest;
+  const [{ env, volumeMounts }] = spec.template.spec.containers;
+  const { value } = env.find(({ name }: Manifest) => name === 'NODE_COMPILE_CACHE');
+  const { name } = volumeMounts.find(({ mountPath }: Manifest) => value.startsWith(`${mountPath}/`));
+  const volume = spec.template.spec.volumes.find((volume: Manifest) => volume.name === name);
+  assert.deepEqual(volume, { name, emptyDir: {} });
+});
+
 test('nothing that is made has a finalizer: nothing waits for a dead node to be deleted', () => {
   const made = [
     daemonSetOf(pool(), 'image', 'digest'),

@@ -16,6 +16,8 @@ const ARCHIVE_DIRECTORY = `${STATE_DIRECTORY}/recordings`;
 const TLS_DIRECTORY = `${CONFIG_DIRECTORY}-tls`;
 const TOKENS_DIRECTORY = `${CONFIG_DIRECTORY}-tokens`;
 const LICENSE_DIRECTORY = `${CONFIG_DIRECTORY}-license`;
+/** Goes with the pod, and stays when its container is started again. */
+const TMP_DIRECTORY = '/tmp';
 /** Files are closed within seconds; kubelets kill what takes longer. */
 const GRACE_SECONDS = 30;
 
@@ -120,6 +122,8 @@ function container({ spec }: RecorderPool, image: string): Record<string, unknow
       fieldEnv('KUBE_NVR_NODE_NAME', 'spec.nodeName'),
       fieldEnv('POD_IP', 'status.podIP'),
       fieldEnv('HOST_IP', 'status.hostIP'),
+      // Node keeps there what it has compiled: the container's next start takes two thirds of the time.
+      { name: 'NODE_COMPILE_CACHE', value: `${TMP_DIRECTORY}/compiled` },
       { name: 'KUBE_NVR_ADVERTISE', value: advertised(spec, API_PORT) },
       { name: 'KUBE_NVR_PLAYBACK_ADVERTISE', value: advertised(spec, PLAYBACK_PORT) },
       ...(spec.databaseSecretRef ? [secretEnv('KUBE_NVR_DATABASE_URL', spec.databaseSecretRef.name)] : []),
@@ -139,7 +143,7 @@ function container({ spec }: RecorderPool, image: string): Record<string, unknow
       { name: 'state', mountPath: STATE_DIRECTORY },
       { name: 'archive', mountPath: ARCHIVE_DIRECTORY },
       mount('config', CONFIG_DIRECTORY),
-      { name: 'tmp', mountPath: '/tmp' },
+      { name: 'tmp', mountPath: TMP_DIRECTORY },
       ...(spec.tls ? [mount('tls', TLS_DIRECTORY)] : []),
       ...(spec.auth.tokensSecretRef ? [mount('tokens', TOKENS_DIRECTORY)] : []),
       ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),

@@ -1,44 +1,30 @@
-// The images of this repository as its checkout: what a cluster's nodes run under their names, whatever the tag.
+// The images of this repository: what a cluster's nodes run under their names, whatever the tag.
 
-import { execFileSync } from 'node:child_process';
-import { dirname, join } from 'node:path';
-import { OPERATOR_NODE_FLAG } from '../../hack/image/layout.ts';
-import type { Images } from './kubelet/images.ts';
+import { join, dirname } from 'node:path';
+import { OPERATOR_NODE_FLAG, PROGRAMS, type Program } from '../../hack/image/layout.ts';
+import { bundleProgram } from '../../hack/image/program-bundle.ts';
+import type { Image, Images } from './kubelet/images.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const OPERATOR = join(ROOT, 'operator/main.ts');
-const RECORDER = join(ROOT, 'recorder/main.ts');
 
-const program = (main: string, { before = [], flags = [] }: { before?: string[]; flags?: string[] } = {}) => ({
-  entrypoint: [...before, process.execPath, ...flags, main],
-  workingDir: ROOT,
-  paths: [ROOT, dirname(process.execPath)],
+const image = (directory: string, main: string, flags: readonly string[] = []): Image => ({
+  entrypoint: [process.execPath, ...flags, join(directory, main)],
+  workingDir: directory,
+  paths: [directory, dirname(process.execPath)],
 });
 
+/** As the checkout has them. */
 export const OWN_IMAGES: Images = {
-  'kube-nvr-operator': program(OPERATOR, { flags: [OPERATOR_NODE_FLAG] }),
-  'kube-nvr-recorder': program(RECORDER),
+  'kube-nvr-operator': image(ROOT, 'operator/main.ts', [OPERATOR_NODE_FLAG]),
+  'kube-nvr-recorder': image(ROOT, 'recorder/main.ts'),
 };
 
-/**
- * The same, compiled beforehand: they are there as quickly as from the one file of their image, not a second later
- * because they read hundreds of files of TypeScript.
- */
-export function compiledImages(): Images {
-  const compiled = join(ROOT, 'node_modules/.cache/kube-nvr/compiled');
-  const before = ['/usr/bin/env', `NODE_COMPILE_CACHE=${compiled}`];
-  const flags = [OPERATOR_NODE_FLAG];
-  const load = (...args: readonly string[]): void => {
-    execFileSync(process.execPath, args, { env: { ...process.env, NODE_COMPILE_CACHE: compiled } });
+/** As images have them, each program one file, in this directory: they start in half the time. */
+export async function bundledImages(directory: string): Promise<Images> {
+  const bundled = async (program: Program): Promise<Image> => {
+    const { nodeFlag } = PROGRAMS[program];
+    await bundleProgram(program, directory);
+    return image(directory, `${program}/main.js`, nodeFlag === undefined ? [] : [nodeFlag]);
   };
-  load(...flags, OPERATOR, '--help');
-  load(RECORDER, '--version');
-  // What a member of a cluster loads besides.
-  const member = JSON.stringify(join(ROOT, 'recorder/cluster-member.ts'));
-  load('--input-type=module', '--eval', `await import(${member})`);
-  return {
-    ...OWN_IMAGES,
-    'kube-nvr-operator': program(OPERATOR, { before, flags }),
-    'kube-nvr-recorder': program(RECORDER, { before }),
-  };
+  return { 'kube-nvr-operator': await bundled('operator'), 'kube-nvr-recorder': await bundled('recorder') };
 }

@@ -2,12 +2,13 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { startCamera } from '../camera/camera.ts';
 import { Child } from '../support/child.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -115,4 +116,15 @@ test('a second recorder with the same configuration ends before it touches archi
   assert.equal(camera.connections.length, 1);
   assert.equal((await first.files()).length, 1);
   assert.doesNotMatch(output, /recovered|recording/);
+});
+
+test('what Node compiled is on the disk while the recorder runs: a crash does not lose it', async (t) => {
+  const directory = workspace(t);
+  const compiled = join(directory, 'compiled');
+  const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
+  await using recorder = await RecorderProcess.start({ directory, config: { cameras: [] }, env });
+  const sizes = (): number[] =>
+    readdirSync(compiled, { recursive: true, encoding: 'utf8' }).map((file) => statSync(join(compiled, file)).size);
+  await until('it is there', () => sizes().some((size) => size > 10_000));
+  assert.equal(recorder.child.ended, false);
 });

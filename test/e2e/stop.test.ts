@@ -2,6 +2,7 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';
@@ -67,4 +68,30 @@ test('SIGTERM while cameras cannot be reached, do not answer or refuse the login
   const ended = await recorder.stop();
   assert.deepEqual({ code: ended.code, signal: ended.signal }, { code: 0, signal: null }, recorder.child.output);
   assert.ok(ended.elapsedMs < 5_000, `stopped in ${ended.elapsedMs} ms`);
+});
+
+test('SIGTERM in the moment in which cameras are asked: exit 0', async (t) => {
+  const directory = workspace(t);
+  const preload = join(directory, 'preload.cjs');
+  // It comes before anything else can happen.
+  writeFileSync(
+    preload,
+    `const fs = require('node:fs');
+     for (const name of ['write', 'writeSync']) {
+       const write = fs[name];
+       fs[name] = (fd, text, ...rest) => {
+         if (String(text).includes('cameras configured')) process.kill(process.pid, 'SIGTERM');
+         return write(fd, text, ...rest);
+       };
+     }`,
+  );
+  await using camera = await startCamera();
+  await using recorder = await RecorderProcess.start({
+    directory,
+    config: { cameras: [{ id: 'gate', source: camera.url }] },
+    env: { ...process.env, NODE_OPTIONS: `--require ${preload}` },
+    waitUntilReady: false,
+  });
+  const { code, signal } = await recorder.child.exit();
+  assert.deepEqual({ code, signal }, { code: 0, signal: null }, recorder.child.output);
 });

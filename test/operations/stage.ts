@@ -1,7 +1,6 @@
 // What the pages of docs/operations are tried on: a cluster of three nodes with the chart installed, two cameras, and a
 // shell in which helm and kubectl speak to it.
 
-import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
   cpSync,
@@ -24,7 +23,7 @@ import { startCamera, type Camera } from '../camera/camera.ts';
 import type { KubeObject } from '../cluster/api-client.ts';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import type { Images } from '../cluster/kubelet/images.ts';
-import { compiledImages } from '../cluster/own-images.ts';
+import { bundledImages } from '../cluster/own-images.ts';
 import { needProgram } from '../cluster/programs.ts';
 import { until } from '../support/until.ts';
 import { Page } from './page.ts';
@@ -215,7 +214,7 @@ export async function startStage(): Promise<Stage> {
   const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-operations-'));
   started.defer(() => rmSync(directory, { recursive: true, force: true }));
   symlinkSync(join(ROOT, 'charts'), join(directory, 'charts'));
-  const cluster = started.use(await startCluster({ nodes: NODES.length, images: imagesIn(directory) }));
+  const cluster = started.use(await startCluster({ nodes: NODES.length, images: await imagesIn(directory) }));
   for (const node of NODES) mkdirSync(join(cluster.node(node).root, 'mnt/archive'), { recursive: true });
   const login = { username: 'operator', password: 'before' };
   const host = cluster.addresses.cameras;
@@ -238,20 +237,19 @@ export async function startStage(): Promise<Stage> {
   return new Stage({ cluster, cameras, login }, directory, started.move());
 }
 
-/** The images under their next version, too: a copy of this checkout that says so. */
-function imagesIn(directory: string): Images {
-  const images = compiledImages();
+/** The images under their next version, too: a copy that says so. */
+async function imagesIn(directory: string): Promise<Images> {
+  const programs = join(directory, 'programs');
+  const images = await bundledImages(programs);
   const copy = join(directory, NEXT);
-  for (const part of ['base', 'crds', 'operator', 'recorder']) {
-    cpSync(join(ROOT, part), join(copy, part), { recursive: true });
-  }
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const about = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object;
+  cpSync(programs, copy, { recursive: true });
+  const about = JSON.parse(readFileSync(join(copy, 'package.json'), 'utf8')) as object;
   writeFileSync(join(copy, 'package.json'), JSON.stringify({ ...about, version: NEXT }));
   const next = Object.entries(images).map(([name, own]) => {
-    const entrypoint = own.entrypoint?.map((part) => part.replace(ROOT, copy));
-    assert.ok(entrypoint);
-    return [`${name}:${NEXT}`, { ...own, entrypoint, workingDir: copy, paths: [...(own.paths ?? []), copy] }] as const;
+    const moved = (path: string): string => path.replace(programs, copy);
+    const { entrypoint = [], workingDir = '', paths = [] } = own;
+    const image = { entrypoint: entrypoint.map(moved), workingDir: moved(workingDir), paths: paths.map(moved) };
+    return [`${name}:${NEXT}`, image] as const;
   });
   // A recorder 0.2.1 ends at once.
   const broken = { ...images['kube-nvr-recorder'], entrypoint: ['/bin/false'] };

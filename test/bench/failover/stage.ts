@@ -3,12 +3,13 @@
 // nodes and from their gap ledgers.
 
 import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Camera, CameraAssignment } from '../../../crds/camera.ts';
 import { nodeLeaseName, OPERATOR_LEASE } from '../../../crds/names.ts';
 import type { RecorderPool } from '../../../crds/recorder-pool.ts';
 import type { KubeObject } from '../../cluster/api-client.ts';
 import { startCluster, type Cluster } from '../../cluster/cluster.ts';
-import { compiledImages } from '../../cluster/own-images.ts';
+import { bundledImages } from '../../cluster/own-images.ts';
 import {
   apply,
   archiveOf,
@@ -87,7 +88,9 @@ export class FailoverStage {
     const { directory, media, keyFrameMs, nodes, camerasPerNode } = options;
     mkdirSync(directory, { recursive: true });
     await using started = new AsyncDisposableStack();
-    const cluster = started.use(await startCluster({ nodes, images: compiledImages() }));
+    const cluster = started.use(
+      await startCluster({ nodes, images: await bundledImages(join(directory, 'programs')) }),
+    );
     const address = cluster.addresses.cameras;
     const cameras = nodes * camerasPerNode;
     const sender = await startSender({ media, cameras, mode: 'frame', directory, address, spreadMs: keyFrameMs });

@@ -1,0 +1,58 @@
+// A program as one file of JavaScript: no directory of modules to read when it starts.
+
+import * as esbuild from 'esbuild';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PROGRAMS, type Program } from './layout.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** Native parts of libraries, which do without them. */
+const OPTIONAL = ['msgpackr-extract', 'pg-native', 'bufferutil', 'utf-8-validate'];
+/** What libraries of the older kind of module expect to find. */
+const COMMONJS = `import { createRequire as createRequire$ } from 'node:module';
+const require = createRequire$(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
+
+/** Threads are started by the name of their file, which no longer ends in `.ts`. */
+const threads: esbuild.Plugin = {
+  name: 'threads',
+  setup(build) {
+    build.onLoad({ filter: /\/recorder\/archive\/details-reader\.ts$/ }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8').replace("new URL('./details-worker.ts'", "new URL('./details-worker.js'"),
+      loader: 'ts',
+    }));
+  },
+};
+
+/** Writes `<directory>/<program>/main.js` and what it reads while it runs; says what it is made of. */
+export async function bundleProgram(program: Program, directory: string): Promise<esbuild.Metafile> {
+  const { metafile } = await esbuild.build({
+    absWorkingDir: ROOT,
+    entryPoints: { ...PROGRAMS[program].entryPoints },
+    outdir: join(directory, program),
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+    banner: { js: COMMONJS },
+    external: OPTIONAL,
+    plugins: [threads],
+    // For `node --enable-source-maps`, which is not on by itself: it costs a recorder 60 MB of memory.
+    sourcemap: 'linked',
+    sourcesContent: false,
+    keepNames: true,
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    metafile: true,
+  });
+  const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
+    'name' | 'version' | 'license',
+    string
+  >;
+  // Each program finds it as it does in the repository: one directory up.
+  const about = { name, version, license, type: 'module' };
+  writeFileSync(join(directory, 'package.json'), `${JSON.stringify(about)}\n`);
+  for (const [from, to] of Object.entries(PROGRAMS[program].files))
+    cpSync(join(ROOT, from), join(directory, to), { recursive: true });
+  return metafile;
+}
