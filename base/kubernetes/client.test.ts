@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { Agent } from 'undici';
+import { Child } from '../../test/support/child.ts';
 import { TcpProxy } from '../../test/support/tcp-proxy.ts';
 import { ApiError } from './api-error.ts';
 import { KubernetesClient, type Connection, type WatchEvent } from './client.ts';
@@ -245,4 +246,26 @@ test('an event without end is not kept in memory', async () => {
     more();
   });
   await assert.rejects(eventsOf(client), { status: 0, reason: 'INVALID_ANSWER', message: 'a watch event is too long' });
+});
+
+// The simulation of failover counts on it (test/sim/failover/api-server.ts).
+test('an answer that came while the process was frozen, beyond its time limit, is none: it is about the past', async () => {
+  const LIMIT_MS = 300;
+  await clientOf((_request, response) => {
+    child.signal('SIGSTOP');
+    response.end(JSON.stringify(object('gate')));
+    setTimeout(() => child.signal('SIGCONT'), 3 * LIMIT_MS);
+  });
+  const program = `
+    import { KubernetesClient } from ${JSON.stringify(import.meta.resolve('./client.ts'))};
+    const prepare = () => Promise.resolve({ headers: {} });
+    const connection = { url: 'http://127.0.0.1:${serverPort()}', prepare, reconnect() {}, close: () => Promise.resolve() };
+    const client = new KubernetesClient(connection, { userAgent: 'test', callTimeoutMs: ${LIMIT_MS} });
+    const said = await client.get('/').then(() => 'believed', ({ reason }) => reason);
+    console.log(said);
+    process.exit();
+  `;
+  await using child = new Child(process.execPath, ['--input-type=module', '--eval', program]);
+  await child.exit();
+  assert.equal(child.output.trim(), 'UNREACHABLE');
 });

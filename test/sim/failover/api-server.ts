@@ -116,7 +116,8 @@ export class ApiServer {
     const execute = (): void => {
       const result = work();
       if (this.#random.chance(this.weather.lostReplies)) return fail();
-      const reply = client.inThisLife(() => done(result));
+      // One that was frozen meanwhile: its time limit is over before it reads what came.
+      const reply = client.inThisLife(() => done(this.#timeline.nowMs > sentMs + timeoutMs ? undefined : result));
       const atMs = this.#timeline.nowMs + this.#latencyMs();
       this.#timeline.at(atMs, () => (client.isCut || atMs > sentMs + timeoutMs ? fail() : reply()));
     };
