@@ -55,6 +55,8 @@ export class ApiServer {
   /** Requests that wait for etcd. */
   #waiting: (() => void)[] = [];
   #streams = new Set<Stream>();
+  /** Ended while their clients were cut off for a moment: those will be told. */
+  #untold: Stream[] = [];
   #changes: Change[] = [];
   #version = 0;
   /** Faults that are in the air at present. */
@@ -80,8 +82,9 @@ export class ApiServer {
   goDown(): void {
     this.#state = 'down';
     this.#waiting = [];
-    for (const { watcher } of this.#streams) {
-      this.#later(watcher.client, () => watcher.client.isCut || watcher.onEnd());
+    for (const stream of this.#streams) {
+      const { client, onEnd } = stream.watcher;
+      if (!stream.dead) this.#later(client, () => (client.isCut ? void this.#untold.push(stream) : onEnd()));
     }
     this.#streams.clear();
   }
@@ -96,6 +99,7 @@ export class ApiServer {
   /** Connections of a client that was cut off for long are dead, and the client is not told. */
   forget(client: Process): void {
     for (const stream of this.#streams) if (stream.watcher.client === client) stream.dead = true;
+    this.#untold = this.#untold.filter(({ watcher }) => watcher.client !== client);
   }
 
   /** After a short cut, connections deliver what they hold. */
@@ -104,6 +108,8 @@ export class ApiServer {
       if (stream.watcher.client !== client) continue;
       for (const deliver of stream.undelivered.splice(0)) deliver();
     }
+    for (const { watcher } of this.#untold) if (watcher.client === client) this.#later(client, watcher.onEnd);
+    this.#untold = this.#untold.filter(({ watcher }) => watcher.client !== client);
   }
 
   // ── requests ──

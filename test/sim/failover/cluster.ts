@@ -30,6 +30,8 @@ export class Cluster {
   readonly operators: readonly Operator[];
   readonly pool: PoolView;
   readonly limits: Limits;
+  /** Up to when processes are cut off: one cut may outlast another. */
+  readonly #cutUntilMs = new Map<Process, number>();
 
   constructor({ seed, nodes, cameras, pool, newsMs, rules }: ClusterOptions) {
     this.random = new Random(seed);
@@ -140,8 +142,10 @@ export class Cluster {
   cut(process: Process, forMs: number): void {
     this.#disturb(process);
     process.isCut = true;
+    this.#cutUntilMs.set(process, Math.max(this.nowMs + forMs, this.#cutUntilMs.get(process) ?? 0));
     if (forMs > CONNECTION_MS) this.api.forget(process);
     this.#over(forMs, process, () => {
+      if (this.nowMs < (this.#cutUntilMs.get(process) ?? 0)) return;
       process.isCut = false;
       this.api.reconnect(process);
     });

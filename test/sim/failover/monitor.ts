@@ -155,12 +155,13 @@ export class Monitor {
     if (!this.firstWritten.has(key)) this.firstWritten.set(key, this.#timeline.nowMs);
   }
 
-  stopped(recorder: Process, camera: string, why: 'told' | 'killed'): void {
+  stopped(recorder: Process, camera: string, uid: string, why: 'told' | 'killed'): void {
     const writers = this.writers.get(camera);
     const wasWriting = writers?.delete(recorder.name) === true;
     const truth = this.#api.all('Camera').get(camera);
     const assignment = truth?.assignment;
-    if (why === 'killed' || !truth || truth.suspend || !assignment?.node) return;
+    // One that was deleted is stopped, also when there is another of its name by now.
+    if (why === 'killed' || truth?.uid !== uid || truth.suspend || !assignment?.node) return;
     if (assignment.node === recorder.name && this.#sinceAssignedMs(camera) > CONNECT_MS) {
       this.#fail(`${recorder.name} stops ${camera}, which is its own`);
     }

@@ -69,7 +69,7 @@ export class Recorder extends Process {
   }
 
   protected override onKill(): void {
-    for (const camera of this.#recordings.keys()) this.#deps.monitor.stopped(this, camera, 'killed');
+    for (const [camera, { uid }] of this.#recordings) this.#deps.monitor.stopped(this, camera, uid, 'killed');
     this.#recordings.clear();
   }
 
@@ -163,9 +163,11 @@ export class Recorder extends Process {
   }
 
   #stop(name: string): void {
-    if (!this.#recordings.delete(name)) return;
+    const recording = this.#recordings.get(name);
+    if (!recording) return;
+    this.#recordings.delete(name);
     this.#disk.copy.delete(name);
-    this.#deps.monitor.stopped(this, name, 'told');
+    this.#deps.monitor.stopped(this, name, recording.uid, 'told');
     this.#touchReport();
   }
 
