@@ -108,15 +108,16 @@ export class Monitor {
   ): void {
     const now = this.#api.all('Camera').get(camera)?.assignment;
     if (assignment.node === undefined || assignment.node === now?.node) return;
+    // What is planned on an old epoch will be refused.
+    if (fromEpoch !== (now?.epoch ?? 0)) return;
     const { unavailableAfterMs } = this.#limits;
     const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
     const live = voters.filter(({ name }) => this.#silentMs(name) < unavailableAfterMs);
     if (2 * live.length <= voters.length) {
       this.#fail(`${operator.name} moves ${camera} with ${live.length} of ${voters.length} voters live`);
     }
-    // What is planned on an old epoch will be refused.
-    if (fromEpoch !== now?.epoch || assignment.reason !== 'NodeUnavailable') return;
-    if (now.node !== undefined) this.#condemns(now.node, camera);
+    if (assignment.reason !== 'NodeUnavailable') return;
+    if (now?.node !== undefined) this.#condemns(now.node, camera);
   }
 
   #condemns(node: string, camera: string): void {
