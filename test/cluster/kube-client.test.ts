@@ -37,7 +37,7 @@ const camera = (name: string, spec: object = {}): KubeObject => ({
 
 /** A way to the API server of a test's own, and a client that takes it. Both end with the test. */
 async function link(t: TestContext, watchSeconds?: { least: number; most: number }) {
-  const proxy = await TcpProxy.to(controlPlane.port);
+  const proxy = await TcpProxy.to(controlPlane.port, controlPlane.address);
   const file = join(controlPlane.directory, `through-${proxy.port}.kubeconfig`);
   writeFileSync(file, readFileSync(controlPlane.kubeconfig, 'utf8').replace(`:${controlPlane.port}`, `:${proxy.port}`));
   const connection = new KubeConfigConnection(loadKubeConfig(file), systemClock);

@@ -60,7 +60,7 @@ test(
     const detour = cluster.controlPlane.kubeconfigFor(
       'detour',
       { commonName: 'detour', organizations: ['system:masters'] },
-      `https://127.0.0.1:${link.port}`,
+      `https://${address}:${link.port}`,
     );
     const standby = await startOperator(cluster.controlPlane, logs, { kubeconfig: detour });
     t.after(() => standby.program.kill());

@@ -20,12 +20,12 @@ export class TcpProxy {
     this.#host = host;
   }
 
-  /** Listens on a port of the loopback address. */
+  /** Listens on another port of the same address. */
   static async to(port: number, host = '127.0.0.1'): Promise<TcpProxy> {
     const server = createServer();
     const proxy = new TcpProxy(server, port, host);
     server.on('connection', (client) => proxy.#accept(client));
-    server.listen(0, '127.0.0.1');
+    server.listen(0, host);
     await once(server, 'listening');
     return proxy;
   }
