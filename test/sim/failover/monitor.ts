@@ -28,6 +28,9 @@ const CONNECT_MS = 5_000;
 /** Two nodes record a camera no longer than this once everything works. */
 const DOUBLE_MS = 5_000;
 
+/** A voter counts as heard for three renewals, from the news of its last one. */
+const HEARD_MS = 6_000;
+
 const PLANNED = ['Drain', 'Failback', 'Preferred', 'Ineligible'];
 
 export class Monitor {
@@ -110,9 +113,10 @@ export class Monitor {
     if (assignment.node === undefined || assignment.node === now?.node) return;
     // What is planned on an old epoch will be refused.
     if (fromEpoch !== (now?.epoch ?? 0)) return;
-    const { unavailableAfterMs } = this.#limits;
+    const { unavailableAfterMs, newsMs } = this.#limits;
+    const liveMs = Math.max(unavailableAfterMs, HEARD_MS + newsMs);
     const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
-    const live = voters.filter(({ name }) => this.#silentMs(name) < unavailableAfterMs);
+    const live = voters.filter(({ name }) => this.#silentMs(name) < liveMs);
     if (2 * live.length <= voters.length) {
       this.#fail(`${operator.name} moves ${camera} with ${live.length} of ${voters.length} voters live`);
     }
