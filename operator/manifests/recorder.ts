@@ -122,7 +122,7 @@ function container({ spec }: RecorderPool, image: string): Record<string, unknow
       fieldEnv('KUBE_NVR_NODE_NAME', 'spec.nodeName'),
       fieldEnv('POD_IP', 'status.podIP'),
       fieldEnv('HOST_IP', 'status.hostIP'),
-      // Node keeps there what it has compiled: the container's next start takes two thirds of the time.
+      // Node keeps there what it has compiled: the container's next start takes three quarters of the time.
       { name: 'NODE_COMPILE_CACHE', value: `${TMP_DIRECTORY}/compiled` },
       { name: 'KUBE_NVR_ADVERTISE', value: advertised(spec, API_PORT) },
       { name: 'KUBE_NVR_PLAYBACK_ADVERTISE', value: advertised(spec, PLAYBACK_PORT) },
