@@ -38,7 +38,8 @@ async function recorderOf(t: TestContext): Promise<RecorderProcess> {
       cameras: [{ id: 'gate', source: camera.url }],
     },
   });
-  t.after(() => recorder.child[Symbol.asyncDispose]());
+  // In order: its Redis ends with it.
+  t.after(() => recorder.stop());
   return recorder;
 }
 
