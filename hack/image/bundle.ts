@@ -6,7 +6,7 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync 
 import { dirname, join } from 'node:path';
 import { isProgram, PROGRAMS, type Program } from './layout.ts';
 import { bundledPackages, licencesOf } from './packages.ts';
-import { bundleProgram } from './program-bundle.ts';
+import { ABOUT, bundleProgram } from './program-bundle.ts';
 import { sbomOf } from './sbom.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -20,10 +20,6 @@ async function bundle(program: Program, root: string, debian: string): Promise<v
   writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*/, `#!${interpreter}`));
   chmodSync(main, 0o755);
 
-  const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
-    'name' | 'version' | 'license',
-    string
-  >;
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
@@ -36,7 +32,7 @@ async function bundle(program: Program, root: string, debian: string): Promise<v
   cpSync(join(ROOT, 'LICENSE'), join(root, doc, 'LICENSE'));
   cpSync('/usr/local/LICENSE', join(root, 'usr/share/doc/node/LICENSE'));
   write(`${doc}/THIRD_PARTY_LICENSES`, licencesOf(packages));
-  write(`${doc}/sbom.cdx.json`, sbomOf({ name: `${name}-${program}`, version, license, packages, debian }));
+  write(`${doc}/sbom.cdx.json`, sbomOf({ ...ABOUT, name: `${ABOUT.name}-${program}`, packages, debian }));
 }
 
 const [program, root, debian] = process.argv.slice(2);

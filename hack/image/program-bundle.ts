@@ -12,6 +12,12 @@ const OPTIONAL = ['msgpackr-extract', 'pg-native', 'bufferutil', 'utf-8-validate
 const COMMONJS = `import { createRequire as createRequire$ } from 'node:module';
 const require = createRequire$(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
 
+const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
+  'name' | 'version' | 'license',
+  string
+>;
+export const ABOUT = { name, version, license };
+
 /** Threads are started by the name of their file, which no longer ends in `.ts`. */
 const threads: esbuild.Plugin = {
   name: 'threads',
@@ -45,13 +51,8 @@ export async function bundleProgram(program: Program, directory: string): Promis
     legalComments: 'none',
     metafile: true,
   });
-  const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
-    'name' | 'version' | 'license',
-    string
-  >;
   // Each program finds it as it does in the repository: one directory up.
-  const about = { name, version, license, type: 'module' };
-  writeFileSync(join(directory, 'package.json'), `${JSON.stringify(about)}\n`);
+  writeFileSync(join(directory, 'package.json'), `${JSON.stringify({ ...ABOUT, type: 'module' })}\n`);
   for (const [from, to] of Object.entries(PROGRAMS[program].files))
     cpSync(join(ROOT, from), join(directory, to), { recursive: true });
   return metafile;

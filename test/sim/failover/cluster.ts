@@ -45,13 +45,14 @@ export class Cluster {
       membership: 'Manual',
       ...pool,
     };
-    this.limits = { unavailableAfterMs: this.pool.unavailableAfterMs, newsMs };
+    const { unavailableAfterMs, renewMs } = this.pool;
+    this.limits = { unavailableAfterMs, renewMs, newsMs };
     const { timeline, random } = this;
     this.api = new ApiServer(timeline, random);
     const processes = new Map<string, Process>();
     this.monitor = new Monitor(timeline, this.api, processes, this.limits);
     const common = { timeline, random, api: this.api, monitor: this.monitor };
-    const recorderDeps = { ...common, renewMs: this.pool.renewMs, mutation: rules.mutation };
+    const recorderDeps = { ...common, renewMs, mutation: rules.mutation };
     this.recorders = Array.from({ length: nodes }, (_, i) => new Recorder(`n${i + 1}`, recorderDeps));
     const operatorDeps = { ...common, pool: (): PoolView => this.pool, Assigner: rules.Assigner };
     this.operators = [1, 2].map((i) => new Operator(`operator${i}`, operatorDeps));

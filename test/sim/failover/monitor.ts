@@ -17,6 +17,7 @@ export type Move = {
 
 export type Limits = {
   readonly unavailableAfterMs: number;
+  readonly renewMs: number;
   /** How old news of a node can be that an operator acts on: watches stall. */
   readonly newsMs: number;
 };
@@ -28,8 +29,8 @@ const CONNECT_MS = 5_000;
 /** Two nodes record a camera no longer than this once everything works. */
 const DOUBLE_MS = 5_000;
 
-/** A voter counts as heard for three renewals, from the news of its last one. */
-const HEARD_MS = 6_000;
+/** So long a voter counts as heard, from the news of its last renewal. */
+const HEARD_RENEWALS = 3;
 
 const PLANNED = ['Drain', 'Failback', 'Preferred', 'Ineligible'];
 
@@ -113,8 +114,8 @@ export class Monitor {
     if (assignment.node === undefined || assignment.node === now?.node) return;
     // What is planned on an old epoch will be refused.
     if (fromEpoch !== (now?.epoch ?? 0)) return;
-    const { unavailableAfterMs, newsMs } = this.#limits;
-    const liveMs = Math.max(unavailableAfterMs, HEARD_MS + newsMs);
+    const { unavailableAfterMs, renewMs, newsMs } = this.#limits;
+    const liveMs = Math.max(unavailableAfterMs, HEARD_RENEWALS * renewMs + newsMs);
     const voters = [...this.#api.all('RecorderNode').values()].filter(({ role }) => role === 'Voter');
     const live = voters.filter(({ name }) => this.#silentMs(name) < liveMs);
     if (2 * live.length <= voters.length) {
