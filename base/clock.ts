@@ -42,12 +42,16 @@ export const systemClock: Clock = {
   },
 };
 
+interface VirtualTimer {
+  readonly atMs: number;
+  readonly callback: () => void;
+}
+
 /** A clock that stands still until a test moves it. Wall and monotonic time can be moved apart. */
 export class VirtualClock implements Clock {
   #monotonicMs: number;
   #wallMs: number;
-  #timers: { atMs: number; order: number; callback: () => void }[] = [];
-  #order = 0;
+  readonly #timers = new Set<VirtualTimer>();
 
   constructor(wallMs: number = Date.UTC(2026, 0, 1, 12), monotonicMs = 1_000) {
     this.#wallMs = wallMs;
@@ -62,14 +66,15 @@ export class VirtualClock implements Clock {
     return this.#wallMs;
   }
 
+  /** Timers that wait. */
+  get timers(): number {
+    return this.#timers.size;
+  }
+
   after(delayMs: number, callback: () => void): Timer {
-    const entry = { atMs: this.#monotonicMs + Math.max(0, delayMs), order: this.#order++, callback };
-    this.#timers.push(entry);
-    return {
-      cancel: () => {
-        this.#timers = this.#timers.filter((t) => t !== entry);
-      },
-    };
+    const entry: VirtualTimer = { atMs: this.#monotonicMs + Math.max(0, delayMs), callback };
+    this.#timers.add(entry);
+    return { cancel: () => void this.#timers.delete(entry) };
   }
 
   sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
@@ -80,11 +85,11 @@ export class VirtualClock implements Clock {
   advance(ms: number): void {
     const targetMs = this.#monotonicMs + ms;
     for (;;) {
-      const due = this.#timers
-        .filter((t) => t.atMs <= targetMs)
-        .sort((a, b) => a.atMs - b.atMs || a.order - b.order)[0];
+      // Those of one time in the order in which they were set, which is that of the set.
+      let due: VirtualTimer | undefined;
+      for (const timer of this.#timers) if (timer.atMs <= targetMs && timer.atMs < (due?.atMs ?? Infinity)) due = timer;
       if (!due) break;
-      this.#timers = this.#timers.filter((t) => t !== due);
+      this.#timers.delete(due);
       this.#move(due.atMs - this.#monotonicMs);
       due.callback();
     }

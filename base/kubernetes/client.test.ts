@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo } from 'node:net';
-import { Agent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { Child } from '../../test/support/child.ts';
 import { TcpProxy } from '../../test/support/tcp-proxy.ts';
 import { ApiError } from './api-error.ts';
@@ -246,6 +246,34 @@ test('an event without end is not kept in memory', async () => {
     more();
   });
   await assert.rejects(eventsOf(client), { status: 0, reason: 'INVALID_ANSWER', message: 'a watch event is too long' });
+});
+
+test('an answer that is seen too late is none, whether or not the timer of the limit has come first', async (t) => {
+  const LIMIT_MS = 100;
+  await clientOf((_request, response) => void response.end(JSON.stringify(object('gate'))));
+  /** The process stands still before the answer's bytes are seen; they are, in the turn of the event loop that goes on. */
+  const paused = (handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler =>
+    new Proxy(handler, {
+      get(target, key) {
+        const value: unknown = Reflect.get(target, key);
+        if (key !== 'onResponseData' || typeof value !== 'function') return value;
+        return (...args: unknown[]): unknown => {
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * LIMIT_MS);
+          return Reflect.apply(value, target, args);
+        };
+      },
+    });
+  const agent = new Agent();
+  t.after(() => agent.close());
+  const dispatcher = agent.compose((dispatch) => (options, handler) => dispatch(options, paused(handler)));
+  const connection = {
+    url: `http://127.0.0.1:${serverPort()}`,
+    prepare: () => Promise.resolve({ headers: {}, dispatcher }),
+    reconnect() {},
+    close: () => Promise.resolve(),
+  };
+  const client = new KubernetesClient(connection, { userAgent: 'test', callTimeoutMs: LIMIT_MS });
+  await assert.rejects(client.get('/'), { status: 0, reason: 'UNREACHABLE', message: /it did not answer in time$/ });
 });
 
 // The simulation of failover counts on it (test/sim/failover/api-server.ts).

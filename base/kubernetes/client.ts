@@ -91,11 +91,15 @@ export class KubernetesClient {
 
   /** The answer's JSON. Throws ApiError. */
   async call(method: Method, path: string, body?: unknown, options: CallOptions = {}): Promise<unknown> {
-    const timeout = AbortSignal.timeout(options.timeoutMs ?? this.#options.callTimeoutMs);
+    const timeoutMs = options.timeoutMs ?? this.#options.callTimeoutMs;
+    const deadlineMs = performance.now() + timeoutMs;
+    const timeout = AbortSignal.timeout(timeoutMs);
     const signal = options.signal ? AbortSignal.any([timeout, options.signal]) : timeout;
     const response = await this.#send(method, path, body, { ...options, signal }, options.signal);
     try {
       const text = await textOf(response.body);
+      // After a pause of the process the answer may be seen before the timer, and is about the past all the same.
+      if (performance.now() > deadlineMs) throw new DOMException('it came too late', 'TimeoutError');
       if (response.statusCode >= 300) throw refusalOf(response, text);
       return text === '' ? undefined : (JSON.parse(text) as unknown);
     } catch (cause) {

@@ -93,6 +93,7 @@ export class Informer<T, O extends Listed = Listed> {
   /** Of the list or watch under way; another one begins when it is aborted. */
   #round = new AbortController();
   #isSynced = false;
+  #isRefused = false;
   #failures = 0;
   #relistAtMs = 0;
   #contactMs: number;
@@ -107,6 +108,11 @@ export class Informer<T, O extends Listed = Listed> {
   /** Whether the objects have been listed once. Before, nothing that is missing here may be called missing. */
   get isSynced(): boolean {
     return this.#isSynced;
+  }
+
+  /** The last try was refused (403): there is no right to it, as far as is known. It is tried again now and then. */
+  get isRefused(): boolean {
+    return this.#isRefused;
   }
 
   /** Time since the server was heard last: an event, a bookmark, an answer. */
@@ -184,13 +190,17 @@ export class Informer<T, O extends Listed = Listed> {
         for await (const version of this.#watch(resourceVersion, signal)) resourceVersion = version;
       } catch (err) {
         if (signal.aborted) continue;
-        this.#options.observer?.failed();
+        const isRefused = err instanceof ApiError && err.status === 403;
+        // A right that may come in days is told of once, not every half minute.
+        const isKnown = isRefused && this.#isRefused;
+        this.#isRefused = isRefused;
+        if (!isKnown) this.#options.observer?.failed();
         // Too old a place to go on from: the list gives a new one.
         const isExpired = err instanceof ApiError && err.status === 410;
         if (isExpired || ++this.#failures % RELIST_AFTER_FAILURES === 0) resourceVersion = undefined;
         const askedMs = err instanceof ApiError ? (err.retryAfterMs ?? 0) : 0;
         const retryMs = Math.max(this.#backoff.next(), askedMs);
-        log.warn({ err, resource: source.name, retryMs }, 'watch failed');
+        if (!isKnown) log.warn({ err, resource: source.name, retryMs }, 'watch failed');
         await clock.sleep(retryMs, signal);
       }
     }
@@ -206,6 +216,7 @@ export class Informer<T, O extends Listed = Listed> {
       // Only an event shows that the watch works: a server that fails accepts connections as well.
       isQuiet = false;
       this.#failures = 0;
+      this.#isRefused = false;
       this.#backoff.reset();
       this.#contactMs = clock.monotonicMs();
       observer?.event(type);
@@ -244,6 +255,7 @@ export class Informer<T, O extends Listed = Listed> {
     // Replicas that were started together do not list together for ever.
     this.#relistAtMs = clock.monotonicMs() + (this.#options.relistMs ?? RELIST_MS) * (0.9 + 0.2 * random());
     this.#isSynced = true;
+    this.#isRefused = false;
     this.#updated();
     this.#synced.resolve();
     return resourceVersion;

@@ -12,8 +12,8 @@ import type { PodPlace } from './pod-place.ts';
 
 export interface PodConnectionOptions {
   readonly place: PodPlace;
-  /** How many there are at most; watches have theirs for long. */
-  readonly connections: number;
+  /** How many there are at most; watches have theirs for long. Undefined: as many as are needed. */
+  readonly connections: number | undefined;
   readonly clock: Clock;
 }
 
@@ -77,7 +77,7 @@ export class PodConnection implements Connection {
       keepAliveInitialDelay: KEEP_ALIVE_MS,
       ca: this.#ca,
     };
-    return new Agent({ connect, connections });
+    return new Agent({ connect, ...(connections !== undefined && { connections }) });
   }
 
   async #readAgain(): Promise<void> {
@@ -93,11 +93,6 @@ export class PodConnection implements Connection {
       // Files that are being replaced.
     }
   }
-}
-
-/** The namespace of the pod. */
-export async function podNamespace({ serviceAccountDirectory }: PodPlace): Promise<string> {
-  return (await readFile(join(serviceAccountDirectory, 'namespace'), 'utf8')).trim();
 }
 
 async function filesOf({ serviceAccountDirectory }: PodPlace): Promise<{ ca: string; token: string }> {

@@ -1,5 +1,8 @@
 // Where a pod finds the API server, as its kubelet told it.
 
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 export interface PodPlace {
   /** `https://10.96.0.1:443` */
   readonly url: string;
@@ -17,4 +20,9 @@ export function podPlace(env: Readonly<Record<string, string | undefined>>): Pod
     url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
     serviceAccountDirectory: env['KUBE_NVR_SERVICE_ACCOUNT_DIR'] ?? SERVICE_ACCOUNT,
   };
+}
+
+/** The namespace of the pod. */
+export async function podNamespace({ serviceAccountDirectory }: PodPlace): Promise<string> {
+  return (await readFile(join(serviceAccountDirectory, 'namespace'), 'utf8')).trim();
 }

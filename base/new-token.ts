@@ -1,0 +1,20 @@
+// New tokens, and signs that a token is easy to guess.
+
+import { createHash, randomBytes } from 'node:crypto';
+
+/** Lets people and secret scanners recognise a token. */
+const PREFIX = 'nvr_';
+const BYTES = 32;
+/** 22 characters of base64 are 128 bits: a shorter token was chosen by a person, or can be found by trying. */
+const SHORTEST = 22;
+const FEWEST_DIFFERENT = 8;
+
+/** 256 random bits. */
+export const newToken = (): string => `${PREFIX}${randomBytes(BYTES).toString('base64url')}`;
+
+/** What the configuration keeps of a token. */
+export const sha256 = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+/** Whether it is too short to be safe, or repeats itself. */
+export const isGuessable = (token: string): boolean =>
+  token.length < SHORTEST || new Set(token).size < FEWEST_DIFFERENT;

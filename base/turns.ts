@@ -1,0 +1,42 @@
+// So many at once; others wait for their turn, in order.
+
+export class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(atOnce: number) {
+    this.#free = atOnce;
+  }
+
+  /** Runs `work` when it is its turn. Throws the signal's reason when it aborts before. */
+  async take<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    await this.#turn(signal);
+    try {
+      signal?.throwIfAborted();
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
+  }
+
+  #turn(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#free > 0) {
+      this.#free--;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const begin = (): void => {
+        signal?.removeEventListener('abort', giveUp);
+        resolve();
+      };
+      const giveUp = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(begin), 1);
+        reject(signal?.reason as Error);
+      };
+      this.#waiting.push(begin);
+      signal?.addEventListener('abort', giveUp, { once: true });
+    });
+  }
+}
