@@ -1,13 +1,15 @@
 // The contract of a Camera: users write the spec, the operator writes the status.
 
 import { z } from 'zod';
-import { API_VERSION } from './names.ts';
+import { API_VERSION, CAMERA_HOSTS } from './names.ts';
 import { parseResource } from './parse.ts';
 import {
   addressWithoutUser,
+  atomicList,
   conditions,
   integer,
   listMap,
+  listSet,
   metadata,
   nodeName,
   nodeNameOrEmpty,
@@ -16,6 +18,7 @@ import {
   retention,
   statusEnum,
   statusObject,
+  subdomain,
   time,
   withRules,
   type Immutable,
@@ -43,15 +46,59 @@ const spec = z.object({
     .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
     .optional()
     .describe('For people. Without it, the name of the resource.'),
-  source: addressWithoutUser('rtsp', 'rtsps').describe('Address of the stream, without a login.'),
+  source: addressWithoutUser('rtsp', 'rtsps', 'rtsp+http', 'rtsp+https', 'rtsp+ws', 'rtsp+wss').describe(
+    'Address of the stream, without a login.',
+  ),
   credentialsSecretRef: reference()
     .optional()
-    .describe('A Secret with the keys username and password: the login for source, snapshot and onvif.'),
+    .describe(
+      `A Secret with the keys username and password: the login for source, snapshot and onvif, where they are on hosts that its annotation ${CAMERA_HOSTS} names.`,
+    ),
+  tls: z
+    .object({
+      verify: z
+        .boolean()
+        .optional()
+        .describe(
+          'true: refuse the camera over TLS unless an authority vouches for its certificate, and for its host.',
+        ),
+      ca: z
+        .string()
+        .max(65_536)
+        .regex(/-----BEGIN CERTIFICATE-----/, 'expected certificates in PEM')
+        .optional()
+        .describe(
+          "Certificates in PEM of the authorities that count instead of the system's. With it, verify is true.",
+        ),
+      fingerprint: z
+        .string()
+        .max(95)
+        .regex(/^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$/, 'expected the SHA-256 of a certificate in hexadecimal digits')
+        .optional()
+        .describe(
+          'SHA-256 of the one certificate to take, whoever made it: 64 hexadecimal digits, with colons or without.',
+        ),
+    })
+    .optional()
+    .describe('Whom to take for the camera over rtsps:// and https://. Without it, whoever answers.'),
+  allowPlaintextLogin: z
+    .boolean()
+    .default(false)
+    .describe(
+      'true: send the password so that listeners can read it (Basic without TLS) also to a camera that has taken Digest or TLS before.',
+    ),
   transport: z
-    .enum(['Auto', 'Tcp', 'Udp'])
+    .enum(['Auto', 'Tcp', 'Udp', 'Multicast'])
     .default('Auto')
-    .describe('How media travels: inside the RTSP connection (Tcp), as datagrams (Udp), or whichever works.'),
+    .describe(
+      'How media travels: inside the RTSP connection (Tcp), as datagrams (Udp), to a group (Multicast), or, with Auto, by Tcp or Udp, whichever works.',
+    ),
   snapshot: addressWithoutUser('http', 'https').optional().describe('Address of a still image, without a login.'),
+  maxBitrate: integer(1, 10_000)
+    .default(100)
+    .describe(
+      'Megabits a second that the camera may send, over ten seconds. One that sends more is left alone until it is back at this rate on average, with the reason BitrateExceeded.',
+    ),
   ptz: z.boolean().default(false).describe('The camera may be moved.'),
   onvif: addressWithoutUser('http', 'https')
     .optional()
@@ -101,6 +148,11 @@ const assignment = withRules(
       .describe(
         'When a node that was lost renewed its Lease last: nobody has recorded the camera since, as far as known.',
       ),
+    lostNodes: atomicList(nodeName(), 8)
+      .optional()
+      .describe(
+        'Nodes that had the camera when their recorders fell silent, although the machines lived. With two it is given to no other.',
+      ),
   }),
   {
     rule: '!has(self.node) || (has(oldSelf.node) && self.node == oldSelf.node) || self.epoch > oldSelf.epoch',
@@ -112,6 +164,12 @@ const assignment = withRules(
 const status = statusObject({
   observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
   assignment: assignment.optional().describe('Who records the camera.'),
+  login: statusObject({
+    secretName: subdomain().describe('The Secret.'),
+    hosts: listSet(z.string().max(253), 3).describe('Where its login goes.'),
+  })
+    .optional()
+    .describe('Of a Secret that names no hosts, and was in use before Secrets had to.'),
   archives: listMap(
     statusObject({ node: nodeName(), oldestTime: time().optional(), newestTime: time().optional() }),
     256,

@@ -106,7 +106,7 @@ export const RECORDER_NODE_KIND: KindDefinition = {
     { name: 'Version', type: 'string', jsonPath: '.status.version' },
     AGE,
     { name: 'Pool', type: 'string', jsonPath: '.spec.poolRef.name', wide: true },
-    { name: 'Address', type: 'string', jsonPath: '.status.address', wide: true },
+    { name: 'Address', type: 'string', jsonPath: '.spec.address', wide: true },
     { name: 'Archive', type: 'string', jsonPath: '.status.archiveID', wide: true },
     { name: 'Free', type: 'integer', format: 'int64', jsonPath: '.status.freeBytes', wide: true },
   ],

@@ -20,7 +20,9 @@ const camera = (parts: { spec?: object; status?: object }) => ({
 test('what is left out has its default', () => {
   assert.deepEqual(parseCamera(camera({})).spec, {
     source: 'rtsp://10.0.0.9/stream1',
+    allowPlaintextLogin: false,
     transport: 'Auto',
+    maxBitrate: 100,
     ptz: false,
     suspend: false,
     record: { format: 'fmp4', segmentSeconds: 300 },

@@ -7,6 +7,7 @@ import {
   conditions,
   integer,
   listMap,
+  listSet,
   metadata,
   nodeName,
   reference,
@@ -38,6 +39,15 @@ const response = z.object({
   message: z.string().max(1024).optional().describe('What the answer says, for people.'),
 });
 
+/** Base of a listener, as `https://10.0.0.7:9997`. */
+const url = () =>
+  z
+    .string()
+    .max(512)
+    .regex(/^https?:\/\/[^\s/?#@]+$/, 'expected https://host:port');
+
+const pem = () => z.string().max(16_384);
+
 const spec = z.object({
   nodeName: withRules(nodeName(), {
     rule: 'self == oldSelf',
@@ -53,6 +63,28 @@ const spec = z.object({
         'the cluster any more, until somebody adds it as a learner.',
     ),
   drain: z.boolean().default(false).describe('true: cameras move to other nodes, and none come.'),
+  address: url()
+    .optional()
+    .describe(
+      'Where clients and other recorders reach this one. The operator writes it from the pod: what a recorder says of itself does not count.',
+    ),
+  playbackAddress: url().optional().describe('Where its playback listener is reached.'),
+  peerAddress: url()
+    .optional()
+    .describe('Where other recorders of the pool reach it, by mutual TLS. Absent: it has no such listener.'),
+  certificate: z
+    .object({
+      certificate: pem().describe('Over the key of status.certificateRequest; PEM.'),
+      authorities: pem().describe('Whom members of the pool are trusted by; PEM.'),
+      madeFrom: z.string().max(64).describe('Another one when it has to be signed anew.'),
+    })
+    .optional()
+    .describe("Signed by the pool's CA. Nothing in it is secret."),
+  refusedReports: listSet(cameraName(), MAX_CAMERAS_PER_NODE)
+    .optional()
+    .describe(
+      'Cameras that status.cameras names under an epoch that the Camera never had: these reports do not count.',
+    ),
   responses: listMap(response, MAX_REQUESTS, 'id').optional().describe('Answers to status.requests.'),
 });
 
@@ -100,8 +132,13 @@ const status = statusObject({
     .string()
     .max(512)
     .optional()
-    .describe('Where clients and other recorders reach this one: host:port or URL.'),
-  playbackAddress: z.string().max(512).optional().describe('Where its playback listener is reached.'),
+    .describe('Where the recorder believes to be reached. Only older recorders look at it: see spec.address.'),
+  playbackAddress: z.string().max(512).optional().describe('The same of its playback listener.'),
+  certificateRequest: z
+    .string()
+    .max(4_096)
+    .optional()
+    .describe('PKCS #10 in PEM, over the key that never leaves the node; answered in spec.certificate.'),
   version: z.string().max(128).optional(),
   archiveID: z.string().max(128).optional().describe('Of the marker file in the archive.'),
   freeBytes: integer(0, Number.MAX_SAFE_INTEGER).optional().describe('Free in the archive; coarse.'),
@@ -147,6 +184,13 @@ export type RecorderResponse = Immutable<z.output<typeof response>>;
 export type ReportedCamera = NonNullable<RecorderNodeStatus['cameras']>[number];
 /** What a recorder asks of the operator. */
 export type RecorderRequest = NonNullable<RecorderNodeStatus['requests']>[number];
+
+/** What a recorder reports of its cameras, without what the operator has found to be false. */
+export const believedReports = ({ spec, status }: Pick<RecorderNode, 'spec' | 'status'>): readonly ReportedCamera[] => {
+  const { refusedReports: refused = [] } = spec;
+  const reports = status?.cameras ?? [];
+  return refused.length === 0 ? reports : reports.filter(({ name }) => !refused.includes(name));
+};
 
 /** Throws ResourceError. */
 export const parseRecorderNode = (value: unknown): RecorderNode =>

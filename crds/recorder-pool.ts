@@ -1,7 +1,7 @@
 // The contract of a RecorderPool: which nodes record, how, and the rules of failover.
 
 import { z } from 'zod';
-import { API_VERSION } from './names.ts';
+import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
 import { parseResource } from './parse.ts';
 import {
   atomicList,
@@ -11,6 +11,7 @@ import {
   listSet,
   metadata,
   nodeName,
+  nodeNameOrEmpty,
   nodeSelector,
   reference,
   resources,
@@ -51,6 +52,28 @@ const origin = () =>
       'expected https://nvr.example:8443',
     );
 
+const hostName = () =>
+  z
+    .string()
+    .max(253)
+    .regex(/^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/, 'expected nvr.example.com');
+
+/** As the recorder's own file takes it. */
+const network = () =>
+  withRules(z.string().max(64), {
+    rule: 'isIP(self) || isCIDR(self)',
+    message: 'expected an address or a network such as 10.0.0.1 or 10.0.0.0/8',
+  });
+/** As a NetworkPolicy takes it. */
+const cidr = () =>
+  withRules(
+    z
+      .string()
+      .max(49)
+      .regex(/^[0-9A-Fa-f:.]+\/[0-9]{1,3}$/, 'expected a network such as 10.20.0.0/16'),
+    { rule: 'isCIDR(self)', message: 'must be a network such as 10.20.0.0/16 or fd00:20::/64' },
+  );
+
 const advertise = withRules(
   z.object({
     type: z
@@ -86,6 +109,22 @@ const auth = withRules(
       .optional()
       .describe(
         "A Secret whose key tokens.yaml is the list auth.tokens of the recorder's file. With mode Kubernetes these tokens count as well, also while the API server is away.",
+      ),
+    audiences: listSet(z.string().min(1).max(256), 8)
+      .default([TOKEN_AUDIENCE])
+      .describe(
+        'With mode Kubernetes: a token must be meant for one of these, as kubectl create token --audience makes it. []: for the API server itself, where it can do all that its owner can.',
+      ),
+    allowPlaintext: z
+      .boolean()
+      .default(false)
+      .describe(
+        'With mode Kubernetes: take tokens from other machines without TLS, too. Who reads one there can use it.',
+      ),
+    allowedHosts: listSet(hostName(), 32)
+      .optional()
+      .describe(
+        'With mode None: names by which recorders are asked, as that of an Ingress, beside those of their Services, of advertise and of origins. Others are refused: any page can give itself a name that leads here.',
       ),
   }),
   {
@@ -129,34 +168,97 @@ const spec = withRules(
     imagePullSecretRefs: listMap(reference(), 16, 'name')
       .optional()
       .describe('Secrets with which the image is pulled.'),
-    resources: resources().optional(),
+    resources: resources()
+      .optional()
+      .describe(
+        'Of the recorder. Without it, for limits.maxCamerasPerNode cameras: requests of 100m + 3m and of 256Mi + 2Mi for each, and twice that memory as the limit.',
+      ),
+    priorityClassName: nodeNameOrEmpty().optional().describe("Of the pods. Without it, the operator's; empty: none."),
+    runAsUser: integer(0, 2 ** 31 - 1)
+      .default(65_532)
+      .describe('The user that recorders run as. Their directories are given to it when a pod starts.'),
     archive: z.object({
       hostPath: hostPath().describe(
-        'Directory of each node that holds the archive. It must exist and carry the marker file of this node.',
+        'Directory of each node that holds the archive, in {namespace}_{pool}. It must exist: best it is the mount point of a disk.',
       ),
       retention: retention().optional().describe('Limits of all cameras of a node together.'),
+      protectForSeconds: integer(3600, 36_525 * 86_400)
+        .optional()
+        .describe('A protection of footage ends after this time unless an admin says otherwise. Without it, 90 days.'),
     }),
     stateHostPath: hostPath()
       .prefault('/var/lib/kube-nvr')
-      .describe('Directory of each node for the state of the recorder; made when missing.'),
+      .describe('Directory of each node for the state of the recorder, in {namespace}_{pool}; made when missing.'),
     databaseSecretRef: reference().optional().describe('A Secret with the key url: a Postgres database.'),
     redisSecretRef: reference()
       .optional()
       .describe('A Secret with the key url: a Redis for jobs. Without it, each recorder runs its own.'),
     auth: auth.prefault({}),
-    tls: z
-      .object({
-        secretRef: reference().describe(
-          'A Secret of type kubernetes.io/tls. Its ca.crt, where it has one, is whom recorders trust of each other.',
-        ),
-      })
+    tls: withRules(
+      z.object({
+        mode: z
+          .enum(['Secret', 'Auto'])
+          .default('Secret')
+          .describe(
+            "Auto: certificates of the pool's CA, made and renewed by the operator; clients trust ca.crt of the ConfigMap <pool>-recorder-ca.",
+          ),
+        secretRef: reference()
+          .optional()
+          .describe(
+            'A Secret of type kubernetes.io/tls. Its ca.crt, where it has one, is whom recorders trust of each other.',
+          ),
+        names: listSet(z.string().min(1).max(253), 32)
+          .optional()
+          .describe(
+            'With mode Auto: names and addresses beside those of nodes, pods and Services, as of an Ingress or a load balancer that passes TLS on.',
+          ),
+      }),
+      {
+        rule: "(self.mode == 'Secret') == has(self.secretRef)",
+        message: 'is required when mode is Secret, and forbidden otherwise',
+        fieldPath: '.secretRef',
+      },
+      {
+        rule: "self.mode == 'Auto' || !has(self.names)",
+        message: 'is for mode Auto: a Secret has names of its own',
+        fieldPath: '.names',
+      },
+    )
       .optional()
       .describe('With it, recorders speak HTTPS.'),
-    licenseSecretRef: reference().optional().describe('A Secret with the key recorder.lic.'),
+    metrics: z
+      .object({
+        mode: z
+          .enum(['Token', 'None'])
+          .default('Token')
+          .describe(
+            'Whether metrics of recorders ask for a token: that of the Secret <pool>-metrics-token, which the operator makes, or one that sees all cameras.',
+          ),
+      })
+      .prefault({}),
+    cameraNetworks: listSet(cidr(), 64)
+      .optional()
+      .describe(
+        'Where cameras may be: recorders connect to none elsewhere, and a NetworkPolicy lets them reach nothing else but what they need. Without it, anywhere but on the node itself, at link-local addresses and at those of the cluster, which have to be named here as narrowly to be allowed.',
+      ),
+    licenseSecretRef: reference()
+      .optional()
+      .describe('A Secret with the key recorder.lic: the licence of each node. Only read with licensePublicKey.'),
+    licensePublicKey: z
+      .string()
+      .max(44)
+      .regex(/^[A-Za-z0-9+/]{43}=$/, 'expected the 32 bytes of an Ed25519 key in base64')
+      .optional()
+      .describe('The Ed25519 key that licences are signed with, in base64. With it, each node needs one.'),
     origins: listSet(origin(), 32)
       .optional()
       .describe(
         'Origins of pages that may use the recorders with a token of their own, beside the pages of the nodes: of a Service or Ingress through which people open the page, of pages of yours.',
+      ),
+    trustedProxies: listSet(network(), 32)
+      .optional()
+      .describe(
+        'Addresses or networks of proxies before the recorders, as of an Ingress: their X-Forwarded-For, -Host and -Proto are believed. Without it, all of their clients count as one.',
       ),
     advertise: advertise.prefault({}).describe('Where clients and other recorders reach the recorder of a node.'),
     limits: z

@@ -94,7 +94,10 @@ export function addressWithoutUser(...schemes: string[]) {
       .string()
       .min(1)
       .max(2048)
-      .regex(new RegExp(`^(${schemes.join('|')})://[^\\s/?#][^\\s]*$`), `expected ${schemes.join(':// or ')}://…`),
+      .regex(
+        new RegExp(`^(${schemes.join('|').replaceAll('+', '\\+')})://[^\\s/?#][^\\s]*$`),
+        `expected ${schemes.join(':// or ')}://…`,
+      ),
     {
       rule: `!self.matches('^[A-Za-z0-9+.-]+://[^/?#]*@')`,
       message: 'must not have a user part: put username and password into a Secret and name it in credentialsSecretRef',
