@@ -167,3 +167,38 @@ test('AAC: headers that promise more than there is do no harm', () => {
     [1024],
   );
 });
+
+/** `0` and `1`, blanks for people, into bytes. */
+function bits(text: string): Buffer {
+  const digits = text.replaceAll(' ', '');
+  const padded = digits.padEnd(Math.ceil(digits.length / 8) * 8, '0');
+  return Buffer.from((padded.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+}
+
+test('AAC: without a channel configuration, the program config element tells the channels', () => {
+  // AAC-LC, 48 kHz, channelConfiguration 0, then the element: tag, profile, rate, counts of elements, no mixdowns.
+  const start = '00010 0011 0000 000   0000 01 0011';
+  for (const [elements, channels] of [
+    ['0001 0000 0000 00 000 0000 000   0 0000', 1],
+    ['0001 0000 0000 00 000 0000 000   1 0000', 2],
+    ['0010 0000 0001 01 000 0000 000   0 0000 1 0000  1 0001  0000', 6],
+  ] as const) {
+    const element = bits(start + elements);
+    const config = Buffer.concat([element, Buffer.from([0])]).toString('hex');
+    const parameters = receiving({ config }).depacketizer.parameters as AudioParameters;
+    assert.deepEqual([parameters?.sampleRate, parameters?.channels], [48_000, channels]);
+    assert.equal(parameters.config.toString('hex'), config);
+  }
+});
+
+test('AAC: without channel configuration and element, the channels of the SDP are what there is', () => {
+  const make = (channels: number | undefined) =>
+    new Depacketizing(
+      (deps) => new AacDepacketizer({ layout: HIGH_BIT_RATE, config: '1180', channels, clockRate: 48_000, ...deps }),
+      97,
+      48_000,
+    ).depacketizer;
+  const parameters = make(2).parameters as AudioParameters;
+  assert.deepEqual([parameters?.channels, parameters?.config.toString('hex')], [2, '1190']);
+  assert.equal(make(undefined).problem?.code, 'aac-config-unsupported');
+});

@@ -5,7 +5,7 @@
 // A frame larger than a packet is sent in fragments, each behind an AU header that tells the size of the whole frame.
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
-import { aacParameters, parseAdts, parseAudioSpecificConfig, parseHex } from './audio-specific-config.ts';
+import { aacParameters, parseAdts, parseAudioSpecificConfig, parseHex, withChannels } from './audio-specific-config.ts';
 import type { AacConfig } from './audio-specific-config.ts';
 import { AudioUnits } from './audio-units.ts';
 import { BitReader } from './bit-reader.ts';
@@ -34,6 +34,8 @@ export interface AacOptions {
   readonly layout: AuHeaderLayout;
   /** AudioSpecificConfig of the SDP in hexadecimal. */
   readonly config: string | undefined;
+  /** Of the rtpmap, for a configuration that does not say it. */
+  readonly channels?: number | undefined;
   readonly clockRate: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
@@ -55,12 +57,12 @@ export class AacDepacketizer implements Depacketizer {
   #damagedTimestamp: number | undefined;
   discarded = 0;
 
-  constructor({ layout, config, clockRate, pool, emit }: AacOptions) {
+  constructor({ layout, config, channels, clockRate, pool, emit }: AacOptions) {
     this.#layout = layout;
     this.#clockRate = clockRate;
     this.#units = new AudioUnits(pool, emit);
     const bytes = parseHex(config);
-    if (bytes) this.#configure(bytes);
+    if (bytes) this.#configure(withChannels(bytes, channels));
   }
 
   get parameters(): AudioParameters | undefined {

@@ -10,20 +10,28 @@
 // An access unit of which a part is missing is dropped whole, with the parameter sets in it; the next one that is
 // emitted says how many packets were lost.
 
-import type { AccessUnitCallback } from './access-unit.ts';
+import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
 import type { Faults } from './faults.ts';
 import { MarkerPolicy } from './marker-policy.ts';
 import { ROLE } from './nal-syntax.ts';
 import type { NalSyntax, Role, SliceHeader } from './nal-syntax.ts';
 import { ParameterSets } from './parameter-sets.ts';
-import { SlabWriter } from './slab.ts';
+import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
 import type { SlabPool } from './slab.ts';
 
-/** No camera's picture is as large; a stream without ends must not fill the memory. */
-const MAX_ACCESS_UNIT_BYTES = 8 * 1024 * 1024;
 const MAX_NALS = 4096;
 /** SEI and parameter sets that wait for their picture. */
 const MAX_PREFIX_BYTES = 256 * 1024;
+/** From one gradual refresh that is taken as a place to begin to the next: 5 s of the usual clock rate. */
+const GRADUAL_TICKS = 5 * 90_000;
+const OPEN_GROUP = {
+  code: 'open-gop',
+  message: 'key frames are no IDR pictures (open groups of pictures): Chromium may stop at them with an error',
+};
+const GRADUAL_REFRESH = {
+  code: 'gradual-refresh',
+  message: 'pictures are refreshed bit by bit, without key frames: the first ones of each file are not shown',
+};
 const START_CODE = Buffer.from([0, 0, 1]);
 
 /** A NAL unit that arrives in fragments. */
@@ -47,6 +55,8 @@ export class AccessUnitAssembler {
   readonly sets: ParameterSets;
   /** Access units dropped: damaged, or before the parameters were known. */
   discarded = 0;
+  /** Of the last key picture that was none by its type. */
+  remark: Depacketizer['remark'];
 
   readonly #syntax: NalSyntax;
   readonly #emit: AccessUnitCallback;
@@ -65,7 +75,7 @@ export class AccessUnitAssembler {
   #marked = false;
   #nalCount = 0;
   #randomAccess = false;
-  #recoveryPoint = false;
+  #recoveryCount: number | undefined;
   #intra = true;
   #bidirectional = false;
   #ppsId: number | undefined;
@@ -78,6 +88,8 @@ export class AccessUnitAssembler {
   /** The last packet of the NAL unit in work had the marker. */
   #fragmentMarked = false;
 
+  /** Of the last key picture. */
+  #keyTimestamp: number | undefined;
   #packetTimestamp = 0;
   #lost = 0;
   /** Of the last access unit that ended. */
@@ -150,6 +162,16 @@ export class AccessUnitAssembler {
     this.#splitByteStream(copy, 0, copy.length);
   }
 
+  /** A packet of several NAL units ends inside the one that begins at `start`: only a slice is missed. */
+  cut(bytes: Buffer, start: number): void {
+    if (this.#syntax.role(this.#syntax.nalType(bytes[start] as number)) !== ROLE.slice) {
+      this.#faults.count('aggregate_cut');
+      return;
+    }
+    this.damage('aggregate_cut');
+    this.#hasSlice = true;
+  }
+
   /** What the camera sent makes no sense here: the access unit cannot be whole. */
   damage(fault: string): void {
     this.#faults.count(fault);
@@ -196,7 +218,17 @@ export class AccessUnitAssembler {
   }
 
   get #isKeyPicture(): boolean {
-    return this.#randomAccess || (this.#recoveryPoint && this.#intra);
+    if (this.#randomAccess) return true;
+    if (this.#recoveryCount === undefined) return false;
+    return this.#intra || (this.#recoveryCount > 0 && this.#mayBeginGradually);
+  }
+
+  /**
+   * Pictures from a gradual refresh on become whole one by one. A stream that begins with one or has nothing else is
+   * begun there, but rarely: what is looked at is then mostly far enough behind one.
+   */
+  get #mayBeginGradually(): boolean {
+    return this.#keyTimestamp === undefined || Math.abs((this.#timestamp - this.#keyTimestamp) | 0) >= GRADUAL_TICKS;
   }
 
   #noteLoss(lost: number): void {
@@ -331,7 +363,7 @@ export class AccessUnitAssembler {
       if (offer === 'invalid') this.#faults.count('parameter_set_invalid');
       if (offer !== 'changed') return writer.truncate(this.#nalOffset);
     } else if (role === ROLE.prefix) {
-      this.#recoveryPoint ||= this.#syntax.isRecoveryPoint(writer.block, start, end);
+      this.#recoveryCount ??= this.#syntax.recoveryCount(writer.block, start, end);
     } else if (role === ROLE.unknown) {
       this.#faults.count('nal_unknown');
       return writer.truncate(this.#nalOffset);
@@ -364,6 +396,10 @@ export class AccessUnitAssembler {
       this.#faults.count('before_parameters');
       return this.#drop();
     }
+    if (isKeyPicture) {
+      this.#keyTimestamp = this.#timestamp;
+      if (!this.#randomAccess) this.remark = this.#intra ? OPEN_GROUP : GRADUAL_REFRESH;
+    }
     const unit = {
       data: this.#writer.finish(),
       timestamp: this.#timestamp,
@@ -392,7 +428,7 @@ export class AccessUnitAssembler {
     this.#marked = false;
     this.#nalCount = 0;
     this.#randomAccess = false;
-    this.#recoveryPoint = false;
+    this.#recoveryCount = undefined;
     this.#intra = true;
     this.#bidirectional = false;
     this.#ppsId = undefined;
@@ -412,12 +448,13 @@ export class AccessUnitAssembler {
 
   /**
    * Whether start codes are inside, which no NAL unit can have. Looked for only where cameras are known to leave them:
-   * behind parameter sets and delimiters, or in front of everything; and everywhere once one was found.
+   * behind parameter sets, SEI and delimiters, or in front of everything; and everywhere once one was found.
    */
   #isByteStream(bytes: Buffer, start: number, end: number, role: Role): boolean {
     const isSuspicious =
       this.#sendsByteStreams ||
       role === ROLE.parameterSet ||
+      role === ROLE.prefix ||
       role === ROLE.delimiter ||
       (bytes[start] === 0 && bytes[start + 1] === 0);
     return isSuspicious && bytes.subarray(start, end).includes(START_CODE);

@@ -15,6 +15,8 @@ export type AacConfig = {
 const SAMPLE_RATES = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
 ];
+/** By channelConfiguration, table 1.19; 0: a program_config_element tells. */
+const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8];
 const SBR = 5;
 const PARAMETRIC_STEREO = 29;
 /** Object types with a GASpecificConfig: Main, LC, SSR, LTP, scalable and the error-resilient ones. */
@@ -34,19 +36,18 @@ export function readAudioSpecificConfig(reader: BitReader): AacConfig | undefine
   const isShort = reader.flag(); // frameLengthFlag
   if (reader.flag()) reader.skip(14); // dependsOnCoreCoder, coreCoderDelay
   const hasExtension = reader.flag(); // extensionFlag
-  // Without a number, a program_config_element tells; cameras have at most two channels.
-  if (channelConfiguration === 0) skipProgramConfig(reader);
+  const channels = channelConfiguration === 0 ? readProgramConfig(reader) : (CHANNELS[channelConfiguration] ?? 0);
   if (coreType === 6 || coreType === 20) reader.skip(3); // layerNr
   if (hasExtension) {
     if (coreType === 22) reader.skip(16);
     if ([17, 19, 20, 23].includes(coreType)) reader.skip(3);
     reader.bit(); // extensionFlag3
   }
-  if (reader.overrun || channelConfiguration > 7) return undefined;
+  if (reader.overrun || channels === 0) return undefined;
   return {
     objectType: announcedType,
     sampleRate,
-    channels: channelConfiguration === 0 ? 2 : channelConfiguration === 7 ? 8 : channelConfiguration,
+    channels,
     samplesPerFrame: isShort ? 960 : 1024,
   };
 }
@@ -107,18 +108,37 @@ function readSampleRate(reader: BitReader): number {
   return index === 15 ? reader.bits(24) : (SAMPLE_RATES[index] ?? 0);
 }
 
-function skipProgramConfig(reader: BitReader): void {
+/** program_config_element, §4.4.1.1: the channels of its elements. */
+function readProgramConfig(reader: BitReader): number {
   reader.skip(10); // element_instance_tag, object_type, sampling_frequency_index
-  const front = reader.bits(4);
-  const side = reader.bits(4);
-  const back = reader.bits(4);
+  const elements = reader.bits(4) + reader.bits(4) + reader.bits(4); // front, side, back
   const lowFrequency = reader.bits(2);
   const associated = reader.bits(3);
   const coupling = reader.bits(4);
   if (reader.flag()) reader.skip(4); // mono_mixdown
   if (reader.flag()) reader.skip(4); // stereo_mixdown
   if (reader.flag()) reader.skip(3); // matrix_mixdown
-  reader.skip((front + side + back + coupling) * 5 + (lowFrequency + associated) * 4);
+  let channels = lowFrequency;
+  for (let i = 0; i < elements; i++) {
+    channels += reader.bit() + 1; // is_cpe: a pair
+    reader.skip(4); // tag_select
+  }
+  reader.skip((lowFrequency + associated) * 4 + coupling * 5);
   reader.skip(reader.remainingBits % 8); // byte_alignment, relative to the start of the configuration
   reader.skip(reader.bits(8) * 8); // comment_field_data
+  return channels;
+}
+
+/**
+ * The configuration with a number of channels, where it has none and leaves out the program_config_element that would
+ * tell: `channels` of the SDP is what there is.
+ */
+export function withChannels(config: Buffer, channels: number | undefined): Buffer {
+  const number = CHANNELS.indexOf(channels ?? 0, 1);
+  if (number < 1 || parseAudioSpecificConfig(config)) return config;
+  const patched = Buffer.from(config);
+  // Five bits of object type and four of sampling rate before; longer forms have other troubles.
+  if (config.length < 2 || (config.readUInt16BE(0) & 0x78) !== 0) return config;
+  patched.writeUInt16BE(config.readUInt16BE(0) | (number << 3));
+  return parseAudioSpecificConfig(patched) ? patched : config;
 }

@@ -3,13 +3,22 @@
 import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
 import { AacDepacketizer } from './aac.ts';
 import type { AuHeaderLayout } from './aac.ts';
+import { Av1Depacketizer } from './av1.ts';
 import { FLAC_MAX_CHANNELS } from './flac.ts';
-import { G711Depacketizer } from './g711.ts';
-import type { G711Law } from './g711.ts';
+import { G711Decoder } from './g711.ts';
+import { G722Decoder, G722_CLOCK_RATE, G722_SAMPLE_RATE } from './g722.ts';
+import { G726Decoder } from './g726.ts';
+import type { G726Rate } from './g726.ts';
 import { H264Depacketizer } from './h264.ts';
 import { H265Depacketizer } from './h265.ts';
+import { L16Decoder } from './l16.ts';
 import { LatmDepacketizer } from './latm.ts';
+import { MjpegDepacketizer } from './mjpeg.ts';
+import type { PictureSize } from './mjpeg.ts';
+import { MpegAudioDepacketizer } from './mpeg-audio.ts';
 import { OPUS_CLOCK_RATE, OpusDepacketizer } from './opus.ts';
+import { PcmDepacketizer } from './pcm.ts';
+import type { SampleDecoder } from './pcm.ts';
 import type { SlabPool } from './slab.ts';
 
 /** What the SDP says about one stream, as the codec room needs it. */
@@ -24,6 +33,8 @@ export interface MediaDescription {
   readonly channels: number | undefined;
   /** Of `a=fmtp`; names in lower case. */
   readonly formatParameters: ReadonlyMap<string, string>;
+  /** Of `a=framesize` or `a=x-dimensions`. */
+  readonly pictureSize?: PictureSize | undefined;
 }
 
 export interface DepacketizerDeps {
@@ -51,6 +62,7 @@ const VIDEO_CLOCK_RATE = 90_000;
 const STATIC_NAMES: ReadonlyMap<number, string> = new Map([
   [0, 'PCMU'],
   [8, 'PCMA'],
+  [26, 'JPEG'],
 ]);
 
 /** Chooses the depacketizer for a stream. `rtpmap` wins over the static payload types: cameras redefine them. */
@@ -62,18 +74,42 @@ export function createDepacketizer(media: MediaDescription, deps: DepacketizerDe
     case 'video/H265':
     case 'video/HEVC':
       return h265(media, deps);
+    case 'video/AV1':
+      return { depacketizer: new Av1Depacketizer(deps), clockRate: saneRate(media.clockRate) ?? VIDEO_CLOCK_RATE };
+    case 'video/JPEG': {
+      const depacketizer = new MjpegDepacketizer({ size: media.pictureSize, ...deps });
+      return { depacketizer, clockRate: saneRate(media.clockRate) ?? VIDEO_CLOCK_RATE };
+    }
     case 'audio/MPEG4-GENERIC':
       return aac(media, deps);
     case 'audio/MP4A-LATM':
       return latm(media, deps);
     case 'audio/OPUS':
       return { depacketizer: new OpusDepacketizer(deps), clockRate: OPUS_CLOCK_RATE };
+    case 'audio/MPA':
+      return mpegAudio(media, deps);
     case 'audio/PCMU':
-      return g711('mu', media, deps);
+      return pcm((channels) => new G711Decoder('mu', channels), media, deps);
     case 'audio/PCMA':
-      return g711('a', media, deps);
+      return pcm((channels) => new G711Decoder('a', channels), media, deps);
+    case 'audio/L16':
+      return pcm((channels) => new L16Decoder(channels), media, deps);
+    case 'audio/G722':
+      return g722(media, deps);
+    case 'audio/G726-16':
+    case 'audio/G726-24':
+    case 'audio/G726-32':
+    case 'audio/G726-40':
+    case 'audio/AAL2-G726-16':
+    case 'audio/AAL2-G726-24':
+    case 'audio/AAL2-G726-32':
+    case 'audio/AAL2-G726-40':
+      return g726(name as string, media, deps);
     default:
-      return unsupported('codec-unsupported', `${media.kind} in ${name ?? `payload type ${media.payloadType}`}`);
+      return unsupported(
+        'codec-unsupported',
+        `${media.kind} in ${name?.slice(0, 64) ?? `payload type ${media.payloadType}`}`,
+      );
   }
 }
 
@@ -104,13 +140,15 @@ function h265(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoi
 
 function aac(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
   const parameters = media.formatParameters;
-  const mode = parameters.get('mode')?.toLowerCase() ?? 'aac-hbr';
-  if (mode !== 'aac-hbr' && mode !== 'aac-lbr')
-    return unsupported('aac-mode-unsupported', `MPEG4-GENERIC in mode ${mode}`);
+  // Some write AAC_hbr.
+  const mode = (parameters.get('mode') || 'AAC-hbr').toLowerCase().replace(/[-_]/g, '');
+  if (mode !== 'aachbr' && mode !== 'aaclbr')
+    return unsupported('aac-mode-unsupported', `MPEG4-GENERIC in mode ${parameters.get('mode')}`);
   const clockRate = saneRate(media.clockRate) ?? VIDEO_CLOCK_RATE;
   const options = {
-    layout: auHeaderLayout(parameters, mode === 'aac-lbr'),
+    layout: auHeaderLayout(parameters, mode === 'aaclbr'),
     config: parameters.get('config'),
+    channels: media.channels,
     clockRate,
   };
   return { depacketizer: new AacDepacketizer({ ...options, ...deps }), clockRate };
@@ -144,13 +182,41 @@ function latm(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoi
   return { depacketizer: new LatmDepacketizer({ config, configInBand, clockRate, ...deps }), clockRate };
 }
 
-function g711(law: G711Law, media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
+function mpegAudio(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
+  const clockRate = saneRate(media.clockRate) ?? 90_000;
+  return { depacketizer: new MpegAudioDepacketizer({ clockRate, ...deps }), clockRate };
+}
+
+function pcm(
+  decoder: (channels: number) => SampleDecoder,
+  media: MediaDescription,
+  deps: DepacketizerDeps,
+  maxChannels = FLAC_MAX_CHANNELS,
+): DepacketizerChoice {
   const sampleRate = saneRate(media.clockRate) ?? 8000;
   const channels = media.channels ?? 1;
-  if (channels < 1 || channels > FLAC_MAX_CHANNELS)
-    return unsupported('channels-unsupported', `G.711 of ${channels} channels`);
-  return { depacketizer: new G711Depacketizer({ law, sampleRate, channels, ...deps }), clockRate: sampleRate };
+  if (channels < 1 || channels > maxChannels) return tooManyChannels(media, channels);
+  const depacketizer = new PcmDepacketizer({ decoder: decoder(channels), sampleRate, channels, ...deps });
+  return { depacketizer, clockRate: sampleRate };
 }
+
+/** `G726-32` has its first code in the lowest bits of an octet, `AAL2-G726-32` in the highest (RFC 3551 §4.5.4). */
+function g726(name: string, media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
+  const packing = name.startsWith('AAL2-') ? 'first-high' : 'first-low';
+  const rate = Number(name.slice(-2)) as G726Rate;
+  return pcm(() => new G726Decoder(rate, packing), media, deps, 1);
+}
+
+function g722(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
+  const channels = media.channels ?? 1;
+  if (channels !== 1) return tooManyChannels(media, channels);
+  const clockRate = saneRate(media.clockRate) ?? G722_CLOCK_RATE;
+  const options = { decoder: new G722Decoder(), sampleRate: G722_SAMPLE_RATE, channels, clockRate };
+  return { depacketizer: new PcmDepacketizer({ ...options, ...deps }), clockRate };
+}
+
+const tooManyChannels = (media: MediaDescription, channels: number): DepacketizerChoice =>
+  unsupported('channels-unsupported', `${media.encodingName ?? 'sound'} of ${channels} channels`);
 
 function saneRate(rate: number | undefined): number | undefined {
   return rate !== undefined && Number.isInteger(rate) && rate >= 1000 && rate <= 655_350 ? rate : undefined;

@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Depacketizing } from '../../test/support/depacketize.ts';
-import { encodeAudio, ffmpeg, flacFile } from '../../test/support/encode.ts';
+import { Depacketizing, decodedFlac } from '../../test/support/depacketize.ts';
+import { encodeAudio, ffmpeg } from '../../test/support/encode.ts';
 import { packetizeG711 } from '../../test/support/packetize.ts';
-import { G711Depacketizer, aLawTable, muLawTable } from './g711.ts';
+import { G711Decoder, aLawTable, muLawTable } from './g711.ts';
 import type { G711Law } from './g711.ts';
+import { PcmDepacketizer } from './pcm.ts';
 
 const receiving = (law: G711Law, channels = 1, sampleRate = 8000) =>
-  new Depacketizing((deps) => new G711Depacketizer({ law, sampleRate, channels, ...deps }), 0, sampleRate);
+  new Depacketizing(
+    (deps) => new PcmDepacketizer({ decoder: new G711Decoder(law, channels), sampleRate, channels, ...deps }),
+    0,
+    sampleRate,
+  );
 
 const packet = (octets: Buffer, index: number, timestamp: number): Buffer[] =>
   packetizeG711(octets, { timestamp, sequenceNumber: index, ssrc: 1, payloadType: 0 });
@@ -17,16 +22,6 @@ const tableBytes = (table: Int16Array): Buffer => {
   for (const [i, sample] of table.entries()) bytes.writeInt16LE(sample, i * 2);
   return bytes;
 };
-
-function decodeFlac(stream: Depacketizing): Buffer {
-  const { parameters } = stream.depacketizer;
-  assert.ok(parameters?.kind === 'audio');
-  const file = flacFile(
-    parameters.config,
-    stream.units.map((unit) => unit.bytes),
-  );
-  return ffmpeg(['-xerror', '-f', 'flac', '-i', '-', '-f', 's16le', '-'], file);
-}
 
 for (const [law, format, table] of [
   ['mu', 'mulaw', muLawTable()],
@@ -46,7 +41,7 @@ for (const [law, format, table] of [
     assert.equal(stream.units.length, 25);
     assert.ok(stream.units.every((unit, i) => unit.timestamp === i * 160 && unit.durationTicks === 160));
     const expected = ffmpeg(['-f', format, '-ar', '8000', '-ac', '1', '-i', '-', '-f', 's16le', '-'], octets);
-    assert.deepEqual(decodeFlac(stream), expected);
+    assert.deepEqual(decodedFlac(stream), expected);
   });
 }
 
@@ -98,7 +93,7 @@ test('G.711: two channels', () => {
     .push(...packet(octets, 0, 0))
     .end();
   const expected = ffmpeg(['-f', 'mulaw', '-ar', '16000', '-ac', '2', '-i', '-', '-f', 's16le', '-'], octets);
-  assert.deepEqual(decodeFlac(stream), expected);
+  assert.deepEqual(decodedFlac(stream), expected);
   assert.equal(stream.units[0]?.durationTicks, 320);
 });
 

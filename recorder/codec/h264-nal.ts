@@ -1,10 +1,10 @@
 // H.264 NAL units: their parts in an access unit, slice headers, picture parameter sets, recovery points
 // (ITU-T H.264 §7.3, §7.4.1, Annex D).
 
-import type { VideoParameters } from './access-unit.ts';
+import type { NalParameters } from './access-unit.ts';
 import { BitReader } from './bit-reader.ts';
 import { h264CodecString, parseH264Sps } from './h264-sps.ts';
-import { ROLE } from './nal-syntax.ts';
+import { ROLE, findRecoveryPoint } from './nal-syntax.ts';
 import type { NalSyntax, ParsedSet, Role, SetLookup, SliceHeader } from './nal-syntax.ts';
 
 export const H264_NAL = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, delimiter: 9 } as const;
@@ -32,8 +32,6 @@ const ROLES: readonly Role[] = [
   ROLE.suffix, // 19: auxiliary slice
   ROLE.dropped, // 20: slice of another layer
 ];
-
-const RECOVERY_POINT = 6;
 
 export class H264Syntax implements NalSyntax {
   readonly codec = 'h264';
@@ -74,31 +72,13 @@ export class H264Syntax implements NalSyntax {
     return !reader.overrun;
   }
 
-  /** Reads the messages of an SEI for a recovery point, §D.1.8; encoders with open GOPs mark their I pictures so. */
-  isRecoveryPoint(bytes: Buffer, start: number, end: number): boolean {
-    if (this.nalType(bytes[start] as number) !== H264_NAL.sei) return false;
-    let at = start + 1;
-    // The last byte holds the trailing bits.
-    while (at + 2 < end) {
-      let type = 0;
-      let size = 0;
-      while (bytes[at] === 0xff && at < end) {
-        type += 255;
-        at++;
-      }
-      type += bytes[at++] ?? 0;
-      while (bytes[at] === 0xff && at < end) {
-        size += 255;
-        at++;
-      }
-      size += bytes[at++] ?? 0;
-      if (type === RECOVERY_POINT) return true;
-      at += size;
-    }
-    return false;
+  /** Encoders with open groups mark their I pictures so, those that refresh gradually the first of each round. */
+  recoveryCount(bytes: Buffer, start: number, end: number): number | undefined {
+    if (this.nalType(bytes[start] as number) !== H264_NAL.sei) return undefined;
+    return findRecoveryPoint(bytes, start + 1, end, this.#reader) ? this.#reader.ue() : undefined; // recovery_frame_cnt
   }
 
-  describe(_vps: ParsedSet | undefined, spsSet: ParsedSet, pps: readonly ParsedSet[]): VideoParameters {
+  describe(_vps: ParsedSet | undefined, spsSet: ParsedSet, pps: readonly ParsedSet[]): NalParameters {
     const sps = parseH264Sps(spsSet.nal);
     return {
       kind: 'video',

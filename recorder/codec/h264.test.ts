@@ -146,7 +146,7 @@ for (const [name, sprop] of [
 test('H.264: start codes behind the sets of the SDP are cut off (gw_main)', () => {
   const camera = new Camera({ sprop: 'Z00AKpWoHgCJ+WbgICAgQAAAAAE=,aO48gAAAAAE=' });
   const before = camera.depacketizer.parameters;
-  assert.deepEqual(before?.kind === 'video' && [...before.sps, ...before.pps], [SPS, PPS]);
+  assert.deepEqual(before && 'sps' in before && [...before.sps, ...before.pps], [SPS, PPS]);
   camera.send([SPS, PPS, idr()], 0).end();
   assert.equal(camera.units[0]?.parameters, before);
 });
@@ -408,17 +408,43 @@ test('H.264: a whole access unit with start codes in one packet, or in fragments
   assert.deepEqual(camera.nals, [[SPS, PPS, idr(300)], [inter()], [idr(300)], [idr(300)]]);
 });
 
-test('H.264: aggregates with padding, and cut ones (STAP-A)', () => {
+test('H.264: aggregates with padding, and cut ones (STAP-A): what is whole is kept, a cut slice is damage', () => {
+  const unit = (nal: Buffer): Buffer => Buffer.concat([Buffer.from([0, nal.length]), nal]);
+  const aggregate = (...nals: Buffer[]): Buffer => Buffer.concat([Buffer.from([24]), ...nals.map(unit)]);
   const camera = new Camera().settle();
-  const stap = (...nals: Buffer[]): Buffer =>
-    Buffer.concat([Buffer.from([0x78]), ...nals.flatMap((nal) => [Buffer.from([nal.length >> 8, nal.length]), nal])]);
-  camera.payloads([Buffer.concat([stap(SEI, idr()), Buffer.alloc(5)])], 3600);
-  camera.payloads([stap(SEI, inter()).subarray(0, -1)], 7200).send([inter()], 10_800);
-  assert.deepEqual(summary(camera), [
-    [3600, '6 5'],
-    [10_800, '1'],
-  ]);
-  assert.equal(camera.fault('aggregate_cut'), 1);
+  camera.payloads([Buffer.concat([aggregate(SEI, idr()), Buffer.from([0, 0])])], 3000);
+  assert.deepEqual(summary(camera), [[3000, '6 5']]);
+  // Behind the picture a SEI is cut off, or a set, or what is no NAL unit at all.
+  for (const [i, rest] of [SEI, SPS, PPS, Buffer.from([0x1e, 1, 2, 3])].entries()) {
+    camera.units.length = 0;
+    camera.payloads([aggregate(SEI, inter(), rest).subarray(0, -2)], 6000 + i * 3000);
+    camera.send([inter()], 7000 + i * 3000);
+    assert.equal(camera.units.length, 2);
+    assert.equal(camera.fault('aggregate_cut'), i + 1);
+  }
+  camera.units.length = 0;
+  camera.payloads([aggregate(SEI, idr()).subarray(0, -3)], 30_000);
+  camera.send([inter()], 33_000);
+  assert.deepEqual(summary(camera), [[33_000, '1']]);
+  assert.equal(camera.fault('aggregate_cut'), 5);
+});
+
+test('H.264: a byte stream in a NAL unit that begins with SEI, whole or in fragments', () => {
+  const start = Buffer.from([0, 0, 0, 1]);
+  const stream = Buffer.concat([SEI, start, SPS, start, PPS, start, idr(300)]);
+  for (const mtu of [1000, 100]) {
+    const camera = new Camera({ sprop: undefined });
+    camera.send([stream], 0, undefined, mtu).send([inter()], 3600);
+    camera.send([stream], 7200, undefined, mtu).end();
+    assert.deepEqual(
+      summary(camera).map(([timestamp, types]) => [timestamp, String(types).split(' ').at(-1)]),
+      [
+        [0, '5'],
+        [3600, '1'],
+        [7200, '5'],
+      ],
+    );
+  }
 });
 
 test('H.264: interleaved packets (STAP-B, MTAP, FU-B) are refused and counted', () => {

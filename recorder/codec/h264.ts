@@ -1,6 +1,6 @@
 // RTP packets of H.264 in, access units out (RFC 6184, packetization modes 0 and 1).
 
-import type { AccessUnitCallback, Depacketizer, VideoParameters } from './access-unit.ts';
+import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
 import { Faults } from './faults.ts';
 import { H264Syntax } from './h264-nal.ts';
@@ -32,12 +32,16 @@ export class H264Depacketizer implements Depacketizer {
     if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop_invalid');
   }
 
-  get parameters(): VideoParameters | undefined {
+  get parameters(): NalParameters | undefined {
     return this.#units.sets.parameters;
   }
 
   get faults(): ReadonlyMap<string, number> {
     return this.#faults.counts;
+  }
+
+  get remark(): Depacketizer['remark'] {
+    return this.#units.remark;
   }
 
   get discarded(): number {
@@ -89,7 +93,7 @@ export class H264Depacketizer implements Depacketizer {
       const size = buffer.readUInt16BE(at);
       at += 2;
       if (size === 0) continue;
-      if (at + size > end) return this.#units.damage('aggregate_cut');
+      if (at + size > end) return this.#units.cut(buffer, at);
       this.#units.nal(buffer, at, at + size);
       at += size;
     }

@@ -1,6 +1,6 @@
 // H.265 NAL units: their parts in an access unit, slice headers, parameter sets (ITU-T H.265 §7.3, §7.4.2).
 
-import type { VideoParameters } from './access-unit.ts';
+import type { NalParameters } from './access-unit.ts';
 import { BitReader } from './bit-reader.ts';
 import { h265CodecString, parseH265Sps } from './h265-sps.ts';
 import { ROLE } from './nal-syntax.ts';
@@ -66,11 +66,11 @@ export class H265Syntax implements NalSyntax {
     return !reader.overrun;
   }
 
-  isRecoveryPoint(): boolean {
-    return false; // H.265 has CRA pictures for open GOPs.
+  recoveryCount(): undefined {
+    return undefined; // Open groups have CRA pictures, and x265 does not mark where a gradual refresh begins.
   }
 
-  describe(vps: ParsedSet | undefined, spsSet: ParsedSet, pps: readonly ParsedSet[]): VideoParameters {
+  describe(vps: ParsedSet | undefined, spsSet: ParsedSet, pps: readonly ParsedSet[]): NalParameters {
     const sps = parseH265Sps(spsSet.nal);
     return {
       kind: 'video',

@@ -1,6 +1,6 @@
 // RTP packets of H.265 in, access units out (RFC 7798).
 
-import type { AccessUnitCallback, Depacketizer, VideoParameters } from './access-unit.ts';
+import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
 import { Faults } from './faults.ts';
 import { H265Syntax } from './h265-nal.ts';
@@ -39,7 +39,7 @@ export class H265Depacketizer implements Depacketizer {
     if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop_invalid');
   }
 
-  get parameters(): VideoParameters | undefined {
+  get parameters(): NalParameters | undefined {
     return this.#units.sets.parameters;
   }
 
@@ -123,7 +123,7 @@ export class H265Depacketizer implements Depacketizer {
       const size = buffer.readUInt16BE(at);
       at += 2;
       if (size === 0) continue;
-      if (at + size > end) return this.#units.damage('aggregate_cut');
+      if (at + size > end) return this.#units.cut(buffer, at);
       if (size > 1 && isOtherLayer(buffer, at)) this.#faults.count('layer_ignored');
       else this.#units.nal(buffer, at, at + size);
       at += size;

@@ -77,3 +77,18 @@ for (const lost of [0, 1, 2]) {
     );
   });
 }
+
+test('LATM: the backward compatible extension behind the configuration, and a configuration cut off behind it (GStreamer)', () => {
+  for (const config of ['40002810adca00', '400028103fc0', '40002810']) {
+    const stream = receiving(config, false);
+    stream.push(...packetizeLatm(Buffer.alloc(20, 7), at(0, 0)));
+    assert.deepEqual(
+      stream.units.map((unit) => unit.bytes),
+      [Buffer.alloc(20, 7)],
+      config,
+    );
+    const parameters = stream.depacketizer.parameters as AudioParameters;
+    assert.deepEqual([parameters.sampleRate, parameters.channels, parameters.codecString], [16_000, 1, 'mp4a.40.2']);
+    assert.equal(parameters.config.toString('hex', 0, 2), '1408', config);
+  }
+});

@@ -130,7 +130,8 @@ export class LatmDepacketizer implements Depacketizer {
   #takeElement(bytes: Buffer, start: number, end: number, timestamp: number): void {
     const reader = this.#reader.reset(bytes, start, end);
     if (this.#configInBand && !reader.flag()) {
-      this.#configure(readMuxConfig(reader, bytes.subarray(start, end))); // useSameStreamMux is 0
+      const mux = readMuxConfig(reader, bytes.subarray(start, end)); // useSameStreamMux is 0
+      this.#configure(reader.overrun ? undefined : mux);
     }
     const mux = this.#mux;
     if (!mux) {
@@ -197,6 +198,8 @@ function readMuxConfig(reader: BitReader, bytes: Buffer): MuxConfig | undefined 
   const before = reader.remainingBits;
   const aac = readAudioSpecificConfig(reader);
   if (!aac) return undefined;
+  // GStreamer writes the backward compatible extension here, too (§1.6.5.3); no frameLengthType begins with its bits.
+  if (version === 0 && peekBits(reader, bytes, 11) === SYNC_EXTENSION) skipExtension(reader);
   const usedBits = before - reader.remainingBits;
   const again = new BitReader({ hasEmulationPrevention: false }).reset(bytes, 0, bytes.length);
   again.skip(again.remainingBits - before);
@@ -211,7 +214,24 @@ function readMuxConfig(reader: BitReader, bytes: Buffer): MuxConfig | undefined 
     if (version === 0) reader.skip(8);
   }
   if (reader.flag()) reader.skip(8); // crcCheckPresent, crcCheckSum
-  return reader.overrun ? undefined : { aac, config, frames };
+  // What is missing at the end of a configuration in the SDP would have told nothing of use.
+  return { aac, config, frames };
+}
+
+/** syncExtensionType of SBR. */
+const SYNC_EXTENSION = 0x2b7;
+
+/** The next `count` bits of `bytes`, which `reader` reads to their end; it stays where it is. */
+function peekBits(reader: BitReader, bytes: Buffer, count: number): number {
+  const ahead = new BitReader({ hasEmulationPrevention: false }).reset(bytes, 0, bytes.length);
+  ahead.skip(ahead.remainingBits - reader.remainingBits);
+  return ahead.bits(count);
+}
+
+/** extensionAudioObjectType, sbrPresentFlag, and the sampling rate where that is set. */
+function skipExtension(reader: BitReader): void {
+  reader.skip(16);
+  if (reader.flag() && reader.bits(4) === 15) reader.skip(24);
 }
 
 /** LatmGetValue: a count of bytes, then the bytes. */

@@ -1,6 +1,7 @@
 // What the assembly of access units must know of H.264 or H.265: the part each type of NAL unit plays, and a few fields.
 
-import type { VideoCodec, VideoParameters } from './access-unit.ts';
+import type { NalParameters } from './access-unit.ts';
+import type { BitReader } from './bit-reader.ts';
 
 /** The part that a NAL unit plays in an access unit. Numbers, because each NAL unit asks. */
 export const ROLE = {
@@ -47,7 +48,7 @@ export type SliceHeader = {
 };
 
 export interface NalSyntax {
-  readonly codec: VideoCodec;
+  readonly codec: NalParameters['codec'];
   readonly headerBytes: 1 | 2;
   /** Kinds of sets that a decoder needs. */
   readonly setKinds: readonly SetKind[];
@@ -60,11 +61,42 @@ export interface NalSyntax {
    * further slices of a picture, where not all fields can be told.
    */
   readSlice(bytes: Buffer, start: number, end: number, sets: SetLookup, header: SliceHeader): boolean;
-  /** Whether this SEI says that decoding can start at its picture. */
-  isRecoveryPoint(bytes: Buffer, start: number, end: number): boolean;
-  describe(vps: ParsedSet | undefined, sps: ParsedSet, pps: readonly ParsedSet[]): VideoParameters;
+  /** From how many pictures behind its own on pictures are whole when decoding starts there, if this SEI says so. */
+  recoveryCount(bytes: Buffer, start: number, end: number): number | undefined;
+  describe(vps: ParsedSet | undefined, sps: ParsedSet, pps: readonly ParsedSet[]): NalParameters;
 }
 
 export interface SetLookup {
   get(kind: SetKind, id: number): ParsedSet | undefined;
+}
+
+const RECOVERY_POINT = 6;
+
+/**
+ * Looks for a recovery point among the messages of an SEI, `bytes[start, end)` without its header, and points `reader` at
+ * its payload (H.264 §D.1.8, H.265 §D.2.8).
+ */
+export function findRecoveryPoint(bytes: Buffer, start: number, end: number, reader: BitReader): boolean {
+  let at = start;
+  // The last byte holds the trailing bits.
+  while (at + 2 < end) {
+    let type = 0;
+    let size = 0;
+    while (bytes[at] === 0xff && at < end) {
+      type += 255;
+      at++;
+    }
+    type += bytes[at++] ?? 0;
+    while (bytes[at] === 0xff && at < end) {
+      size += 255;
+      at++;
+    }
+    size += bytes[at++] ?? 0;
+    if (type === RECOVERY_POINT) {
+      reader.reset(bytes, at, Math.min(end, at + size));
+      return true;
+    }
+    at += size;
+  }
+  return false;
 }

@@ -12,6 +12,8 @@ const DURATIONS: readonly (readonly [string, string, number | undefined])[] = [
   ['CELT 20 ms', 'f8', 960],
   ['two CELT frames of 20 ms', 'f9', 1920],
   ['three CELT frames of 20 ms', 'fb03', 2880],
+  ['three of them with padding', 'fb43', 2880],
+  ['three of them of varying size, with padding', 'fbc3', 2880],
   ['a count of 0', 'fb00', undefined],
   ['more than 120 ms', 'fb07', undefined],
   ['a missing count', 'fb', undefined],

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Depacketizing } from '../../test/support/depacketize.ts';
 import { packetizeH264 } from '../../test/support/packetize.ts';
 import type { PacketHook } from '../../test/support/packetize.ts';
-import type { VideoParameters } from './access-unit.ts';
+import type { NalParameters } from './access-unit.ts';
 import { H264Depacketizer } from './h264.ts';
 import { H264Syntax } from './h264-nal.ts';
 import { ParameterSets } from './parameter-sets.ts';
@@ -32,9 +32,9 @@ class Camera extends Depacketizing {
     return this.push(...packetizeH264(nals, { ...options, onPacket }));
   }
 
-  parametersAt(index: number): VideoParameters {
+  parametersAt(index: number): NalParameters {
     const parameters = this.units[index]?.parameters;
-    assert.ok(parameters?.kind === 'video');
+    assert.ok(parameters && 'sps' in parameters);
     return parameters;
   }
 
@@ -144,4 +144,9 @@ test('parameter sets: a key frame that uses another SPS, both known before, chan
     .send([IDR])
     .end();
   assert.deepEqual(camera.widths, [1920, 1280, 1920]);
+});
+
+test('parameter sets: each keeps no more memory than it is long', () => {
+  const { sps, pps } = new Camera().send([IDR]).send([SPS_B, PPS_B, IDR]).end().parametersAt(1);
+  for (const set of [...sps, ...pps]) assert.equal(set.buffer.byteLength, set.length);
 });

@@ -1,10 +1,11 @@
-// The parameter sets of one video stream, from SDP and in band, and the `VideoParameters` made of them.
+// The parameter sets of one video stream, from SDP and in band, and the `NalParameters` made of them.
 //
 // What arrives in an access unit is staged until that unit is known to be whole, then becomes what a decoder knows
 // (`current`). The parameters of the track follow at the next random access point only: there a new object is made
 // when a set that the picture uses has changed.
 
-import type { VideoParameters } from './access-unit.ts';
+import { ownCopy } from '../../base/own-copy.ts';
+import type { NalParameters } from './access-unit.ts';
 import type { NalSyntax, ParsedSet, SetKind, SetLookup } from './nal-syntax.ts';
 
 /** Larger ones are no parameter sets of a camera. */
@@ -27,7 +28,7 @@ export class ParameterSets implements SetLookup {
   /** Those of the last access unit that was whole. */
   #committed: ParsedSet[] = [];
   #activePpsId: number | undefined;
-  #parameters: VideoParameters | undefined;
+  #parameters: NalParameters | undefined;
   /** Whether `current` has changed since `parameters` was made. */
   #changed = false;
 
@@ -35,7 +36,7 @@ export class ParameterSets implements SetLookup {
     this.#syntax = syntax;
   }
 
-  get parameters(): VideoParameters | undefined {
+  get parameters(): NalParameters | undefined {
     return this.#parameters;
   }
 
@@ -65,7 +66,7 @@ export class ParameterSets implements SetLookup {
     if (setEnd - start > MAX_SET_BYTES || setEnd === start) return 'invalid';
     const known = this.#find(bytes, start, setEnd);
     if (known) return this.#isInForce(known) ? 'repeated' : this.#stage(known);
-    const set = this.#syntax.parseSet(Buffer.from(bytes.subarray(start, setEnd)));
+    const set = this.#syntax.parseSet(ownCopy(bytes.subarray(start, setEnd)));
     if (!set) return 'invalid';
     return this.#stage(set);
   }

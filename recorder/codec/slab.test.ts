@@ -55,3 +55,16 @@ test('an access unit larger than a block has one of its own, which is not kept',
   unit.slab.release();
   assert.equal(pool.freeBlocks, 0);
 });
+
+test('blocks that only a rush needed do not stay for good', () => {
+  const pool = new SlabPool();
+  const rush = Array.from({ length: 60 }, () => pool.take());
+  for (const slab of rush) slab.release();
+  assert.equal(pool.freeBlocks, 60);
+  for (let turn = 0; turn < 10_000; turn++) {
+    const [one, other] = [pool.take(), pool.take()];
+    one.release();
+    other.release();
+  }
+  assert.equal(pool.freeBlocks, 2);
+});

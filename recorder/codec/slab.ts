@@ -9,8 +9,12 @@ import { assert } from '../../base/assert.ts';
 export const BLOCK_BYTES = 256 * 1024;
 /** For audio: two seconds of it. A block of the other size would be held for half a minute because of its last frame. */
 export const SMALL_BLOCK_BYTES = 16 * 1024;
+/** No camera's picture is as large; a stream without ends must not fill the memory. */
+export const MAX_ACCESS_UNIT_BYTES = 8 * 1024 * 1024;
 /** Free blocks of each size kept for reuse; more are left to the garbage collector. */
 const MAX_FREE_BLOCKS = 128;
+/** After so many came back, those that were free all the while are left to it as well: a rush needed them, once. */
+const LOOK_EVERY = 4096;
 
 export class Slab {
   readonly buffer: Buffer;
@@ -34,27 +38,98 @@ export class Slab {
 }
 
 export class SlabPool {
-  readonly #free: Buffer[] = [];
-  readonly #freeSmall: Buffer[] = [];
+  readonly #free = new FreeBlocks(BLOCK_BYTES);
+  readonly #freeSmall = new FreeBlocks(SMALL_BLOCK_BYTES);
 
   /** A block of `blockBytes`, or at least `minBytes`, with one holder. Blocks of unusual size are not pooled. */
   take(minBytes = 0, blockBytes = BLOCK_BYTES): Slab {
     assert(blockBytes === BLOCK_BYTES || blockBytes === SMALL_BLOCK_BYTES, 'blocks have one of two sizes');
     if (minBytes > blockBytes) return new Slab(Buffer.allocUnsafeSlow(minBytes), undefined);
-    return new Slab(this.#freeOf(blockBytes).pop() ?? Buffer.allocUnsafeSlow(blockBytes), this);
+    return new Slab(this.#freeOf(blockBytes).take(), this);
   }
 
   giveBack(buffer: Buffer): void {
-    const free = this.#freeOf(buffer.length);
-    if (free.length < MAX_FREE_BLOCKS) free.push(buffer);
+    this.#freeOf(buffer.length).put(buffer);
   }
 
   get freeBlocks(): number {
-    return this.#free.length + this.#freeSmall.length;
+    return this.#free.count + this.#freeSmall.count;
   }
 
-  #freeOf(blockBytes: number): Buffer[] {
+  #freeOf(blockBytes: number): FreeBlocks {
     return blockBytes === SMALL_BLOCK_BYTES ? this.#freeSmall : this.#free;
+  }
+}
+
+/** Blocks of one size that nobody holds. */
+class FreeBlocks {
+  readonly #bytes: number;
+  #blocks: Buffer[] = [];
+  /** The fewest since the last look. */
+  #least = 0;
+  #returns = 0;
+
+  constructor(bytes: number) {
+    this.#bytes = bytes;
+  }
+
+  get count(): number {
+    return this.#blocks.length;
+  }
+
+  take(): Buffer {
+    const block = this.#blocks.pop();
+    this.#least = Math.min(this.#least, this.#blocks.length);
+    return block ?? Buffer.allocUnsafeSlow(this.#bytes);
+  }
+
+  put(block: Buffer): void {
+    if (this.#blocks.length < MAX_FREE_BLOCKS) this.#blocks.push(block);
+    if (++this.#returns % LOOK_EVERY !== 0) return;
+    this.#blocks = this.#blocks.slice(this.#least);
+    this.#least = this.#blocks.length;
+  }
+}
+
+/** The blocks that one holder keeps from being used again, each counted once however often it is held. */
+export class SlabHolds {
+  readonly #counts = new Map<Slab, number>();
+  #bytes = 0;
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Bytes of those in `slabs` that are not held yet. */
+  bytesOfNew(slabs: readonly Slab[]): number {
+    let bytes = 0;
+    for (const [i, slab] of slabs.entries()) {
+      if (!this.#counts.has(slab) && slabs.indexOf(slab) === i) bytes += slab.buffer.length;
+    }
+    return bytes;
+  }
+
+  add(slabs: readonly Slab[]): void {
+    for (const slab of slabs) {
+      const count = this.#counts.get(slab) ?? 0;
+      if (count === 0) this.#bytes += slab.buffer.length;
+      this.#counts.set(slab, count + 1);
+    }
+  }
+
+  /** Returns the bytes of those that are not held any more. */
+  remove(slabs: readonly Slab[]): number {
+    const before = this.#bytes;
+    for (const slab of slabs) {
+      const count = this.#counts.get(slab);
+      assert(count !== undefined, 'a block is let go of that was not held');
+      if (count > 1) this.#counts.set(slab, count - 1);
+      else {
+        this.#counts.delete(slab);
+        this.#bytes -= slab.buffer.length;
+      }
+    }
+    return before - this.#bytes;
   }
 }
 
@@ -114,6 +189,14 @@ export class SlabWriter {
   patchU32(offset: number, value: number): void {
     assert(this.#slab && offset + 4 <= this.size, 'patch outside the access unit');
     this.#slab.buffer.writeUInt32BE(value, this.#start + offset);
+  }
+
+  /** Puts bytes before the unfinished access unit. */
+  prepend(bytes: Buffer): void {
+    const { size } = this;
+    this.append(bytes, 0, bytes.length);
+    this.block.copyWithin(this.#start + bytes.length, this.#start, this.#start + size);
+    bytes.copy(this.block, this.#start);
   }
 
   /** Cuts the unfinished access unit back to `size` bytes. */

@@ -1,0 +1,266 @@
+// RTP packets of JPEG in, pictures as JPEG files out (RFC 2435; with the header extension of ONVIF's Streaming
+// Specification, "JPEG over RTP").
+//
+//   | type-specific |        fragment offset in bytes       |
+//   |     type      |       Q       |   width/8   | height/8 |
+//   restart marker header, types 64 to 127 | quantization table header, offset 0 and Q from 128 on | scan data …
+
+import type { AccessUnitCallback, Depacketizer, MjpegParameters } from './access-unit.ts';
+import { Faults } from './faults.ts';
+import { NO_SEGMENTS, frameSize, jpegHeader, readSegments, tablesInHeader, tablesOfQuality } from './jpeg-header.ts';
+import type { QuantizationTables } from './jpeg-header.ts';
+import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
+import type { SlabPool } from './slab.ts';
+import type { RtpPacket } from '../rtp/packet.ts';
+
+const HEADER_BYTES = 8;
+/** Types from here on have a restart marker header. */
+const RESTART_TYPES = 64;
+/** Q from here on stands for tables that the camera sends. */
+const TABLES_IN_BAND = 128;
+/** First 16 bits of the header extension of a picture's first packet, and of others. */
+const FIRST_EXTENSION = 0xffd8;
+const FURTHER_EXTENSION = 0xffff;
+const MAX_EXTENSION_BYTES = 64 * 1024;
+/** Segments of tables: T.81 allows four tables of each kind. */
+const MAX_TABLES = 8;
+const EOI = Buffer.of(0xff, 0xd9);
+/** Types of a field, every other line of a picture (RFC 2435 §4.1). */
+const FIELDS: ReadonlySet<number> = new Set([1, 2]);
+const FIELD_ASPECT = { horizontal: 1, vertical: 2 } as const;
+
+export interface PictureSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface MjpegOptions {
+  /** Of the SDP: packets cannot tell one beyond 2040, nor one that is no multiple of 8. */
+  readonly size: PictureSize | undefined;
+  readonly pool: SlabPool;
+  readonly emit: AccessUnitCallback;
+}
+
+export class MjpegDepacketizer implements Depacketizer {
+  readonly #faults = new Faults();
+  readonly #emit: AccessUnitCallback;
+  readonly #writer: SlabWriter;
+  readonly #announced: PictureSize | undefined;
+  #parameters: MjpegParameters | undefined;
+  #problem: Depacketizer['problem'];
+  discarded = 0;
+
+  // The picture in work.
+  #open = false;
+  #damaged = false;
+  #timestamp = 0;
+  /** Bytes of scan data so far; what is before them in the writer is the header. */
+  #scanBytes = 0;
+  #size: PictureSize = { width: 0, height: 0 };
+  #isField = false;
+  #extension: Buffer[] = [];
+  #extensionBytes = 0;
+  #lost = 0;
+
+  /** By Q: of the camera, or made from it. */
+  readonly #tablesByQ = new Map<number, QuantizationTables>();
+  // What the picture before had; one with a header extension may leave it out.
+  #quantization: readonly Buffer[] = [];
+  #huffman: readonly Buffer[] = [];
+  #frame: Buffer | undefined;
+
+  constructor({ size, pool, emit }: MjpegOptions) {
+    this.#announced = size;
+    this.#emit = emit;
+    this.#writer = new SlabWriter(pool);
+  }
+
+  get parameters(): MjpegParameters | undefined {
+    return this.#parameters;
+  }
+
+  get problem(): Depacketizer['problem'] {
+    return this.#problem;
+  }
+
+  get faults(): ReadonlyMap<string, number> {
+    return this.#faults.counts;
+  }
+
+  push(packet: RtpPacket): void {
+    const { buffer, payloadStart: start, payloadEnd: end, timestamp } = packet;
+    if (packet.lost > 0) {
+      this.#lost += packet.lost;
+      if (this.#open) this.#damage('lost_inside');
+    }
+    if (this.#open && timestamp !== this.#timestamp) this.#finish();
+    const offset = end - start >= HEADER_BYTES ? buffer.readUIntBE(start + 1, 3) : undefined;
+    // The marker was missing, or this is the second field.
+    if (offset === 0 && (this.#scanBytes > 0 || this.#damaged)) this.#finish();
+    this.#open = true;
+    this.#timestamp = timestamp;
+    this.#takeExtension(packet);
+    if (!this.#damaged && offset !== undefined) this.#takePayload(buffer, start, end, offset);
+    else if (!this.#damaged && start < end) this.#damage('packet_too_short');
+    if (packet.marker) this.#finish();
+  }
+
+  flush(): void {
+    // Without a marker, only its end tells that it is whole.
+    if (this.#open && !this.#endsWithMarker) this.#damage('ended_inside');
+    this.#finish();
+  }
+
+  close(): void {
+    this.#reset();
+    this.#writer.close();
+  }
+
+  get #endsWithMarker(): boolean {
+    return this.#writer.size >= 2 && this.#writer.peek().subarray(-2).equals(EOI);
+  }
+
+  #takeExtension({ buffer, extensionStart: start, payloadStart: end }: RtpPacket): void {
+    if (start + 4 >= end || this.#scanBytes > 0) return;
+    const kind = buffer.readUInt16BE(start);
+    if (kind !== FIRST_EXTENSION && kind !== FURTHER_EXTENSION) return;
+    if (this.#extensionBytes + end - start > MAX_EXTENSION_BYTES) return this.#faults.count('extension_too_large');
+    this.#extensionBytes += end - start;
+    this.#extension.push(Buffer.from(buffer.subarray(start + 4, end)));
+  }
+
+  #takePayload(buffer: Buffer, start: number, end: number, offset: number): void {
+    const type = buffer[start + 4] as number;
+    const q = buffer[start + 5] as number;
+    let at = start + HEADER_BYTES;
+    let restartInterval = 0;
+    if (type >= RESTART_TYPES && type < 2 * RESTART_TYPES) {
+      if (end - at < 4) return this.#damage('packet_too_short');
+      restartInterval = buffer.readUInt16BE(at);
+      at += 4;
+    }
+    if (offset === 0 && q >= TABLES_IN_BAND) {
+      const length = end - at < 4 ? Infinity : buffer.readUInt16BE(at + 2);
+      if (at + 4 + length > end) return this.#damage('packet_too_short');
+      this.#takeTables(q, buffer[at + 1] as number, buffer.subarray(at + 4, at + 4 + length));
+      at += 4 + length;
+    }
+    if (at === end) return;
+    if (offset !== this.#scanBytes) return this.#damage(this.#lost > 0 ? 'lost_inside' : 'offset_wrong');
+    if (this.#writer.size + end - at > MAX_ACCESS_UNIT_BYTES) {
+      this.#writer.close(); // Its block is as large.
+      return this.#damage('picture_too_large');
+    }
+    if (this.#scanBytes === 0) {
+      const header = this.#header(buffer, start, type % RESTART_TYPES, q, restartInterval);
+      if (!header) return;
+      this.#writer.append(header, 0, header.length);
+    }
+    this.#writer.append(buffer, at, end);
+    this.#scanBytes += end - at;
+  }
+
+  /** Length 0: the tables are those that came with this Q before. */
+  #takeTables(q: number, precision: number, bytes: Buffer): void {
+    if (bytes.length === 0) return;
+    const tables = tablesInHeader(precision, bytes);
+    if (tables) this.#tablesByQ.set(q, tables);
+    else this.#faults.count('quantization_invalid');
+  }
+
+  #tablesOf(q: number): QuantizationTables {
+    let tables = this.#tablesByQ.get(q);
+    if (!tables && q < TABLES_IN_BAND) this.#tablesByQ.set(q, (tables = tablesOfQuality(q)));
+    return tables ?? [];
+  }
+
+  /** Undefined when the picture cannot be described. */
+  #header(buffer: Buffer, start: number, type: number, q: number, restartInterval: number): Buffer | undefined {
+    const extended = this.#extension.length > 0;
+    const own = extended ? readSegments(Buffer.concat(this.#extension)) : NO_SEGMENTS;
+    const quantization = q === 0 ? this.#quantization : this.#tablesOf(q);
+    const widthUnits = buffer[start + 6] as number;
+    const heightUnits = buffer[start + 7] as number;
+    const before = extended && widthUnits === 0 && heightUnits === 0 ? this.#frame : undefined;
+    this.#quantization = [...quantization, ...own.quantization].slice(-MAX_TABLES);
+    this.#huffman = extended ? [...this.#huffman, ...own.huffman].slice(-MAX_TABLES) : [];
+    this.#frame = own.frame ?? before;
+    this.#size = this.#frame ? frameSize(this.#frame) : this.#sizeOf(widthUnits, heightUnits);
+    this.#isField = FIELDS.has(buffer[start] as number);
+    const { width, height } = this.#size;
+    if (this.#quantization.length === 0) return this.#refuse('quantization_missing', 'lack quantization tables');
+    if (width === 0 || height === 0) return this.#refuse('size_unknown', 'have a size that the camera does not say');
+    if (type > 1 && !this.#frame)
+      return this.#refuse('type_unknown', `are of type ${type}, which RFC 2435 leaves open`);
+    this.#problem = undefined;
+    const tables = { quantization: this.#quantization, huffman: this.#huffman };
+    return jpegHeader({ ...own, ...tables, frame: this.#frame, type, width, height, restartInterval });
+  }
+
+  /** The announced size where the packets say the same: they count modulo 2048, in units of 8, and 0 is for any. */
+  #sizeOf(widthUnits: number, heightUnits: number): PictureSize {
+    const exact = (units: number, announced: number | undefined): number =>
+      announced !== undefined && (units === 0 || units === (Math.ceil(announced / 8) & 0xff)) ? announced : units * 8;
+    return {
+      width: exact(widthUnits, this.#announced?.width),
+      height: exact(heightUnits, this.#announced?.height),
+    };
+  }
+
+  #refuse(fault: string, what: string): undefined {
+    this.#problem = { code: `mjpeg-${fault.replaceAll('_', '-')}`, message: `the camera's JPEG pictures ${what}` };
+    this.#damage(fault);
+  }
+
+  #damage(fault: string): void {
+    if (!this.#damaged) this.#faults.count(fault);
+    this.#damaged = true;
+    this.#scanBytes = 0;
+    this.#writer.discard();
+  }
+
+  /** Lets the picture in work go, or drops it. */
+  #finish(): void {
+    if (this.#damaged) {
+      this.discarded++;
+      // The next one must say that something is missing, also where no packet was.
+      this.#lost = Math.max(1, this.#lost);
+    } else if (this.#scanBytes > 0) {
+      this.#emitPicture();
+    }
+    this.#reset();
+  }
+
+  #emitPicture(): void {
+    if (!this.#endsWithMarker) this.#writer.append(EOI, 0, EOI.length);
+    this.#describe();
+    const unit = {
+      data: this.#writer.finish(),
+      timestamp: this.#timestamp,
+      randomAccess: true,
+      lostPackets: this.#lost,
+      durationTicks: 0,
+      bidirectional: false,
+    };
+    this.#lost = 0;
+    this.#emit(unit);
+  }
+
+  #describe(): void {
+    const { width, height } = this.#size;
+    const before = this.#parameters;
+    const pixelAspect = this.#isField ? FIELD_ASPECT : undefined;
+    if (before?.width === width && before.height === height && before.pixelAspect === pixelAspect) return;
+    const common = { kind: 'video', codec: 'mjpeg', codecString: 'mp4v.6C', reorderDepth: 0 } as const;
+    this.#parameters = { ...common, width, height, ...(pixelAspect ? { pixelAspect } : {}) };
+  }
+
+  #reset(): void {
+    this.#open = false;
+    this.#damaged = false;
+    this.#scanBytes = 0;
+    this.#extension = [];
+    this.#extensionBytes = 0;
+    this.#writer.discard();
+  }
+}
