@@ -2,7 +2,7 @@
 // band. Reads the head of each key frame.
 
 import { concat, u32 } from './box.ts';
-import { entryCodec, parameterSetsOf } from './entry-sets.ts';
+import { entryCodec, hasParameterSets, parameterSetsOf } from './entry-sets.ts';
 import type { SetsAt } from './join.ts';
 import type { ReadAt } from './reader.ts';
 import type { TrackIndex } from './sample-index.ts';
@@ -24,6 +24,7 @@ export async function readSetsInForce(
   video: TrackIndex,
   samples = video.sizes.length,
 ): Promise<SetsAt | undefined> {
+  if (!hasParameterSets(video.header.sampleEntry)) return undefined;
   const isSet = setTest(entryCodec(video.header.sampleEntry));
   let inForce: Sets = [parameterSetsOf(video.header.sampleEntry)];
   const changes: { sample: number; sets: Buffer }[] = [{ sample: 0, sets: concat(inForce) }];

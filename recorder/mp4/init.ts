@@ -1,5 +1,6 @@
 // Track parameters in, the initialization segment of a live stream out: `ftyp` and a `moov` without samples.
 
+import { ownCopy } from '../../base/own-copy.ts';
 import { concat } from './box.ts';
 import type { TrackHeader } from './movie.ts';
 import { fragmentedFileType, fragmentedMovie, trackHeader } from './movie.ts';
@@ -9,7 +10,8 @@ import type { TrackParameters } from './sample.ts';
  * What a live stream begins with, as Media Source Extensions want it: `ftyp`, and `moov` with `mvex`. Video is track 1,
  * audio track 2. Throws Mp4Error for parameter sets that cannot be described.
  */
-export const initSegment = (tracks: readonly TrackParameters[]): Buffer => initSegmentOf(tracks.map(trackHeader));
+export const initSegment = (tracks: readonly TrackParameters[]): Buffer =>
+  ownCopy(initSegmentOf(tracks.map(trackHeader)));
 
 /** The same for tracks of a recorded file. `creationMs` is wall time, 0 when unknown. */
 export const initSegmentOf = (headers: readonly TrackHeader[], creationMs = 0): Buffer =>

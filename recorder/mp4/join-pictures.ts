@@ -1,15 +1,11 @@
 // The video of one recorded file and a window in, the samples that show all of the window out. Times are video ticks of
 // the file: 0 is the first picture shown.
 
-import type { RecordedMeta } from './meta.ts';
+import { paceOf, type RecordedMeta } from './meta.ts';
 import type { TrackIndex } from './sample-index.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
 
 const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
-
-/** How much longer than a media millisecond a wall millisecond of the file is: near 1. */
-const paceOf = ({ wallDurationMs, mediaDurationMs }: RecordedMeta): number =>
-  wallDurationMs > 0 && mediaDurationMs > 0 ? wallDurationMs / mediaDurationMs : 1;
 
 /** Wall time at which a picture was captured that is shown at `time`. */
 export const wallAt = (meta: RecordedMeta, time: number): number =>

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import type { Encoded } from '../../test/support/encoded-samples.ts';
 import { join, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { fakeAudio, fakeVideo, meta } from '../../test/support/recorded-file.ts';
-import type { VideoParameters } from '../codec/access-unit.ts';
+import type { NalParameters } from '../codec/access-unit.ts';
 import { JoinError } from './join-error.ts';
 import { userData } from './meta.ts';
 import { MOVIE_TIMESCALE } from './movie.ts';
@@ -19,7 +19,7 @@ const described = (): Buffer =>
   userData({ ...meta, wallDurationMs: 0, mediaDurationMs: 0, lostPackets: 0, tracks: [] });
 
 /** Pictures that carry their part and their place in their bytes. */
-function pictures(part: number, count: number, reorder: number, group: number): Encoded<VideoParameters> {
+function pictures(part: number, count: number, reorder: number, group: number): Encoded<NalParameters> {
   const { parameters, samples } = fakeVideo(count);
   return {
     parameters,

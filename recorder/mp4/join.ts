@@ -12,7 +12,7 @@
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from './fragment.ts';
 import { concat, fourCc, lengthOf, u32, u64, type Part } from './box.ts';
 import { CopyList } from './copy-list.ts';
-import { entryCodec, parameterSetsOf } from './entry-sets.ts';
+import { canFollow, codedSize, entryCodec, parameterSetsOf } from './entry-sets.ts';
 import { JoinError } from './join-error.ts';
 import { AudioPlacer, type SoundSelection } from './join-audio.ts';
 import { selectPictures, timeAt, wallAt, type PictureSelection } from './join-pictures.ts';
@@ -54,6 +54,8 @@ export interface JoinOptions {
   readonly setsAtKeyFrames?: boolean;
   /** Only the pictures that are on screen at multiples of this are wanted, in video ticks of the movie. */
   readonly looksEvery?: number | undefined;
+  /** How long the movies before this one are, in video ticks: looks count on from them. */
+  readonly elapsed?: number;
 }
 
 /** Where a part's pictures are in the movie and on the wall clock, in milliseconds. */
@@ -88,10 +90,15 @@ export interface JoinPlan extends JoinFacts {
   /** What follows the header. */
   readonly contents: CopyList;
   readonly sizeBytes: number;
+  /** The four-letter code of what leads: `avc1`. */
+  readonly codec: string;
+  /** Size of its first pictures; 0 of sound. */
+  readonly width: number;
+  readonly height: number;
 }
 
 /** Less than this between two parts is the jitter of two clocks that meet, not a gap. */
-const MIN_GAP_MS = 100;
+export const MIN_GAP_MS = 100;
 /** Parts of one run that meet within this belong together: their border is exact to the tick. */
 const MAX_BORDER_MS = 20;
 /** Samples of one track that lie together: a player reads them at once. */
@@ -113,6 +120,7 @@ export class JoinPlanner {
   readonly #window: JoinWindow;
   readonly #setsAtKeyFrames: boolean;
   readonly #looksEvery: number | undefined;
+  readonly #elapsed: number;
   readonly #contents = new CopyList();
   readonly #pictures = new SampleTable('video');
   readonly #audio = new AudioPlacer();
@@ -126,10 +134,21 @@ export class JoinPlanner {
   #movieEnd = 0;
   #parametersDiffer = false;
 
-  constructor(window: JoinWindow, { setsAtKeyFrames = false, looksEvery }: JoinOptions = {}) {
+  constructor(window: JoinWindow, { setsAtKeyFrames = false, looksEvery, elapsed = 0 }: JoinOptions = {}) {
     this.#window = window;
     this.#setsAtKeyFrames = setsAtKeyFrames;
     this.#looksEvery = looksEvery;
+    this.#elapsed = elapsed;
+  }
+
+  /** Of the movie, as far as parts were added. */
+  get durationTicks(): number {
+    return this.#movieEnd - this.#movieStart;
+  }
+
+  /** Wall time at which it begins; undefined while it has no part. */
+  get wallStartMs(): number | undefined {
+    return this.#placed[0]?.wallStartMs;
   }
 
   /** One sample entry does not describe all parts: plan again with `setsAtKeyFrames`. */
@@ -158,8 +177,10 @@ export class JoinPlanner {
     const heard = audio && this.#audio.select(audio, { start, end, shift, continues, preroll });
     const setsFor = this.#setsAtKeyFrames ? (setsAt ?? setsOf(video.header)) : undefined;
     const every = this.#looksEvery;
-    const looks = every && { origin: this.#movieStart - shift, every, from: start, to: end };
-    const isNeeded = looks && refreshes ? neededFor(looks, video, selection, refreshes) : () => true;
+    const looks = every && { origin: this.#movieStart - shift - this.#elapsed, every, from: start, to: end };
+    const isLookedAt = looks && refreshes ? neededFor(looks, video, selection, refreshes) : () => true;
+    // A movie begins with a picture, also where the first look is later.
+    const isNeeded = (sample: number): boolean => (preroll && sample === selection.start) || isLookedAt(sample);
     this.#copy(part, video, selection, shift, isNeeded, setsFor, audio, heard);
     this.#movieEnd = end + shift;
     this.#last = { meta, shift, endDts: video.endDts, whole: selection.end === video.dts.length && to >= video.endDts };
@@ -173,16 +194,21 @@ export class JoinPlanner {
     });
   }
 
+  /** What is in the movie. `window`: the part of it that the movie is of. */
+  facts(window: JoinWindow = this.#window): JoinFacts {
+    return {
+      window,
+      durationMs: toMs(this.durationTicks),
+      parts: this.#placed,
+      gaps: gapsIn(window, this.#placed),
+    };
+  }
+
   /** The plan. `describe` makes the `udta` box. Throws JoinError when nothing of the window is recorded. */
-  finish(describe: (facts: JoinFacts) => Part = () => []): JoinPlan {
+  finish(describe: (facts: JoinFacts) => Part = () => [], window: JoinWindow = this.#window): JoinPlan {
     const first = this.#placed[0];
     if (!first || !this.#header) throw new JoinError('NO_FOOTAGE', 'nothing is recorded in the window');
-    const facts: JoinFacts = {
-      window: this.#window,
-      durationMs: toMs(this.#movieEnd - this.#movieStart),
-      parts: this.#placed,
-      gaps: gapsIn(this.#window, this.#placed),
-    };
+    const facts = this.facts(window);
     const userData = describe(facts);
     const fileType = progressiveFileType();
     const mdat = concat([u32(1), fourCc('mdat'), u64(16 + this.#contents.sizeBytes)]); // size 1: 64 bits follow
@@ -198,7 +224,15 @@ export class JoinPlanner {
       moov = movie(shift);
     }
     const header = concat([fileType, moov, mdat]);
-    return { ...facts, header, contents: this.#contents, sizeBytes: header.length + this.#contents.sizeBytes };
+    const { sampleEntry, kind } = this.#header;
+    return {
+      ...facts,
+      header,
+      contents: this.#contents,
+      sizeBytes: header.length + this.#contents.sizeBytes,
+      codec: entryCodec(sampleEntry),
+      ...(kind === 'video' ? codedSize(sampleEntry) : { width: 0, height: 0 }),
+    };
   }
 
   /** Whether recording went on without a hole from the last part to this one. */
@@ -213,8 +247,8 @@ export class JoinPlanner {
   /** Makes the one sample entry fit the part, or says that it cannot. */
   #take(header: TrackHeader, meta: RecordedMeta, setsInBand: boolean): void {
     const own = (this.#header ??= header);
-    if (entryCodec(own.sampleEntry) !== entryCodec(header.sampleEntry)) {
-      throw new JoinError('CODEC_CHANGED', 'the camera changed its video codec', meta.wallStartMs);
+    if (!canFollow(own, header)) {
+      throw new JoinError('CODEC_CHANGED', 'the camera changed its codec', meta.wallStartMs);
     }
     if (setsInBand || !own.sampleEntry.equals(header.sampleEntry)) this.#parametersDiffer = true;
     const width = Math.max(own.width, header.width);
@@ -293,7 +327,7 @@ export class JoinPlanner {
   #trackContents(shift: number, placeless: { readonly pictures: Part; readonly audio: Part }): TrackContents[] {
     const pictures = this.#pictures;
     const movieStart = this.#movieStart;
-    const duration = this.#movieEnd - movieStart;
+    const duration = this.durationTicks;
     const video: TrackContents = {
       header: this.#header as TrackHeader,
       mediaDuration: pictures.mediaDuration,

@@ -52,6 +52,12 @@ test('a wall time of today keeps its nanoseconds', () => {
   assert.equal(bytes.readBigUInt64BE(20), 1_780_000_000_000_062_500n);
 });
 
+test('a time that is beyond its field, as a damaged file leads to one, is the last that the field holds', () => {
+  const [meta] = fc.sample(recorded, 1) as [RecordedMeta];
+  const bytes = contents({ ...meta, wallStartMs: 1e300, wallDurationMs: Infinity, mediaDurationMs: 5.3e13 });
+  for (const at of [20, 28, 36]) assert.equal(bytes.readBigUInt64BE(at) / 1_000_000n, 18_446_744_073_709n);
+});
+
 test('a description that ends early is refused, another box ignored', () => {
   const [meta] = fc.sample(recorded, 1) as [RecordedMeta];
   const bytes = contents(meta);

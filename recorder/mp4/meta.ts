@@ -25,6 +25,8 @@ export interface SegmentMeta {
   readonly clock: ClockQuality;
   /** Time without recording just before this file, as far as known. */
   readonly gapBeforeMs: number;
+  /** Wall milliseconds a media millisecond, as the file before it had them; left out: 1. */
+  readonly pace?: number;
 }
 
 /** Known when a file is closed; what is left out stays as it was at opening. */
@@ -36,6 +38,10 @@ export interface SegmentClosing {
   readonly wallDurationMs?: number;
   readonly lostPackets?: number;
 }
+
+/** How much longer than a media millisecond a wall millisecond of the file is: near 1. */
+export const paceOf = ({ wallDurationMs, mediaDurationMs }: RecordedMeta): number =>
+  wallDurationMs > 0 && mediaDurationMs > 0 ? wallDurationMs / mediaDurationMs : 1;
 
 /** One track, as an index row wants it. */
 export interface TrackSummary {
@@ -50,8 +56,8 @@ export interface TrackSummary {
 }
 
 /** Everything the `uuid` box of a file holds. */
-export interface RecordedMeta extends SegmentMeta {
-  /** 0 while the file is open. */
+export interface RecordedMeta extends Omit<SegmentMeta, 'pace'> {
+  /** While the file is open these two only say its pace: a second of media in wall time. */
   readonly wallDurationMs: number;
   readonly mediaDurationMs: number;
   readonly lostPackets: number;
@@ -64,6 +70,8 @@ const META_VERSION = 1;
 
 const CLOCK_QUALITIES: readonly ClockQuality[] = ['unknown', 'settling', 'settled'];
 const NANOSECONDS_PER_MS = 1_000_000n;
+/** Nanoseconds since 1970 fit 64 bits until the year 2554. */
+const LAST_MS = Number((2n ** 64n - 1n) / NANOSECONDS_PER_MS);
 
 /** The `udta` box with our `uuid` box in it. */
 export const userData = (meta: RecordedMeta): Buffer =>
@@ -74,8 +82,8 @@ export const userData = (meta: RecordedMeta): Buffer =>
       u8(META_VERSION), // version
       u24(0), // flags
       nanoseconds(meta.wallStartMs), // wall start, since 1970
-      nanoseconds(meta.wallDurationMs), // wall duration, 0 while open
-      nanoseconds(meta.mediaDurationMs), // media duration, 0 while open
+      nanoseconds(meta.wallDurationMs), // wall duration; while open, of a second of media
+      nanoseconds(meta.mediaDurationMs), // media duration; while open, a second
       runIdBytes(meta.runId), // run
       u32(meta.sequence), // place in the run
       u64(Math.max(0, Math.round(meta.gapBeforeMs))), // milliseconds without recording before this file
@@ -107,10 +115,14 @@ function runIdBytes(runId: string): Buffer {
   return Buffer.from(runId, 'hex');
 }
 
-/** Milliseconds with a fraction as nanoseconds: a double alone would round today's times to 256 ns. */
+/**
+ * Milliseconds with a fraction as nanoseconds: a double alone would round today's times to 256 ns. A time that the field
+ * cannot hold, which a damaged file may lead to, is the last that it can.
+ */
 function nanoseconds(ms: number): Buffer {
-  const whole = Math.floor(Math.max(0, ms));
-  const fraction = Math.round((Math.max(0, ms) - whole) * 1e6);
+  const possible = Math.min(Math.max(0, ms), LAST_MS);
+  const whole = Math.floor(possible);
+  const fraction = Math.round((possible - whole) * 1e6);
   const bytes = Buffer.allocUnsafe(8);
   bytes.writeBigUInt64BE(BigInt(whole) * NANOSECONDS_PER_MS + BigInt(fraction));
   return bytes;

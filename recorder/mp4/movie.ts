@@ -1,11 +1,12 @@
 // Descriptions of tracks in, `moov` boxes out (ISO/IEC 14496-12 §8.2 to §8.6), without and with samples.
 
+import { ownCopy } from '../../base/own-copy.ts';
 import type { Part } from './box.ts';
 import { box, concat, fourCc, fullBox, nestedBox, u16, u32, uVersion, versionFor, zeros } from './box.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
 import { sampleEntry } from './sample-entry.ts';
 import type { TrackParameters } from './sample.ts';
-import { VIDEO_TIMESCALE, timescaleOf } from './sample.ts';
+import { VIDEO_TIMESCALE } from './sample.ts';
 
 /** Ticks a second of edit lists and movie durations: video times are exact in it. */
 export const MOVIE_TIMESCALE = VIDEO_TIMESCALE;
@@ -47,12 +48,13 @@ const NO_SAMPLE_TABLES: Part = [
   fullBox('stco', 0, 0, u32(0)), // entry_count
 ];
 
-export const trackHeader = (track: TrackParameters): TrackHeader => ({
-  trackId: track.kind === 'video' ? VIDEO_TRACK_ID : AUDIO_TRACK_ID,
+/** The first track of a file leads: also sound that is alone is in the place, and counts in the ticks, of the video. */
+export const trackHeader = (track: TrackParameters, place: number): TrackHeader => ({
+  trackId: place === 0 ? VIDEO_TRACK_ID : AUDIO_TRACK_ID,
   kind: track.kind,
-  timescale: timescaleOf(track),
+  timescale: place === 0 || track.kind === 'video' ? VIDEO_TIMESCALE : track.sampleRate,
   ...(track.kind === 'video' ? shownSize(track) : { width: 0, height: 0 }),
-  sampleEntry: sampleEntry(track),
+  sampleEntry: ownCopy(sampleEntry(track)),
 });
 
 /** Presentation size: the width is stretched by the sample aspect ratio. */

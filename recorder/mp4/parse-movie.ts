@@ -1,5 +1,6 @@
 // A `moov` that `movie.ts` wrote in; its tracks, its description and its sample tables out.
 
+import { ownCopy } from '../../base/own-copy.ts';
 import { Mp4Error } from './error.ts';
 import type { RecordedMeta } from './meta.ts';
 import { parseMeta } from './meta.ts';
@@ -62,7 +63,8 @@ function parseTrackHeader(buffer: Buffer, trak: BoxView): TrackHeader {
   const stsd = new Fields(buffer, requireBox(buffer, trak, 'mdia', 'minf', 'stbl', 'stsd'));
   stsd.skip(4);
   if (stsd.u32() !== 1) throw new Mp4Error('UNSUPPORTED', 'several sample entries');
-  const sampleEntry = Buffer.from(stsd.bytes(stsd.left));
+  // Kept for thousands of files.
+  const sampleEntry = ownCopy(stsd.bytes(stsd.left));
   if (sampleEntry.length < 16 || sampleEntry.readUInt32BE(0) !== sampleEntry.length) {
     throw new Mp4Error('MALFORMED', 'sample entry does not fill its box');
   }

@@ -92,8 +92,9 @@ async function readStart(
   }
 }
 
+/** Sound that is alone has the place of the video. */
 const isOurs = ({ kind, trackId }: TrackHeader): boolean =>
-  trackId === (kind === 'video' ? VIDEO_TRACK_ID : AUDIO_TRACK_ID);
+  trackId === VIDEO_TRACK_ID || (trackId === AUDIO_TRACK_ID && kind === 'audio');
 
 /** `mvex` is the last box of the header: when it is right, no power cut ended the header before. */
 function checkTrackExtends(bytes: Buffer, moov: BoxView, headers: readonly TrackHeader[]): void {

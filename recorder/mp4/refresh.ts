@@ -1,19 +1,24 @@
 // A recorded file in; out which of its key frames let a decoder forget all that was before: IDR pictures (H.264 §7.4.1.2.4,
-// H.265 §3.72). Others, as the recovery points of open groups, are followed by pictures that refer to what was before.
+// H.265 §3.72), any key frame of codecs without open groups. Others, as the recovery points of open groups, are followed by pictures that refer to what was before.
 
-import { entryCodec } from './entry-sets.ts';
+import { entryCodec, hasParameterSets } from './entry-sets.ts';
 import type { ReadAt } from './reader.ts';
 import type { TrackIndex } from './sample-index.ts';
 
 /** Parameter sets and messages come before the first slice. */
 const HEAD_BYTES = 1024;
 
-/** Reads the head of each key frame. */
+/** Reads the head of each key frame where that tells. */
 export async function readRefreshes(read: ReadAt, video: TrackIndex): Promise<ReadonlySet<number>> {
+  const mayBeOpen = hasParameterSets(video.header.sampleEntry);
   const isH264 = entryCodec(video.header.sampleEntry) === 'avc1';
   const refreshes = new Set<number>();
   for (let i = 0; i < video.sizes.length; i++) {
     if (video.syncs[i] !== 1) continue;
+    if (!mayBeOpen) {
+      refreshes.add(i);
+      continue;
+    }
     const head = await read(video.offsets[i] as number, Math.min(HEAD_BYTES, video.sizes[i] as number));
     if (beginsWithRefresh(head, isH264)) refreshes.add(i);
   }

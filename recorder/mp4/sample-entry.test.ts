@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fakeVideo } from '../../test/support/recorded-file.ts';
 import { workspace } from '../../test/support/workspace.ts';
-import type { VideoParameters } from '../codec/access-unit.ts';
+import type { NalParameters } from '../codec/access-unit.ts';
 import { Mp4Error } from './error.ts';
 import { initSegment } from './init.ts';
 import { parseAvcFields, parseHevcFields } from './parameter-sets.ts';
@@ -54,7 +54,7 @@ for (const { format } of formats) {
       at += 5 + length;
     }
     const [vps, sps, pps] = nals.map((nal) => [nal]) as [Buffer[], Buffer[], Buffer[]];
-    const video: VideoParameters = { ...fakeVideo(1).parameters, codec: 'h265', vps, sps, pps: pps };
+    const video: NalParameters = { ...fakeVideo(1).parameters, codec: 'h265', vps, sps, pps: pps };
     const entry = sampleEntry(video);
     const ours = entry.subarray(entry.indexOf('hvcC') + 4);
     assert.equal(entry.toString('latin1', 4, 8), 'hvc1');
@@ -84,4 +84,37 @@ test('an initialization segment is ftyp and a moov with mvex and no samples', ()
   assert.equal(moovAt + init.readUInt32BE(moovAt), init.length);
   assert.ok(init.includes('trex'));
   assert.ok(!init.includes('avc1', 0, 'latin1') || init.indexOf('avc1') > moovAt, 'avc1 among the brands');
+});
+
+test('sample entry of MJPEG: mp4v whose esds says JPEG and no more', () => {
+  const entry = sampleEntry({
+    kind: 'video',
+    codec: 'mjpeg',
+    width: 320,
+    height: 180,
+    codecString: 'mp4v.6C',
+    reorderDepth: 0,
+  });
+  assert.equal(entry.toString('latin1', 4, 8), 'mp4v');
+  assert.deepEqual([entry.readUInt16BE(32), entry.readUInt16BE(34)], [320, 180]);
+  // ES descriptor, decoder configuration with object type and stream type, no specific information, SL configuration.
+  // Length and tag of the decoder configuration, object type JPEG, stream type visual, sizes and rates unknown; no specific
+  // information; SL configuration.
+  assert.ok(entry.toString('hex').endsWith('048080800d6c110000000000000000000000068080800102'));
+});
+
+test('sample entry of AV1: av01 with the configuration as it is', () => {
+  const config = Buffer.from('81000c000a0b00000004473e73ffe6c3', 'hex');
+  const size = { width: 320, height: 180 };
+  const entry = sampleEntry({
+    kind: 'video',
+    codec: 'av1',
+    ...size,
+    config,
+    codecString: 'av01.0.00M.08',
+    reorderDepth: 0,
+  });
+  assert.equal(entry.toString('latin1', 4, 8), 'av01');
+  assert.equal(entry.toString('latin1', 90, 94), 'av1C');
+  assert.deepEqual(entry.subarray(94), config);
 });

@@ -1,6 +1,8 @@
-// Codec parameters in, the sample entry of a track out: avc1, hvc1 (ISO/IEC 14496-15), mp4a (14496-14), Opus, fLaC.
+// Codec parameters in, the sample entry of a track out: avc1, hvc1 (ISO/IEC 14496-15), av01 (AV1 in ISOBMFF), mp4v and
+// mp4a (14496-14), Opus, fLaC.
 
-import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import type { AudioParameters, NalParameters, VideoParameters } from '../codec/access-unit.ts';
+import { isMpeg1Rate } from '../codec/mpeg-audio.ts';
 import { assertNever } from '../../base/assert.ts';
 import type { Part } from './box.ts';
 import { box, concat, fullBox, i16, u16, u24, u32, u8, zeros } from './box.ts';
@@ -21,8 +23,12 @@ function visualSampleEntry(video: VideoParameters): Buffer {
     case 'h265':
       // hvc1, not hev1: Safari refuses hev1.
       return visual('hvc1', video, hvcC(video));
+    case 'av1':
+      return visual('av01', video, box('av1C', video.config));
+    case 'mjpeg':
+      return visual('mp4v', video, esds(STREAM_TYPE.visual, OBJECT_TYPE_JPEG));
     default:
-      return assertNever(video.codec);
+      return assertNever(video);
   }
 }
 
@@ -56,7 +62,7 @@ function pasp(video: VideoParameters): Part {
 }
 
 /** AVC Configuration, ISO/IEC 14496-15 §5.3.3.1. */
-function avcC(video: VideoParameters): Buffer {
+function avcC(video: NalParameters): Buffer {
   const { sps, pps } = video;
   if (!sps[0] || !pps[0]) throw new Mp4Error('UNSUPPORTED', 'H.264 without SPS and PPS');
   if (sps.length > 31 || pps.length > 255) throw new Mp4Error('TOO_LARGE', 'too many H.264 parameter sets');
@@ -87,7 +93,7 @@ const HEVC_SPS = 33;
 const HEVC_PPS = 34;
 
 /** HEVC Configuration, ISO/IEC 14496-15 §8.3.3.1. */
-function hvcC(video: VideoParameters): Buffer {
+function hvcC(video: NalParameters): Buffer {
   const { vps, sps, pps } = video;
   if (!vps[0] || !sps[0] || !pps[0]) throw new Mp4Error('UNSUPPORTED', 'H.265 without VPS, SPS and PPS');
   const fields = parseHevcFields(sps[0]);
@@ -122,7 +128,14 @@ function withLength(nal: Buffer): Part {
 function audioSampleEntry(audio: AudioParameters): Buffer {
   switch (audio.codec) {
     case 'aac':
-      return sound('mp4a', audio, esds(audio.config));
+      return sound('mp4a', audio, esds(STREAM_TYPE.audio, OBJECT_TYPE_MPEG4_AUDIO, audio.config));
+    case 'mp2':
+    case 'mp3':
+      return sound(
+        'mp4a',
+        audio,
+        esds(STREAM_TYPE.audio, isMpeg1Rate(audio.sampleRate) ? OBJECT_TYPE_MPEG1_AUDIO : OBJECT_TYPE_MPEG2_AUDIO),
+      );
     case 'opus':
       return sound('Opus', audio, box('dOps', audio.config)); // Opus in ISOBMFF §4.3.2
     case 'flac':
@@ -145,19 +158,28 @@ const sound = (type: string, audio: AudioParameters, configuration: Buffer): Buf
     configuration,
   ]);
 
+/** ISO/IEC 14496-1 table 6. */
+const STREAM_TYPE = { visual: 0x04, audio: 0x05 } as const;
+
+/** ISO/IEC 14496-1 Table 5. Those of MPEG-1 (11172-3) and MPEG-2 (13818-3) stand for all layers: frames tell theirs. */
+const OBJECT_TYPE_MPEG4_AUDIO = 0x40;
+const OBJECT_TYPE_MPEG2_AUDIO = 0x69;
+const OBJECT_TYPE_MPEG1_AUDIO = 0x6b;
+const OBJECT_TYPE_JPEG = 0x6c;
+
 /** ES Descriptor, ISO/IEC 14496-14 §6.7.2 and 14496-1 §7.2.6. */
-const esds = (config: Buffer): Buffer =>
+const esds = (streamType: number, objectType: number, config?: Buffer): Buffer =>
   fullBox('esds', 0, 0, [
     descriptor(0x03, [
       u16(0), // ES_ID
       u8(0), // no dependency, no URL, no OCR stream
       descriptor(0x04, [
-        u8(0x40), // objectTypeIndication: MPEG-4 audio
-        u8((0x05 << 2) | 1), // streamType: audio, reserved
+        u8(objectType), // objectTypeIndication
+        u8((streamType << 2) | 1), // streamType, reserved
         u24(0), // bufferSizeDB
         u32(0), // maxBitrate: unknown
         u32(0), // avgBitrate: unknown
-        descriptor(0x05, config), // DecoderSpecificInfo: AudioSpecificConfig
+        config ? descriptor(0x05, config) : [], // DecoderSpecificInfo: AudioSpecificConfig
       ]),
       descriptor(0x06, u8(2)), // SLConfigDescriptor: as in MP4 files
     ]),

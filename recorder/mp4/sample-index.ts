@@ -1,6 +1,7 @@
 // The index of a finished file in, every sample's place and time out, as flat arrays for playback and export.
 
 import { Mp4Error } from './error.ts';
+import { VIDEO_TRACK_ID } from './fragment.ts';
 import { IndexMemory } from './index-memory.ts';
 import type { RecordedMeta } from './meta.ts';
 import type { Edit, TrackHeader } from './movie.ts';
@@ -55,9 +56,9 @@ export async function readMovieIndex(read: ReadAt, size: number): Promise<MovieI
   if (layout.kind !== 'finalized' || layout.firstMoov) throw new Mp4Error('UNSUPPORTED', 'file is no joined movie');
   const bytes = await readMovie(read, layout.moov);
   const parsed = parseTracks(bytes, movieBox(bytes));
-  const video = parsed.find(({ header }) => header.kind === 'video');
-  if (!video) throw new Mp4Error('UNSUPPORTED', 'movie without pictures');
-  const shown = readEdits(bytes, video.trak).filter(({ mediaTime }) => mediaTime >= 0);
+  const lead = parsed.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
+  if (!lead) throw new Mp4Error('UNSUPPORTED', 'movie without a first track');
+  const shown = readEdits(bytes, lead.trak).filter(({ mediaTime }) => mediaTime >= 0);
   return {
     tracks: parsed.map(({ header, trak }) => trackIndex(bytes, header, trak, size, new IndexMemory())),
     duration: shown.reduce((sum, { duration }) => sum + duration, 0),

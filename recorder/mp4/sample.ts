@@ -5,14 +5,12 @@ import type { MediaData } from '../codec/slab.ts';
 
 export type TrackParameters = VideoParameters | AudioParameters;
 
-/** Ticks a second of every video track. Audio tracks count in their sampling rate. */
+/** Ticks a second of every track that leads: video, or sound that is alone. Audio beside video counts in its sampling rate. */
 export const VIDEO_TIMESCALE = 90_000;
-
-export const timescaleOf = (track: TrackParameters): number =>
-  track.kind === 'video' ? VIDEO_TIMESCALE : track.sampleRate;
 
 /** One access unit with its place in time. Its duration is the distance to the next sample's `dts`. */
 export interface Sample {
+  /** Its track's place: `video` is what leads, also where a camera offers only sound; `audio` goes with video. */
   readonly kind: 'video' | 'audio';
   /** Decoding time in ticks of the track's timescale, from the start of the run; an integer, grows by at least 1. */
   readonly dts: number;

@@ -8,6 +8,8 @@ import { encodeAudio, encodeVideo, probePackets } from '../../test/support/encod
 import { RecordedFile, fakeAudio, fakeVideo, meta, readFrom } from '../../test/support/recorded-file.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import type { VideoParameters } from '../codec/access-unit.ts';
+import { initSegment } from './init.ts';
+import { paceOf } from './meta.ts';
 import { readMeta } from './reader.ts';
 import { readSampleIndex } from './sample-index.ts';
 import { SegmentWriter } from './segment.ts';
@@ -20,6 +22,8 @@ const combinations = [
   { name: 'H.264 baseline and AAC', video: BASELINE, audio: 'aac' },
   { name: 'H.264 with B pyramid and Opus', video: B_PYRAMID, audio: 'opus' },
   { name: 'H.265 and FLAC', video: HEVC, audio: 'flac' },
+  { name: 'H.264 baseline and MP2', video: BASELINE, audio: 'mp2' },
+  { name: 'H.264 with B pyramid and MP3', video: B_PYRAMID, audio: 'mp3' },
 ] as const;
 
 for (const { name, video: videoOptions, audio: audioCodec } of combinations) {
@@ -156,7 +160,7 @@ test('what a file says about itself is there when it is opened and complete when
     { kind: 'video', codecString: 'avc1.42c00a', width: 160, height: 96, sampleRate: 0, channels: 0 },
     { kind: 'audio', codecString: 'mp4a.40.2', width: 0, height: 0, sampleRate: 48_000, channels: 1 },
   ];
-  const opened = { ...meta, wallDurationMs: 0, mediaDurationMs: 0, lostPackets: 0, tracks };
+  const opened = { ...meta, wallDurationMs: 1_000, mediaDurationMs: 1_000, lostPackets: 0, tracks };
   assert.deepEqual(await readMeta(...readFrom(file.bytes)), { kind: 'open', meta: opened });
   file.finish({ wallDurationMs: 2000.25, lostPackets: 3, clock: 'settled', wallStartMs: meta.wallStartMs + 1.5 });
   const closed = {
@@ -168,6 +172,16 @@ test('what a file says about itself is there when it is opened and complete when
     lostPackets: 3,
   };
   assert.deepEqual(await readMeta(...readFrom(file.bytes)), { kind: 'finalized', meta: closed });
+});
+
+test('a file that is completed by others has the pace with which it was opened', async () => {
+  const { parameters, samples } = fakeVideo(50);
+  const file = new RecordedFile([parameters], new SegmentWriter([parameters], { ...meta, pace: 1.02 }));
+  file.append(samples);
+  const opened = await readMeta(...readFrom(file.bytes));
+  assert.ok(opened.kind === 'open' && opened.meta);
+  assert.equal(paceOf(opened.meta), 1.02);
+  assert.ok(Math.abs(file.finish().meta.wallDurationMs - 2_040) < 1e-3);
 });
 
 test('an audio track without samples is left out of the finished file', async () => {
@@ -276,3 +290,10 @@ const decodedFrames = (path: string): number =>
       { encoding: 'utf8' },
     ),
   );
+
+test('the headers of open files and streams keep no more memory than they are long', () => {
+  const video = fakeVideo(1).parameters;
+  for (const bytes of [new SegmentWriter([video], meta).header(), initSegment([video])]) {
+    assert.equal(bytes.buffer.byteLength, bytes.length);
+  }
+});

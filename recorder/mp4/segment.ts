@@ -4,12 +4,13 @@
 //   completed        ftyp | mdat ············ hides ················· | moov
 
 import { assert } from '../../base/assert.ts';
+import { ownCopy } from '../../base/own-copy.ts';
 import type { VideoParameters } from '../codec/access-unit.ts';
 import { concat, fourCc, u32, u64, zeros } from './box.ts';
 import type { FragmentTrack } from './fragment.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from './fragment.ts';
 import type { RecordedMeta, SegmentClosing, SegmentMeta, TrackSummary } from './meta.ts';
-import { userData } from './meta.ts';
+import { paceOf, userData } from './meta.ts';
 import type { Edit, TrackContents, TrackHeader } from './movie.ts';
 import {
   MOVIE_TIMESCALE,
@@ -76,13 +77,12 @@ export class SegmentWriter {
   /** Starts the next file with the tables' memory of this one. */
   reset(tracks: readonly TrackParameters[], meta: SegmentMeta): void {
     const summaries = tracks.map(summaryOf);
-    const open: RecordedMeta = { ...meta, wallDurationMs: 0, mediaDurationMs: 0, lostPackets: 0, tracks: summaries };
+    const { pace = 1, ...known } = meta;
+    const durations = { wallDurationMs: pace * 1000, mediaDurationMs: 1000 };
+    const open: RecordedMeta = { ...known, ...durations, lostPackets: 0, tracks: summaries };
     this.#begin(tracks.map(trackHeader), open);
-    this.#headerBytes = concat([
-      fragmentedFileType(),
-      PLACEHOLDER,
-      fragmentedMovie(this.#headers, meta.wallStartMs, userData(open)),
-    ]);
+    const movie = fragmentedMovie(this.#headers, meta.wallStartMs, userData(open));
+    this.#headerBytes = ownCopy(concat([fragmentedFileType(), PLACEHOLDER, movie]));
     this.#headerSize = this.#headerBytes.length;
     this.#size = this.#headerSize;
   }
@@ -178,6 +178,11 @@ export class SegmentWriter {
     return trackId === AUDIO_TRACK_ID ? this.#tables.audio : undefined;
   }
 
+  /** Sound that is alone has the place of the video. */
+  #placeOf({ trackId }: TrackHeader): SampleTable {
+    return trackId === VIDEO_TRACK_ID ? this.#tables.video : this.#tables.audio;
+  }
+
   /** Parameter sets changed in band: the size at which the track is shown is the largest. */
   change(video: VideoParameters): void {
     const shown = shownSize(video);
@@ -262,7 +267,7 @@ export class SegmentWriter {
       ...known,
       ...closing,
       mediaDurationMs,
-      wallDurationMs: closing.wallDurationMs ?? (known.wallDurationMs || mediaDurationMs),
+      wallDurationMs: closing.wallDurationMs ?? mediaDurationMs * paceOf(known),
       tracks: known.tracks.filter((track) => used.has(track.kind)),
     };
   }
@@ -279,7 +284,7 @@ export class SegmentWriter {
   /** The tracks that have something to show. */
   #shownTracks(): { header: TrackHeader; table: SampleTable; edits: readonly Edit[] }[] {
     return this.#headers
-      .map((header) => ({ header, table: this.#tables[header.kind], edits: this.#edits(header) }))
+      .map((header) => ({ header, table: this.#placeOf(header), edits: this.#edits(header) }))
       .filter(({ edits }) => edits.length > 0);
   }
 
@@ -288,10 +293,10 @@ export class SegmentWriter {
    * one that began before skips to there. Never more than one edit with media: Chromium plays only the last.
    */
   #edits(header: TrackHeader): Edit[] {
-    const table = this.#tables[header.kind];
+    const table = this.#placeOf(header);
     if (table.sampleCount === 0) return [];
     const movieStart = this.#tables.video.presentationStartTicks; // MOVIE_TIMESCALE is the video's
-    if (header.kind === 'video') {
+    if (table === this.#tables.video) {
       const mediaTime = Math.max(0, movieStart - table.startTicks);
       return [{ duration: table.presentationEndTicks - movieStart, mediaTime }];
     }

@@ -1,0 +1,102 @@
+// Sample indexes of recorded files and a window in; a movie for each stretch of one codec out. Where a camera changed its
+// codec, no single track can hold what follows: browsers and most players take one sample entry a track.
+
+import type { Part } from './box.ts';
+import { JoinError } from './join-error.ts';
+import {
+  JoinPlanner,
+  gapsIn,
+  type JoinFacts,
+  type JoinOptions,
+  type JoinPart,
+  type JoinPlan,
+  type JoinWindow,
+  type PlacedPart,
+} from './join.ts';
+
+/** One of the movies. */
+export interface PlannedMovie extends JoinPlan {
+  /** The part of all parts that its own part 0 is. */
+  readonly firstPart: number;
+}
+
+interface Movie {
+  readonly planner: JoinPlanner;
+  readonly firstPart: number;
+}
+
+/** A camera that changes its codec more often is broken; each movie is a table in memory, and a file that is open. */
+const MAX_MOVIES = 50;
+
+export class MoviesPlanner {
+  readonly #window: JoinWindow;
+  readonly #options: JoinOptions;
+  readonly #movies: Movie[] = [];
+  #parts = 0;
+  /** Of the movies before the last one, in video ticks. */
+  #elapsed = 0;
+
+  constructor(window: JoinWindow, options: JoinOptions = {}) {
+    this.#window = window;
+    this.#options = options;
+    this.#begin();
+  }
+
+  /** See `JoinPlanner`; of any of the movies. */
+  get parametersDiffer(): boolean {
+    return this.#movies.some(({ planner }) => planner.parametersDiffer);
+  }
+
+  /** Parts in the order of recording. Throws JoinError `CODEC_CHANGED` when that would be too many movies. */
+  add(part: JoinPart): void {
+    try {
+      this.#last.add(part);
+    } catch (err) {
+      const isOther = err instanceof JoinError && err.code === 'CODEC_CHANGED';
+      if (!isOther || this.#movies.length === MAX_MOVIES) throw err;
+      this.#elapsed += this.#last.durationTicks;
+      this.#begin();
+      this.#last.add(part);
+    }
+    this.#parts++;
+  }
+
+  /**
+   * Each is of a part of the window: up to where the next one begins. `asOne`: they are shown as one, of which the first has
+   * the description. Throws JoinError when nothing is recorded in the window.
+   */
+  finish(describe: (facts: JoinFacts, firstPart: number) => Part = () => [], asOne = false): PlannedMovie[] {
+    const starts = this.#movies.map(({ planner }) => planner.wallStartMs ?? this.#window.toMs);
+    return this.#movies.map(({ planner, firstPart }, i) => {
+      const fromMs = i === 0 ? this.#window.fromMs : (starts[i] as number);
+      const window = { fromMs, toMs: starts[i + 1] ?? this.#window.toMs };
+      const described = (facts: JoinFacts): Part =>
+        !asOne ? describe(facts, firstPart) : i === 0 ? describe(this.#together(), 0) : [];
+      return { ...planner.finish(described, window), firstPart };
+    });
+  }
+
+  #together(): JoinFacts {
+    const parts: PlacedPart[] = [];
+    let elapsedMs = 0;
+    for (const { planner, firstPart } of this.#movies) {
+      const facts = planner.facts();
+      for (const part of facts.parts) {
+        const { movieStartMs, movieEndMs } = part;
+        const moved = { movieStartMs: movieStartMs + elapsedMs, movieEndMs: movieEndMs + elapsedMs };
+        parts.push({ ...part, ...moved, part: part.part + firstPart });
+      }
+      elapsedMs += facts.durationMs;
+    }
+    return { window: this.#window, durationMs: elapsedMs, parts, gaps: gapsIn(this.#window, parts) };
+  }
+
+  get #last(): JoinPlanner {
+    return (this.#movies.at(-1) as Movie).planner;
+  }
+
+  #begin(): void {
+    const planner = new JoinPlanner(this.#window, { ...this.#options, elapsed: this.#elapsed });
+    this.#movies.push({ planner, firstPart: this.#parts });
+  }
+}
