@@ -12,6 +12,8 @@
  */
 export class RtpPacket {
   buffer: Buffer = Buffer.alloc(0);
+  /** `buffer[extensionStart, payloadStart)` is the header extension with its four-byte header (§5.3.1); empty when absent. */
+  extensionStart = 0;
   payloadStart = 0;
   payloadEnd = 0;
   payloadType = 0;
@@ -28,7 +30,8 @@ export class RtpPacket {
     if (end - start < 12) return false;
     const first = buffer[start] as number;
     if (first >> 6 !== 2) return false;
-    let payloadStart = start + 12 + (first & 0x0f) * 4;
+    const extensionStart = start + 12 + (first & 0x0f) * 4;
+    let payloadStart = extensionStart;
     if ((first & 0x10) !== 0) {
       if (payloadStart + 4 > end) return false;
       payloadStart += 4 + buffer.readUInt16BE(payloadStart + 2) * 4;
@@ -42,6 +45,7 @@ export class RtpPacket {
     if (payloadStart > payloadEnd) return false;
     const second = buffer[start + 1] as number;
     this.buffer = buffer;
+    this.extensionStart = extensionStart;
     this.payloadStart = payloadStart;
     this.payloadEnd = payloadEnd;
     this.marker = (second & 0x80) !== 0;

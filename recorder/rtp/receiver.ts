@@ -8,16 +8,25 @@ import { ReorderWindow, sequenceDistance } from './reorder.ts';
 
 /** A packet this much further on is no loss: the sender started a new sequence (RFC 3550 A.1, MAX_DROPOUT). */
 const MAX_FORWARD_JUMP = 3000;
-/** Late packets in a row after which the sequence is taken to have restarted behind us. */
+/** UDP: late packets in a row after which the sequence is taken to have restarted behind us. */
 const MAX_CONSECUTIVE_LATE = 64;
-/** Silence of the source in use after which another that goes on is taken instead. */
+/** UDP: how long the first packet waits for those that it overtook. */
+const BEGIN_WAIT_MS = 50;
+/** Packets in a row of another source, without one of ours, that make it ours. */
+const PACKETS_OF_NEW_SOURCE = 4;
+/** A source that comes back so soon after another took its place was never gone: two senders are mixed. */
+const MIXED_MS = 500;
+/** Where two senders are mixed: the silence of ours after which the other is taken. */
 const SOURCE_SILENT_MS = 1000;
-/** Packets of the other source needed for that. */
-const MIN_PACKETS_OF_NEW_SOURCE = 5;
 
 export interface RtpReceiverOptions {
-  /** From the SDP. Packets of another type on this stream are dropped. */
+  /** The type to begin with; `payloadType` of the receiver is the one in use. */
   readonly payloadType: number;
+  /**
+   * A packet of a type other than the one in use has come: true when the stream goes on in that type. Without this,
+   * and when it says no, the packet is dropped.
+   */
+  readonly onOtherType?: (payloadType: number) => boolean;
   readonly clockRate: number;
   /**
    * UDP: packets may be reordered, doubled or late. Out-of-order packets are kept by reference, so a receive buffer
@@ -41,8 +50,8 @@ export interface RtpStatistics {
   late: number;
   /** Of a source that is not ours. */
   foreign: number;
-  /** Of another payload type. */
-  otherPayloadType: number;
+  /** Of another payload type, by that type. */
+  readonly otherPayloadTypes: Map<number, number>;
   /** No RTP at all. */
   malformed: number;
   /** Sequences that began anew without a change of source. */
@@ -50,6 +59,8 @@ export interface RtpStatistics {
 }
 
 export class RtpReceiver {
+  /** Of the packets that are handed out. */
+  payloadType: number;
   readonly #options: RtpReceiverOptions;
   readonly #packet = new RtpPacket();
   /** Shows packets from the window, while `#packet` still shows the one that just arrived. */
@@ -61,20 +72,32 @@ export class RtpReceiver {
     lost: 0,
     late: 0,
     foreign: 0,
-    otherPayloadType: 0,
+    otherPayloadTypes: new Map(),
     malformed: 0,
     restarts: 0,
   };
 
   #ssrc: number | undefined;
   #lastHeardMs = 0;
+  /** It said goodbye (RTCP BYE), and nothing of it has come since. */
+  #left = false;
+  /** Another source, and its packets since the last of ours: they are its first ones if it becomes ours. */
   #candidate: number | undefined;
-  #candidatePackets = 0;
-  #candidateSinceMs = 0;
+  #candidatePackets: Buffer[] = [];
+  /** The source before this one, and when it was heard last. */
+  #former: number | undefined;
+  #formerHeardMs = 0;
+  #isMixed = false;
 
   /** The sequence number that comes next; undefined before the first packet. */
   #next: number | undefined;
+  /** UDP: until when packets that the first one overtook are waited for; `#next` lies before the first one then. */
+  #beginsAtMs: number | undefined;
   #consecutiveLate = 0;
+  // TCP: what tells the last packet from another with its sequence number, see `print`.
+  #lastLength = 0;
+  #lastTimestamp = 0;
+  #lastPrint = 0;
   /** Lost before the next packet, beyond what its sequence number shows: 1 after a restart. */
   #lostAtRestart = 0;
 
@@ -92,6 +115,7 @@ export class RtpReceiver {
 
   constructor(options: RtpReceiverOptions) {
     this.#options = options;
+    this.payloadType = options.payloadType;
     this.#window = options.reorder ? new ReorderWindow() : undefined;
   }
 
@@ -107,14 +131,17 @@ export class RtpReceiver {
       this.statistics.malformed++;
       return;
     }
-    if (packet.payloadType !== this.#options.payloadType) {
-      this.statistics.otherPayloadType++;
-      return;
-    }
-    if (packet.ssrc !== this.#ssrc && !this.#acceptSource(packet.ssrc, nowMs)) {
+    if (packet.payloadType !== this.payloadType && !this.#acceptType(buffer, start, end, nowMs)) return;
+    if (packet.ssrc !== this.#ssrc && !this.#acceptSource(packet.ssrc, buffer, start, end, nowMs)) {
       this.statistics.foreign++;
       return;
     }
+    if (this.#candidate !== undefined) this.#forgetCandidate();
+    this.#left = false;
+    this.#take(buffer, start, end, nowMs);
+  }
+
+  #take(buffer: Buffer, start: number, end: number, nowMs: number): void {
     this.#lastHeardMs = nowMs;
     this.statistics.bytes += end - start;
     this.statistics.packets++;
@@ -127,6 +154,10 @@ export class RtpReceiver {
   poll(nowMs: number): void {
     const window = this.#window;
     if (!window) return;
+    if (this.#beginsAtMs !== undefined) {
+      if (nowMs < this.#beginsAtMs) return;
+      this.#beginAtFirst(window);
+    }
     while (window.hasWaitedSince(nowMs)) this.#skipHole(window);
   }
 
@@ -134,7 +165,18 @@ export class RtpReceiver {
   flush(): void {
     const window = this.#window;
     if (!window) return;
+    if (this.#beginsAtMs !== undefined) this.#beginAtFirst(window);
     while (window.count > 0) this.#skipHole(window);
+  }
+
+  /** Notes a goodbye (RTCP BYE). When it is of our source, the next one is taken at once. */
+  noteBye(ssrc: number): void {
+    if (ssrc === this.#ssrc) this.#left = true;
+  }
+
+  /** Packets are missing that no sequence number tells of: the next one says so. */
+  noteBreak(): void {
+    this.#lostAtRestart = 1;
   }
 
   /** Notes a sender report of this stream's RTCP channel. Its SSRC may differ from the one of the packets (Tapo C320WS). */
@@ -145,7 +187,7 @@ export class RtpReceiver {
 
   /** What a receiver report says about this stream; undefined before its first packet. Starts a new interval. */
   report(nowMs: number): ReceptionReport | undefined {
-    if (this.#ssrc === undefined || this.#next === undefined) return undefined;
+    if (this.#ssrc === undefined || this.#next === undefined || this.#beginsAtMs !== undefined) return undefined;
     const expected = this.#highestSequence - this.#firstSequence + 1;
     const expectedInInterval = expected - this.#expectedBefore;
     const lostInInterval = expectedInInterval - (this.#receivedSinceRestart - this.#receivedBefore);
@@ -166,42 +208,82 @@ export class RtpReceiver {
     };
   }
 
+  /** Whether a packet of a type that is not in use is to be handed out. If not, its place in the sequence is no loss. */
+  #acceptType(buffer: Buffer, start: number, end: number, nowMs: number): boolean {
+    const { payloadType, ssrc, sequenceNumber } = this.#packet;
+    if (this.#options.onOtherType?.(payloadType) === true) {
+      this.payloadType = payloadType;
+      return true;
+    }
+    const others = this.statistics.otherPayloadTypes;
+    others.set(payloadType, (others.get(payloadType) ?? 0) + 1);
+    if (ssrc !== this.#ssrc || this.#next === undefined) return false;
+    const distance = sequenceDistance(this.#next, sequenceNumber);
+    if (this.#window && distance >= 0 && distance < ReorderWindow.SLOTS) {
+      this.#receivedSinceRestart++;
+      this.#receiveReordered(this.#window, buffer, start, end, nowMs);
+    } else if (!this.#window && distance === 0) {
+      this.#receivedSinceRestart++;
+      this.#deliver(this.#packet);
+    }
+    return false;
+  }
+
   /**
-   * Whether packets of this source are ours. The first one is, and the one that the camera named wins over it. Packets
-   * of others are what an old live555 writes of an earlier session into a reused socket; they are dropped unless our
-   * own source has gone silent and another one goes on.
+   * Whether packets of this source are ours. The first one is, the one that the camera named wins over it, and one that
+   * follows a goodbye of ours, or comes alone for a few packets, takes its place: those packets are handed out then. An
+   * old live555 writes packets of an earlier session between those of ours: a source that comes back was never gone,
+   * and from then on others are dropped until it has gone silent.
    */
-  #acceptSource(ssrc: number, nowMs: number): boolean {
-    const current = this.#ssrc;
-    if (current === undefined) {
+  #acceptSource(ssrc: number, buffer: Buffer, start: number, end: number, nowMs: number): boolean {
+    if (this.#ssrc === undefined) {
       this.#ssrc = ssrc;
       return true;
     }
-    if (ssrc !== this.#options.ssrc) {
-      if (ssrc !== this.#candidate || this.#candidateSinceMs < this.#lastHeardMs) {
-        this.#candidate = ssrc;
-        this.#candidatePackets = 0;
-        this.#candidateSinceMs = nowMs;
-      }
-      this.#candidatePackets++;
-      if (this.#candidatePackets < MIN_PACKETS_OF_NEW_SOURCE || nowMs - this.#lastHeardMs < SOURCE_SILENT_MS) {
-        return false;
-      }
+    if (ssrc === this.#options.ssrc || this.#left) {
+      this.#changeSource(ssrc);
+      return true;
     }
-    this.flush();
-    this.#options.onSourceChange?.(current, ssrc);
-    this.#ssrc = ssrc;
-    this.#candidatePackets = 0;
-    this.#restart();
-    return true;
+    if (ssrc !== this.#candidate) this.#forgetCandidate();
+    this.#candidate = ssrc;
+    if (this.#isMixed) {
+      if (nowMs - this.#lastHeardMs < SOURCE_SILENT_MS) return false;
+    } else if (this.#candidatePackets.length < PACKETS_OF_NEW_SOURCE - 1) {
+      this.#candidatePackets.push(Buffer.from(buffer.subarray(start, end)));
+      return false;
+    }
+    this.#isMixed ||= ssrc === this.#former && nowMs - this.#formerHeardMs < MIXED_MS;
+    const packets = this.#candidatePackets;
+    this.#forgetCandidate();
+    this.#changeSource(ssrc);
+    this.statistics.foreign -= packets.length;
+    for (const packet of packets) {
+      if (this.#packet.parse(packet, 0, packet.length)) this.#take(packet, 0, packet.length, nowMs);
+    }
+    return this.#packet.parse(buffer, start, end);
   }
 
-  /** Forgets the sequence: the next packet begins one, and what came before it is not complete. */
+  #forgetCandidate(): void {
+    this.#candidate = undefined;
+    this.#candidatePackets = [];
+  }
+
+  #changeSource(ssrc: number): void {
+    this.flush();
+    this.#former = this.#ssrc;
+    this.#formerHeardMs = this.#lastHeardMs;
+    this.#options.onSourceChange?.(this.#ssrc as number, ssrc);
+    this.#ssrc = ssrc;
+    this.#restart();
+  }
+
+  /** Forgets the sequence: the next packet begins one. Over UDP, what came before it may be incomplete. */
   #restart(): void {
     this.#window?.clear();
     this.#next = undefined;
+    this.#beginsAtMs = undefined;
     this.#consecutiveLate = 0;
-    this.#lostAtRestart = 1;
+    if (this.#window) this.#lostAtRestart = 1;
     this.#lastTransit = undefined;
   }
 
@@ -215,18 +297,40 @@ export class RtpReceiver {
   }
 
   /**
-   * TCP keeps order, but cameras drop packets before they reach the socket, and start their sequence anew.
-   * Nothing is copied or allocated here.
+   * TCP keeps order: a number that goes back begins a sequence, at once and without loss (cameras that restart it, or
+   * never count at all), and whether a picture is whole is told by marker and fragments. A number further on says what
+   * the camera dropped before the socket. Nothing is copied or allocated here.
    */
   #receiveInOrder(): void {
     const packet = this.#packet;
-    if (this.#next === undefined) this.#begin(packet.sequenceNumber);
-    const distance = sequenceDistance(this.#next as number, packet.sequenceNumber);
-    if (distance !== 0 && this.#isOutside(distance, packet.sequenceNumber)) return;
+    const { sequenceNumber } = packet;
+    if (this.#next === undefined) this.#begin(sequenceNumber);
+    const distance = sequenceDistance(this.#next as number, sequenceNumber);
+    if (distance < 0 || distance > MAX_FORWARD_JUMP) {
+      if (distance === -1 && this.#isRepeated(packet)) {
+        this.statistics.late++;
+        return;
+      }
+      this.statistics.restarts++;
+      this.#restart();
+      this.#begin(sequenceNumber);
+    }
+    this.#lastLength = packet.payloadEnd - packet.payloadStart;
+    this.#lastTimestamp = packet.timestamp;
+    this.#lastPrint = print(packet);
     this.#deliver(packet);
   }
 
-  /** Handles a packet that is late or far ahead; true when it is dropped. Otherwise the sequence may have begun anew. */
+  /** Whether this packet, which has the sequence number of the last one, is that one once more. */
+  #isRepeated(packet: RtpPacket): boolean {
+    return (
+      packet.payloadEnd - packet.payloadStart === this.#lastLength &&
+      packet.timestamp === this.#lastTimestamp &&
+      print(packet) === this.#lastPrint
+    );
+  }
+
+  /** UDP: handles a packet that is late or far ahead; true when it is dropped. Otherwise the sequence may have begun again. */
   #isOutside(distance: number, sequenceNumber: number): boolean {
     if (distance > 0 && distance <= MAX_FORWARD_JUMP) return false;
     if (distance < 0 && ++this.#consecutiveLate <= MAX_CONSECUTIVE_LATE && -distance <= MAX_FORWARD_JUMP) {
@@ -244,10 +348,18 @@ export class RtpReceiver {
     const packet = this.#packet;
     this.#measureJitter(packet.timestamp, nowMs);
     const { sequenceNumber } = packet;
-    if (this.#next === undefined) this.#begin(sequenceNumber);
-    let distance = sequenceDistance(this.#next as number, sequenceNumber);
+    if (this.#next === undefined) {
+      // Packets that this one has overtaken belong to the first picture.
+      this.#next = (sequenceNumber - ReorderWindow.SLOTS / 2) & 0xffff;
+      this.#beginsAtMs = nowMs + BEGIN_WAIT_MS;
+    }
+    let distance = sequenceDistance(this.#next, sequenceNumber);
+    if (this.#beginsAtMs !== undefined && (distance < 0 || distance >= ReorderWindow.SLOTS)) {
+      this.#beginAtFirst(window);
+      distance = sequenceDistance(this.#next, sequenceNumber);
+    }
     if (distance !== 0 && this.#isOutside(distance, sequenceNumber)) return;
-    distance = sequenceDistance(this.#next as number, sequenceNumber);
+    distance = sequenceDistance(this.#next, sequenceNumber);
     if (distance === 0) {
       this.#deliver(packet);
       this.#deliverFollowing(window);
@@ -256,7 +368,7 @@ export class RtpReceiver {
       while (distance >= ReorderWindow.SLOTS) {
         if (window.count === 0) break;
         this.#skipHole(window);
-        distance = sequenceDistance(this.#next as number, sequenceNumber);
+        distance = sequenceDistance(this.#next, sequenceNumber);
       }
       if (distance === 0 || distance >= ReorderWindow.SLOTS) {
         // The window is empty and the packet beyond it: everything between is lost.
@@ -269,15 +381,30 @@ export class RtpReceiver {
     this.poll(nowMs);
   }
 
+  /** The sequence begins with the first packet that has come. */
+  #beginAtFirst(window: ReorderWindow): void {
+    this.#beginsAtMs = undefined;
+    if (!window.takeFirst(this.#next as number, this.#earlier)) return;
+    const received = this.#receivedSinceRestart;
+    this.#begin(this.#earlier.sequenceNumber);
+    this.#receivedSinceRestart = received;
+    this.#deliver(this.#earlier);
+    this.#deliverFollowing(window);
+  }
+
   #deliver(packet: RtpPacket): void {
     const next = this.#next as number;
     const missing = (packet.sequenceNumber - next) & 0xffff;
     packet.lost = missing + this.#lostAtRestart;
-    this.statistics.lost += packet.lost;
-    this.#lostAtRestart = 0;
     this.#consecutiveLate = 0;
     this.#highestSequence += missing + 1;
     this.#next = (packet.sequenceNumber + 1) & 0xffff;
+    if (packet.payloadType !== this.payloadType) {
+      this.#lostAtRestart = packet.lost;
+      return;
+    }
+    this.statistics.lost += packet.lost;
+    this.#lostAtRestart = 0;
     this.#options.onPacket(packet);
   }
 
@@ -301,4 +428,19 @@ export class RtpReceiver {
     }
     this.#lastTransit = transit;
   }
+}
+
+/**
+ * Four bytes for a packet's bytes, which are gone when the next one comes: of its middle, its end, and the second one,
+ * which tells fragments apart. Compressed media of one length and timestamp that agree in them are the same.
+ */
+function print({ buffer, payloadStart, payloadEnd }: RtpPacket): number {
+  const middle = (payloadStart + payloadEnd) >> 1;
+  const second = buffer[payloadStart + 1] as number;
+  return (
+    (second << 24) |
+    ((buffer[middle] as number) << 16) |
+    ((buffer[payloadEnd - 2] as number) << 8) |
+    (buffer[payloadEnd - 1] as number)
+  );
 }

@@ -182,6 +182,9 @@ test('Authorization: the algorithm is echoed as the camera wrote it, opaque too,
     /^Digest username="a\\"b", realm="cam", nonce="n", uri="rtsp:\/\/h\/", response="[0-9a-f]{64}", algorithm="SHA-256", opaque="o\\"p", qop=auth, nc=00000001, cnonce="c"$/,
   );
   assert.match(authorizer.authorize('SETUP', 'rtsp://h/'), /nc=00000002/);
+  // Eight hexadecimal digits (RFC 7616 §3.4): the tenth keepalive of a connection.
+  for (let count = 3; count < 10; count++) authorizer.authorize('GET_PARAMETER', 'rtsp://h/');
+  assert.match(authorizer.authorize('GET_PARAMETER', 'rtsp://h/'), /nc=0000000a/);
 });
 
 test('Authorization: the old form has neither count nor client nonce', () => {

@@ -26,6 +26,9 @@ interface RawChallenge {
   readonly parameters: Map<string, { readonly value: string; readonly quoted: boolean }>;
 }
 
+/** Characters of one line; no login needs as many. */
+const MAX_LENGTH = 8 * 1024;
+
 const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t';
 
 /**
@@ -34,6 +37,7 @@ const isBlank = (character: string | undefined): boolean => character === ' ' ||
  */
 function tokenize(text: string): RawChallenge[] {
   const challenges: RawChallenge[] = [];
+  if (text.length > MAX_LENGTH) return challenges;
   let position = 0;
   while (position < text.length) {
     while (isBlank(text[position]) || text[position] === ',') position++;

@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { RtspClient } from './client.ts';
 import type { ClientAction, ClientOptions } from './client.ts';
 import { RtspError } from './error.ts';
+import { newKeepaliveMemory } from './keepalive.ts';
 import type { RtspErrorCode } from './error.ts';
+import { Login } from './login.ts';
 import { parseHead } from './message.ts';
 import type { RtspMessage, RtspRequest } from './message.ts';
 import { parseRtspUrl } from './url.ts';
@@ -208,9 +210,51 @@ test('keepalive: 454 to GET_PARAMETER while media flows means OPTIONS from then 
   assert.equal(d.last.method, 'OPTIONS');
 });
 
-test('keepalive by OPTIONS only, when the camera was seen to close on GET_PARAMETER', () => {
-  const d = new Dialogue({ keepaliveByOptions: true }).playing().tick(30_000);
-  assert.equal(d.last.method, 'OPTIONS');
+test('keepalive: a session that ended right after one makes the next use another method', () => {
+  const keepalive = newKeepaliveMemory();
+  const d = new Dialogue({ keepalive }).playing().tick(30_000);
+  assert.equal(d.last.method, 'GET_PARAMETER');
+  d.client.ended(d.nowMs + 500);
+  assert.equal(new Dialogue({ keepalive }).playing().tick(30_000).last.method, 'OPTIONS');
+});
+
+test('keepalive: two sessions that ended at the same age make the next use another method, until all were tried', () => {
+  const keepalive = newKeepaliveMemory();
+  const methods: string[] = [];
+  for (let session = 0; session < 8; session++) {
+    const d = new Dialogue({ keepalive }).playing('abc;timeout=20').tick(10_000);
+    methods.push(d.last.method);
+    d.client.ended(d.nowMs + 11_000 + session * 10);
+  }
+  assert.deepEqual(methods.slice(0, 6), [
+    'GET_PARAMETER',
+    'GET_PARAMETER',
+    'OPTIONS',
+    'OPTIONS',
+    'SET_PARAMETER',
+    'SET_PARAMETER',
+  ]);
+  assert.equal(methods[6], 'GET_PARAMETER', 'when none keeps it alive, it begins again');
+});
+
+test('keepalive: sessions that end at different ages teach nothing', () => {
+  const keepalive = newKeepaliveMemory();
+  for (const ageMs of [45_000, 55_000, 48_000, 300_000]) {
+    const d = new Dialogue({ keepalive }).playing().tick(30_000);
+    assert.equal(d.last.method, 'GET_PARAMETER');
+    d.client.ended(d.nowMs - 30_000 + ageMs);
+  }
+});
+
+test('keepalive: a camera that ends sessions before the first one goes by a shorter timeout than it says', () => {
+  const keepalive = newKeepaliveMemory();
+  for (const ageMs of [20_000, 20_400]) {
+    const d = new Dialogue({ keepalive }).playing();
+    d.client.ended(d.nowMs + ageMs);
+  }
+  const d = new Dialogue({ keepalive }).playing().tick(9_900);
+  assert.equal(d.last.method, 'PLAY');
+  assert.equal(d.tick(100).last.method, 'GET_PARAMETER');
 });
 
 test('keepalive: a new challenge is answered', () => {
@@ -257,7 +301,9 @@ test('login: without credentials, or with a scheme nobody knows, it is refused',
 
 test('login: credentials given apart from the URL are taken literally', () => {
   const credentials = { username: 'a', password: 'p@ss:/#%41' };
-  const d = new Dialogue({ credentials }).connect().answer(401, ['WWW-Authenticate: Basic realm="x"']);
+  const d = new Dialogue({ loginAt: () => new Login({ credentials, secure: false }) })
+    .connect()
+    .answer(401, ['WWW-Authenticate: Basic realm="x"']);
   assert.equal(d.last.headers.get('Authorization'), `Basic ${Buffer.from('a:p@ss:/#%41').toString('base64')}`);
 });
 
@@ -285,27 +331,52 @@ test('TP-Link Streaming Media without login: requests name 127.0.0.1', () => {
   );
 });
 
-test('redirect: followed to another port with the login, to another host without it', () => {
-  const d = new Dialogue({ source: 'rtsp://u:p@10.0.0.9/live' }).connect().answer(200);
-  d.answer(302, ['Location: rtsp://10.0.0.9:8555/other']);
+test('redirect: followed with the login within the camera, whatever login it names itself', () => {
+  const d = new Dialogue({ source: 'rtsp://u:p@10.0.0.9:8554/live' }).connect().answer(200);
+  d.answer(302, ['Location: rtsp://eve:hers@10.0.0.9:8554/other']);
   const [first] = d.actions;
   assert.ok(first?.kind === 'reconnect');
-  assert.deepEqual([first.url.port, first.url.request], [8555, 'rtsp://10.0.0.9:8555/other']);
+  assert.deepEqual([first.url.port, first.url.request], [8554, 'rtsp://10.0.0.9:8554/other']);
   d.connect().answer(401, ['WWW-Authenticate: Basic realm="x"']);
-  assert.match(d.last.headers.get('Authorization') ?? '', /^Basic /);
-  d.answer(301, ['Location: rtsp://10.0.0.10/other']).connect();
-  assert.equal(d.last.headers.get('Authorization'), undefined);
-  assert.throws(() => d.answer(401, ['WWW-Authenticate: Basic realm="x"']), failsWith('refused-login'));
+  assert.equal(d.last.headers.get('Authorization'), `Basic ${Buffer.from('u:p').toString('base64')}`);
+  d.answer(301, ['Location: rtsps://10.0.0.9/other']).connect();
+  assert.equal(d.last.url, 'rtsps://10.0.0.9/other');
+  d.answer(401, ['WWW-Authenticate: Basic realm="x"']);
+  assert.equal(d.last.headers.get('Authorization'), `Basic ${Buffer.from('u:p').toString('base64')}`);
 });
 
-test('redirect: a loop ends, and TLS is never left', () => {
+for (const [source, location] of [
+  ['rtsp://10.0.0.9/live', 'rtsp://10.0.0.9:8555/live'],
+  ['rtsp://10.0.0.9/live', 'rtsp://10.0.0.10/live'],
+  ['rtsp://10.0.0.9/live', 'rtsps://10.0.0.10/live'],
+  ['rtsps://10.0.0.9/live', 'rtsps://10.0.0.9:8322/live'],
+  ['rtsps://10.0.0.9/live', 'rtsp://10.0.0.9/live'],
+  ['rtsps://10.0.0.9/live', 'rtsp://10.0.0.9:322/live'],
+  ['rtsp+https://10.0.0.9/live', 'rtsp://10.0.0.10/live'],
+] as const) {
+  test(`redirect: from ${source} to ${location} is refused`, () => {
+    const d = new Dialogue({ source }).connect();
+    assert.throws(() => d.answer(302, [`Location: ${location}`]), failsWith('redirect-refused'));
+  });
+}
+
+test('redirect: in a tunnel another path is asked for in the same tunnel', () => {
+  const d = new Dialogue({ source: 'rtsp+https://camera.example/rtsp' }).connect();
+  d.answer(302, ['Location: rtsp://Camera.example:554/other']).connect();
+  const [first] = d.actions;
+  assert.ok(first?.kind === 'reconnect');
+  assert.deepEqual(
+    [first.url.tunnel?.path, first.url.port, d.last.url],
+    ['/rtsp', 443, 'rtsp://Camera.example:554/other'],
+  );
+});
+
+test('redirect: a loop ends', () => {
   const d = new Dialogue().connect();
   assert.throws(() => {
     for (let hop = 0; hop < 10; hop++) d.answer(302, ['Location: rtsp://10.0.0.9/live']).connect();
   }, failsWith('redirect-refused'));
   assert.equal(d.requests.length, 6);
-  const secure = new Dialogue({ source: 'rtsps://10.0.0.9/live' }).connect();
-  assert.throws(() => secure.answer(302, ['Location: rtsp://10.0.0.9/live']), failsWith('redirect-refused'));
 });
 
 for (const [status, code] of [
@@ -330,6 +401,11 @@ test('SETUP answered with 461, or with UDP for TCP, or with multicast: the trans
   assert.throws(() => setup().answer(200, ['Transport: RTP/AVP/TCP;multicast']), failsWith('transport-refused'));
 });
 
+test('a redirect into a tunnel is refused: the camera has no say in what is asked for in HTTP', () => {
+  const d = new Dialogue().connect().answer(200);
+  assert.throws(() => d.answer(302, ['Location: rtsp+http://10.0.0.1/']), failsWith('redirect-refused'));
+});
+
 test('SETUP answered with 454: a new connection, once', () => {
   const d = new Dialogue().described().setUp(0).answer(454);
   assert.equal(d.actions.at(-1)?.kind, 'reconnect');
@@ -348,6 +424,65 @@ test('audio that the camera refuses to set up does not stop video', () => {
   );
 });
 
+for (const status of [400, 401, 403, 404, 453, 454, 461, 500, 503]) {
+  test(`sound whose SETUP is answered with ${status} does not stop video, and the reason is told`, () => {
+    const d = new Dialogue().described(VIDEO + AUDIO).setUp(0, 1);
+    d.answer(200, ['Session: a', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1']).answer(status).answer(200);
+    const playing = d.actions.at(-1);
+    assert.ok(playing?.kind === 'playing');
+    assert.deepEqual(
+      playing.streams.map(({ stream }) => stream.media.kind),
+      ['video'],
+    );
+    assert.match(playing.soundRefused ?? '', new RegExp(`SETUP with ${status}`));
+  });
+}
+
+test('sound alone that the camera refuses to set up ends the dialogue', () => {
+  assert.throws(() => new Dialogue().described(AUDIO).setUp(0).answer(453), failsWith('too-many-streams'));
+  const d = new Dialogue().described(AUDIO).setUp(0).tick(29_999);
+  assert.ok(!d.client.soundAsked);
+  assert.throws(() => d.tick(1), failsWith('no-answer'));
+});
+
+test('sound that the camera sets up in another way, or redirects, does not stop video', () => {
+  for (const lines of [
+    ['Transport: RTP/AVP;unicast;client_port=1-2'],
+    ['Session: ;;', 'Transport: RTP/AVP/TCP;multicast'],
+  ]) {
+    const d = new Dialogue()
+      .described(VIDEO + AUDIO)
+      .setUp(0, 1)
+      .answer(200)
+      .answer(200, lines)
+      .answer(200);
+    assert.equal(d.actions.at(-1)?.kind, 'playing', lines.join());
+  }
+  const moved = new Dialogue()
+    .described(VIDEO + AUDIO)
+    .setUp(0, 1)
+    .answer(200);
+  moved.answer(302, ['Location: rtsp://10.0.0.9/sound']).answer(200);
+  assert.equal(moved.actions.at(-1)?.kind, 'playing');
+});
+
+test('sound whose SETUP is not answered for 5 s does not stop video, and an answer that comes late is none to PLAY', () => {
+  const d = new Dialogue()
+    .described(VIDEO + AUDIO)
+    .setUp(0, 1)
+    .answer(200)
+    .tick(4_999);
+  assert.ok(d.client.soundAsked && !d.client.soundHung);
+  d.tick(1);
+  assert.equal(d.methods, 'OPTIONS DESCRIBE SETUP SETUP PLAY');
+  assert.ok(d.client.soundHung);
+  const setUp = d.requests.at(-2)?.headers.get('CSeq');
+  d.say(parseHead(`RTSP/1.0 200 OK\r\nCSeq: ${setUp}`));
+  assert.ok(!d.client.playing);
+  d.answer(200);
+  assert.ok(d.client.playing);
+});
+
 test('PLAY refused for its trailing slash is tried without it, and the other way round, once', () => {
   const d = new Dialogue().described().setUp(0).answer(200, ['Session: a']);
   assert.equal(d.last.url, 'rtsp://10.0.0.9/live/');
@@ -355,8 +490,21 @@ test('PLAY refused for its trailing slash is tried without it, and the other way
   assert.equal(d.last.url, 'rtsp://10.0.0.9/live');
   d.answer(200).tick(30_000);
   assert.equal(d.last.url, 'rtsp://10.0.0.9/live');
-  const again = new Dialogue().described().setUp(0).answer(200).answer(400);
+  const again = new Dialogue().described().setUp(0).answer(200).answer(400).answer(400);
   assert.throws(() => again.answer(400), failsWith('status'));
+});
+
+test('PLAY refused with any 4xx is tried without its Range, once', () => {
+  for (const status of [400, 451, 455, 457]) {
+    const d = new Dialogue().described().setUp(0).answer(200, ['Session: a']).answer(status);
+    if (d.last.headers.get('Range') !== undefined) d.answer(status);
+    assert.equal(d.last.headers.get('Range'), undefined);
+    assert.equal(d.last.url, 'rtsp://10.0.0.9/live/');
+    d.answer(200);
+    assert.equal(d.actions.at(-1)?.kind, 'playing');
+  }
+  const refused = new Dialogue().described().setUp(0).answer(200).answer(457);
+  assert.throws(() => refused.answer(457), failsWith('status'));
 });
 
 test('UDP: ports are asked for, and what the camera says about its own is passed on', () => {
@@ -395,9 +543,22 @@ test('requests of the camera: OPTIONS is answered, the rest is not implemented',
   );
 });
 
-test('a request without answer for 10 s fails', () => {
-  const d = new Dialogue().connect().tick(9_999);
+test('a request without answer for 30 s, or as long as is said, fails', () => {
+  const d = new Dialogue().connect().answer(200).tick(29_999);
   assert.throws(() => d.tick(1), failsWith('no-answer'));
+  const hasty = new Dialogue({ answerMs: 12_000 }).connect().answer(200).tick(11_999);
+  assert.throws(() => hasty.tick(1), failsWith('no-answer'));
+});
+
+test('OPTIONS without an answer for 3 s: DESCRIBE follows, and an answer that comes late is none to it', () => {
+  const d = new Dialogue().connect().tick(2_999);
+  assert.equal(d.methods, 'OPTIONS');
+  d.tick(1);
+  assert.equal(d.methods, 'OPTIONS DESCRIBE');
+  d.say(parseHead('RTSP/1.0 200 OK\r\nCSeq: 1'));
+  assert.equal(d.actions.length, 0);
+  d.answer(200, [], VIDEO);
+  assert.equal(d.actions[0]?.kind, 'select');
 });
 
 test('TEARDOWN ends a session and is over with whatever answer; without a session there is nothing to do', () => {
@@ -418,5 +579,26 @@ test('errors repeat neither password nor control characters of the camera', () =
   assert.throws(
     () => d.say(reply),
     (error: Error) => error.message === 'the camera answered DESCRIBE with 500 xy',
+  );
+});
+
+test('a connection that is replaced within the dialogue takes its streams with it', () => {
+  const d = new Dialogue().described(VIDEO + AUDIO).setUp(0, 1);
+  d.answer(200, ['Session: abc', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1']);
+  d.answer(200, ['Session: abc', 'Transport: RTP/AVP/TCP;unicast;interleaved=2-3']);
+  // PLAY: the session is unknown, and the client begins again on another connection.
+  d.answer(454);
+  assert.equal(d.actions.at(-1)?.kind, 'reconnect');
+  d.described(VIDEO + AUDIO).setUp(0, 1);
+  d.answer(200, ['Session: def', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1']);
+  d.answer(200, ['Session: def', 'Transport: RTP/AVP/TCP;unicast;interleaved=2-3']).answer(200);
+  const playing = d.actions.at(-1);
+  assert.ok(playing?.kind === 'playing');
+  assert.deepEqual(
+    playing.streams.map(({ stream }) => [stream.streamIndex, stream.channels]),
+    [
+      [0, [0, 1]],
+      [1, [2, 3]],
+    ],
   );
 });

@@ -4,53 +4,29 @@
 import { assert, assertNever } from '../../base/assert.ts';
 import { resolveBase, resolveControl, toggleTrailingSlash } from './control.ts';
 import { RtspError } from './error.ts';
-import { formatTransport, parsePublic, parseRtpInfo, parseSession, parseTransport } from './headers.ts';
-import type { Pair, TransportHeader } from './headers.ts';
-import { matchRtpInfo } from './hints.ts';
-import { Keepalive } from './keepalive.ts';
+import { parsePublic, parseSession } from './headers.ts';
+import { Keepalive, newKeepaliveMemory } from './keepalive.ts';
+import type { KeepaliveMemory } from './keepalive.ts';
+import { Login } from './login.ts';
 import { formatMessage, HeaderFields, sequenceOf } from './message.ts';
 import type { RtspMessage, RtspRequest, RtspResponse } from './message.ts';
+import { staysAtCamera } from './origin.ts';
 import { Requests } from './requests.ts';
 import type { Outgoing, Pending } from './requests.ts';
 import { parseSdp } from './sdp.ts';
-import type { Media, Presentation } from './sdp.ts';
+import type { Presentation } from './sdp.ts';
+import { StreamSetups } from './stream-setups.ts';
+import type { EstablishedStream, SetupRequest, StartedStream, TransportKind } from './stream-setups.ts';
 import { parseRtspUrl } from './url.ts';
-import type { Credentials, RtspUrl } from './url.ts';
-
-/** A stream that the camera agreed to send, and where it will come in. */
-export interface EstablishedStream {
-  /** Position in what was given to `setUp`. */
-  readonly streamIndex: number;
-  readonly media: Media;
-  /** TCP: the channels of RTP and RTCP. */
-  readonly channels: Pair | undefined;
-  /** UDP: the camera's ports, when it names them. */
-  readonly serverPorts: Pair | undefined;
-  /** UDP: the address or name that packets come from, when it is not the camera's own. */
-  readonly source: string | undefined;
-  readonly ssrc: number | undefined;
-}
-
-/** An established stream that plays, with what RTP-Info says about its first packet. */
-export interface StartedStream {
-  readonly stream: EstablishedStream;
-  readonly ssrc: number | undefined;
-  readonly sequenceNumber: number | undefined;
-  readonly rtpTime: number | undefined;
-}
-
-export interface SetupRequest {
-  readonly mediaIndex: number;
-  /** UDP: the local ports for RTP and RTCP. */
-  readonly clientPorts?: Pair;
-}
+import type { RtspUrl } from './url.ts';
 
 export type ClientAction =
   | { readonly kind: 'send'; readonly text: string }
   /** The caller chooses streams and calls `setUp`. */
   | { readonly kind: 'select'; readonly presentation: Presentation }
   | { readonly kind: 'established'; readonly stream: EstablishedStream }
-  | { readonly kind: 'playing'; readonly streams: readonly StartedStream[] }
+  /** `soundRefused`: why a stream that is no video is missing, as a sentence. */
+  | { readonly kind: 'playing'; readonly streams: readonly StartedStream[]; readonly soundRefused: string | undefined }
   /** The caller closes the connection, opens one to `url` and calls `connected`. */
   | { readonly kind: 'reconnect'; readonly url: RtspUrl }
   /** TEARDOWN was answered, or there is nothing to tear down. */
@@ -58,12 +34,14 @@ export type ClientAction =
 
 export interface ClientOptions {
   readonly url: RtspUrl;
-  /** Instead of the URL's own. */
-  readonly credentials?: Credentials | undefined;
-  readonly transport: 'tcp' | 'udp';
+  /** The login at a place; the URL's own, of which nothing is remembered, unless given. */
+  readonly loginAt?: ((place: RtspUrl) => Login) | undefined;
+  readonly transport: TransportKind;
   readonly userAgent?: string;
-  /** The camera ends its connection on GET_PARAMETER: keep alive by OPTIONS only. */
-  readonly keepaliveByOptions?: boolean;
+  /** What earlier sessions with this camera taught. */
+  readonly keepalive?: KeepaliveMemory;
+  /** For how long an answer is waited for. */
+  readonly answerMs?: number;
 }
 
 type State =
@@ -75,55 +53,84 @@ type State =
   | { readonly kind: 'leaving' }
   | { readonly kind: 'closed' };
 
-const ANSWER_TIMEOUT_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 30_000;
+/** OPTIONS without an answer for so long: DESCRIBE follows all the same, and decides. */
+const OPTIONS_TIMEOUT_MS = 3_000;
+/** The SETUP of a sound that is not answered for so long: the video goes on without it. */
+const SOUND_TIMEOUT_MS = 5_000;
 const MAX_REDIRECTS = 5;
+/** Some cameras send nothing after `npt=0-`, and some refuse PLAY without a Range. */
+const RANGE: Outgoing['fields'] = [['Range', 'npt=0.000-']];
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 const isRedirect = (status: number): boolean => status >= 301 && status <= 308 && status !== 304;
 
 export class RtspClient {
-  readonly #transport: 'tcp' | 'udp';
+  readonly #transport: TransportKind;
   readonly #requests: Requests;
   readonly #keepalive: Keepalive;
+  readonly #loginAt: (place: RtspUrl) => Login;
+  #login: Login;
   #url: RtspUrl;
   #state: State = { kind: 'disconnected' };
-  #base = '';
   #aggregateUrl = '';
-  #presentation: Presentation = { control: undefined, media: [] };
-  #setups: readonly SetupRequest[] = [];
-  #nextSetup = 0;
-  #established: { readonly stream: EstablishedStream; readonly url: string }[] = [];
+  #description: { readonly base: string; readonly presentation: Presentation } | undefined;
+  #setups: StreamSetups | undefined;
   #redirects = 0;
   #freshConnections = 0;
   #slashToggled = false;
+  readonly #answerMs: number;
+  #soundAsked = false;
+  #soundHung = false;
+  #slowestAnswerMs = 0;
 
   constructor(options: ClientOptions) {
     this.#url = options.url;
     this.#transport = options.transport;
-    this.#requests = new Requests(options.userAgent ?? 'kube-nvr', options.credentials ?? options.url.credentials);
-    this.#keepalive = new Keepalive(options.keepaliveByOptions ?? false);
+    const { secure, credentials } = options.url;
+    this.#loginAt = options.loginAt ?? (() => new Login({ credentials, secure }));
+    this.#login = this.#loginAt(options.url);
+    this.#requests = new Requests(options.userAgent ?? 'kube-nvr', this.#login);
+    this.#keepalive = new Keepalive(options.keepalive ?? newKeepaliveMemory());
+    this.#answerMs = options.answerMs ?? ANSWER_TIMEOUT_MS;
   }
 
   /** A session exists on the camera, and TEARDOWN would end it. */
   get hasSession(): boolean {
-    return this.#established.length > 0 && this.#state.kind !== 'disconnected' && this.#state.kind !== 'closed';
+    return (this.#setups?.hasAny ?? false) && this.#state.kind !== 'disconnected' && this.#state.kind !== 'closed';
   }
 
   get playing(): boolean {
     return this.#state.kind === 'playing';
   }
 
-  /** The method of the last keepalive or the next. */
-  get keepaliveMethod(): string {
-    return this.#keepalive.method;
+  /** SETUP of a stream that is no video was sent on this connection, whatever became of it. */
+  get soundAsked(): boolean {
+    return this.#soundAsked;
+  }
+
+  /** How long the camera took for the answer that it took longest for. */
+  get slowestAnswerMs(): number {
+    return this.#slowestAnswerMs;
+  }
+
+  /** SETUP of the sound was not answered in time. */
+  get soundHung(): boolean {
+    return this.#soundHung;
+  }
+
+  /** The camera ended the session, last heard at `atMs`: the next one may have to be kept alive another way. */
+  ended(atMs: number): void {
+    this.#keepalive.ended(atMs);
   }
 
   /** A connection to the URL is open. */
   connected(nowMs: number): ClientAction[] {
     this.#requests.reset();
     this.#keepalive.stop();
-    this.#established = [];
+    this.#setups = undefined;
     this.#slashToggled = false;
+    this.#soundAsked = false;
     this.#state = { kind: 'asking' };
     return [this.#ask('OPTIONS', this.#url.request, [], nowMs)];
   }
@@ -144,7 +151,10 @@ export class RtspClient {
     if (this.#state.kind === 'disconnected' || this.#state.kind === 'closed') return [];
     const pending = this.#requests.take(message);
     if (!pending) return [];
+    this.#slowestAnswerMs = Math.max(this.#slowestAnswerMs, nowMs - pending.sentMs);
     if (message.status === 401) return this.#unauthorized(pending, message, nowMs);
+    // What some answer to OPTIONS without looking at the login says nothing of it.
+    if (isSuccess(message.status) && pending.method !== 'OPTIONS') this.#requests.answered();
     switch (pending.role) {
       case 'dialogue':
         return this.#state.kind === 'asking' ? this.#dialogueAnswer(pending, message, nowMs) : [];
@@ -161,20 +171,17 @@ export class RtspClient {
 
   /** Asks for the streams that the caller chose, in this order; what is no video may be refused by the camera. */
   setUp(setups: readonly SetupRequest[], nowMs: number): ClientAction[] {
-    assert(this.#state.kind === 'choosing', 'setUp without a presentation');
+    assert(this.#state.kind === 'choosing' && this.#description, 'setUp without a presentation');
     assert(setups.length > 0, 'setUp of no stream');
-    this.#setups = setups;
-    this.#nextSetup = 0;
+    this.#setups = new StreamSetups(this.#transport, this.#description, setups);
     this.#state = { kind: 'asking' };
-    return [this.#askSetup(nowMs)];
+    return this.#goOn(this.#setups, nowMs);
   }
 
   /** To be called every half second or so. Throws `no-answer` when the camera lets a request wait. */
   tick(nowMs: number): ClientAction[] {
     const dialogue = this.#requests.dialogue;
-    if (this.#state.kind === 'asking' && dialogue && nowMs - dialogue.sentMs >= ANSWER_TIMEOUT_MS) {
-      throw new RtspError('no-answer', `the camera did not answer ${dialogue.method} within 10 s`);
-    }
+    if (this.#state.kind === 'asking' && dialogue) return this.#wait(dialogue, nowMs);
     if (this.#state.kind !== 'playing' || !this.#keepalive.takeDue(nowMs)) return [];
     const method = this.#keepalive.method;
     return [this.#send({ role: 'keepalive', method, url: this.#aggregateUrl, fields: [] }, nowMs)];
@@ -191,6 +198,24 @@ export class RtspClient {
     return [this.#send({ role: 'teardown', method: 'TEARDOWN', url: this.#aggregateUrl, fields: [] }, nowMs)];
   }
 
+  #wait(dialogue: Pending, nowMs: number): ClientAction[] {
+    const waitedMs = nowMs - dialogue.sentMs;
+    if (dialogue.method === 'OPTIONS' && waitedMs >= OPTIONS_TIMEOUT_MS) {
+      this.#requests.abandon(dialogue);
+      return [this.#askDescribe(nowMs)];
+    }
+    if (this.#isForSound(dialogue) && waitedMs >= SOUND_TIMEOUT_MS) {
+      this.#requests.abandon(dialogue);
+      this.#soundHung = true;
+      return this.#withoutSound('the camera did not answer SETUP of the sound within 5 s', nowMs);
+    }
+    if (waitedMs < this.#answerMs) return [];
+    throw new RtspError(
+      'no-answer',
+      `the camera did not answer ${dialogue.method} within ${Math.round(this.#answerMs / 1000)} s`,
+    );
+  }
+
   #send(outgoing: Outgoing, nowMs: number, challengesAnswered = 0): ClientAction {
     return { kind: 'send', text: this.#requests.compose(outgoing, nowMs, challengesAnswered) };
   }
@@ -200,12 +225,18 @@ export class RtspClient {
   }
 
   #unauthorized(pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
-    if (pending.role === 'keepalive' && pending.challengesAnswered > 0) {
+    let again: Pending;
+    try {
+      again = this.#requests.answerChallenge(pending, response);
+    } catch (error) {
       // Some cameras know login only for what starts a stream. Nothing is lost while media flows.
-      this.#keepalive.refused();
-      return [];
+      if (pending.role === 'keepalive') {
+        this.#keepalive.refused();
+        return [];
+      }
+      if (this.#isForSound(pending)) return this.#withoutSound(refusalOf(pending, response), nowMs);
+      throw error;
     }
-    const again = this.#requests.answerChallenge(pending, response);
     if (pending.role === 'dialogue' && response.headers.get('Connection')?.toLowerCase() === 'close') {
       const reconnect = this.#reconnectOnce();
       if (reconnect.length > 0) return reconnect;
@@ -214,7 +245,7 @@ export class RtspClient {
   }
 
   #dialogueAnswer(pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
-    if (isRedirect(response.status)) {
+    if (isRedirect(response.status) && !this.#isForSound(pending)) {
       const location = response.headers.get('Location');
       if (location) return this.#redirect(location);
     }
@@ -222,7 +253,7 @@ export class RtspClient {
       case 'OPTIONS':
         // Whatever a camera says to OPTIONS, DESCRIBE decides.
         for (const line of response.headers.all('Public')) this.#keepalive.cameraOffers(parsePublic(line));
-        return [this.#ask('DESCRIBE', this.#url.request, [['Accept', 'application/sdp']], nowMs)];
+        return [this.#askDescribe(nowMs)];
       case 'DESCRIBE':
         if (!isSuccess(response.status)) return this.#refused(pending, response);
         return this.#described(response);
@@ -233,75 +264,55 @@ export class RtspClient {
     }
   }
 
+  #askDescribe(nowMs: number): ClientAction {
+    return this.#ask('DESCRIBE', this.#url.request, [['Accept', 'application/sdp']], nowMs);
+  }
+
   #described(response: RtspResponse): ClientAction[] {
     // No look at Content-Type: it is missing, or has parameters, on some cameras.
-    this.#presentation = parseSdp(response.body);
-    this.#base = resolveBase(this.#url.request, response.headers);
-    this.#aggregateUrl = resolveControl(this.#base, this.#presentation.control);
+    const presentation = parseSdp(response.body);
+    const base = resolveBase(this.#url.request, response.headers);
+    this.#description = { base, presentation };
+    this.#aggregateUrl = resolveControl(base, presentation.control);
     this.#state = { kind: 'choosing' };
-    return [{ kind: 'select', presentation: this.#presentation }];
-  }
-
-  #askSetup(nowMs: number): ClientAction {
-    const setup = this.#setups[this.#nextSetup];
-    const media = setup && this.#presentation.media[setup.mediaIndex];
-    assert(setup && media && !media.backchannel, 'setUp of a stream that is not there');
-    let transport: TransportHeader;
-    if (this.#transport === 'tcp') transport = { protocol: 'tcp', unicast: true, interleaved: this.#ownChannels() };
-    else {
-      assert(setup.clientPorts, 'setUp over UDP without ports');
-      transport = { protocol: 'udp', unicast: true, clientPorts: setup.clientPorts };
-    }
-    const url = resolveControl(this.#base, media.control);
-    return this.#ask('SETUP', url, [['Transport', formatTransport(transport)]], nowMs);
-  }
-
-  #ownChannels(): Pair {
-    return [this.#nextSetup * 2, this.#nextSetup * 2 + 1];
+    return [{ kind: 'select', presentation }];
   }
 
   #setUpAnswer(pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
-    const media = this.#presentation.media[this.#setups[this.#nextSetup]?.mediaIndex ?? -1];
-    assert(media, 'SETUP answered that was not asked');
+    const setups = this.#setups;
+    assert(setups, 'SETUP answered that was not asked');
+    const isForSound = this.#isForSound(pending);
     if (!isSuccess(response.status)) {
-      // A camera may refuse its audio; its video goes on. Where nothing is left, or it is the way that it refuses,
-      // the dialogue ends.
-      const canDoWithout = media.kind !== 'video' && ![453, 454, 461, 503].includes(response.status);
-      if (!canDoWithout) return this.#refused(pending, response);
-      return this.#afterSetUp(nowMs);
+      return isForSound ? this.#withoutSound(refusalOf(pending, response), nowMs) : this.#refused(pending, response);
     }
-    const stream = this.#agreed(media, response);
-    this.#established.push({ stream, url: pending.url });
-    return [{ kind: 'established', stream }, ...this.#afterSetUp(nowMs)];
+    let stream: EstablishedStream;
+    try {
+      this.#rememberSession(response);
+      stream = setups.agreed(pending.url, response.headers.get('Transport') ?? '');
+    } catch (error) {
+      if (!isForSound || !(error instanceof RtspError)) throw error;
+      return this.#withoutSound(`SETUP of the sound: ${error.message}`, nowMs);
+    }
+    return [{ kind: 'established', stream }, ...this.#goOn(setups, nowMs)];
   }
 
-  #agreed(media: Media, response: RtspResponse): EstablishedStream {
-    this.#rememberSession(response);
-    const transportText = response.headers.get('Transport') ?? '';
-    const transport = /^\s*RTP\//i.test(transportText) ? parseTransport(transportText) : undefined;
-    if (transport && (transport.protocol !== this.#transport || !transport.unicast)) {
-      const offered = transport.unicast ? transport.protocol.toUpperCase() : 'multicast';
-      throw new RtspError(
-        'transport-refused',
-        `asked for ${this.#transport.toUpperCase()}, the camera set up ${offered}`,
-      );
-    }
-    return {
-      streamIndex: this.#nextSetup,
-      media,
-      channels: this.#transport === 'tcp' ? this.#channelsOf(transport) : undefined,
-      serverPorts: transport?.serverPorts,
-      source: transport?.source,
-      ssrc: transport?.ssrc,
-    };
+  /** Whatever becomes of sound beside a video, the video goes on. */
+  #isForSound(pending: Pending): boolean {
+    return pending.method === 'SETUP' && (this.#setups?.isForSound ?? false);
   }
 
-  /** The camera's choice counts, unless it gives one pair to two streams. */
-  #channelsOf(transport: TransportHeader | undefined): Pair {
-    const [rtp, rtcp] = transport?.interleaved ?? this.#ownChannels();
-    const used = this.#established.flatMap(({ stream }) => stream.channels ?? []);
-    if (used.includes(rtp) || used.includes(rtcp)) return this.#ownChannels();
-    return [rtp, rtcp === rtp ? (rtp + 1) & 0xff : rtcp];
+  #withoutSound(why: string, nowMs: number): ClientAction[] {
+    assert(this.#setups, 'no sound was asked for');
+    this.#setups.refused(why);
+    return this.#goOn(this.#setups, nowMs);
+  }
+
+  /** The next SETUP, or PLAY. */
+  #goOn(setups: StreamSetups, nowMs: number): ClientAction[] {
+    const { request } = setups;
+    if (!request) return [this.#askPlay(this.#aggregateUrl, RANGE, nowMs)];
+    this.#soundAsked ||= setups.isForSound;
+    return [this.#ask('SETUP', request.url, [['Transport', request.transport]], nowMs)];
   }
 
   #rememberSession(response: RtspResponse): void {
@@ -313,39 +324,29 @@ export class RtspClient {
     if (session.timeoutSeconds !== undefined) this.#keepalive.sessionTimeout(session.timeoutSeconds);
   }
 
-  #afterSetUp(nowMs: number): ClientAction[] {
-    this.#nextSetup++;
-    if (this.#nextSetup < this.#setups.length) return [this.#askSetup(nowMs)];
-    if (this.#established.length === 0) throw new RtspError('status', 'the camera refused to set up any stream');
-    return [this.#askPlay(this.#aggregateUrl, nowMs)];
-  }
-
-  #askPlay(url: string, nowMs: number): ClientAction {
-    // Some cameras send nothing after `npt=0-` and some refuse PLAY without a Range.
-    return this.#ask('PLAY', url, [['Range', 'npt=0.000-']], nowMs);
+  #askPlay(url: string, fields: Outgoing['fields'], nowMs: number): ClientAction {
+    return this.#ask('PLAY', url, fields, nowMs);
   }
 
   #playAnswer(pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
     if (!isSuccess(response.status)) {
-      const mayBeTheSlash = [400, 404, 405, 451].includes(response.status);
-      if (!mayBeTheSlash || this.#slashToggled) return this.#refused(pending, response);
-      this.#slashToggled = true;
-      return [this.#askPlay(toggleTrailingSlash(pending.url), nowMs)];
+      const { status } = response;
+      if ([400, 404, 405, 451].includes(status) && !this.#slashToggled) {
+        this.#slashToggled = true;
+        return [this.#askPlay(toggleTrailingSlash(pending.url), pending.fields, nowMs)];
+      }
+      // What may be wrong with the request, apart from a session that is lost, may be the Range.
+      if (status >= 400 && status < 500 && status !== 454 && pending.fields.length > 0) {
+        return [this.#askPlay(this.#aggregateUrl, [], nowMs)];
+      }
+      return this.#refused(pending, response);
     }
     this.#aggregateUrl = pending.url;
     this.#rememberSession(response);
     this.#state = { kind: 'playing' };
     this.#keepalive.start(nowMs);
-    const entries = parseRtpInfo(response.headers.get('RTP-Info') ?? '');
-    const named = this.#established.map(({ stream, url }) => ({ url, control: stream.media.control }));
-    const hints = matchRtpInfo(entries, named, this.#base);
-    const streams = this.#established.map(({ stream }, index) => ({
-      stream,
-      ssrc: stream.ssrc ?? hints[index]?.ssrc,
-      sequenceNumber: hints[index]?.sequenceNumber,
-      rtpTime: hints[index]?.rtpTime,
-    }));
-    return [{ kind: 'playing', streams }];
+    const streams = this.#setups?.started(response.headers.get('RTP-Info') ?? '') ?? [];
+    return [{ kind: 'playing', streams, soundRefused: this.#setups?.soundRefused }];
   }
 
   #refused(pending: Pending, response: RtspResponse): ClientAction[] {
@@ -355,8 +356,7 @@ export class RtspClient {
       const again = this.#reconnectOnce();
       if (again.length > 0) return again;
     }
-    const reason = response.reason.replace(/[^\x20-\x7e]/g, '').slice(0, 80);
-    const answer = `the camera answered ${pending.method} with ${`${status} ${reason}`.trim()}`;
+    const answer = refusalOf(pending, response);
     switch (status) {
       case 403:
         throw new RtspError('refused-login', answer);
@@ -388,16 +388,27 @@ export class RtspClient {
     }
     const old = this.#url;
     const url = parseRtspUrl(location.startsWith('/') ? resolveControl(old.request, location) : location);
-    // Who asked for TLS does not want the stream, or the password, to travel in the open.
-    if (old.secure && !url.secure) {
-      throw new RtspError('redirect-refused', 'the camera redirects from rtsps to rtsp');
+    // A camera has no say in what this machine asks other servers for, nor in who gets the password.
+    if (url.tunnel) throw new RtspError('redirect-refused', 'the camera redirects into a tunnel');
+    if (!staysAtCamera(old, old.tunnel ? { ...url, port: old.port, secure: old.secure } : url)) {
+      throw new RtspError('redirect-refused', 'the camera redirects to another host or port, or from rtsps to rtsp');
     }
-    if (url.credentials) this.#requests.changeServer(url.credentials);
-    else if (url.host.toLowerCase() !== old.host.toLowerCase()) this.#requests.changeServer(undefined);
-    this.#url = url;
+    if (url.secure && !old.secure) {
+      this.#login.ledToTls();
+      this.#login = this.#loginAt(url);
+      this.#requests.changeServer(this.#login);
+    }
+    // The tunnel leads to the camera, whatever address it has behind it.
+    this.#url = old.tunnel ? { ...old, request: url.request } : url;
     this.#state = { kind: 'disconnected' };
-    return [{ kind: 'reconnect', url }];
+    return [{ kind: 'reconnect', url: this.#url }];
   }
+}
+
+/** A refusal as a sentence, with what the camera gives as its reason in ASCII. */
+function refusalOf(pending: Pending, { status, reason }: RtspResponse): string {
+  const words = reason.replace(/[^\x20-\x7e]/g, '').slice(0, 80);
+  return `the camera answered ${pending.method} with ${`${status} ${words}`.trim()}`;
 }
 
 /** Some cameras send requests of their own: OPTIONS is answered, the rest is not implemented. */

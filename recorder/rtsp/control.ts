@@ -28,7 +28,8 @@ export function resolveBase(requestUrl: string, headers: HeaderFields): string {
   for (const name of ['Content-Base', 'Content-Location']) {
     let text = headers.get(name) ?? '';
     if (text === '' || text === '*') continue;
-    while (SCHEME.test(text.replace(SCHEME, ''))) text = text.replace(SCHEME, '');
+    const schemes = /^(?:rtsps?:\/\/)+(?=rtsps?:\/\/)/i.exec(text);
+    if (schemes) text = text.slice(schemes[0].length);
     if (text.startsWith('/')) text = origin(requestUrl) + text;
     if (!SCHEME.test(text)) text = requestUrl.slice(0, requestUrl.indexOf('://') + 3) + text;
     const base = normalize(text);

@@ -9,6 +9,7 @@ export type RtspErrorCode =
   | 'too-large'
   | 'lost-framing'
   | 'refused-login'
+  | 'login-downgraded'
   | 'not-found'
   | 'too-many-streams'
   | 'transport-refused'

@@ -12,7 +12,7 @@ function read(chunks: readonly Buffer[], channels: readonly (readonly [number, n
     message: (message) =>
       seen.push(message.kind === 'response' ? `${message.status} ${message.body}`.trim() : message.method),
   });
-  for (const [rtp, rtcp, payloadType] of channels) framing.expect(rtp, rtcp, payloadType);
+  for (const [rtp, rtcp, payloadType] of channels) framing.expect(rtp, rtcp, [payloadType]);
   // One receive buffer for all chunks, overwritten each time, as sockets do.
   const receiveBuffer = Buffer.alloc(70_000);
   for (const chunk of chunks) {
@@ -77,6 +77,52 @@ test('framing: chopped at every byte, the same comes out', () => {
   }
 });
 
+test('framing: while media flows, a message that is not understood is skipped, and ends the dialogue before', () => {
+  const senseless = [
+    text('HTTP/1.1 400 Bad Request\r\nContent-Length: 4\r\n\r\nnope'),
+    text('RTSP/1.0 what is this\r\n\r\n'),
+    text(`OPTIONS * RTSP/1.0\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`),
+    text('RTSP/1.0 200 OK\r\nContent-Length: 999999\r\n\r\n'),
+  ];
+  for (const bytes of senseless) {
+    const packets: number[] = [];
+    const framing = new RtspFraming({ interleaved: (channel) => packets.push(channel), message: () => {} });
+    framing.expect(0, 1, [96]);
+    const chunk = Buffer.concat([frame(0, rtp(40)), bytes, frame(0, rtp(40)), OK, frame(0, rtp(40))]);
+    assert.throws(() => framing.push(chunk, 0, chunk.length), RtspError);
+    const playing = new RtspFraming({ interleaved: (channel) => packets.push(channel), message: () => {} });
+    playing.expect(0, 1, [96]);
+    playing.playing = true;
+    packets.length = 0;
+    playing.push(chunk, 0, chunk.length);
+    assert.deepEqual(packets, [0, 0, 0]);
+  }
+});
+
+test('framing: a description without Content-Length ends when nothing more has come for a while', () => {
+  const bytes = text(
+    'RTSP/1.0 200 OK\r\nCSeq: 2\r\nContent-Type: application/sdp\r\n\r\nv=0\r\nm=video 0 RTP/AVP 96\r\n',
+  );
+  for (let cut = 1; cut <= bytes.length; cut++) {
+    const seen: string[] = [];
+    const framing = new RtspFraming({
+      interleaved: () => {},
+      message: (message) => seen.push(message.kind === 'response' ? message.body : message.method),
+    });
+    framing.push(bytes, 0, cut);
+    framing.push(bytes, cut, bytes.length);
+    assert.deepEqual(seen, []);
+    framing.settle();
+    assert.deepEqual(seen, ['v=0\r\nm=video 0 RTP/AVP 96\r\n'], `cut at ${cut}`);
+    framing.push(OPTIONS, 0, OPTIONS.length);
+    assert.equal(seen.at(-1), 'OPTIONS');
+  }
+  const endless = new RtspFraming({ interleaved: () => {}, message: () => {} });
+  endless.push(bytes, 0, bytes.length);
+  const lines = text('a=x\r\n'.repeat(60_000));
+  assert.throws(() => endless.push(lines, 0, lines.length), RtspError);
+});
+
 test('framing: byte by byte, the same comes out', () => {
   assert.deepEqual(read([...stream].map((byte) => Buffer.from([byte]))).seen, expected);
 });
@@ -132,6 +178,40 @@ test('framing: a response is found behind garbage before any stream is set up', 
 test('framing: in garbage, a packet of another payload type is not believed', () => {
   const bytes = Buffer.concat([Buffer.from([0xff]), frame(0, rtp(20, 0, 33)), frame(0, rtp(9))]);
   assert.deepEqual(read([bytes]).seen, [`0:${rtp(9).toString('hex')}`]);
+});
+
+test('framing: a frame that the camera cut off is no packet, and the frames that filled it up are found', () => {
+  const numbered = (n: number, size: number): Buffer => {
+    const packet = rtp(size, 0x30 + n);
+    packet.writeUInt16BE(n, 2);
+    return packet;
+  };
+  const frames = Array.from({ length: 9 }, (_, n) => frame(0, numbered(n, 40 + n * 7)));
+  for (const kept of [20, 30, 41, 55]) {
+    const cut = frames.map((bytes, n) => (n === 4 ? bytes.subarray(0, kept) : bytes));
+    const wanted = [0, 1, 2, 3, 5, 6, 7, 8].map((n) => `0:${numbered(n, 40 + n * 7).toString('hex')}`);
+    const bytes = Buffer.concat([...cut, OK]);
+    assert.deepEqual(read([bytes]).seen, [...wanted, '200'], `${kept} bytes kept`);
+    // Where a read ends with the swollen frame itself, nothing behind it tells.
+    const swollenEnd = cut.slice(0, 4).reduce((sum, { length }) => sum + length, 0) + (frames[4] as Buffer).length;
+    for (let at = 1; at < bytes.length; at++) {
+      if (at === swollenEnd) continue;
+      assert.deepEqual(read([bytes.subarray(0, at), bytes.subarray(at)]).seen, [...wanted, '200'], `read at ${at}`);
+    }
+  }
+});
+
+test('framing: a packet of a type that was not announced is found behind garbage once it was seen', () => {
+  const other = frame(0, rtp(20, 0, 104));
+  const { seen } = read([Buffer.concat([other, Buffer.from([0xff, 0xfe]), other, other])]);
+  assert.equal(seen.length, 3);
+});
+
+test('framing: garbage is given up when it does not end, however much of it lies between good packets', () => {
+  const { skippedBytes } = read(
+    Array.from({ length: 20 }, () => Buffer.concat([Buffer.alloc(60_000, 0x55), frame(0, rtp(8))])),
+  );
+  assert.equal(skippedBytes, 1_200_000);
 });
 
 test('framing: garbage without end is given up', () => {

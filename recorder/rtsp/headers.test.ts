@@ -64,6 +64,12 @@ const transport: Pair<TransportHeader> = {
   format: formatTransport,
   cases: [
     {
+      name: 'interleaved without /TCP is TCP',
+      wire: 'RTP/AVP;unicast;interleaved=0-1',
+      value: { protocol: 'tcp', unicast: true, interleaved: [0, 1] },
+      canonical: 'RTP/AVP/TCP;unicast;interleaved=0-1',
+    },
+    {
       name: 'interleaved with a mode in quotes (Hikvision)',
       wire: 'RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=4cacc3d1;mode="play"',
       value: { protocol: 'tcp', unicast: true, interleaved: [0, 1], ssrc: 0x4cacc3d1 },
@@ -78,8 +84,14 @@ const transport: Pair<TransportHeader> = {
     {
       name: 'source and destination (GW4089IP)',
       wire: 'RTP/AVP/TCP;unicast;destination=192.168.1.210;source=192.168.1.110;interleaved=2-3',
-      value: { protocol: 'tcp', unicast: true, interleaved: [2, 3], source: '192.168.1.110' },
-      canonical: 'RTP/AVP/TCP;unicast;source=192.168.1.110;interleaved=2-3',
+      value: {
+        protocol: 'tcp',
+        unicast: true,
+        interleaved: [2, 3],
+        destination: '192.168.1.210',
+        source: '192.168.1.110',
+      },
+      canonical: 'RTP/AVP/TCP;unicast;destination=192.168.1.210;source=192.168.1.110;interleaved=2-3',
     },
     {
       name: 'UDP',
@@ -108,8 +120,21 @@ const transport: Pair<TransportHeader> = {
     {
       name: 'multicast, and only the first of several counts',
       wire: 'RTP/AVP;multicast;ttl=16,RTP/AVP/TCP;unicast',
-      value: { protocol: 'udp', unicast: false },
-      canonical: 'RTP/AVP;multicast',
+      value: { protocol: 'udp', unicast: false, timeToLive: 16 },
+      canonical: 'RTP/AVP;multicast;ttl=16',
+    },
+    {
+      name: 'a group with its ports',
+      wire: 'RTP/AVP/UDP;multicast;ttl=1;destination=239.1.2.3;port=5000-5001;source=10.0.0.9',
+      value: {
+        protocol: 'udp',
+        unicast: false,
+        destination: '239.1.2.3',
+        groupPorts: [5000, 5001],
+        timeToLive: 1,
+        source: '10.0.0.9',
+      },
+      canonical: 'RTP/AVP;multicast;destination=239.1.2.3;port=5000-5001;ttl=1;source=10.0.0.9',
     },
   ],
   refused: ['', 'RAW/RAW/UDP;unicast', ';;'],

@@ -34,6 +34,10 @@ export interface TransportHeader {
   readonly interleaved?: Pair;
   readonly clientPorts?: Pair;
   readonly serverPorts?: Pair;
+  /** Multicast: the group, its ports, and how many routers its packets may pass. */
+  readonly destination?: string;
+  readonly groupPorts?: Pair;
+  readonly timeToLive?: number;
   /** The address that media comes from, when it is not the server's. */
   readonly source?: string;
   readonly ssrc?: number;
@@ -86,6 +90,19 @@ export function parseTransport(text: string): TransportHeader {
         if (pair && pair[0] !== 0) transport.serverPorts = pair;
         break;
       }
+      case 'destination':
+        if (value) transport.destination = value;
+        break;
+      case 'port': {
+        const pair = parsePair(value, 65_535);
+        if (pair && pair[0] !== 0) transport.groupPorts = pair;
+        break;
+      }
+      case 'ttl': {
+        const timeToLive = parseDecimal(value, 255);
+        if (timeToLive !== undefined) transport.timeToLive = timeToLive;
+        break;
+      }
       case 'source':
         if (value) transport.source = value;
         break;
@@ -97,11 +114,16 @@ export function parseTransport(text: string): TransportHeader {
       default:
     }
   }
+  // Some cameras leave `/TCP` out of their answer; channels mean nothing over UDP.
+  if (transport.interleaved && !transport.serverPorts) transport.protocol = 'tcp';
   return transport;
 }
 
 export function formatTransport(transport: TransportHeader): string {
   const parts = [transport.protocol === 'tcp' ? 'RTP/AVP/TCP' : 'RTP/AVP', transport.unicast ? 'unicast' : 'multicast'];
+  if (transport.destination !== undefined) parts.push(`destination=${transport.destination}`);
+  if (transport.groupPorts) parts.push(`port=${transport.groupPorts.join('-')}`);
+  if (transport.timeToLive !== undefined) parts.push(`ttl=${transport.timeToLive}`);
   if (transport.source !== undefined) parts.push(`source=${transport.source}`);
   if (transport.interleaved) parts.push(`interleaved=${transport.interleaved.join('-')}`);
   if (transport.clientPorts) parts.push(`client_port=${transport.clientPorts.join('-')}`);
@@ -118,15 +140,25 @@ export interface RtpInfo {
   readonly ssrc?: number;
 }
 
+/** More streams than any camera plays at once. */
+const MAX_RTP_INFO = 32;
+
+/** Without the blanks and commas at its end. */
+function withoutCommas(text: string): string {
+  let end = text.length;
+  while (end > 0 && /[\s,]/.test(text[end - 1] as string)) end--;
+  return text.slice(0, end);
+}
+
 export function parseRtpInfo(text: string): RtpInfo[] {
   const entries: RtpInfo[] = [];
   // A comma inside a URL must not split it: entries begin with `url=`.
-  for (const entryText of text.split(/,(?=\s*url\s*=)/i)) {
+  for (const entryText of text.split(/,(?=\s*url\s*=)/i, MAX_RTP_INFO)) {
     const entry: { -readonly [K in keyof RtpInfo]: RtpInfo[K] } = { url: '' };
     for (const part of splitOutsideQuotes(entryText, ';')) {
       const { name, value } = parseParameter(part);
       // A comma behind the last entry's value.
-      const digits = value?.replace(/[\s,]+$/, '');
+      const digits = value === undefined ? undefined : withoutCommas(value);
       switch (name.toLowerCase()) {
         case 'url':
           entry.url = digits ?? '';

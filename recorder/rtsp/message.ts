@@ -3,12 +3,16 @@
 
 import { RtspSyntaxError } from './error.ts';
 
+/** More fields than any message has, and longer values; the rest is ignored. */
+const MAX_FIELDS = 128;
+const MAX_VALUE_LENGTH = 8 * 1024;
+
 /** Header fields in order; a name may stand more than once. */
 export class HeaderFields {
   readonly #fields: { readonly name: string; readonly value: string }[] = [];
 
   add(name: string, value: string): this {
-    this.#fields.push({ name, value });
+    if (this.#fields.length < MAX_FIELDS && value.length <= MAX_VALUE_LENGTH) this.#fields.push({ name, value });
     return this;
   }
 
@@ -25,8 +29,10 @@ export class HeaderFields {
 
   /** Lengthens the last field: a folded line (RFC 2822 §2.2.3). */
   continueLast(text: string): void {
-    const last = this.#fields.pop();
-    if (last) this.#fields.push({ name: last.name, value: `${last.value} ${text}`.trim() });
+    const last = this.#fields.at(-1);
+    if (!last || last.value.length + text.length >= MAX_VALUE_LENGTH) return;
+    const value = last.value === '' ? text : `${last.value} ${text}`;
+    this.#fields[this.#fields.length - 1] = { name: last.name, value };
   }
 
   [Symbol.iterator](): Iterator<{ readonly name: string; readonly value: string }> {
@@ -67,7 +73,7 @@ export function parseHead(text: string): RtspMessage {
     // A line without a colon says nothing that can be used; the others still do.
     if (colon > 0) headers.add(line.slice(0, colon).trim(), line.slice(colon + 1).trim());
   }
-  const response = /^RTSP\/\d+\.\d+\s+(\d{3})(?:\s+(.*))?$/i.exec(startLine);
+  const response = /^RTSP\/\d+\.\d+\s+(\d{3})(?:\s+([^]*))?$/i.exec(startLine);
   if (response) {
     return { kind: 'response', status: Number(response[1]), reason: response[2]?.trim() ?? '', headers, body: '' };
   }
@@ -101,6 +107,7 @@ export function formatMessage(message: RtspMessage): string {
       : `RTSP/1.0 ${message.status} ${message.reason}`;
   let text = `${singleLine(startLine)}\r\n`;
   for (const { name, value } of message.headers) text += `${singleLine(name)}: ${singleLine(value)}\r\n`;
-  if (message.body !== '') text += `Content-Length: ${Buffer.byteLength(message.body)}\r\n`;
+  if (message.body !== '' && message.headers.get('Content-Length') === undefined)
+    text += `Content-Length: ${Buffer.byteLength(message.body)}\r\n`;
   return `${text}\r\n${message.body}`;
 }

@@ -1,12 +1,12 @@
 // Requests out with everything that each of them needs (CSeq, User-Agent, Session, Authorization), and which request a
 // response answers. Pure: the caller sends the text and brings the time.
 
-import { Authorizer } from './authorization.ts';
-import { parseChallenges, strongest } from './challenge.ts';
 import { RtspError } from './error.ts';
+import type { Challenge } from './challenge.ts';
+import { LoginError } from './login.ts';
+import type { Login } from './login.ts';
 import { formatMessage, HeaderFields, sequenceOf } from './message.ts';
 import type { RtspResponse } from './message.ts';
-import type { Credentials } from './url.ts';
 
 /** `dialogue` requests follow one another; `keepalive` and `teardown` come whenever they are due. */
 export type RequestRole = 'dialogue' | 'keepalive' | 'teardown';
@@ -35,32 +35,38 @@ const TP_LINK_REALM = 'TP-LINK Streaming Media';
 
 export class Requests {
   readonly #userAgent: string;
-  #credentials: Credentials | undefined;
-  #authorizer: Authorizer | undefined;
+  #login: Login;
   #namesLoopback = false;
   #sequence = 0;
   #pending: Pending[] = [];
+  /** Sequence numbers whose late answers say nothing any more. */
+  readonly #abandoned = new Set<number>();
   /** Once a reply carried the CSeq it should: from then on, one that does not is a late answer to something else. */
   #cameraCounts = false;
   /** Sent with each request once known. */
   sessionId: string | undefined;
 
-  constructor(userAgent: string, credentials: Credentials | undefined) {
+  constructor(userAgent: string, login: Login) {
     this.#userAgent = userAgent;
-    this.#credentials = credentials;
+    this.#login = login;
   }
 
   /** A new connection: nothing is awaited, no session exists. */
   reset(): void {
     this.#pending = [];
+    this.#abandoned.clear();
     this.sessionId = undefined;
   }
 
-  /** Another server: its own credentials, or none. */
-  changeServer(credentials: Credentials | undefined): void {
-    this.#credentials = credentials;
-    this.#authorizer = undefined;
+  /** Another port of the camera. */
+  changeServer(login: Login): void {
+    this.#login = login;
     this.#namesLoopback = false;
+  }
+
+  /** The camera did what was asked, with a login or without. */
+  answered(): void {
+    this.#login.accepted();
   }
 
   /** The text to send; the request is then awaited. */
@@ -72,15 +78,23 @@ export class Requests {
     const headers = new HeaderFields().add('CSeq', String(sequence)).add('User-Agent', this.#userAgent);
     for (const [name, value] of fields) headers.add(name, value);
     if (this.sessionId !== undefined) headers.add('Session', this.sessionId);
-    if (this.#authorizer) headers.add('Authorization', this.#authorizer.authorize(method, url));
+    const authorization = this.#login.authorize(method, url);
+    if (authorization !== undefined) headers.add('Authorization', authorization);
     if (this.#pending.length >= MAX_PENDING) this.#pending.shift();
     this.#pending.push({ ...outgoing, sequence, sentMs: nowMs, challengesAnswered });
     return formatMessage({ kind: 'request', method, url, headers, body: '' });
   }
 
+  /** An answer is not waited for any longer. */
+  abandon(request: Pending): void {
+    this.#pending = this.#pending.filter((pending) => pending !== request);
+    this.#abandoned.add(request.sequence);
+  }
+
   /** The request that a response answers; undefined for a late or unasked one. */
   take(response: RtspResponse): Pending | undefined {
     const sequence = sequenceOf(response.headers);
+    if (sequence !== undefined && this.#abandoned.delete(sequence)) return undefined;
     let index = this.#pending.findIndex((pending) => pending.sequence === sequence);
     if (index >= 0) this.#cameraCounts = true;
     // No CSeq, or one that never fits: the oldest is answered.
@@ -95,31 +109,33 @@ export class Requests {
 
   /**
    * Takes the challenge of a 401. Returns the request to send again through `compose`, with the count to pass; throws
-   * `refused-login` when there is nothing to answer with, or the answer was refused.
+   * `refused-login` when there is nothing to answer with, or the answer was refused, `login-downgraded` as `Login` does.
    */
   answerChallenge(pending: Pending, response: RtspResponse): Pending {
     const lines = response.headers.all('WWW-Authenticate');
-    if (!this.#credentials) {
-      if (!this.#namesLoopback && lines.some((line) => line.includes(TP_LINK_REALM))) {
-        this.#namesLoopback = true;
-        return pending;
-      }
-      throw new RtspError('refused-login', 'the camera wants a user and a password, and none is configured');
+    if (!this.#login.isConfigured && !this.#namesLoopback && lines.some((line) => line.includes(TP_LINK_REALM))) {
+      this.#namesLoopback = true;
+      return pending;
     }
-    const challenge = strongest(parseChallenges(lines));
-    if (!challenge) {
-      throw new RtspError('refused-login', 'the camera wants a kind of login that is not supported');
-    }
-    const before = this.#authorizer?.challenge;
+    const before = this.#login.challenge;
+    const challenge = this.#take(lines);
     const freshNonce =
       challenge.scheme === 'digest' && (before?.scheme !== 'digest' || before.nonce !== challenge.nonce);
-    if (pending.challengesAnswered > 0 && !freshNonce) throw refused();
-    if (pending.challengesAnswered >= MAX_CHALLENGES_ANSWERED) throw refused();
-    this.#authorizer = new Authorizer(challenge, this.#credentials);
+    const isRefused = pending.challengesAnswered > 0 && !freshNonce;
+    if (isRefused || pending.challengesAnswered >= MAX_CHALLENGES_ANSWERED) {
+      this.#login.refused();
+      throw new RtspError('refused-login', 'the camera refuses the configured user and password');
+    }
     return { ...pending, challengesAnswered: pending.challengesAnswered + 1 };
   }
-}
 
-function refused(): RtspError {
-  return new RtspError('refused-login', 'the camera refuses the configured user and password');
+  #take(lines: readonly string[]): Challenge {
+    try {
+      return this.#login.take(lines);
+    } catch (error) {
+      if (!(error instanceof LoginError)) throw error;
+      const code = error.code === 'downgraded' ? 'login-downgraded' : 'refused-login';
+      throw new RtspError(code, error.message, { cause: error });
+    }
+  }
 }

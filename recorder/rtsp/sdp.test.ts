@@ -23,8 +23,13 @@ test('SDP: without fmtp, and without anything before m=', () => {
         clockRate: 90_000,
         channels: 1,
         formatParameters: new Map(),
+        formats: [
+          { payloadType: 96, encodingName: 'H264', clockRate: 90_000, channels: 1, formatParameters: new Map() },
+        ],
+        encrypted: false,
         control: 'track1',
         direction: 'sendrecv',
+        pictureSize: undefined,
         backchannel: false,
       },
     ],
@@ -126,11 +131,77 @@ test('SDP: without media it is refused', () => {
 });
 
 test('SDP: thousands of sections and parameters are cut', () => {
-  const many = 'm=video 0 RTP/AVP 96\n'.repeat(5_000);
-  const parameters = Array.from({ length: 5_000 }, (_, i) => `k${i}=v`).join(';');
+  const many = 'm=video 0 RTP/AVP 96\n'.repeat(2_000);
+  const parameters = Array.from({ length: 2_000 }, (_, i) => `k${i}=v`).join(';');
   const { media } = parseSdp(`m=video 0 RTP/AVP 96\na=fmtp:96 ${parameters}\n${many}`);
   assert.equal(media.length, 32);
   assert.equal(media[0]?.formatParameters.size, 64);
+});
+
+test('SDP: a line beyond 20 KiB is ignored, a description beyond 64 KiB refused', () => {
+  const media = first('m=video 0 RTP/AVP 96', `a=control:${'x'.repeat(20 * 1024)}`, 'a=control:short');
+  assert.equal(media.control, 'short');
+  assert.throws(() => parseSdp(lines('m=video 0 RTP/AVP 96') + 'a=x\n'.repeat(16 * 1024)), RtspSyntaxError);
+});
+
+test('SDP: all payload types of a section are told, each with its own rtpmap and fmtp (Bosch: 98 96)', () => {
+  const { formats } = first(
+    'm=video 0 RTP/AVP 98 96 98 x',
+    'a=rtpmap:96 H264/90000',
+    'a=fmtp:96 packetization-mode=1',
+    'a=rtpmap:98 H265/90000',
+    'a=fmtp:98 sprop-vps=a',
+  );
+  assert.deepEqual(
+    formats.map((format) => [format.payloadType, format.encodingName, ...format.formatParameters]),
+    [
+      [98, 'H265', ['sprop-vps', 'a']],
+      [96, 'H264', ['packetization-mode', '1']],
+    ],
+  );
+});
+
+test('SDP: an rtpmap or fmtp of a type that nobody has belongs to the only format without', () => {
+  const wrong = first('m=video 0 RTP/AVP 97', 'a=rtpmap:104 H264/90000', 'a=fmtp:97 packetization-mode=1');
+  assert.equal(wrong.encodingName, 'H264');
+  assert.equal(wrong.formatParameters.get('packetization-mode'), '1');
+  const fmtp = first('m=video 0 RTP/AVP 104', 'a=rtpmap:104 H264/90000', 'a=fmtp:97 packetization-mode=1');
+  assert.equal(fmtp.formatParameters.get('packetization-mode'), '1');
+  const two = first('m=video 0 RTP/AVP 96 98', 'a=rtpmap:96 H264/90000', 'a=rtpmap:98 H265/90000', 'a=fmtp:97 x=1');
+  assert.ok(
+    two.formats.every((format) => format.formatParameters.size === 0),
+    'no format is the only one',
+  );
+});
+
+test('SDP: rtpmap and fmtp of the session part go to the format that they name, or to the only one without', () => {
+  const audio = ['m=audio 0 RTP/AVP 8', 'a=control:2'];
+  for (const type of [96, 97]) {
+    const text = lines(
+      `a=rtpmap:${type} H264/90000`,
+      `a=fmtp:${type} x=1`,
+      'm=video 0 RTP/AVP 96',
+      'a=control:1',
+      ...audio,
+    );
+    const [video, sound] = parseSdp(text).media;
+    assert.equal(video?.encodingName, 'H264');
+    assert.equal(video?.formatParameters.get('x'), '1');
+    assert.equal(sound?.encodingName, 'PCMA');
+    assert.equal(sound?.formatParameters.size, 0);
+  }
+});
+
+test('SDP: SRTP is told from RTP', () => {
+  for (const [protocol, encrypted] of [
+    ['RTP/AVP', false],
+    ['RTP/AVP/TCP', false],
+    ['rtp/savp', true],
+    ['RTP/SAVPF', true],
+    ['UDP/TLS/RTP/SAVPF', true],
+  ] as const) {
+    assert.equal(first(`m=video 0 ${protocol} 96`).encrypted, encrypted, protocol);
+  }
 });
 
 test('SDP: any input parses or throws RtspSyntaxError', () => {
@@ -158,4 +229,22 @@ test('SDP: any input parses or throws RtspSyntaxError', () => {
       }
     }),
   );
+});
+
+test('SDP: the size of pictures is that of a=framesize or a=x-dimensions', () => {
+  const sizes = [
+    'framesize:26 1920-1080',
+    'x-dimensions:2560,1440',
+    'x-dimensions: 640 , 480',
+    'framesize:26 0-5',
+    'x-dimensions:9',
+  ];
+  const offered = sizes.map((line) => parseSdp(`m=video 0 RTP/AVP 26\r\na=${line}\r\n`).media[0]?.pictureSize);
+  assert.deepEqual(offered, [
+    { width: 1920, height: 1080 },
+    { width: 2560, height: 1440 },
+    { width: 640, height: 480 },
+    undefined,
+    undefined,
+  ]);
 });

@@ -6,11 +6,8 @@ import { parseDecimal } from './parameters.ts';
 
 export type Direction = 'sendrecv' | 'recvonly' | 'sendonly' | 'inactive';
 
-/** One `m=` section. */
-export interface Media {
-  /** `video`, `audio`, `application` or what else the camera says, in lower case. */
-  readonly kind: string;
-  /** RTP payload type, the first of the section. */
+/** One payload type of a section. */
+export interface MediaFormat {
   readonly payloadType: number;
   /** Encoding name in upper case, as `H264`, `MPEG4-GENERIC`, `PCMA`; empty when a camera does not name it. */
   readonly encodingName: string;
@@ -20,9 +17,21 @@ export interface Media {
   readonly channels: number;
   /** The parameters of `a=fmtp`, by name in lower case, values as written (`sprop-parameter-sets`, `config`, …). */
   readonly formatParameters: ReadonlyMap<string, string>;
+}
+
+/** One `m=` section; what it has of a format is the first one's. */
+export interface Media extends MediaFormat {
+  /** `video`, `audio`, `application` or what else the camera says, in lower case. */
+  readonly kind: string;
+  /** All payload types of the section, in its order; which one is sent, the packets tell. */
+  readonly formats: readonly MediaFormat[];
+  /** Over SRTP (`RTP/SAVP`, `RTP/SAVPF`): the packets are encrypted. */
+  readonly encrypted: boolean;
   /** `a=control` as written; undefined when absent. */
   readonly control: string | undefined;
   readonly direction: Direction;
+  /** Pixels, of `a=framesize` (RFC 6064 §3.1.3) or `a=x-dimensions`; undefined when not said. */
+  readonly pictureSize: { readonly width: number; readonly height: number } | undefined;
   /** True for the way back to the camera's loudspeaker: such a section is never set up. */
   readonly backchannel: boolean;
 }
@@ -35,8 +44,13 @@ export interface Presentation {
   readonly media: readonly Media[];
 }
 
-/** More sections than any camera offers; the rest is ignored. */
+/** The longest descriptions of cameras have a few thousand characters. */
+const MAX_LENGTH = 64 * 1024;
+/** A longer line is ignored. The longest hold parameter sets in base64. */
+const MAX_LINE_LENGTH = 20 * 1024;
+/** More sections, and payload types of one, than any camera offers; the rest is ignored. */
 const MAX_MEDIA = 32;
+const MAX_FORMATS = 16;
 const MAX_FORMAT_PARAMETERS = 64;
 
 interface Encoding {
@@ -59,36 +73,55 @@ const STATIC_ENCODINGS: ReadonlyMap<number, Encoding> = new Map([
   [33, { encodingName: 'MP2T', clockRate: 90_000, channels: 1 }],
 ]);
 
+/** A payload type with what `rtpmap` and `fmtp` lines say of it. */
+interface Said {
+  readonly payloadType: number;
+  encoding: Encoding | undefined;
+  parameters: Map<string, string> | undefined;
+}
+
 /** One section while it is read. */
 interface Section {
   readonly kind: string;
-  readonly payloadType: number;
-  encoding: Encoding | undefined;
-  readonly formatParameters: Map<string, string>;
+  readonly encrypted: boolean;
+  readonly formats: readonly Said[];
+  /** Of the attributes, whatever payload types they name. */
+  readonly said: Map<number, Said>;
   control: string | undefined;
   direction: Direction | undefined;
+  pictureSize: Media['pictureSize'];
 }
+
+const nothingSaid = (payloadType: number): Said => ({ payloadType, encoding: undefined, parameters: undefined });
 
 /** `video 0 RTP/AVP 96`; undefined for a section that is not RTP or has no payload type (TP-Link's `smart/1/90000`). */
 function parseMediaLine(value: string): Section | undefined {
-  const [kind = '', , protocol = '', ...formats] = value.split(/\s+/);
-  if (!/^RTP\//i.test(protocol)) return undefined;
-  const payloadType = parseDecimal(formats[0], 127);
-  if (payloadType === undefined) return undefined;
+  const [kind = '', , protocol = '', ...formats] = value.split(/\s+/, 3 + MAX_FORMATS);
+  const profile = /^(?:UDP\/TLS\/|TCP\/(?:TLS\/)?)?RTP\/(S?)/i.exec(protocol);
+  const payloadTypes = formats.map((text) => parseDecimal(text, 127)).filter((type) => type !== undefined);
+  if (!profile || payloadTypes.length === 0) return undefined;
   return {
     kind: kind.toLowerCase(),
-    payloadType,
-    encoding: undefined,
-    formatParameters: new Map(),
+    encrypted: profile[1] !== '',
+    formats: [...new Set(payloadTypes)].map(nothingSaid),
+    said: new Map(),
     control: undefined,
     direction: undefined,
+    pictureSize: undefined,
   };
 }
 
 /** `<payload type> <rest>` of an rtpmap or fmtp attribute. */
 function splitPayloadType(value: string): { payloadType: number | undefined; rest: string } {
-  const match = /^(\d{1,3})(?:\s+(.*))?$/.exec(value);
-  return { payloadType: parseDecimal(match?.[1], 127), rest: match?.[2]?.trim() ?? '' };
+  const blank = value.search(/\s/);
+  const payloadType = parseDecimal(blank < 0 ? value : value.slice(0, blank), 127);
+  return { payloadType, rest: blank < 0 ? '' : value.slice(blank).trim() };
+}
+
+/** `1920-1080` or `1920,1080`. */
+function parsePictureSize(text: string): Media['pictureSize'] {
+  const [width, height] = text.split(/[-,x]/).map((part) => parseDecimal(part.trim(), 0xffff));
+  return width && height ? { width, height } : undefined;
 }
 
 /** `H264/90000`, `MPEG4-GENERIC/48000/2`. */
@@ -115,52 +148,78 @@ function parseFormatParameters(text: string, into: Map<string, string>): void {
 
 const DIRECTIONS: ReadonlySet<string> = new Set<Direction>(['sendrecv', 'recvonly', 'sendonly', 'inactive']);
 
+/** Takes an `rtpmap` or `fmtp`; of a payload type, the first rtpmap counts and all fmtp lines. */
+function parseFormatAttribute(all: Map<number, Said>, name: 'rtpmap' | 'fmtp', value: string, kind: string): void {
+  const { payloadType, rest } = splitPayloadType(value);
+  if (payloadType === undefined) return;
+  const said = all.get(payloadType) ?? nothingSaid(payloadType);
+  all.set(payloadType, said);
+  if (name === 'rtpmap') said.encoding ??= parseEncoding(rest, kind);
+  else parseFormatParameters(rest, (said.parameters ??= new Map()));
+}
+
 function parseMediaAttribute(section: Section, name: string, value: string): void {
-  switch (name) {
-    case 'rtpmap': {
-      const { payloadType, rest } = splitPayloadType(value);
-      // The rtpmap wins over the static table: cameras redefine 0 and 8.
-      if (payloadType === section.payloadType) section.encoding ??= parseEncoding(rest, section.kind);
-      break;
-    }
-    case 'fmtp': {
-      const { payloadType, rest } = splitPayloadType(value);
-      if (payloadType === section.payloadType) parseFormatParameters(rest, section.formatParameters);
-      break;
-    }
-    case 'control':
-      section.control ??= value;
-      break;
-    default:
-      if (DIRECTIONS.has(name)) section.direction = name as Direction;
+  if (name === 'rtpmap' || name === 'fmtp') parseFormatAttribute(section.said, name, value, section.kind);
+  else if (name === 'control') section.control ??= value;
+  else if (name === 'framesize') section.pictureSize ??= parsePictureSize(splitPayloadType(value).rest);
+  else if (name === 'x-dimensions') section.pictureSize ??= parsePictureSize(value);
+  else if (DIRECTIONS.has(name)) section.direction = name as Direction;
+}
+
+/**
+ * Gives each format what was said of its payload type. What was said of a type that none has (`rtpmap:104` and `fmtp:97`
+ * of one stream, as Acti writes) belongs to the only format without; the static types need neither rtpmap nor fmtp.
+ */
+function settle(formats: readonly Said[], all: ReadonlyMap<number, Said>): void {
+  for (const format of formats) {
+    const said = all.get(format.payloadType);
+    format.encoding ??= said?.encoding;
+    format.parameters ??= said?.parameters;
   }
+  const spare = [...all.values()].filter((said) => !formats.some((format) => format.payloadType === said.payloadType));
+  const dynamic = formats.filter((format) => !STATIC_ENCODINGS.has(format.payloadType));
+  const [unnamed, ...moreUnnamed] = dynamic.filter((format) => !format.encoding);
+  const encoding = spare.find((said) => said.encoding)?.encoding;
+  if (unnamed && encoding && moreUnnamed.length === 0) unnamed.encoding = encoding;
+  const [plain, ...morePlain] = dynamic.filter((format) => !format.parameters);
+  const parameters = spare.find((said) => said.parameters)?.parameters;
+  if (plain && parameters && morePlain.length === 0) plain.parameters = parameters;
 }
 
 function toMedia(section: Section, defaultDirection: Direction): Omit<Media, 'backchannel'> {
-  const encoding = section.encoding ??
-    STATIC_ENCODINGS.get(section.payloadType) ?? { encodingName: '', clockRate: 0, channels: 1 };
+  const formats = section.formats.map(({ payloadType, encoding, parameters }) => ({
+    payloadType,
+    // The rtpmap wins over the static table: cameras redefine 0 and 8.
+    ...(encoding ?? STATIC_ENCODINGS.get(payloadType) ?? { encodingName: '', clockRate: 0, channels: 1 }),
+    formatParameters: parameters ?? new Map<string, string>(),
+  }));
   return {
+    ...(formats[0] as MediaFormat),
     kind: section.kind,
-    payloadType: section.payloadType,
-    ...encoding,
-    formatParameters: section.formatParameters,
+    formats,
+    encrypted: section.encrypted,
     control: section.control,
     direction: section.direction ?? defaultDirection,
+    pictureSize: section.pictureSize,
   };
 }
 
 /** Throws `RtspSyntaxError` when not one usable `m=` section is found. */
 export function parseSdp(text: string): Presentation {
+  if (text.length > MAX_LENGTH) throw new RtspSyntaxError(`a description of more than ${MAX_LENGTH / 1024} KiB`);
   const sections: Section[] = [];
+  const said = new Map<number, Said>();
   /** `undefined`: before the first `m=` line; `ignored`: in a section that is not understood. */
   let current: Section | 'ignored' | undefined;
   let control: string | undefined;
   let direction: Direction = 'sendrecv';
   for (const line of text.split(/[\r\n]+/)) {
-    const match = /^\s*([ma])\s*=\s*(.*)$/i.exec(line);
-    if (!match) continue;
-    const value = (match[2] ?? '').trim();
-    if (match[1]?.toLowerCase() === 'm') {
+    const equals = line.indexOf('=');
+    if (equals < 0 || line.length > MAX_LINE_LENGTH) continue;
+    const type = line.slice(0, equals).trim().toLowerCase();
+    if (type !== 'm' && type !== 'a') continue;
+    const value = line.slice(equals + 1).trim();
+    if (type === 'm') {
       current = (sections.length < MAX_MEDIA ? parseMediaLine(value) : undefined) ?? 'ignored';
       if (current !== 'ignored') sections.push(current);
       continue;
@@ -171,9 +230,15 @@ export function parseSdp(text: string): Presentation {
     const attributeValue = colon < 0 ? '' : value.slice(colon + 1).trim();
     if (current) parseMediaAttribute(current, attribute, attributeValue);
     else if (attribute === 'control') control ??= attributeValue;
+    else if (attribute === 'rtpmap' || attribute === 'fmtp') parseFormatAttribute(said, attribute, attributeValue, '');
     else if (DIRECTIONS.has(attribute)) direction = attribute as Direction;
   }
   if (sections.length === 0) throw new RtspSyntaxError('a description without any RTP media');
+  for (const section of sections) settle(section.formats, section.said);
+  settle(
+    sections.flatMap((section) => section.formats),
+    said,
+  );
   const media = sections.map((section) => toMedia(section, direction));
   // Some cameras call all their media `sendonly`, from their own point of view: then none is a backchannel.
   const allSendonly = media.every((m) => m.direction === 'sendonly');

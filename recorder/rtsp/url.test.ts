@@ -101,6 +101,30 @@ test('URL: what is wrong with it is said without repeating it', () => {
   );
 });
 
+const TUNNELS = [
+  ['rtsp+http://u:p%40@10.0.0.9/s?x=1', 'http', false, 80, '/s?x=1', 'rtsp://10.0.0.9/s?x=1'],
+  ['RTSP+HTTPS://10.0.0.9:8443/s', 'http', true, 8443, '/s', 'rtsp://10.0.0.9:8443/s'],
+  ['rtsp+ws://10.0.0.9/s', 'websocket', false, 80, '/s', 'rtsp://10.0.0.9/s'],
+  ['rtsp+wss://[fe80::1]/ws?a#/s/1?b', 'websocket', true, 443, '/ws?a', 'rtsp://[fe80::1]/s/1?b'],
+  ['rtsp+http://10.0.0.9/s#/ignored', 'http', false, 80, '/s', 'rtsp://10.0.0.9/s'],
+] as const;
+for (const [text, kind, secure, port, path, request] of TUNNELS) {
+  test(`URL: a tunnel, ${text}`, () => {
+    const url = parseRtspUrl(text);
+    assert.deepEqual(
+      [url.tunnel?.kind, url.secure, url.port, url.tunnel?.path, url.request],
+      [kind, secure, port, path, request],
+    );
+    assert.deepEqual(parseRtspUrl(formatRtspUrl(url)), url);
+  });
+}
+
+test('URL: a tunnel is shown as one, without its user part', () => {
+  assert.equal(redactUrl('rtsp+ws://u:secret@cam/ws#/s'), 'rtsp+ws://cam/ws#/s');
+  assert.equal(redactUrl('rtsp+http://u:secret@cam/s@1'), 'rtsp+http://…');
+  assert.equal(redactUrl('rtsp+ftp://u:secret@cam/s'), '(not an RTSP URL)');
+});
+
 test('URL: whatever user and password, formatting and parsing gives them back', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 20 });
   fc.assert(

@@ -8,20 +8,53 @@ export interface Credentials {
   readonly password: string;
 }
 
+/** What the dialogue and its interleaved packets travel in, where it is not a TCP connection of their own. */
+export interface Tunnel {
+  /** Before `://`, as `rtsp+http`. */
+  readonly scheme: string;
+  /** `http`: RTSP over HTTP as of Apple's QuickTime; `websocket`: as of the ONVIF Streaming Specification. */
+  readonly kind: 'http' | 'websocket';
+  /** What is asked for in HTTP: path and query. */
+  readonly path: string;
+}
+
 export interface RtspUrl {
-  /** True for `rtsps:` (TLS). */
+  /** True for TLS. */
   readonly secure: boolean;
+  readonly tunnel?: Tunnel;
   /** Where to connect: a name or an address without brackets, with its zone. */
   readonly host: string;
   readonly port: number;
+  /** An `@` stands behind the host, too: it may be a part of the password, and is not to be shown. */
+  readonly hostIsDoubtful?: true;
   readonly credentials: Credentials | undefined;
   /** What stands in a request line: as written, without user part, zone and fragment. Also the form to show. */
   readonly request: string;
 }
 
-/** RFC 2326 §3.2 and RFC 7826 §4.2. */
-const DEFAULT_PORT = 554;
-const DEFAULT_SECURE_PORT = 322;
+interface Scheme {
+  readonly secure: boolean;
+  readonly port: number;
+  readonly tunnel?: Tunnel['kind'];
+}
+
+/** Ports of RFC 2326 §3.2, RFC 7826 §4.2 and of HTTP. */
+const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
+  ['rtsp', { secure: false, port: 554 }],
+  ['rtsps', { secure: true, port: 322 }],
+  ['rtsp+http', { secure: false, port: 80, tunnel: 'http' }],
+  ['rtsp+https', { secure: true, port: 443, tunnel: 'http' }],
+  ['rtsp+ws', { secure: false, port: 80, tunnel: 'websocket' }],
+  ['rtsp+wss', { secure: true, port: 443, tunnel: 'websocket' }],
+]);
+const EXPECTED = [...SCHEMES.keys()]
+  .map((name) => `${name}://`)
+  .join(', ')
+  .replace(/, (?=[^,]*$)/, ' or ');
+/** What an address begins with, in words. */
+export const EXPECTED_RTSP_SCHEME = `an address that begins with ${EXPECTED}`;
+/** Characters; the longest URLs of cameras have a few hundred. */
+const MAX_LENGTH = 2048;
 
 interface HostPort {
   readonly host: string;
@@ -74,7 +107,9 @@ function encodeForRequestLine(text: string): string {
   return text.replace(/[^\x21-\x7e]+/g, (run) => encodeURIComponent(run.toWellFormed()));
 }
 
+/** An address behind its `://`. */
 interface Split {
+  /** Before the `@` that ends it, as written. */
   readonly userPart: string | undefined;
   readonly hostPort: HostPort;
   /** Path and query. */
@@ -92,19 +127,30 @@ function endOfAuthority(text: string, from: number): number {
   return length < 0 ? text.length : from + length;
 }
 
+/** Where the text between two of `/?#` that ends at `end` begins. */
+function startOfAuthority(text: string, end: number): number {
+  let start = end;
+  while (start > 0 && !'/?#'.includes(text[start - 1] as string)) start--;
+  return start;
+}
+
 /**
  * Splits at the last `@` of the authority. Where the plain reading gives no host and port (a password with `/`, `?` or
  * `#` that nobody escaped), the last `@` that is followed by a host ends the user part.
  */
-function splitUserPart(text: string): Split | undefined {
+export function splitUserPart(text: string): Split | undefined {
   const plainEnd = endOfAuthority(text, 0);
   const plain = splitAt(text, text.lastIndexOf('@', plainEnd - 1), plainEnd);
   const hasLaterAt = text.indexOf('@', plainEnd) >= 0;
   // No camera's URL has a fragment before a path: `u:12#4@host` is a password with `#`.
   if (plain && !(hasLaterAt && text[plainEnd] === '#')) return plain;
-  for (let at = text.lastIndexOf('@'); at >= 0; at = at === 0 ? -1 : text.lastIndexOf('@', at - 1)) {
-    const split = splitAt(text, at, endOfAuthority(text, at + 1));
+  // No host holds an `@`: of those before one end of an authority, only the last can be it.
+  for (let end = text.length; end > 0;) {
+    const start = startOfAuthority(text, end);
+    const at = text.lastIndexOf('@', end - 1);
+    const split = at >= start ? splitAt(text, at, end) : undefined;
     if (split) return split;
+    end = start - 1;
   }
   return plain ?? splitEmptyPort(text, plainEnd);
 }
@@ -126,29 +172,52 @@ function parseUserPart(userPart: string | undefined): Credentials | undefined {
   return { username: decodeTolerantly(username), password: decodeTolerantly(password) };
 }
 
-/** Throws `RtspSyntaxError`, whose message does not repeat the input. */
+/** Whether text begins as an address of a camera does. */
+export const hasRtspScheme = (text: string): boolean =>
+  SCHEMES.has(/^\s*([a-z+]+):\/\//i.exec(text)?.[1]?.toLowerCase() ?? '');
+
+/**
+ * Throws `RtspSyntaxError`, whose message does not repeat the input. The WebSocket of a tunnel may be elsewhere on the
+ * camera than its streams: then the stream's path follows as a fragment (`rtsp+ws://10.0.0.9/rtsp-over-ws#/stream1`).
+ */
 export function parseRtspUrl(text: string): RtspUrl {
-  const scheme = /^\s*(rtsps?):\/\//i.exec(text);
-  if (!scheme) throw new RtspSyntaxError('a URL that does not begin with rtsp:// or rtsps://');
-  const secure = scheme[1]?.toLowerCase() === 'rtsps';
-  const split = splitUserPart(text.slice(scheme[0].length).trimEnd());
+  if (text.length > MAX_LENGTH) throw new RtspSyntaxError(`a URL of more than ${MAX_LENGTH} characters`);
+  const match = /^\s*([a-z+]+):\/\//i.exec(text);
+  const name = match?.[1]?.toLowerCase() ?? '';
+  const scheme = SCHEMES.get(name);
+  if (!match || !scheme) throw new RtspSyntaxError(`not ${EXPECTED_RTSP_SCHEME}`);
+  const { secure } = scheme;
+  const split = splitUserPart(text.slice(match[0].length).trimEnd());
   if (!split) throw new RtspSyntaxError('a URL without a host, or with a port that is none');
   const { hostPort, userPart } = split;
-  const [withoutFragment = ''] = split.rest.split('#');
+  const [withoutFragment = '', fragment = ''] = split.rest.split('#');
   const path = withoutFragment.startsWith('/') ? withoutFragment : `/${withoutFragment}`;
+  const streamPath = scheme.tunnel === 'websocket' && fragment.startsWith('/') ? fragment : path;
   const portText = hostPort.port === undefined ? '' : `:${hostPort.port}`;
+  // In a tunnel TLS is the tunnel's.
+  const inner = secure && !scheme.tunnel ? 'rtsps' : 'rtsp';
   return {
     secure,
+    ...(scheme.tunnel ? { tunnel: { scheme: name, kind: scheme.tunnel, path: encodeForRequestLine(path) } } : {}),
     host: hostPort.host,
-    port: hostPort.port ?? (secure ? DEFAULT_SECURE_PORT : DEFAULT_PORT),
+    ...(userPart !== undefined && split.rest.includes('@') ? { hostIsDoubtful: true } : {}),
+    port: hostPort.port ?? scheme.port,
     credentials: parseUserPart(userPart),
-    request: encodeForRequestLine(`${secure ? 'rtsps' : 'rtsp'}://${hostPort.shown}${portText}${path}`),
+    request: encodeForRequestLine(`${inner}://${hostPort.shown}${portText}${streamPath}`),
   };
+}
+
+/** The URL without its user part. */
+function withoutUser({ tunnel, request }: RtspUrl): string {
+  if (!tunnel) return request;
+  const [, authority = '', path = ''] = /^rtsp:\/\/([^/]*)(.*)$/.exec(request) ?? [];
+  return `${tunnel.scheme}://${authority}${tunnel.path}${path === tunnel.path ? '' : `#${path}`}`;
 }
 
 /** The URL with its user part, every character of it escaped that could be mistaken. */
 export function formatRtspUrl(url: RtspUrl): string {
-  if (!url.credentials) return url.request;
+  const shown = withoutUser(url);
+  if (!url.credentials) return shown;
   const escape = (text: string): string =>
     encodeURIComponent(text.toWellFormed()).replace(
       /[!'()*]/g,
@@ -156,10 +225,13 @@ export function formatRtspUrl(url: RtspUrl): string {
     );
   const { username, password } = url.credentials;
   const userPart = password === '' ? escape(username) : `${escape(username)}:${escape(password)}`;
-  return url.request.replace('://', `://${userPart}@`);
+  return shown.replace('://', `://${userPart}@`);
 }
 
-/** A URL to show: without user part and fragment. Never throws; what is no URL comes back as `(not an RTSP URL)`. */
+/**
+ * A URL to show: without user part, and without a fragment that means nothing. Never throws; what is no URL comes back
+ * as `(not an RTSP URL)`.
+ */
 export function redactUrl(text: string): string {
   let url: RtspUrl;
   try {
@@ -167,7 +239,7 @@ export function redactUrl(text: string): string {
   } catch {
     return '(not an RTSP URL)';
   }
-  // With an `@` behind the host too, host and path may both be the rest of a password with `@` and `/`.
-  const hasLaterAt = url.request.includes('@');
-  return url.credentials && hasLaterAt ? `${url.secure ? 'rtsps' : 'rtsp'}://…` : url.request;
+  // With an `@` behind the host, host and path may both be the rest of a password with `@` and `/`.
+  const shown = withoutUser(url);
+  return url.hostIsDoubtful ? `${shown.slice(0, shown.indexOf(':'))}://…` : shown;
 }

@@ -1,0 +1,158 @@
+// The SETUP requests of one session, one after the other: what each asks for, and what the camera agreed to. Sound beside
+// a video may be refused; the video goes on.
+
+import { assert } from '../../base/assert.ts';
+import { resolveControl } from './control.ts';
+import { RtspError } from './error.ts';
+import { formatTransport, parseRtpInfo, parseTransport } from './headers.ts';
+import type { Pair, TransportHeader } from './headers.ts';
+import { matchRtpInfo } from './hints.ts';
+import type { Media, Presentation } from './sdp.ts';
+
+export type TransportKind = 'tcp' | 'udp' | 'multicast';
+
+/** A stream that the camera agreed to send, and where it will come in. */
+export interface EstablishedStream {
+  /** Position in what was given to `setUp`. */
+  readonly streamIndex: number;
+  readonly media: Media;
+  /** TCP: the channels of RTP and RTCP. */
+  readonly channels: Pair | undefined;
+  /** UDP: the camera's ports, when it names them. */
+  readonly serverPorts: Pair | undefined;
+  /** Multicast: where packets go to, when the camera says it; not checked. */
+  readonly group: { readonly address: string; readonly ports: Pair } | undefined;
+  /** UDP: the address or name that packets come from, when it is not the camera's own. */
+  readonly source: string | undefined;
+  readonly ssrc: number | undefined;
+}
+
+/** An established stream that plays, with what RTP-Info says about its first packet. */
+export interface StartedStream {
+  readonly stream: EstablishedStream;
+  readonly ssrc: number | undefined;
+  readonly sequenceNumber: number | undefined;
+  readonly rtpTime: number | undefined;
+}
+
+export interface SetupRequest {
+  readonly mediaIndex: number;
+  /** UDP: the local ports for RTP and RTCP. */
+  readonly clientPorts?: Pair;
+}
+
+interface Wanted extends SetupRequest {
+  readonly media: Media;
+}
+
+export class StreamSetups {
+  readonly #transport: TransportKind;
+  readonly #base: string;
+  readonly #wanted: readonly Wanted[];
+  readonly #hasVideo: boolean;
+  #next = 0;
+  readonly #established: { readonly stream: EstablishedStream; readonly url: string }[] = [];
+  #soundRefused: string | undefined;
+
+  /** `base`: what the controls of the presentation are relative to. */
+  constructor(
+    transport: TransportKind,
+    description: { readonly base: string; readonly presentation: Presentation },
+    setups: readonly SetupRequest[],
+  ) {
+    this.#transport = transport;
+    this.#base = description.base;
+    this.#wanted = setups.map((setup) => {
+      const media = description.presentation.media[setup.mediaIndex];
+      assert(media && !media.backchannel, 'setUp of a stream that is not there');
+      return { ...setup, media };
+    });
+    this.#hasVideo = this.#wanted.some(({ media }) => media.kind === 'video');
+  }
+
+  /** At least one stream is established. */
+  get hasAny(): boolean {
+    return this.#established.length > 0;
+  }
+
+  /** Why the sound is missing, as a sentence. */
+  get soundRefused(): string | undefined {
+    return this.#soundRefused;
+  }
+
+  /** What is asked for now is sound beside a video. */
+  get isForSound(): boolean {
+    return this.#hasVideo && this.#wanted[this.#next]?.media.kind !== 'video';
+  }
+
+  /** What to ask for now: URL and Transport of a SETUP; undefined when all were asked for. */
+  get request(): { readonly url: string; readonly transport: string } | undefined {
+    const wanted = this.#wanted[this.#next];
+    if (!wanted) return undefined;
+    let transport: TransportHeader;
+    if (this.#transport === 'tcp') transport = { protocol: 'tcp', unicast: true, interleaved: this.#ownChannels() };
+    else if (this.#transport === 'multicast') transport = { protocol: 'udp', unicast: false };
+    else {
+      assert(wanted.clientPorts, 'setUp over UDP without ports');
+      transport = { protocol: 'udp', unicast: true, clientPorts: wanted.clientPorts };
+    }
+    return { url: resolveControl(this.#base, wanted.media.control), transport: formatTransport(transport) };
+  }
+
+  /** The camera agreed; the next is due. Throws `RtspError` when it set up another transport than was asked for. */
+  agreed(url: string, transportText: string): EstablishedStream {
+    const wanted = this.#wanted[this.#next];
+    assert(wanted, 'SETUP answered that was not asked');
+    const transport = /^\s*RTP\//i.test(transportText) ? parseTransport(transportText) : undefined;
+    const offered = transport && (transport.unicast ? transport.protocol : 'multicast');
+    if (offered && offered !== this.#transport) {
+      throw new RtspError(
+        'transport-refused',
+        `asked for ${this.#transport.toUpperCase()}, the camera set up ${offered.toUpperCase()}`,
+      );
+    }
+    const { destination, groupPorts } = transport ?? {};
+    const stream: EstablishedStream = {
+      streamIndex: this.#next,
+      media: wanted.media,
+      channels: this.#transport === 'tcp' ? this.#channelsOf(transport) : undefined,
+      serverPorts: transport?.serverPorts,
+      group: destination && groupPorts ? { address: destination, ports: groupPorts } : undefined,
+      source: transport?.source,
+      ssrc: transport?.ssrc,
+    };
+    this.#established.push({ stream, url });
+    this.#next++;
+    return stream;
+  }
+
+  /** The sound is done without; the next is due. */
+  refused(why: string): void {
+    this.#soundRefused = why;
+    this.#next++;
+  }
+
+  /** What plays, with what RTP-Info of PLAY's answer says of it. */
+  started(rtpInfo: string): StartedStream[] {
+    const named = this.#established.map(({ stream, url }) => ({ url, control: stream.media.control }));
+    const hints = matchRtpInfo(parseRtpInfo(rtpInfo), named, this.#base);
+    return this.#established.map(({ stream }, index) => ({
+      stream,
+      ssrc: stream.ssrc ?? hints[index]?.ssrc,
+      sequenceNumber: hints[index]?.sequenceNumber,
+      rtpTime: hints[index]?.rtpTime,
+    }));
+  }
+
+  #ownChannels(): Pair {
+    return [this.#next * 2, this.#next * 2 + 1];
+  }
+
+  /** The camera's choice counts, unless it gives one pair to two streams. */
+  #channelsOf(transport: TransportHeader | undefined): Pair {
+    const [rtp, rtcp] = transport?.interleaved ?? this.#ownChannels();
+    const used = this.#established.flatMap(({ stream }) => stream.channels ?? []);
+    if (used.includes(rtp) || used.includes(rtcp)) return this.#ownChannels();
+    return [rtp, rtcp === rtp ? (rtp + 1) & 0xff : rtcp];
+  }
+}
