@@ -1,23 +1,36 @@
 // Keeps one camera recording: connection after connection, with a pause between them, until it is stopped.
 
 import type { Clock } from '../../base/clock.ts';
-import { Backoff } from '../../base/backoff.ts';
 import type { Log } from '../../base/log.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
-import { CameraError } from './error.ts';
+import type { CameraTls } from '../reach/connect.ts';
+import type { Reach } from '../reach/reach.ts';
+import type { Presentation } from '../rtsp/sdp.ts';
+import { CameraError, NoConnection } from './error.ts';
 import { FanOut } from './fan-out.ts';
+import { Transcript } from './observer.ts';
+import type { CameraObserver } from './observer.ts';
 import { Pipeline } from './pipeline.ts';
+import { ReadMeter } from './read-meter.ts';
 import type { ReadPacer } from './read-pacer.ts';
-import { runSession, type SessionMemory, type TransportChoice, type TransportKind } from './session.ts';
+import { RetryPolicy } from './retry.ts';
+import type { TimelineMemory } from './run.ts';
+import { runSession } from './session.ts';
+import type { SessionMemory, TransportChoice, TransportKind } from './session-options.ts';
 import type { SampleSink } from './sink.ts';
 import { newCounters } from './status.ts';
 import type { CameraCounters, CameraState, CameraStatus, Reason } from './status.ts';
-import type { TimelineMemory } from './timeline.ts';
 
-const FIRST_RETRY_MS = 1_000;
-const MAX_RETRY_MS = 30_000;
+/** A camera of which no picture was written for so long is not recording, whatever else it does. */
+const STALLED_MS = 15_000;
+/** Before its first picture, a connection that has played for so long says what it waits for. */
+const SAYS_WHY_MS = 5_000;
 const BITRATE_WINDOW_MS = 10_000;
+const CLOCK_UNUSABLE: Reason = {
+  code: 'camera-clock-unusable',
+  message: "the camera's time stamps tell no time: its pictures are recorded at the times at which they arrive",
+};
 
 /** What the corridor needs to know of a camera. `source` may hold user and password. */
 export interface CameraSource {
@@ -25,17 +38,27 @@ export interface CameraSource {
   readonly name: string;
   readonly source: string;
   readonly transport: TransportChoice;
-  readonly tls?: { readonly verify: boolean };
+  readonly tls?: CameraTls;
+  /** Send the password as it is (Basic without TLS) also where the camera took something better before. */
+  readonly allowPlaintextLogin?: boolean;
+  /** Bits a second that it may send, over ten seconds; `DEFAULT_MAX_BITRATE` when absent. */
+  readonly maxBitrate?: number;
 }
+
+/** What the port of most cameras carries. */
+export const DEFAULT_MAX_BITRATE = 100_000_000;
 
 export interface CameraDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly pool: SlabPool;
+  readonly reach: Reach;
   /** Where sockets are read into; one for all cameras of a process. */
   readonly receiveBuffer: Buffer;
   /** Told of each read of a camera's socket; one for all cameras of a process. */
   readonly pacer?: ReadPacer;
+  /** Told when its state, or the reason for it, is another. */
+  readonly changed?: (camera: Camera) => void;
   /** Receive every sample: archive and live. */
   readonly sinks: readonly SampleSink[];
 }
@@ -44,8 +67,9 @@ export class Camera {
   readonly #source: CameraSource;
   readonly #deps: CameraDeps;
   readonly #log: Log;
-  readonly #backoff = new Backoff({ firstMs: FIRST_RETRY_MS, maxMs: MAX_RETRY_MS });
+  readonly #retry = new RetryPolicy();
   readonly #pipeline: Pipeline;
+  readonly #meter: ReadMeter;
   readonly #memory: SessionMemory & TimelineMemory = { reorderDepth: 0 };
   readonly #stop = new AbortController();
   #session: AbortController | undefined;
@@ -57,20 +81,32 @@ export class Camera {
   #transport: TransportKind | undefined;
   #bitrate: { atMs: number; bytes: number }[] = [];
   #lastFrameMs: number | undefined;
+  /** Of the present connection, monotonic. */
+  #connectedSinceMs: number | undefined;
+  #playingSinceMs: number | undefined;
+  #firstPictureMs: number | undefined;
+  #recordedMs = 0;
   readonly #counters: CameraCounters = newCounters();
+  readonly #fanOut: FanOut;
+  #observers: readonly CameraObserver[] = [];
+  readonly #transcript = new Transcript();
+  #selected: { readonly presentation: Presentation; readonly chosen: readonly number[] } | undefined;
 
   constructor(source: CameraSource, deps: CameraDeps) {
     this.#source = source;
+    this.#meter = new ReadMeter(source.maxBitrate ?? DEFAULT_MAX_BITRATE);
     this.#deps = deps;
     this.#log = deps.log.child({ camera: source.id });
     this.#stateSinceMs = deps.clock.wallMs();
     const fanOut = new FanOut(deps.sinks, this.#log);
+    this.#fanOut = fanOut;
     this.#pipeline = new Pipeline({
       clock: deps.clock,
       pool: deps.pool,
       counters: this.#counters,
       memory: this.#memory,
       fail: (error) => this.reconnect(error),
+      clockWrong: (errorMs, isUseless) => this.#clockWrong(errorMs, isUseless),
       sink: {
         begin: (run) => fanOut.begin(run),
         change: (run) => fanOut.change(run),
@@ -101,6 +137,23 @@ export class Camera {
     this.#session?.abort();
   }
 
+  /** Takes another limit, without another connection. */
+  limit(maxBitrate: number): void {
+    this.#meter.maxBitrate = maxBitrate;
+  }
+
+  /** Tells `observer` of the present connection and of those that follow, until the function returned is called. */
+  observe(observer: CameraObserver): () => void {
+    for (const message of this.#transcript.messages) observer.said(message);
+    if (this.#selected) observer.selected(this.#selected.presentation, this.#selected.chosen);
+    this.#observers = [...this.#observers, observer];
+    const leave = this.#fanOut.add(observer);
+    return () => {
+      leave();
+      this.#observers = this.#observers.filter((one) => one !== observer);
+    };
+  }
+
   /** The owner calls this a few times a second. */
   tick(nowMs: number): void {
     this.#pipeline.tick(nowMs);
@@ -114,31 +167,61 @@ export class Camera {
     const first = this.#bitrate[0];
     const last = this.#bitrate.at(-1);
     const elapsedMs = first && last ? last.atMs - first.atMs : 0;
+    const stalled = this.#stalled();
+    this.#counters.heldMs = this.#meter.heldMs;
+    this.#counters.longestHoldMs = this.#meter.longestMs(this.#deps.clock.monotonicMs());
     return {
       id: this.#source.id,
       name: this.#source.name,
-      state: this.#state,
-      reason: this.#reason,
+      state: stalled ? 'connecting' : this.#state,
+      reason:
+        stalled ?? this.#reason ?? (this.#state === 'recording' && this.#memory.useless ? CLOCK_UNUSABLE : undefined),
       stateSinceMs: this.#stateSinceMs,
       transport: this.#transport,
       video: this.#pipeline.video,
+      videoRemark: this.#pipeline.videoRemark,
       audio: this.#pipeline.audio,
       audioDropped: this.#pipeline.audioDropped,
+      notRecorded: this.#pipeline.notRecorded,
       bitrate: elapsedMs > 0 && first && last ? Math.round(((last.bytes - first.bytes) * 8000) / elapsedMs) : 0,
       lastFrameMs: this.#lastFrameMs,
+      clockErrorMs: this.#pipeline.clockErrorMs,
       counters: this.#counters,
     };
+  }
+
+  /** What a connection brings in place of pictures; undefined while it does well, or may still begin to. */
+  #stalled(): Reason | undefined {
+    if (this.#connectedSinceMs === undefined || this.#stop.signal.aborted) return undefined;
+    const sinceMs = this.#pipeline.lastPictureMs ?? this.#playingSinceMs ?? this.#connectedSinceMs;
+    const silentMs = this.#deps.clock.monotonicMs() - sinceMs;
+    if (silentMs < (this.#state === 'recording' ? STALLED_MS : SAYS_WHY_MS)) return undefined;
+    if (this.#playingSinceMs === undefined) {
+      const seconds = Math.round(silentMs / 1000);
+      return { code: 'no-answer', message: `the camera is connected and has not agreed to play for ${seconds} s` };
+    }
+    const { code, message } = this.#pipeline.explainSilence(silentMs);
+    return { code, message };
   }
 
   async #run(): Promise<void> {
     const { clock } = this.#deps;
     const stop = this.#stop.signal;
+    let isAway = false;
     while (!stop.aborted) {
-      this.#become('connecting', this.#reason);
+      // A camera that is away is tried each second: it is `connecting` when its port has answered.
+      if (!isAway) this.#become('connecting', this.#reason);
+      this.#firstPictureMs = undefined;
       const error = await this.#connectOnce();
       if (stop.aborted) break;
-      const retryMs = this.#backoff.next();
-      this.#counters.reconnects.set(error.code, (this.#counters.reconnects.get(error.code) ?? 0) + 1);
+      const nowMs = clock.monotonicMs();
+      const allowedMs = error.code === 'bitrate-exceeded' ? this.#meter.waitMs(nowMs) : 0;
+      const retryMs = Math.max(this.#retry.next(error, this.#recordedMs, nowMs), allowedMs);
+      const wasAway = isAway;
+      isAway = error instanceof NoConnection;
+      if (!(isAway && wasAway)) {
+        this.#counters.reconnects.set(error.code, (this.#counters.reconnects.get(error.code) ?? 0) + 1);
+      }
       this.#logFailure(error, retryMs);
       this.#become('retrying', { code: error.code, message: error.message });
       await clock.sleep(retryMs, stop);
@@ -148,9 +231,11 @@ export class Camera {
 
   /** One connection, until it fails or is stopped. */
   async #connectOnce(): Promise<CameraError> {
-    const { clock, receiveBuffer, pacer } = this.#deps;
+    const { clock, reach, receiveBuffer, pacer } = this.#deps;
     this.#session = new AbortController();
     this.#sessionError = undefined;
+    this.#transcript.clear();
+    this.#selected = undefined;
     const pipeline = this.#pipeline;
     let error: CameraError | undefined;
     try {
@@ -159,16 +244,38 @@ export class Camera {
           source: this.#source.source,
           transport: this.#source.transport,
           ...(this.#source.tls ? { tls: this.#source.tls } : {}),
-          deps: { clock, log: this.#log, receiveBuffer, pacer },
+          allowPlaintextLogin: this.#source.allowPlaintextLogin ?? false,
+          deps: { clock, log: this.#log, reach, receiveBuffer, pacer, meter: this.#meter },
           memory: this.#memory,
           handler: {
-            select: (presentation) => pipeline.select(presentation),
+            pictures: pipeline,
+            connected: () => {
+              this.#connectedSinceMs = clock.monotonicMs();
+              this.#become('connecting', this.#reason);
+            },
+            said: (message) => {
+              this.#transcript.add(message);
+              for (const observer of this.#observers) observer.said(message);
+            },
+            select: (presentation) => {
+              const chosen = pipeline.select(presentation);
+              this.#selected = { presentation, chosen };
+              for (const observer of this.#observers) observer.selected(presentation, chosen);
+              return chosen;
+            },
             playing: (playing) => {
               this.#transport = playing.transport;
+              this.#playingSinceMs = clock.monotonicMs();
               pipeline.playing(playing);
             },
-            rtp: (stream, buffer, start, end) => pipeline.rtp(stream, buffer, start, end),
-            rtcp: (stream, buffer, start, end) => pipeline.rtcp(stream, buffer, start, end),
+            rtp: (stream, buffer, start, end) => {
+              for (const observer of this.#observers) observer.rtp(stream, buffer, start, end);
+              pipeline.rtp(stream, buffer, start, end);
+            },
+            rtcp: (stream, buffer, start, end) => {
+              for (const observer of this.#observers) observer.rtcp(stream, buffer, start, end);
+              pipeline.rtcp(stream, buffer, start, end);
+            },
             receptionReport: (stream, nowMs) => pipeline.receptionReport(stream, nowMs),
           },
         },
@@ -183,6 +290,9 @@ export class Camera {
         error = new CameraError('protocol', 'internal error', { cause: err });
       }
     }
+    this.#recordedMs = (pipeline.lastPictureMs ?? 0) - (this.#firstPictureMs ?? 0);
+    this.#connectedSinceMs = undefined;
+    this.#playingSinceMs = undefined;
     const failure = error ?? new CameraError('closed-by-camera', 'the session ended');
     pipeline.close(
       this.#stop.signal.aborted ? 'stopped' : failure.code === 'no-key-frame' ? 'no-key-frame' : 'camera-lost',
@@ -192,15 +302,16 @@ export class Camera {
   }
 
   #count(sample: Sample): void {
-    if (sample.kind === 'audio') {
-      this.#counters.audioFrames++;
-      return;
-    }
-    this.#counters.videoFrames++;
+    const { video, audio } = this.#pipeline;
+    if (sample.kind === 'audio' || !video) this.#counters.audioFrames++;
+    else this.#counters.videoFrames++;
+    if (sample.kind === 'audio') return;
+    this.#counters.leadFrames++;
     this.#lastFrameMs = this.#deps.clock.wallMs();
+    this.#firstPictureMs ??= this.#pipeline.lastPictureMs;
     if (this.#state === 'recording' || !sample.sync || this.#stop.signal.aborted) return;
-    this.#backoff.reset();
-    this.#log.info({ codec: this.#pipeline.video?.codecString, transport: this.#transport }, 'camera is recording');
+    const codec = (video ?? audio)?.codecString;
+    this.#log.info({ codec, transport: this.#transport }, 'camera is recording');
     this.#become('recording', undefined);
   }
 
@@ -212,10 +323,20 @@ export class Camera {
     else this.#log.warn(fields, 'camera failed');
   }
 
+  #clockWrong(errorMs: number, isUseless: boolean): void {
+    const fields = { errorSeconds: Math.round(errorMs / 1000), stampedByArrival: isUseless };
+    this.#log.warn(fields, "the camera's time stamps do not fit the times at which its pictures arrive");
+  }
+
   #become(state: CameraState, reason: Reason | undefined): void {
+    const isSame = state === this.#state;
+    if (isSame && reason?.code === this.#reason?.code) {
+      this.#reason = reason;
+      return;
+    }
     this.#reason = reason;
-    if (state === this.#state) return;
     this.#state = state;
-    this.#stateSinceMs = this.#deps.clock.wallMs();
+    if (!isSame) this.#stateSinceMs = this.#deps.clock.wallMs();
+    this.#deps.changed?.(this);
   }
 }

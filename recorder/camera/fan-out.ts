@@ -5,12 +5,20 @@ import type { Sample } from '../mp4/sample.ts';
 import type { EndReason, Run, SampleSink } from './sink.ts';
 
 export class FanOut implements SampleSink {
-  readonly #sinks: readonly SampleSink[];
+  #sinks: readonly SampleSink[];
   readonly #log: Log;
 
   constructor(sinks: readonly SampleSink[], log: Log) {
     this.#sinks = sinks;
     this.#log = log;
+  }
+
+  /** From the next call on, until the function returned is called. */
+  add(sink: SampleSink): () => void {
+    this.#sinks = [...this.#sinks, sink];
+    return () => {
+      this.#sinks = this.#sinks.filter((one) => one !== sink);
+    };
   }
 
   begin(run: Run): void {

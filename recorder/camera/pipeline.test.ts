@@ -8,6 +8,7 @@ import type { Sample } from '../mp4/sample.ts';
 import { parseSdp } from '../rtsp/sdp.ts';
 import { Pipeline } from './pipeline.ts';
 import { newCounters } from './status.ts';
+import type { Reason } from './status.ts';
 
 const SDP = `v=0
 m=video 0 RTP/AVP 96
@@ -33,6 +34,7 @@ function recording() {
     counters,
     memory: { reorderDepth: 0 },
     fail: (error) => assert.fail(error),
+    clockWrong: (errorMs) => assert.fail(`${errorMs}`),
   });
   pipeline.select(parseSdp(SDP));
   let sequenceNumber = 0;
@@ -86,4 +88,65 @@ test('pipeline: audio that turns out not to be decodable is named', () => {
     pipeline.rtp(1, packet, 0, packet.length);
   }
   assert.equal(codeNow(), 'aac-config-missing');
+});
+
+test('pipeline: what comes in place of pictures is told, with numbers', () => {
+  const { pipeline, video, clock } = recording();
+  pipeline.playing({ transport: 'tcp', streams: [] });
+  assert.equal(pipeline.explainSilence(10_000).code, 'stream-silent');
+  for (let i = 0; i < 30; i++) {
+    video(i === 0 ? IDR : INTER, i * 3600);
+    clock.advance(40);
+  }
+  pipeline.tick(clock.monotonicMs());
+  const lastPictureMs = pipeline.lastPictureMs as number;
+  assert.ok(lastPictureMs > 0);
+  assert.match(pipeline.explainSilence(10_000).message, /sent no video for 10 s/, 'what came before does not count');
+  for (let i = 30; i < 50; i++) {
+    video(INTER, i * 3600, (packet) => ({ ...packet, payloadType: 97 }));
+    clock.advance(40);
+  }
+  pipeline.tick(clock.monotonicMs());
+  assert.equal(pipeline.lastPictureMs, lastPictureMs);
+  const { code, message } = pipeline.explainSilence(12_000);
+  assert.equal(code, 'not-decodable');
+  assert.match(message, /for 12 s: 20 of payload type 97, expected 96$/);
+});
+
+test('pipeline: a goodbye of the video holds until its next packet', () => {
+  const { pipeline, video, clock } = recording();
+  const bye = Buffer.from('81cb000100000001', 'hex');
+  video(IDR, 0);
+  assert.equal(pipeline.byeMs, undefined);
+  clock.advance(40);
+  pipeline.rtcp(0, bye, 0, bye.length);
+  assert.equal(pipeline.byeMs, clock.monotonicMs());
+  video(INTER, 3600);
+  assert.equal(pipeline.byeMs, undefined);
+  pipeline.rtcp(1, bye, 0, bye.length);
+  assert.equal(pipeline.byeMs, undefined, 'the sound’s goodbye is none of the video');
+});
+
+test('pipeline: sound of which more than a twentieth has no place in time says so, until it has', () => {
+  const { pipeline, video, clock } = recording();
+  const frame = Buffer.from('21'.repeat(20), 'hex');
+  const config = Buffer.concat([Buffer.from([0xff, 0xf1, 0x60, 0x40, 0x03, 0x7f, 0xfc]), frame]); // ADTS, 16 kHz, mono
+  let sequenceNumber = 0;
+  const play = (seconds: number, tick: number): void => {
+    for (let i = 0; i < seconds * 16; i++) {
+      if (i % 2 === 0) video(i % 32 === 0 ? IDR : INTER, Math.round(clock.monotonicMs() * 90) >>> 0);
+      // A frame of 64 ms.
+      const timestamp = (sequenceNumber * tick) >>> 0;
+      const options = { timestamp, sequenceNumber: sequenceNumber++ & 0xffff, ssrc: 2, payloadType: 97 };
+      for (const packet of packetizePayloads([config], options)) pipeline.rtp(1, packet, 0, packet.length);
+      clock.advance(64);
+      pipeline.tick(clock.monotonicMs());
+    }
+  };
+  const reasonNow = (): Reason | undefined => pipeline.audioDropped;
+  play(30, 1024);
+  assert.equal(reasonNow(), undefined);
+  play(30, 0);
+  assert.equal(reasonNow()?.code, 'audio-clock');
+  assert.match(reasonNow()?.message ?? '', /^\d+ % of the sound is left out/);
 });

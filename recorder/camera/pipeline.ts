@@ -2,21 +2,38 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
-import type { AccessUnit, AudioParameters, Depacketizer, VideoParameters } from '../codec/access-unit.ts';
-import { createDepacketizer } from '../codec/depacketizer.ts';
+import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { SlabPool } from '../codec/slab.ts';
-import { RtpReceiver } from '../rtp/receiver.ts';
 import { parseRtcp, senderWallMs } from '../rtp/rtcp.ts';
 import type { ReceptionReport } from '../rtp/rtcp.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
 import { CameraError } from './error.ts';
-import type { Playing, SessionHandler } from './session.ts';
+import { describeInstead, onlyKeyFrameIsMissing } from './instead.ts';
+import type { Brought } from './instead.ts';
+import { MediaStream } from './media-stream.ts';
+import type { MediaStreamDeps } from './media-stream.ts';
+import { notRecorded } from './not-recorded.ts';
+import type { Playing, SessionHandler } from './session-options.ts';
 import type { EndReason, SampleSink } from './sink.ts';
-import type { CameraCounters, Reason } from './status.ts';
-import { Timeline, type TimelineMemory } from './timeline.ts';
+import type { CameraCounters, NotRecorded, Reason } from './status.ts';
+import type { TimelineMemory } from './run.ts';
+import type { Pictures } from './watchdog.ts';
+import { Timeline } from './timeline.ts';
+import type { Sample } from '../mp4/sample.ts';
 
-/** Video that brings no key frame for so long never will; the longest GOPs of smart codecs are about a minute. */
-const NO_KEY_FRAME_MS = 130_000;
+/** How often it is looked at how much of the sound has no place, and of how many frames that tells something. */
+const SOUND_WINDOW_MS = 10_000;
+const MIN_SOUND_FRAMES = 50;
+const MAX_SOUND_DISCARDED_PERCENT = 5;
+
+const NOTHING: Brought = {
+  packets: 0,
+  foreign: 0,
+  malformed: 0,
+  otherPayloadTypes: new Map(),
+  beforeKeyFrame: 0,
+  faults: new Map(),
+};
 
 export interface PipelineOptions {
   readonly clock: Clock;
@@ -26,36 +43,27 @@ export interface PipelineOptions {
   readonly memory: TimelineMemory;
   /** A camera whose video will not start again by itself; the owner ends the connection. */
   readonly fail: (error: CameraError) => void;
+  /** Told of stamps that cannot be right: how far they are off, and whether pictures are stamped by arrival from now on. */
+  readonly clockWrong: (errorMs: number, isUseless: boolean) => void;
 }
 
-interface Stream {
-  readonly kind: 'video' | 'audio';
-  readonly payloadType: number;
-  /** Ticks a second of the packets' timestamps. */
-  readonly clockRate: number;
-  readonly depacketizer: Depacketizer;
-  receiver: RtpReceiver;
-  readonly arrival: Arrival;
-  /** Access units of the depacketizer that are counted already. */
-  discarded: number;
-}
-
-/** Of the packet in work, and of the one before it. */
-interface Arrival {
-  timestamp: number;
-  ms: number;
-  previousMs: number;
-}
-
-export class Pipeline implements SessionHandler {
+export class Pipeline implements SessionHandler, Pictures {
   readonly #o: PipelineOptions;
-  #streams: Stream[] = [];
+  #streams: MediaStream[] = [];
   #timeline: Timeline | undefined;
   #arrivalMs = 0;
-  #waitingSinceMs: number | undefined;
   #audioDropped: Reason | undefined;
-  /** Monotonic time of the last video access unit. */
-  lastVideoMs: number | undefined;
+  /** What else the camera offered. */
+  notRecorded: readonly NotRecorded[] = [];
+  /** Frames of sound in the window, and those that had no place in time. */
+  #sound = { sinceMs: 0, frames: 0, discarded: 0 };
+  #soundClock: Reason | undefined;
+  #beforeKeyFrame = 0;
+  /** What the video had brought when its last picture was written. */
+  #brought: Brought | undefined;
+  #broughtAtMs: number | undefined;
+  #lastPictureMs: number | undefined;
+  #byeMs: number | undefined;
 
   constructor(options: PipelineOptions) {
     this.#o = options;
@@ -63,11 +71,59 @@ export class Pipeline implements SessionHandler {
 
   /** Why the camera's audio is not recorded although it offers some. */
   get audioDropped(): Reason | undefined {
-    return this.#audioDropped ?? this.#streams.find((stream) => stream.kind === 'audio')?.depacketizer.problem;
+    return this.#audioDropped ?? this.#stream('audio')?.depacketizer.problem ?? this.#soundClock;
+  }
+
+  /** Monotonic time of the last picture of this connection that went on to the sink; undefined before the first. */
+  get lastPictureMs(): number | undefined {
+    return this.#lastPictureMs;
+  }
+
+  /** Monotonic time at which the video's source said goodbye (RTCP BYE); undefined again when a packet of it follows. */
+  get byeMs(): number | undefined {
+    return this.#byeMs;
+  }
+
+  /**
+   * Why there have been no pictures for `silentMs`: `stream-silent`, `not-decodable` with what came instead, or
+   * `no-key-frame` where most of what came are pictures, and only one to begin with is missing.
+   */
+  explainSilence(silentMs: number): CameraError {
+    const seconds = Math.round(silentMs / 1000);
+    const lead = this.#lead;
+    const before = this.#brought ?? NOTHING;
+    const now = lead ? this.#bringing(lead) : NOTHING;
+    const instead = describeInstead(before, now, lead?.payloadTypes ?? []);
+    if (instead === '') {
+      return new CameraError('stream-silent', `the camera is connected but sent no ${this.awaited} for ${seconds} s`);
+    }
+    if (this.awaited === 'sound') {
+      const message = `packets of the sound come, but no frame could be made of them for ${seconds} s: ${instead}`;
+      return new CameraError('not-decodable', message);
+    }
+    if (onlyKeyFrameIsMissing(before, now)) {
+      const message = `video comes, but for ${seconds} s no key frame to start from: ${instead}`;
+      return new CameraError('no-key-frame', message);
+    }
+    const message = `video packets come, but no picture could be made of them for ${seconds} s: ${instead}`;
+    return new CameraError('not-decodable', message);
+  }
+
+  get awaited(): 'video' | 'sound' {
+    return this.#lead?.kind === 'audio' ? 'sound' : 'video';
+  }
+
+  /** Worst distance of a picture's wall time and its arrival in the present run, milliseconds. */
+  get clockErrorMs(): number | undefined {
+    return this.#timeline?.clockErrorMs;
   }
 
   get video(): VideoParameters | undefined {
     return this.#parameters('video') as VideoParameters | undefined;
+  }
+
+  get videoRemark(): Reason | undefined {
+    return this.#stream('video')?.depacketizer.remark;
   }
 
   get audio(): AudioParameters | undefined {
@@ -86,40 +142,75 @@ export class Pipeline implements SessionHandler {
   select(presentation: Presentation): readonly number[] {
     this.close('camera-lost');
     const chosen: number[] = [];
-    const video = this.#choose(presentation, 'video');
-    if (video.stream === undefined) {
-      throw new CameraError('no-video', video.reason?.message ?? 'the camera offers no video');
+    const deps: MediaStreamDeps = {
+      pool: this.#o.pool,
+      counters: this.#o.counters,
+      unit: (unit, stream) => (stream.kind === 'video' ? this.#videoUnit(unit, stream) : this.#audioUnit(unit, stream)),
+      clockRateChanged: () => {
+        this.#timeline?.end('parameters');
+        this.#timeline = this.#newTimeline();
+      },
+    };
+    this.notRecorded = notRecorded(presentation, []);
+    const video = MediaStream.choose(presentation, 'video', deps);
+    const offersVideo = presentation.media.some(({ kind, backchannel }) => kind === 'video' && !backchannel);
+    const audio = MediaStream.choose(presentation, 'audio', deps);
+    if (video.stream === undefined && (offersVideo || audio.stream === undefined)) {
+      const code = video.reason?.code === 'encrypted' ? 'encrypted' : 'no-video';
+      throw new CameraError(code, video.reason?.message ?? 'the camera offers no video');
     }
-    chosen.push(video.index);
-    this.#streams.push(video.stream);
-    const audio = this.#choose(presentation, 'audio');
+    if (video.stream) {
+      chosen.push(video.index);
+      this.#streams.push(video.stream);
+    }
     this.#audioDropped = audio.stream ? undefined : audio.reason;
     if (audio.stream) {
       chosen.push(audio.index);
       this.#streams.push(audio.stream);
     }
-    const { clock, sink, memory, counters } = this.#o;
-    this.#timeline = new Timeline({
-      clock,
-      sink,
-      memory,
-      newRunId: () => randomBytes(8).toString('hex'),
-      videoClockRate: video.stream.clockRate,
-      audioClockRate: audio.stream?.clockRate ?? 0,
-      discarded: (kind, frames) => {
-        if (kind === 'video') counters.framesDiscarded += frames;
-      },
-    });
+    this.notRecorded = notRecorded(presentation, chosen);
+    this.#timeline = this.#newTimeline();
     return chosen;
   }
 
+  #newTimeline(): Timeline {
+    const { clock, sink, memory, counters, clockWrong } = this.#o;
+    return new Timeline({
+      clock,
+      sink: {
+        begin: (run) => sink.begin(run),
+        change: (run) => sink.change(run),
+        sample: (sample) => {
+          if (sample.kind === 'video') this.#lastPictureMs = this.#arrivalMs;
+          sink.sample(sample);
+        },
+        end: (reason) => sink.end(reason),
+      },
+      memory,
+      clockWrong,
+      newRunId: () => randomBytes(8).toString('hex'),
+      videoClockRate: this.#lead?.clockRate ?? 0,
+      audioClockRate: this.#stream('audio')?.clockRate ?? 0,
+      discarded: (kind, frames) => {
+        if (kind === 'audio') this.#sound.discarded += frames;
+        if (kind !== 'video') return;
+        counters.framesDiscarded += frames;
+        this.#beforeKeyFrame += frames;
+      },
+    });
+  }
+
   playing(playing: Playing): void {
-    this.#waitingSinceMs = this.#o.clock.monotonicMs();
-    for (const { streamIndex, ssrc } of playing.streams) {
+    const sound = this.#streams.filter((stream) => this.#placeOf(stream) === 'audio');
+    if (playing.soundRefused !== undefined && sound.length > 0) {
+      this.#audioDropped = { code: 'refused', message: playing.soundRefused };
+      this.#streams = this.#streams.filter((stream) => !sound.includes(stream));
+    }
+    const nowMs = this.#o.clock.monotonicMs();
+    for (const { streamIndex, ssrc, rtpTime } of playing.streams) {
       const stream = this.#streams[streamIndex];
-      // Packets that came before the reply to PLAY have taught the receiver more than the reply can.
-      if (!stream || stream.receiver.ssrc !== undefined) continue;
-      stream.receiver = this.#receiver(stream, playing.transport === 'udp', ssrc);
+      if (stream && rtpTime !== undefined) this.#timeline?.startsAt(this.#placeOf(stream), rtpTime, nowMs);
+      stream?.begin(playing.transport === 'udp', ssrc);
     }
   }
 
@@ -129,18 +220,21 @@ export class Pipeline implements SessionHandler {
     const nowMs = this.#o.clock.monotonicMs();
     this.#arrivalMs = nowMs;
     this.#o.counters.bytesReceived += end - start;
-    stream.receiver.receive(buffer, start, end, nowMs);
-    if (stream.depacketizer.discarded !== stream.discarded) this.#noteDiscarded(stream);
+    if (this.#byeMs !== undefined && stream === this.#lead) this.#byeMs = undefined;
+    stream.receive(buffer, start, end, nowMs);
   }
 
   rtcp(streamIndex: number, buffer: Buffer, start: number, end: number): void {
     const stream = this.#streams[streamIndex];
     if (!stream) return;
     const nowMs = this.#o.clock.monotonicMs();
-    for (const report of parseRtcp(buffer, start, end).senderReports) {
+    const { senderReports, byes } = parseRtcp(buffer, start, end);
+    if (byes.length > 0 && stream === this.#lead) this.#byeMs = nowMs;
+    for (const ssrc of byes) stream.receiver.noteBye(ssrc);
+    for (const report of senderReports) {
       stream.receiver.noteSenderReport(report, nowMs);
       const wallMs = senderWallMs(report);
-      if (wallMs !== undefined) this.#timeline?.senderReport(stream.kind, wallMs, report.rtpTimestamp, nowMs);
+      if (wallMs !== undefined) this.#timeline?.senderReport(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
     }
   }
 
@@ -151,101 +245,80 @@ export class Pipeline implements SessionHandler {
   /** The owner calls this a few times a second: what waits for time to pass is looked at. */
   tick(nowMs: number): void {
     for (const { receiver } of this.#streams) receiver.poll(nowMs);
-    this.#timeline?.tick(nowMs);
-    if (this.#waitingSinceMs !== undefined && nowMs - this.#waitingSinceMs > NO_KEY_FRAME_MS) {
-      this.#waitingSinceMs = undefined;
-      this.#o.fail(new CameraError('no-key-frame', 'the camera sends video but no key frame to start from'));
+    if (this.#broughtAtMs !== this.#lastPictureMs) {
+      this.#broughtAtMs = this.#lastPictureMs;
+      this.#brought = this.#lead && this.#bringing(this.#lead);
     }
+    this.#timeline?.tick(nowMs);
+    if (nowMs - this.#sound.sinceMs >= SOUND_WINDOW_MS) this.#judgeSound(nowMs);
+  }
+
+  /** Says so when much of the sound has no place in time: its clock is not the one that was announced. */
+  #judgeSound(nowMs: number): void {
+    const { frames, discarded } = this.#sound;
+    this.#sound = { sinceMs: nowMs, frames: 0, discarded: 0 };
+    const percent = Math.round((discarded * 100) / Math.max(1, frames));
+    this.#soundClock = undefined;
+    if (frames < MIN_SOUND_FRAMES || percent <= MAX_SOUND_DISCARDED_PERCENT) return;
+    const message = `${percent} % of the sound is left out: its time stamps do not fit what the camera sends`;
+    this.#soundClock = { code: 'audio-clock', message };
   }
 
   /** Ends the run and lets go of memory. The pipeline can be used again through `select`. */
   close(reason: EndReason): void {
-    for (const { receiver, depacketizer } of this.#streams) {
-      receiver.flush();
-      depacketizer.flush();
-    }
+    for (const stream of this.#streams) stream.flush();
     this.#timeline?.end(reason);
-    for (const { depacketizer } of this.#streams) depacketizer.close();
+    for (const stream of this.#streams) stream.close();
     this.#streams = [];
     this.#timeline = undefined;
-    this.#waitingSinceMs = undefined;
+    this.#brought = undefined;
+    this.#broughtAtMs = undefined;
+    this.#lastPictureMs = undefined;
+    this.#byeMs = undefined;
+    this.#beforeKeyFrame = 0;
+    this.#soundClock = undefined;
+  }
+
+  #bringing({ receiver: { statistics }, depacketizer }: MediaStream): Brought {
+    return {
+      packets: statistics.packets,
+      foreign: statistics.foreign,
+      malformed: statistics.malformed,
+      otherPayloadTypes: new Map(statistics.otherPayloadTypes),
+      beforeKeyFrame: this.#beforeKeyFrame,
+      faults: new Map(depacketizer.faults),
+    };
   }
 
   #parameters(kind: 'video' | 'audio'): VideoParameters | AudioParameters | undefined {
-    return this.#streams.find((stream) => stream.kind === kind)?.depacketizer.parameters;
+    return this.#stream(kind)?.depacketizer.parameters;
   }
 
-  /** The first stream of a kind that can be recorded, or why there is none. */
-  #choose(
-    presentation: Presentation,
-    kind: 'video' | 'audio',
-  ): { index: number; stream: Stream | undefined; reason: Reason | undefined } {
-    let reason: Reason | undefined;
-    for (const [index, media] of presentation.media.entries()) {
-      if (media.kind !== kind || media.backchannel) continue;
-      const arrival: Arrival = { timestamp: 0, ms: 0, previousMs: 0 };
-      const choice = createDepacketizer(
-        {
-          kind,
-          payloadType: media.payloadType,
-          encodingName: media.encodingName || undefined,
-          clockRate: media.clockRate || undefined,
-          channels: media.channels,
-          formatParameters: media.formatParameters,
-        },
-        {
-          pool: this.#o.pool,
-          emit: kind === 'video' ? (unit) => this.#videoUnit(unit, arrival) : (unit) => this.#audioUnit(unit),
-        },
-      );
-      if ('unsupported' in choice) {
-        reason ??= choice.unsupported;
-        continue;
-      }
-      const common = { kind, payloadType: media.payloadType, arrival, discarded: 0, ...choice };
-      return { index, stream: { ...common, receiver: this.#receiver(common, false, undefined) }, reason: undefined };
-    }
-    return { index: -1, stream: undefined, reason };
+  #stream(kind: 'video' | 'audio'): MediaStream | undefined {
+    return this.#streams.find((stream) => stream.kind === kind);
   }
 
-  #receiver(stream: Omit<Stream, 'receiver'>, reorder: boolean, ssrc: number | undefined): RtpReceiver {
-    const { counters } = this.#o;
-    const { payloadType, clockRate, depacketizer, arrival } = stream;
-    return new RtpReceiver({
-      payloadType,
-      clockRate,
-      reorder,
-      ssrc,
-      onPacket: (packet) => {
-        counters.packetsReceived++;
-        counters.packetsLost += packet.lost;
-        arrival.previousMs = arrival.ms;
-        arrival.ms = this.#arrivalMs;
-        arrival.timestamp = packet.timestamp;
-        depacketizer.push(packet);
-      },
-    });
+  /** The stream that carries the run: the video, or the sound of a camera that offers nothing else. */
+  get #lead(): MediaStream | undefined {
+    return this.#stream('video') ?? this.#stream('audio');
   }
 
-  #noteDiscarded(stream: Stream): void {
-    const { discarded } = stream.depacketizer;
-    if (stream.kind === 'video') this.#o.counters.framesDiscarded += discarded - stream.discarded;
-    stream.discarded = discarded;
+  #placeOf(stream: MediaStream): Sample['kind'] {
+    return stream === this.#lead ? 'video' : 'audio';
   }
 
-  #videoUnit(unit: AccessUnit, arrival: Arrival): void {
+  #videoUnit(unit: AccessUnit, stream: MediaStream): void {
     const parameters = this.video;
-    this.lastVideoMs = this.#arrivalMs;
-    if (unit.randomAccess) this.#waitingSinceMs = undefined;
-    // Without markers, or with one on each slice, a picture is let go by the next one's first packet: it came before.
-    const arrivalMs = unit.timestamp === arrival.timestamp ? arrival.ms : arrival.previousMs;
-    if (parameters) this.#timeline?.video(unit, parameters, arrivalMs);
-    unit.data.slab.release();
+    if (parameters) this.#timeline?.lead(unit, parameters, stream.arrivalOf(unit));
   }
 
-  #audioUnit(unit: AccessUnit): void {
+  #audioUnit(unit: AccessUnit, stream: MediaStream): void {
     const parameters = this.audio;
-    if (parameters) this.#timeline?.audio(unit, parameters, this.#arrivalMs);
-    unit.data.slab.release();
+    this.#sound.frames++;
+    if (!parameters) return;
+    // A frame can leave only when its last sample has been captured.
+    const frameMs = (unit.durationTicks * 1000) / parameters.sampleRate;
+    if (stream === this.#lead) this.#timeline?.lead(unit, parameters, this.#arrivalMs - frameMs);
+    else this.#timeline?.audio(unit, parameters, this.#arrivalMs);
   }
 }

@@ -4,27 +4,29 @@
 import { assertNever } from '../../base/assert.ts';
 import type { Timer } from '../../base/clock.ts';
 import { RtspClient } from '../rtsp/client.ts';
-import type { ClientAction, EstablishedStream, SetupRequest, StartedStream } from '../rtsp/client.ts';
+import type { ClientAction } from '../rtsp/client.ts';
+import type { StartedStream } from '../rtsp/stream-setups.ts';
 import { RtspError } from '../rtsp/error.ts';
 import { RtspFraming } from '../rtsp/framing.ts';
+import { Login } from '../rtsp/login.ts';
+import { formatMessage } from '../rtsp/message.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
 import type { RtspUrl } from '../rtsp/url.ts';
-import { CameraError } from './error.ts';
-import type { SessionMemory, SessionOptions, TransportKind } from './session.ts';
-import { openTcp } from './tcp-transport.ts';
-import type { TcpConnection } from './tcp-transport.ts';
+import { openConnection } from './connection.ts';
+import { CameraError, NoConnection } from './error.ts';
+import { InterleavedStreams } from './interleaved-streams.ts';
+import { Lessons } from './lessons.ts';
+import { MulticastStreams } from './multicast-transport.ts';
+import type { SessionMemory, SessionOptions, TransportKind } from './session-options.ts';
+import type { MediaHandler, MediaStreams } from './streams.ts';
+import type { CameraConnection } from './tcp-transport.ts';
 import { UdpStreams } from './udp-transport.ts';
+import { Watchdog } from './watchdog.ts';
 
 const TICK_MS = 500;
-/** No video for so long: the camera is gone, whatever it answers. */
-const SILENCE_MS = 10_000;
 /** `auto`: not one packet over UDP for so long, and it will not come (NAT, firewall). */
 const UDP_SILENCE_MS = 3_000;
 const TEARDOWN_WAIT_MS = 500;
-/** A connection that ends so soon after a keepalive ended because of it. */
-const KEEPALIVE_BLAME_MS = 2_000;
-
-const NO_STREAM = -1;
 
 /** The camera would have to be asked over the other transport. */
 export class TransportUnfit extends Error {
@@ -53,30 +55,40 @@ export class SessionAttempt {
   readonly #outcome = Promise.withResolvers<void>();
   /** Aborts what is under way when the attempt ends. */
   readonly #ending = new AbortController();
-  #connection: TcpConnection | undefined;
+  #connection: CameraConnection | undefined;
   #framing: RtspFraming;
-  #udp: UdpStreams | undefined;
+  #streams: MediaStreams | undefined;
   #timer: Timer | undefined;
   #ended = false;
   #torn = Promise.withResolvers<void>();
-  /** By channel: stream × 2, + 1 for RTCP. */
-  readonly #routes = new Int16Array(256).fill(NO_STREAM);
   #unknownChannelLogged = false;
-  #videoStream = NO_STREAM;
+  #leadStream = -1;
   /** Set by each packet, looked at by each tick: cheaper than asking the clock for each packet. */
   #sawVideo = false;
   #sawPacket = false;
-  #lastVideoMs = 0;
+  #sawBytes = false;
   #playingSinceMs: number | undefined;
-  #getParameterMs = Number.NEGATIVE_INFINITY;
+  #watchdog: Watchdog | undefined;
+  readonly #lessons: Lessons;
+  readonly #withoutSound: boolean;
+
+  /** Takes the packets of every transport. */
+  readonly #media: MediaHandler = {
+    rtp: (stream, buffer, start, end) => this.#rtp(stream, buffer, start, end),
+    rtcp: (stream, buffer, start, end) => this.#rtcp(stream, buffer, start, end),
+    receptionReport: (stream) => this.#options.handler.receptionReport?.(stream, this.#nowMs),
+  };
 
   constructor(options: AttemptOptions) {
     this.#options = options;
+    this.#lessons = options.memory.lessons ??= new Lessons();
+    this.#withoutSound = this.#lessons.isWithoutSound(this.#nowMs);
     this.#client = new RtspClient({
       url: options.url,
-      credentials: options.credentials,
+      loginAt: (place) => this.#loginAt('rtsp', place),
       transport: options.transport,
-      keepaliveByOptions: options.memory.keepaliveByOptions ?? false,
+      keepalive: this.#lessons.keepalive,
+      answerMs: this.#lessons.answers.limitMs,
     });
     this.#framing = this.#newFraming();
   }
@@ -95,6 +107,13 @@ export class SessionAttempt {
     }
   }
 
+  #loginAt(kind: 'rtsp' | 'tunnel', { host, port, secure }: RtspUrl): Login {
+    const { url, allowPlaintextLogin, deps } = this.#options;
+    const credentials = this.#options.credentials ?? url.credentials;
+    const basic = allowPlaintextLogin ? 'always' : undefined;
+    return new Login({ credentials, secure, basic }, deps.reach.logins.at({ kind, host, port }, credentials));
+  }
+
   get #nowMs(): number {
     return this.#options.deps.clock.monotonicMs();
   }
@@ -103,8 +122,19 @@ export class SessionAttempt {
   #end(error: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
+    if (error !== undefined) this.#learn(error);
     if (error === undefined) this.#outcome.resolve();
     else this.#outcome.reject(error);
+  }
+
+  /** What the next attempt does otherwise, because this one failed. */
+  #learn(error: unknown): void {
+    const client = this.#client;
+    if (error instanceof RtspError && error.code === 'no-answer') this.#lessons.answers.exceeded();
+    if (!this.#watchdog) return this.#lessons.neverPlayed(client.soundAsked, this.#nowMs);
+    if (!(error instanceof CameraError)) return;
+    if (error.code === 'closed-by-camera') client.ended(this.#nowMs);
+    if (error.code === 'stream-silent') client.ended(this.#watchdog.lastPacketMs);
   }
 
   /** TEARDOWN where there is something to tear down, then everything is closed. */
@@ -123,7 +153,7 @@ export class SessionAttempt {
       this.#timer?.cancel();
       this.#ending.abort();
       this.#connection?.destroy();
-      this.#udp?.close();
+      this.#streams?.close();
     }
   }
 
@@ -138,8 +168,19 @@ export class SessionAttempt {
 
   /** The same for each read of the socket, without a closure for it. */
   #receive(framing: RtspFraming, buffer: Buffer, size: number): void {
+    this.#sawBytes = true;
+    const startMs = this.#nowMs;
     try {
       framing.push(buffer, 0, size);
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#meter(size, startMs);
+  }
+
+  #meter(bytes: number, startMs: number): void {
+    try {
+      this.#options.deps.meter?.note(bytes, startMs, this.#nowMs);
     } catch (error) {
       this.#failed(error);
     }
@@ -161,19 +202,21 @@ export class SessionAttempt {
   #newFraming(): RtspFraming {
     return new RtspFraming({
       interleaved: (channel, buffer, start, end) => this.#interleaved(channel, buffer, start, end),
-      message: (message) => this.#perform(this.#client.message(message, this.#nowMs)),
+      message: (message) => {
+        this.#options.handler.said?.({ atMs: this.#nowMs, from: 'camera', text: formatMessage(message) });
+        this.#perform(this.#client.message(message, this.#nowMs));
+      },
     });
   }
 
   async #open(url: RtspUrl): Promise<void> {
     const { deps, tls, receiveBuffer } = this.#options;
     this.#framing = this.#newFraming();
-    this.#routes.fill(NO_STREAM);
     const framing = this.#framing;
-    const target = { host: url.host, port: url.port, secure: url.secure, verify: tls?.verify ?? false };
     try {
-      const connection = await openTcp(
-        target,
+      const connection = await openConnection(
+        url,
+        { tls: tls ?? { verify: false }, login: () => this.#loginAt('tunnel', url) },
         {
           data: (buffer, size) => {
             deps.pacer?.noteRead();
@@ -181,14 +224,17 @@ export class SessionAttempt {
           },
           closed: (error) => this.#guard(() => this.#closed(error)),
         },
-        { clock: deps.clock, receiveBuffer },
+        { clock: deps.clock, receiveBuffer, reach: deps.reach },
         this.#ending.signal,
       );
       if (this.#ended) return connection.destroy();
       this.#connection = connection;
+      this.#options.handler.connected?.();
       this.#guard(() => this.#perform(this.#client.connected(this.#nowMs)));
     } catch (error) {
-      this.#end(error);
+      // Where a redirect leads nobody may listen; the camera that redirects was asked all the same.
+      const isAnswered = url !== this.#options.url && error instanceof NoConnection;
+      this.#end(isAnswered ? new CameraError('unreachable', error.message, { cause: error }) : error);
     }
   }
 
@@ -196,8 +242,8 @@ export class SessionAttempt {
   #reopen(url: RtspUrl): void {
     this.#connection?.destroy();
     this.#connection = undefined;
-    this.#udp?.close();
-    this.#udp = undefined;
+    this.#streams?.close();
+    this.#streams = undefined;
     void this.#open(url);
   }
 
@@ -207,9 +253,6 @@ export class SessionAttempt {
     if (this.#ended) return;
     const actions = this.#client.disconnected();
     if (actions.length > 0) return this.#perform(actions);
-    if (this.#client.playing && this.#nowMs - this.#getParameterMs < KEEPALIVE_BLAME_MS) {
-      this.#options.memory.keepaliveByOptions = true;
-    }
     const detail = error ? `: ${(error as { code?: string }).code ?? error.message}` : '';
     throw new CameraError('closed-by-camera', `the camera closed the connection${detail}`, { cause: error });
   }
@@ -218,16 +261,17 @@ export class SessionAttempt {
     for (const action of actions) {
       switch (action.kind) {
         case 'send':
+          this.#options.handler.said?.({ atMs: this.#nowMs, from: 'recorder', text: action.text });
           this.#connection?.send(action.text);
           break;
         case 'select':
           this.#select(action.presentation);
           break;
         case 'established':
-          this.#established(action.stream);
+          this.#streams?.establish(action.stream);
           break;
         case 'playing':
-          this.#playing(action.streams);
+          this.#playing(action.streams, action.soundRefused);
           break;
         case 'reconnect':
           this.#reopen(action.url);
@@ -243,66 +287,56 @@ export class SessionAttempt {
 
   #select(presentation: Presentation): void {
     if (this.#ended) return;
-    const chosen = this.#options.handler.select(presentation);
-    this.#videoStream = chosen.findIndex((index) => presentation.media[index]?.kind === 'video');
-    if (this.#videoStream < 0) throw new CameraError('no-video', 'the camera offers no video that can be recorded');
-    if (this.#options.transport === 'udp') {
-      void this.#setUpUdp(chosen);
-      return;
-    }
-    this.#setUp(chosen.map((mediaIndex) => ({ mediaIndex })));
+    const selected = this.#options.handler.select(presentation);
+    const offersVideo = selected.some((index) => presentation.media[index]?.kind === 'video');
+    const isLead = (index: number): boolean => !offersVideo || presentation.media[index]?.kind === 'video';
+    const chosen = this.#withoutSound ? selected.filter(isLead) : selected;
+    // Of a camera that offers only sound, that is what is watched.
+    this.#leadStream = chosen.findIndex(isLead);
+    if (this.#leadStream < 0) throw new CameraError('no-video', 'the camera offers no video that can be recorded');
+    void this.#setUp(chosen);
   }
 
-  async #setUpUdp(chosen: readonly number[]): Promise<void> {
+  async #setUp(chosen: readonly number[]): Promise<void> {
     const connection = this.#connection;
     if (!connection) return;
     try {
-      const udp = await UdpStreams.open(chosen.length, connection, {
-        rtp: (stream, buffer) => {
-          this.#options.deps.pacer?.noteRead();
-          this.#guard(() => this.#rtp(stream, buffer, 0, buffer.length));
-        },
-        rtcp: (stream, buffer) => this.#guard(() => this.#rtcp(stream, buffer, 0, buffer.length)),
-        receptionReport: (stream) => this.#options.handler.receptionReport?.(stream, this.#nowMs),
-      });
+      const streams = await this.#openStreams(chosen.length, connection);
       // The attempt may have ended, or begun again on another connection, meanwhile.
-      if (this.#ended || this.#connection !== connection) return udp.close();
-      this.#udp = udp;
-      const ports = udp.clientPorts;
-      this.#guard(() =>
-        this.#setUp(
-          chosen.map((mediaIndex, stream) => {
-            const clientPorts = ports[stream];
-            return clientPorts ? { mediaIndex, clientPorts } : { mediaIndex };
-          }),
-        ),
-      );
+      if (this.#ended || this.#connection !== connection) return streams.close();
+      this.#streams = streams;
+      const setups = chosen.map((mediaIndex, stream) => ({ mediaIndex, ...streams.setup(stream) }));
+      this.#guard(() => this.#perform(this.#client.setUp(setups, this.#nowMs)));
     } catch (error) {
       this.#end(error);
     }
   }
 
-  #setUp(setups: readonly SetupRequest[]): void {
-    this.#perform(this.#client.setUp(setups, this.#nowMs));
-  }
-
-  #established(stream: EstablishedStream): void {
-    const { streamIndex, channels } = stream;
-    if (channels) {
-      this.#framing.expect(channels[0], channels[1], stream.media.payloadType);
-      this.#routes[channels[0]] = streamIndex * 2;
-      this.#routes[channels[1]] = streamIndex * 2 + 1;
+  async #openStreams(count: number, connection: CameraConnection): Promise<MediaStreams> {
+    switch (this.#options.transport) {
+      case 'tcp':
+        return new InterleavedStreams(this.#framing, connection, this.#media);
+      case 'udp':
+        return await UdpStreams.open(count, connection, this.#media);
+      case 'multicast':
+        return new MulticastStreams(connection, this.#media, (error) => this.#failed(error));
+      default:
+        return assertNever(this.#options.transport);
     }
-    this.#udp?.establish(streamIndex, stream.source, stream.serverPorts);
   }
 
-  #playing(streams: readonly StartedStream[]): void {
+  #playing(streams: readonly StartedStream[], soundRefused: string | undefined): void {
     if (this.#ended) return;
-    this.#playingSinceMs = this.#nowMs;
-    this.#lastVideoMs = this.#nowMs;
-    this.#udp?.start(this.#nowMs);
-    this.#options.handler.playing({
-      transport: this.#options.transport,
+    const { handler, transport } = this.#options;
+    const nowMs = this.#nowMs;
+    if (this.#client.soundHung) this.#lessons.soundHung(nowMs);
+    this.#playingSinceMs = nowMs;
+    this.#watchdog = new Watchdog({ nowMs, pictures: handler.pictures, start: this.#lessons.start });
+    this.#framing.playing = true;
+    this.#streams?.start(nowMs);
+    handler.playing({
+      transport,
+      soundRefused: this.#withoutSound ? 'the camera hung when it was asked for its sound' : soundRefused,
       streams: streams.map(({ stream, ssrc, sequenceNumber, rtpTime }) => ({
         streamIndex: stream.streamIndex,
         media: stream.media,
@@ -314,27 +348,32 @@ export class SessionAttempt {
   }
 
   #interleaved(channel: number, buffer: Buffer, start: number, end: number): void {
-    const route = this.#routes[channel] as number;
-    if (route === NO_STREAM) {
-      // Reolink and others send on channels that nobody set up.
-      if (!this.#unknownChannelLogged)
-        this.#options.deps.log.debug({ channel }, 'data on a channel that was not set up');
-      this.#unknownChannelLogged = true;
-    } else if ((route & 1) === 0) this.#rtp(route >> 1, buffer, start, end);
-    else this.#rtcp(route >> 1, buffer, start, end);
+    if (this.#streams?.interleaved?.(channel, buffer, start, end)) return;
+    // Reolink and others send on channels that nobody set up.
+    if (!this.#unknownChannelLogged) this.#options.deps.log.debug({ channel }, 'data on a channel that was not set up');
+    this.#unknownChannelLogged = true;
   }
 
   #rtp(stream: number, buffer: Buffer, start: number, end: number): void {
     // After the end the wire is still read, for the reply to TEARDOWN, but nothing is delivered.
     if (this.#ended) return;
+    this.#options.deps.pacer?.noteRead();
     this.#sawPacket = true;
-    if (stream === this.#videoStream) this.#sawVideo = true;
-    this.#options.handler.rtp(stream, buffer, start, end);
+    if (stream === this.#leadStream) this.#sawVideo = true;
+    // Over TCP the whole read is metered.
+    const isRead = this.#options.transport !== 'tcp';
+    const startMs = isRead ? this.#nowMs : 0;
+    try {
+      this.#options.handler.rtp(stream, buffer, start, end);
+    } catch (error) {
+      this.#failed(error);
+    }
+    if (isRead) this.#meter(end - start, startMs);
   }
 
   #rtcp(stream: number, buffer: Buffer, start: number, end: number): void {
     if (this.#ended) return;
-    this.#options.handler.rtcp(stream, buffer, start, end);
+    this.#guard(() => this.#options.handler.rtcp(stream, buffer, start, end));
   }
 
   #scheduleTick(): void {
@@ -346,27 +385,24 @@ export class SessionAttempt {
   }
 
   #tick(nowMs: number): void {
-    const actions = this.#client.tick(nowMs);
-    if (actions.length > 0 && this.#client.keepaliveMethod === 'GET_PARAMETER') this.#getParameterMs = nowMs;
-    this.#perform(actions);
-    this.#udp?.tick(nowMs);
+    if (!this.#sawBytes) this.#framing.settle();
+    this.#sawBytes = false;
+    this.#perform(this.#client.tick(nowMs));
+    this.#streams?.tick(nowMs);
     this.#watch(nowMs);
   }
 
   /** Only video counts: audio, metadata and replies go on while an encoder hangs. */
   #watch(nowMs: number): void {
     const { transport, memory, fallback } = this.#options;
-    if (this.#playingSinceMs === undefined) return;
-    if (this.#sawVideo) {
-      this.#sawVideo = false;
-      this.#lastVideoMs = nowMs;
-      memory.transport = transport;
-    }
+    const watchdog = this.#watchdog;
+    if (!watchdog || this.#playingSinceMs === undefined) return;
+    const sawVideo = this.#sawVideo;
+    this.#sawVideo = false;
+    if (sawVideo) memory.transport = transport;
     if (transport === 'udp' && fallback && !this.#sawPacket && nowMs - this.#playingSinceMs >= UDP_SILENCE_MS) {
       throw new TransportUnfit('nothing arrived over UDP for 3 s', true);
     }
-    if (nowMs - this.#lastVideoMs >= SILENCE_MS) {
-      throw new CameraError('stream-silent', 'the camera is connected but sent no video for 10 s');
-    }
+    if (watchdog.check(nowMs, sawVideo) === 'joined') this.#lessons.answers.met(this.#client.slowestAnswerMs);
   }
 }

@@ -10,10 +10,11 @@ import { createServer as createTlsServer } from 'node:tls';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { selfSignedCertificate } from '../../test/camera/certificate.ts';
-import { CameraError } from './error.ts';
+import { CameraError, NoConnection } from './error.ts';
 import type { CameraErrorCode } from './error.ts';
 import { runSession } from './session.ts';
-import type { Playing, SessionHandler, SessionMemory, SessionOptions } from './session.ts';
+import type { Playing, SessionHandler, SessionMemory, SessionOptions } from './session-options.ts';
+import { anywhere } from '../reach/reach.ts';
 
 const SDP =
   'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track1\r\n' +
@@ -40,6 +41,8 @@ class TinyCamera {
   readonly server: Server;
   readonly requests: string[] = [];
   readonly texts: string[] = [];
+  /** Interleaved packets of the client: the channel, and the packet in hex. */
+  readonly clientPackets: (readonly [channel: number, packet: string])[] = [];
   readonly sockets = new Set<Socket>();
   connections = 0;
   respond: (request: Request) => boolean | void = () => {};
@@ -99,7 +102,15 @@ class TinyCamera {
     let text = '';
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
-      for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
+      for (;;) {
+        while (text.startsWith('$') && text.length >= 4 + text.charCodeAt(3)) {
+          const end = 4 + text.charCodeAt(3);
+          this.clientPackets.push([text.charCodeAt(1), Buffer.from(text.slice(4, end), 'latin1').toString('hex')]);
+          text = text.slice(end);
+          this.notify();
+        }
+        const end = text.startsWith('$') ? -1 : text.indexOf('\r\n\r\n');
+        if (end < 0) break;
         this.#request(text.slice(0, end + 2), socket);
         text = text.slice(end + 4);
       }
@@ -149,7 +160,7 @@ class Run implements SessionHandler {
         source: camera.url,
         transport: 'tcp',
         handler: this,
-        deps: { clock: this.clock, log: silentLog },
+        deps: { reach: anywhere(), clock: this.clock, log: silentLog },
         memory: this.memory,
         ...options,
       },
@@ -255,7 +266,7 @@ test('stop in the middle of the dialogue resolves at once', async (t) => {
 test('stop before the start connects to nobody', async (t) => {
   const camera = await new TinyCamera(t).listen();
   const handler: SessionHandler = { select: () => [0], playing: () => {}, rtp: () => {}, rtcp: () => {} };
-  const deps = { clock: new VirtualClock(), log: silentLog };
+  const deps = { reach: anywhere(), clock: new VirtualClock(), log: silentLog };
   await runSession({ source: camera.url, transport: 'auto', handler, deps }, AbortSignal.abort());
   assert.equal(camera.connections, 0);
 });
@@ -286,20 +297,76 @@ test('video that comes every nine seconds is no silence', async (t) => {
   assert.equal(await run.stop(), 'stopped');
 });
 
-test('a camera that does not answer is given up after 10 s', async (t) => {
+test('a camera that does not answer is given up after 30 s, and has twice as long the next time', async (t) => {
   const camera = await new TinyCamera(t).listen();
   camera.respond = () => true;
-  const run = new Run(camera);
-  await camera.until(() => camera.requests.length === 1);
-  await run.pass(10_500);
+  const memory: SessionMemory = {};
+  for (const [connection, seconds] of [
+    [1, 30],
+    [2, 60],
+  ] as const) {
+    const run = new Run(camera, { memory });
+    await camera.until(() => camera.requests.length === 2 * connection - 1);
+    await run.pass(3_500);
+    await camera.until(() => camera.requests.length === 2 * connection);
+    await run.pass(seconds * 1000 + 500);
+    assert.match((await run.failsWith('no-answer')).message, new RegExp(`DESCRIBE within ${seconds} s`));
+  }
+});
+
+test('a camera that hangs when it is asked for its sound is asked for its video alone the next time', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  let hangs = false;
+  camera.respond = ({ method, text }) => {
+    if (method === 'SETUP' && text.includes('track2')) hangs = true;
+    return hangs;
+  };
+  const memory: SessionMemory = {};
+  const run = new Run(camera, { memory });
+  await camera.until(() => camera.requests.at(-1) === 'SETUP' && camera.requests.length === 4);
+  await run.pass(5_500);
+  await camera.until(() => camera.requests.at(-1) === 'PLAY');
+  await run.pass(30_500);
   await run.failsWith('no-answer');
+  hangs = false;
+  const clock = run.clock;
+  const next = new Run(camera, { memory, deps: { reach: anywhere(), clock, log: silentLog } });
+  await next.untilPlaying();
+  assert.deepEqual(
+    next.playings[0]?.streams.map(({ media }) => media.kind),
+    ['video'],
+  );
+  assert.match(next.playings[0]?.soundRefused ?? '', /hung/);
+  assert.equal(await next.stop(), 'stopped');
+  assert.equal(camera.methods, 'OPTIONS DESCRIBE SETUP SETUP PLAY TEARDOWN OPTIONS DESCRIBE SETUP PLAY TEARDOWN');
+});
+
+test('a camera that fails without its sound as well has its sound asked for again', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  camera.respond = ({ method, socket }) => {
+    if (method === 'PLAY') socket.destroy();
+    return method === 'PLAY';
+  };
+  const memory: SessionMemory = {};
+  for (const _ of [1, 2, 3]) await new Run(camera, { memory }).failsWith('closed-by-camera');
+  const setups = camera.methods.split('OPTIONS').map((connection) => connection.split('SETUP').length - 1);
+  assert.deepEqual(setups, [0, 2, 1, 2]);
 });
 
 test('nobody listens: unreachable', async (t) => {
   const camera = await new TinyCamera(t).listen();
   const run = new Run(camera, { source: 'rtsp://u:secret@127.0.0.1:1/x' });
   const error = await run.failsWith('unreachable');
-  assert.match(error.message, /ECONNREFUSED/);
+  assert.equal(error.message, 'the camera cannot be reached at 127.0.0.1, port 1: ECONNREFUSED');
+  assert.ok(error instanceof NoConnection);
+});
+
+test('a name that nobody knows is told, unless it may be a part of the password', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const named = await new Run(camera, { source: 'rtsp://u:secret@camera.invalid/x' }).failsWith('unreachable');
+  assert.match(named.message, /camera\.invalid, port 554: E/);
+  const split = await new Run(camera, { source: 'rtsp://u:p@ss.invalid/#word@10.0.0.9/x' }).failsWith('unreachable');
+  assert.doesNotMatch(split.message, /ss\.invalid/);
 });
 
 test('a peer that never speaks TLS: unreachable after 10 s', async (t) => {
@@ -326,7 +393,9 @@ test('two cameras share one receive buffer', async (t) => {
   const receiveBuffer = Buffer.alloc(64 * 1024);
   const cameras = [await new TinyCamera(t).listen(), await new TinyCamera(t).listen()];
   const runs = cameras.map((camera) => {
-    const run: Run = new Run(camera, { deps: { clock: new VirtualClock(), log: silentLog, receiveBuffer } });
+    const run: Run = new Run(camera, {
+      deps: { reach: anywhere(), clock: new VirtualClock(), log: silentLog, receiveBuffer },
+    });
     return run;
   });
   await Promise.all(runs.map((run) => run.untilPlaying()));
@@ -350,7 +419,7 @@ test('the camera closes: closed-by-camera; right after GET_PARAMETER, the next s
   await run.untilPlaying();
   await feedUntil(camera, run, 30_000);
   await run.failsWith('closed-by-camera');
-  assert.deepEqual(memory, { transport: 'tcp', keepaliveByOptions: true });
+  assert.deepEqual(memory.lessons?.keepalive, { failed: new Set(['GET_PARAMETER']) });
   const next = new Run(camera, { memory });
   await next.untilPlaying();
   await feedUntil(camera, next, 31_000);
@@ -425,28 +494,31 @@ for (const [status, code] of [
 
 test('a redirect is followed on another connection', async (t) => {
   const camera = await new TinyCamera(t).listen();
-  const other = await new TinyCamera(t).listen();
   camera.respond = (request) => {
-    if (request.method !== 'DESCRIBE') return false;
-    request.answer(302, [`Location: ${other.url}`]);
+    if (request.method !== 'DESCRIBE' || request.text.includes('/moved')) return false;
+    request.answer(302, [`Location: ${camera.url}/moved`]);
     return true;
   };
   const run = new Run(camera);
-  await other.until(() => other.requests.at(-1) === 'PLAY');
   await run.untilPlaying();
-  assert.equal(camera.methods, 'OPTIONS DESCRIBE');
-  await camera.until(() => camera.sockets.size === 0);
+  assert.equal(camera.connections, 2);
+  assert.equal(camera.methods, 'OPTIONS DESCRIBE OPTIONS DESCRIBE SETUP SETUP PLAY');
+  await camera.until(() => camera.sockets.size === 1);
   assert.equal(await run.stop(), 'stopped');
-  assert.equal(other.requests.at(-1), 'TEARDOWN');
 });
 
 /** The camera's side of UDP: two ports, and what came in on them. */
-async function udpPorts(t: TestContext, camera: TinyCamera, address = '127.0.0.1') {
+async function udpPorts(
+  t: TestContext,
+  camera: TinyCamera,
+  address = '127.0.0.1',
+  numbers: readonly number[] = [0, 0],
+) {
   const sockets: UdpSocket[] = [];
   const received: [string[], string[]] = [[], []];
   for (const index of [0, 1] as const) {
     const socket = createSocket('udp4');
-    socket.bind(0, address);
+    socket.bind(numbers[index], address);
     await once(socket, 'listening');
     socket.on('message', (packet) => {
       received[index].push(packet.toString('hex'));
@@ -456,7 +528,8 @@ async function udpPorts(t: TestContext, camera: TinyCamera, address = '127.0.0.1
     sockets.push(socket);
   }
   const [rtp, rtcp] = sockets as [UdpSocket, UdpSocket];
-  return { rtp, rtcp, received, ports: `${rtp.address().port}-${rtcp.address().port}` };
+  const [one, two] = [rtp.address().port, rtcp.address().port];
+  return { rtp, rtcp, received, numbers: [one, two], ports: `${one}-${two}` };
 }
 
 /** Makes the camera agree to UDP; returns the client's ports of the video when SETUP came. */
@@ -527,15 +600,35 @@ test('auto: refused both ways is said so; TCP alone is not replaced by UDP', asy
   assert.equal(camera.connections, 4);
 });
 
-test('UDP: media may come from the address that source= names', async (t) => {
+test('TCP: receiver reports go out every 5 s on the channel of each stream', async (t) => {
   const camera = await new TinyCamera(t).listen();
-  const ports = await udpPorts(t, camera, '127.0.0.2');
-  const agreed = agreeToUdp(camera, ports.ports, ';source=127.0.0.2');
+  const run = new Run(camera);
+  await run.untilPlaying();
+  await feedUntil(camera, run, 11_000);
+  await camera.until(() => camera.clientPackets.length === 4);
+  assert.deepEqual(
+    camera.clientPackets.map(([channel]) => channel),
+    [1, 3, 1, 3],
+  );
+  for (const [, packet] of camera.clientPackets) assert.match(packet, /^80c90001.{8}81ca/);
+  assert.equal(await run.stop(), 'stopped');
+});
+
+test('UDP: media may come from the address that source= names, and nothing is ever sent there', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const named = await udpPorts(t, camera, '127.0.0.2');
+  const own = await udpPorts(t, camera, '127.0.0.1', named.numbers);
+  const agreed = agreeToUdp(camera, named.ports, ';source=127.0.0.2');
   const run = new Run(camera, { transport: 'udp' });
   await run.untilPlaying();
-  await camera.until(() => ports.received[0].length > 0);
-  ports.rtp.send(packet(96), agreed.clientPort, '127.0.0.1');
+  await camera.until(() => own.received[0].length > 0 || named.received[0].length > 0);
+  assert.deepEqual(named.received, [[], []]);
+  named.rtp.send(packet(96), agreed.clientPort, '127.0.0.1');
   await camera.until(() => run.delivered.length === 1);
+  const before = own.received[1].length;
+  await run.pass(5_500);
+  await camera.until(() => own.received[1].length > before);
+  assert.deepEqual(named.received, [[], []]);
   assert.equal(await run.stop(), 'stopped');
 });
 

@@ -1,6 +1,7 @@
 // What a camera's corridor tells the rest of the recorder about itself: state, reason, codecs, counters.
 
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import type { TransportKind } from './session-options.ts';
 
 /**
  * `connecting`: no video yet; `recording`: video arrives; `retrying`: waiting for the next try after a failure;
@@ -14,6 +15,15 @@ export interface Reason {
   readonly message: string;
 }
 
+/** A stream that the camera offers. */
+export interface NotRecorded {
+  /** `video`, `audio`, `application` or what else the camera says. */
+  readonly kind: string;
+  /** As the camera names it. */
+  readonly codec: string | undefined;
+  readonly reason: Reason;
+}
+
 export interface CameraCounters {
   /** Bytes of RTP payload and headers received. */
   bytesReceived: number;
@@ -22,8 +32,13 @@ export interface CameraCounters {
   /** Access units that went on to archive and live. */
   videoFrames: number;
   audioFrames: number;
+  /** Those of them that carry the recording: pictures, or the sound of a camera that offers nothing else. */
+  leadFrames: number;
   /** Access units discarded because a part of them was lost or could not be decoded without a lost one. */
   framesDiscarded: number;
+  /** For how long its reads held the event loop, in all and at worst in the last minute or two, in milliseconds. */
+  heldMs: number;
+  longestHoldMs: number;
   /** Connections that ended, by `Reason.code`. */
   readonly reconnects: Map<string, number>;
 }
@@ -32,20 +47,26 @@ export interface CameraStatus {
   readonly id: string;
   readonly name: string;
   readonly state: CameraState;
-  /** Why it is not recording, or what ended the last connection. */
+  /** Why it is not recording, or what ended the last connection; while it records, what is wrong with its stamps. */
   readonly reason: Reason | undefined;
   /** Milliseconds since 1970 of the last change of `state`. */
   readonly stateSinceMs: number;
   /** Transport in use. */
-  readonly transport: 'tcp' | 'udp' | undefined;
+  readonly transport: TransportKind | undefined;
   readonly video: VideoParameters | undefined;
+  /** What to know of video that is recorded: what some players cannot do with it. */
+  readonly videoRemark: Reason | undefined;
   readonly audio: AudioParameters | undefined;
   /** Why the camera's audio is not recorded although it offers some. */
   readonly audioDropped: Reason | undefined;
+  /** What else the camera offered at the last connection, and why it is not recorded. */
+  readonly notRecorded: readonly NotRecorded[];
   /** Bits a second of media, over the last ten seconds. */
   readonly bitrate: number;
-  /** Milliseconds since 1970 at which the last video frame arrived. */
+  /** Milliseconds since 1970 at which the last frame arrived: of the video, or of sound that is alone. */
   readonly lastFrameMs: number | undefined;
+  /** Worst distance of a picture's wall time and its arrival in the present run, milliseconds. */
+  readonly clockErrorMs: number | undefined;
   readonly counters: CameraCounters;
 }
 
@@ -56,7 +77,10 @@ export function newCounters(): CameraCounters {
     packetsLost: 0,
     videoFrames: 0,
     audioFrames: 0,
+    leadFrames: 0,
     framesDiscarded: 0,
+    heldMs: 0,
+    longestHoldMs: 0,
     reconnects: new Map(),
   };
 }
@@ -75,10 +99,13 @@ export function stoppedStatus(
     stateSinceMs: sinceMs,
     transport: undefined,
     video: undefined,
+    videoRemark: undefined,
     audio: undefined,
     audioDropped: undefined,
+    notRecorded: [],
     bitrate: 0,
     lastFrameMs: undefined,
+    clockErrorMs: undefined,
     counters: newCounters(),
   };
 }

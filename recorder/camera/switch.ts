@@ -9,10 +9,12 @@ export interface CameraSwitch {
 }
 
 /**
- * `unknown-camera`: there is no such camera; `license-exceeded`: the licence does not allow one more camera;
+ * `unknown-camera`: there is no such camera; `license-…`: what is wrong with the licence, as `LicenseReason` says;
  * `switch-not-kept`: what would keep the change across restarts cannot be reached. Nothing has changed.
  */
-export type SwitchErrorCode = 'unknown-camera' | 'license-exceeded' | 'switch-not-kept';
+export type SwitchErrorCode = 'unknown-camera' | LicenseCode | 'switch-not-kept';
+
+type LicenseCode = `license-${'missing' | 'unreadable' | 'malformed' | 'forged' | 'expired' | 'exceeded'}`;
 
 export class SwitchError extends Error {
   readonly code: SwitchErrorCode;

@@ -1,33 +1,45 @@
 // One TCP or TLS connection to a camera, read into a buffer that all cameras share: no allocation for what arrives.
 
-import { isIP, connect as connectTcp } from 'node:net';
+import { isIP } from 'node:net';
 import type { Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import type { Clock } from '../../base/clock.ts';
-import { CameraError } from './error.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { CertificateRefused, connectCamera } from '../reach/connect.ts';
+import type { Destination } from '../reach/connect.ts';
+import { AddressRefused } from '../reach/networks.ts';
+import type { Reach } from '../reach/reach.ts';
+import { CameraError, NoConnection } from './error.ts';
 
-export interface TcpTarget {
-  readonly host: string;
-  readonly port: number;
-  readonly secure: boolean;
-  /** TLS: refuse a certificate that no authority vouches for. */
-  readonly verify: boolean;
+export interface TcpTarget extends Destination {
+  /** The host in sentences; undefined where it may hold a part of the password. */
+  readonly shownHost: string | undefined;
 }
 
-export interface TcpHandler {
+/** What RTSP and interleaved packets go through: TCP, TLS, or a tunnel. */
+export interface CameraConnection {
+  /** Addresses as connected: of the camera, and of this end. */
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  readonly destroyed: boolean;
+  /** Throws `CameraError` when the camera leaves what it was sent lying. */
+  send(data: string | Buffer): void;
+  destroy(): void;
+}
+
+export interface ConnectionHandler {
   /** Bytes at `buffer[0, size)`, valid only until the call returns. */
   data(buffer: Buffer, size: number): void;
   /** The other side closed, or the connection broke; called once, never after `destroy`. */
   closed(error: Error | undefined): void;
 }
 
-const CONNECT_TIMEOUT_MS = 10_000;
+export const CONNECT_TIMEOUT_MS = 10_000;
+const KNOCK_MS = 1_000;
 /** A dead peer that sends nothing is found by the watchdog; this is for connections that only wait. */
 const KEEPALIVE_DELAY_MS = 15_000;
 /** We send a request every half minute: more than this means that the camera does not read. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 
-export class TcpConnection {
+class TcpConnection implements CameraConnection {
   readonly #socket: Socket;
   #destroyed = false;
 
@@ -35,7 +47,6 @@ export class TcpConnection {
     this.#socket = socket;
   }
 
-  /** Address of the camera, as connected. */
   get remoteAddress(): string {
     return this.#socket.remoteAddress ?? '';
   }
@@ -48,13 +59,10 @@ export class TcpConnection {
     return this.#destroyed;
   }
 
-  /** Throws `CameraError` when the camera leaves what it was sent lying. */
-  send(text: string): void {
+  send(data: string | Buffer): void {
     if (this.#destroyed || !this.#socket.writable) return;
-    this.#socket.write(text);
-    if (this.#socket.writableLength > MAX_UNSENT_BYTES) {
-      throw new CameraError('protocol', 'the camera asks but does not read the answers');
-    }
+    this.#socket.write(data);
+    checkUnsent(this.#socket.writableLength);
   }
 
   destroy(): void {
@@ -63,78 +71,125 @@ export class TcpConnection {
   }
 }
 
-function open(target: TcpTarget, receiveBuffer: Buffer, data: (size: number, buffer: Uint8Array) => void): Socket {
-  const onread = {
-    buffer: receiveBuffer,
-    callback: (size: number, buffer: Uint8Array) => {
-      data(size, buffer);
-      return true;
-    },
-  };
-  const common = { host: target.host, port: target.port, onread };
-  if (!target.secure) return connectTcp(common);
-  return connectTls({
-    ...common,
-    // A name indication must be a name (RFC 6066 §3).
-    ...(isIP(target.host.split('%')[0] ?? '') === 0 ? { servername: target.host } : {}),
-    rejectUnauthorized: target.verify,
-    // Cameras with TLS 1.0 and 1024-bit keys are still better off with TLS than without.
-    ...(target.verify ? {} : { minVersion: 'TLSv1' as const, ciphers: 'DEFAULT:@SECLEVEL=0' }),
-  });
+/** Throws `CameraError` when that much waits for the camera to read it. */
+export function checkUnsent(bytes: number): void {
+  if (bytes > MAX_UNSENT_BYTES) throw new CameraError('protocol', 'the camera asks but does not read the answers');
 }
 
-/** Rejects with `CameraError` (`unreachable`), or with the signal's reason when it aborts. */
+/**
+ * Rejects with `CameraError` (`unreachable`), `NoConnection` where nothing answered at the port, or with the signal's
+ * reason when it aborts. While nothing answers, another socket knocks each second: the system repeats a lost first
+ * packet after 1, 2, 4 and more seconds, and a camera that is back after an outage is not to wait for that.
+ */
 export function openTcp(
   target: TcpTarget,
-  handler: TcpHandler,
-  deps: { readonly clock: Clock; readonly receiveBuffer: Buffer },
+  handler: ConnectionHandler,
+  deps: { readonly clock: Clock; readonly receiveBuffer: Buffer; readonly reach: Reach },
   signal: AbortSignal,
-): Promise<TcpConnection> {
+): Promise<CameraConnection> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const socket = open(target, deps.receiveBuffer, (size, buffer) => {
-      if (!connection.destroyed) handler.data(buffer as Buffer, size);
-    });
-    const connection = new TcpConnection(socket);
-    let connected = false;
-    let failure: Error | undefined;
+    const knocking = new Set<TcpConnection>();
+    let answered = false;
+    let settled = false;
+    /** One knock a second on the address that the name stands for; before it is known there is nothing to knock at. */
+    let host = isIP(target.host) === 0 ? undefined : target.host;
+
+    const settle = (kept?: TcpConnection): void => {
+      settled = true;
+      limit.cancel();
+      next?.cancel();
+      signal.removeEventListener('abort', abort);
+      for (const connection of knocking) if (connection !== kept) connection.destroy();
+    };
     const fail = (error: unknown): void => {
+      if (settled) return;
       settle();
-      connection.destroy();
       reject(error);
     };
-    const timer = deps.clock.after(CONNECT_TIMEOUT_MS, () => {
-      fail(new CameraError('unreachable', `no connection to port ${target.port} within 10 s`));
-    });
     const abort = (): void => fail(signal.reason);
-    const settle = (): void => {
-      timer.cancel();
-      signal.removeEventListener('abort', abort);
-    };
     signal.addEventListener('abort', abort, { once: true });
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, KEEPALIVE_DELAY_MS);
-    socket.once(target.secure ? 'secureConnect' : 'connect', () => {
-      if (connection.destroyed) return;
-      connected = true;
-      settle();
-      resolve(connection);
+    const limit = deps.clock.after(CONNECT_TIMEOUT_MS, () => {
+      const message = `no connection to ${shown(target)} within 10 s`;
+      fail(answered ? new CameraError('unreachable', message) : new NoConnection(message));
     });
-    // Stays for the life of the socket: an error without a listener would end the process.
-    socket.on('error', (error) => {
-      failure = error;
-      if (!connected) fail(unreachable(error));
-    });
-    socket.once('close', () => {
-      if (connection.destroyed) return;
-      connection.destroy();
-      if (connected) handler.closed(failure);
-      else fail(unreachable(failure));
-    });
+
+    const knock = (at: string): void => {
+      const isFirst = knocking.size === 0;
+      const socket = connectCamera({ ...target, host: at }, deps.reach.networks, target.host, {
+        buffer: deps.receiveBuffer,
+        callback: (size, buffer) => {
+          if (!connection.destroyed) handler.data(buffer as Buffer, size);
+          return true;
+        },
+      });
+      const connection = new TcpConnection(socket);
+      knocking.add(connection);
+      let isOpen = false;
+      let failure: Error | undefined;
+      socket.setNoDelay(true);
+      socket.setKeepAlive(true, KEEPALIVE_DELAY_MS);
+      socket.once('lookup', (error: Error | null, address: string) => {
+        if (!error) host ??= address;
+      });
+      socket.once('connect', () => {
+        if (settled || connection.destroyed) return;
+        answered = true;
+        next?.cancel();
+        for (const other of knocking) if (other !== connection) other.destroy();
+      });
+      socket.once(target.secure ? 'secureConnect' : 'connect', () => {
+        if (settled || connection.destroyed || socket.destroyed) return;
+        isOpen = true;
+        settle(connection);
+        resolve(connection);
+      });
+      // Stays for the life of the socket: an error without a listener would end the process.
+      socket.on('error', (error) => {
+        failure = error;
+        // What a later knock meets says no more than the first.
+        if (!connection.destroyed && !isOpen && (isFirst || answered)) fail(unreachable(error, target, answered));
+      });
+      socket.once('close', () => {
+        if (connection.destroyed) return;
+        connection.destroy();
+        if (isOpen) handler.closed(failure);
+        else if (isFirst || answered) fail(unreachable(failure, target, answered));
+      });
+    };
+    let next: Timer | undefined;
+    const again = (): void => {
+      next = deps.clock.after(KNOCK_MS, () => {
+        if (settled || answered) return;
+        if (host !== undefined) knock(host);
+        again();
+      });
+    };
+    knock(target.host);
+    again();
   });
 }
 
-function unreachable(error: (Error & { code?: string }) | undefined): CameraError {
-  const detail = error?.code ?? error?.message ?? 'closed';
-  return new CameraError('unreachable', `the camera cannot be reached: ${detail}`, { cause: error });
+/** Host and port in sentences. */
+export function shown({ shownHost, port }: TcpTarget): string {
+  return `${shownHost ?? 'the host that the URL names'}, port ${port}`;
+}
+
+export function unreachable(
+  error: (Error & { code?: string }) | undefined,
+  target: TcpTarget,
+  answered: boolean,
+): CameraError {
+  if (error instanceof AddressRefused) {
+    const named =
+      target.shownHost === undefined ? 'cameraNetworks does not allow the host that the URL names' : error.message;
+    return new CameraError('address-refused', named, { cause: error });
+  }
+  const detail = (error instanceof CertificateRefused ? error.message : error?.code) ?? error?.message ?? 'closed';
+  const message = `the camera cannot be reached at ${shown(target)}: ${detail}`;
+  // A name that cannot be looked up is no sign of the camera, and to ask for it each second burdens others.
+  const isAway = !answered && !/^(ENOTFOUND|EAI_)/.test(detail);
+  return isAway
+    ? new NoConnection(message, { cause: error })
+    : new CameraError('unreachable', message, { cause: error });
 }

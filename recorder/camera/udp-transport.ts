@@ -1,32 +1,23 @@
-// RTP and RTCP of one session over UDP: a pair of ports a stream, packets only from the camera, receiver reports every
-// five seconds, and a first packet outwards so that firewalls on the way let the answer in.
+// RTP and RTCP of one session over UDP: a pair of ports a stream, packets only from the camera, and a first packet
+// outwards so that firewalls on the way let the answer in.
 
 import { createSocket } from 'node:dgram';
 import type { Socket } from 'node:dgram';
-import { lookup } from 'node:dns/promises';
-import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
-import { formatReceiverReport } from '../rtp/rtcp.ts';
-import type { ReceptionReport } from '../rtp/rtcp.ts';
+import type { EstablishedStream, SetupRequest } from '../rtsp/stream-setups.ts';
 import type { Pair } from '../rtsp/headers.ts';
 import { CameraError } from './error.ts';
+import { ReceiverReports } from './streams.ts';
+import type { MediaHandler, MediaStreams } from './streams.ts';
 
-export interface UdpHandler {
-  rtp(streamIndex: number, packet: Buffer): void;
-  rtcp(streamIndex: number, packet: Buffer): void;
-  receptionReport(streamIndex: number): ReceptionReport | undefined;
-}
-
-/** The RTSP connection's two ends: media comes from and goes to the same addresses, unless the camera says otherwise. */
+/** The RTSP connection's two ends: media comes from and goes to the same addresses; a camera may say that it comes from another. */
 export interface ConnectionEnds {
   readonly remoteAddress: string;
   readonly localAddress: string;
 }
 
-/** Some cameras stop when no RTCP comes for a little longer than this. */
-const REPORT_INTERVAL_MS = 5_000;
 /** A key frame is a burst of hundreds of packets; the system's limit may allow less. */
-const RECEIVE_BUFFER_BYTES = 2 * 1024 * 1024;
+export const RECEIVE_BUFFER_BYTES = 2 * 1024 * 1024;
 const BIND_ATTEMPTS = 32;
 /** An RTP header of version 2 without payload: opens the way through a firewall, and means nothing to the camera. */
 const PUNCH_RTP = Buffer.from([0x80, 0x60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -36,13 +27,13 @@ interface UdpStream {
   readonly rtcp: Socket;
   readonly ports: Pair;
   serverPorts: Pair | undefined;
-  /** The address that packets must come from. */
-  source: string;
+  /** The address that packets may come from beside the connection's. Nothing is sent there: a camera names what it likes. */
+  source: string | undefined;
   established: boolean;
 }
 
 /** One form for an address, so that `::ffff:10.0.0.9` and `10.0.0.9` are the same. */
-function plainAddress(address: string): string {
+export function plainAddress(address: string): string {
   return address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
 }
 
@@ -85,30 +76,29 @@ async function bindPair(type: 'udp4' | 'udp6', address: string): Promise<{ rtp: 
   throw new CameraError('unreachable', 'no pair of free UDP ports on this machine');
 }
 
-export class UdpStreams {
+export class UdpStreams implements MediaStreams {
   readonly #streams: readonly UdpStream[];
   readonly #remoteAddress: string;
-  readonly #handler: UdpHandler;
-  readonly #ssrc = randomInt(2 ** 32);
-  #reportDueMs = Number.POSITIVE_INFINITY;
+  readonly #handler: MediaHandler;
+  readonly #reports = new ReceiverReports();
   #closed = false;
 
-  private constructor(streams: readonly UdpStream[], remoteAddress: string, handler: UdpHandler) {
+  private constructor(streams: readonly UdpStream[], remoteAddress: string, handler: MediaHandler) {
     this.#streams = streams;
     this.#remoteAddress = remoteAddress;
     this.#handler = handler;
     for (const [index, stream] of streams.entries()) {
       stream.rtp.on('message', (packet, { address }) => {
-        if (this.#accepts(stream, address)) handler.rtp(index, packet);
+        if (this.#accepts(stream, address)) handler.rtp(index, packet, 0, packet.length);
       });
       stream.rtcp.on('message', (packet, { address }) => {
-        if (this.#accepts(stream, address)) handler.rtcp(index, packet);
+        if (this.#accepts(stream, address)) handler.rtcp(index, packet, 0, packet.length);
       });
     }
   }
 
   /** Binds ports for `count` streams on the address that the RTSP connection uses. */
-  static async open(count: number, ends: ConnectionEnds, handler: UdpHandler): Promise<UdpStreams> {
+  static async open(count: number, ends: ConnectionEnds, handler: MediaHandler): Promise<UdpStreams> {
     const remoteAddress = plainAddress(ends.remoteAddress);
     const localAddress = plainAddress(ends.localAddress);
     const type = isIP(remoteAddress) === 6 ? 'udp6' : 'udp4';
@@ -116,7 +106,7 @@ export class UdpStreams {
     try {
       for (let index = 0; index < count; index++) {
         const pair = await bindPair(type, localAddress);
-        streams.push({ ...pair, serverPorts: undefined, source: remoteAddress, established: false });
+        streams.push({ ...pair, serverPorts: undefined, source: undefined, established: false });
       }
     } catch (error) {
       for (const { rtp, rtcp } of streams) {
@@ -128,35 +118,33 @@ export class UdpStreams {
     return new UdpStreams(streams, remoteAddress, handler);
   }
 
-  get clientPorts(): readonly Pair[] {
-    return this.#streams.map(({ ports }) => ports);
+  setup(streamIndex: number): Omit<SetupRequest, 'mediaIndex'> {
+    const stream = this.#streams[streamIndex];
+    return stream ? { clientPorts: stream.ports } : {};
   }
 
-  /** What the SETUP reply said: who sends, and from which ports, when it said so. */
-  establish(streamIndex: number, source: string | undefined, serverPorts: Pair | undefined): void {
+  /** The SETUP reply says who sends, and from which ports, on some cameras. */
+  establish({ streamIndex, source, serverPorts }: EstablishedStream): void {
     const stream = this.#streams[streamIndex];
     if (!stream) return;
     stream.serverPorts = serverPorts;
     stream.established = true;
-    if (source) void this.#resolveSource(stream, source);
+    // A name would have to be looked up because the camera says so: cameras that name one send from their own address.
+    if (source && isIP(source) !== 0) stream.source = plainAddress(source);
     this.#punch(stream);
   }
 
-  /** Media is expected from now on. */
   start(nowMs: number): void {
     for (const stream of this.#streams) this.#punch(stream);
-    this.#reportDueMs = nowMs + REPORT_INTERVAL_MS;
+    this.#reports.start(nowMs);
   }
 
-  /** Sends receiver reports when they are due. */
   tick(nowMs: number): void {
-    if (nowMs < this.#reportDueMs) return;
-    this.#reportDueMs = nowMs + REPORT_INTERVAL_MS;
+    if (!this.#reports.takeDue(nowMs)) return;
     for (const [index, stream] of this.#streams.entries()) {
       if (!stream.established || !stream.serverPorts) continue;
-      const report = this.#handler.receptionReport(index);
-      const packet = formatReceiverReport({ ssrc: this.#ssrc, reports: report ? [report] : [], cname: 'kube-nvr' });
-      this.#send(stream.rtcp, packet, stream.serverPorts[1], stream.source);
+      const packet = this.#reports.format(this.#handler.receptionReport(index));
+      this.#send(stream.rtcp, packet, stream.serverPorts[1]);
     }
   }
 
@@ -175,28 +163,15 @@ export class UdpStreams {
     return plain === stream.source || plain === this.#remoteAddress;
   }
 
-  /** `source=` may be a name. Media from the address of the connection is accepted all the same. */
-  async #resolveSource(stream: UdpStream, source: string): Promise<void> {
-    try {
-      const address = isIP(source) ? source : (await lookup(source)).address;
-      // 0.0.0.0 and the like mean nothing.
-      if (!/^(0\.0\.0\.0|::)$/.test(address)) stream.source = plainAddress(address);
-      this.#punch(stream);
-    } catch {
-      // A name that nobody knows: the connection's address stays.
-    }
-  }
-
   #punch(stream: UdpStream): void {
     if (!stream.serverPorts || !stream.established) return;
-    const empty = formatReceiverReport({ ssrc: this.#ssrc, reports: [] });
-    this.#send(stream.rtp, PUNCH_RTP, stream.serverPorts[0], stream.source);
-    this.#send(stream.rtcp, empty, stream.serverPorts[1], stream.source);
+    this.#send(stream.rtp, PUNCH_RTP, stream.serverPorts[0]);
+    this.#send(stream.rtcp, this.#reports.formatEmpty(), stream.serverPorts[1]);
   }
 
-  #send(socket: Socket, packet: Buffer, port: number, address: string): void {
+  #send(socket: Socket, packet: Buffer, port: number): void {
     if (this.#closed) return;
     // Errors are what the watchdog is for.
-    socket.send(packet, port, address, () => {});
+    socket.send(packet, port, this.#remoteAddress, () => {});
   }
 }

@@ -1,0 +1,116 @@
+// RTSP over HTTP (Apple, "Tunnelling RTSP and RTP over HTTP"; ONVIF Streaming Specification): what the camera says comes
+// as the endless body of a GET, what it is told goes in base64 as the endless body of a POST. A cookie joins the two.
+
+import { randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Clock } from '../../base/clock.ts';
+import type { Reach } from '../reach/reach.ts';
+import type { Login } from '../rtsp/login.ts';
+import { checkUnsent, unreachable } from './tcp-transport.ts';
+import type { CameraConnection, ConnectionHandler } from './tcp-transport.ts';
+import { authorizationOf, HttpRefusal, openTunnel } from './tunnel.ts';
+import type { TunnelTarget } from './tunnel.ts';
+
+const CONTENT_TYPE = 'application/x-rtsp-tunnelled';
+/** Of a body that does not end. Every client says this much, and no camera counts. */
+const POST_LENGTH = '32767';
+
+/** Rejects with `CameraError`, or with the signal's reason when it aborts. */
+export function openHttpTunnel(
+  target: TunnelTarget,
+  handler: ConnectionHandler,
+  deps: { readonly clock: Clock; readonly reach: Reach },
+  signal: AbortSignal,
+): Promise<CameraConnection> {
+  return openTunnel(target, deps, signal, async (connect, login) => {
+    const cookie = randomBytes(11).toString('hex');
+    const get = ask(target, 'GET', { 'x-sessioncookie': cookie, accept: CONTENT_TYPE }, connect, login);
+    get.end();
+    const response = await answerOf(get, target);
+    if (response.statusCode !== 200) {
+      throw new HttpRefusal(response.statusCode ?? 0, response.headers['www-authenticate']);
+    }
+    const headers = { 'x-sessioncookie': cookie, 'content-type': CONTENT_TYPE, 'content-length': POST_LENGTH };
+    const post = ask(target, 'POST', headers, connect, login);
+    post.flushHeaders();
+    return new HttpTunnel(response, post, handler);
+  });
+}
+
+function ask(
+  target: TunnelTarget,
+  method: 'GET' | 'POST',
+  headers: Record<string, string>,
+  connect: () => Socket,
+  login: Login,
+): ClientRequest {
+  return httpRequest({
+    method,
+    path: target.path,
+    headers: {
+      host: target.authority,
+      'user-agent': 'kube-nvr',
+      'cache-control': 'no-cache',
+      ...headers,
+      ...authorizationOf(login, method, target.path),
+    },
+    createConnection: connect,
+    // Cameras end lines and headers as they like.
+    insecureHTTPParser: true,
+  });
+}
+
+function answerOf(request: ClientRequest, target: TunnelTarget): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.once('response', resolve);
+    // Stays for the life of the request: an error without a listener would end the process.
+    request.on('error', (error) => reject(unreachable(error, target, request.socket?.connecting === false)));
+  });
+}
+
+class HttpTunnel implements CameraConnection {
+  readonly remoteAddress: string;
+  readonly localAddress: string;
+  readonly #response: IncomingMessage;
+  readonly #post: ClientRequest;
+  #destroyed = false;
+
+  constructor(response: IncomingMessage, post: ClientRequest, handler: ConnectionHandler) {
+    this.remoteAddress = response.socket.remoteAddress ?? '';
+    this.localAddress = response.socket.localAddress ?? '';
+    this.#response = response;
+    this.#post = post;
+    let failure: Error | undefined;
+    const closed = (): void => {
+      if (this.#destroyed) return;
+      this.destroy();
+      handler.closed(failure);
+    };
+    const failed = (error: Error): void => void (failure ??= error);
+    response.on('data', (chunk: Buffer) => {
+      if (!this.#destroyed) handler.data(chunk, chunk.length);
+    });
+    response.on('error', failed).once('close', closed);
+    post.on('error', failed).once('close', closed);
+    // Most never answer the POST.
+    post.once('response', (answer) => answer.resume());
+  }
+
+  get destroyed(): boolean {
+    return this.#destroyed;
+  }
+
+  send(data: string | Buffer): void {
+    if (this.#destroyed) return;
+    this.#post.write((typeof data === 'string' ? Buffer.from(data) : data).toString('base64'));
+    checkUnsent(this.#post.writableLength);
+  }
+
+  destroy(): void {
+    this.#destroyed = true;
+    this.#response.destroy();
+    this.#post.destroy();
+  }
+}

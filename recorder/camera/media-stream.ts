@@ -1,0 +1,263 @@
+// One stream of a session: which of its payload types the camera sends, its packets in order, the access units made of
+// them, and what it has brought so far.
+
+import type { AccessUnit, Depacketizer } from '../codec/access-unit.ts';
+import { createDepacketizer } from '../codec/depacketizer.ts';
+import type { Unsupported } from '../codec/depacketizer.ts';
+import type { SlabPool } from '../codec/slab.ts';
+import { RtpReceiver } from '../rtp/receiver.ts';
+import type { Media, Presentation } from '../rtsp/sdp.ts';
+import type { CameraCounters } from './status.ts';
+
+/** A type that the SDP does not name, once packets of a named one have come: so many in a row, and the camera changed it. */
+const UNNAMED_AFTER_NAMED = 50;
+/** The same for sound at its beginning: events and noise come in types of their own. Video may begin with a key frame. */
+const UNNAMED_SOUND = 5;
+/** Types that RTCP packets seem to have where a camera mixes them with RTP (RFC 5761 §4). */
+const isRtcp = (payloadType: number): boolean => payloadType >= 64 && payloadType <= 95;
+
+export const ENCRYPTED = (kind: 'video' | 'audio'): Unsupported => ({
+  code: 'encrypted',
+  message: `the camera offers its ${kind} over SRTP only, which is not supported: switch encryption off in it`,
+});
+
+interface Format {
+  readonly payloadType: number;
+  /** Ticks a second of the packets' timestamps. */
+  readonly clockRate: number;
+  open(): Depacketizer;
+}
+
+export interface MediaStreamDeps {
+  readonly pool: SlabPool;
+  readonly counters: CameraCounters;
+  /** Takes an access unit; the stream lets go of its data then. */
+  readonly unit: (unit: AccessUnit, stream: MediaStream) => void;
+  /** The packets go on with another clock rate. */
+  readonly clockRateChanged: (stream: MediaStream) => void;
+}
+
+export class MediaStream {
+  readonly kind: 'video' | 'audio';
+  readonly #formats: readonly Format[];
+  /** Types that the SDP gives to something else. */
+  readonly #taken: ReadonlySet<number>;
+  readonly #deps: MediaStreamDeps;
+  #format: Format;
+  #depacketizer: Depacketizer;
+  #receiver: RtpReceiver;
+  #hasPackets = false;
+  #hasNamed = false;
+  #unnamed = -1;
+  #unnamedPackets = 0;
+  /** The camera has changed the format: nothing can be decoded before a key frame. */
+  #awaitsKeyFrame = false;
+  /** Access units of the depacketizer that are counted already. */
+  #discarded = 0;
+  // Of the packet in work, and of the one before it.
+  #timestamp = 0;
+  #nowMs = 0;
+  #packetMs = 0;
+  #previousPacketMs = 0;
+
+  private constructor(
+    kind: 'video' | 'audio',
+    formats: readonly [Format, ...Format[]],
+    taken: ReadonlySet<number>,
+    deps: MediaStreamDeps,
+  ) {
+    this.kind = kind;
+    this.#formats = formats;
+    this.#taken = taken;
+    this.#deps = deps;
+    [this.#format] = formats;
+    this.#depacketizer = this.#format.open();
+    this.#receiver = this.#newReceiver(false, undefined);
+  }
+
+  /** The first section of a kind that can be recorded, and its index, or why there is none. */
+  static choose(
+    presentation: Presentation,
+    kind: 'video' | 'audio',
+    deps: MediaStreamDeps,
+  ): { index: number; stream: MediaStream } | { index: -1; stream: undefined; reason: Unsupported | undefined } {
+    let reason: Unsupported | undefined;
+    for (const [index, media] of presentation.media.entries()) {
+      if (media.kind !== kind || media.backchannel) continue;
+      if (media.encrypted) {
+        reason ??= ENCRYPTED(kind);
+        continue;
+      }
+      let stream: MediaStream | undefined;
+      const emit = (unit: AccessUnit): void => stream?.emit(unit);
+      const { formats, unsupported } = formatsOf(media, kind, { pool: deps.pool, emit });
+      const [first, ...others] = formats;
+      if (!first) {
+        reason ??= unsupported;
+        continue;
+      }
+      const named = presentation.media.flatMap((other) => other.formats.map(({ payloadType }) => payloadType));
+      const own = new Set(formats.map(({ payloadType }) => payloadType));
+      const taken = new Set(named.filter((payloadType) => !own.has(payloadType)));
+      stream = new MediaStream(kind, [first, ...others], taken, deps);
+      return { index, stream };
+    }
+    return { index: -1, stream: undefined, reason };
+  }
+
+  get clockRate(): number {
+    return this.#format.clockRate;
+  }
+
+  get depacketizer(): Depacketizer {
+    return this.#depacketizer;
+  }
+
+  get receiver(): RtpReceiver {
+    return this.#receiver;
+  }
+
+  get payloadTypes(): readonly number[] {
+    return this.#formats.map(({ payloadType }) => payloadType);
+  }
+
+  /** Says how packets come, and from which source. Packets that came before have taught more than the reply can. */
+  begin(reorder: boolean, ssrc: number | undefined): void {
+    if (this.#receiver.ssrc === undefined) this.#receiver = this.#newReceiver(reorder, ssrc);
+  }
+
+  receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.#receiver.receive(buffer, start, end, nowMs);
+    if (this.#depacketizer.discarded !== this.#discarded) this.#noteDiscarded();
+  }
+
+  flush(): void {
+    this.#receiver.flush();
+    this.#depacketizer.flush();
+  }
+
+  close(): void {
+    this.#depacketizer.close();
+  }
+
+  /** When the access unit that is handed out came, as its depacketizer may let it go with the packet behind it. */
+  arrivalOf(unit: AccessUnit): number {
+    return unit.timestamp === this.#timestamp ? this.#packetMs : this.#previousPacketMs;
+  }
+
+  /** For the depacketizers only. */
+  emit(unit: AccessUnit): void {
+    if (this.#awaitsKeyFrame && !unit.randomAccess) this.#deps.counters.framesDiscarded++;
+    else {
+      this.#awaitsKeyFrame = false;
+      this.#deps.unit(unit, this);
+    }
+    unit.data.slab.release();
+  }
+
+  #newReceiver(reorder: boolean, ssrc: number | undefined): RtpReceiver {
+    const { counters } = this.#deps;
+    return new RtpReceiver({
+      payloadType: this.#receiver?.payloadType ?? this.#format.payloadType,
+      clockRate: this.clockRate,
+      reorder,
+      ssrc,
+      onOtherType: (payloadType) => this.#takesType(payloadType),
+      // What the old source has begun is whole now, or never.
+      onSourceChange: () => this.#depacketizer.flush(),
+      onPacket: (packet) => {
+        counters.packetsReceived++;
+        counters.packetsLost += packet.lost;
+        if (!this.#hasNamed || this.#unnamedPackets > 0) this.#noteType(packet.payloadType);
+        this.#previousPacketMs = this.#packetMs;
+        this.#packetMs = this.#nowMs;
+        this.#timestamp = packet.timestamp;
+        this.#depacketizer.push(packet);
+      },
+    });
+  }
+
+  #noteType(payloadType: number): void {
+    this.#hasPackets = true;
+    this.#hasNamed ||= payloadType === this.#format.payloadType;
+    this.#unnamedPackets = 0;
+  }
+
+  /**
+   * Whether the stream goes on in this type. One that the section names is taken with its first packet. One that the SDP
+   * does not name at all is the only format's that the section has, when that is not sent under its own number.
+   */
+  #takesType(payloadType: number): boolean {
+    const named = this.#formats.find((format) => format.payloadType === payloadType);
+    if (named) {
+      this.#hasNamed = true;
+      this.#use(named);
+      return true;
+    }
+    if (this.#formats.length > 1 || this.#taken.has(payloadType) || isRtcp(payloadType)) return false;
+    if (payloadType !== this.#unnamed) this.#unnamedPackets = 0;
+    this.#unnamed = payloadType;
+    const needed = this.#hasNamed ? UNNAMED_AFTER_NAMED : this.kind === 'audio' ? UNNAMED_SOUND : 1;
+    if (++this.#unnamedPackets < needed) return false;
+    this.#use(this.#format);
+    return true;
+  }
+
+  #use(format: Format): void {
+    const isFirst = !this.#hasPackets;
+    if (isFirst && format === this.#format) return;
+    const { clockRate } = this;
+    this.#depacketizer.flush();
+    this.#noteDiscarded();
+    this.#depacketizer.close();
+    this.#format = format;
+    this.#depacketizer = format.open();
+    this.#discarded = 0;
+    this.#awaitsKeyFrame = true;
+    if (!isFirst) this.#receiver.noteBreak();
+    if (format.clockRate !== clockRate) this.#deps.clockRateChanged(this);
+  }
+
+  #noteDiscarded(): void {
+    const { discarded } = this.#depacketizer;
+    if (this.kind === 'video') this.#deps.counters.framesDiscarded += discarded - this.#discarded;
+    this.#discarded = discarded;
+  }
+}
+
+/** The formats of a section that can be recorded, and why the first of the others cannot. */
+function formatsOf(
+  media: Media,
+  kind: 'video' | 'audio',
+  deps: { readonly pool: SlabPool; readonly emit: (unit: AccessUnit) => void },
+): { formats: readonly Format[]; unsupported: Unsupported | undefined } {
+  const formats: Format[] = [];
+  let unsupported: Unsupported | undefined;
+  for (const { payloadType, encodingName, clockRate, channels, formatParameters } of media.formats) {
+    const description = {
+      kind,
+      payloadType,
+      encodingName: encodingName || undefined,
+      clockRate: clockRate || undefined,
+      channels,
+      formatParameters,
+      pictureSize: media.pictureSize,
+    };
+    const choice = createDepacketizer(description, deps);
+    if ('unsupported' in choice) {
+      unsupported ??= choice.unsupported;
+      continue;
+    }
+    let unused: Depacketizer | undefined = choice.depacketizer;
+    const open = (): Depacketizer => {
+      const depacketizer = unused;
+      unused = undefined;
+      if (depacketizer) return depacketizer;
+      const again = createDepacketizer(description, deps);
+      return 'unsupported' in again ? choice.depacketizer : again.depacketizer;
+    };
+    formats.push({ payloadType, clockRate: choice.clockRate, open });
+  }
+  return { formats, unsupported };
+}

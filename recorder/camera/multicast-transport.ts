@@ -1,0 +1,86 @@
+// RTP and RTCP that a camera sends to a group (RFC 2326 §12.39, `multicast`): joined where SETUP says, heard from the
+// camera only. Nothing is sent: a receiver report would go to everybody in the group.
+
+import { createSocket } from 'node:dgram';
+import type { Socket } from 'node:dgram';
+import { BlockList, isIP } from 'node:net';
+import type { EstablishedStream } from '../rtsp/stream-setups.ts';
+import { CameraError } from './error.ts';
+import type { MediaHandler, MediaStreams } from './streams.ts';
+import { RECEIVE_BUFFER_BYTES, plainAddress } from './udp-transport.ts';
+import type { ConnectionEnds } from './udp-transport.ts';
+
+/** RFC 5771, RFC 4291 §2.7. */
+const GROUPS = new BlockList();
+GROUPS.addSubnet('224.0.0.0', 4, 'ipv4');
+GROUPS.addSubnet('ff00::', 8, 'ipv6');
+
+const isGroup = (address: string): boolean =>
+  isIP(address) !== 0 && GROUPS.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+export class MulticastStreams implements MediaStreams {
+  readonly #ends: ConnectionEnds;
+  readonly #handler: MediaHandler;
+  readonly #failed: (error: CameraError) => void;
+  readonly #sockets: Socket[] = [];
+
+  /** `failed` is told when a group cannot be joined. */
+  constructor(ends: ConnectionEnds, handler: MediaHandler, failed: (error: CameraError) => void) {
+    this.#ends = ends;
+    this.#handler = handler;
+    this.#failed = failed;
+  }
+
+  setup(): Record<string, never> {
+    return {};
+  }
+
+  /** Throws `CameraError` when SETUP names no group: a camera has no say in what else this machine listens to. */
+  establish({ streamIndex, group, source }: EstablishedStream): void {
+    if (!group || !isGroup(group.address)) {
+      throw new CameraError('transport-refused', 'the camera agreed to multicast but names no group to join');
+    }
+    const handler = this.#handler;
+    const senders = new Set([this.#ends.remoteAddress, source ?? ''].map(plainAddress));
+    this.#join(group.address, group.ports[0], senders, (packet) => handler.rtp(streamIndex, packet, 0, packet.length));
+    this.#join(group.address, group.ports[1], senders, (packet) => handler.rtcp(streamIndex, packet, 0, packet.length));
+  }
+
+  start(): void {}
+
+  tick(): void {}
+
+  close(): void {
+    for (const socket of this.#sockets.splice(0)) socket.close();
+  }
+
+  #join(address: string, port: number, senders: ReadonlySet<string>, take: (packet: Buffer) => void): void {
+    // Other recorders, and other cameras' groups, may use the same port of this machine.
+    const socket = createSocket({ type: isIP(address) === 6 ? 'udp6' : 'udp4', reuseAddr: true });
+    this.#sockets.push(socket);
+    socket.on('error', (error: NodeJS.ErrnoException) => this.#cannot(address, error));
+    socket.on('message', (packet, sender) => {
+      if (senders.has(plainAddress(sender.address))) take(packet);
+    });
+    // Bound to the group, the socket does not hear what comes to this port for others.
+    socket.bind({ address, port, exclusive: true }, () => {
+      try {
+        socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
+      } catch {
+        // The system's default has to do.
+      }
+      try {
+        const local = plainAddress(this.#ends.localAddress);
+        if (isIP(address) === 4 && isIP(local) === 4) socket.addMembership(address, local);
+        else socket.addMembership(address);
+      } catch (error) {
+        this.#cannot(address, error as NodeJS.ErrnoException);
+      }
+    });
+  }
+
+  #cannot(address: string, error: NodeJS.ErrnoException): void {
+    const detail = error.code ?? error.message;
+    this.#failed(new CameraError('transport-refused', `cannot join the group ${address}: ${detail}`, { cause: error }));
+  }
+}

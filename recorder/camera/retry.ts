@@ -1,0 +1,79 @@
+// When a camera is tried again: what ended the last connection in, a pause out.
+//
+// A pause costs footage, and a camera that is asked too often bans or starves. So what costs the camera nothing is done
+// often, and what it refuses is asked for less and less often; docs/cameras.md has the rule for people.
+
+import { Backoff } from '../../base/backoff.ts';
+import { NoConnection } from './error.ts';
+import type { CameraError } from './error.ts';
+
+/** A session that recorded for so long was no attempt: what ended it may well be over. */
+const LONG_MS = 10_000;
+const AT_ONCE_MS = 50;
+/** Nothing listens at the camera's port: a bare TCP connect, no request. */
+const KNOCK_MS = 1_000;
+/** A camera that is back refuses for a while what it serves when it has started (404, 503, 401). */
+const STARTING_MS = 30_000;
+const STARTING_RETRY_MS = 2_000;
+const FIRST_MS = 1_000;
+const MOST_MS = 30_000;
+/** Cameras lock an account out for half an hour after five to seven wrong passwords, and begin anew with each further one. */
+const MOST_LOGIN_MS = 300_000;
+const JITTER = 0.2;
+
+export class RetryPolicy {
+  readonly #random: () => number;
+  readonly #ladder: Backoff;
+  /** The same, and further up. */
+  readonly #logins: Backoff;
+  #hasRecorded = false;
+  #isAway = false;
+  /** Since when the camera answers again. */
+  #backSinceMs: number | undefined;
+
+  constructor(random: () => number = Math.random) {
+    this.#random = random;
+    this.#ladder = new Backoff({ firstMs: FIRST_MS, maxMs: MOST_MS, jitter: JITTER, random });
+    this.#logins = new Backoff({ firstMs: FIRST_MS, maxMs: MOST_LOGIN_MS, jitter: JITTER, random });
+  }
+
+  /** Milliseconds until the next try. `recordedMs`: for how long the connection that ended brought pictures. */
+  next(failure: CameraError, recordedMs: number, nowMs: number): number {
+    if (recordedMs > 0) this.#hasRecorded = true;
+    if (recordedMs > LONG_MS) {
+      this.#reset();
+      this.#isAway = true;
+      return Math.round(AT_ONCE_MS * this.#random());
+    }
+    if (failure instanceof NoConnection) {
+      this.#reset();
+      this.#isAway = true;
+      return this.#about(KNOCK_MS);
+    }
+    if (this.#isAway) this.#backSinceMs = nowMs;
+    this.#isAway = false;
+    // Some pictures, then nothing that makes one, again and again: no success.
+    if (recordedMs > 0 && failure.code !== 'not-decodable') {
+      this.#reset();
+      return this.#ladder.next();
+    }
+    if (this.#isStarting(failure, nowMs)) return this.#about(STARTING_RETRY_MS);
+    const [usualMs, loginMs] = [this.#ladder.next(), this.#logins.next()];
+    return failure.code === 'refused-login' ? loginMs : usualMs;
+  }
+
+  #reset(): void {
+    this.#ladder.reset();
+    this.#logins.reset();
+  }
+
+  #isStarting(failure: CameraError, nowMs: number): boolean {
+    if (this.#backSinceMs === undefined || nowMs - this.#backSinceMs >= STARTING_MS) return false;
+    // A login that was never right is still wrong, and cameras lock out a client that repeats it.
+    return failure.code !== 'refused-login' || this.#hasRecorded;
+  }
+
+  #about(ms: number): number {
+    return Math.round(ms * (1 - JITTER + 2 * JITTER * this.#random()));
+  }
+}

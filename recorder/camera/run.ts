@@ -1,0 +1,340 @@
+// One run: the frames of a connection without a step of a clock in, samples on one timeline out (docs/design/time.md).
+
+import type { Clock } from '../../base/clock.ts';
+import type { AccessUnit, AudioParameters } from '../codec/access-unit.ts';
+import { VIDEO_TIMESCALE, type TrackParameters } from '../mp4/sample.ts';
+import { ArrivalClock } from './arrival-clock.ts';
+import { DecodeOrder } from './decode-order.ts';
+import type { RtpClock } from './rtp-clock.ts';
+import type { EndReason, SampleSink } from './sink.ts';
+import { SoundPlace, type SoundBias } from './sound-place.ts';
+import { WallLine } from './wall-line.ts';
+
+/** A run's first frames wait this long, so that its start and the place of its audio rest on more than one arrival... */
+const SETTLE_MS = 500;
+/** ...and while frames still come with less delay than those before, as from a pre-event buffer, up to this long. */
+const MAX_SETTLE_MS = 3_000;
+const LESS_DELAY_MS = 100;
+/** Frames that wait are bounded, whatever a camera sends meanwhile. */
+const MAX_SETTLING_UNITS = 1_000;
+/** What camera and sockets can buffer. Frames dated further than this before their arrival have wrong stamps... */
+const MAX_DELAY_MS = 12_000;
+/** ...when that lasts: a process that stood still gets all of its frames at once. */
+const BROKEN_LASTS_MS = 2_000;
+/** A clock that took so long to go wrong, or did twice so soon, was no delay. */
+const PROVEN_MS = 60_000;
+const AGAIN_MS = 300_000;
+const RIGHT_MS = 1_000;
+/** A host clock that steps by more ends the run; less is followed at this rate, above the noise of reading two clocks. */
+const MAX_HOST_STEP_MS = 1_000;
+const MAX_HOST_SLEW = 0.02;
+const HOST_NOISE_MS = 5;
+const HOST_INTERVAL_MS = 250;
+/** Run time at which the first picture of a run is shown, so that decoding times and early audio are not negative. */
+const RUN_START_MS = 10_000;
+const ASSUMED_DISTANCE_MS = 40;
+const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
+
+/** What a camera's connections have taught that its parameter sets and stamps do not say; survives them. */
+export interface TimelineMemory {
+  reorderDepth: number;
+  /** Wall milliseconds beyond one, a millisecond of the camera's clock. */
+  slope?: number;
+  /** Its stamps tell no time: pictures are stamped by arrival. */
+  useless?: boolean;
+  /** Monotonic time at which its stamps were last found wrong. */
+  wrongAtMs?: number;
+}
+
+export interface RunOptions {
+  readonly clock: Clock;
+  readonly sink: SampleSink;
+  readonly memory: TimelineMemory;
+  readonly runId: string;
+  readonly discarded: (kind: 'video' | 'audio', frames: number) => void;
+  /** Told of stamps that cannot be right, and of how far they are off. */
+  readonly clockWrong: (errorMs: number) => void;
+  /** What is added to the audio's media time by the camera's own word; undefined when it says nothing. */
+  readonly soundShiftMs: (nowMs: number) => number | undefined;
+  readonly soundBias: SoundBias;
+}
+
+interface Unit {
+  readonly unit: AccessUnit;
+  /** Of the track that leads. */
+  readonly leads: boolean;
+  readonly parameters: TrackParameters;
+  mediaMs: number;
+  readonly arrivalMs: number;
+}
+
+interface Settling {
+  readonly kind: 'settling';
+  readonly units: Unit[];
+  readonly fromMs: number;
+  /** The least delay so far, and when it was last found to be less by far. */
+  leastMs: number;
+  leastAtMs: number;
+}
+
+interface Flowing {
+  readonly kind: 'flowing';
+  lead: TrackParameters;
+  readonly audio: AudioParameters | undefined;
+}
+
+export class Run {
+  readonly #o: RunOptions;
+  /** Of the video. */
+  readonly #clock: RtpClock;
+  #state: Settling | Flowing;
+  /** Why it ends at the next key frame. */
+  endsAs: EndReason | undefined;
+  /** Media time of the first picture. */
+  readonly #originMs: number;
+  #mediaMs: number;
+  #usualMs: number;
+  readonly #order: DecodeOrder;
+  #arrivals: ArrivalClock | undefined;
+  #videoLine: WallLine;
+  #audioLine = new WallLine(0);
+  readonly #sound: SoundPlace;
+  #hostOffsetMs: number;
+  #hostReadMs: number;
+  /** Worst distance of a picture's wall time and its arrival, or of what its stamps asked for. */
+  clockErrorMs = 0;
+  /** Of the last picture: from its wall time to its arrival. */
+  #delayMs = 0;
+  #rightAtMs: number;
+  #wrongSinceMs: number | undefined;
+
+  /** Begins with the key frame that `clock` has just taken; it still has to be given to `video`. */
+  constructor(options: RunOptions, clock: RtpClock, depth: number, arrivalMs: number) {
+    this.#o = options;
+    this.#clock = clock;
+    this.#sound = new SoundPlace(options.soundBias);
+    this.#state = { kind: 'settling', units: [], fromMs: arrivalMs, leastMs: Infinity, leastAtMs: arrivalMs };
+    this.#originMs = clock.mediaMs;
+    this.#mediaMs = clock.mediaMs;
+    this.#usualMs = clock.usualMs;
+    this.#order = new DecodeOrder(depth);
+    this.#videoLine = new WallLine(options.memory.slope ?? 0);
+    this.#hostOffsetMs = this.#readHost();
+    this.#hostReadMs = arrivalMs;
+    this.#rightAtMs = arrivalMs;
+    if (options.memory.useless) this.#arrivals = this.#newArrivals(arrivalMs);
+  }
+
+  get depth(): number {
+    return this.#order.depth;
+  }
+
+  get byArrival(): boolean {
+    return this.#arrivals !== undefined;
+  }
+
+  get flowing(): boolean {
+    return this.#state.kind === 'flowing';
+  }
+
+  /** How much further than the last picture one can be captured that arrives now. */
+  roomMs(arrivalMs: number): number {
+    // While the run settles it is not known what was buffered.
+    return this.#videoLine.hasPlaced ? arrivalMs - this.#videoLine.placedWall : MAX_DELAY_MS;
+  }
+
+  /** Takes the access unit whose stamp the clock has just taken: a picture, or a frame of sound that is alone. */
+  lead(unit: AccessUnit, parameters: TrackParameters, arrivalMs: number): void {
+    const clock = this.#clock;
+    if (this.flowing && this.#isWrong(arrivalMs)) this.#startOver(arrivalMs);
+    const mediaMs = this.#arrivals?.push(clock.mediaMs, clock.usualMs, arrivalMs) ?? clock.mediaMs;
+    // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run: no decoder shows them.
+    if (mediaMs < this.#originMs) return this.#o.discarded(parameters.kind, 1);
+    this.#mediaMs = Math.max(this.#mediaMs, mediaMs);
+    this.#usualMs = this.#arrivals?.usualMs ?? clock.usualMs;
+    this.#videoLine.observe(mediaMs, arrivalMs);
+    const state = this.#state;
+    if (state.kind === 'settling') {
+      if (arrivalMs - mediaMs < state.leastMs - LESS_DELAY_MS) state.leastAtMs = arrivalMs;
+      state.leastMs = Math.min(state.leastMs, arrivalMs - mediaMs);
+      this.#wait(state, { unit, leads: true, parameters, mediaMs, arrivalMs });
+      return;
+    }
+    this.#followHost(arrivalMs);
+    this.#emitLead(state, unit, parameters, mediaMs, arrivalMs);
+    this.#delayMs = arrivalMs - this.#videoLine.placedWall;
+  }
+
+  /** Takes an audio access unit at a media time of its own. */
+  audio(unit: AccessUnit, parameters: AudioParameters, mediaMs: number, arrivalMs: number): void {
+    // A frame's timestamp is that of its first sample, and it can leave only when its last one has been captured.
+    this.#audioLine.observe(mediaMs, arrivalMs - (unit.durationTicks * 1000) / parameters.sampleRate);
+    const state = this.#state;
+    if (state.kind === 'settling') this.#wait(state, { unit, leads: false, parameters, mediaMs, arrivalMs });
+    else this.#emitAudio(state, unit, parameters, mediaMs, arrivalMs);
+  }
+
+  /** The audio's clock is another one now. */
+  audioStepped(): void {
+    this.#audioLine = new WallLine(0);
+  }
+
+  tick(nowMs: number): void {
+    const state = this.#state;
+    if (state.kind === 'settling' && this.#isSettled(state, nowMs)) this.#flow(state.units);
+  }
+
+  end(reason: EndReason): void {
+    if (this.#state.kind === 'settling') this.#flow(this.#state.units);
+    if (!this.#arrivals) this.#o.memory.slope = this.#videoLine.knownSlope;
+    this.#o.sink.end(reason);
+  }
+
+  /** The stamps tell no time: from here on the pictures' arrivals do, and the run ends when it can. */
+  stampByArrival(arrivalMs: number): void {
+    this.endsAs ??= 'clock';
+    this.#videoLine = new WallLine(0);
+    this.#audioLine = new WallLine(0);
+    if (this.#arrivals) return;
+    if (this.#state.kind === 'settling') {
+      for (const entry of this.#state.units.filter(({ leads }) => leads)) this.#stampAgain(entry);
+    }
+    this.#arrivals ??= this.#newArrivals(arrivalMs);
+  }
+
+  /** Pictures that wait have their stamps still to come. */
+  #stampAgain(entry: Unit): void {
+    const { mediaMs: stampMs, arrivalMs } = entry;
+    this.#arrivals ??= new ArrivalClock(stampMs, stampMs, ASSUMED_DISTANCE_MS, arrivalMs);
+    entry.mediaMs = this.#arrivals.push(stampMs, this.#clock.usualMs, arrivalMs);
+    this.#mediaMs = entry.mediaMs;
+    this.#videoLine.observe(entry.mediaMs, arrivalMs);
+  }
+
+  #newArrivals(arrivalMs: number): ArrivalClock {
+    return new ArrivalClock(this.#mediaMs, this.#clock.mediaMs, ASSUMED_DISTANCE_MS, arrivalMs);
+  }
+
+  #isSettled({ fromMs, leastAtMs, units }: Settling, nowMs: number): boolean {
+    if (units.length >= MAX_SETTLING_UNITS || nowMs - fromMs >= MAX_SETTLE_MS) return true;
+    return nowMs - leastAtMs >= SETTLE_MS;
+  }
+
+  #wait(state: Settling, entry: Unit): void {
+    entry.unit.data.slab.retain();
+    state.units.push(entry);
+    this.tick(entry.arrivalMs);
+  }
+
+  /** It is known where the run lies: lets the waiting frames go. */
+  #flow(units: readonly Unit[]): void {
+    const first = units.find(({ leads }) => leads) as Unit;
+    const lead = first.parameters;
+    // More than can be buffered: from the start the stamps run ahead.
+    if (first.arrivalMs - this.#videoLine.at(first.mediaMs) > MAX_DELAY_MS) this.#startOver(first.arrivalMs);
+    const audio = units.find(({ leads }) => !leads)?.parameters as AudioParameters | undefined;
+    const state: Flowing = { kind: 'flowing', lead, audio };
+    this.#state = state;
+    this.#o.sink.begin({ runId: this.#o.runId, lead, audio });
+    for (const { unit, leads, parameters, mediaMs, arrivalMs } of units) {
+      if (leads) this.#emitLead(state, unit, parameters, mediaMs, arrivalMs);
+      else this.#emitAudio(state, unit, parameters as AudioParameters, mediaMs, arrivalMs);
+      unit.data.slab.release();
+    }
+  }
+
+  #emitLead(state: Flowing, unit: AccessUnit, parameters: TrackParameters, mediaMs: number, arrivalMs: number): void {
+    const { sink, runId, memory } = this.#o;
+    if (parameters !== state.lead && unit.randomAccess) {
+      state.lead = parameters;
+      sink.change({ runId, lead: parameters, audio: state.audio });
+    }
+    const pts = Math.round((RUN_START_MS + mediaMs - this.#originMs) * TICKS_PER_MS);
+    const usualDuration = Math.max(1, Math.round(this.#usualMs * TICKS_PER_MS));
+    const dts = this.#order.push(pts, usualDuration);
+    const isUnsaid = parameters.kind === 'video' && parameters.reorderDepth === undefined;
+    if (isUnsaid && this.#order.observedDepth > memory.reorderDepth) {
+      memory.reorderDepth = this.#order.observedDepth;
+    }
+    sink.sample({
+      kind: 'video',
+      dts,
+      compositionOffset: pts - dts,
+      usualDuration,
+      sync: unit.randomAccess,
+      data: unit.data,
+      wallMs: this.#hostOffsetMs + this.#videoLine.place(mediaMs, arrivalMs),
+      lostPackets: unit.lostPackets,
+    });
+  }
+
+  #emitAudio(state: Flowing, unit: AccessUnit, parameters: AudioParameters, mediaMs: number, arrivalMs: number): void {
+    if (parameters !== state.audio) {
+      // Tracks are fixed for a run: audio that starts late or changes waits for the next key frame's.
+      this.endsAs ??= 'parameters';
+      return this.#o.discarded('audio', 1);
+    }
+    const { sampleRate } = parameters;
+    const { durationTicks } = unit;
+    const byCameraMs = this.#arrivals ? undefined : this.#o.soundShiftMs(arrivalMs);
+    const frameMs = (durationTicks * 1000) / sampleRate;
+    const shiftMs = this.#sound.shift(mediaMs, arrivalMs, frameMs, this.#videoLine, this.#audioLine, byCameraMs);
+    const videoMs = mediaMs + shiftMs;
+    if (videoMs < this.#originMs) return;
+    const dts = this.#sound.place(RUN_START_MS + videoMs - this.#originMs, durationTicks, sampleRate);
+    if (dts === undefined) return this.#o.discarded('audio', 1);
+    this.#o.sink.sample({
+      kind: 'audio',
+      dts,
+      compositionOffset: 0,
+      usualDuration: durationTicks,
+      sync: true,
+      data: unit.data,
+      wallMs: this.#hostOffsetMs + Math.min(arrivalMs, this.#videoLine.at(videoMs)),
+      lostPackets: unit.lostPackets,
+    });
+  }
+
+  /** Whether the last picture broke what holds for all, and has for some time. The next then lies where it arrives. */
+  #isWrong(arrivalMs: number): boolean {
+    const line = this.#videoLine;
+    const delayMs = this.#delayMs;
+    const errorMs = Math.max(delayMs, line.pushedMs);
+    this.clockErrorMs = Math.max(this.clockErrorMs, errorMs);
+    if (errorMs < RIGHT_MS) this.#rightAtMs = arrivalMs;
+    if (delayMs <= MAX_DELAY_MS) this.#wrongSinceMs = undefined;
+    else this.#wrongSinceMs ??= arrivalMs;
+    const lasts = this.#wrongSinceMs !== undefined && arrivalMs - this.#wrongSinceMs >= BROKEN_LASTS_MS;
+    return lasts || line.pushedMs > MAX_DELAY_MS || line.isTooSteep;
+  }
+
+  /** The map begins again from arrival; where that took long, or was done lately, the stamps are not believed any more. */
+  #startOver(arrivalMs: number): void {
+    const { memory, clockWrong } = this.#o;
+    const lately = arrivalMs - (memory.wrongAtMs ?? -Infinity) < AGAIN_MS;
+    const proven = arrivalMs - this.#rightAtMs >= PROVEN_MS || this.#videoLine.isTooSteep;
+    memory.wrongAtMs = arrivalMs;
+    if (lately || proven) memory.useless = true;
+    this.stampByArrival(arrivalMs);
+    clockWrong(this.clockErrorMs);
+    this.#rightAtMs = arrivalMs;
+    this.#wrongSinceMs = undefined;
+    this.#delayMs = 0;
+  }
+
+  #readHost(): number {
+    return this.#o.clock.wallMs() - this.#o.clock.monotonicMs();
+  }
+
+  #followHost(nowMs: number): void {
+    const elapsedMs = nowMs - this.#hostReadMs;
+    if (elapsedMs < HOST_INTERVAL_MS) return;
+    this.#hostReadMs = nowMs;
+    const errorMs = this.#readHost() - this.#hostOffsetMs;
+    if (Math.abs(errorMs) > MAX_HOST_STEP_MS) this.endsAs ??= 'clock';
+    else if (Math.abs(errorMs) > HOST_NOISE_MS) {
+      const most = elapsedMs * MAX_HOST_SLEW;
+      this.#hostOffsetMs += Math.max(-most, Math.min(most, errorMs));
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { CameraLogins, type BetterLogins } from './logins.ts';
+
+const right = { username: 'user', password: 'secret' };
+const stream = { kind: 'rtsp', host: '10.0.0.9', port: 554 } as const;
+const still = { kind: 'still', host: '10.0.0.9', port: 80 } as const;
+const onvif = { kind: 'onvif', host: '10.0.0.9', port: 80 } as const;
+
+const open = (kept?: BetterLogins) => {
+  const clock = new VirtualClock();
+  let written: BetterLogins = new Map();
+  let writes = 0;
+  const logins = new CameraLogins({
+    clock,
+    ...(kept ? { kept } : {}),
+    changed(better) {
+      written = new Map(better);
+      writes++;
+    },
+  });
+  return { logins, written: () => written, writes: () => writes };
+};
+
+test('a place that took Digest or led to TLS is remembered, each by itself, over restarts, and kept once', () => {
+  const { logins, written, writes } = open();
+  for (let i = 0; i < 3; i++) logins.at(stream, right).accepted('Digest');
+  logins.at(still, right).ledToTls();
+  logins.at(onvif, right).accepted();
+  assert.equal(writes(), 2);
+  const next = open(written()).logins;
+  // The password may have changed: the place that asks for it is what counts.
+  const other = { username: 'user', password: 'another' };
+  assert.deepEqual(
+    [stream, still, onvif, { ...stream, port: 8554 }].map((at) => next.at(at, other).better),
+    ['Digest', 'TLS', undefined, undefined],
+  );
+});
+
+test('a login that one place of a camera refused is tried at none of its places', () => {
+  const { logins } = open();
+  logins.at(stream, right).refused();
+  const mayTry = (credentials = right, host = '10.0.0.9') =>
+    [stream, still, onvif].map((at) => logins.at({ ...at, host }, credentials).mayTry);
+  assert.deepEqual(mayTry(), [false, false, false]);
+  assert.deepEqual(mayTry({ ...right, password: 'another' }), [true, true, true], 'another password');
+  assert.deepEqual(mayTry(right, '10.0.0.10'), [true, true, true], 'another camera');
+});
+
+test('a login that is right for the stream is tried elsewhere, once', () => {
+  const { logins } = open();
+  logins.at(stream, right).accepted('Digest');
+  logins.at(still, right).refused();
+  assert.equal(logins.at(still, right).mayTry, false);
+  assert.equal(logins.at(onvif, right).mayTry, true);
+  // Sessions come and go.
+  logins.at(stream, right).accepted('Digest');
+  assert.equal(logins.at(still, right).mayTry, false);
+});
+
+test('a login that becomes right has another try everywhere', () => {
+  const { logins } = open();
+  logins.at(still, right).refused();
+  logins.at(stream, right).refused();
+  logins.at(stream, right).accepted();
+  assert.deepEqual(
+    [still, onvif].map((at) => logins.at(at, right).mayTry),
+    [true, true],
+  );
+});
+
+test('ten thousand places are remembered, the oldest is forgotten first', () => {
+  const { logins } = open();
+  for (let port = 1; port <= 10_001; port++) logins.at({ ...stream, port }, right).accepted('Digest');
+  assert.deepEqual(
+    [1, 2, 10_001].map((port) => logins.at({ ...stream, port }, right).better),
+    [undefined, 'Digest', 'Digest'],
+  );
+});
