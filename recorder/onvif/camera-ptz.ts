@@ -2,8 +2,10 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Reach } from '../reach/reach.ts';
+import { checkRefused, LoginError, NO_MEMORY, type LoginMemory } from '../rtsp/login.ts';
 import { OnvifClient, type Preset, type Velocity } from './client.ts';
-import { OnvifError } from './error.ts';
+import { LoginRefused, OnvifError } from './error.ts';
 import type { OnvifTarget } from './target.ts';
 
 /** -1 to 1 of each. */
@@ -31,6 +33,7 @@ export interface PtzLimits {
 export interface CameraPtzDeps {
   readonly clock: Clock;
   readonly log: Log;
+  readonly reach: Reach;
   readonly limits: PtzLimits;
 }
 
@@ -50,6 +53,7 @@ const LAST_STOP_MS = 2_000;
 
 export class CameraPtz {
   readonly #client: OnvifClient;
+  readonly #memory: LoginMemory;
   readonly #deps: CameraPtzDeps;
   /** At most one of each waits. */
   #next: WaitingCommand | undefined;
@@ -67,7 +71,9 @@ export class CameraPtz {
 
   constructor(target: OnvifTarget, deps: CameraPtzDeps) {
     this.#deps = deps;
+    const { host, port, credentials } = target;
     this.#client = new OnvifClient(target, deps);
+    this.#memory = credentials ? deps.reach.logins.at({ kind: 'onvif', host, port }, credentials) : NO_MEMORY;
   }
 
   /** Rejects with `OnvifError`. */
@@ -204,13 +210,27 @@ export class CameraPtz {
     return this.#within(this.#deps.limits.answerTimeoutMs, async (signal) => {
       const wasConnected = this.#client.connected;
       try {
-        return await question(signal);
+        return await this.#logIn(question, signal, wasConnected);
       } catch (err) {
         if (!(err instanceof OnvifError) || err.code !== 'fault' || /profile/i.test(err.message)) this.#client.forget();
         if (!wasConnected || this.#client.connected || signal.aborted) throw err;
-        return await question(signal);
+        return await this.#logIn(question, signal, false);
       }
     });
+  }
+
+  /** A refusal is remembered, unless it may be that the camera's clock was set since its time was asked. */
+  async #logIn<T>(question: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, mayBeClock: boolean): Promise<T> {
+    try {
+      checkRefused(this.#memory);
+      const answer = await question(signal);
+      this.#memory.accepted();
+      return answer;
+    } catch (err) {
+      if (err instanceof LoginError) throw new OnvifError('unauthorized', err.message, { cause: err });
+      if (err instanceof LoginRefused && !mayBeClock) this.#memory.refused();
+      throw err;
+    }
   }
 
   async #within<T>(timeoutMs: number, task: (signal: AbortSignal) => Promise<T>): Promise<T> {

@@ -2,6 +2,7 @@
 // `forget`. Every call ends with a value, an `OnvifError`, or the reason of its signal.
 
 import type { Clock } from '../../base/clock.ts';
+import type { Reach } from '../reach/reach.ts';
 import { OnvifError } from './error.ts';
 import { Exchange } from './exchange.ts';
 import { invoke, type Connection, type Done, type OnvifOperations } from './library.ts';
@@ -56,6 +57,7 @@ const NO_CONNECTION: Connection = { clockOffsetMs: 0, paths: new Map() };
 export class OnvifClient {
   readonly #target: OnvifTarget;
   readonly #clock: Clock;
+  readonly #reach: Reach;
   #exchange: Exchange;
   #connection: Connection | undefined;
   #movable: string | undefined;
@@ -63,10 +65,11 @@ export class OnvifClient {
   #refusesTimeout = false;
   #movesSent = 0;
 
-  constructor(target: OnvifTarget, deps: { readonly clock: Clock }) {
+  constructor(target: OnvifTarget, deps: { readonly clock: Clock; readonly reach: Reach }) {
     this.#target = target;
     this.#clock = deps.clock;
-    this.#exchange = new Exchange(target);
+    this.#reach = deps.reach;
+    this.#exchange = new Exchange(target, deps.reach);
   }
 
   /** Whether the next call can do without connecting. */
@@ -81,7 +84,7 @@ export class OnvifClient {
 
   /** The next call connects anew. */
   forget(): void {
-    this.#exchange = new Exchange(this.#target);
+    this.#exchange = new Exchange(this.#target, this.#reach);
     this.#connection = undefined;
     this.#movable = undefined;
   }

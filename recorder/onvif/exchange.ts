@@ -2,11 +2,12 @@
 // Only the target's host and port are contacted, redirects are not followed, and an answer is read up to a bound.
 
 import { request as requestHttp, type IncomingMessage, type RequestOptions } from 'node:http';
-import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
-import { Authorizer } from '../rtsp/authorization.ts';
-import { parseChallenges, strongest } from '../rtsp/challenge.ts';
-import { OnvifError } from './error.ts';
+import { CertificateRefused, connectCamera } from '../reach/connect.ts';
+import { AddressRefused } from '../reach/networks.ts';
+import type { Reach } from '../reach/reach.ts';
+import { Login, LoginError } from '../rtsp/login.ts';
+import { LoginRefused, OnvifError } from './error.ts';
 import { printable } from './printable.ts';
 import { readEnvelope } from './soap.ts';
 import type { OnvifTarget } from './target.ts';
@@ -28,36 +29,44 @@ interface Answer {
 /** Sends messages to one camera; a Digest challenge that was answered once is answered in advance from then on. */
 export class Exchange {
   readonly #target: OnvifTarget;
-  #authorizer: Authorizer | undefined;
+  readonly #reach: Reach;
+  readonly #login: Login;
 
-  constructor(target: OnvifTarget) {
+  constructor(target: OnvifTarget, reach: Reach) {
     this.#target = target;
+    this.#reach = reach;
+    // Basic would send the password in the clear; ONVIF does not have it.
+    this.#login = new Login({ ...target, basic: 'never' });
   }
 
   /** The first element of the answer's body. Throws `OnvifError`; when `signal` aborts, its reason. */
   async ask(message: Message, signal: AbortSignal): Promise<XmlElement> {
     let answer = await this.#post(message, signal);
-    if (answer.status === 401 && this.#target.credentials) {
-      const challenge = strongest(parseChallenges(answer.challenges).filter(({ scheme }) => scheme === 'digest'));
-      // Basic would send the password in the clear; ONVIF does not have it.
-      if (challenge) {
-        this.#authorizer = new Authorizer(challenge, this.#target.credentials);
-        answer = await this.#post(message, signal);
-      }
-    }
+    if (answer.status === 401 && this.#takes(answer.challenges)) answer = await this.#post(message, signal);
     return readAnswer(answer);
+  }
+
+  /** Whether there is another answer to give. */
+  #takes(challenges: readonly string[]): boolean {
+    try {
+      this.#login.take(challenges);
+      return true;
+    } catch (err) {
+      if (err instanceof LoginError) return false;
+      throw err;
+    }
   }
 
   async #post({ path, action, body }: Message, signal: AbortSignal): Promise<Answer> {
     const { host, port } = this.#target;
-    const authorization = this.#authorizer?.authorize('POST', path);
+    const authorization = this.#login.authorize('POST', path);
     const options: RequestOptions = {
       host,
       port,
       path,
       method: 'POST',
-      // Cheap cameras forget connections that wait.
-      agent: false,
+      // One for each request: cheap cameras forget connections that wait.
+      createConnection: () => connectCamera(this.#target, this.#reach.networks),
       signal,
       headers: {
         host: `${isIP(host) === 6 ? `[${host.replace(/%.*/, '')}]` : host}:${port}`,
@@ -68,16 +77,16 @@ export class Exchange {
       },
     };
     try {
-      return await send(options, this.#target, body);
+      return await send(options, body);
     } catch (err) {
       throw signal.aborted ? (signal.reason as unknown) : connectionError(err);
     }
   }
 }
 
-function send(options: RequestOptions, { secure, verify }: OnvifTarget, body: string): Promise<Answer> {
+function send(options: RequestOptions, body: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const request = secure ? requestHttps({ ...options, ...tlsOptions(verify) }) : requestHttp(options);
+    const request = requestHttp(options);
     request.on('error', reject);
     request.on('response', (response) => {
       readBody(response)
@@ -91,12 +100,6 @@ function send(options: RequestOptions, { secure, verify }: OnvifTarget, body: st
     request.end(body);
   });
 }
-
-/** As for rtsps: cameras come with certificates of their own making, and old ones with old ciphers. */
-const tlsOptions = (verify: boolean) =>
-  verify
-    ? { rejectUnauthorized: true }
-    : { rejectUnauthorized: false, minVersion: 'TLSv1' as const, ciphers: 'DEFAULT:@SECLEVEL=0' };
 
 async function readBody(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
@@ -119,9 +122,9 @@ function readAnswer({ status, text }: Answer): XmlElement {
       throw new OnvifError('bad-answer', `the camera sent an answer that is no SOAP: ${err.message}`, { cause: err });
     }
   }
-  if (status === 401 || status === 403) {
-    throw new OnvifError('unauthorized', `the camera refuses the login (HTTP ${status})`);
-  }
+  const refused = `the camera refuses the login (HTTP ${status})`;
+  if (status === 401) throw new LoginRefused(refused);
+  if (status === 403) throw new OnvifError('unauthorized', refused);
   throw new OnvifError('bad-answer', `the camera answered HTTP ${status}`);
 }
 
@@ -137,11 +140,15 @@ const SYSTEM_WORDS: Readonly<Record<string, string>> = {
 
 function connectionError(err: unknown): OnvifError {
   if (err instanceof OnvifError) return err;
+  if (err instanceof AddressRefused) return new OnvifError('address-refused', err.message, { cause: err });
   const code = err instanceof Error && 'code' in err ? String(err.code) : '';
   // What Node's HTTP parser refuses, and paths that cannot stand in a request line.
   if (code.startsWith('HPE_') || code === 'ERR_UNESCAPED_CHARACTERS') {
     return new OnvifError('bad-answer', `the camera does not speak HTTP as it should (${code})`, { cause: err });
   }
-  const words = SYSTEM_WORDS[code] ?? printable(err instanceof Error ? err.message : String(err), 100);
+  const words =
+    SYSTEM_WORDS[code] ??
+    (err instanceof CertificateRefused ? err.message : undefined) ??
+    printable(err instanceof Error ? err.message : String(err), 100);
   return new OnvifError('unreachable', `the camera cannot be reached: ${words}`, { cause: err });
 }

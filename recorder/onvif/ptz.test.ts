@@ -14,6 +14,7 @@ import type { PtzCommand } from './camera-ptz.ts';
 import { OnvifError } from './error.ts';
 import { Ptz, type MovableCamera } from './ptz.ts';
 import { textAt } from './xml.ts';
+import { anywhere, type Reach } from '../reach/reach.ts';
 
 const CREDENTIALS = { username: 'operator', password: 'pässwörd & <1>' };
 const HOUR_MS = 3_600_000;
@@ -29,6 +30,7 @@ interface Stage {
   readonly device: OnvifDevice;
   readonly clock: VirtualClock;
   readonly ptz: Ptz;
+  readonly reach: Reach;
   readonly camera: MovableCamera;
 }
 
@@ -45,13 +47,20 @@ async function stage(t: TestContext, options: DeviceOptions = {}, login = CREDEN
   const device = await OnvifDevice.start({ credentials: CREDENTIALS, ...options });
   t.after(() => device.close());
   const clock = new VirtualClock();
-  const ptz = new Ptz({ clock, log: silentLog, limits: { moveTimeoutMs: 10_000, answerTimeoutMs: 10_000 } });
+  const reach = anywhere();
+  const ptz = new Ptz({
+    reach,
+    clock,
+    log: silentLog,
+    limits: { moveTimeoutMs: 10_000, answerTimeoutMs: 10_000 },
+  });
   t.after(async () => {
     device.release();
     await ptz.close();
   });
-  ptz.configure([{ id: 'gate', ptz: true, source: source(login), onvif: device.url, tls: { verify: false } }]);
-  return { device, clock, ptz, camera: movable(ptz, 'gate') };
+  const from = source(login).replace('127.0.0.1', options.host === '::1' ? '[0::1]' : '127.0.0.1');
+  ptz.configure([{ id: 'gate', ptz: true, source: from, onvif: device.url, tls: { verify: false } }]);
+  return { device, clock, ptz, reach, camera: movable(ptz, 'gate') };
 }
 
 const fails = (promise: Promise<unknown>, code: string, words: RegExp): Promise<void> =>
@@ -319,6 +328,31 @@ test('a wrong password: the refusal, after one attempt', async (t) => {
   const { device, camera } = await stage(t, {}, { username: 'operator', password: 'wrong' });
   await fails(camera.run(LEFT), 'unauthorized', /refuses the login: Sender not authorized/);
   assert.equal(device.refusedLogins, 1);
+});
+
+test('a password that the camera refused is not sent again, also in place of its stream or still images', async (t) => {
+  const { device, camera, reach } = await stage(t, {}, { username: 'operator', password: 'wrong' });
+  await fails(camera.run(LEFT), 'unauthorized', /refuses the login/);
+  const { length } = device.operations();
+  await fails(camera.presets(), 'unauthorized', /refused this user and password before/);
+  assert.deepEqual([device.refusedLogins, device.operations().length], [1, length]);
+  const credentials = { username: 'operator', password: 'wrong' };
+  assert.equal(reach.logins.at({ kind: 'still', host: '127.0.0.1', port: 80 }, credentials).mayTry, false);
+});
+
+test('the login of the stream is not sent to another host, in no form', async (t) => {
+  const { device, ptz } = await stage(t, { login: 'digest-md5' });
+  ptz.configure([
+    {
+      id: 'gate',
+      ptz: true,
+      source: source().replace('127.0.0.1', '127.0.0.2'),
+      onvif: device.url,
+      tls: { verify: false },
+    },
+  ]);
+  await fails(movable(ptz, 'gate').run(LEFT), 'unauthorized', /./);
+  assert.equal(device.refusedLogins, 0);
 });
 
 test('HTTP Digest with a wrong password is given up after one attempt a question', async (t) => {

@@ -1,6 +1,6 @@
 // SOAP 1.2 (and 1.1, which some cameras answer with): an answer in, the content of its body out, or why there is none.
 
-import { OnvifError } from './error.ts';
+import { LoginRefused, OnvifError } from './error.ts';
 import { printable } from './printable.ts';
 import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from './xml.ts';
 
@@ -28,7 +28,7 @@ function faultError(fault: XmlElement): OnvifError {
   const said = printable(words === '' ? (code ?? 'no reason') : code === undefined ? words : `${words} (${code})`);
   const refused = REFUSED_LOGIN.test(`${codes.join(' ')} ${words.slice(0, 1000)}`);
   return refused
-    ? new OnvifError('unauthorized', `the camera refuses the login: ${said}`)
+    ? new LoginRefused(`the camera refuses the login: ${said}`)
     : new OnvifError('fault', `the camera refuses: ${said}`);
 }
 

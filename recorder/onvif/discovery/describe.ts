@@ -1,6 +1,7 @@
 // A device that was found in, what it is and which streams it offers out, asked over ONVIF with the given login.
 
 import type { Clock } from '../../../base/clock.ts';
+import type { Reach } from '../../reach/reach.ts';
 import { formatRtspUrl, parseRtspUrl } from '../../rtsp/url.ts';
 import { OnvifClient, type DeviceInformation, type Profile } from '../client.ts';
 import { OnvifError } from '../error.ts';
@@ -38,9 +39,9 @@ const RECORDABLE = ['H264', 'H265', 'HEVC'];
 export async function describeDevice(
   device: FoundDevice,
   credentials: Credentials | undefined,
-  { clock }: { clock: Clock },
+  { clock, reach }: { readonly clock: Clock; readonly reach: Reach },
 ): Promise<DeviceReport> {
-  const client = new OnvifClient(targetOfUrl(device.url, credentials, { verify: false }), { clock });
+  const client = new OnvifClient(targetOfUrl(device.url, credentials, { verify: false }), { clock, reach });
   const deadlineMs = clock.monotonicMs() + DEVICE_TIMEOUT_MS;
   const problems = new Set<string>();
   let hopeless = false;

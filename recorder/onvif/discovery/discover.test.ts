@@ -10,6 +10,7 @@ import { OnvifDevice, type DeviceOptions } from '../../../test/onvif/device.ts';
 import { discover, type Discovery } from './discover.ts';
 import { Answers, MAX_DATAGRAMS, MAX_DEVICES, MAX_DEVICES_AT_ADDRESS } from './answers.ts';
 import { addressesOf } from './probe.ts';
+import { anywhere } from '../../reach/reach.ts';
 
 const CREDENTIALS = { username: 'admin', password: 'p@ss:word/1' };
 const LOOPBACK = '127.0.0.1';
@@ -55,7 +56,10 @@ class Network {
   }
 
   search(credentials: typeof CREDENTIALS | undefined = CREDENTIALS): Promise<Discovery> {
-    return discover({ from: [LOOPBACK], timeoutMs: 500, port: this.port, credentials }, { clock: systemClock });
+    return discover(
+      { from: [LOOPBACK], timeoutMs: 500, port: this.port, credentials },
+      { reach: anywhere(), clock: systemClock },
+    );
   }
 }
 
@@ -257,7 +261,7 @@ test('interfaces: all but the loopback one, or those that are named', () => {
 test('an address from which nothing can be sent is said', async () => {
   const { problems } = await discover(
     { from: ['192.0.2.1'], timeoutMs: 50, port: 9, credentials: undefined },
-    { clock: systemClock },
+    { reach: anywhere(), clock: systemClock },
   );
   assert.match(problems.join(), /192\.0\.2\.1: .*EADDRNOTAVAIL/);
 });

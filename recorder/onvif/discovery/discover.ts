@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
+import type { Reach } from '../../reach/reach.ts';
 import type { Credentials } from '../target.ts';
 import { describeDevice, type DeviceReport } from './describe.ts';
 import { probe, type ProbeOptions } from './probe.ts';
@@ -18,7 +19,10 @@ export interface Discovery {
 
 const AT_ONCE = 32;
 
-export async function discover(options: DiscoverOptions, deps: { readonly clock: Clock }): Promise<Discovery> {
+export async function discover(
+  options: DiscoverOptions,
+  deps: { readonly clock: Clock; readonly reach: Reach },
+): Promise<Discovery> {
   const { devices, problems } = await probe(options, deps);
   const reports = await concurrently(devices, AT_ONCE, (device) => describeDevice(device, options.credentials, deps));
   return { reports, problems };

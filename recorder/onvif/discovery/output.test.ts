@@ -160,7 +160,7 @@ test('manifests: a Secret with the login, and a Camera without it that the schem
   assert.deepEqual(documents[0], {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: 'dome-1-10-0-0-9-login' },
+    metadata: { name: 'dome-1-10-0-0-9-login', annotations: { 'kube-nvr.dev/camera-hosts': '10.0.0.9' } },
     type: 'kubernetes.io/basic-auth',
     stringData: { username: 'admin', password: `p@ss: "w/1 #'` },
   });

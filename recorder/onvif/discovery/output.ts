@@ -2,6 +2,8 @@
 // device says has been made printable before; YAML is written by a library that quotes what needs it.
 
 import { Document, stringify } from 'yaml';
+import { hostIn } from '../../../crds/login-hosts.ts';
+import { CAMERA_HOSTS } from '../../../crds/names.ts';
 import { formatRtspUrl, parseRtspUrl } from '../../rtsp/url.ts';
 import type { Profile } from '../client.ts';
 import { printable } from '../printable.ts';
@@ -108,7 +110,8 @@ export function formatManifests(reports: readonly DeviceReport[], credentials: C
     const secret = credentials && {
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name: secretName },
+      // For the host of the stream, and of what else is known of this camera.
+      metadata: { name: secretName, annotations: { [CAMERA_HOSTS]: hostsOf(camera.spec) } },
       type: 'kubernetes.io/basic-auth',
       stringData: { username: credentials.username, password: credentials.password },
     };
@@ -117,6 +120,10 @@ export function formatManifests(reports: readonly DeviceReport[], credentials: C
   });
   return [...leftOut(reports).map((note) => `#${note}\n`), ...documents].join('');
 }
+
+/** The hosts that a camera's addresses are on, as a Secret names them. */
+const hostsOf = ({ source, snapshot, onvif }: { source: string; snapshot?: string; onvif: string }): string =>
+  [...new Set([source, snapshot, onvif].flatMap((address) => hostIn(address ?? '') ?? []))].join(',');
 
 /** For the lines beside the output. */
 export const formatProblem = (problem: string): string => `recorder discover: ${printable(problem, 400)}\n`;

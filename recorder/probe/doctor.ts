@@ -1,0 +1,87 @@
+// Examines cameras, one at a time: those that are being recorded on the connection that there is, beside what records it,
+// and addresses that nobody records yet on one of their own.
+
+import type { Clock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import type { CameraSource } from '../camera/camera.ts';
+import type { Reach } from '../reach/reach.ts';
+import { formatCapture } from './capture.ts';
+import { examine, probe } from './run.ts';
+import type { ObservedCamera, Probed } from './run.ts';
+
+/** A capture in the memory of a process that records. */
+const MAX_RECORDER_CAPTURE_BYTES = 16 * 1024 * 1024;
+
+/** Another camera is being examined. */
+export class DoctorBusy extends Error {
+  override readonly name = 'DoctorBusy';
+}
+
+export interface DoctorDeps {
+  readonly clock: Clock;
+  readonly version: string;
+  readonly reach: Reach;
+  /** A camera that is recorded, or tried to, and its source. */
+  readonly find: (cameraId: string) => { readonly camera: ObservedCamera; readonly source: string } | undefined;
+}
+
+export interface Examiner {
+  /** Undefined when the camera is not connected to. Throws `DoctorBusy`. */
+  report(cameraId: string, seconds: number, signal: AbortSignal): Promise<Probed['report'] | undefined>;
+  /** A capture's file (gzip). */
+  capture(cameraId: string, seconds: number, signal: AbortSignal): Promise<Buffer | undefined>;
+  /** Connects to an address, and leaves it after that time or at the first failure. Throws `DoctorBusy`. */
+  tryOut(camera: TriedCamera, seconds: number, signal: AbortSignal): Promise<Probed['report']>;
+}
+
+/** A camera that is not configured. */
+export type TriedCamera = Omit<CameraSource, 'id' | 'name'>;
+
+export class Doctor implements Examiner {
+  readonly #deps: DoctorDeps;
+  #busy = false;
+
+  constructor(deps: DoctorDeps) {
+    this.#deps = deps;
+  }
+
+  async report(cameraId: string, seconds: number, signal: AbortSignal): Promise<Probed['report'] | undefined> {
+    return (await this.#examine(cameraId, seconds, 0, signal))?.report;
+  }
+
+  async capture(cameraId: string, seconds: number, signal: AbortSignal): Promise<Buffer | undefined> {
+    const probed = await this.#examine(cameraId, seconds, MAX_RECORDER_CAPTURE_BYTES, signal);
+    return probed?.capture && formatCapture(probed.capture);
+  }
+
+  tryOut(camera: TriedCamera, seconds: number, signal: AbortSignal): Promise<Probed['report']> {
+    const { clock, reach, version } = this.#deps;
+    return this.#alone(async () => {
+      // What becomes of it is in the report.
+      const deps = { clock, reach, log: silentLog };
+      return (await probe(camera, { seconds, captureBytes: 0, version, untilFailure: true }, deps, signal)).report;
+    });
+  }
+
+  async #examine(
+    cameraId: string,
+    seconds: number,
+    captureBytes: number,
+    signal: AbortSignal,
+  ): Promise<Probed | undefined> {
+    const { clock, version, find } = this.#deps;
+    const found = find(cameraId);
+    if (!found) return undefined;
+    return this.#alone(() => examine(found.camera, found.source, { seconds, captureBytes, version }, clock, signal));
+  }
+
+  async #alone<T>(look: () => Promise<T>): Promise<T> {
+    if (this.#busy) throw new DoctorBusy('another camera is being examined: try again when that is over');
+    this.#busy = true;
+    try {
+      return await look();
+    } finally {
+      this.#busy = false;
+    }
+  }
+}
