@@ -15,6 +15,7 @@ import {
   TestCamera,
   TestFileSystem,
   TestLog,
+  VIDEO,
   bench,
   fileSize,
   gate,
@@ -23,6 +24,7 @@ import {
   segmentPaths,
   systemError,
   temporaryDirectory,
+  type Bench,
 } from './test-support.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
@@ -67,7 +69,7 @@ for (const format of ['fmp4', 'mp4'] as const) {
     await archive.recover();
     const options = { cameraId: 'gate', name: 'Gate', format, segmentDurationMs: 2_000 };
     const recording = archive.sinkFor(options, { needKeyFrame() {} });
-    recording.sink.begin(runOf({ video: video.parameters, audio: audio.parameters }));
+    recording.sink.begin(runOf({ lead: video.parameters, audio: audio.parameters }));
     for (let second = 0; second <= 6; second++) {
       const within = ({ dts }: EncodedSample, rate: number): boolean => Math.floor(dts / rate) === second;
       send(
@@ -127,6 +129,167 @@ test('the recording in progress is reported from its first fragment to its end, 
     [[false, current?.path]],
   );
   assert.equal(await archive.current('nobody'), undefined);
+});
+
+/** Plays picture by picture, and looks behind each, and before whatever the disk is asked. */
+async function playWatched(b: Bench, seconds: number, look: () => void): Promise<void> {
+  let failure: unknown;
+  b.fs.before = () => {
+    try {
+      look();
+    } catch (err) {
+      // Thrown here, it would be a failure of the disk.
+      failure ??= err;
+    }
+  };
+  for (let pictures = 0; pictures < seconds * 25; pictures++) {
+    await b.camera.play(1 / 25, b.fs);
+    look();
+    if (failure) throw failure;
+  }
+  b.fs.before = () => {};
+}
+
+for (const sound of [undefined, AUDIO]) {
+  test(`fmp4${sound ? ' with sound' : ''}: over a hundred changes of the file, recordings have one in progress with pictures in it`, async (t) => {
+    const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 1_000 });
+    const { archive, camera, fs, recording, root } = b;
+    camera.begin(runOf({ audio: sound }));
+    await camera.play(1.5, fs);
+    const seen = new Set<string>();
+    let looks = 0;
+    const check = (): void => {
+      const current = recording.current();
+      assert.ok(current && !current.isEmpty, 'there is one');
+      const entries = archive.inProgress('gate').filter(({ isEmpty }) => !isEmpty);
+      assert.deepEqual(entries.at(-1)?.path ?? '', current.path, 'the newest that is listed as open');
+      assert.equal(recording.status().currentFile, current.path);
+      assert.equal(recording.status().state, 'writing');
+      seen.add(current.path);
+      looks++;
+    };
+    await playWatched(b, 102, check);
+    assert.ok(seen.size > 100, `${seen.size} files`);
+    assert.ok(looks > 4_000, `${looks} looks`);
+    const current = recording.current();
+    assert.ok(current);
+    assert.equal(current.sizeBytes, fileSize(root, current.path));
+    camera.end();
+    assert.equal(recording.current(), undefined);
+    await archive.close();
+  });
+}
+
+for (const format of ['fmp4', 'mp4'] as const) {
+  test(`${format}: each list has an open segment that begins where the ones before end, also while the next is begun`, async (t) => {
+    const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 1_000, format });
+    const { archive, camera, fs, clock } = b;
+    camera.begin();
+    await camera.play(1.5, fs);
+    for (let pictures = 0; pictures < 300; pictures++) {
+      await camera.play(1 / 25, fs);
+      const { segments } = await archive.list('gate', { fromMs: NOON_MS, toMs: clock.wallMs() + 1 });
+      const open = segments.filter(({ isOpen }) => isOpen);
+      assert.ok(open.length >= 1, `of ${segments.length} none is open`);
+      assert.ok(segments.at(-1)?.isOpen, 'the newest is');
+      assert.deepEqual(
+        segments.map(({ sequence }) => sequence),
+        segments.map((_, i) => i),
+        'none is missing, none is listed twice',
+      );
+    }
+    camera.end();
+    await archive.close();
+  });
+}
+
+test('where the camera goes on with a new run, the last file is in progress until the next has pictures; where it is lost, it is not', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
+  const { archive, camera, fs, recording } = b;
+  camera.begin();
+  await camera.play(3, fs);
+  for (const [i, reason] of (['gap', 'clock', 'parameters', 'stalled'] as const).entries()) {
+    const before = recording.current()?.path;
+    camera.end(reason);
+    await fs.idle();
+    assert.equal(recording.current()?.path, before, reason);
+    camera.begin(runOf({ runId: `00000000000000b${i}` }));
+    await playWatched(b, 3, () => assert.ok(recording.current(), reason));
+    assert.notEqual(recording.current()?.path, before);
+  }
+  for (const reason of ['camera-lost', 'no-key-frame', 'stopped'] as const) {
+    camera.end(reason);
+    assert.equal(recording.current(), undefined, reason);
+    camera.begin(runOf({ runId: `00000000000000${reason.length + 16}` }));
+    await camera.play(3, fs);
+    assert.ok(recording.current());
+  }
+  // Packets were lost, and no key frame follows.
+  camera.end('gap');
+  await camera.wait(9_000, fs);
+  assert.ok(recording.current());
+  await camera.wait(1_500, fs);
+  assert.equal(recording.current(), undefined);
+  assert.deepEqual(archive.inProgress('gate'), []);
+  await archive.close();
+});
+
+test('a file that is on the disk before anybody was told is not listed, nor is one without pictures', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 2_000 });
+  const { archive, camera, fs, clock, root } = b;
+  camera.begin();
+  await camera.play(2, fs);
+  for (const held of ['syncDirectory', 'write'] as const) {
+    const stall = gate();
+    fs.before = ({ name, path }) => (name === held && path.startsWith('2026') ? stall.passed : undefined);
+    await camera.play(2.2, fs);
+    const { segments } = await archive.list('gate', { fromMs: NOON_MS, toMs: clock.wallMs() + 1 });
+    const files = segmentPaths(root);
+    assert.ok(files.length > segments.length, `${files.length} files, ${segments.length} listed`);
+    assert.deepEqual(
+      segments.map(({ path, isOpen }) => [path, isOpen]),
+      files.slice(0, segments.length).map((path, i) => [path, i === segments.length - 1]),
+      held,
+    );
+    fs.before = () => {};
+    stall.open();
+    await camera.play(1, fs);
+  }
+  camera.end();
+  await archive.close();
+});
+
+test('a disk that takes no further file ends the recording in progress', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 2_000 });
+  const { archive, camera, fs, recording } = b;
+  camera.begin();
+  await camera.play(1.5, fs);
+  fs.before = ({ name }) => {
+    if (name === 'create') throw systemError('ENOSPC');
+  };
+  await camera.play(3, fs);
+  assert.equal(recording.status().state, 'failed');
+  assert.equal(recording.current(), undefined);
+  assert.deepEqual(archive.inProgress('gate'), []);
+  fs.before = () => {};
+  await archive.close();
+});
+
+test('the mtime of an open segment is that of its last write', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
+  b.camera.begin();
+  await b.camera.play(5, b.fs);
+  await b.camera.wait(2_000, b.fs);
+  const written = b.recording.current()?.mtimeMs ?? 0;
+  await b.camera.wait(5_000, b.fs);
+  const { segments } = await b.archive.list('gate', { fromMs: NOON_MS, toMs: b.clock.wallMs() });
+  assert.deepEqual(
+    segments.map(({ isOpen, mtimeMs }) => [isOpen, mtimeMs]),
+    [[true, written]],
+  );
+  assert.ok(b.clock.wallMs() - written >= 5_500, 'a camera that stands still does not make it newer');
+  b.camera.end();
+  await b.archive.close();
 });
 
 test('the recording in progress in the format mp4 is not reported as playable, but listed', async (t) => {
@@ -277,8 +440,8 @@ test('failures of files and the time of syncs are counted', async (t) => {
 
 test('parameters that no file can hold are a reason in the state, not an end of the process', async (t) => {
   const { camera, recording, archive, fs } = await bench({ root: temporaryDirectory(t) });
-  const video = { ...runOf().video, sps: [] };
-  camera.begin(runOf({ video }));
+  const lead = { ...VIDEO, sps: [] };
+  camera.begin(runOf({ lead }));
   await camera.play(3, fs);
   assert.equal(recording.status().state, 'failed');
   assert.equal(recording.status().reason?.code, 'unsupported-parameters');

@@ -5,6 +5,7 @@ import { Registry } from 'prom-client';
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
 import {
   CameraArchive,
   type CameraArchiveCallbacks,
@@ -12,12 +13,13 @@ import {
   type CameraArchiveOwner,
 } from './camera-archive.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './details-reader.ts';
+import { takingTurns } from './disk-turns.ts';
 import { DiskWatch } from './disk-watch.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './faults.ts';
 import { nodeFileSystem, type FileSystem } from './file-system.ts';
 import type { Interval } from './gaps/intervals.ts';
 import { newHistory, type CameraHistory } from './history.ts';
-import { ArchiveIdentity } from './identity.ts';
+import { ArchiveIdentity, type IdentityOptions } from './identity.ts';
 import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
 import type { Inventory } from './inventory.ts';
 import { ArchiveMetrics } from './metrics.ts';
@@ -46,8 +48,14 @@ export interface ArchiveOptions {
   readonly workDir?: string;
   /** A member of a cluster records only to its own archive, never to that of another node. */
   readonly node?: string | undefined;
+  /** Nor to that of another pool; `namespace/name`. */
+  readonly pool?: string | undefined;
+  /** Takes a directory for this process alone (`directory-lock.ts`). With `workDir`. */
+  readonly take?: IdentityOptions['take'];
   /** How much footage is kept; without it, nothing is ever removed, and a full disk stops recording. */
   readonly limits?: () => Limits;
+  /** For what waits for the disk, of all cameras. */
+  readonly memory?: MemoryAccount;
 }
 
 /** Something about the archive that somebody should look at. */
@@ -90,11 +98,11 @@ export class Archive {
 
   constructor(options: ArchiveOptions) {
     this.#o = options;
-    const { clock, log, workDir, limits, observer = noObserver, registry = new Registry() } = options;
+    const { clock, log, workDir, node, pool, take, limits, observer = noObserver, registry = new Registry() } = options;
     const root = options.root.replace(/(?<=.)\/+$/, '');
-    const fs = options.fs ?? nodeFileSystem;
+    const fs = takingTurns(options.fs ?? nodeFileSystem);
     this.#identity =
-      workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, node: options.node, fs, log });
+      workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, node, pool, take, fs, log });
     const disk = limits ? roomMaking(fs, () => this.#retention as Retention) : fs;
     this.#store = new SegmentStore(root, disk, this.#identity);
     // Another file system than that of the machine is no thread's to read.
@@ -253,7 +261,7 @@ export class Archive {
     assert(!this.#cameras.has(cameraId), 'two recordings of one camera');
     const history = this.#histories.get(cameraId) ?? newHistory();
     this.#histories.set(cameraId, history);
-    const { clock, log, syncIntervalMs } = this.#o;
+    const { clock, log, syncIntervalMs, memory } = this.#o;
     const camera = new CameraArchive(
       options,
       {
@@ -265,6 +273,7 @@ export class Archive {
         history,
         owner: this.#owner,
         syncIntervalMs,
+        memory,
       },
       callbacks,
     );
@@ -274,7 +283,7 @@ export class Archive {
 
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
-    return this.#index.list(cameraId, query, () => this.openEntries(cameraId));
+    return this.#index.list(cameraId, query, () => this.inProgress(cameraId));
   }
 
   /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
@@ -288,6 +297,12 @@ export class Archive {
     return segments.flatMap(({ startMs, endMs }) =>
       endMs === undefined ? [] : [{ fromMs: startMs, toMs: Math.round(endMs) }],
     );
+  }
+
+  /** Segments that are being written or completed, and one that is complete and stands for the next. */
+  inProgress(cameraId: string): OpenEntry[] {
+    const complete = this.#cameras.get(cameraId)?.standIn();
+    return complete ? [...this.openEntries(cameraId), complete] : this.openEntries(cameraId);
   }
 
   /** Segments that are being written or completed: of one camera, or of all. */
@@ -346,5 +361,6 @@ export class Archive {
     await this.#disk?.settled();
     await this.#retention?.close();
     await this.#reader?.close();
+    await this.#identity?.release();
   }
 }

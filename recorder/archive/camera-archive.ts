@@ -5,6 +5,7 @@ import { assert } from '../../base/assert.ts';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { SampleSink } from '../camera/sink.ts';
 import type { Reason } from '../camera/status.ts';
 import { Mp4Error } from '../mp4/error.ts';
@@ -18,7 +19,6 @@ import type { CameraHistory } from './history.ts';
 import type { ArchiveIndex, OpenEntry } from './index.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 import { fileNameOf } from './names.ts';
-import { closedSegment } from './observer.ts';
 import { noteRepair, repairFile } from './recovery.ts';
 import { Segmenter, type DropCause, type SegmentTarget } from './segmenter.ts';
 import {
@@ -31,11 +31,15 @@ import {
 import type { CreatedSegment, SegmentStore } from './segment-store.ts';
 import { WriteBudget } from './write-budget.ts';
 
-export interface CameraArchiveOptions {
-  readonly cameraId: string;
-  readonly name: string;
+/** How a camera is recorded. */
+export interface RecordSettings {
   readonly format: RecordFormat;
   readonly segmentDurationMs: number;
+}
+
+export interface CameraArchiveOptions extends RecordSettings {
+  readonly cameraId: string;
+  readonly name: string;
 }
 
 /** What the archive wants to know of it. */
@@ -75,9 +79,18 @@ export interface CameraArchiveDeps {
   readonly history: CameraHistory;
   readonly owner: CameraArchiveOwner;
   readonly syncIntervalMs: number;
-  readonly budget?: WriteBudget;
+  /** For what waits for the disk, of all cameras. */
+  readonly memory?: MemoryAccount | undefined;
 }
 
+/** A file with pictures in it. */
+interface ShownFile {
+  readonly file: SegmentFile;
+  readonly created: CreatedSegment;
+}
+
+/** Behind lost packets or a clock that was set, the next run begins at a key frame; a camera that sends none is silent. */
+const NEXT_RUN_MS = 10_000;
 const RETRY = { firstMs: 1_000, maxMs: 30_000 };
 /** Files that could not be completed are tried again this often, one at a time, while the disk works. */
 const REPAIR_INTERVAL_MS = 30_000;
@@ -85,6 +98,7 @@ const MAX_UNFINISHED = 1_000;
 
 export class CameraArchive implements SegmentTarget {
   readonly #o: CameraArchiveOptions;
+  #record: RecordSettings;
   readonly #deps: CameraArchiveDeps;
   readonly #segmenter: Segmenter;
   readonly #budget: WriteBudget;
@@ -94,6 +108,10 @@ export class CameraArchive implements SegmentTarget {
   readonly #files = new Map<SegmentFile, Promise<void> | undefined>();
   /** The file that receives samples. */
   #newest: SegmentFile | undefined;
+  /** The recording in progress as answers show it: the newest file with pictures in it. */
+  #shown: ShownFile | undefined;
+  /** Monotonic time up to which it stands for a run that has not begun. */
+  #shownUntilMs = Infinity;
   #retryAtMs = -Infinity;
   #fault: Reason | undefined;
   #faultCause: DropCause = 'disk-error';
@@ -110,12 +128,13 @@ export class CameraArchive implements SegmentTarget {
 
   constructor(options: CameraArchiveOptions, deps: CameraArchiveDeps, callbacks: CameraArchiveCallbacks) {
     this.#o = options;
+    this.#record = options;
     this.#deps = deps;
-    this.#budget = deps.budget ?? new WriteBudget();
+    this.#budget = new WriteBudget(deps.memory);
     this.#tables = tablePool();
     this.#segmenter = new Segmenter({
       clock: deps.clock,
-      segmentDurationMs: options.segmentDurationMs,
+      segmentDurationMs: () => this.#record.segmentDurationMs,
       target: this,
       dropCause: () => this.#faultCause,
       needKeyFrame: () => callbacks.needKeyFrame(),
@@ -131,6 +150,11 @@ export class CameraArchive implements SegmentTarget {
     return this.#segmenter;
   }
 
+  /** From the next file on; one that is longer than files are now to be ends at its next key frame. */
+  configure(record: RecordSettings): void {
+    this.#record = record;
+  }
+
   /** Call it about four times a second. */
   tick(): void {
     this.#segmenter.tick();
@@ -140,7 +164,7 @@ export class CameraArchive implements SegmentTarget {
   }
 
   status(): CameraArchiveStatus {
-    const currentFile = this.#newest?.created?.path;
+    const currentFile = this.#inProgress()?.created.path;
     const idle = !this.#segmenter.active || currentFile === undefined;
     return {
       state: this.#fault ? 'failed' : idle ? 'idle' : 'writing',
@@ -167,6 +191,17 @@ export class CameraArchive implements SegmentTarget {
     return entries;
   }
 
+  /** The last segment, complete, while recording goes on and the next has no picture yet. */
+  standIn(): OpenEntry | undefined {
+    const shown = this.#inProgress();
+    return shown && !this.#files.has(shown.file) ? openEntry(shown.file, shown.created) : undefined;
+  }
+
+  #inProgress(): ShownFile | undefined {
+    const isOver = !this.#segmenter.active && this.#deps.clock.monotonicMs() >= this.#shownUntilMs;
+    return isOver ? undefined : this.#shown;
+  }
+
   /** Wall times of the pictures in files that are not complete yet, for the gap ledger. */
   written(): Interval[] {
     const written: Interval[] = [];
@@ -178,9 +213,8 @@ export class CameraArchive implements SegmentTarget {
 
   /** The recording in progress, as far as it can be played: undefined for `mp4`, which has no index before its end. */
   current(): OpenEntry | undefined {
-    const file = this.#newest;
-    if (!file?.created || file.fault || this.#o.format === 'mp4') return undefined;
-    return openEntry(file, file.created);
+    const shown = this.#inProgress();
+    return shown && shown.file.plan.format !== 'mp4' ? openEntry(shown.file, shown.created) : undefined;
   }
 
   /** Ends what is open and resolves when every file is complete. Takes no samples afterwards. */
@@ -206,7 +240,7 @@ export class CameraArchive implements SegmentTarget {
       if (this.#fault?.code !== fault.code) this.#block(fault, fault.code, 0);
       return false;
     }
-    return !this.#closing && nowMs >= this.#retryAtMs && this.#budget.hasRecovered;
+    return !this.#closing && nowMs >= this.#retryAtMs && this.#budget.hasRoom();
   }
 
   open(
@@ -215,11 +249,12 @@ export class CameraArchive implements SegmentTarget {
     failed: () => void,
   ): SegmentFile | undefined {
     const { history, log } = this.#deps;
-    const { cameraId, format } = this.#o;
+    const { cameraId } = this.#o;
+    const { format } = this.#record;
     const gapBeforeMs = Math.max(0, known.wallStartMs - (history.wallEndMs ?? known.wallStartMs));
     const meta: SegmentMeta = { ...known, cameraId, sequence: history.nextSequence, gapBeforeMs };
     const name = { name: fileNameOf(this.#o.name), cameraId, startMs: Math.floor(known.wallStartMs) };
-    const video = tracks.filter(({ kind }) => kind === 'video');
+    const lead = tracks.slice(0, 1);
     let file: SegmentFile;
     try {
       file = this.#newFile({ format, name, tracks, meta }, failed);
@@ -227,7 +262,7 @@ export class CameraArchive implements SegmentTarget {
       if (!(err instanceof Mp4Error)) throw err;
       try {
         // Bad audio never stops video; where the video is at fault, this fails as well.
-        file = this.#newFile({ format, name, tracks: video, meta }, failed);
+        file = this.#newFile({ format, name, tracks: lead, meta }, failed);
         log.warn({ camera: cameraId, err }, 'audio that no file can hold is not recorded');
       } catch (err) {
         if (!(err instanceof Mp4Error)) throw err;
@@ -259,8 +294,14 @@ export class CameraArchive implements SegmentTarget {
     return file;
   }
 
-  ended(wallEndMs: number): void {
+  get lastEndMs(): number | undefined {
+    return this.#deps.history.wallEndMs;
+  }
+
+  ended(wallEndMs: number, goesOn: boolean): void {
     this.#deps.history.wallEndMs = wallEndMs;
+    this.#shownUntilMs = this.#deps.clock.monotonicMs() + NEXT_RUN_MS;
+    if (!goesOn) this.#shown = undefined;
   }
 
   finish(file: SegmentFile, closing: SegmentClosing): void {
@@ -299,6 +340,10 @@ export class CameraArchive implements SegmentTarget {
     this.#bytesWritten += bytes;
     this.#framesWritten += fragment.videoFrames;
     this.#lastWrittenMs = fragment.lastVideoMs ?? this.#lastWrittenMs;
+    const { created, writtenEndMs } = file;
+    // A short one may be over, and the next begun, when its first pictures reach the disk.
+    const isNewer = file.plan.meta.sequence > (this.#shown?.file.plan.meta.sequence ?? Infinity);
+    if (created && writtenEndMs !== undefined && (file === this.#newest || isNewer)) this.#shown = { file, created };
     if (file !== this.#newest || fragment.videoFrames === 0) return;
     this.#backoff.reset();
     if (!this.#fault) return;
@@ -307,6 +352,7 @@ export class CameraArchive implements SegmentTarget {
   }
 
   #failed(file: SegmentFile, fault: DiskFault, droppedFrames: number, tellSegmenter: () => void): void {
+    if (this.#shown?.file === file) this.#shown = undefined;
     if (this.#newest === file) {
       this.#newest = undefined;
       const { history } = this.#deps;
@@ -326,6 +372,7 @@ export class CameraArchive implements SegmentTarget {
     const known = this.#fault?.code === fault.code;
     this.#fault = fault;
     this.#faultCause = cause;
+    if (!this.#newest) this.#shown = undefined;
     const fields = { camera: this.#o.cameraId, code: fault.code, reason: fault.message, retryMs };
     if (known) this.#deps.log.debug(fields, 'recording to disk still fails');
     else this.#deps.log.warn(fields, 'recording to disk fails');
@@ -346,11 +393,11 @@ export class CameraArchive implements SegmentTarget {
     this.#files.delete(file);
     switch (result.kind) {
       case 'closed': {
-        const { created, facts, meta } = result;
-        index.closed(closedSegment(created.segment, facts, meta));
+        const { created, closed } = result;
+        index.closed(closed);
         this.#segmentsClosed++;
         this.#release(created.marker);
-        log.debug({ camera: cameraId, file: created.path, sizeBytes: facts.sizeBytes }, 'segment closed');
+        log.debug({ camera: cameraId, file: created.path, sizeBytes: closed.sizeBytes }, 'segment closed');
         return;
       }
       case 'empty':
@@ -404,7 +451,10 @@ const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment): OpenEn
   startMs: segment.startMs,
   sequence: file.plan.meta.sequence,
   sizeBytes: file.writtenBytes,
+  mtimeMs: file.modifiedMs,
   format: file.plan.format,
+  isEmpty: file.writtenEndMs === undefined,
+  endMs: file.closedEndMs,
 });
 
 function tablePool(): TablePool {

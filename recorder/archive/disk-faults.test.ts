@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { WriteBudget } from './write-budget.ts';
+import fc from 'fast-check';
+import { MemoryBudget } from '../../base/memory-budget.ts';
+import { Slab } from '../codec/slab.ts';
+import { WriteBudget, type Waiting } from './write-budget.ts';
 import {
   AUDIO,
   TestLog,
@@ -18,14 +21,15 @@ import {
 
 const sum = (values: Iterable<number>): number => [...values].reduce((a, b) => a + b, 0);
 
-/** Every picture that was sent is in a file or counted as dropped. */
-async function assertAllAccountedFor({ root, recording, camera }: Bench): Promise<void> {
+/** Every picture that was sent is in a file or counted as dropped, and nothing waits for the disk any more. */
+async function assertAllAccountedFor({ root, recording, camera, memory }: Bench): Promise<void> {
   const { framesDropped, framesWritten } = recording.status();
   const segments = await readSegments(root);
   const inFiles = segments.flatMap(({ video }) => video.dts).length;
   const sent = (camera.videoDts - 900_000) / 3600;
   assert.equal(inFiles + sum(framesDropped.values()), sent, 'every picture is in a file or counted');
   assert.ok(framesWritten >= inFiles);
+  assert.equal(memory.usedBytes, 0, 'all memory is given back');
 }
 
 const isSegment = (path: string): boolean => /^\d{4}\//.test(path);
@@ -48,8 +52,8 @@ test('a disk that stalls for five seconds never blocks the camera and costs noth
 });
 
 test('when a stalled disk has filled the queue, pictures are dropped to a key frame at which there is room, and counted', async (t) => {
-  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
-  b.camera.bytesPerFrame = 100_000; // 20 Mbit/s: eight megabytes are three seconds
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000, memoryBytes: 8 * 1024 ** 2 });
+  b.camera.bytesPerFrame = 100_000; // 20 Mbit/s: what one camera may have of it is less than two seconds
   b.camera.begin(runOf({ audio: AUDIO }));
   await b.camera.play(2, b.fs);
   const stall = gate();
@@ -59,7 +63,7 @@ test('when a stalled disk has filled the queue, pictures are dropped to a key fr
   assert.equal(during.state, 'failed');
   assert.equal(during.reason?.code, 'disk-slow');
   assert.ok((during.framesDropped.get('disk-slow') ?? 0) > 100);
-  assert.ok(b.camera.pool.freeBlocks < 100, 'memory stays bounded');
+  assert.ok(b.memory.usedBytes <= b.memory.maxBytes, 'memory stays bounded');
   b.fs.before = () => {};
   stall.open();
   await b.camera.play(4, b.fs);
@@ -244,17 +248,146 @@ test('a camera costs about one write a second and one sync an interval', async (
   await b.archive.close();
 });
 
-test('the queue of a camera takes one fragment of any size, and else no more than its bytes and fragments', () => {
-  const budget = new WriteBudget(100, 3);
-  assert.ok(budget.take(500), 'alone');
-  assert.ok(!budget.take(1));
-  assert.ok(!budget.hasRecovered);
-  budget.giveBack(500);
-  assert.ok(budget.take(30));
-  assert.ok(budget.hasRecovered);
-  assert.ok(budget.take(30));
-  assert.ok(!budget.hasRecovered, 'more than half');
-  assert.ok(!budget.take(41));
-  assert.ok(budget.take(40));
-  assert.ok(!budget.take(0), 'no more than three fragments');
+test('after a hundred faults of every kind with footage waiting, nothing is held and the camera records', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 60_000, memoryBytes: 64 * 1024 ** 2 });
+  b.camera.begin(runOf({ audio: AUDIO }));
+  await b.camera.play(2, b.fs);
+  const kinds = ['ENOSPC', 'EIO', 'EDQUOT', 'EROFS'];
+  for (let cycle = 0; cycle < 100; cycle++) {
+    const stall = gate();
+    const failing = cycle % 3 === 0 ? 'syncData' : 'write';
+    b.fs.before = async ({ name, path }) => {
+      if (name !== failing || !isSegment(path)) return;
+      await stall.passed;
+      throw systemError(kinds[cycle % kinds.length] as string);
+    };
+    // A sync is due after five seconds.
+    await b.camera.play(failing === 'write' ? 3 : 6, b.fs);
+    if (failing === 'write') assert.ok(b.memory.usedBytes > 0, 'footage waits');
+    stall.open();
+    await b.fs.idle();
+    b.fs.before = () => {};
+    await b.camera.play(3, b.fs);
+    assert.equal(b.recording.status().state, 'writing', `after ${cycle + 1} faults`);
+  }
+  b.camera.end();
+  // What the disk did not let be completed is repaired, one file each half minute.
+  for (let i = 0; i < 100 && [...b.recording.unfinishedPaths()].length > 0; i++) await b.camera.wait(30_000, b.fs);
+  await b.archive.close();
+  await assertAllAccountedFor(b);
+});
+
+test('any history of stalls and faults: nothing is held afterwards, every picture is in a file or counted, and it records', async (t) => {
+  const step = fc.record({
+    seconds: fc.integer({ min: 1, max: 8 }),
+    hold: fc.constantFrom(undefined, 'write', 'syncData', 'create', 'syncDirectory'),
+    fault: fc.constantFrom(undefined, 'ENOSPC', 'EIO', 'EDQUOT', 'EROFS'),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+      // Less than two seconds of it fit into what one camera may have.
+      const root = temporaryDirectory(t);
+      const b = await bench({ root, segmentDurationMs: 10_000, memoryBytes: 8 * 1024 ** 2 });
+      b.camera.bytesPerFrame = 50_000;
+      b.camera.begin(runOf({ audio: AUDIO }));
+      for (const { seconds, hold, fault } of steps) {
+        const stall = gate();
+        b.fs.before = async ({ name, path }) => {
+          if (name !== hold || (!isSegment(path) && name !== 'syncDirectory')) return;
+          await stall.passed;
+          if (fault) throw systemError(fault);
+        };
+        await b.camera.play(seconds, b.fs);
+        b.fs.before = () => {};
+        stall.open();
+        await b.fs.idle();
+      }
+      // Faults are tried again after half a minute at the latest, files that could not be completed one each half minute.
+      await b.camera.play(35, b.fs);
+      assert.equal(b.recording.status().state, 'writing');
+      b.camera.end();
+      for (let i = 0; i < 20 && [...b.recording.unfinishedPaths()].length > 0; i++) await b.camera.wait(30_000, b.fs);
+      await b.archive.close();
+      await assertAllAccountedFor(b);
+      rmSync(root, { recursive: true });
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a file rotates while a stalled disk has room left in the queue: nothing is lost', async (t) => {
+  const b = await bench({ root: temporaryDirectory(t), segmentDurationMs: 10_000, memoryBytes: 64 * 1024 ** 2 });
+  b.camera.bytesPerFrame = 20_000; // fills more than half of what one camera may have
+  b.camera.begin();
+  await b.camera.play(2, b.fs);
+  const stall = gate();
+  b.fs.before = ({ name }) => (name === 'write' ? stall.passed : undefined);
+  await b.camera.play(25, b.fs);
+  b.fs.before = () => {};
+  stall.open();
+  await b.camera.play(2, b.fs);
+  b.camera.end();
+  await b.archive.close();
+  assert.equal(sum(b.recording.status().framesDropped.values()), 0);
+  await assertAllAccountedFor(b);
+});
+
+/** Whole blocks that nothing else shares. */
+const slabs = (...sizes: number[]): Slab[] => sizes.map((size) => new Slab(Buffer.alloc(size), undefined));
+const MiB = 1024 ** 2;
+
+test('a camera may have a quarter of what all may, one fragment of any size, and no more than so many fragments', () => {
+  const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: 40 * MiB });
+  const budget = new WriteBudget(memory, 4);
+  const huge = { slabs: slabs(30 * MiB) };
+  assert.ok(budget.take(huge), 'alone');
+  assert.ok(!budget.take({ slabs: slabs(1) }));
+  assert.ok(!budget.hasRoom());
+  budget.giveBack(huge);
+  assert.ok(budget.hasRoom());
+  const waiting = [4, 4].map((size) => ({ slabs: slabs(size * MiB) }));
+  for (const fragment of waiting) assert.ok(budget.take(fragment));
+  assert.ok(budget.hasRoom(), 'nothing was refused');
+  assert.ok(!budget.take({ slabs: slabs(3 * MiB) }), 'more than a quarter');
+  assert.ok(!budget.hasRoom(), 'it waits');
+  for (const fragment of waiting) budget.giveBack(fragment);
+  assert.ok(budget.hasRoom());
+  for (let i = 0; i < 4; i++) assert.ok(budget.take({ slabs: slabs(1) }));
+  assert.ok(!budget.take({ slabs: slabs(1) }), 'no more than four fragments');
+});
+
+test('a block in which several fragments lie is counted once, and until the last of them is written', () => {
+  const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: 40 * MiB });
+  const budget = new WriteBudget(memory);
+  const [a, b] = slabs(MiB, MiB) as [Slab, Slab];
+  const fragments = [[a], [a, b], [b, b]].map((slabs) => ({ slabs }));
+  for (const fragment of fragments) assert.ok(budget.take(fragment));
+  assert.equal(memory.usedBytes, 2 * MiB);
+  budget.giveBack(fragments[0] as Waiting);
+  assert.equal(memory.usedBytes, 2 * MiB);
+  budget.giveBack(fragments[1] as Waiting);
+  assert.equal(memory.usedBytes, MiB);
+  budget.giveBack(fragments[2] as Waiting);
+  assert.equal(memory.usedBytes, 0);
+});
+
+test('when the queues of all cameras are full, a camera of which nothing waits begins again when they have room', () => {
+  const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: 40 * MiB });
+  const others = [1, 2, 3, 4].map(() => new WriteBudget(memory));
+  const waiting = { slabs: slabs(10 * MiB) };
+  for (const other of others) assert.ok(other.take(waiting));
+  const camera = new WriteBudget(memory, 128, () => 1);
+  const later = new WriteBudget(memory, 128, () => 0);
+  assert.ok(!later.take({ slabs: slabs(MiB) }));
+  assert.ok(!camera.take({ slabs: slabs(MiB) }));
+  assert.ok(!camera.hasRoom());
+  others[0]?.giveBack(waiting);
+  assert.ok(!camera.hasRoom(), 'more than half of all waits');
+  others[1]?.giveBack(waiting);
+  assert.ok(camera.hasRoom());
+  assert.ok(camera.take({ slabs: slabs(MiB) }));
+  assert.ok(!later.hasRoom(), 'not all at once');
+  others[2]?.giveBack(waiting);
+  others[3]?.giveBack(waiting);
+  assert.ok(later.hasRoom());
 });

@@ -14,8 +14,8 @@ export type DiskFaultCode =
   | 'file-removed'
   | WrongDiskCode;
 
-/** The record path is another directory than the one recorded to before. */
-export type WrongDiskCode = 'archive-missing' | 'archive-foreign';
+/** The record path is another directory than the one recorded to before, or another recorder's now. */
+export type WrongDiskCode = 'archive-missing' | 'archive-foreign' | 'archive-in-use';
 
 export interface DiskFault extends Reason {
   readonly code: DiskFaultCode;

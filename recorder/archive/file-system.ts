@@ -36,9 +36,10 @@ export interface OpenFile {
 
 /** Errors are those of node:fs, with `code`. */
 export interface FileSystem {
-  /** Creates a file for reading and writing, by default with mode 0644; fails with EEXIST rather than touch an existing one. */
+  /** Creates a file for reading and writing, by default with mode 0640; fails with EEXIST rather than touch an existing one. */
   create(path: string, mode?: number): Promise<OpenFile>;
   open(path: string, mode: 'read' | 'read-write'): Promise<OpenFile>;
+  /** With mode 0750. */
   makeDirectory(path: string): Promise<void>;
   /** Names in a directory, in any order. */
   list(path: string): Promise<string[]>;
@@ -62,7 +63,7 @@ export const errorCode = (err: unknown): string | undefined =>
 export const nodeFileSystem: FileSystem = {
   create: async (path, mode) => new NodeFile(await openFile(path, 'wx+', mode)),
   open: async (path, mode) => new NodeFile(await openFile(path, mode === 'read' ? 'r' : 'r+')),
-  makeDirectory: (path) => call((done) => fs.mkdir(path, done)),
+  makeDirectory: (path) => call((done) => fs.mkdir(path, 0o750, done)),
   list: (path) => ask((done) => fs.readdir(path, done)),
   facts: async (path) => factsOf(await ask<fs.Stats>((done) => fs.stat(path, done))),
   remove: (path) => call((done) => fs.unlink(path, done)),
@@ -90,7 +91,7 @@ const call = (start: (done: (err: Error | null) => void) => void): Promise<void>
 const ask = <T>(start: (done: Done<T>) => void): Promise<T> =>
   new Promise((resolve, reject) => start((err, value) => (err ? reject(err) : resolve(value))));
 
-const openFile = (path: string, flags: string | number, mode = 0o644): Promise<number> =>
+const openFile = (path: string, flags: string | number, mode = 0o640): Promise<number> =>
   ask((done) => fs.open(path, flags, mode, done));
 
 class NodeFile implements OpenFile {

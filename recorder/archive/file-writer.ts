@@ -11,6 +11,8 @@ import type { WriteBudget } from './write-budget.ts';
 const TICK_MS = 250;
 /** More pieces than the kernel takes in one writev would become several writes anyway. */
 const MAX_PIECES = 1_000;
+/** After a stall every file has much to write: in pieces, so that they take turns and memory is free again piece by piece. */
+const MAX_WRITE_BYTES = 4 * 1024 * 1024;
 
 export interface FileWriterEvents {
   /** A fragment is in the file (not yet synced). */
@@ -43,6 +45,7 @@ export class FileWriter {
   readonly #queue: Fragment[] = [];
   #file: OpenFile | undefined;
   #position = 0;
+  #modifiedMs = 0;
   #syncedPosition = 0;
   #lastSyncMs: number;
   #sync: Promise<void> | undefined;
@@ -63,6 +66,11 @@ export class FileWriter {
   /** Bytes in the file so far. */
   get sizeBytes(): number {
     return this.#position;
+  }
+
+  /** Wall time of the last write. */
+  get modifiedMs(): number {
+    return this.#modifiedMs;
   }
 
   get fault(): DiskFault | undefined {
@@ -112,22 +120,28 @@ export class FileWriter {
     const written = await file.write([head], 0);
     await file.syncData();
     this.#position = written;
+    this.#modifiedMs = this.#o.clock.wallMs();
     this.#syncedPosition = written;
   }
 
   async #writeWaiting(file: OpenFile): Promise<void> {
     const buffers: Buffer[] = [];
     let count = 0;
-    while (count < this.#queue.length && (count === 0 || buffers.length < MAX_PIECES)) {
-      buffers.push(...(this.#queue[count] as Fragment).buffers);
+    let bytes = 0;
+    while (count < this.#queue.length && buffers.length < MAX_PIECES && bytes < MAX_WRITE_BYTES) {
+      for (const buffer of (this.#queue[count] as Fragment).buffers) {
+        buffers.push(buffer);
+        bytes += buffer.length;
+      }
       count++;
     }
     const written = await file.write(buffers, this.#position);
     // A sync that failed meanwhile has dropped the queue.
     if (this.#fault) return;
     this.#position += written;
+    this.#modifiedMs = this.#o.clock.wallMs();
     for (const fragment of this.#queue.splice(0, count)) {
-      this.#o.budget.giveBack(fragment.payloadBytes);
+      this.#o.budget.giveBack(fragment);
       fragment.release();
       this.#o.events.written(fragment);
     }
@@ -162,7 +176,7 @@ export class FileWriter {
   }
 
   #drop(fragment: Fragment): void {
-    this.#o.budget.giveBack(fragment.payloadBytes);
+    this.#o.budget.giveBack(fragment);
     fragment.release();
   }
 }

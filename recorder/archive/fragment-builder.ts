@@ -3,13 +3,12 @@
 import type { MediaData, Slab } from '../codec/slab.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../mp4/fragment.ts';
 import { SampleChecksum } from '../mp4/sample-checksum.ts';
-import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 
 /** A fragment on its way to the disk. `release` lets go of the memory; call it once. */
 export interface Fragment {
   readonly buffers: Buffer[];
-  /** Bytes of samples, without the head. */
-  readonly payloadBytes: number;
+  /** In which the samples lie. */
+  readonly slabs: readonly Slab[];
   readonly videoFrames: number;
   /** Wall time of the last picture in it; undefined when it holds audio only. */
   readonly lastVideoMs: number | undefined;
@@ -43,6 +42,10 @@ class TrackRun {
 
   get count(): number {
     return this.#count;
+  }
+
+  get slabs(): readonly Slab[] {
+    return this.#slabs;
   }
 
   /** Takes over one hold on `data.slab`. */
@@ -111,7 +114,12 @@ export class FragmentBuilder {
     return this.#video.bytes + this.#audio.bytes;
   }
 
-  /** Both take over one hold on `data.slab`; times are those of the file. */
+  /** In which they lie. */
+  get slabs(): readonly Slab[] {
+    return [...this.#video.slabs, ...this.#audio.slabs];
+  }
+
+  /** Both take over one hold on `data.slab`; times are those of the file, `wallEndMs` by its map. */
   addVideo(
     data: MediaData,
     decodeTime: number,
@@ -119,10 +127,11 @@ export class FragmentBuilder {
     compositionOffset: number,
     sync: boolean,
     wallMs: number,
+    wallEndMs: number,
   ): void {
     this.#video.add(data, decodeTime, duration, compositionOffset, sync);
     this.#lastVideoMs = wallMs;
-    this.#videoEndMs = wallMs + duration / (VIDEO_TIMESCALE / 1000);
+    this.#videoEndMs = wallEndMs;
   }
 
   addAudio(data: MediaData, decodeTime: number, duration: number): void {
@@ -132,7 +141,6 @@ export class FragmentBuilder {
   /** Ends the fragment; `head` makes its `moof` from the tables and the `SampleChecksum`. The builder is empty afterwards. */
   take(head: (tracks: readonly FragmentTrack[], sampleChecksum: number) => Buffer): Fragment {
     const tracks = [this.#video.table(), this.#audio.table()];
-    const payloadBytes = this.bytes;
     const videoFrames = this.#video.count;
     const lastVideoMs = this.#lastVideoMs;
     const videoEndMs = this.#videoEndMs;
@@ -146,7 +154,7 @@ export class FragmentBuilder {
     for (const buffer of samples) checksum.add(buffer);
     return {
       buffers: [head(tracks, checksum.value), ...samples],
-      payloadBytes,
+      slabs,
       videoFrames,
       lastVideoMs,
       videoEndMs,

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { silentLog } from '../../base/log.ts';
 import { WrongDiskError } from './faults.ts';
+import { takeDirectory } from './directory-lock.ts';
+import { nodeFileSystem } from './file-system.ts';
 import { ArchiveIdentity } from './identity.ts';
 import { readSegments, segmentPaths, temporaryDirectory, TestFileSystem, TestLog } from './test-support.ts';
 import { RetentionBench } from './retention/test-support.ts';
@@ -250,4 +252,91 @@ test('an archive of one node of a cluster is refused on another, until its owner
   assert.equal(await other.look(), 'ours');
   assert.equal(other.id, id);
   await assert.rejects(on('node-1', join(p.workDir, '1')).look(), isWrong('archive-foreign'));
+});
+
+/** As a recorder of a pool has it. */
+const ofPool = (p: Place, pool: string, work: string, node = 'node-1'): ArchiveIdentity =>
+  new ArchiveIdentity({
+    root: p.root,
+    workDir: join(p.workDir, work),
+    node,
+    pool,
+    take: (directory) => takeDirectory(directory, { fs: nodeFileSystem, holder: { node, pool }, log: silentLog }),
+    fs: nodeFileSystem,
+    log: silentLog,
+  });
+
+test('an archive that a recorder uses is refused to another, with the name of the directory and of its user', async (t) => {
+  const p = place(t);
+  await newArchive(p);
+  const first = ofPool(p, 'video/north', 'a');
+  assert.equal(await first.look(), 'ours');
+  const second = ofPool(p, 'video/north', 'b');
+  await assert.rejects(second.look(), (err: WrongDiskError) => {
+    assert.equal(err.code, 'archive-in-use');
+    assert.ok(
+      err.message.startsWith(`${p.root}/.kube-nvr is used by another recorder: pool video/north, node node-1, `),
+    );
+    return true;
+  });
+  await assert.rejects(second.check(), isWrong('archive-in-use'));
+  assert.equal(await first.look(), 'ours', 'its user may look as often as it likes');
+  await first.release();
+  assert.equal(await second.look(), 'ours');
+  await second.release();
+});
+
+test('two recorders that begin an archive in one empty directory: one of them does', async (t) => {
+  const p = place(t);
+  mkdirSync(join(p.root, '.kube-nvr'), { recursive: true });
+  const [first, second] = [ofPool(p, 'video/north', 'a'), ofPool(p, 'video/north', 'b')];
+  assert.deepEqual(await Promise.all([first.look(), second.look()]), ['new', 'new']);
+  const begun = await Promise.allSettled([first.create(), second.create()]);
+  const [id] = begun.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  assert.equal(begun.filter(({ status }) => status === 'rejected').length, 1);
+  assert.equal(archiveOf(p), id);
+  await Promise.all([first.release(), second.release()]);
+  // Also one that looked before the other had begun.
+  const late = ofPool(p, 'video/north', 'c');
+  await assert.rejects(late.create(), isWrong('archive-foreign'));
+  await late.release();
+});
+
+test('an archive without a pool becomes that of the first that takes it, and is refused to all others for good', async (t) => {
+  const p = place(t);
+  await newArchive(p);
+  const { id, created } = JSON.parse(readFileSync(markerOf(p), 'utf8')) as Record<string, string>;
+  const first = ofPool(p, 'video/north', 'a');
+  assert.equal(await first.look(), 'ours');
+  await first.release();
+  const {
+    pool,
+    id: sameId,
+    created: sameTime,
+  } = JSON.parse(readFileSync(markerOf(p), 'utf8')) as Record<string, string>;
+  assert.deepEqual([pool, sameId, sameTime], ['video/north', id, created]);
+  const other = ofPool(p, 'guest/south', 'b');
+  await assert.rejects(other.look(), isWrong('archive-foreign'));
+  // A recorder without a cluster is refused nothing: its owner has pointed it here.
+  assert.equal(await identityOf(p).look(), 'ours');
+  assert.equal(await other.adopt(), id);
+  assert.equal(await other.look(), 'ours');
+  await other.release();
+  await assert.rejects(ofPool(p, 'video/north', 'a').look(), isWrong('archive-foreign'));
+});
+
+test('a directory that cannot be locked is used all the same, and the log says so', async (t) => {
+  const p = place(t);
+  await newArchive(p);
+  const log = new TestLog();
+  const lock = await takeDirectory(p.root, {
+    fs: nodeFileSystem,
+    holder: { node: 'node-1' },
+    log,
+    lock: () => {
+      throw new Error('no locks available');
+    },
+  });
+  lock.release();
+  assert.match(log.lines[0]?.message ?? '', /cannot be locked/);
 });

@@ -1,9 +1,12 @@
 // Which disk is ours: the record path in, yes or a reason why not out. The archive has an id in
 // `.kube-nvr/archive.json`, and the node knows it from `<workDir>/archive-id`. A directory without the id it had, or
-// with another, is not written to: a disk that is not mounted must not fill the one beneath its mount point.
+// with another, is not written to: a disk that is not mounted must not fill the one beneath its mount point. Nor is one
+// that another recorder uses now, or that is another pool's.
 
 import { randomUUID } from 'node:crypto';
 import type { Log } from '../../base/log.ts';
+import type { FileLock } from '../../base/file-lock.ts';
+import { DirectoryInUse } from './directory-lock.ts';
 import { WrongDiskError } from './faults.ts';
 import type { FileFacts, FileSystem } from './file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './state-file.ts';
@@ -15,8 +18,20 @@ export interface IdentityOptions {
   readonly workDir: string;
   /** With it, an archive is that of one node of a cluster, and refused on all others. */
   readonly node?: string | undefined;
+  /** `namespace/name`: the archive is that of one pool, and refused to all others. */
+  readonly pool?: string | undefined;
+  /** Takes a directory for this process alone, before anything is written to it. Throws DirectoryInUse. */
+  readonly take?: ((directory: string) => Promise<FileLock>) | undefined;
   readonly fs: FileSystem;
   readonly log: Log;
+}
+
+/** What the marker says. */
+interface Marker {
+  readonly id: string;
+  readonly node: string | undefined;
+  readonly pool: string | undefined;
+  readonly created: string | undefined;
 }
 
 /** What was seen when the id was last read: as long as this is the same, it need not be read again. */
@@ -34,6 +49,8 @@ export class ArchiveIdentity {
   readonly #knownPath: string;
   #seen: Seen | undefined;
   #id: string | undefined;
+  /** Of the file system that it was taken on: another one under the same path has to be taken itself. */
+  #taken: { readonly device: number; readonly lock: Promise<FileLock> } | undefined;
 
   constructor(options: IdentityOptions) {
     this.#o = options;
@@ -57,12 +74,21 @@ export class ArchiveIdentity {
    */
   async look(): Promise<'ours' | 'new'> {
     this.#seen = undefined;
+    if ((await this.#compare()).marker === undefined) return 'new';
+    await this.#take();
+    // Whoever had it until now may have changed it.
     const { marker, isKnown } = await this.#compare();
     if (marker === undefined) return 'new';
     // A node that knows none (its own state was lost, or the disk was moved here) takes the one it finds.
-    if (!isKnown) await this.#remember(marker);
+    if (!isKnown) await this.#remember(marker.id);
+    if (this.#o.pool !== undefined && marker.pool === undefined) {
+      // From a version that did not say so. On a full disk it is said another time.
+      await this.#mark(marker).catch((err: unknown) =>
+        this.#o.log.warn({ path: this.#markerPath, err }, 'the pool of the archive cannot be kept'),
+      );
+    }
     await this.#see();
-    this.#id = marker;
+    this.#id = marker.id;
     return 'ours';
   }
 
@@ -88,9 +114,17 @@ export class ArchiveIdentity {
 
   /** Makes the record path an archive of this node, and returns its id. `.kube-nvr` must be there. */
   async create(): Promise<string> {
+    await this.#take();
+    const { marker } = await this.#compare();
+    if (marker)
+      throw new WrongDiskError('archive-foreign', `${this.#o.root} has got the archive ${marker.id} meanwhile`);
+    return this.#create();
+  }
+
+  async #create(): Promise<string> {
     const id = randomUUID();
     // The disk first: a node that knows an id whose disk never got it would refuse its own archive.
-    await this.#mark(id);
+    await this.#mark({ id });
     await this.#remember(id);
     this.#id = id;
     await this.#see();
@@ -103,30 +137,63 @@ export class ArchiveIdentity {
     const marker = await this.#marker();
     if (marker === undefined) {
       await makeDirectories(this.#o.fs, `${this.#o.root}/${STATE_DIRECTORY}`);
-      return this.create();
+      return this.#create();
     }
-    if (marker.node !== this.#o.node) await this.#mark(marker.id);
+    if (marker.node !== this.#o.node || marker.pool !== this.#o.pool) await this.#mark(marker);
     await this.#remember(marker.id);
     await this.#see();
     this.#id = marker.id;
     return marker.id;
   }
 
-  async #mark(id: string): Promise<void> {
-    const { fs, node } = this.#o;
-    await replaceFile(fs, this.#markerPath, `${JSON.stringify({ id, node, created: new Date().toISOString() })}\n`);
+  /** Lets go of the directory. Nothing may be written to it any more. */
+  async release(): Promise<void> {
+    const taken = this.#taken;
+    this.#taken = undefined;
+    await taken?.lock.then((lock) => lock.release()).catch(() => {});
+  }
+
+  /** For this process alone. Throws WrongDiskError when another one has it. */
+  async #take(): Promise<void> {
+    const { root, take, fs } = this.#o;
+    if (!take) return;
+    const { device } = await fs.facts(root);
+    if (this.#taken?.device !== device) {
+      const before = this.release();
+      const lock = before.then(() => take(`${root}/${STATE_DIRECTORY}`));
+      this.#taken = { device, lock };
+    }
+    try {
+      await this.#taken?.lock;
+    } catch (err) {
+      this.#taken = undefined;
+      if (!(err instanceof DirectoryInUse)) throw err;
+      throw new WrongDiskError('archive-in-use', err.message);
+    }
+  }
+
+  async #mark({
+    id,
+    created = new Date().toISOString(),
+  }: {
+    readonly id: string;
+    readonly created?: string | undefined;
+  }): Promise<void> {
+    const { fs, node, pool } = this.#o;
+    await replaceFile(fs, this.#markerPath, `${JSON.stringify({ id, node, pool, created })}\n`);
   }
 
   /** Throws WrongDiskError when the id that is there is not the one that is known. */
-  async #compare(): Promise<{ readonly marker: string | undefined; readonly isKnown: boolean }> {
-    const { root, node } = this.#o;
+  async #compare(): Promise<{ readonly marker: Marker | undefined; readonly isKnown: boolean }> {
+    const { root } = this.#o;
     const known = await this.#known();
-    const found = await this.#marker();
-    const marker = found?.id;
-    if (found?.node !== undefined && node !== undefined && found.node !== node) {
+    const marker = await this.#marker();
+    for (const owner of ['node', 'pool'] as const) {
+      const [found, own] = [marker?.[owner], this.#o[owner]];
+      if (found === undefined || own === undefined || found === own) continue;
       throw new WrongDiskError(
         'archive-foreign',
-        `${root} holds the archive of the node ${found.node}, and this is ${node}; if this disk is right, run ` +
+        `${root} holds the archive of the ${owner} ${found}, and this is ${own}; if this disk is right, run ` +
           'recorder --adopt-archive',
       );
     }
@@ -138,10 +205,10 @@ export class ArchiveIdentity {
           'disk is not mounted; if this directory is right, run recorder --adopt-archive',
       );
     }
-    if (known.id !== undefined && known.id !== marker) {
+    if (known.id !== undefined && known.id !== marker.id) {
       throw new WrongDiskError(
         'archive-foreign',
-        `${root} holds the archive ${marker} and not ${known.id}, which this node records to; if this disk is ` +
+        `${root} holds the archive ${marker.id} and not ${known.id}, which this node records to; if this disk is ` +
           'right, run recorder --adopt-archive',
       );
     }
@@ -154,13 +221,14 @@ export class ArchiveIdentity {
     this.#seen = { root: rootFacts, marker };
   }
 
-  async #marker(): Promise<{ readonly id: string; readonly node: string | undefined } | undefined> {
+  async #marker(): Promise<Marker | undefined> {
     const text = await readIfThere(this.#o.fs, this.#markerPath);
     if (text === undefined) return undefined;
     const value = parseJson(text);
     const id = idIn(value, 'id');
-    const { node } = (value ?? {}) as { node?: unknown };
-    if (id !== undefined) return { id, node: typeof node === 'string' ? node : undefined };
+    if (id !== undefined) {
+      return { id, node: wordIn(value, 'node'), pool: wordIn(value, 'pool'), created: wordIn(value, 'created') };
+    }
     throw new WrongDiskError('archive-foreign', `${this.#markerPath} cannot be read: it does not name an archive`);
   }
 
@@ -187,10 +255,15 @@ export class ArchiveIdentity {
   }
 }
 
-function idIn(value: unknown, key: string): string | undefined {
+function wordIn(value: unknown, key: string): string | undefined {
   if (typeof value !== 'object' || value === null || !(key in value)) return undefined;
-  const id = (value as Record<string, unknown>)[key];
-  return typeof id === 'string' && ID.test(id) ? id : undefined;
+  const word = (value as Record<string, unknown>)[key];
+  return typeof word === 'string' ? word : undefined;
+}
+
+function idIn(value: unknown, key: string): string | undefined {
+  const id = wordIn(value, key);
+  return id !== undefined && ID.test(id) ? id : undefined;
 }
 
 /** Also the time of the marker's last change: a disk may be a copy of another. */

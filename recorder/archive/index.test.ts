@@ -168,7 +168,9 @@ test('the open segment is listed as open, once, with what is written so far', as
   record(root, { startMs: clock.wallMs() - 10 * MINUTE_MS });
   const startMs = clock.wallMs() - 4 * MINUTE_MS;
   const path = put(root, formatPath(nameOf({ startMs })), 'it grows');
-  const open: OpenEntry[] = [{ path, startMs, sequence: 9, sizeBytes: 12_345, format: 'fmp4' }];
+  const open: OpenEntry[] = [
+    { path, startMs, sequence: 9, sizeBytes: 12_345, mtimeMs: clock.wallMs(), format: 'fmp4', isEmpty: false },
+  ];
   const { segments } = await index.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, () => open);
   assert.deepEqual(
     segments.map(({ isOpen, sequence, sizeBytes }) => [isOpen, sequence, sizeBytes]),
@@ -198,6 +200,13 @@ test('days are those of the viewer, whatever the interval', async (t) => {
   assert.deepEqual(await days(-840), ['2026-03-01', '2026-03-04']);
 });
 
+test('a segment that ends at midnight to the millisecond gives the next day no footage', async (t) => {
+  const { root, days } = stage(t);
+  record(root, { startMs: at('2026-03-01T23:55'), durationMs: 5 * MINUTE_MS });
+  record(root, { startMs: at('2026-03-03T23:55'), durationMs: 5 * MINUTE_MS + 1 });
+  assert.deepEqual(await days(0), ['2026-03-01', '2026-03-03', '2026-03-04']);
+});
+
 test('a day that holds only the end of a segment is a day with footage', async (t) => {
   const { root, days, clock } = stage(t);
   record(root, { startMs: at('2026-03-01T23:58') });
@@ -209,7 +218,9 @@ test('a day that holds only the end of a segment is a day with footage', async (
     startMs,
     sequence: 0,
     sizeBytes: 0,
+    mtimeMs: startMs,
     format: 'fmp4' as const,
+    isEmpty: false,
   };
   clock.advance(60_000);
   assert.deepEqual(await days(0, [open]), ['2026-03-01', '2026-03-02', '2026-03-04', '2026-03-09', DAY]);
@@ -347,6 +358,27 @@ test('what was read once is not read again', async (t) => {
     fs.operations.every(({ name, path }) => name === 'facts' || path.length < 10),
     'no day is read again',
   );
+});
+
+test('of very many files, those with the newest footage are remembered', async (t) => {
+  const { root, index, fs, list } = stage(t);
+  const file = { path: '', sizeBytes: 1_000, mtimeMs: 0, meta: undefined };
+  for (let day = 0; day < 20; day++) {
+    for (let n = 0; n < 100 * 110; n++) {
+      const startMs = NOON_MS - (20 - day) * 24 * HOUR_MS + Math.floor(n / 100) * MINUTE_MS;
+      const segment = nameOf({ startMs, cameraId: n % 100 === 0 ? 'gate' : `cam-${n % 100}` });
+      index.opened(segment);
+      index.closed({ ...file, segment, endMs: startMs + MINUTE_MS });
+    }
+  }
+  for (const startMs of [NOON_MS - 20 * 24 * HOUR_MS, NOON_MS - 24 * HOUR_MS]) record(root, { startMs });
+  const opens = async (fromMs: number): Promise<number> => {
+    fs.operations.length = 0;
+    await list({ fromMs, toMs: fromMs + MINUTE_MS });
+    return fs.operations.filter(({ name, path }) => name === 'open' && path.endsWith('.mp4')).length;
+  };
+  assert.ok((await opens(NOON_MS - 20 * 24 * HOUR_MS)) > 0);
+  assert.equal(await opens(NOON_MS - 24 * HOUR_MS), 0);
 });
 
 test('files outside the interval are not looked at, but for the one that may reach into it', async (t) => {

@@ -28,7 +28,7 @@ export interface ListedSegment {
   readonly isOpen: boolean;
   /** The node whose disk holds it, where that is another. */
   readonly nodeID?: string;
-  /** Where a closed one ends, as far as its file tells. */
+  /** Where a complete one ends, as far as its file tells. */
   readonly endMs?: number | undefined;
 }
 
@@ -39,14 +39,19 @@ export interface SegmentListing {
   readonly days: readonly string[];
 }
 
-/** A segment that is being written. */
+/** A segment of the recording in progress. */
 export interface OpenEntry {
   readonly path: string;
   readonly startMs: number;
   readonly sequence: number;
   readonly sizeBytes: number;
+  readonly mtimeMs: number;
   /** Only `fmp4` can be played before it is closed. */
   readonly format: RecordFormat;
+  /** No picture is in it yet: the one before stands for it in lists. */
+  readonly isEmpty: boolean;
+  /** Where it ends, of one that is complete and stands for the next. */
+  readonly endMs?: number | undefined;
 }
 
 export interface ListQuery {
@@ -78,6 +83,8 @@ const CONCURRENT_READS = 32;
 const MIN_FOR_THREAD = 8;
 /** Remembered details: some 20 MB where as many files are there and looked at. */
 const MAX_DETAILS = 200_000;
+/** They are counted when so many were added. */
+const COUNT_EVERY = MAX_DETAILS / 2;
 
 export class ArchiveIndex {
   readonly #store: SegmentStore;
@@ -85,7 +92,8 @@ export class ArchiveIndex {
   readonly #tree: DayTree;
   readonly #reader: DetailsReader | undefined;
   readonly #observer: SegmentObserver;
-  #details: Entry[] = [];
+  /** Details that were added since those that are there were counted. */
+  #uncounted = 0;
 
   /** Without a `reader` every file is read through the store. */
   constructor(store: SegmentStore, clock: Clock, reader?: DetailsReader, observer: SegmentObserver = noObserver) {
@@ -162,7 +170,7 @@ export class ArchiveIndex {
 
   /**
    * Segments that overlap [fromMs, toMs), or hold the instant when both are the same, and all days with footage.
-   * Throws ArchiveError. `opened` says what is being written when it is called.
+   * Throws ArchiveError. `opened` says what is in progress when it is called.
    */
   async list(cameraId: string, query: ListQuery, opened: () => readonly OpenEntry[]): Promise<SegmentListing> {
     const { fromMs, toMs, tzOffsetMinutes } = query;
@@ -170,13 +178,17 @@ export class ArchiveIndex {
     const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
     // Asked for only now: a file that was begun during the look would be taken for a closed one.
     const open = opened();
-    const openPaths = new Map(open.map((entry) => [entry.path, entry]));
+    const openPaths = new Set([...open.map(({ path }) => path), ...this.#store.unannounced]);
     const inside = this.#startingIn(cameraId, fromMs, toMs).filter(({ path }) => !openPaths.has(path));
     await this.#readTogether([...this.#lookedBackAt(cameraId, fromMs, openPaths), ...inside]);
     const [before, listed, days] = await Promise.all([
       this.#reachingInto(cameraId, fromMs, openPaths),
       concurrently(inside, CONCURRENT_READS, (found) => this.#listed(found)),
-      this.#daysOf(cameraId, calendar, open),
+      this.#daysOf(
+        cameraId,
+        calendar,
+        open.filter(({ endMs }) => endMs === undefined),
+      ),
     ]);
     const nowMs = this.#clock.wallMs();
     const segments = [...before, ...listed].filter((segment) => segment !== undefined);
@@ -184,7 +196,7 @@ export class ArchiveIndex {
       if (entry.startMs >= toMs && entry.startMs !== fromMs) continue;
       // It grows: what is written now reaches up to now.
       if (entry.startMs < fromMs && nowMs <= fromMs) continue;
-      segments.push(openSegment(entry, nowMs));
+      if (!entry.isEmpty) segments.push(openSegment(entry));
     }
     segments.sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence);
     return { segments, days };
@@ -203,7 +215,7 @@ export class ArchiveIndex {
   }
 
   /** What `#reachingInto` looks at where nothing is unusual. */
-  #lookedBackAt(cameraId: string, fromMs: number, open: ReadonlyMap<string, OpenEntry>): Found[] {
+  #lookedBackAt(cameraId: string, fromMs: number, open: ReadonlySet<string>): Found[] {
     const closed: Found[] = [];
     for (const found of this.#backwards(cameraId, fromMs)) {
       if (closed.length > LOOK_BACK || fromMs - found.startMs > MAX_SEGMENT_MS) break;
@@ -216,7 +228,7 @@ export class ArchiveIndex {
   async #reachingInto(
     cameraId: string,
     fromMs: number,
-    open: ReadonlyMap<string, OpenEntry>,
+    open: ReadonlySet<string>,
   ): Promise<(ListedSegment | undefined)[]> {
     const reaching: Found[] = [];
     let nextStartMs = this.#firstFrom(cameraId, fromMs);
@@ -358,13 +370,20 @@ export class ArchiveIndex {
   }
 
   #remember(entry: Entry, details: SegmentDetails): SegmentDetails {
+    if (!entry.details && ++this.#uncounted > COUNT_EVERY) this.#forgetMany();
     entry.details = details;
-    this.#details.push(entry);
-    if (this.#details.length > MAX_DETAILS) {
-      const old = this.#details.splice(0, MAX_DETAILS / 2);
-      for (const forgotten of old) forgotten.details = undefined;
-    }
     return details;
+  }
+
+  /** Keeps those of the newest footage. */
+  #forgetMany(): void {
+    let left = MAX_DETAILS - COUNT_EVERY;
+    for (const day of this.#tree.days().toReversed()) {
+      for (const entries of day.cameras.values()) {
+        for (const entry of entries) if (entry.details && left-- <= 0) entry.details = undefined;
+      }
+    }
+    this.#uncounted = 0;
   }
 }
 
@@ -374,13 +393,14 @@ const place = (day: Day, cameraId: string, entry: Entry): Found => ({
   startMs: day.startMs + entry.timeMs,
 });
 
-const openSegment = ({ path, startMs, sequence, sizeBytes }: OpenEntry, nowMs: number): ListedSegment => ({
+export const openSegment = ({ path, startMs, sequence, sizeBytes, mtimeMs, endMs }: OpenEntry): ListedSegment => ({
   path,
   startMs,
   sequence,
   sizeBytes,
-  mtimeMs: nowMs,
+  mtimeMs,
   isOpen: true,
+  endMs,
 });
 
 /** Index of the last entry that begins before `timeMs`, -1 when none does. Entries are sorted. */

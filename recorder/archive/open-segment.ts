@@ -2,7 +2,7 @@
 // ends in media time; when it ends is the segmenter's decision.
 
 import type { VideoParameters } from '../codec/access-unit.ts';
-import { timescaleOf, VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
+import { VIDEO_TIMESCALE, type Sample } from '../mp4/sample.ts';
 import { FragmentBuilder } from './fragment-builder.ts';
 import type { SegmentFile } from './segment-file.ts';
 
@@ -34,9 +34,9 @@ export class OpenSegment {
   constructor(file: SegmentFile, startDts: number) {
     this.file = file;
     this.startDts = startDts;
-    const audio = file.plan.tracks.find(({ kind }) => kind === 'audio');
-    // 0: the file has no audio, and lets go of what comes.
-    this.#audioRate = audio ? timescaleOf(audio) : 0;
+    const [, audio] = file.plan.tracks;
+    // 0: the file has no audio beside what leads, and lets go of what comes.
+    this.#audioRate = audio?.kind === 'audio' ? audio.sampleRate : 0;
     this.startAudioDts = this.audioDtsAt(startDts);
   }
 
@@ -54,10 +54,10 @@ export class OpenSegment {
   }
 
   /**
-   * Adds a picture whose duration is known, taking over the hold on its data. False when a fragment was due and found
+   * Adds a picture whose duration is known and that ends at `wallEndMs`, taking over the hold on its data. False when a fragment was due and found
    * no room; the picture then waits with the others for `discard`.
    */
-  addVideo(sample: Sample, duration: number, nowMs: number): boolean {
+  addVideo(sample: Sample, duration: number, wallEndMs: number, nowMs: number): boolean {
     const decodeTime = sample.dts - this.startDts;
     const end = decodeTime + duration;
     const builder = this.#builder;
@@ -69,7 +69,8 @@ export class OpenSegment {
     }
     if (builder.isEmpty) this.#pendingSinceMs = nowMs;
     if (sample.sync && builder.videoFrames === 0) this.#readableFrom = decodeTime;
-    builder.addVideo(sample.data, decodeTime, duration, sample.compositionOffset, sample.sync, sample.wallMs);
+    const { data, compositionOffset, sync, wallMs } = sample;
+    builder.addVideo(data, decodeTime, duration, compositionOffset, sync, wallMs, wallEndMs);
     this.lostPackets += sample.lostPackets;
     this.#last = sample;
     this.#lastDuration = duration;

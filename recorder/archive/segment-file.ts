@@ -12,6 +12,7 @@ import type { FileFacts, OpenFile } from './file-system.ts';
 import { FileWriter, type WriterOutcome } from './file-writer.ts';
 import type { Fragment, FragmentBuilder } from './fragment-builder.ts';
 import type { SegmentName } from './names.ts';
+import { closedSegment, type ClosedSegment } from './observer.ts';
 import type { CreatedSegment, SegmentStore } from './segment-store.ts';
 import type { WriteBudget } from './write-budget.ts';
 
@@ -30,8 +31,7 @@ export type SegmentResult =
   | {
       readonly kind: 'closed';
       readonly created: CreatedSegment;
-      readonly facts: FileFacts;
-      readonly meta: RecordedMeta;
+      readonly closed: ClosedSegment;
     }
   /** Nothing was recorded in it and no file is left. */
   | { readonly kind: 'empty'; readonly created: CreatedSegment | undefined }
@@ -72,6 +72,7 @@ export class SegmentFile {
   #fragmentsWritten = 0;
   #writtenEndMs: number | undefined;
   #done: Promise<SegmentResult> | undefined;
+  #closed: ClosedSegment | undefined;
 
   /** Throws Mp4Error when the tracks cannot be described in a file. The file itself begins with the first fragment. */
   constructor(plan: SegmentPlan, options: SegmentFileOptions) {
@@ -87,7 +88,17 @@ export class SegmentFile {
 
   /** Bytes in the file now. */
   get writtenBytes(): number {
-    return this.#writer?.sizeBytes ?? 0;
+    return this.#closed?.sizeBytes ?? this.#writer?.sizeBytes ?? 0;
+  }
+
+  /** Wall time at which the file was changed last. */
+  get modifiedMs(): number {
+    return this.#closed?.mtimeMs ?? this.#writer?.modifiedMs ?? 0;
+  }
+
+  /** Wall time at which it ends; undefined until the file is complete. */
+  get closedEndMs(): number | undefined {
+    return this.#closed?.endMs;
   }
 
   /** Wall time up to which pictures are in the file; undefined when there are none. */
@@ -111,7 +122,7 @@ export class SegmentFile {
   /** Empties `builder` into the file's queue. False, with `builder` untouched, when there is no room to wait in. */
   append(builder: FragmentBuilder): boolean {
     assert(!this.fault, 'fragment for a file that has failed');
-    if (!this.#o.budget.take(builder.bytes)) return false;
+    if (!this.#o.budget.take(builder)) return false;
     const writer = (this.#writer ??= this.#start());
     writer.append(builder.take((tracks, sampleChecksum) => this.#tables.append(tracks, sampleChecksum)));
     return true;
@@ -144,9 +155,12 @@ export class SegmentFile {
       budget,
       syncIntervalMs,
       open: async () => {
-        this.#created = await store.create(this.plan.name, this.plan.meta.sequence);
-        events.created(this.#created);
-        return this.#created.file;
+        const { name, meta } = this.plan;
+        const { file } = await store.create(name, meta.sequence, (created) => {
+          this.#created = created;
+          events.created(created);
+        });
+        return file;
       },
       events: {
         written: (fragment) => {
@@ -188,12 +202,17 @@ export class SegmentFile {
       const progressive = this.#tables.progressive(this.#closing);
       try {
         const facts = await store.rewrite(file, created.path, progressive, () => this.#hurried);
-        return { kind: 'closed', created, facts, meta: progressive.meta };
+        return this.#isClosed(created, facts, progressive.meta);
       } catch {
         // No room or no time for a second copy: the file completed in its place holds the same and opens as well.
       }
     }
     const end = this.#tables.finish(this.#closing);
-    return { kind: 'closed', created, facts: await store.complete(file, sizeBytes, end), meta: end.meta };
+    return this.#isClosed(created, await store.complete(file, sizeBytes, end), end.meta);
+  }
+
+  #isClosed(created: CreatedSegment, facts: FileFacts, meta: RecordedMeta): SegmentResult {
+    this.#closed = closedSegment(created.segment, facts, meta);
+    return { kind: 'closed', created, closed: this.#closed };
   }
 }

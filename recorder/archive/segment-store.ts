@@ -47,6 +47,7 @@ export class SegmentStore {
   #safeDay: string | undefined;
   /** Segments that are being created, while no day may be removed. */
   #creating = 0;
+  readonly #unannounced = new Set<string>();
   #removingDay: Promise<boolean> | undefined;
 
   constructor(root: string, fs: FileSystem, guard?: DiskGuard) {
@@ -81,20 +82,36 @@ export class SegmentStore {
     return `${this.root}/${path}`;
   }
 
-  /** Creates a segment's file under the first free millisecond, never over an existing one, and makes its name durable. */
-  async create(wanted: SegmentName, sequence: number): Promise<CreatedSegment> {
+  /** Paths of files that are there, or will be in a moment, and that nobody was told of yet. */
+  get unannounced(): ReadonlySet<string> {
+    return this.#unannounced;
+  }
+
+  /**
+   * Creates a segment's file under the first free millisecond, never over an existing one, and makes its name durable.
+   * `announce` is called before anything else can happen with it.
+   */
+  async create(
+    wanted: SegmentName,
+    sequence: number,
+    announce: (created: CreatedSegment) => void = () => {},
+  ): Promise<CreatedSegment> {
     if (this.#refused) throw this.#refused;
     await this.checkDisk();
     this.#creating++;
     try {
       await this.#removingDay;
-      return await this.#create(wanted, sequence);
+      return await this.#create(wanted, sequence, announce);
     } finally {
       this.#creating--;
     }
   }
 
-  async #create(wanted: SegmentName, sequence: number): Promise<CreatedSegment> {
+  async #create(
+    wanted: SegmentName,
+    sequence: number,
+    announce: (created: CreatedSegment) => void,
+  ): Promise<CreatedSegment> {
     for (let startMs = wanted.startMs; ; startMs++) {
       const segment = { ...wanted, startMs };
       const path = formatPath(segment);
@@ -102,11 +119,16 @@ export class SegmentStore {
       await this.#makeDay(startMs);
       const marker = `${sequence}_${formatBaseName(segment)}`;
       await this.#mark(marker);
+      this.#unannounced.add(path);
       try {
-        return { file: await this.#createDurably(path), segment, path, marker };
+        const created = { file: await this.#createDurably(path), segment, path, marker };
+        announce(created);
+        return created;
       } catch (err) {
         await this.unmark(marker);
         if (errorCode(err) !== 'EEXIST') throw err;
+      } finally {
+        this.#unannounced.delete(path);
       }
     }
   }

@@ -23,6 +23,10 @@ const MAX_EXTRA_MS = 120_000;
 /** Nothing that arrived waits longer than this for its successor. */
 const MAX_PENDING_MS = 1_000;
 const MAX_WAITING_AUDIO = 256;
+/** No run of the same connection follows these. */
+const LAST: ReadonlySet<EndReason> = new Set(['stopped', 'camera-lost', 'no-key-frame']);
+/** A file that ends further ahead than this was written by another clock. */
+const MAX_AHEAD_MS = 1_000;
 
 /** Why pictures were not written. */
 export type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
@@ -37,8 +41,13 @@ export interface SegmentTarget {
     meta: Omit<SegmentMeta, 'cameraId' | 'sequence' | 'gapBeforeMs'>,
     failed: () => void,
   ): SegmentFile | undefined;
-  /** The video in a file reaches up to here; audio that belongs to it may still come. */
-  ended(wallEndMs: number): void;
+  /** Wall time at which the camera's last file ends, as far as known. */
+  readonly lastEndMs: number | undefined;
+  /**
+   * The video in a file reaches up to here; audio that belongs to it may still come. `goesOn`: the camera is there, and the
+   * next file begins with this picture, or with the next run.
+   */
+  ended(wallEndMs: number, goesOn: boolean): void;
   finish(file: SegmentFile, closing: SegmentClosing): void;
   /** There is no room for what a file should take: it ends early. */
   slow(file: SegmentFile): void;
@@ -47,7 +56,8 @@ export interface SegmentTarget {
 
 export interface SegmenterOptions {
   readonly clock: Clock;
-  readonly segmentDurationMs: number;
+  /** May change at any time; counts for the segment that is being written as well. */
+  readonly segmentDurationMs: () => number;
   readonly target: SegmentTarget;
   /** Why pictures are dropped while `target.ready` is false. */
   readonly dropCause: () => DropCause;
@@ -57,9 +67,10 @@ export interface SegmenterOptions {
 
 export class Segmenter implements SampleSink {
   readonly #o: SegmenterOptions;
-  readonly #maxTicks: number;
   #run: Run | undefined;
   #wall: WallMap | undefined;
+  /** Wall milliseconds a media millisecond, lately. */
+  #pace = 1;
   #current: OpenSegment | undefined;
   /** The segments before, while audio that belongs to them may still come. */
   readonly #closing = new ClosingSegments((closing) => this.#finish(closing));
@@ -79,8 +90,11 @@ export class Segmenter implements SampleSink {
 
   constructor(options: SegmenterOptions) {
     this.#o = options;
-    const { segmentDurationMs } = options;
-    this.#maxTicks = Math.max(2 * segmentDurationMs, segmentDurationMs + MAX_EXTRA_MS) * TICKS_PER_MS;
+  }
+
+  get #maxTicks(): number {
+    const segmentDurationMs = this.#o.segmentDurationMs();
+    return Math.max(2 * segmentDurationMs, segmentDurationMs + MAX_EXTRA_MS) * TICKS_PER_MS;
   }
 
   /** A run is under way. */
@@ -99,11 +113,16 @@ export class Segmenter implements SampleSink {
     this.#run = run;
     if (!before || !this.#current) return;
     this.#audioChanged = run.audio !== before.audio;
-    const { video } = before;
-    const next = run.video;
-    const otherPicture =
-      next.codecString !== video.codecString || next.width !== video.width || next.height !== video.height;
-    if (this.#audioChanged || next.codec !== video.codec || otherPicture) this.#rotateNext = true;
+    const { lead } = before;
+    const next = run.lead;
+    const isSamePicture =
+      next.kind === 'video' &&
+      lead.kind === 'video' &&
+      next.codec === lead.codec &&
+      next.codecString === lead.codecString &&
+      next.width === lead.width &&
+      next.height === lead.height;
+    if (this.#audioChanged || !isSamePicture) this.#rotateNext = true;
     // Cameras that send another picture parameter set now and then would cut files at each; in band it does no harm.
     else this.#current.change(next);
   }
@@ -114,7 +133,7 @@ export class Segmenter implements SampleSink {
     else this.#audio(sample, this.#run);
   }
 
-  end(_reason: EndReason): void {
+  end(reason: EndReason): void {
     const nowMs = this.#now();
     this.#drainAudio(Infinity, nowMs);
     const held = this.#held;
@@ -122,7 +141,7 @@ export class Segmenter implements SampleSink {
       this.#held = undefined;
       this.#addVideo(this.#current, held, Math.max(1, held.usualDuration), nowMs);
     }
-    this.#closeCurrent(undefined, nowMs);
+    this.#closeCurrent(undefined, nowMs, !LAST.has(reason));
     this.#closing.finishAll(undefined, nowMs);
     this.#held?.data.slab.release();
     this.#held = undefined;
@@ -152,11 +171,12 @@ export class Segmenter implements SampleSink {
     this.#lastVideoMs = nowMs;
     sample.data.slab.retain();
     this.#drainAudio(sample.dts, nowMs);
+    this.#wall?.note(sample, this.#o.clock.wallMs());
     const held = this.#held;
     this.#held = undefined;
     if (held && this.#current) this.#addVideo(this.#current, held, Math.max(1, sample.dts - held.dts), nowMs);
     const tooLong = this.#current !== undefined && !sample.sync && this.#isTooLong(sample, this.#current);
-    if (tooLong || (sample.sync && this.#mustRotate(sample))) this.#closeCurrent(sample, nowMs);
+    if (tooLong || (sample.sync && this.#mustRotate(sample))) this.#closeCurrent(sample, nowMs, !tooLong);
     if (tooLong) this.#keyFrameMissing = true;
     if (!this.#current && sample.sync && this.#o.target.ready(nowMs)) this.#start(sample, run);
     this.#closing.expire(nowMs, sample.dts);
@@ -206,7 +226,8 @@ export class Segmenter implements SampleSink {
   }
 
   #addVideo(segment: OpenSegment, sample: Sample, duration: number, nowMs: number): void {
-    if (!segment.addVideo(sample, duration, nowMs)) this.#stopSlow(nowMs);
+    const wallEndMs = this.#wall?.at(sample, duration) ?? sample.wallMs;
+    if (!segment.addVideo(sample, duration, wallEndMs, nowMs)) this.#stopSlow(nowMs);
     this.#last = sample;
     this.#lastDuration = duration;
   }
@@ -220,18 +241,21 @@ export class Segmenter implements SampleSink {
     if (!current || !this.#wall) return false;
     return (
       this.#rotateNext ||
-      sample.dts - current.startDts >= this.#o.segmentDurationMs * TICKS_PER_MS ||
+      this.#wall.isBentAt(sample) ||
+      sample.dts - current.startDts >= this.#o.segmentDurationMs() * TICKS_PER_MS ||
       current.sizeBytes >= ROTATE_BYTES ||
       dayStartMs(this.#wall.at(sample)) > dayStartMs(this.#wall.wallMs)
     );
   }
 
   #start(first: Sample, run: Run): void {
-    const wall = (this.#wall ??= new WallMap(first));
+    const wall = (this.#wall ??= new WallMap(first, this.#o.clock.wallMs(), this.#earliestMs()));
     const wallStartMs = wall.advance(first);
+    const tracks = run.audio ? [run.lead, run.audio] : [run.lead];
+    this.#pace = wall.pace ?? this.#pace;
     const clock = this.#firstOfRun ? 'settling' : 'settled';
-    const tracks = run.audio ? [run.video, run.audio] : [run.video];
-    const file = this.#o.target.open(tracks, { runId: run.runId, wallStartMs, clock }, () => this.#failed(file));
+    const meta = { runId: run.runId, wallStartMs, clock, pace: this.#pace } as const;
+    const file = this.#o.target.open(tracks, meta, () => this.#failed(file));
     this.#rotateNext = false;
     this.#audioChanged = false;
     if (!file) return;
@@ -243,16 +267,23 @@ export class Segmenter implements SampleSink {
     this.#keyFrameMissing = false;
   }
 
+  /** No file begins before the last one ends, unless the clock has been set back since. */
+  #earliestMs(): number {
+    const { clock, target } = this.#o;
+    const { lastEndMs = -Infinity } = target;
+    return lastEndMs - clock.wallMs() <= MAX_AHEAD_MS ? lastEndMs : -Infinity;
+  }
+
   /** Ends the current segment behind its last picture; `next` is the sample at which it ends, when there is one. */
-  #closeCurrent(next: Sample | undefined, nowMs: number): void {
+  #closeCurrent(next: Sample | undefined, nowMs: number, goesOn: boolean): void {
     const segment = this.#current;
     const last = this.#last;
     const duration = this.#lastDuration;
     this.#current = undefined;
     if (!segment || !this.#wall) return;
     const startMs = this.#wall.wallMs;
-    const endMs = last ? this.#wall.advance(last, duration) : startMs;
-    this.#o.target.ended(endMs);
+    const endMs = last ? (next ? this.#wall.advance(next) : this.#wall.advance(last, duration)) : startMs;
+    this.#o.target.ended(endMs, goesOn);
     const endDts = next?.dts ?? (last ? last.dts + duration : segment.startDts);
     this.#closing.add({ segment, endDts, wallDurationMs: endMs - startMs }, nowMs);
     const audioFollows = next !== undefined && this.#run?.audio !== undefined && !this.#audioChanged;
@@ -280,7 +311,7 @@ export class Segmenter implements SampleSink {
     const startMs = this.#wall.wallMs;
     const endMs = last ? this.#wall.advance(last.sample, last.duration) : startMs;
     const wallDurationMs = endMs - startMs;
-    this.#o.target.ended(endMs);
+    this.#o.target.ended(endMs, false);
     this.#o.target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
   }
 

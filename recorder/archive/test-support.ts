@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
+import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
-import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
 import { Slab, SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';
 import { readSampleIndex, type TrackIndex } from '../mp4/sample-index.ts';
@@ -23,7 +24,7 @@ export function temporaryDirectory(t: { after(callback: () => void): void }): st
   return directory;
 }
 
-export const VIDEO: VideoParameters = {
+export const VIDEO: NalParameters = {
   kind: 'video',
   codec: 'h264',
   width: 160,
@@ -46,7 +47,7 @@ export const AUDIO: AudioParameters = {
 
 export const runOf = (changes: Partial<Run> = {}): Run => ({
   runId: '00000000000000aa',
-  video: VIDEO,
+  lead: VIDEO,
   audio: undefined,
   ...changes,
 });
@@ -334,6 +335,7 @@ export interface Bench {
   readonly recording: CameraArchive;
   readonly camera: TestCamera;
   readonly keyFrameRequests: () => number;
+  readonly memory: MemoryAccount;
 }
 
 export interface BenchOptions {
@@ -344,6 +346,8 @@ export interface BenchOptions {
   readonly cameraId?: string;
   readonly log?: Log;
   readonly syncIntervalMs?: number;
+  /** For what waits for the disk. */
+  readonly memoryBytes?: number;
 }
 
 /** An archive in a directory with one camera. */
@@ -351,7 +355,8 @@ export async function bench(options: BenchOptions): Promise<Bench> {
   const { root, log = silentLog, format = 'fmp4', segmentDurationMs = 10_000, cameraId = 'gate' } = options;
   const clock = options.clock ?? new VirtualClock();
   const fs = new TestFileSystem(root);
-  const archive = new Archive({ root, clock, log, fs, syncIntervalMs: options.syncIntervalMs ?? 5_000 });
+  const memory = new MemoryBudget(Infinity).open('writing', { maxBytes: options.memoryBytes ?? Infinity });
+  const archive = new Archive({ root, clock, log, fs, memory, syncIntervalMs: options.syncIntervalMs ?? 5_000 });
   await archive.recover();
   let requests = 0;
   const recording = archive.sinkFor(
@@ -359,7 +364,7 @@ export async function bench(options: BenchOptions): Promise<Bench> {
     { needKeyFrame: () => void requests++ },
   );
   const camera = new TestCamera(clock, recording.sink, () => recording.tick());
-  return { root, clock, fs, archive, recording, camera, keyFrameRequests: () => requests };
+  return { root, clock, fs, archive, recording, camera, memory, keyFrameRequests: () => requests };
 }
 
 export interface ReadTrack {

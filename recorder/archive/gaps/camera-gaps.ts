@@ -6,11 +6,13 @@ import type { Log } from '../../../base/log.ts';
 import type { CameraStatus } from '../../camera/status.ts';
 import type { SampleSink } from '../../camera/sink.ts';
 import type { CameraArchiveStatus } from '../camera-archive.ts';
-import { CameraLedger, type GapReport } from './camera-ledger.ts';
+import { CameraLedger, MIN_GAP_MS, type GapReport } from './camera-ledger.ts';
 import { cameraCause, diskCause, isHalted, type GapCause, type HaltCause, type LedgerState } from './cause.ts';
+import { DegradedMinute, type Degraded } from './degraded.ts';
 import type { Interval } from './intervals.ts';
 import type { LedgerRecord } from './record.ts';
 import { RunBreaks } from './run-breaks.ts';
+import { GapTeller, type GapObserver } from './gap-teller.ts';
 import { Silence } from './silence.ts';
 
 /** A camera that is to be recorded, at one moment. */
@@ -33,6 +35,8 @@ export interface CameraGapsDeps {
   readonly log: Log;
   /** Receives each record once it counts. */
   readonly journal: (record: LedgerRecord) => void;
+  /** Is told of silence, and of gaps once they are certain. */
+  readonly observer?: GapObserver | undefined;
 }
 
 type StateRecord = Extract<LedgerRecord, { kind: 'state' }>;
@@ -48,9 +52,19 @@ export class CameraGaps {
   #ledger = new CameraLedger();
   readonly #deps: CameraGapsDeps;
   readonly #silence: Silence;
-  readonly #breaks = new RunBreaks((fromMs, toMs, cause) =>
-    this.#note({ kind: 'missed', fromMs: Math.round(fromMs), toMs: Math.round(toMs), cause }),
-  );
+  readonly #teller: GapTeller | undefined;
+  readonly #breaks = new RunBreaks({
+    missed: (fromMs, toMs, cause) =>
+      this.#note({ kind: 'missed', fromMs: Math.round(fromMs), toMs: Math.round(toMs), cause }),
+    picture: (fromMs, toMs, lost) => {
+      this.#lostPictures += lost;
+      this.#noteDegraded(this.#minute.picture(fromMs, toMs, lost));
+    },
+  });
+  /** As of the last observation. */
+  #written: readonly Interval[] = [];
+  readonly #minute = new DegradedMinute();
+  #lostPictures = 0;
   readonly #seconds = new Map<GapCause, number>();
   #settledMs: number | undefined;
   /** Since when nobody recorded the camera that is wanted next. */
@@ -63,12 +77,22 @@ export class CameraGaps {
   #framesWritten = 0;
   #framesArrived = 0;
   #arrivedAtMs = 0;
+  /** As of the last picture that arrived. */
+  #packetsLost = 0;
   /** As of the last picture written. */
   #last = { atMs: -Infinity, framesArrived: 0, framesWithoutKey: 0 };
 
   constructor(deps: CameraGapsDeps) {
     this.#deps = deps;
-    this.#silence = new Silence(deps.log);
+    const { clock, observer } = deps;
+    this.#teller = observer && new GapTeller(observer);
+    this.#silence = new Silence(
+      deps.log,
+      observer && {
+        silent: (forMs, cause) => observer.silent(clock.wallMs() - forMs, cause),
+        heard: (forMs) => observer.heard(clock.wallMs() - forMs, clock.wallMs()),
+      },
+    );
   }
 
   /** Takes the camera's samples beside archive and live. */
@@ -88,6 +112,11 @@ export class CameraGaps {
 
   get ledger(): CameraLedger {
     return this.#ledger;
+  }
+
+  /** Pictures that are missing within footage of this process. */
+  get lostPictures(): number {
+    return this.#lostPictures;
   }
 
   /**
@@ -148,19 +177,29 @@ export class CameraGaps {
   }
 
   observe({ camera, archive, written }: Observation): void {
-    for (const { fromMs, toMs } of written) this.#ledger.wrote(Math.floor(fromMs), Math.round(toMs));
+    const nowMs = this.#nowMs();
+    this.#written = written;
+    for (const { fromMs, toMs } of written) this.#ledger.wrote(Math.floor(fromMs), Math.round(toMs), nowMs);
     if (!this.#observed) return;
     const monotonicMs = this.#deps.clock.monotonicMs();
     this.#count(camera, archive, monotonicMs);
-    if (camera.state !== 'recording') this.#breaks.interrupted(this.#nowMs());
+    if (camera.state !== 'recording') this.#breaks.interrupted(nowMs);
     const state = this.#stateOf(camera, archive, monotonicMs);
-    if (state !== this.#ledger.state) this.#enter(state, this.#nowMs());
+    if (state !== this.#ledger.state) this.#enter(state, nowMs);
     this.#silence.tick(monotonicMs, state);
   }
 
   /** A segment was closed: it counts as recorded for good. It begins at the millisecond of its name. */
   recorded(fromMs: number, toMs: number): void {
-    if (toMs > fromMs) this.#note({ kind: 'recorded', fromMs: Math.floor(fromMs), toMs: Math.round(toMs) });
+    if (!(toMs > fromMs)) return;
+    // A file keeps a straight piece of the wall clock's map: where the camera's clock failed, its end is not that of its last
+    // picture when that arrived.
+    const toldMs = this.#written.find((file) => Math.abs(file.fromMs - fromMs) < 1)?.toMs ?? toMs;
+    if (toldMs - toMs >= MIN_GAP_MS) {
+      this.#ledger.unwrote(Math.round(toMs), Math.round(toldMs));
+      this.#note({ kind: 'missed', fromMs: Math.round(toMs), toMs: Math.round(toldMs), cause: 'clock-step' });
+    }
+    this.#note({ kind: 'recorded', fromMs: Math.floor(fromMs), toMs: Math.round(toMs) });
   }
 
   /** The wall clock was set: it showed `untilMs` when it began to show `atMs`. */
@@ -179,7 +218,20 @@ export class CameraGaps {
   }
 
   report(fromMs: number, toMs: number, files?: Iterable<Interval>): GapReport {
-    return this.#ledger.report(fromMs, toMs, this.#nowMs(), files);
+    const report = this.#ledger.report(fromMs, toMs, this.#nowMs(), files);
+    const { current } = this.#minute;
+    const isAsked = current !== undefined && current.toMs > fromMs && current.fromMs < toMs;
+    return isAsked ? { ...report, degraded: [...report.degraded, current] } : report;
+  }
+
+  /** Tells of gaps that have begun or ended since the last call; about once a second. */
+  tellGaps(): void {
+    this.#teller?.look(this.#nowMs(), (fromMs, toMs) => this.#ledger.report(fromMs, toMs, toMs));
+  }
+
+  /** Writes down what is only counted so far; for the end of the process. */
+  settle(): void {
+    this.#noteDegraded(this.#minute.take());
   }
 
   /** Seconds without footage by cause, as far as it is certain, since this process accounts for the camera. */
@@ -211,6 +263,7 @@ export class CameraGaps {
     if (fromMs >= nowMs) return;
     this.#note({ kind: 'missed', fromMs, toMs: nowMs, cause: 'moved' });
     this.#settledMs = Math.min(fromMs, this.#settledMs ?? fromMs);
+    this.#teller?.beginAt(fromMs);
   }
 
   #nowMs(): number {
@@ -222,10 +275,15 @@ export class CameraGaps {
     this.#deps.journal(record);
   }
 
+  #noteDegraded(stretch: Degraded | undefined): void {
+    if (stretch) this.#note({ kind: 'degraded', ...stretch });
+  }
+
   #enter(state: LedgerState, atMs: number, down?: Downtime): void {
     const entering: StateRecord = { kind: 'state', state, atMs };
     const record = down ? afterDowntime(entering, this.#ledger, down) : entering;
     this.#settledMs ??= Math.min(atMs, record.untilMs ?? atMs);
+    this.#teller?.beginAt(this.#settledMs);
     this.#downSinceMs ??= record.untilMs;
     if (record !== entering || state !== this.#ledger.state) this.#note(record);
   }
@@ -234,13 +292,16 @@ export class CameraGaps {
     // A recording that has just begun counts from 0.
     const wrote = archive.framesWritten !== this.#framesWritten && archive.framesWritten > 0;
     this.#framesWritten = archive.framesWritten;
-    if (counters.videoFrames !== this.#framesArrived) this.#arrivedAtMs = atMs;
-    this.#framesArrived = counters.videoFrames;
+    if (counters.leadFrames !== this.#framesArrived) {
+      this.#arrivedAtMs = atMs;
+      this.#packetsLost = counters.packetsLost;
+    }
+    this.#framesArrived = counters.leadFrames;
     // The last picture of a connection is written when that ends: it is as old as it is.
     if (wrote) this.#silence.wrote(this.#arrivedAtMs);
     if (!wrote && state === 'recording') return;
     const framesWithoutKey = archive.framesDropped.get('no-key-frame') ?? 0;
-    this.#last = { atMs, framesArrived: counters.videoFrames, framesWithoutKey };
+    this.#last = { atMs, framesArrived: counters.leadFrames, framesWithoutKey };
   }
 
   #stateOf(camera: Observation['camera'], archive: Observation['archive'], nowMs: number): LedgerState {
@@ -249,7 +310,9 @@ export class CameraGaps {
     if (archive.state === 'failed') return archive.reason ? diskCause(archive.reason.code) : 'disk-error';
     if (this.#breaks.cause !== undefined) return this.#breaks.cause;
     const { atMs, framesArrived, framesWithoutKey } = this.#last;
-    if (nowMs - atMs < STALLED_MS || camera.counters.videoFrames - framesArrived < STALLED_FRAMES) return 'recording';
+    if (nowMs - atMs < STALLED_MS) return 'recording';
+    if (camera.counters.leadFrames - framesArrived < STALLED_FRAMES)
+      return camera.counters.packetsLost > this.#packetsLost ? 'packets-lost' : 'recording';
     return (archive.framesDropped.get('no-key-frame') ?? 0) > framesWithoutKey ? 'no-key-frame' : 'disk-slow';
   }
 }

@@ -40,6 +40,20 @@ const gaps = (made: CameraLedger, from: number, to: number, now: number): [numbe
     gap.isOpen ? `${gap.cause}…` : gap.cause,
   ]);
 
+test('a key frame that is missing because packets were lost is a part of that gap', () => {
+  const lost = [at(0, 'recording'), recorded(0, 10), missed(10, 25, 'packets-lost'), at(25, 'no-key-frame')];
+  const made = ledger(...lost, at(26, 'recording'), recorded(27, 40));
+  assert.deepEqual(gaps(made, 0, 40, 40), [[10, 27, 'packets-lost']]);
+  const apart = ledger(
+    at(0, 'recording'),
+    recorded(0, 10),
+    at(10, 'no-key-frame'),
+    at(12, 'recording'),
+    recorded(12, 20),
+  );
+  assert.deepEqual(gaps(apart, 0, 20, 20), [[10, 12, 'no-key-frame']]);
+});
+
 test('a camera that nobody wanted has no gaps, and none before it was wanted or after it was removed', () => {
   assert.deepEqual(gaps(new CameraLedger(), 0, 100, 100), []);
   const made = ledger(at(10, 'camera-unreachable'), at(20, 'absent'));
@@ -164,6 +178,29 @@ test('the newest seconds are neither footage nor gap while they may still be wri
   assert.deepEqual(gaps(made, 0, 100, 60), []);
   assert.deepEqual([knownUntilMs, wantedMs, recordedMs], [T0 + 58 * S, 58 * S, 58 * S]);
   assert.deepEqual(gaps(made, 0, 100, 80), [[58, 80, 'unknown…']]);
+});
+
+test('while pictures are written, however late they come, what follows the last one is not known; then it is', () => {
+  const made = ledger(at(0, 'recording'));
+  // A link that is slower than the camera: the picture of second 30 comes at 50.
+  made.wrote(T0, T0 + 30 * S, T0 + 50 * S);
+  assert.deepEqual(gaps(made, 0, 100, 60), []);
+  assert.equal(report(made, 0, 100, 60).knownUntilMs, T0 + 30 * S);
+  // Told again, it is no news.
+  made.wrote(T0, T0 + 30 * S, T0 + 64 * S);
+  assert.deepEqual(gaps(made, 0, 100, 65), [[30, 65, 'unknown…']]);
+  made.apply(at(66, 'stream-silent'));
+  assert.deepEqual(gaps(made, 0, 100, 70), [[30, 70, 'stream-silent…']]);
+});
+
+test('a failure that is noticed when footage has begun again explains the hole before it; another one does not', () => {
+  const short = [at(0, 'recording'), recorded(0, 10), recorded(11, 30)];
+  assert.deepEqual(gaps(ledger(...short, at(12, 'disk-full'), at(13, 'recording')), 0, 30, 30), [
+    [10, 11, 'disk-full'],
+  ]);
+  for (const later of [at(17, 'disk-full'), at(12, 'stopped'), at(12, 'clock-step')]) {
+    assert.deepEqual(gaps(ledger(...short, later, at(18, 'recording')), 0, 30, 30), [[10, 11, 'unknown']]);
+  }
 });
 
 test('less than a tenth of a second between two files is no gap', () => {

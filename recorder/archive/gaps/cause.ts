@@ -5,6 +5,8 @@
  * - `stream-silent`: connected, but the camera sends no video; `connection-lost`: the camera ended the connection;
  * - `camera-error`: it offers nothing that can be recorded, or cannot be understood;
  * - `no-key-frame`: video that cannot be started to decode; `packets-lost`: more than a second of video did not arrive;
+ * - `camera-stalled`: the camera made no picture for more than a second and five usual distances, and went on;
+ * - `not-decodable`: packets came, but no picture could be made of them; `bitrate-exceeded`: more came than is allowed;
  * - `disk-full`, `disk-slow`, `disk-error`: video arrived and could not be written;
  * - `clock-step`: the clock of the machine or of the camera was set, and skipped this time;
  * - `process-down`: the recorder did not run; `node-down`: the machine was started anew meanwhile;
@@ -18,7 +20,10 @@ export const GAP_CAUSES = [
   'connection-lost',
   'camera-error',
   'no-key-frame',
+  'not-decodable',
+  'bitrate-exceeded',
   'packets-lost',
+  'camera-stalled',
   'disk-full',
   'disk-slow',
   'disk-error',
@@ -45,7 +50,10 @@ export type HaltCause = Extract<GapCause, 'stopped' | 'unlicensed'>;
 
 export const isHalted = (state: LedgerState): state is HaltCause => state === 'stopped' || state === 'unlicensed';
 
-const STATES: ReadonlySet<string> = new Set<LedgerState>(['recording', 'absent', ...GAP_CAUSES]);
+/** In an order that only this process knows: places are kept in memory, never on the disk. */
+export const LEDGER_STATES: readonly LedgerState[] = ['recording', 'absent', ...GAP_CAUSES];
+
+const STATES: ReadonlySet<string> = new Set(LEDGER_STATES);
 
 export const isLedgerState = (text: string): text is LedgerState => STATES.has(text);
 
@@ -58,9 +66,13 @@ export function cameraCause(reasonCode: string): GapCause {
     case 'unreachable':
     case 'no-answer':
       return 'camera-unreachable';
+    case 'login-downgraded':
+      return 'refused-login';
     case 'refused-login':
     case 'stream-silent':
     case 'no-key-frame':
+    case 'not-decodable':
+    case 'bitrate-exceeded':
       return reasonCode;
     case 'closed-by-camera':
       return 'connection-lost';
@@ -89,7 +101,13 @@ const CAMERA_FAILURES: ReadonlySet<LedgerState> = new Set<LedgerState>([
   'connection-lost',
   'camera-error',
   'no-key-frame',
+  'not-decodable',
+  'bitrate-exceeded',
 ]);
+
+/** What is over by itself, and may be noticed when footage has begun again. */
+export const isPassing = (state: LedgerState): state is GapCause =>
+  CAMERA_FAILURES.has(state) || state === 'packets-lost' || state.startsWith('disk-');
 
 /** The next try told more: a camera that ended the connection and is then unreachable was unreachable all the time. */
 export const isExplainedBy = (state: LedgerState, next: LedgerState): boolean =>

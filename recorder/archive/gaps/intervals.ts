@@ -1,5 +1,7 @@
 // Sets of instants as intervals [from, to): sorted, apart, in milliseconds since 1970.
 
+import { Stretches, type Stretch } from './stretches.ts';
+
 export interface Interval {
   readonly fromMs: number;
   readonly toMs: number;
@@ -8,36 +10,62 @@ export interface Interval {
 /** Intervals that are at most `joinMs` apart become one. Times are whole milliseconds. */
 export class IntervalSet {
   readonly #joinMs: number;
-  readonly #intervals: Interval[];
+  readonly #intervals: Stretches;
 
-  constructor(joinMs = 0, intervals: Iterable<Interval> = []) {
+  constructor(joinMs = 0, intervals = new Stretches()) {
     this.#joinMs = joinMs;
-    this.#intervals = [...intervals];
+    this.#intervals = intervals;
+  }
+
+  get length(): number {
+    return this.#intervals.length;
+  }
+
+  /** Undefined beyond the last. */
+  at(index: number): Interval | undefined {
+    return this.#intervals.at(index);
+  }
+
+  get last(): Interval | undefined {
+    return this.#intervals.at(this.#intervals.length - 1);
   }
 
   /** Sorted and apart. */
-  get all(): readonly Interval[] {
-    return this.#intervals;
+  [Symbol.iterator](): Generator<Interval> {
+    return this.#intervals[Symbol.iterator]();
   }
 
   add(fromMs: number, toMs: number): void {
     if (!(toMs > fromMs)) return;
     const all = this.#intervals;
-    const low = this.#firstEndingAfter(fromMs - this.#joinMs - 1);
+    const low = all.firstEndingAfter(fromMs - this.#joinMs - 1);
     let high = low;
     let from = fromMs;
     let to = toMs;
-    for (let next = all[high]; next && next.fromMs <= toMs + this.#joinMs; next = all[++high]) {
+    for (let next = all.at(high); next && next.fromMs <= toMs + this.#joinMs; next = all.at(++high)) {
       from = Math.min(from, next.fromMs);
       to = Math.max(to, next.toMs);
     }
-    if (high - low === 1) all[low] = { fromMs: from, toMs: to };
-    else all.splice(low, high - low, { fromMs: from, toMs: to });
+    all.splice(low, high - low, [plain(from, to)]);
+  }
+
+  remove(fromMs: number, toMs: number): void {
+    const low = this.#intervals.firstEndingAfter(fromMs);
+    const cut = [...this.overlapping(fromMs, toMs)];
+    const rest = cut.flatMap((interval) => [
+      plain(interval.fromMs, Math.min(interval.toMs, fromMs)),
+      plain(Math.max(interval.fromMs, toMs), interval.toMs),
+    ]);
+    this.#intervals.splice(
+      low,
+      cut.length,
+      rest.filter((interval) => interval.fromMs < interval.toMs),
+    );
   }
 
   /** A copy with `more` added. */
   with(more: Iterable<Interval>): IntervalSet {
-    const copy = new IntervalSet(this.#joinMs, this.#intervals);
+    const copy = new IntervalSet(this.#joinMs, this.#intervals.copy());
     for (const { fromMs, toMs } of more) copy.add(fromMs, toMs);
     return copy;
   }
@@ -45,8 +73,8 @@ export class IntervalSet {
   /** Intervals that share an instant with [fromMs, toMs), whole. */
   *overlapping(fromMs: number, toMs: number): Generator<Interval> {
     const all = this.#intervals;
-    for (let i = this.#firstEndingAfter(fromMs); i < all.length; i++) {
-      const interval = all[i] as Interval;
+    for (let i = all.firstEndingAfter(fromMs); i < all.length; i++) {
+      const interval = all.at(i) as Interval;
       if (interval.fromMs >= toMs) return;
       yield interval;
     }
@@ -54,15 +82,15 @@ export class IntervalSet {
 
   /** Where the hole around `ms` begins: the end of the last interval before it; `ms` itself where there is no hole. */
   holeStart(ms: number): number {
-    const at = this.#firstEndingAfter(ms);
-    const next = this.#intervals[at];
+    const at = this.#intervals.firstEndingAfter(ms);
+    const next = this.#intervals.at(at);
     if (next && next.fromMs < ms) return ms;
-    return this.#intervals[at - 1]?.toMs ?? -Infinity;
+    return this.#intervals.at(at - 1)?.toMs ?? -Infinity;
   }
 
   /** Where the hole around `ms` ends. */
   holeEnd(ms: number): number {
-    const next = this.#intervals[this.#firstEndingAfter(ms)];
+    const next = this.#intervals.at(this.#intervals.firstEndingAfter(ms));
     return next ? Math.max(ms, next.fromMs) : Infinity;
   }
 
@@ -77,18 +105,8 @@ export class IntervalSet {
   }
 
   forgetBefore(ms: number): void {
-    this.#intervals.splice(0, this.#firstEndingAfter(ms));
-  }
-
-  #firstEndingAfter(ms: number): number {
-    const all = this.#intervals;
-    let low = 0;
-    let high = all.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((all[middle] as Interval).toMs > ms) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    this.#intervals.splice(0, this.#intervals.firstEndingAfter(ms), []);
   }
 }
+
+const plain = (fromMs: number, toMs: number): Stretch => ({ fromMs, toMs, tag: 0 });

@@ -51,6 +51,7 @@ test('a line holds each kind of record, and anything else is none', () => {
     { kind: 'state', state: 'starting', atMs: 9, untilMs: 6, because: 'node-down' },
     { kind: 'missed', fromMs: -3, toMs: 4, cause: 'packets-lost' },
     recorded(3),
+    { kind: 'degraded', fromMs: 5, toMs: 60_000, lost: 3, expected: 1_500 },
   ];
   for (const record of records) assert.deepEqual(parseRecord(formatRecord(record)), record);
   const none = ['', '{', 'null', '1', '"x"', '[]', '{}', '{"at":1}', '{"state":"x"}', '{"at":1.5,"state":"stopped"}'];
@@ -59,6 +60,9 @@ test('a line holds each kind of record, and anything else is none', () => {
     '{"recorded":[2,1]}',
     '{"recorded":[1]}',
     '{"missed":{}}',
+    '{"degraded":[1,2],"lost":2,"expected":1}',
+    '{"degraded":[1,2],"lost":0,"expected":1}',
+    '{"degraded":[1,2],"lost":1}',
     '\0\0',
   );
   for (const text of none) assert.equal(parseRecord(text), undefined, text);

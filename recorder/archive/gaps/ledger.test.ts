@@ -18,6 +18,7 @@ import {
   TestFileSystem,
   TestLog,
 } from '../test-support.ts';
+import type { GapObserver } from './gap-teller.ts';
 import { GapLedger } from './ledger.ts';
 
 const HOUR_MS = 3_600_000;
@@ -40,6 +41,9 @@ class Node {
   state: CameraState = 'connecting';
   reason: string | undefined;
   counters = newCounters();
+  /** What observers of all processes were told: `silent`, `heard`, or a gap's beginning or whole seconds, and its cause. */
+  readonly told: [what: string, seconds: number | undefined, cause: string | undefined][] = [];
+  #open: GapObserver['openBefore'];
 
   constructor(t: TestContext) {
     this.root = temporaryDirectory(t);
@@ -61,6 +65,7 @@ class Node {
       registry: this.registry,
       fs,
       checkDisk: () => this.checkDisk(),
+      observerOf: () => this.#observer(),
     });
     this.archive = new Archive({ root, clock, log, fs, syncIntervalMs: 5_000, observer: this.ledger });
     await this.ledger.load();
@@ -76,13 +81,37 @@ class Node {
     await fs.idle();
   }
 
+  #observer(): GapObserver {
+    const seconds = (ms: number): number => Math.round(ms / 100) / 10;
+    return {
+      openBefore: this.#open,
+      silent: (sinceMs, cause) => this.told.push(['silent', seconds(this.clock.wallMs() - sinceMs), cause]),
+      heard: (sinceMs, untilMs) => this.told.push(['heard', seconds(untilMs - sinceMs), undefined]),
+      opened: (gap) => {
+        assert.equal(this.#open, undefined, 'one gap at a time');
+        this.#open = gap;
+        this.told.push(['opened', undefined, gap.cause]);
+      },
+      closed: ({ fromMs, toMs, cause }) => {
+        assert.equal(this.#open?.fromMs, fromMs);
+        this.#open = undefined;
+        this.told.push(['closed', seconds(toMs - fromMs), cause]);
+      },
+    };
+  }
+
+  /** Gaps that were told of as closed. */
+  closed(): [number, string][] {
+    return this.told.flatMap(([what, seconds, cause]) => (what === 'closed' ? [[seconds ?? 0, cause ?? '']] : []));
+  }
+
   configure(enabled: boolean): void {
     this.ledger.configure([{ id: 'gate', enabled }]);
   }
 
   tick(): void {
     const { recording, state, counters, reason } = this;
-    counters.videoFrames = Math.round(this.camera.videoDts / 3_600);
+    counters.leadFrames = Math.round(this.camera.videoDts / 3_600);
     recording.tick();
     this.ledger.observe('gate', {
       camera: { state, counters, reason: reason === undefined ? undefined : { code: reason, message: '' } },
@@ -164,6 +193,54 @@ test('a camera that comes, goes and comes back: each second is footage or has it
   const { wantedMs, recordedMs, knownUntilMs } = node.ledger.report('gate', node.startMs, node.clock.wallMs(), []);
   assert.equal(wantedMs, knownUntilMs - node.startMs);
   assert.equal(recordedMs, wantedMs - 32_000);
+  await node.stop();
+});
+
+test('each gap is told of once, when it is certain and when it is over, as the list has it', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.wait(2);
+  await node.play(30);
+  await node.fail('unreachable', 300);
+  assert.deepEqual(node.told, [
+    ['opened', undefined, 'starting'],
+    ['closed', 2, 'starting'],
+    ['opened', undefined, 'camera-unreachable'],
+    ['silent', 15, 'camera-unreachable'],
+  ]);
+  await node.play(20);
+  assert.deepEqual(node.told.slice(4), [
+    ['closed', 300, 'camera-unreachable'],
+    // A file has a picture a second after it arrived.
+    ['heard', 301, undefined],
+  ]);
+  // A gap that is over before it was certain is told of as a whole.
+  await node.fail('closed-by-camera', 4);
+  await node.play(20);
+  assert.deepEqual(node.told.slice(6), [
+    ['opened', undefined, 'connection-lost'],
+    ['closed', 4, 'connection-lost'],
+  ]);
+  assert.deepEqual(node.closed(), node.gaps());
+  await node.stop();
+});
+
+test('a gap that lasts over kills is closed by the next process, and what came between is told of', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(20);
+  await node.fail('refused-login', 60);
+  await node.kill(DOWN_MS);
+  await node.start();
+  await node.fail('refused-login', 60, 1);
+  await node.kill(DOWN_MS);
+  await node.start();
+  await node.play(20);
+  await node.wait(1);
+  const causes = node.told.map(([what, , cause]) => `${what} ${cause}`).filter((text) => !text.startsWith('silent'));
+  const round = ['opened refused-login', 'closed refused-login', 'opened process-down', 'closed process-down'];
+  assert.deepEqual(causes, [...round, ...round]);
+  assert.deepEqual(node.closed(), node.gaps());
   await node.stop();
 });
 
@@ -319,6 +396,73 @@ test('packets that were lost for more than a second, and the wait for a key fram
   await node.stop();
 });
 
+test('a camera that stood still, one that came back before anybody looked, and one whose clock was set', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(20);
+  for (const reason of ['stalled', 'camera-lost', 'clock'] as const) {
+    node.clock.advance(2_960);
+    node.camera.end(reason);
+    await node.play(20);
+  }
+  assert.deepEqual(node.gaps(), [
+    [3, 'camera-stalled'],
+    [3, 'connection-lost'],
+    [3, 'clock-step'],
+  ]);
+  await node.stop();
+});
+
+test('packets come, and hardly a picture: packets-lost while it lasts', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(20);
+  node.counters.packetsLost = 100;
+  await node.wait(20);
+  assert.deepEqual(node.gaps(), [[20, 'packets-lost']]);
+  await node.stop();
+});
+
+/** Of a node's ledger: stretches as [seconds since the first, seconds long, lost, expected]. */
+function degradedOf(node: Node): number[][] {
+  const { degraded } = node.ledger.report('gate', node.startMs, node.clock.wallMs(), []);
+  const seconds = (ms: number): number => Math.round(ms / 100) / 10;
+  return degraded.map(({ fromMs, toMs, lost, expected }) => [
+    seconds(fromMs - node.startMs),
+    seconds(toMs - fromMs),
+    lost,
+    expected,
+  ]);
+}
+
+test('pictures that are lost below a second add up by minutes, also for the next process and in the counter', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(65);
+  // Ten of 25 pictures, then one; then one that no packet says was lost: a camera may take its time.
+  const frame = 3_600;
+  node.camera.video({ ticks: 11 * frame });
+  node.camera.video({ lostPackets: 12, ticks: 2 * frame });
+  node.camera.video({ lostPackets: 1, ticks: 2 * frame });
+  node.camera.video({ lostPackets: 0 });
+  node.clock.advance(640);
+  await node.camera.play(10, node.fs);
+  const lost = 11;
+  const soFar = degradedOf(node).map((row) => row.slice(0, 3));
+  assert.deepEqual(soFar, [[60, 15.6, lost]], 'also of the minute that is not over');
+  await node.camera.play(120, node.fs);
+  const [stretch = []] = degradedOf(node);
+  // One of the 1500 was never made.
+  assert.deepEqual(stretch, [60, 60, lost, 1_499]);
+  assert.equal(degradedOf(node).length, 1);
+  assert.equal(await node.metric('kube_nvr_camera_lost_frames_total'), lost);
+  assert.deepEqual(node.gaps(), [], 'it is footage');
+  await node.stop(DOWN_MS);
+  await node.start();
+  assert.deepEqual(degradedOf(node), [stretch]);
+  await node.stop();
+});
+
 test('video that arrives and is not written: the disk is slow, or full', async (t) => {
   const node = new Node(t);
   await node.start();
@@ -367,6 +511,24 @@ test('the clock is set forward and back: skipped time is a gap, repeated time is
   await node.play(100);
   // A minute is lived again, and 38 s of it lie in the hour that was skipped.
   assert.deepEqual(node.gaps(), [[3562, 'clock-step']]);
+  await node.stop();
+});
+
+test('the clock is set back to before the present state: the gap goes on from there, and the log says it', async (t) => {
+  const node = new Node(t);
+  await node.start();
+  await node.play(20);
+  await node.fail('unreachable', 5);
+  node.clock.stepWall(-15_000);
+  await node.wait(3);
+  const nowMs = node.clock.wallMs();
+  const { wantedMs, gaps } = node.ledger.report('gate', nowMs - 2_000, nowMs, []);
+  // Those seconds have footage, of the time before; that they are wanted is known only if the step was seen.
+  assert.deepEqual([wantedMs, gaps], [2_000, []]);
+  assert.deepEqual(
+    node.log.lines.filter(({ message }) => message.includes('clock')).map(({ fields }) => fields['seconds']),
+    [-15],
+  );
   await node.stop();
 });
 

@@ -11,6 +11,7 @@ import type { ClosedSegment, SegmentObserver } from '../observer.ts';
 import { AliveFile } from './alive.ts';
 import { CameraGaps, type Downtime, type Observation } from './camera-gaps.ts';
 import type { GapReport } from './camera-ledger.ts';
+import type { GapObserver } from './gap-teller.ts';
 import type { HaltCause, LedgerState } from './cause.ts';
 import type { Interval } from './intervals.ts';
 import { Journal } from './journal.ts';
@@ -26,6 +27,8 @@ export interface GapLedgerOptions {
   readonly bootId: string;
   readonly registry?: Registry;
   readonly fs?: FileSystem;
+  /** Who is told of the silence and the gaps of a camera. */
+  readonly observerOf?: (cameraId: string) => GapObserver;
   /** Throws where the record path is not on the archive's own disk. */
   readonly checkDisk?: () => Promise<void>;
 }
@@ -46,6 +49,7 @@ interface Entry {
 const DIRECTORY = '.kube-nvr/gaps';
 const SUFFIX = '.jsonl';
 const ALIVE_INTERVAL_MS = 5_000;
+const TELL_INTERVAL_MS = 1_000;
 /** A clock that is off from the monotonic one by this much at once was set. */
 const CLOCK_STEP_MS = 1_000;
 /** Gaps are remembered this long, whether or not there is still footage around them. */
@@ -66,6 +70,7 @@ export class GapLedger implements SegmentObserver {
   #closing = false;
   #lastTick: { readonly wallMs: number; readonly monotonicMs: number } | undefined;
   #aliveAtMs = -Infinity;
+  #toldAtMs = -Infinity;
   #beat: Promise<void> | undefined;
   #beatFails = false;
 
@@ -155,6 +160,7 @@ export class GapLedger implements SegmentObserver {
   tick(): void {
     if (!this.#begun || this.#closing) return;
     this.#lookAtClock();
+    this.#tellGaps();
     if (this.#o.clock.monotonicMs() - this.#aliveAtMs >= ALIVE_INTERVAL_MS) this.#signLife();
   }
 
@@ -170,7 +176,7 @@ export class GapLedger implements SegmentObserver {
     const gaps = this.#entries.get(cameraId)?.gaps;
     if (gaps) return gaps.report(fromMs, toMs, files);
     const knownUntilMs = Math.max(fromMs, Math.min(toMs, this.#o.clock.wallMs()));
-    return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0 };
+    return { fromMs, toMs, gaps: [], knownUntilMs, wantedMs: 0, recordedMs: 0, degraded: [] };
   }
 
   closed({ segment, endMs, meta }: ClosedSegment): void {
@@ -189,6 +195,7 @@ export class GapLedger implements SegmentObserver {
   async close(): Promise<void> {
     this.#closing = true;
     await this.#beat;
+    for (const { gaps } of this.#entries.values()) gaps.settle();
     if (this.#begun) await this.#write();
   }
 
@@ -213,7 +220,8 @@ export class GapLedger implements SegmentObserver {
     if (known) return known;
     const { clock } = this.#o;
     const log = this.#o.log.child({ camera: cameraId });
-    const gaps = new CameraGaps({ clock, log, journal: (record) => journal.append(record) });
+    const observer = this.#o.observerOf?.(cameraId);
+    const gaps = new CameraGaps({ clock, log, observer, journal: (record) => journal.append(record) });
     const journal = new Journal({
       fs: this.#fs,
       directory: this.#directory,
@@ -248,6 +256,14 @@ export class GapLedger implements SegmentObserver {
     return this.#lastTick;
   }
 
+  /** Not while it is not known what was told before. */
+  #tellGaps(): void {
+    const nowMs = this.#o.clock.monotonicMs();
+    if (!this.#o.observerOf || !this.#loaded || nowMs - this.#toldAtMs < TELL_INTERVAL_MS) return;
+    this.#toldAtMs = nowMs;
+    for (const { gaps } of this.#entries.values()) gaps.tellGaps();
+  }
+
   /** One at a time, however long the disk takes. */
   #signLife(): void {
     if (this.#beat) return;
@@ -278,7 +294,7 @@ export class GapLedger implements SegmentObserver {
       if (gaps.state === 'absent') continue;
       const sinceMs = gaps.silentSinceMs();
       const silentForSeconds = sinceMs === undefined ? undefined : (nowMs - sinceMs) / 1000;
-      yield { cameraId, seconds: gaps.seconds(), silentForSeconds };
+      yield { cameraId, seconds: gaps.seconds(), silentForSeconds, lostPictures: gaps.lostPictures };
     }
   }
 }

@@ -8,6 +8,7 @@ export interface GapFigures {
   readonly cameraId: string;
   readonly seconds: ReadonlyMap<GapCause, number>;
   readonly silentForSeconds: number | undefined;
+  readonly lostPictures: number;
 }
 
 /** Metrics of all cameras that `cameras` names; one that is gone disappears. */
@@ -48,5 +49,15 @@ export function registerGapMetrics(registry: Registry, cameras: () => Iterable<G
       for (const { cameraId, silentForSeconds } of cameras()) this.set({ camera: cameraId }, silentForSeconds ?? 0);
     },
   });
-  for (const metric of [missing, silent, silence]) registry.registerMetric(metric);
+  const lost = new Counter({
+    name: 'kube_nvr_camera_lost_frames_total',
+    help: 'Pictures that are missing within footage because packets were lost, each time for less than a second.',
+    labelNames: ['camera'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { cameraId, lostPictures } of cameras()) this.inc({ camera: cameraId }, lostPictures);
+    },
+  });
+  for (const metric of [missing, silent, silence, lost]) registry.registerMetric(metric);
 }

@@ -2,6 +2,7 @@
 
 import { assertNever } from '../../../base/assert.ts';
 import { isGapCause, isLedgerState, type GapCause, type LedgerState } from './cause.ts';
+import type { Degraded } from './degraded.ts';
 
 /** What a journal tells of its camera, in the order in which it happened. */
 export type LedgerRecord =
@@ -18,7 +19,9 @@ export type LedgerRecord =
   /** What becomes known only afterwards. */
   | { readonly kind: 'missed'; readonly fromMs: number; readonly toMs: number; readonly cause: GapCause }
   /** A segment that was closed: it counts as recorded also when retention has removed it. */
-  | { readonly kind: 'recorded'; readonly fromMs: number; readonly toMs: number };
+  | { readonly kind: 'recorded'; readonly fromMs: number; readonly toMs: number }
+  /** Footage that lacks pictures. */
+  | ({ readonly kind: 'degraded' } & Degraded);
 
 /** Ends with a line feed. */
 export function formatRecord(record: LedgerRecord): string {
@@ -29,6 +32,8 @@ export function formatRecord(record: LedgerRecord): string {
       return line({ missed: [record.fromMs, record.toMs], cause: record.cause });
     case 'recorded':
       return line({ recorded: [record.fromMs, record.toMs] });
+    case 'degraded':
+      return line({ degraded: [record.fromMs, record.toMs], lost: record.lost, expected: record.expected });
     default:
       return assertNever(record);
   }
@@ -45,10 +50,17 @@ export function parseRecord(text: string): LedgerRecord | undefined {
     return undefined;
   }
   if (typeof fields !== 'object' || fields === null) return undefined;
-  const { at, state, until, because, missed, cause, recorded } = fields as Record<string, unknown>;
+  const { at, state, until, because, missed, cause, recorded, degraded, lost, expected } = fields as Record<
+    string,
+    unknown
+  >;
   if (recorded !== undefined) return interval(recorded, (fromMs, toMs) => ({ kind: 'recorded', fromMs, toMs }));
   if (missed !== undefined)
     return interval(missed, (fromMs, toMs) => ({ kind: 'missed', fromMs, toMs, cause: gapCause(cause) ?? 'unknown' }));
+  if (degraded !== undefined) {
+    if (!isCount(lost) || !isCount(expected) || lost > expected) return undefined;
+    return interval(degraded, (fromMs, toMs) => ({ kind: 'degraded', fromMs, toMs, lost, expected }));
+  }
   if (!isTime(at) || typeof state !== 'string') return undefined;
   if (until !== undefined && !isTime(until)) return undefined;
   const why = gapCause(because);
@@ -71,6 +83,8 @@ export function parseJournal(text: string): LedgerRecord[] {
 }
 
 const isTime = (value: unknown): value is number => Number.isSafeInteger(value);
+
+const isCount = (value: unknown): value is number => isTime(value) && value > 0;
 
 function gapCause(value: unknown): GapCause | undefined {
   if (typeof value !== 'string') return undefined;

@@ -9,7 +9,8 @@ import type { Protections } from './protections.ts';
 import type { Remover } from './remover.ts';
 
 export interface RetentionWarning {
-  readonly code: 'disk-exhausted' | 'protected-over-quota' | 'protections-unreadable' | 'segment-not-removable';
+  readonly code:
+    'disk-exhausted' | 'room-not-made' | 'protected-over-quota' | 'protections-unreadable' | 'segment-not-removable';
   readonly message: string;
   /** Undefined: of the node. */
   readonly cameraId: string | undefined;
@@ -33,11 +34,15 @@ export interface AlarmsDeps {
 
 /** Without another full disk for so long, there is room again: a camera tries at least every half a minute. */
 const EXHAUSTED_MS = 60_000;
+const NOT_MADE =
+  'removing footage makes no room on the disk, and has stopped for now: snapshots, a quota or another program take it';
 
 export class Alarms {
   readonly #deps: AlarmsDeps;
   #exhaustedUntilMs = -Infinity;
+  #futileUntilMs = -Infinity;
   #toldExhausted = false;
+  #toldFutile = false;
   #toldOverQuota = false;
 
   constructor(deps: AlarmsDeps) {
@@ -50,8 +55,19 @@ export class Alarms {
     this.tell();
   }
 
+  /** What was removed made no room. */
+  futile(): void {
+    this.#futileUntilMs = this.#deps.clock.monotonicMs() + EXHAUSTED_MS;
+    this.tell();
+  }
+
+  /** New footage may be lost. */
   get isExhausted(): boolean {
-    return this.#deps.clock.monotonicMs() < this.#exhaustedUntilMs;
+    return this.#deps.clock.monotonicMs() < this.#exhaustedUntilMs || this.#isFutile;
+  }
+
+  get #isFutile(): boolean {
+    return this.#deps.clock.monotonicMs() < this.#futileUntilMs;
   }
 
   /** Where protected footage alone exceeds a limit. */
@@ -69,7 +85,10 @@ export class Alarms {
   /** Writes what has changed to the log. */
   tell(): void {
     const { log } = this.#deps;
-    const exhausted = this.isExhausted;
+    const futile = this.#isFutile;
+    if (futile && !this.#toldFutile) log.error({}, NOT_MADE);
+    this.#toldFutile = futile;
+    const exhausted = this.isExhausted && !futile;
     if (exhausted && !this.#toldExhausted) log.error({}, 'the disk is full and no footage is left to remove');
     if (!exhausted && this.#toldExhausted) log.info({}, 'the disk has room for footage again');
     this.#toldExhausted = exhausted;
@@ -86,7 +105,8 @@ export class Alarms {
     const warn = (code: RetentionWarning['code'], message: string, cameraId?: string): void => {
       warnings.push({ code, message, cameraId });
     };
-    if (this.isExhausted)
+    if (this.#isFutile) warn('room-not-made', NOT_MADE);
+    else if (this.isExhausted)
       warn('disk-exhausted', 'the disk is full and no footage is left to remove: new footage is lost');
     if (!protections.readable) {
       warn('protections-unreadable', 'the list of protected footage cannot be read: only a full disk costs footage');

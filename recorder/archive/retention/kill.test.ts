@@ -19,7 +19,14 @@ async function recorded(root: string): Promise<{ clock: VirtualClock; kept: stri
   b.begin();
   await b.play(24);
   await b.archive.protections?.add(
-    { cameraId: 'a', fromMs: startMs + 16_000, toMs: startMs + 17_000, note: undefined },
+    {
+      cameraId: 'a',
+      fromMs: startMs + 16_000,
+      toMs: startMs + 17_000,
+      note: undefined,
+      untilMs: undefined,
+      by: undefined,
+    },
     startMs,
   );
   await b.stop();

@@ -4,10 +4,23 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { segmentPaths, systemError, temporaryDirectory, TestFileSystem } from '../test-support.ts';
-import { formatProtections, parseProtections, ProtectionError, Protections } from './protections.ts';
+import {
+  formatProtections,
+  MAX_PROTECTIONS_OF_ONE,
+  parseProtections,
+  ProtectionError,
+  Protections,
+} from './protections.ts';
 import { bytesIn, isFootage, RetentionBench, SmallDisk } from './test-support.ts';
 
-const window = (fromMs: number, toMs: number, cameraId = 'gate') => ({ cameraId, fromMs, toMs, note: undefined });
+const window = (fromMs: number, toMs: number, cameraId = 'gate') => ({
+  cameraId,
+  fromMs,
+  toMs,
+  note: undefined,
+  untilMs: undefined,
+  by: undefined,
+});
 
 async function loaded(root: string, fs = new TestFileSystem(root)): Promise<Protections> {
   const protections = new Protections(fs, join(root, 'protections.json'));
@@ -42,8 +55,47 @@ test('windows add up as intervals, and each is its own to remove', async (t) => 
   );
 });
 
+test('a window ends at its time, and others stay; one of before, which has no time, stays for good', async (t) => {
+  const root = temporaryDirectory(t);
+  const protections = await loaded(root);
+  const [soon, later] = [
+    await protections.add({ ...window(0, 10), untilMs: 1_000 }, 0),
+    await protections.add({ ...window(20, 30), untilMs: 2_000 }, 0),
+  ];
+  const forGood = await protections.add(window(40, 50, 'yard'), 0);
+  const changed: string[] = [];
+  protections.changed = (cameraId) => void changed.push(cameraId);
+  await protections.expire(999);
+  assert.deepEqual([protections.list(), changed], [[soon, later, forGood], []]);
+  await protections.expire(1_000);
+  assert.deepEqual([protections.list(), changed], [[later, forGood], ['gate']]);
+  assert.equal(protections.covers('gate', 0, 10), false);
+  assert.deepEqual((await loaded(root)).list(), [later, forGood], 'also after a restart');
+  const { untilMs: _, by: __, ...old } = forGood;
+  writeFileSync(join(root, 'protections.json'), formatProtections([old as typeof forGood]));
+  const again = await loaded(root);
+  await again.expire(Number.MAX_SAFE_INTEGER);
+  assert.deepEqual(again.list(), [forGood]);
+});
+
+test('nobody protects more windows than a token may, and others still can', async (t) => {
+  const root = temporaryDirectory(t);
+  const one = (by: string, i: number) => ({ ...window(i, i + 1), id: `${by}-${i}`, createdMs: 0, by });
+  const all = Array.from({ length: MAX_PROTECTIONS_OF_ONE }, (_, i) => one('gate-op', i));
+  writeFileSync(join(root, 'protections.json'), formatProtections(all));
+  const protections = await loaded(root);
+  await assert.rejects(protections.add({ ...window(0, 1), by: 'gate-op' }, 0), (err: Error) => {
+    assert.ok(err instanceof ProtectionError && err.code === 'too-many-protections');
+    assert.match(err.message, /^gate-op protects 1000 windows already$/);
+    return true;
+  });
+  await protections.add({ ...window(0, 1), by: 'ops' }, 0);
+  await protections.remove('gate-op-0');
+  await protections.add({ ...window(0, 1), by: 'gate-op' }, 0);
+});
+
 test('the list is written and read back whole, or not at all', () => {
-  const all = [{ id: 'x', cameraId: 'gate', fromMs: 1, toMs: 2, createdMs: 3, note: 'why' }];
+  const all = [{ id: 'x', cameraId: 'gate', fromMs: 1, toMs: 2, createdMs: 3, note: 'why', untilMs: 4, by: 'ops' }];
   assert.deepEqual(parseProtections(formatProtections(all)), all);
   const text = formatProtections(all);
   for (let cut = 0; cut < text.length - 1; cut++) assert.equal(parseProtections(text.slice(0, cut)), undefined);

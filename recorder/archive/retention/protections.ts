@@ -14,7 +14,14 @@ export interface Protection {
   readonly createdMs: number;
   /** Why, in the words of whoever asked for it. */
   readonly note: string | undefined;
+  /** When it ends by itself; undefined: never. */
+  readonly untilMs: number | undefined;
+  /** Name of the token that asked for it; undefined where nobody noted that. */
+  readonly by: string | undefined;
 }
+
+/** What is asked for. */
+export type NewProtection = Omit<Protection, 'id' | 'createdMs'>;
 
 /** Of one camera: sorted, apart. */
 interface Span {
@@ -37,6 +44,8 @@ export class ProtectionError extends Error {
 
 /** Each is looked at for every segment that might go. */
 export const MAX_PROTECTIONS = 10_000;
+/** Of one token: nobody takes all of them. */
+export const MAX_PROTECTIONS_OF_ONE = 1_000;
 const VERSION = 1;
 
 export class Protections {
@@ -97,11 +106,15 @@ export class Protections {
   }
 
   /** Keeps [fromMs, toMs) of a camera from now on. Resolves when the disk has it; throws ProtectionError. */
-  add(window: Pick<Protection, 'cameraId' | 'fromMs' | 'toMs' | 'note'>, nowMs: number): Promise<Protection> {
+  add(window: NewProtection, nowMs: number): Promise<Protection> {
     const protection: Protection = { ...window, id: randomUUID(), createdMs: nowMs };
-    return this.#change(protection.cameraId, (all) => {
+    const { by } = protection;
+    return this.#change([protection.cameraId], (all) => {
       if (all.length >= MAX_PROTECTIONS) {
         throw new ProtectionError('too-many-protections', `${MAX_PROTECTIONS} windows are protected already`);
+      }
+      if (by !== undefined && all.filter((one) => one.by === by).length >= MAX_PROTECTIONS_OF_ONE) {
+        throw new ProtectionError('too-many-protections', `${by} protects ${MAX_PROTECTIONS_OF_ONE} windows already`);
       }
       return { all: [...all, protection], result: protection, before: true };
     });
@@ -110,16 +123,29 @@ export class Protections {
   /** Lets go of a window; resolves to it, or to undefined when there is none of that id. */
   remove(id: string): Promise<Protection | undefined> {
     const found = this.#all.find((one) => one.id === id);
-    return this.#change(found?.cameraId ?? '', (all) => ({
+    return this.#change(found ? [found.cameraId] : [], (all) => ({
       all: all.filter((one) => one.id !== id),
       result: all.find((one) => one.id === id),
       before: false,
     }));
   }
 
+  /** Lets go of the windows whose time is over. Rejects when the disk does not take it: they stay. */
+  async expire(nowMs: number): Promise<void> {
+    const isOver = ({ untilMs }: Protection): boolean => untilMs !== undefined && untilMs <= nowMs;
+    const over = this.#all.filter(isOver);
+    if (over.length === 0) return;
+    const cameraIds = [...new Set(over.map(({ cameraId }) => cameraId))];
+    await this.#change(cameraIds, (all) => ({
+      all: all.filter((one) => !isOver(one)),
+      result: undefined,
+      before: false,
+    }));
+  }
+
   /** `before`: what is added holds before it is on the disk; what is removed holds until the disk has forgotten it. */
   #change<T>(
-    cameraId: string,
+    cameraIds: readonly string[],
     change: (all: readonly Protection[]) => { all: readonly Protection[]; result: T; before: boolean },
   ): Promise<T> {
     const work = this.#work.then(async () => {
@@ -136,10 +162,10 @@ export class Protections {
         this.#set(old);
         throw err;
       } finally {
-        if (before) this.changed(cameraId);
+        if (before) for (const cameraId of cameraIds) this.changed(cameraId);
       }
       this.#set(all);
-      if (!before) this.changed(cameraId);
+      if (!before) for (const cameraId of cameraIds) this.changed(cameraId);
       return result;
     });
     this.#work = work.catch(() => {});
@@ -175,10 +201,12 @@ export function parseProtections(text: string): readonly Protection[] | undefine
 
 function parseProtection(value: unknown): Protection | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const { id, cameraId, fromMs, toMs, createdMs, note } = value as Record<string, unknown>;
+  const { id, cameraId, fromMs, toMs, createdMs, note, untilMs, by } = value as Record<string, unknown>;
   if (typeof id !== 'string' || typeof cameraId !== 'string' || !isCameraId(cameraId)) return undefined;
   if (!isTime(fromMs) || !isTime(toMs) || !isTime(createdMs)) return undefined;
-  return { id, cameraId, fromMs, toMs, createdMs, note: typeof note === 'string' ? note : undefined };
+  if (untilMs !== undefined && !isTime(untilMs)) return undefined;
+  const textOf = (text: unknown): string | undefined => (typeof text === 'string' ? text : undefined);
+  return { id, cameraId, fromMs, toMs, createdMs, note: textOf(note), untilMs, by: textOf(by) };
 }
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);

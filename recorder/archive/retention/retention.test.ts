@@ -186,6 +186,57 @@ test('nothing left to remove: cameras say why, an alarm is on, and recording goe
   assert.equal(errors.length, 2, 'one line when it begins, one when it ends');
 });
 
+test('a disk that stays full whatever is removed costs a bounded part of the archive, and an alarm says so', async (t) => {
+  const root = temporaryDirectory(t);
+  const disk = new SmallDisk(root, 650_000);
+  const b = await RetentionBench.start({ root, disk, ids: ['a', 'b'] });
+  b.begin();
+  await b.play(40);
+  const before = bytesIn(root, isFootage);
+  // A quota of somebody else: what the file system says is free helps nobody.
+  let isOver = true;
+  disk.fs.before = ({ name }) => {
+    if (isOver && (name === 'write' || name === 'create')) throw systemError('EDQUOT');
+  };
+  await b.play(10);
+  const left = bytesIn(root, isFootage);
+  assert.ok(left > before / 2, `${left} of ${before} bytes are left`);
+  assert.deepEqual(
+    b.archive.warnings().map(({ code }) => code),
+    ['room-not-made'],
+  );
+  assert.deepEqual(await b.metric('retention_exhausted'), ['kube_nvr_retention_exhausted 1']);
+  await b.wait(10 * 60_000);
+  assert.ok(bytesIn(root, isFootage) > left / 2, 'a file now and then is tried');
+  isOver = false;
+  await b.play(35);
+  for (const { recording } of b.all) assert.equal(recording.status().state, 'writing');
+  await b.wait(120_000);
+  assert.deepEqual(b.archive.warnings(), []);
+  await b.stop();
+});
+
+test('footage whose blocks a snapshot keeps is not removed until none is left', async (t) => {
+  const root = temporaryDirectory(t);
+  const disk = new SmallDisk(root, 650_000);
+  const b = await RetentionBench.start({ root, disk, ids: ['a', 'b'] });
+  b.begin();
+  await b.play(40);
+  const before = bytesIn(root, isFootage);
+  // Less than the headroom is free; writing succeeds.
+  disk.fs.spaceOf = async () => ({ freeBytes: 1_000, totalBytes: 650_000 });
+  for (const { camera } of b.all) camera.end();
+  await b.wait(60_000);
+  const left = bytesIn(root, isFootage);
+  assert.ok(left < before, 'some was tried');
+  assert.ok(left > before / 2, `${left} of ${before} bytes are left`);
+  assert.deepEqual(
+    b.archive.warnings().map(({ code }) => code),
+    ['room-not-made'],
+  );
+  await b.stop();
+});
+
 test('what is played stays, and what is played next, until its player has done with it', async (t) => {
   const b = await RetentionBench.start({ root: temporaryDirectory(t), segmentDurationMs: 60_000 });
   const recordAt = async (minutes: number): Promise<void> => {
@@ -294,6 +345,27 @@ test('files that somebody else has removed are not waited for, and not removed a
   b.node = { maxSizeBytes: Math.round(perSegment * 12) };
   await b.wait(5_000);
   assert.ok(segmentPaths(b.root).length >= 9, `${segmentPaths(b.root).length} are left`);
+  await b.stop();
+});
+
+test('what is protected ends with its time, and not by a clock that jumps', async (t) => {
+  const b = await RetentionBench.start({ root: temporaryDirectory(t) });
+  const { protections } = b.archive;
+  assert.ok(protections);
+  const nowMs = b.clock.wallMs();
+  const window = { cameraId: 'gate', fromMs: nowMs, toMs: nowMs + 1_000, note: undefined, by: 'ops' };
+  const add = (untilMs: number) => protections.add({ ...window, untilMs }, nowMs);
+  await add(nowMs + 10_000);
+  await add(nowMs + 365 * 24 * HOUR_MS);
+  await b.wait(8_000);
+  assert.equal(protections.list().length, 2);
+  await b.wait(5_000);
+  assert.equal(protections.list().length, 1);
+  b.clock.stepWall(366 * 24 * HOUR_MS);
+  await b.wait(60_000);
+  assert.equal(protections.list().length, 1);
+  await b.wait(HOUR_MS, 5_000);
+  assert.equal(protections.list().length, 0);
   await b.stop();
 });
 

@@ -11,6 +11,7 @@ import type { SegmentStore } from '../segment-store.ts';
 import { AgeGuard } from './age-guard.ts';
 import { Alarms, type RetentionWarning } from './alarms.ts';
 import { Candidates, type Candidate, type Respect } from './candidates.ts';
+import { Futility } from './futility.ts';
 import { UsageLedger } from './ledger.ts';
 import { Leases } from './leases.ts';
 import { RetentionMetrics, type RetentionFigures } from './metrics.ts';
@@ -44,6 +45,8 @@ const LOW_ROOM_LOOK_MS = 250;
 /** Removing takes turns with recording: so many segments at a look. */
 const MAX_REMOVED_AT_ONCE = 32;
 const MAX_REMOVED_FOR_ROOM = 16;
+/** More than this many times the headroom is not removed without effect. */
+const FUTILE_HEADROOMS = 4;
 
 export class Retention implements RoomMaker {
   readonly leases: Leases;
@@ -58,6 +61,11 @@ export class Retention implements RoomMaker {
   readonly #metrics: RetentionMetrics;
   readonly #ages: AgeGuard;
   readonly #rate: WriteRate;
+  /** For writes that found the disk full, and for room before they do. */
+  readonly #forWrites: Futility;
+  readonly #forHeadroom: Futility;
+  /** Since the last look. */
+  #writtenBytes = 0;
   /** `room`: names are known, so that room can be made while recovery still works; `on`: everything is. */
   #state: 'off' | 'room' | 'on' | 'closed' = 'off';
   #space: Space | undefined;
@@ -97,6 +105,8 @@ export class Retention implements RoomMaker {
     this.#alarms = new Alarms({ clock, log, limits, protections, protectedUsage, remover });
     this.#ages = new AgeGuard(clock);
     this.#rate = new WriteRate(clock);
+    this.#forWrites = new Futility(clock);
+    this.#forHeadroom = new Futility(clock);
     leases.released = (cameraId) => this.#changed(cameraId);
     protections.changed = (cameraId) => {
       protectedUsage.changed(cameraId);
@@ -136,6 +146,8 @@ export class Retention implements RoomMaker {
 
   wrote(bytes: number): void {
     this.#rate.wrote(bytes);
+    this.#forWrites.came(bytes);
+    this.#writtenBytes += bytes;
   }
 
   /** Call it a few times a second. */
@@ -192,17 +204,32 @@ export class Retention implements RoomMaker {
     const { store, fs } = this.#o;
     await store.checkDisk();
     this.leases.expire();
+    await this.#endProtections();
     if (await this.#upkeep.compareNames(nowMs)) {
       for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
     }
     await this.#protectedUsage.refresh();
+    const before = this.#space;
     this.#space = await fs.space(store.root);
+    if (before) this.#forHeadroom.came(this.#space.freeBytes - before.freeBytes + this.#writtenBytes);
+    this.#writtenBytes = 0;
+    if (this.#forHeadroom.isPaused || this.#forWrites.isPaused) this.#alarms.futile();
     this.#headroomBytes = headroomFor(this.#rate.bytesPerSecond(), this.#space);
     this.#alarms.tell();
     if (this.protections.readable) await this.#removeWhatIsDue();
     if (this.#urgent) return;
     if (await this.#upkeep.measure(nowMs)) this.#due = true;
     await this.#upkeep.save(nowMs);
+  }
+
+  /** Not by a clock that may be wrong: what was protected would go at once. */
+  async #endProtections(): Promise<void> {
+    const { protections } = this;
+    if (!protections.readable || this.#ages.isPaused()) return;
+    const { clock, log } = this.#o;
+    await protections
+      .expire(clock.wallMs())
+      .catch((err: unknown) => log.debug({ err }, 'protections could not be ended'));
   }
 
   async #removeWhatIsDue(): Promise<void> {
@@ -222,7 +249,11 @@ export class Retention implements RoomMaker {
       const plan = planRemoval({ nowMs, agePaused, limits: limits().node, cameras, space, headroomBytes });
       const candidate = plan && this.#candidates.get(plan.cameraId);
       if (!candidate) return;
-      if (await this.#remover.remove(candidate, plan.rule, 'readers')) freedBytes += candidate.sizeBytes;
+      const isForRoom = plan.rule === 'headroom' || plan.rule === 'min-free';
+      if (isForRoom && this.#forHeadroom.isPaused) return;
+      if (!(await this.#remover.remove(candidate, plan.rule, 'readers'))) continue;
+      freedBytes += candidate.sizeBytes;
+      if (isForRoom) this.#forHeadroom.removed(candidate.sizeBytes, FUTILE_HEADROOMS * headroomBytes);
     }
   }
 
@@ -258,9 +289,11 @@ export class Retention implements RoomMaker {
     try {
       await this.#look;
       await store.checkDisk();
-      const { freeBytes } = await fs.space(store.root);
+      const space = await fs.space(store.root);
+      const headroomBytes = headroomFor(this.#rate.bytesPerSecond(), space);
       let freedBytes = 0;
       for (let removed = 0; removed < MAX_REMOVED_FOR_ROOM;) {
+        if (this.#forWrites.isPaused) return this.#alarms.futile();
         const oldest = await this.#oldestForRoom();
         if (!oldest) {
           if (removed === 0) this.#alarms.exhausted();
@@ -269,7 +302,8 @@ export class Retention implements RoomMaker {
         if (!(await this.#remover.remove(oldest.candidate, 'full', oldest.respect))) continue;
         removed++;
         freedBytes += oldest.candidate.sizeBytes;
-        if (freeBytes + freedBytes >= this.#headroomBytes) return;
+        this.#forWrites.removed(oldest.candidate.sizeBytes, FUTILE_HEADROOMS * headroomBytes);
+        if (space.freeBytes + freedBytes >= this.#headroomBytes) return;
       }
     } finally {
       this.#urgent = false;

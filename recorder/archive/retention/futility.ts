@@ -1,0 +1,46 @@
+// Whether removing footage makes room. Snapshots of a file system keep the blocks of removed files, a quota may be another's,
+// inodes may be used up, and another program may take all that is freed: then footage must not go until none is left.
+
+import type { Clock } from '../../../base/clock.ts';
+
+const FIRST_PAUSE_MS = 30_000;
+const LONGEST_PAUSE_MS = 5 * 60_000;
+/** What comes of a removal is at least this share of it, else it was no help. */
+const HELPFUL_SHARE = 1 / 4;
+
+export class Futility {
+  readonly #clock: Clock;
+  /** Since removing was known to help. */
+  #removedBytes = 0;
+  #cameBytes = 0;
+  #pauseMs = 0;
+  #pausedUntilMs = -Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Nothing is removed for room now; one file is tried when the pause is over. */
+  get isPaused(): boolean {
+    return this.#clock.monotonicMs() < this.#pausedUntilMs;
+  }
+
+  /** So much was removed; more than `boundBytes` to no avail begins a pause. */
+  removed(bytes: number, boundBytes: number): void {
+    this.#removedBytes += bytes;
+    if (this.#pauseMs === 0 && this.#removedBytes <= boundBytes) return;
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs === 0 ? FIRST_PAUSE_MS : 2 * this.#pauseMs);
+    this.#pausedUntilMs = this.#clock.monotonicMs() + this.#pauseMs;
+  }
+
+  /** So much came of it: it was written, or is free. */
+  came(bytes: number): void {
+    if (this.#removedBytes === 0) return;
+    this.#cameBytes += bytes;
+    if (this.#cameBytes < this.#removedBytes * HELPFUL_SHARE) return;
+    this.#removedBytes = 0;
+    this.#cameBytes = 0;
+    this.#pauseMs = 0;
+    this.#pausedUntilMs = -Infinity;
+  }
+}
