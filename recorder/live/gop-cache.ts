@@ -1,44 +1,45 @@
 // The current group of pictures of one camera, so that a new viewer has a picture at once: samples from the last key
 // frame on, as references into the slab, or as messages once a viewer made them necessary.
 
-import type { MediaData } from '../codec/slab.ts';
-import type { LiveSample } from './message.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
+import type { MediaData, Slab } from '../codec/slab.ts';
+import type { LiveMessage, LiveSample } from './message.ts';
 
 export interface CachedSample extends LiveSample {
   /** Undefined once `message` is made. */
   data: MediaData | undefined;
-  message: Buffer | undefined;
-}
-
-/** Memory that the caches of all cameras of a process share. */
-export class CacheBudget {
-  readonly maxBytes: number;
-  usedBytes = 0;
-
-  constructor(maxBytes: number) {
-    this.maxBytes = maxBytes;
-  }
+  message: LiveMessage | undefined;
 }
 
 export class GopCache {
   readonly #maxBytes: number;
-  readonly #budget: CacheBudget;
+  readonly #memory: MemoryAccount;
   #samples: CachedSample[] = [];
   #sizeBytes = 0;
+  /** What was taken of the memory that all caches share: for a message its bytes, for a slab all of it. */
+  #heldBytes = 0;
+  /** The last of each that was counted: a camera fills one after the other. */
+  #videoSlab: Slab | undefined;
+  #audioSlab: Slab | undefined;
   /** Whether samples follow a key frame that is here. */
   #open = false;
 
-  constructor(maxBytes: number, budget: CacheBudget) {
+  constructor(maxBytes: number, memory: MemoryAccount) {
     this.#maxBytes = maxBytes;
-    this.#budget = budget;
+    this.#memory = memory;
   }
 
   get samples(): readonly CachedSample[] {
     return this.#samples;
   }
 
+  /** Of samples. */
   get sizeBytes(): number {
     return this.#sizeBytes;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
   }
 
   /**
@@ -46,26 +47,32 @@ export class GopCache {
    * viewers then wait for the next key frame.
    */
   add(sample: CachedSample): void {
-    const sizeBytes = sample.message?.length ?? sample.data?.size ?? 0;
+    const { data, message } = sample;
     if (sample.kind === 'video' && sample.sync) {
       this.clear();
       this.#open = true;
     }
-    if (!this.#open) return;
-    const full =
-      this.#sizeBytes + sizeBytes > this.#maxBytes || this.#budget.usedBytes + sizeBytes > this.#budget.maxBytes;
-    if (full) {
-      this.clear();
-      return;
+    if (!this.#open) return undefined;
+    const sizeBytes = message?.bytes.length ?? data?.size ?? 0;
+    if (this.#sizeBytes + sizeBytes > this.#maxBytes) return this.clear();
+    const known = sample.kind === 'video' ? this.#videoSlab : this.#audioSlab;
+    if (data?.slab !== known || message) {
+      const heldBytes = message ? sizeBytes : (data?.slab.buffer.length ?? 0);
+      if (!this.#memory.take(heldBytes)) return this.clear();
+      this.#heldBytes += heldBytes;
+      if (sample.kind === 'video') this.#videoSlab = data?.slab;
+      else this.#audioSlab = data?.slab;
+      // Making room for it may have cost this cache all that it had.
+      if (!this.#open) return this.clear();
     }
-    sample.data?.slab.retain();
+    data?.slab.retain();
     this.#samples.push(sample);
     this.#sizeBytes += sizeBytes;
-    this.#budget.usedBytes += sizeBytes;
+    return undefined;
   }
 
-  /** Puts the message in the place of the reference. */
-  replace(sample: CachedSample, message: Buffer): void {
+  /** Puts the message in the place of the reference; it counts for no more than the slab did. */
+  replace(sample: CachedSample, message: LiveMessage): void {
     sample.data?.slab.release();
     sample.data = undefined;
     sample.message = message;
@@ -74,7 +81,10 @@ export class GopCache {
   clear(): void {
     for (const sample of this.#samples) sample.data?.slab.release();
     this.#samples = [];
-    this.#budget.usedBytes -= this.#sizeBytes;
+    this.#videoSlab = undefined;
+    this.#audioSlab = undefined;
+    this.#memory.giveBack(this.#heldBytes);
+    this.#heldBytes = 0;
     this.#sizeBytes = 0;
     this.#open = false;
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { MemoryBudget, unlimitedMemory } from '../../base/memory-budget.ts';
 import { initSegment } from '../mp4/init.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { LiveHub } from './hub.ts';
@@ -12,7 +13,8 @@ import { CLOSE, Viewer } from './viewer.ts';
 
 function setup(limits: LiveLimitOptions = {}) {
   const clock = new VirtualClock();
-  const hub = new LiveHub({ cameraId: 'gate', limits: new LiveLimits(limits), clock, log: silentLog });
+  const shared = new LiveLimits(limits);
+  const hub = new LiveHub({ cameraId: 'gate', limits: shared, clock, log: silentLog });
   const maker = new SampleMaker();
   /** Hands over one sample and gives its slab back, as the corridor does. */
   const send = (changes: Partial<Sample> = {}, bytes?: Buffer | number): void => {
@@ -24,11 +26,15 @@ function setup(limits: LiveLimitOptions = {}) {
   const group = (first: number, frames: number, bytes?: number): void => {
     for (let i = 0; i < frames; i++) send({ dts: (first + i) * FRAME_TICKS, sync: i === 0 }, bytes);
   };
-  const watch = (options?: { audio: boolean }): { socket: FakeSocket; viewer: ReturnType<LiveHub['add']> } => {
+  const watch = (
+    options?: { audio: boolean },
+    stalled = false,
+  ): { socket: FakeSocket; viewer: ReturnType<LiveHub['add']> } => {
     const socket = new FakeSocket();
+    socket.stalled = stalled;
     return { socket, viewer: hub.add(socket, options) };
   };
-  return { clock, hub, maker, send, group, watch };
+  return { clock, hub, limits: shared, maker, send, group, watch };
 }
 
 test('a viewer gets the initialization segment, the present group of pictures, and then every frame as it comes', () => {
@@ -92,7 +98,7 @@ test('other parameters: a new initialization segment before the key frame that n
   const { socket } = watch();
   group(0, 2);
   const larger = { ...VIDEO, width: 1280, height: 720 };
-  hub.change(run({ video: larger }));
+  hub.change(run({ lead: larger }));
   group(2, 2);
   assert.equal(socket.outline, 'init VIDEO video init VIDEO video');
   assert.deepEqual(socket.messages[3], initSegment([larger]));
@@ -103,7 +109,7 @@ test('the same parameters again: no new initialization segment', () => {
   hub.begin(run());
   const { socket } = watch();
   group(0, 2);
-  hub.change(run({ video: { ...VIDEO } }));
+  hub.change(run({ lead: { ...VIDEO } }));
   group(2, 2);
   assert.equal(socket.outline, 'init VIDEO video VIDEO video');
 });
@@ -122,9 +128,22 @@ test('audio that comes asks viewers to connect again, but not those that do not 
   assert.equal(silent.outline, 'init VIDEO VIDEO');
 });
 
+test('sound that is alone is heard at once, with audio and without, and is no picture to show', () => {
+  const { hub, group, send, watch } = setup();
+  hub.begin(run({ lead: AUDIO }));
+  group(0, 1);
+  send({ dts: FRAME_TICKS });
+  for (const audio of [true, false]) {
+    const { socket } = watch({ audio });
+    assert.equal(socket.outline, 'init VIDEO');
+    assert.deepEqual(socket.messages[0], initSegment([AUDIO]));
+  }
+  assert.equal(hub.keyFrame(), undefined);
+});
+
 test('another video codec asks the viewer to connect again', () => {
   const socket = new FakeSocket();
-  const viewer = new Viewer(socket, { audio: true }, 1_000);
+  const viewer = new Viewer(socket, { audio: true }, 1_000, unlimitedMemory('viewers'));
   viewer.start({ init: Buffer.from('one'), tracks: 'h264, aac' });
   viewer.start({ init: Buffer.from('two'), tracks: 'h265, aac' });
   assert.equal(socket.closeCode(), CLOSE.codecsChanged);
@@ -134,7 +153,7 @@ test('another video codec asks the viewer to connect again', () => {
 test('parameters that cannot be described leave viewers waiting, and the recording alone', () => {
   const { hub, clock, send, watch } = setup({ offlineWaitMs: 1_000 });
   const { socket } = watch();
-  hub.begin(run({ video: { ...VIDEO, sps: [] } }));
+  hub.begin(run({ lead: { ...VIDEO, sps: [] } }));
   send();
   assert.equal(socket.messages.length, 0);
   clock.advance(1_000);
@@ -142,47 +161,159 @@ test('parameters that cannot be described leave viewers waiting, and the recordi
 });
 
 test('a slow viewer loses frames up to the next key frame, and others lose nothing', () => {
-  const { hub, group, watch } = setup({ maxViewerBytes: 2_000 });
+  const { hub, limits, group, watch } = setup({ maxViewerBytes: 300_000 });
   hub.begin(run());
   const slow = watch().socket;
   const fast = watch().socket;
   slow.stalled = true;
-  group(0, 10, 300);
-  group(10, 2, 300);
+  group(0, 10, 50_000);
+  group(10, 2, 50_000);
   assert.equal(fast.messages.length, 1 + 12);
-  const before = slow.messages.length;
-  assert.ok(before < 8, `${before} messages for a connection that takes nothing`);
-  assert.ok(slow.bufferedBytes <= 2_000);
-  slow.stalled = false;
-  slow.bufferedBytes = 0;
-  group(12, 1, 300);
-  assert.equal(slow.seen.at(-1)?.sync, true);
-  assert.equal(slow.messages.length, before + 1);
-  assert.equal(hub.stats.droppedFrames, 13 - before);
+  assert.equal(slow.outline, 'init VIDEO video', 'its connection is given little more than it takes');
+  assert.equal(limits.viewerMemory.usedBytes, slow.bufferedBytes, 'what waited beyond that is dropped');
+  slow.drain();
+  group(12, 1, 50_000);
+  assert.equal(slow.outline, 'init VIDEO video VIDEO');
+  assert.equal(hub.stats.droppedFrames, 10);
+  assert.equal(limits.viewerMemory.usedBytes, 0);
 });
 
-test('a viewer whose connection takes nothing for half a minute is let go', () => {
-  const { hub, clock, group, watch } = setup({ maxViewerBytes: 2_000 });
+test('a viewer that is slow for a moment gets every frame, in order', () => {
+  const { hub, limits, group, watch } = setup({ maxViewerBytes: 300_000 });
   hub.begin(run());
   const { socket } = watch();
   socket.stalled = true;
-  group(0, 10, 300);
+  group(0, 5, 50_000);
+  assert.ok(socket.messages.length < 5);
+  socket.drain();
+  group(5, 1, 50_000);
+  assert.equal(socket.outline, 'init VIDEO video video video video VIDEO');
+  const times = socket.seen.map(({ decodeTime }) => decodeTime);
+  assert.deepEqual(
+    times,
+    times.toSorted((x, y) => x - y),
+  );
+  assert.equal(hub.stats.droppedFrames, 0);
+  assert.equal(limits.viewerMemory.usedBytes, 0);
+});
+
+test('a group of pictures larger than what may wait for a viewer starts it all the same', () => {
+  const { hub, group, watch } = setup({ maxViewerBytes: 300_000 });
+  hub.begin(run());
+  group(0, 20, 50_000);
+  const { socket, viewer } = watch({ audio: true }, true);
+  assert.ok((viewer?.droppableBytes ?? 0) > 800_000);
+  socket.drain();
+  assert.equal(socket.messages.length, 1 + 20);
+});
+
+test('what waits for many viewers counts once', () => {
+  const { hub, limits, group, watch } = setup();
+  hub.begin(run());
+  const sockets = Array.from({ length: 50 }, () => watch().socket);
+  for (const socket of sockets) socket.stalled = true;
+  group(0, 3, 50_000);
+  assert.ok(sockets.every(({ bufferedBytes }) => bufferedBytes > 100_000));
+  assert.ok(limits.viewerMemory.usedBytes < 200_000, `${limits.viewerMemory.usedBytes} bytes`);
+  for (const socket of sockets) socket.drain();
+  assert.equal(limits.viewerMemory.usedBytes, 0);
+});
+
+test('when memory is short, the most backward viewers are let go first, then caches are emptied, then others are refused', () => {
+  const memory = new MemoryBudget(4_000_000);
+  const limits = new LiveLimits({}, memory);
+  const writing = memory.open('writing', { maxBytes: 4_000_000 });
+  const clock = new VirtualClock();
+  const maker = new SampleMaker();
+  const cameras = [10, 40].map((frames) => {
+    const hub = new LiveHub({ cameraId: `camera-${frames}`, limits, clock, log: silentLog });
+    hub.begin(run());
+    const socket = new FakeSocket();
+    socket.stalled = true;
+    hub.add(socket);
+    for (let i = 0; i < frames; i++) {
+      const sample = maker.make({ dts: i * FRAME_TICKS, sync: i === 0 }, 20_000);
+      hub.sample(sample);
+      sample.data.slab.release();
+    }
+    return { hub, socket };
+  });
+  const [little, much] = cameras;
+  const cached = limits.cacheMemory.usedBytes;
+  assert.ok(cached > 900_000);
+  const free = memory.limitBytes - memory.usedBytes;
+  assert.ok(writing.take(free + 1));
+  assert.deepEqual([little?.socket.closeCode(), much?.socket.closeCode()], [undefined, CLOSE.tooSlow]);
+  assert.equal(limits.cacheMemory.usedBytes, cached);
+  assert.ok(writing.take(memory.limitBytes - memory.usedBytes + 500_000));
+  assert.equal(little?.socket.closeCode(), CLOSE.tooSlow);
+  assert.ok(limits.cacheMemory.usedBytes < cached);
+  assert.ok(!writing.take(memory.limitBytes));
+  assert.equal(limits.cacheMemory.usedBytes, 0);
+  for (const { hub, socket } of cameras) {
+    hub.close();
+    socket.drain();
+  }
+  assert.equal(memory.usedBytes, writing.usedBytes, 'nothing of it is held any more');
+  maker.close();
+});
+
+test('what connections copy to encrypt it counts for each viewer, within the one budget of all, and is free at once', () => {
+  const memory = new MemoryBudget(2_000_000);
+  const limits = new LiveLimits({}, memory);
+  const writing = memory.open('writing', { maxBytes: Infinity });
+  const hub = new LiveHub({ cameraId: 'gate', limits, clock: new VirtualClock(), log: silentLog });
+  const maker = new SampleMaker();
+  hub.begin(run());
+  const watching = Array.from({ length: 50 }, () => {
+    const socket = new FakeSocket();
+    socket.isCopying = true;
+    socket.stalled = true;
+    return { socket, viewer: hub.add(socket) };
+  });
+  for (let i = 0; i < 3; i++) {
+    const sample = maker.make({ dts: i * FRAME_TICKS, sync: i === 0 }, 50_000);
+    hub.sample(sample);
+    sample.data.slab.release();
+  }
+  const left = watching.filter(({ socket }) => !socket.isTerminated);
+  const copied = left.reduce((sum, { socket }) => sum + socket.bufferedBytes, 0);
+  assert.ok(left.length > 0 && left.length < 50, `${left.length} viewers`);
+  assert.ok(limits.viewerMemory.usedBytes >= copied, 'each has a copy');
+  assert.ok(limits.viewerMemory.usedBytes <= memory.limitBytes / 2);
+  assert.ok(writing.take(memory.limitBytes), 'recording gets all of it');
+  assert.ok(watching.every(({ socket }) => socket.isTerminated));
+  assert.equal(limits.viewerMemory.usedBytes, 0);
+  for (const { socket, viewer } of watching) {
+    socket.drain();
+    if (viewer) hub.remove(viewer);
+  }
+  hub.close();
+  assert.equal(memory.usedBytes, writing.usedBytes);
+  maker.close();
+});
+
+test('a viewer whose connection takes nothing for half a minute is let go', () => {
+  const { hub, clock, group, watch } = setup({ maxViewerBytes: 300_000 });
+  hub.begin(run());
+  const { socket } = watch();
+  socket.stalled = true;
+  group(0, 10, 50_000);
   clock.advance(29_000);
-  group(10, 1, 300);
+  group(10, 1, 50_000);
   assert.equal(socket.closeCode(), undefined);
   clock.advance(2_000);
-  group(11, 1, 300);
+  group(11, 1, 50_000);
   assert.equal(socket.closeCode(), CLOSE.tooSlow);
 });
 
 test('a viewer that waits for the key frame of a long group is not called slow', () => {
-  const { hub, clock, group, send, watch } = setup({ maxViewerBytes: 2_000 });
+  const { hub, clock, group, send, watch } = setup({ maxViewerBytes: 300_000 });
   hub.begin(run());
   const { socket } = watch();
   socket.stalled = true;
-  group(0, 10, 300);
-  socket.stalled = false;
-  socket.bufferedBytes = 0;
+  group(0, 10, 50_000);
+  socket.drain();
   clock.advance(60_000);
   send({ dts: 40 * FRAME_TICKS, sync: false });
   assert.equal(socket.closeCode(), undefined);
@@ -201,22 +332,22 @@ test('a group of pictures beyond the bound is not kept: a new viewer waits for t
   assert.equal(socket.outline, 'init VIDEO');
 });
 
-test('the groups of all cameras together are bounded', () => {
-  const limits = new LiveLimits({ maxCacheBytes: 1_000 });
-  const maker = new SampleMaker();
+test('the groups of all cameras together are bounded, by the blocks that they keep from others', () => {
+  const block = 256 * 1024;
+  const limits = new LiveLimits({ maxCacheBytes: 3 * block });
   const hubs = [1, 2, 3, 4].map(
     () => new LiveHub({ cameraId: 'x', limits, clock: new VirtualClock(), log: silentLog }),
   );
   for (const hub of hubs) {
+    const maker = new SampleMaker();
     hub.begin(run());
-    hub.sample(maker.make({}, 300));
+    for (let i = 0; i < 3; i++) hub.sample(maker.make({ dts: i * FRAME_TICKS, sync: i === 0 }, 300));
   }
-  assert.deepEqual(
-    hubs.map((hub) => hub.stats.cachedBytes),
-    [300, 300, 300, 0],
-  );
-  hubs[0]?.end('stopped');
-  assert.equal(limits.cacheBudget.usedBytes, 600);
+  const cached = hubs.map((hub) => hub.stats.cachedBytes);
+  assert.equal(cached.filter((bytes) => bytes === 900).length, 3, String(cached));
+  assert.equal(limits.cacheMemory.usedBytes, 3 * block);
+  for (const hub of hubs) hub.end('stopped');
+  assert.equal(limits.cacheMemory.usedBytes, 0);
 });
 
 test('every slab is given back, with viewers and without', () => {

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
 import { initSegment } from '../mp4/init.ts';
-import { timescaleOf, VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { Sample } from '../mp4/sample.ts';
 import { GopCache } from './gop-cache.ts';
 import type { CachedSample } from './gop-cache.ts';
@@ -32,9 +32,10 @@ export interface LiveStats {
 
 /** What the viewers of the present run decode with. */
 interface Stream {
+  readonly kind: 'video' | 'audio';
   readonly all: StreamStart;
-  /** For viewers that do not want audio. */
-  readonly videoOnly: StreamStart;
+  /** For viewers that do not want audio beside video. */
+  readonly leadOnly: StreamStart;
 }
 
 const COMMON_GAP_SECONDS = 0.1;
@@ -57,7 +58,9 @@ export class LiveHub implements SampleSink {
   constructor(options: LiveHubOptions) {
     this.#options = options;
     this.#startedMs = options.clock.monotonicMs();
-    this.#gop = new GopCache(options.limits.maxGopBytes, options.limits.cacheBudget);
+    const { limits } = options;
+    this.#gop = new GopCache(limits.maxGopBytes, limits.cacheMemory);
+    limits.addCache(this.#gop);
   }
 
   get stats(): LiveStats {
@@ -80,11 +83,11 @@ export class LiveHub implements SampleSink {
       socket.close(CLOSE.offline, 'the camera is stopped');
       return undefined;
     }
-    if (this.#viewers.size >= limits.maxViewersPerCamera || !limits.takeViewer()) {
+    const viewer = new Viewer(socket, options, limits.maxViewerBytes, limits.viewerMemory);
+    if (this.#viewers.size >= limits.maxViewersPerCamera || !limits.addViewer(viewer)) {
       socket.close(CLOSE.tooManyViewers, 'too many viewers');
       return undefined;
     }
-    const viewer = new Viewer(socket, options, limits.maxViewerBytes);
     this.#viewers.add(viewer);
     if (this.#stream) this.#start(viewer, this.#stream);
     else this.#awaitStream();
@@ -96,16 +99,16 @@ export class LiveHub implements SampleSink {
     if (!this.#viewers.delete(viewer)) return;
     this.#goneSentBytes += viewer.sentBytes;
     this.#goneDroppedFrames += viewer.droppedFrames;
-    this.#options.limits.giveBackViewer();
+    this.#options.limits.removeViewer(viewer);
     if (this.#viewers.size === 0) this.#cancelOfflineTimer();
   }
 
   /** The newest key frame as a movie of one picture; undefined while none is at hand. */
   keyFrame(): Buffer | undefined {
     const [first] = this.#gop.samples;
-    if (!this.#stream || !first) return undefined;
+    if (this.#stream?.kind !== 'video' || !first) return undefined;
     const message = first.message ?? (first.data && this.#writer.write(first, first.data));
-    return message && Buffer.concat([this.#stream.videoOnly.init, message]);
+    return message && Buffer.concat([this.#stream.leadOnly.init, message.bytes]);
   }
 
   begin(run: Run): void {
@@ -114,15 +117,15 @@ export class LiveHub implements SampleSink {
     const endSeconds = Math.max(this.#video.endSeconds, this.#audio?.endSeconds ?? 0);
     this.#baseSeconds = Math.max(elapsedSeconds, endSeconds) + COMMON_GAP_SECONDS;
     this.#video = new TrackTime(VIDEO_TIMESCALE, this.#baseSeconds);
-    this.#audio = run.audio && new TrackTime(timescaleOf(run.audio), this.#baseSeconds);
+    this.#audio = run.audio && new TrackTime(run.audio.sampleRate, this.#baseSeconds);
     this.#setStream(run);
   }
 
   change(run: Run): void {
     const audio = run.audio;
     if (!audio) this.#audio = undefined;
-    else if (this.#audio?.timescale !== timescaleOf(audio)) {
-      this.#audio = new TrackTime(timescaleOf(audio), this.#baseSeconds);
+    else if (this.#audio?.timescale !== audio.sampleRate) {
+      this.#audio = new TrackTime(audio.sampleRate, this.#baseSeconds);
     }
     this.#setStream(run);
   }
@@ -139,7 +142,7 @@ export class LiveHub implements SampleSink {
       live.data = undefined;
       live.message = message;
       const nowMs = this.#options.clock.monotonicMs();
-      for (const viewer of this.#viewers) viewer.push(message, video, sync, nowMs);
+      for (const viewer of this.#viewers) viewer.push(message, nowMs);
     }
     this.#gop.add(live);
   }
@@ -155,6 +158,7 @@ export class LiveHub implements SampleSink {
     this.#closed = true;
     this.#stream = undefined;
     this.#gop.clear();
+    this.#options.limits.removeCache(this.#gop);
     this.#closeViewers(code, reason);
   }
 
@@ -162,12 +166,13 @@ export class LiveHub implements SampleSink {
     this.#gop.clear();
     this.#cancelOfflineTimer();
     try {
-      const videoOnly = { init: initSegment([run.video]), tracks: run.video.codec };
+      const leadOnly = { init: initSegment([run.lead]), tracks: run.lead.codec };
       this.#stream = {
-        videoOnly,
+        kind: run.lead.kind,
+        leadOnly,
         all: run.audio
-          ? { init: initSegment([run.video, run.audio]), tracks: `${run.video.codec}, ${run.audio.codec}` }
-          : videoOnly,
+          ? { init: initSegment([run.lead, run.audio]), tracks: `${run.lead.codec}, ${run.audio.codec}` }
+          : leadOnly,
       };
     } catch (err) {
       const { log, cameraId } = this.#options;
@@ -176,21 +181,26 @@ export class LiveHub implements SampleSink {
       this.#awaitStream();
       return;
     }
-    for (const viewer of this.#viewers) viewer.start(viewer.audio ? this.#stream.all : this.#stream.videoOnly);
+    for (const viewer of this.#viewers) viewer.start(viewer.audio ? this.#stream.all : this.#stream.leadOnly);
   }
 
   /** The initialization segment, then everything since the last key frame. */
   #start(viewer: Viewer, stream: Stream): void {
-    viewer.start(viewer.audio ? stream.all : stream.videoOnly);
+    const start = viewer.audio ? stream.all : stream.leadOnly;
+    viewer.start(start, this.#gop.sizeBytes);
     const nowMs = this.#options.clock.monotonicMs();
-    for (const cached of this.#gop.samples) {
+    const { samples } = this.#gop;
+    for (const cached of samples) {
+      // Room for this viewer was made where the pictures were: it waits for the next key frame.
+      if (this.#gop.samples !== samples) return viewer.start(start);
       let { message } = cached;
       if (!message && cached.data) {
         message = this.#writer.write(cached, cached.data);
         this.#gop.replace(cached, message);
       }
-      if (message) viewer.push(message, cached.kind === 'video', cached.sync, nowMs);
+      if (message) viewer.push(message, nowMs);
     }
+    return undefined;
   }
 
   #awaitStream(): void {

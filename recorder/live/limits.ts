@@ -1,13 +1,15 @@
 // What live streams of one process may use together. Exceeding a bound costs a viewer, or the instant start of one.
 
-import { CacheBudget } from './gop-cache.ts';
+import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
+import type { GopCache } from './gop-cache.ts';
+import type { Viewer } from './viewer.ts';
 
 const MiB = 1024 * 1024;
 
 export interface LiveLimitOptions {
   readonly maxViewers?: number;
   readonly maxViewersPerCamera?: number;
-  /** Bytes that may wait for one viewer's connection. */
+  /** Bytes that may wait for one viewer's connection, beside the group of pictures that it began with. */
   readonly maxViewerBytes?: number;
   /** The group of pictures kept for one camera. */
   readonly maxGopBytes?: number;
@@ -24,31 +26,63 @@ export class LiveLimits {
   readonly maxViewerBytes: number;
   readonly maxGopBytes: number;
   readonly offlineWaitMs: number;
-  readonly cacheBudget: CacheBudget;
-  #viewers = 0;
+  /** What waits for viewers, and the groups of pictures; of all cameras. */
+  readonly viewerMemory: MemoryAccount;
+  readonly cacheMemory: MemoryAccount;
+  readonly #viewers = new Set<Viewer>();
+  readonly #caches = new Set<GopCache>();
 
-  constructor(options: LiveLimitOptions = {}) {
+  /** Viewers and caches give way to all that use `memory` later. */
+  constructor(options: LiveLimitOptions = {}, memory = new MemoryBudget(Infinity)) {
     this.maxViewers = options.maxViewers ?? 1_000;
     this.maxViewersPerCamera = options.maxViewersPerCamera ?? 500;
-    // More than a group of pictures may hold: a new viewer gets that at once and has room left for what follows.
-    this.maxViewerBytes = options.maxViewerBytes ?? 12 * MiB;
+    this.maxViewerBytes = options.maxViewerBytes ?? 2 * MiB;
     this.maxGopBytes = options.maxGopBytes ?? 8 * MiB;
     this.offlineWaitMs = options.offlineWaitMs ?? 10_000;
-    this.cacheBudget = new CacheBudget(options.maxCacheBytes ?? 256 * MiB);
+    const half = memory.limitBytes / 2;
+    this.viewerMemory = memory.open('viewers', { maxBytes: half, shed: (bytes) => this.#closeViewers(bytes) });
+    const maxBytes = Math.min(options.maxCacheBytes ?? 256 * MiB, half);
+    this.cacheMemory = memory.open('caches', { maxBytes, shed: (bytes) => this.#clearCaches(bytes) });
   }
 
   get viewers(): number {
-    return this.#viewers;
+    return this.#viewers.size;
   }
 
   /** False when the process has as many viewers as it may. */
-  takeViewer(): boolean {
-    if (this.#viewers >= this.maxViewers) return false;
-    this.#viewers++;
+  addViewer(viewer: Viewer): boolean {
+    if (this.#viewers.size >= this.maxViewers) return false;
+    this.#viewers.add(viewer);
     return true;
   }
 
-  giveBackViewer(): void {
-    this.#viewers--;
+  removeViewer(viewer: Viewer): void {
+    this.#viewers.delete(viewer);
+  }
+
+  addCache(cache: GopCache): void {
+    this.#caches.add(cache);
+  }
+
+  removeCache(cache: GopCache): void {
+    this.#caches.delete(cache);
+  }
+
+  /** Those for which most waits go first. What waits for several is free only when the last of them is gone. */
+  #closeViewers(bytes: number): void {
+    const enough = this.viewerMemory.usedBytes - bytes;
+    const backward = Array.from(this.#viewers, (viewer) => ({ viewer, bytes: viewer.droppableBytes }));
+    for (const { viewer, bytes } of backward.sort((a, b) => b.bytes - a.bytes)) {
+      if (bytes === 0 || this.viewerMemory.usedBytes <= enough) return;
+      viewer.giveWay();
+    }
+  }
+
+  #clearCaches(bytes: number): void {
+    const enough = this.cacheMemory.usedBytes - bytes;
+    for (const cache of [...this.#caches].sort((a, b) => b.heldBytes - a.heldBytes)) {
+      if (this.cacheMemory.usedBytes <= enough) return;
+      cache.clear();
+    }
   }
 }

@@ -1,5 +1,6 @@
 // One sample in, one WebSocket message out: `moof`, `mdat` and the sample in one piece, made once for all viewers.
 
+import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, fragmentHeaderSize, writeFragment } from '../mp4/fragment.ts';
 import type { MediaData } from '../codec/slab.ts';
@@ -15,6 +16,29 @@ export interface LiveSample {
   readonly sync: boolean;
 }
 
+/** A message that may wait for many connections: its bytes count once, from the first hold to the last release. */
+export class LiveMessage {
+  readonly kind: 'init' | 'key-frame' | 'picture' | 'audio';
+  readonly bytes: Buffer;
+  #holders = 0;
+
+  constructor(kind: LiveMessage['kind'], bytes: Buffer) {
+    this.kind = kind;
+    this.bytes = bytes;
+  }
+
+  /** False when `memory` has no room for it. */
+  hold(memory: MemoryAccount): boolean {
+    if (this.#holders === 0 && !memory.take(this.bytes.length)) return false;
+    this.#holders++;
+    return true;
+  }
+
+  release(memory: MemoryAccount): void {
+    if (--this.#holders === 0) memory.giveBack(this.bytes.length);
+  }
+}
+
 /** Writes messages of one camera; its scratch objects make that free of garbage but for the message itself. */
 export class MessageWriter {
   #sequenceNumber = 0;
@@ -22,7 +46,7 @@ export class MessageWriter {
   readonly #track: Mutable<FragmentTrack> = { trackId: 0, baseDecodeTime: 0, samples: [this.#sample] };
   readonly #tracks: readonly FragmentTrack[] = [this.#track];
 
-  write(sample: LiveSample, data: MediaData): Buffer {
+  write(sample: LiveSample, data: MediaData): LiveMessage {
     this.#sample.size = data.size;
     this.#sample.duration = sample.duration;
     this.#sample.compositionOffset = sample.compositionOffset;
@@ -33,6 +57,6 @@ export class MessageWriter {
     const message = Buffer.allocUnsafeSlow(fragmentHeaderSize(this.#tracks) + data.size);
     const payloadAt = writeFragment(message, 0, ++this.#sequenceNumber, this.#tracks);
     data.slab.buffer.copy(message, payloadAt, data.offset, data.offset + data.size);
-    return message;
+    return new LiveMessage(sample.kind === 'audio' ? 'audio' : sample.sync ? 'key-frame' : 'picture', message);
   }
 }

@@ -1,6 +1,6 @@
 // What tests of live streams share: runs, samples and viewers made by hand.
 
-import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
 import type { Slab } from '../codec/slab.ts';
 import { SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { Run } from '../camera/sink.ts';
@@ -8,7 +8,7 @@ import type { Sample } from '../mp4/sample.ts';
 import { parseFragment } from '../mp4/parse-fragment.ts';
 import type { ViewerSocket } from './viewer.ts';
 
-export const VIDEO: VideoParameters = {
+export const VIDEO: NalParameters = {
   kind: 'video',
   codec: 'h264',
   width: 640,
@@ -31,7 +31,7 @@ export const AUDIO: AudioParameters = {
 
 export const run = (changes: Partial<Run> = {}): Run => ({
   runId: '0123456789abcdef',
-  video: VIDEO,
+  lead: VIDEO,
   audio: undefined,
   ...changes,
 });
@@ -103,14 +103,31 @@ export class FakeSocket implements ViewerSocket {
   /** True: nothing leaves. */
   stalled = false;
   bufferedBytes = 0;
+  isCopying = false;
+  isTerminated = false;
+  readonly #waiting: (() => void)[] = [];
 
-  send(message: Buffer): void {
+  send(message: Buffer, sent: () => void): void {
     this.messages.push(message);
-    if (this.stalled) this.bufferedBytes += message.length;
+    if (!this.stalled) return sent();
+    this.bufferedBytes += message.length;
+    this.#waiting.push(sent);
+    return undefined;
+  }
+
+  /** All that was handed over leaves, and so does what follows. */
+  drain(): void {
+    this.stalled = false;
+    this.bufferedBytes = 0;
+    for (const sent of this.#waiting.splice(0)) sent();
   }
 
   close(code: number, reason: string): void {
     this.closed = { code, reason };
+  }
+
+  terminate(): void {
+    this.isTerminated = true;
   }
 
   closeCode(): number | undefined {

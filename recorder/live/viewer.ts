@@ -1,14 +1,23 @@
 // One viewer: takes the messages of its camera in order, and decides what its connection is too slow for.
 
 import { assertNever } from '../../base/assert.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
+import { LiveMessage } from './message.ts';
 
 /** A connection that takes messages: the live room's view of a WebSocket. */
 export interface ViewerSocket {
-  /** Sends one binary message. Never throws; a dead connection swallows it. */
-  send(message: Buffer): void;
+  /**
+   * Sends one binary message and calls `sent` once, later, when the system has taken it. Never throws; a dead connection
+   * swallows it.
+   */
+  send(message: Buffer, sent: () => void): void;
   /** Bytes given to `send` that have not left yet. */
   readonly bufferedBytes: number;
+  /** It encrypts what it is given: each viewer has bytes of its own there, where otherwise all share those of a message. */
+  readonly isCopying: boolean;
   close(code: number, reason: string): void;
+  /** Ends the connection with all that it was given and that has not left. */
+  terminate(): void;
 }
 
 export interface ViewerOptions {
@@ -36,8 +45,13 @@ export const CLOSE = {
   goingAway: 1001,
 } as const;
 
-/** A connection that does not take half of its buffer in this time will not become one that takes video. */
+/** A connection of which nothing leaves for this long will not become one that takes video. */
 const STUCK_MS = 30_000;
+/** As much is handed to a connection before it takes any: what waits beyond it can still be dropped. */
+const SOCKET_BYTES = 64 * 1024;
+
+/** What a viewer is told whose messages have no room to wait in. */
+const SHORT_OF_MEMORY = [CLOSE.tooSlow, 'the connection is too slow, and memory is short'] as const;
 
 /** `waiting`: for a key frame, after connecting without one or after falling behind. */
 type State = 'waiting' | 'live' | 'closed';
@@ -45,8 +59,17 @@ type State = 'waiting' | 'live' | 'closed';
 export class Viewer {
   readonly audio: boolean;
   readonly #socket: ViewerSocket;
-  readonly #maxBufferedBytes: number;
+  readonly #maxWaitingBytes: number;
+  readonly #memory: MemoryAccount;
   #state: State = 'waiting';
+  /** What has not left yet; the first `#handedOver` are with the connection. */
+  readonly #queue: LiveMessage[] = [];
+  #handedOver = 0;
+  #waitingBytes = 0;
+  /** Of the messages that its connection has copied. */
+  #copiedBytes = 0;
+  /** What the stream began with may wait as well, until it has left. */
+  #startBytes = 0;
   /** Since when more waits for the connection than it may, in monotonic milliseconds. */
   #fellBehindMs: number | undefined;
   /** What this viewer has been told to decode with. */
@@ -54,18 +77,30 @@ export class Viewer {
   sentBytes = 0;
   droppedFrames = 0;
 
-  constructor(socket: ViewerSocket, options: ViewerOptions, maxBufferedBytes: number) {
+  /** `memory`: what waits for viewers, of all cameras. */
+  constructor(socket: ViewerSocket, options: ViewerOptions, maxWaitingBytes: number, memory: MemoryAccount) {
     this.#socket = socket;
     this.audio = options.audio;
-    this.#maxBufferedBytes = maxBufferedBytes;
+    this.#maxWaitingBytes = maxWaitingBytes;
+    this.#memory = memory;
   }
 
   get closed(): boolean {
     return this.#state === 'closed';
   }
 
-  /** Sends the initialization segment unless the viewer has this one; what follows starts at a key frame. */
-  start(stream: StreamStart): void {
+  /** Bytes that `giveWay` lets go of at once. */
+  get droppableBytes(): number {
+    let bytes = this.#copiedBytes;
+    for (let i = this.#handedOver; i < this.#queue.length; i++) bytes += (this.#queue[i] as LiveMessage).bytes.length;
+    return bytes;
+  }
+
+  /**
+   * Sends the initialization segment unless the viewer has this one; what follows starts at a key frame. `startBytes` of it
+   * are at hand already and come at once.
+   */
+  start(stream: StreamStart, startBytes = 0): void {
     if (this.#state === 'closed') return;
     const before = this.#stream;
     if (before && before.tracks !== stream.tracks) {
@@ -74,31 +109,31 @@ export class Viewer {
     }
     this.#state = 'waiting';
     this.#stream = stream;
-    if (!before?.init.equals(stream.init)) this.#send(stream.init);
+    this.#startBytes = startBytes;
+    if (before?.init.equals(stream.init)) return;
+    if (!this.#send(new LiveMessage('init', stream.init))) this.giveWay();
   }
 
   /** Hands on one message, or drops it when the viewer is behind. */
-  push(message: Buffer, video: boolean, sync: boolean, nowMs: number): void {
+  push(message: LiveMessage, nowMs: number): void {
+    const video = message.kind !== 'audio';
     switch (this.#state) {
       case 'closed':
         return;
       case 'waiting':
         this.#checkProgress(nowMs);
-        if (this.#fellBehindMs === undefined && video && sync) {
+        if (this.#fellBehindMs === undefined && message.kind === 'key-frame' && this.#send(message))
           this.#state = 'live';
-          this.#send(message);
-        } else if (video) this.droppedFrames++;
+        else if (video) this.droppedFrames++;
         return;
-      case 'live':
-        if (this.#socket.bufferedBytes + message.length > this.#maxBufferedBytes) {
-          // The next key frame is the first thing that such a viewer can use again.
-          this.#state = 'waiting';
-          this.#fellBehindMs = nowMs;
-          if (video) this.droppedFrames++;
-          return;
-        }
-        if (video || this.audio) this.#send(message);
+      case 'live': {
+        if (!video && !this.audio) return;
+        const isTooMuch = this.#waitingBytes + message.bytes.length > this.#maxWaitingBytes + this.#startBytes;
+        if (!isTooMuch && this.#send(message)) return;
+        if (video) this.droppedFrames++;
+        this.#fallBehind(nowMs);
         return;
+      }
       default:
         assertNever(this.#state);
     }
@@ -107,24 +142,98 @@ export class Viewer {
   close(code: number, reason: string): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
+    this.#drop(this.#handedOver);
     this.#socket.close(code, reason);
+  }
+
+  /** The memory that it holds is needed now. */
+  giveWay(): void {
+    if (this.#copiedBytes === 0) return this.close(...SHORT_OF_MEMORY);
+    // A close would wait behind what the connection has.
+    this.#socket.terminate();
+    return this.gone();
   }
 
   /** The connection is gone: nothing is sent any more. */
   gone(): void {
     this.#state = 'closed';
+    this.#handedOver = 0;
+    this.#memory.giveBack(this.#copiedBytes);
+    this.#copiedBytes = 0;
+    this.#drop(0);
   }
 
-  /** A viewer that fell behind goes on once half of what waits for it has left, and is let go when that takes too long. */
+  /** The next key frame is the first thing that such a viewer can use again. */
+  #fallBehind(nowMs: number): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'waiting';
+    this.#fellBehindMs = nowMs;
+    this.#drop(this.#handedOver);
+  }
+
+  /** A viewer that fell behind goes on once all that its connection has was taken, and is let go when that takes too long. */
   #checkProgress(nowMs: number): void {
     if (this.#fellBehindMs === undefined) return;
-    if (this.#socket.bufferedBytes <= this.#maxBufferedBytes / 2) this.#fellBehindMs = undefined;
+    if (this.#queue.length === 0) this.#fellBehindMs = undefined;
     else if (nowMs - this.#fellBehindMs > STUCK_MS)
       this.close(CLOSE.tooSlow, 'the connection is too slow for this camera');
   }
 
-  #send(message: Buffer): void {
-    this.sentBytes += message.length;
-    this.#socket.send(message);
+  /** False when there is no memory for it to wait in. */
+  #send(message: LiveMessage): boolean {
+    if (!message.hold(this.#memory)) return false;
+    if (this.closed) {
+      // Making room for it has cost this viewer its place.
+      message.release(this.#memory);
+      return false;
+    }
+    this.#queue.push(message);
+    this.#waitingBytes += message.bytes.length;
+    this.#pump();
+    return !this.closed;
+  }
+
+  #pump(): void {
+    while (this.#handedOver < this.#queue.length && this.#socket.bufferedBytes < SOCKET_BYTES) {
+      const { bytes } = this.#queue[this.#handedOver] as LiveMessage;
+      if (!this.#copied(bytes.length)) return this.giveWay();
+      this.#handedOver++;
+      this.sentBytes += bytes.length;
+      this.#socket.send(bytes, this.#sent);
+    }
+  }
+
+  /** False when there is no memory for what the connection would copy, or making room for it has cost this viewer its place. */
+  #copied(bytes: number): boolean {
+    if (!this.#socket.isCopying) return true;
+    if (!this.#memory.take(bytes)) return false;
+    this.#copiedBytes += bytes;
+    return !this.closed;
+  }
+
+  readonly #sent = (): void => {
+    if (this.#handedOver === 0) return;
+    this.#handedOver--;
+    const message = this.#queue.shift() as LiveMessage;
+    if (this.#socket.isCopying) {
+      this.#copiedBytes -= message.bytes.length;
+      this.#memory.giveBack(message.bytes.length);
+    }
+    this.#letGo(message);
+    if (this.#queue.length === 0) this.#startBytes = 0;
+    if (!this.closed) this.#pump();
+  };
+
+  /** Lets go of what waits behind the first `from` messages. */
+  #drop(from: number): void {
+    for (const message of this.#queue.splice(from)) {
+      if (message.kind !== 'audio' && message.kind !== 'init') this.droppedFrames++;
+      this.#letGo(message);
+    }
+  }
+
+  #letGo(message: LiveMessage): void {
+    this.#waitingBytes -= message.bytes.length;
+    message.release(this.#memory);
   }
 }

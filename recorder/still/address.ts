@@ -1,5 +1,6 @@
 // The address of a camera's still image as people write it in, where to ask and as whom out.
 
+import { isSameHost } from '../rtsp/origin.ts';
 import { parseRtspUrl, type Credentials } from '../rtsp/url.ts';
 
 export interface StillAddress {
@@ -8,12 +9,13 @@ export interface StillAddress {
   readonly credentials: Credentials | undefined;
 }
 
-/** `source`, the camera's stream, has the credentials where `snapshot` has none. Throws where either is no address. */
+/** The credentials are those of `snapshot`, or of `source`, the camera's stream, on the same host. Throws where either is no address. */
 export function parseStillAddress(snapshot: string, source: string): StillAddress {
   // Passwords are written there as they are in addresses of streams, with `@`, `/` and `#`: the same tolerant reading.
-  const { request, credentials } = parseRtspUrl(snapshot.replace(/^\s*http(s?):/i, 'rtsp$1:'));
+  const { host, request, credentials } = parseRtspUrl(snapshot.replace(/^\s*http(s?):/i, 'rtsp$1:'));
+  const stream = parseRtspUrl(source);
   return {
     url: new URL(request.replace(/^rtsp(s?):/, 'http$1:')),
-    credentials: credentials ?? parseRtspUrl(source).credentials,
+    credentials: credentials ?? (isSameHost(host, stream.host) ? stream.credentials : undefined),
   };
 }

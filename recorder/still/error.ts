@@ -2,7 +2,7 @@
 
 /**
  * The first four: there is none to be had. `camera-unreachable` to `redirected-elsewhere`: the camera's fault.
- * `camera-timeout`: it did not answer in time. The rest: the picture could not be made here, now.
+ * `address-refused`: cameras may not be there. `camera-timeout`: it did not answer in time. The rest: the picture could not be made here, now.
  */
 export type StillErrorCode =
   | 'unknown-camera'
@@ -10,10 +10,12 @@ export type StillErrorCode =
   | 'nothing-recorded'
   | 'camera-unreachable'
   | 'camera-refused-login'
+  | 'camera-login-downgraded'
   | 'camera-error'
   | 'not-an-image'
   | 'image-too-large'
   | 'redirected-elsewhere'
+  | 'address-refused'
   | 'camera-timeout'
   | 'ffmpeg-missing'
   | 'thumbnail-failed'

@@ -3,10 +3,12 @@
 
 import type { IncomingHttpHeaders } from 'undici/types/header.d.ts';
 import { Agent, errors, request } from 'undici';
-import { Authorizer } from '../rtsp/authorization.ts';
-import { parseChallenges, strongest } from '../rtsp/challenge.ts';
-import type { Credentials } from '../rtsp/url.ts';
-import type { StillAddress } from './address.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
+import { CertificateRefused, connectCamera, type CameraTls } from '../reach/connect.ts';
+import { AddressRefused } from '../reach/networks.ts';
+import type { Reach } from '../reach/reach.ts';
+import { LoginError, type Login } from '../rtsp/login.ts';
+import { staysAtCamera, type Origin } from '../rtsp/origin.ts';
 import { StillError } from './error.ts';
 import { imageTypeOf, MAGIC_BYTES } from './image-type.ts';
 
@@ -24,18 +26,26 @@ const MAX_REDIRECTS = 3;
 /** A nonce can be stale when it comes back, once. */
 const MAX_LOGINS = 3;
 
-/** What cameras are asked with; close it to end what is under way. */
-export const openAgent = (verify: boolean): Agent =>
+/** What a camera is asked with; destroy it when it is not needed any more. */
+export const openAgent = (tls: CameraTls, { networks }: Reach): Agent =>
   new Agent({
     pipelining: 0,
     // The caller's signal is the bound for all of it together.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: {
-      timeout: CONNECT_TIMEOUT_MS,
-      rejectUnauthorized: verify,
-      // As for rtsps: old cameras are still better off with this than without.
-      ...(verify ? {} : { minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' }),
+    connect({ hostname: host, port, protocol }, callback) {
+      const secure = protocol === 'https:';
+      const socket = connectCamera({ host, port: Number(port) || (secure ? 443 : 80), secure, tls }, networks);
+      const timer = setTimeout(() => socket.destroy(new errors.ConnectTimeoutError()), CONNECT_TIMEOUT_MS);
+      const settle = (error: Error | null): void => {
+        clearTimeout(timer);
+        socket.off('error', settle);
+        if (error) callback(error, null);
+        else callback(null, socket);
+      };
+      socket.once('error', settle).once(secure ? 'secureConnect' : 'connect', () => {
+        if (!socket.destroyed) settle(null);
+      });
     },
   });
 
@@ -43,31 +53,41 @@ type Answer = Awaited<ReturnType<typeof request>>;
 
 /** Throws StillError, or the reason of `signal`. */
 export async function fetchImage(
-  { url, credentials }: StillAddress,
+  url: URL,
+  loginAt: (place: Origin) => Login,
   agent: Agent,
+  memory: MemoryAccount,
   signal: AbortSignal,
 ): Promise<FetchedImage> {
   let target = url;
-  let login: Authorizer | undefined;
+  let login = loginAt(originOf(url));
   let logins = 0;
   let redirects = 0;
   for (;;) {
     const answer = await ask(target, login, agent, signal);
     const { statusCode: status, headers } = answer;
-    if (status === 200) return readImage(answer, signal);
+    if (status === 200) {
+      login.accepted();
+      return readImage(answer, memory, signal);
+    }
     // Nothing of the body is of use, and it may have no end.
     answer.body.on('error', () => {}).destroy();
     if (status === 401) {
-      login = nextLogin(headers, credentials, login);
-      if (++logins > MAX_LOGINS) throw refused('the camera asks for a login again and again');
+      takeChallenge(headers, login, ++logins);
     } else if (isRedirect(status)) {
       if (++redirects > MAX_REDIRECTS) throw new StillError('camera-error', 'the camera redirects again and again');
-      target = redirected(target, headers.location);
+      const from = target;
+      target = redirected(from, headers.location);
+      if (target.protocol !== from.protocol) {
+        login.ledToTls();
+        login = loginAt(originOf(target));
+      }
     } else throw new StillError('camera-error', `the camera answered ${status}`);
   }
 }
 
-async function ask(url: URL, login: Authorizer | undefined, agent: Agent, signal: AbortSignal): Promise<Answer> {
+async function ask(url: URL, login: Login, agent: Agent, signal: AbortSignal): Promise<Answer> {
+  const authorization = login.authorize('GET', url.pathname + url.search);
   try {
     return await request(url, {
       dispatcher: agent,
@@ -75,7 +95,7 @@ async function ask(url: URL, login: Authorizer | undefined, agent: Agent, signal
       headers: {
         accept: 'image/*, */*;q=0.5',
         'user-agent': 'kube-nvr',
-        ...(login ? { authorization: login.authorize('GET', url.pathname + url.search) } : {}),
+        ...(authorization === undefined ? {} : { authorization }),
       },
     });
   } catch (err) {
@@ -83,13 +103,16 @@ async function ask(url: URL, login: Authorizer | undefined, agent: Agent, signal
   }
 }
 
-async function readImage({ body, headers }: Answer, signal: AbortSignal): Promise<FetchedImage> {
+async function readImage({ body, headers }: Answer, memory: MemoryAccount, signal: AbortSignal): Promise<FetchedImage> {
   const chunks: Buffer[] = [];
   let size = 0;
   let type: string | undefined;
   try {
     if (Number(headers['content-length']) > MAX_IMAGE_BYTES) throw tooLarge();
     for await (const chunk of body as AsyncIterable<Buffer>) {
+      if (!memory.take(chunk.length)) {
+        throw new StillError('too-many-thumbnails', 'memory is short: ask again in a while');
+      }
       chunks.push(chunk);
       size += chunk.length;
       if (size > MAX_IMAGE_BYTES) throw tooLarge();
@@ -100,6 +123,7 @@ async function readImage({ body, headers }: Answer, signal: AbortSignal): Promis
   } catch (err) {
     throw failure(err, signal);
   } finally {
+    memory.giveBack(size);
     body.on('error', () => {}).destroy();
   }
 }
@@ -110,34 +134,41 @@ function checkedType(chunks: readonly Buffer[]): string {
   return type;
 }
 
-function nextLogin(
-  headers: IncomingHttpHeaders,
-  credentials: Credentials | undefined,
-  before: Authorizer | undefined,
-): Authorizer {
+/** Throws StillError when there is nothing to answer with, or the answer was refused. */
+function takeChallenge(headers: IncomingHttpHeaders, login: Login, logins: number): void {
   const lines = headers['www-authenticate'] ?? [];
-  const challenge = strongest(parseChallenges(typeof lines === 'string' ? [lines] : lines));
-  if (!challenge) throw refused('the camera asks for a login in a way that is not known');
-  if (!credentials) throw refused('the camera asks for a login, and neither snapshot nor source has one');
-  const isStale = challenge.scheme === 'digest' && challenge.stale;
-  if (before && !isStale) throw refused('the camera refused user or password');
-  return new Authorizer(challenge, credentials);
+  const isRepeated = login.challenge !== undefined;
+  try {
+    login.checkRefused();
+    const challenge = login.take(typeof lines === 'string' ? [lines] : lines);
+    const isStale = challenge.scheme === 'digest' && challenge.stale;
+    if ((!isRepeated || isStale) && logins <= MAX_LOGINS) return;
+  } catch (err) {
+    if (!(err instanceof LoginError)) throw err;
+    if (err.code === 'none')
+      throw refused('the camera asks for a login: snapshot has none, nor source on the same host');
+    if (err.code === 'downgraded') throw new StillError('camera-login-downgraded', err.message, { cause: err });
+    throw refused(err.message);
+  }
+  login.refused();
+  throw refused('the camera refused user or password');
 }
+
+const originOf = ({ hostname: host, port, protocol }: URL): Origin => {
+  const secure = protocol === 'https:';
+  return { host, port: port === '' ? (secure ? 443 : 80) : Number(port), secure };
+};
 
 const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
 
-/**
- * Only to the camera itself: to where it was asked, or to https on the same host. Behind one address with many ports
- * there are many cameras, and whoever can answer for a camera must not make the recorder ask others.
- */
+/** Only within the camera: who can answer for it must not make the recorder ask others. */
 function redirected(from: URL, location: string | string[] | undefined): URL {
   const text = typeof location === 'string' ? location : location?.[0];
   if (text === undefined || !URL.canParse(text, from.href)) {
     throw new StillError('camera-error', 'the camera redirects to nowhere');
   }
   const to = new URL(text, from);
-  const isUpgrade = from.protocol === 'http:' && to.protocol === 'https:' && to.hostname === from.hostname;
-  if (to.origin !== from.origin && !isUpgrade) {
+  if (!/^https?:$/.test(to.protocol) || !staysAtCamera(originOf(from), originOf(to))) {
     throw new StillError('redirected-elsewhere', 'the camera redirects to another host, port or scheme');
   }
   to.username = '';
@@ -157,6 +188,12 @@ function failure(err: unknown, signal: AbortSignal): unknown {
   if (err instanceof errors.ConnectTimeoutError) {
     const seconds = CONNECT_TIMEOUT_MS / 1000;
     return new StillError('camera-timeout', `the camera did not take a connection within ${seconds} s`, { cause: err });
+  }
+  if (err instanceof AddressRefused) {
+    return new StillError('address-refused', 'cameraNetworks does not allow the address of snapshot', { cause: err });
+  }
+  if (err instanceof CertificateRefused) {
+    return new StillError('camera-unreachable', `the camera cannot be reached: ${err.message}`, { cause: err });
   }
   const code = codeOf(err);
   const isProtocol = err instanceof errors.HTTPParserError || err instanceof errors.ResponseContentLengthMismatchError;

@@ -1,8 +1,7 @@
 // A movie of one picture in, that picture as JPEG out, by one run of ffmpeg.
 
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, setPriority } from 'node:os';
+import { startChild, type ChildLimits } from '../../base/child.ts';
 import { errorCode } from '../archive/file-system.ts';
 import { StillError } from './error.ts';
 
@@ -10,15 +9,25 @@ import { StillError } from './error.ts';
 const MAX_WIDTH = 640;
 const MAX_JPEG_BYTES = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES = 4096;
+/** A picture of 8K takes some 300 MB and a second or two. It writes no footage. */
+const LIMITS: ChildLimits = { memoryBytes: 1024 ** 3, cpuSeconds: 60, fileBytes: 64 * 1024, openFiles: 32 };
 
 /** At most 640 wide, never enlarged, with square pixels. Throws StillError, and the signal's reason. */
 export async function renderJpeg(program: string, movie: Buffer, signal: AbortSignal): Promise<Buffer> {
   signal.throwIfAborted();
   const scale = `scale=w='trunc(min(${MAX_WIDTH},iw*sar)/2)*2':h='trunc(ow/dar/2)*2',setsar=1`;
   // prettier-ignore
-  const args = ['-hide_banner', '-v', 'error', '-threads', '1', '-f', 'mp4', '-i', 'pipe:0', '-map', '0:v:0',
+  const args = ['-hide_banner', '-v', 'error', '-threads', '1',
+    // What it reads may name no other place to read from.
+    '-protocol_whitelist', 'pipe', '-f', 'mp4', '-i', 'pipe:0', '-map', '0:v:0',
     '-frames:v', '1', '-vf', scale, '-pix_fmt', 'yuvj420p', '-c:v', 'mjpeg', '-q:v', '4', '-f', 'image2pipe', 'pipe:1'];
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' });
+  const child = startChild(program, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    limits: LIMITS,
+    // Recording goes first.
+    background: true,
+    signal,
+  });
   const chunks: Buffer[] = [];
   let size = 0;
   let said = '';
@@ -32,8 +41,6 @@ export async function renderJpeg(program: string, movie: Buffer, signal: AbortSi
   child.stdin.on('error', () => {});
   child.stdin.end(movie);
   try {
-    // Recording goes first.
-    if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
     const [code] = (await once(child, 'close')) as [number | null];
     const jpeg = Buffer.concat(chunks);
     if (code === 0 && jpeg.length > 0) return jpeg;

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { FetchedImage } from './fetch-image.ts';
 
 export interface StillImage extends FetchedImage {
@@ -17,6 +18,8 @@ export interface SharedImagesOptions {
   /** A failure, so that whoever asks again and again does not wear out what fails. */
   readonly failureGoodForMs: number;
   readonly clock: Clock;
+  /** For images that are kept; one that has no room there is handed out to the callers that wait for it, and not kept. */
+  readonly memory: MemoryAccount;
 }
 
 interface Entry {
@@ -52,19 +55,25 @@ export class SharedImages {
     const entry: Entry = { from, image, goodUntilMs: undefined };
     this.#entries.set(key, entry);
     image.then(
-      () => this.#keep(key, entry, goodForMs),
-      () => this.#keep(key, entry, failureGoodForMs),
+      ({ body }) => this.#keep(key, entry, goodForMs, body.length),
+      () => this.#keep(key, entry, failureGoodForMs, 0),
     );
     return entry;
   }
 
   /** Images that nobody asks for any more take no memory. */
-  #keep(key: string, entry: Entry, forMs: number): void {
-    const { clock } = this.#o;
+  #keep(key: string, entry: Entry, forMs: number, bytes: number): void {
+    const { clock, memory } = this.#o;
+    const forget = (): void => {
+      if (this.#entries.get(key) === entry) this.#entries.delete(key);
+    };
+    if (!memory.take(bytes)) return forget();
     entry.goodUntilMs = clock.monotonicMs() + forMs;
     clock.after(forMs, () => {
-      if (this.#entries.get(key) === entry) this.#entries.delete(key);
+      memory.giveBack(bytes);
+      forget();
     });
+    return undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { systemClock, VirtualClock, type Clock } from '../../base/clock.ts';
+import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { Challenge } from '../../test/camera/credentials.ts';
 import {
   cutBody,
@@ -24,11 +25,13 @@ import {
 import { until } from '../../test/support/until.ts';
 import { StillError } from './error.ts';
 import { Snapshots } from './snapshots.ts';
+import { anywhere, type Reach } from '../reach/reach.ts';
 
 interface Setting {
   readonly camera: StillCamera;
   readonly snapshots: Snapshots;
   readonly clock: VirtualClock;
+  readonly reach: Reach;
 }
 
 interface Options extends StillCameraOptions {
@@ -37,22 +40,27 @@ interface Options extends StillCameraOptions {
   readonly source?: string;
   readonly verify?: boolean;
   readonly clock?: Clock;
+  readonly reach?: Reach;
+  readonly memory?: MemoryAccount;
 }
 
 async function setting(t: TestContext, options: Options = {}): Promise<Setting> {
   const { login = '', source = 'rtsp://10.0.0.9/live', verify = false, ...rest } = options;
   const camera = await startStillCamera(rest);
   const clock = new VirtualClock();
+  const reach = options.reach ?? anywhere();
   const snapshot = camera.url.replace('://', `://${login}`);
   const snapshots = new Snapshots({
     find: (id) => (id === 'gate' ? { source, snapshot, tls: { verify } } : undefined),
+    reach,
     clock: options.clock ?? clock,
+    memory: options.memory,
   });
   t.after(async () => {
     await snapshots.close();
     await camera.close();
   });
-  return { camera, snapshots, clock };
+  return { camera, snapshots, clock, reach };
 }
 
 const codeOf = (answer: Promise<unknown>): Promise<string> =>
@@ -144,12 +152,60 @@ for (const { name, challenges, scheme } of LOGINS) {
 
 test('the login of the stream is used where the snapshot has none, and only there', async (t) => {
   const credentials = { username: 'user', password: 'secret' };
-  const source = 'rtsp://user:secret@10.0.0.9/live';
+  const source = 'rtsp://user:secret@127.0.0.1/live';
   const one = await setting(t, { credentials, source });
   await one.snapshots.get('gate');
   const other = await setting(t, { credentials, source, login: 'user:wrong-secret@' });
   assert.equal(await codeOf(other.snapshots.get('gate')), 'camera-refused-login');
   assert.equal(other.camera.authorizations.length, 1, 'a refused password is not tried again: accounts get locked');
+});
+
+test('the login of the stream is not for a snapshot on another host', async (t) => {
+  const credentials = { username: 'user', password: 'secret' };
+  const { camera, snapshots } = await setting(t, { credentials, source: 'rtsp://user:secret@127.0.0.2/live' });
+  await assert.rejects(snapshots.get('gate'), { code: 'camera-refused-login', message: /nor source on the same host/ });
+  assert.deepEqual(camera.authorizations, []);
+});
+
+test('a password that the camera refused is not sent again, until it or the address changes', async (t) => {
+  const credentials = { username: 'user', password: 'secret' };
+  const { camera, snapshots, clock, reach } = await setting(t, { credentials, login: 'user:wrong@' });
+  assert.equal(await codeOf(snapshots.get('gate')), 'camera-refused-login');
+  clock.advance(3_600_000);
+  await assert.rejects(snapshots.get('gate'), {
+    code: 'camera-refused-login',
+    message: /refused this user and password before/,
+  });
+  assert.equal(camera.authorizations.length, 1);
+  // What the stream is told counts as well, and what it takes again.
+  const { hostname: host } = new URL(camera.url);
+  const wrong = { username: 'user', password: 'wrong' };
+  assert.equal(reach.logins.at({ kind: 'rtsp', host, port: 554 }, wrong).mayTry, false);
+  const changed = await setting(t, { credentials, login: 'user:secret@', reach });
+  await changed.snapshots.get('gate');
+});
+
+test('a camera that took Digest and wants the password in clear gets none, unless that is allowed', async (t) => {
+  const credentials = { username: 'user', password: 'secret' };
+  const { camera, snapshots, clock, reach } = await setting(t, { credentials, login: 'user:secret@' });
+  await snapshots.get('gate');
+  const sent = camera.authorizations.length;
+  camera.options.credentials = { ...credentials, challenges: [{ scheme: 'basic' }] };
+  clock.advance(60_000);
+  assert.equal(await codeOf(snapshots.get('gate')), 'camera-login-downgraded');
+  assert.equal(camera.authorizations.length, sent);
+  const allowed = new Snapshots({
+    find: () => ({
+      source: 'rtsp://a/',
+      snapshot: camera.url.replace('://', '://user:secret@'),
+      tls: { verify: false },
+      allowPlaintextLogin: true,
+    }),
+    reach,
+    clock,
+  });
+  t.after(() => allowed.close());
+  assert.ok((await allowed.get('gate')).body.equals(jpeg()));
 });
 
 test('a login that nobody has, and one that is asked for in an unknown way, are refusals', async (t) => {
@@ -266,6 +322,7 @@ test('a camera that cannot be reached is its fault; one without an address, and 
   await camera.listen();
   const without = new Snapshots({
     find: () => ({ source: 'rtsp://a/', snapshot: undefined, tls: { verify: false } }),
+    reach: anywhere(),
     clock: systemClock,
   });
   assert.equal(await codeOf(without.get('gate')), 'no-snapshot-address');
@@ -278,12 +335,28 @@ test('another address in the configuration is asked at once', async (t) => {
   let snapshot = first.url;
   const snapshots = new Snapshots({
     find: () => ({ source: 'rtsp://a/', snapshot, tls: { verify: false } }),
+    reach: anywhere(),
     clock: new VirtualClock(),
   });
   t.after(() => snapshots.close());
   assert.ok((await snapshots.get('gate')).body.equals(jpeg('first')));
   snapshot = second.url;
   assert.ok((await snapshots.get('gate')).body.equals(jpeg('second')));
+});
+
+test('where memory is short an image is handed out and not kept, and of two at once one is asked for again later', async (t) => {
+  const memory = new MemoryBudget(Infinity).open('images', { maxBytes: 100 });
+  const body = jpeg('large'.repeat(100));
+  const { camera, snapshots, clock } = await setting(t, { answer: image(body), memory });
+  // What is larger than all there is has room when nothing else is held.
+  assert.ok((await snapshots.get('gate')).body.equals(body));
+  assert.equal(memory.usedBytes, body.length);
+  clock.advance(15_000);
+  assert.equal(memory.usedBytes, 0);
+  memory.take(1);
+  assert.equal(await codeOf(snapshots.get('gate')), 'too-many-thumbnails');
+  assert.equal(memory.usedBytes, 1);
+  assert.equal(camera.requests.length, 2);
 });
 
 test('the end of the recorder does not wait for cameras', async (t) => {

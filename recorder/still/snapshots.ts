@@ -3,6 +3,11 @@
 
 import type { Agent } from 'undici';
 import type { Clock } from '../../base/clock.ts';
+import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
+import type { CameraTls } from '../reach/connect.ts';
+import type { Reach } from '../reach/reach.ts';
+import { Login } from '../rtsp/login.ts';
+import type { Origin } from '../rtsp/origin.ts';
 import { parseStillAddress } from './address.ts';
 import { StillError } from './error.ts';
 import { fetchImage, openAgent, type FetchedImage } from './fetch-image.ts';
@@ -12,13 +17,17 @@ import { SharedImages, type StillImage } from './shared-images.ts';
 export interface SnapshotSource {
   readonly source: string;
   readonly snapshot: string | undefined;
-  readonly tls: { readonly verify: boolean };
+  readonly tls: CameraTls;
+  readonly allowPlaintextLogin?: boolean;
 }
 
 export interface SnapshotsDeps {
   /** Undefined for a camera that nobody knows. */
   readonly find: (cameraId: string) => SnapshotSource | undefined;
+  readonly reach: Reach;
   readonly clock: Clock;
+  /** For images that are fetched or kept. */
+  readonly memory?: MemoryAccount | undefined;
 }
 
 const GOOD_FOR_MS = 15_000;
@@ -29,46 +38,58 @@ const TIMEOUT_MS = 10_000;
 export class Snapshots {
   readonly #d: SnapshotsDeps;
   readonly #images: SharedImages;
-  readonly #trusting = openAgent(false);
-  readonly #verifying = openAgent(true);
+  readonly #memory: MemoryAccount;
+  readonly #agents = new Set<Agent>();
   readonly #end = new AbortController();
 
   constructor(deps: SnapshotsDeps) {
     this.#d = deps;
     const { clock } = deps;
-    this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock });
+    this.#memory = deps.memory ?? unlimitedMemory('images');
+    this.#images = new SharedImages({
+      goodForMs: GOOD_FOR_MS,
+      failureGoodForMs: FAILURE_GOOD_FOR_MS,
+      clock,
+      memory: this.#memory,
+    });
   }
 
   /** Rejects with StillError. */
   async get(cameraId: string): Promise<StillImage> {
     const camera = this.#d.find(cameraId);
     if (!camera) throw new StillError('unknown-camera', 'this node does not know such a camera');
-    const { snapshot, source, tls } = camera;
+    const { snapshot, tls } = camera;
     if (snapshot === undefined) {
       throw new StillError('no-snapshot-address', 'this camera has no snapshot address in the configuration');
     }
-    const from = JSON.stringify([snapshot, source, tls.verify]);
-    return this.#images.get(cameraId, from, () =>
-      this.#fetch(snapshot, source, tls.verify ? this.#verifying : this.#trusting),
-    );
+    const from = JSON.stringify([snapshot, camera.source, tls, camera.allowPlaintextLogin]);
+    return this.#images.get(cameraId, from, () => this.#fetch(camera, snapshot));
   }
 
   /** Ends what is under way. */
   async close(): Promise<void> {
     this.#end.abort(new StillError('camera-unreachable', 'the recorder stops'));
-    await Promise.all([this.#trusting.destroy(), this.#verifying.destroy()]);
+    await Promise.all(Array.from(this.#agents, (agent) => agent.destroy()));
   }
 
-  async #fetch(snapshot: string, source: string, agent: Agent): Promise<FetchedImage> {
+  async #fetch(camera: SnapshotSource, snapshot: string): Promise<FetchedImage> {
     const late = new AbortController();
     const timer = this.#d.clock.after(TIMEOUT_MS, () => {
       late.abort(new StillError('camera-timeout', `the camera did not answer within ${TIMEOUT_MS / 1000} s`));
     });
+    const agent = openAgent(camera.tls, this.#d.reach);
+    this.#agents.add(agent);
     try {
       const signal = AbortSignal.any([late.signal, this.#end.signal]);
-      return await fetchImage(parseStillAddress(snapshot, source), agent, signal);
+      const { url, credentials } = parseStillAddress(snapshot, camera.source);
+      const basic = camera.allowPlaintextLogin ? 'always' : undefined;
+      const loginAt = ({ secure, ...place }: Origin): Login =>
+        new Login({ credentials, secure, basic }, this.#d.reach.logins.at({ kind: 'still', ...place }, credentials));
+      return await fetchImage(url, loginAt, agent, this.#memory, signal);
     } finally {
       timer.cancel();
+      this.#agents.delete(agent);
+      await agent.destroy();
     }
   }
 }

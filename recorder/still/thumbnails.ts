@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import { StillError } from './error.ts';
 import type { FetchedImage } from './fetch-image.ts';
 import { newestKeyFrame } from './key-frame.ts';
@@ -15,6 +16,8 @@ export interface ThumbnailsDeps {
   readonly ffmpegPath: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** For images that are kept. */
+  readonly memory?: MemoryAccount | undefined;
 }
 
 export interface ThumbnailSource {
@@ -42,7 +45,8 @@ export class Thumbnails {
   constructor(deps: ThumbnailsDeps) {
     this.#d = deps;
     const { clock } = deps;
-    this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock });
+    const memory = deps.memory ?? unlimitedMemory('images');
+    this.#images = new SharedImages({ goodForMs: GOOD_FOR_MS, failureGoodForMs: FAILURE_GOOD_FOR_MS, clock, memory });
   }
 
   /** Rejects with StillError. */
