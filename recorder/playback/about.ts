@@ -1,7 +1,7 @@
 // What the OpenAPI document says of the playback listener, and what its routes answer alike.
 
 import { z } from 'zod';
-import type { About } from '../http/openapi.ts';
+import { Bytes, type About } from '../http/openapi.ts';
 import { problemResponse } from '../http/problem.ts';
 
 const DESCRIPTION = `Recordings of a recorder node: files as they lie on the disk, playlists over them, and intervals of time.
@@ -19,15 +19,15 @@ export const aboutPlayback = (version: string): About => ({
       camera_id: 'gate',
       file: 'gate.mp4',
       filename: '2026/11/21/Gate_gate_20261121_092500123.mp4',
-      part: '12',
-      size: '1048576',
-      from: String(FROM),
-      to: String(FROM + 600),
+      part: 12,
+      size: 1_048_576,
+      from: FROM,
+      to: FROM + 600,
     },
   },
 });
 
-const bytes = (description: string, type: string) => ({ description, content: { [type]: { schema: z.string() } } });
+const bytes = (description: string, type: string) => ({ description, content: { [type]: { schema: Bytes } } });
 
 /** Of a file of this type, or a range of it. */
 export const rangesOf = (type: string) => ({

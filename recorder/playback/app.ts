@@ -2,7 +2,9 @@
 
 import fastifySwagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
+import { noAudit } from '../audit/entry.ts';
 import { installAccess, logAnswers } from '../http/access.ts';
+import { installAudit } from '../http/audit.ts';
 import { installCors } from '../http/cors.ts';
 import { openApiOptions } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
@@ -28,19 +30,22 @@ const MAX_CONNECTIONS = 512;
 export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance> {
   const { log, tls, trustedProxies = [], origins = [] } = deps;
   const app = buildServer({
+    name: 'playback',
     log,
     trustedProxies,
     maxConnections: MAX_CONNECTIONS,
     stalledMs: STALLED_CONNECTION_MS,
     ...(tls ? { tls } : {}),
   });
+  installAudit(app, { audit: noAudit, visits: deps.visits, clock: deps.clock });
   installCors(app, {
     origins,
     memberOrigins: deps.cluster && (() => deps.cluster?.origins() ?? []),
     path: '/*',
     methods: 'GET, HEAD',
-    requestHeaders: 'authorization, range, if-range',
-    exposedHeaders: 'accept-ranges, content-length, content-range, etag, last-modified',
+    requestHeaders: 'authorization, if-modified-since, if-none-match, if-range, range, x-request-id',
+    exposedHeaders:
+      'accept-ranges, content-disposition, content-length, content-range, etag, last-modified, x-request-id, link, x-window-ends-at',
     sameHost: true,
   });
   installAccess(app, deps.auth);
@@ -48,12 +53,12 @@ export async function buildPlayback(deps: PlaybackDeps): Promise<FastifyInstance
 
   await app.register(fastifySwagger, openApiOptions(aboutPlayback(deps.version)));
   const { archive, cluster, clock } = deps;
-  const sender = new Sender({ clock, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
+  const sender = new Sender({ clock, memory: deps.memory, ...(deps.keepAwake ? { keepAwake: deps.keepAwake } : {}) });
   const responder = new Responder(sender, deps.log);
   if (deps.registry) observePlayback(deps.registry, sender);
   const files = new ArchiveFiles(deps.recordPath, deps.keepAwake);
-  const recordings = new Recordings();
-  const parts = new PartsCache({ files, archive });
+  const recordings = new Recordings(clock);
+  const parts = new PartsCache({ files, archive, clock });
   const reading = new Reading(archive, clock);
   await app.register(hlsRoutes, { deps: { archive, cluster, clock, files, parts, reading, responder } });
   await app.register(windowRoutes, { deps: { archive, cluster, clock, files, parts, responder } });

@@ -1,7 +1,7 @@
 // A body as a list of pieces, each a range of an open file or bytes in memory: what a file of the archive looks like to
 // those who read it, although it may not lie so on the disk.
 
-import type { ByteRange } from './byte-range.ts';
+import type { ByteRange } from '../http/byte-range.ts';
 
 /** Bytes of a file from `offset` on, or bytes. */
 export type Piece = { readonly offset: number; readonly size: number } | Buffer;

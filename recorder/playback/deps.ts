@@ -3,7 +3,9 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
+import type { Visits } from '../audit/visits.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
@@ -47,10 +49,14 @@ export interface PlaybackDeps {
   readonly origins?: Origins;
   readonly trustedProxies?: readonly string[];
   readonly archive: PlaybackArchive;
+  /** For what was read and not sent yet. */
+  readonly memory?: MemoryAccount;
   /** Without it, the node is on its own. */
   readonly cluster?: PlaybackCluster | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly registry?: Registry;
   readonly keepAwake?: KeepAwake;
+  /** Of what is watched and taken; without it, nothing is written down. */
+  readonly visits?: Visits | undefined;
 }

@@ -4,6 +4,8 @@ import { z } from 'zod';
 import { concurrently } from '../../base/concurrently.ts';
 import { ArchiveError } from '../archive/faults.ts';
 import { ApiError } from '../http/problem.ts';
+import { EpochSeconds } from '../http/query.ts';
+import { paceOf } from '../mp4/meta.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { PlaybackArchive } from './deps.ts';
@@ -14,23 +16,11 @@ const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 const MAX_INTERVAL_MS = 25 * 3_600_000;
 /** What is played without `from`. */
 const DEFAULT_INTERVAL_MS = 3_600_000;
-/** Years 2 to 9998: what is written with four digits, also a day before and after. */
-const MIN_EPOCH_SECONDS = -62_104_060_800;
-const MAX_EPOCH_SECONDS = 253_370_764_800;
 const CONCURRENT_READS = 8;
 
-const EpochSeconds = z
-  .string({ error: 'expected a number of seconds since 1970' })
-  .regex(/^[+-]?\d+(\.\d+)?$/, 'expected a number of seconds since 1970')
-  .transform(Number)
-  .refine(
-    (seconds) => seconds >= MIN_EPOCH_SECONDS && seconds < MAX_EPOCH_SECONDS,
-    'this is no time: expected seconds since 1970',
-  );
-
 export const IntervalQuery = z.object({
-  from: EpochSeconds.optional(),
-  to: EpochSeconds.optional(),
+  from: EpochSeconds.optional().describe('Start of the interval, seconds since 1970.'),
+  to: EpochSeconds.optional().describe('End of the interval, seconds since 1970.'),
   access_token: z.string().optional(),
 });
 
@@ -87,14 +77,10 @@ async function listed<T>(list: Promise<T>): Promise<T> {
   }
 }
 
-/** How much longer than a media millisecond a wall millisecond of the file is: near 1. */
-const paceOf = ({ meta: { wallDurationMs, mediaDurationMs } }: FileParts): number =>
-  wallDurationMs > 0 && mediaDurationMs > 0 ? wallDurationMs / mediaDurationMs : 1;
-
 /** Wall time at which a picture was captured that is shown at `time`, in video ticks of the file. */
 export const wallAt = (parts: FileParts, time: number): number =>
-  parts.meta.wallStartMs + ((time - parts.shownFrom) / TICKS_PER_MS) * paceOf(parts);
+  parts.meta.wallStartMs + ((time - parts.shownFrom) / TICKS_PER_MS) * paceOf(parts.meta);
 
 /** The time in the file, in video ticks, at which what was captured at `wallMs` is shown. */
 export const timeAt = (parts: FileParts, wallMs: number): number =>
-  parts.shownFrom + ((wallMs - parts.meta.wallStartMs) / paceOf(parts)) * TICKS_PER_MS;
+  parts.shownFrom + ((wallMs - parts.meta.wallStartMs) / paceOf(parts.meta)) * TICKS_PER_MS;

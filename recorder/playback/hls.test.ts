@@ -240,7 +240,7 @@ test('other parameters get an initialization section of their own', async (t) =>
     sps: [Buffer.from('6742c00bd90141fb0110000003001000000300320f14a480', 'hex')],
   };
   for (const video of [VIDEO, larger, VIDEO]) {
-    camera.begin(runOf({ video }));
+    camera.begin(runOf({ lead: video }));
     await camera.play(10, fs);
     camera.end('parameters');
     clock.advance(5_000);

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { VirtualClock } from '../../base/clock.ts';
 import { Lru } from './lru.ts';
 
 test('what is asked for again and again stays, what nobody asks for goes', () => {
-  const lru = new Lru<number>({ capacity: 10 });
+  const lru = new Lru<number>(new VirtualClock(), { capacity: 10 });
   lru.set('wanted', 0);
   for (let i = 1; i < 100; i++) {
     lru.set(`once ${i}`, i);
@@ -22,7 +23,7 @@ test('never more than the capacity, but always the newest value', () => {
   });
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 200 }), (operations) => {
-      const lru = new Lru<{ weight: number }>({ capacity: 100, weigh: ({ weight }) => weight });
+      const lru = new Lru<{ weight: number }>(new VirtualClock(), { capacity: 100, weigh: ({ weight }) => weight });
       const model = new Map<string, { weight: number }>();
       for (const { key, weight, set } of operations) {
         const value = { weight };
@@ -43,11 +44,23 @@ test('never more than the capacity, but always the newest value', () => {
 });
 
 test('a value that was deleted is gone', () => {
-  const lru = new Lru<number>({ capacity: 4 });
+  const lru = new Lru<number>(new VirtualClock(), { capacity: 4 });
   lru.set('a', 1);
   lru.set('b', 2);
   lru.set('c', 3);
   lru.delete('a');
   lru.delete('c');
   assert.deepEqual([lru.get('a'), lru.get('b'), lru.get('c')], [undefined, 2, undefined]);
+});
+
+test('what nobody asked for in an hour goes, what is asked for stays', () => {
+  const clock = new VirtualClock();
+  const lru = new Lru<number>(clock, { capacity: 10 });
+  lru.set('once', 1);
+  lru.set('often', 2);
+  for (let minute = 1; minute <= 60; minute++) {
+    clock.advance(60_000);
+    assert.equal(lru.get('often'), 2);
+  }
+  assert.equal(lru.get('once'), undefined);
 });

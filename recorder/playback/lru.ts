@@ -1,5 +1,11 @@
 // Values that were costly to make, as many as may be kept; those not asked for the longest go first, roughly: what was
 // asked for since the last clearing-out stays at the next. That costs nothing while a value is only read again.
+// What nobody asked for in an hour goes as well: of files that retention removed nothing is left then.
+
+import type { Clock } from '../../base/clock.ts';
+
+/** Values are kept for at least so long, and at most for twice that, where there is room and somebody asks for any. */
+const UNUSED_MS = 30 * 60_000;
 
 export interface LruOptions<V> {
   /** Of all values together, in what `weigh` counts. */
@@ -9,16 +15,21 @@ export interface LruOptions<V> {
 }
 
 export class Lru<V> {
+  readonly #clock: Clock;
   readonly #o: LruOptions<V>;
+  #sinceMs: number;
   #recent = new Map<string, V>();
   #recentWeight = 0;
   #older = new Map<string, V>();
 
-  constructor(options: LruOptions<V>) {
+  constructor(clock: Clock, options: LruOptions<V>) {
+    this.#clock = clock;
     this.#o = options;
+    this.#sinceMs = clock.monotonicMs();
   }
 
   get(key: string): V | undefined {
+    if (this.#clock.monotonicMs() - this.#sinceMs >= UNUSED_MS) this.#clear();
     const recent = this.#recent.get(key);
     if (recent !== undefined) return recent;
     const older = this.#older.get(key);
@@ -29,11 +40,7 @@ export class Lru<V> {
   set(key: string, value: V): void {
     this.delete(key);
     const weight = this.#weigh(value);
-    if (this.#recentWeight + weight > this.#o.capacity / 2 && this.#recent.size > 0) {
-      this.#older = this.#recent;
-      this.#recent = new Map();
-      this.#recentWeight = 0;
-    }
+    if (this.#recentWeight + weight > this.#o.capacity / 2 && this.#recent.size > 0) this.#clear();
     this.#recent.set(key, value);
     this.#recentWeight += weight;
   }
@@ -43,6 +50,13 @@ export class Lru<V> {
     if (recent !== undefined) this.#recentWeight -= this.#weigh(recent);
     this.#recent.delete(key);
     this.#older.delete(key);
+  }
+
+  #clear(): void {
+    this.#older = this.#recent;
+    this.#recent = new Map();
+    this.#recentWeight = 0;
+    this.#sinceMs = this.#clock.monotonicMs();
   }
 
   #weigh(value: V): number {

@@ -44,10 +44,11 @@ const NUMBERS_BESIDE_PARTS = 50;
 
 export class Numbering {
   readonly #clock: Clock;
-  readonly #followed = new Lru<Followed>({ capacity: MAX_PART_NUMBERS, weigh: ({ listed }) => weightOf(listed) });
+  readonly #followed: Lru<Followed>;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#followed = new Lru(clock, { capacity: MAX_PART_NUMBERS, weigh: ({ listed }) => weightOf(listed) });
   }
 
   /**

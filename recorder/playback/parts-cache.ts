@@ -1,6 +1,7 @@
 // Paths of segments in, what is known of them for playing parts out. What was read of a closed file is remembered; of
 // an open one, only what was written since the last time is read.
 
+import type { Clock } from '../../base/clock.ts';
 import type { OpenEntry } from '../archive/index.ts';
 import { parsePath } from '../archive/names.ts';
 import { Mp4Error } from '../mp4/error.ts';
@@ -13,6 +14,7 @@ import { Lru } from './lru.ts';
 export interface PartsCacheOptions {
   readonly files: ArchiveFiles;
   readonly archive: PlaybackArchive;
+  readonly clock: Clock;
 }
 
 /** Some 8000 files, and 50 MB with their lines in playlists: five minutes of video have 50 parts of two numbers each. */
@@ -28,16 +30,18 @@ export interface SegmentRef {
 
 export class PartsCache {
   readonly #o: PartsCacheOptions;
-  readonly #closed = new Lru<FileParts>({
-    capacity: MAX_PART_NUMBERS,
-    weigh: ({ starts }) => NUMBERS_BESIDE_PARTS + 2 * starts.length,
-  });
-  readonly #growing = new Lru<GrowingParts>({ capacity: MAX_GROWING });
+  readonly #closed: Lru<FileParts>;
+  readonly #growing: Lru<GrowingParts>;
   /** Several players that ask at once share one look. */
   readonly #reading = new Map<string, Promise<FileParts | undefined>>();
 
   constructor(options: PartsCacheOptions) {
     this.#o = options;
+    this.#closed = new Lru(options.clock, {
+      capacity: MAX_PART_NUMBERS,
+      weigh: ({ starts }) => NUMBERS_BESIDE_PARTS + 2 * starts.length,
+    });
+    this.#growing = new Lru(options.clock, { capacity: MAX_GROWING });
   }
 
   /** Undefined when the file is gone, or there is nothing to play in it (yet). Throws what the system says. */

@@ -8,6 +8,7 @@
 // EVENT would promise that nothing goes at the front, and retention knows no playlists; and the longest duration is the
 // one that was listed first, whatever the camera sends then.
 
+import { ownCopy } from '../../base/own-copy.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { wallAt, type Interval } from './footage.ts';
@@ -129,7 +130,8 @@ function partLines({ path, parts, gone }: Listed, options: PlaylistOptions, from
       ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n/${path}${suffix}\n`
       : `/hls/${cameraId}/parts/${i}/${path}${suffix}\n`;
   }
-  return { suffix, bytes: Buffer.from(text, 'latin1'), longestTicks };
+  // Kept for thousands of files.
+  return { suffix, bytes: ownCopy(Buffer.from(text, 'latin1')), longestTicks };
 }
 
 /** Wall time of the first picture of a part: key frames have the same distance from decoding to presentation. */

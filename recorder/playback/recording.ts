@@ -7,13 +7,14 @@
 // number of its bytes, also after the file was closed: players that ask for one range after another see one file.
 
 import { crc32 } from 'node:zlib';
+import type { Clock } from '../../base/clock.ts';
 import type { Layout } from '../mp4/reader.ts';
 import { readLayout } from '../mp4/reader.ts';
 import { recover } from '../mp4/recover.ts';
 import type { ArchiveFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { totalSize } from './body.ts';
-import type { Validators } from './conditions.ts';
+import type { Validators } from '../http/conditions.ts';
 import { Lru } from './lru.ts';
 
 /** A body with what tells it from others. */
@@ -38,8 +39,13 @@ const MAX_LAYOUTS = 10_000;
 const MIN_RECORDING_BYTES = 64;
 
 export class Recordings {
-  readonly #endings = new Lru<Ending>({ capacity: MAX_ENDING_BYTES, weigh: ({ tail }) => tail.length + 200 });
-  readonly #layouts = new Lru<Layout>({ capacity: MAX_LAYOUTS });
+  readonly #endings: Lru<Ending>;
+  readonly #layouts: Lru<Layout>;
+
+  constructor(clock: Clock) {
+    this.#endings = new Lru(clock, { capacity: MAX_ENDING_BYTES, weigh: ({ tail }) => tail.length + 200 });
+    this.#layouts = new Lru(clock, { capacity: MAX_LAYOUTS });
+  }
 
   /** How a file is laid out that nobody writes to any more. */
   async layoutOf(file: ArchiveFile): Promise<Layout> {

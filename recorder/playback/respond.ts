@@ -8,9 +8,9 @@ import { ApiError, pathOf } from '../http/problem.ts';
 import type { ArchiveFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { slice, totalSize } from './body.ts';
-import type { ByteRange } from './byte-range.ts';
-import { contentRange, parseRange } from './byte-range.ts';
-import { evaluate, rangeApplies } from './conditions.ts';
+import type { ByteRange } from '../http/byte-range.ts';
+import { contentRange, parseRange } from '../http/byte-range.ts';
+import { evaluate, rangeApplies } from '../http/conditions.ts';
 import type { Representation } from './recording.ts';
 import { SendAborted, type Sender } from './sender.ts';
 

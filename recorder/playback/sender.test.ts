@@ -4,8 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync, mkdirSync, truncateSync } from 'nod
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { Writable } from 'node:stream';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '../../base/clock.ts';
+import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
+import { until } from '../../test/support/until.ts';
 import { parsePath, type SegmentName } from '../archive/names.ts';
 import { ArchiveFiles, type ArchiveFile } from './archive-file.ts';
 import { SendAborted, Sender } from './sender.ts';
@@ -31,7 +34,7 @@ interface Bench {
 }
 
 /** A server that sends one file to everyone. */
-async function bench(t: TestContext): Promise<Bench> {
+async function bench(t: TestContext, memory?: MemoryAccount): Promise<Bench> {
   const root = mkdtempSync(join(tmpdir(), 'sender-'));
   const path = join(root, PATH);
   mkdirSync(dirname(path), { recursive: true });
@@ -47,7 +50,7 @@ async function bench(t: TestContext): Promise<Bench> {
       held = false;
     };
   };
-  const sender = new Sender({ clock: systemClock, keepAwake });
+  const sender = new Sender({ clock: systemClock, memory, keepAwake });
   const outcomes: ('sent' | 'aborted')[] = [];
   const send = async (response: ServerResponse): Promise<void> => {
     try {
@@ -141,4 +144,66 @@ test('a file that is cut off meanwhile ends the connection instead of the body',
   while (outcomes.length === 0) await turns(1);
   assert.deepEqual([outcomes, awake()], [['aborted'], 0]);
   assert.ok(client.received() <= SIZE / 2);
+});
+
+/** A client that takes a chunk in so many turns of the event loop, and a file that ends behind `readable` bytes of ten chunks. */
+function slowClient(t: TestContext, readable: number, turnsPerChunk: number) {
+  const listeners = new Set<number>();
+  const response = new Writable({
+    highWaterMark: 1,
+    write(_chunk, _encoding, done) {
+      listeners.add(response.listenerCount('close'));
+      let left = turnsPerChunk;
+      const wait = (): void => void (left-- > 0 ? setImmediate(wait) : done());
+      wait();
+    },
+  });
+  t.after(() => response.destroy());
+  const file = {
+    readInto: (_buffer: Buffer, at: number, length: number) =>
+      Promise.resolve(Math.max(0, Math.min(length, readable - at))),
+  } as unknown as ArchiveFile;
+  const sender = new Sender({ clock: systemClock });
+  const sent = sender.send(response as unknown as ServerResponse, file, [{ offset: 0, size: 10 * 256 * 1024 }]);
+  return { sent, listeners, response };
+}
+
+test('a read ahead that fails while the client is slow is said to the sender alone', async (t) => {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): void => void unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  t.after(() => process.off('unhandledRejection', note));
+  // A rejection that nobody heard is announced a turn after it came to be.
+  const { sent } = slowClient(t, 256 * 1024, 10);
+  await assert.rejects(sent, SendAborted);
+  assert.deepEqual(unhandled, []);
+});
+
+test('a response has as many listeners after its last chunk as before its first', async (t) => {
+  const { sent, listeners, response } = slowClient(t, Infinity, 1);
+  await sent;
+  assert.equal(response.listenerCount('close'), 0);
+  assert.deepEqual([...listeners], [1]);
+});
+
+test('where memory is short nothing is read ahead, clients take turns, and each gets all of its file', async (t) => {
+  const chunk = 256 * 1024;
+  const memory = new MemoryBudget(Infinity).open('playback', { maxBytes: 2 * chunk });
+  const { outcomes, connect } = await bench(t, memory);
+  const clients = await Promise.all([1, 2, 3, 4].map(() => connect()));
+  assert.ok(memory.usedBytes <= 2 * chunk);
+  for (const client of clients) client.read();
+  await until('all have got it', () => outcomes.length === 4, 20_000);
+  assert.deepEqual(outcomes, ['sent', 'sent', 'sent', 'sent']);
+  assert.equal(memory.usedBytes, 0);
+});
+
+test('clients that go away give back what they held', async (t) => {
+  const memory = new MemoryBudget(Infinity).open('playback', { maxBytes: 64 * 1024 ** 2 });
+  const { outcomes, connect } = await bench(t, memory);
+  const clients = await Promise.all([1, 2, 3].map(() => connect()));
+  assert.ok(memory.usedBytes > 0);
+  for (const client of clients) client.stop();
+  await until('all are gone', () => outcomes.length === 3, 20_000);
+  assert.equal(memory.usedBytes, 0);
 });

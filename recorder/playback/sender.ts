@@ -4,6 +4,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../base/clock.ts';
+import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { ArchiveFile, KeepAwake } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { sizeOf } from './body.ts';
@@ -19,6 +20,8 @@ const STALLED_MS = 20;
 
 export interface SenderOptions {
   readonly clock: Clock;
+  /** For chunks that were read and not sent yet, of all clients. */
+  readonly memory?: MemoryAccount | undefined;
   readonly keepAwake?: KeepAwake;
 }
 
@@ -27,6 +30,7 @@ export class SendAborted extends Error {}
 
 export class Sender {
   readonly #clock: Clock;
+  readonly #memory: MemoryAccount;
   readonly #keepAwake: KeepAwake;
   readonly #spare: Buffer[] = [];
   readonly #waiting: (() => void)[] = [];
@@ -38,6 +42,7 @@ export class Sender {
 
   constructor(options: SenderOptions) {
     this.#clock = options.clock;
+    this.#memory = options.memory ?? unlimitedMemory('playback');
     this.#keepAwake = options.keepAwake ?? (() => () => {});
   }
 
@@ -57,12 +62,16 @@ export class Sender {
   async #sendRange(response: ServerResponse, file: ArchiveFile, offset: number, size: number): Promise<void> {
     const end = offset + size;
     let at = offset;
-    let next: Promise<Buffer> | undefined = this.#read(file, at, end);
+    let next: Promise<Buffer> | undefined;
     try {
-      while (next) {
-        const chunk: Buffer = await next;
+      while (at < end) {
+        if (!next) await this.#memory.taken(CHUNK_BYTES);
+        const chunk: Buffer = await (next ?? this.#read(file, at, end));
         at += chunk.length;
-        next = at < end ? this.#read(file, at, end) : undefined;
+        // Where memory is short, nothing is read ahead.
+        next = at < end && this.#memory.take(CHUNK_BYTES) ? this.#read(file, at, end) : undefined;
+        // It may fail long before the client has taken what goes first; the loop hears of it then.
+        next?.catch(() => {});
         try {
           await this.#write(response, chunk);
         } finally {
@@ -79,6 +88,7 @@ export class Sender {
     }
   }
 
+  /** The memory for it was taken; `giveBack` gives it back. */
   async #read(file: ArchiveFile, at: number, end: number): Promise<Buffer> {
     if (this.#reading >= CONCURRENT_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#reading++;
@@ -99,6 +109,7 @@ export class Sender {
   }
 
   #giveBack(chunk: Buffer): void {
+    this.#memory.giveBack(CHUNK_BYTES);
     if (this.#spare.length < MAX_SPARE_BUFFERS) this.#spare.push(Buffer.from(chunk.buffer));
   }
 

@@ -60,7 +60,9 @@ for (const format of ['fmp4', 'mp4'] as const) {
     assertSteady(audio, 1024);
     const seconds = (audio.length * 1024) / 48_000;
     assert.ok(Math.abs(seconds - 62.5) < 0.1, `${seconds} s of sound`);
-    assert.ok((audio[0] as PlayedSample).dts < 1024);
+    // The sound begins with the frame of which more than half is heard in the window.
+    const firstHeard = carriedTime(audio[0] as PlayedSample) - 10 * 48_000 - 12.5 * 48_000;
+    assert.ok(Math.abs(firstHeard) <= 512, `${firstHeard} ticks from the start of the window`);
   });
 }
 
@@ -113,7 +115,7 @@ test('where the parameters change, key frames bring them; sound of another kind 
   camera.begin(runOf({ audio: AUDIO }));
   await camera.play(5, fs);
   camera.end('parameters');
-  camera.begin(runOf({ runId: '00000000000000bb', video: other, audio: { ...AUDIO, channels: 2 } }));
+  camera.begin(runOf({ runId: '00000000000000bb', lead: other, audio: { ...AUDIO, channels: 2 } }));
   await camera.play(5, fs);
   camera.end('parameters');
   await fs.idle();
@@ -129,7 +131,20 @@ test('where the parameters change, key frames bring them; sound of another kind 
   assert.ok(Math.abs(seconds - 5) < 0.1, `${seconds} s of sound`);
 });
 
-test('another video codec ends a window', async (t) => {
+test('where there is only sound, other parameters end a window', async (t) => {
+  const stand = await stage(t);
+  const { camera, fs, start } = stand;
+  camera.begin(runOf({ lead: AUDIO }));
+  await camera.play(10, fs);
+  camera.end('parameters');
+  camera.begin(runOf({ runId: '00000000000000bb', lead: { ...AUDIO, channels: 2 } }));
+  await camera.play(10, fs);
+  const { video, audio } = await load(stand, `/window/gate.mp4?from=${start + 2}&to=${start + 20}`);
+  assert.equal(audio.length, 0);
+  assert.equal(video.length, 8 * 25);
+});
+
+test('another video codec ends a window, which says where, and with which window it goes on; a playlist crosses it', async (t) => {
   const stand = await stage(t);
   const { camera, fs, start } = stand;
   const hevc = {
@@ -143,13 +158,29 @@ test('another video codec ends a window', async (t) => {
   camera.begin(runOf());
   await camera.play(5, fs);
   camera.end('parameters');
-  camera.begin(runOf({ runId: '00000000000000bb', video: hevc }));
+  camera.begin(runOf({ runId: '00000000000000bb', lead: hevc }));
   await camera.play(5, fs);
   camera.end('parameters');
   await fs.idle();
   assert.equal(segmentPaths(stand.root).length, 2);
-  const { video } = await load(stand, `/window/gate.mp4?from=${start}&to=${start + 60}`);
+  const url = `/window/gate.mp4?from=${start}&to=${start + 60}`;
+  const { video } = await load(stand, url);
   assert.equal(video.length, 125);
+  const { headers } = await stand.app.inject({ method: 'HEAD', url });
+  assert.equal(Date.parse(String(headers['x-window-ends-at'])), start * 1000 + 5_000);
+  const next = /^<([^>]*)>; rel="next"$/.exec(String(headers.link))?.[1] ?? '';
+  assert.equal(next, `/window/gate.mp4?from=${start + 5}&to=${start + 60}`);
+  assert.equal((await load(stand, next)).video.length, 125);
+  const last = await stand.app.inject({ method: 'HEAD', url: next });
+  assert.deepEqual([last.headers.link, last.headers['x-window-ends-at']], [undefined, undefined]);
+
+  const playlist = (await stand.app.inject(`/hls/gate/index.m3u8?from=${start}&to=${start + 60}`)).body;
+  const [before = '', after = ''] = playlist.split('#EXT-X-DISCONTINUITY\n');
+  const maps = [before, after].map((part) => /#EXT-X-MAP:URI="([^"]*)"/.exec(part)?.[1] ?? '');
+  const codecs = await Promise.all(
+    maps.map(async (map) => /avc1|hvc1/.exec((await stand.app.inject(map)).rawPayload.toString('latin1'))?.[0]),
+  );
+  assert.deepEqual(codecs, ['avc1', 'hvc1']);
 });
 
 test('a file that retention takes away meanwhile is a gap', async (t) => {

@@ -2,11 +2,11 @@
 // to file, gaps are closed, and the first picture is the one that was on screen at the start of the interval.
 //
 // All files must fit the initialization segment of the first: pictures with other parameters of the same codec get them
-// in band at their key frames, audio with other parameters is left out, another video codec ends the stream.
+// in band at their key frames, audio with other parameters is left out, another codec of what leads ends the stream.
 
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
 import type { FragmentTrack } from '../mp4/fragment.ts';
-import { entryCodec, parameterSetsOf } from '../mp4/entry-sets.ts';
+import { canFollow, parameterSetsOf } from '../mp4/entry-sets.ts';
 import type { TrackHeader } from '../mp4/movie.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
@@ -27,6 +27,12 @@ interface Mapping {
   readonly hasAudio: boolean;
   /** Video ticks of the file at which the interval ends. */
   readonly endTime: number;
+}
+
+/** What leads in files with these headers goes on in a stream that begins with those; otherwise the stream ends there. */
+export function goesOn(headers: readonly TrackHeader[], next: readonly TrackHeader[]): boolean {
+  const [own, video] = [headers, next].map((list) => list.find(({ trackId }) => trackId === VIDEO_TRACK_ID));
+  return own !== undefined && video !== undefined && canFollow(own, video);
 }
 
 export class WindowStream {
@@ -78,7 +84,7 @@ export class WindowStream {
     const find = (list: readonly TrackHeader[], id: number) => list.find(({ trackId }) => trackId === id);
     const video = find(headers, VIDEO_TRACK_ID);
     const own = find(this.#headers, VIDEO_TRACK_ID);
-    if (!video || !own || entryCodec(video.sampleEntry) !== entryCodec(own.sampleEntry)) return undefined;
+    if (!video || !own || !goesOn(this.#headers, headers)) return undefined;
     const audio = find(headers, AUDIO_TRACK_ID);
     const ownAudio = find(this.#headers, AUDIO_TRACK_ID);
     return {

@@ -4,10 +4,12 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { parsePath, type SegmentName } from '../../archive/names.ts';
 import { callerOf } from '../../http/access.ts';
+import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
+import { flag, queryNumber } from '../../http/query.ts';
 import { rangesOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
-import type { ConditionalHeaders } from '../conditions.ts';
+import type { ConditionalHeaders } from '../../http/conditions.ts';
 import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
 import { sentElsewhere, type Sought } from '../elsewhere.ts';
 import type { Reading } from '../reading.ts';
@@ -24,14 +26,12 @@ export interface FileDeps {
   readonly responder: Responder;
 }
 
+const BYTES = 'expected a number of bytes';
 const FileQuery = z.object({
-  size: z
-    .string()
-    .regex(/^[1-9]\d{0,14}$/, 'expected a number of bytes')
-    .transform(Number)
+  size: queryNumber(z.int(BYTES).min(1, BYTES))
     .optional()
     .describe('The file as it was when it had so many bytes: what `current` reports while it grows.'),
-  download: z.enum(['0', '1'], { error: 'expected 0 or 1' }).optional(),
+  download: flag().optional(),
   access_token: z.string().optional(),
 });
 
@@ -42,8 +42,9 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
   app.route({
     method: ['GET', 'HEAD'],
     url: '/*',
-    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
+    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'playback' },
     schema: {
+      operationId: 'getFile',
       summary: 'A file of the archive, finished or still being written',
       description:
         'filename is what segments and current report, with its slashes. While it is written, a request with Range is redirected to the state of the file as it is now.',
@@ -75,7 +76,8 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
           parameters.set('size', String(state.bytes));
           return await reply.header('cache-control', 'no-store').redirect(`/${path}?${parameters.toString()}`, 307);
         }
-        const disposition = query.download === '1' ? 'attachment' : 'inline';
+        visit(request, reply, { camera: segment.cameraId, fromMs: segment.startMs });
+        const disposition = query.download ? 'attachment' : 'inline';
         reply.header('content-disposition', `${disposition}; filename="${path.slice(path.lastIndexOf('/') + 1)}"`);
         await deps.responder.respond(request, reply, {
           representation: state.representation,

@@ -7,7 +7,9 @@ import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
 import { parsePath, type SegmentName } from '../../archive/names.ts';
 import { visibleCamera } from '../../http/access.ts';
+import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
+import { queryNumber } from '../../http/query.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import type { FileParts } from '../../mp4/parts.ts';
 import { intervalOf, rangesOf } from '../about.ts';
@@ -38,7 +40,8 @@ const RECONNECT_MS = 60_000;
 /** What a part or an initialization section of a closed file holds does not change. */
 const UNCHANGING = 'private, max-age=3600';
 
-const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' } as const;
+const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'playback' } as const;
+const PART = 'expected the number of a part, from 0';
 const TokenQuery = z.object({ access_token: z.string().optional() });
 
 export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, { deps }) => {
@@ -50,6 +53,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     {
       config,
       schema: {
+        operationId: 'getPlaylist',
         summary: 'HLS over what a camera recorded in an interval',
         description: 'Without to, or with one in the future, it follows the recording. Without from: an hour.',
         tags: ['playback'],
@@ -77,6 +81,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
         if (!sent) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
         return sent;
       }
+      visit(request, reply, { camera: cameraId, fromMs: interval.fromMs, toMs: Math.min(interval.toMs, nowMs) });
       reply.headers({
         'content-type': 'application/vnd.apple.mpegurl',
         'content-length': totalSize(playlist),
@@ -93,6 +98,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     url: '/hls/:camera_id/init/*',
     config,
     schema: {
+      operationId: 'getInitializationSection',
       summary: 'The initialization section of a file in a playlist',
       tags: ['playback'],
       params: z.object({ camera_id: z.string(), '*': z.string() }),
@@ -117,9 +123,10 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     url: '/hls/:camera_id/parts/:part/*',
     config,
     schema: {
+      operationId: 'getPart',
       summary: 'A part of a file in a playlist that is not a range of the file',
       tags: ['playback'],
-      params: z.object({ camera_id: z.string(), part: z.string().regex(/^\d{1,9}$/), '*': z.string() }),
+      params: z.object({ camera_id: z.string(), part: queryNumber(z.int(PART).min(0, PART)), '*': z.string() }),
       querystring: TokenQuery,
       response: rangesOf('video/iso.segment'),
     },
@@ -128,8 +135,8 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const cameraId = visibleCamera(request, request.params.camera_id);
       await withFile(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
-        if (!parts || Number(part) >= parts.starts.length - 1) throw noPart();
-        const pieces = await partPieces(file, parts, Number(part));
+        if (!parts || part >= parts.starts.length - 1) throw noPart();
+        const pieces = await partPieces(file, parts, part);
         await respondWith(request, reply, deps, file, pieces, `part-${part}`, 'video/iso.segment');
       });
       return reply;
@@ -172,6 +179,7 @@ function respondWith(
   name: string,
   contentType: string,
 ): Promise<void> {
+  visit(request, reply, { camera: file.segment.cameraId, fromMs: file.segment.startMs });
   const representation = {
     pieces,
     sizeBytes: totalSize(pieces),

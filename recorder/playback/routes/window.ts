@@ -5,7 +5,9 @@ import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
 import { isCameraId, parsePath } from '../../archive/names.ts';
 import { visibleCamera } from '../../http/access.ts';
+import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
+import { flag } from '../../http/query.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import { intervalOf } from '../about.ts';
 import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
@@ -15,7 +17,7 @@ import { IntervalQuery, footageOf, toInterval, wallAt, type Footage } from '../f
 import type { PartsCache } from '../parts-cache.ts';
 import { partsWithin } from '../playlist.ts';
 import type { Responder } from '../respond.ts';
-import { WindowStream } from '../window.ts';
+import { WindowStream, goesOn } from '../window.ts';
 
 export interface WindowDeps {
   readonly archive: PlaybackArchive;
@@ -27,17 +29,19 @@ export interface WindowDeps {
 }
 
 const WindowQuery = IntervalQuery.extend({
-  download: z.enum(['0', '1'], { error: 'expected 0 or 1' }).optional(),
+  download: flag().optional(),
 });
 
 export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (app, { deps }) => {
   app.route({
     method: ['GET', 'HEAD'],
     url: '/window/:file',
-    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
+    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'window' },
     schema: {
+      operationId: 'getWindow',
       summary: 'What a camera recorded in an interval, as one MP4 that begins at from',
-      description: 'file is the id of the camera and .mp4. It is made while it is sent and has no ranges.',
+      description:
+        'file is the id of the camera and .mp4. It is made while it is sent and has no ranges. Where the codec changes it ends: X-Window-Ends-At says when that was, and Link (rel="next") is the window that follows.',
       tags: ['playback'],
       params: z.object({ file: z.string() }),
       querystring: WindowQuery,
@@ -61,15 +65,18 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
         if (!sent) throw new ApiError(404, 'no-footage', 'nothing is recorded in this interval');
         return sent;
       }
+      visit(request, reply, { camera: cameraId, fromMs, toMs });
       const startMs = Math.max(fromMs, wallAt(first.parts, first.parts.shownFrom));
       const name = `${cameraId}_${new Date(startMs).toISOString().replaceAll(/[-:]/g, '').slice(0, 15)}Z.mp4`;
       reply.headers({
         'content-type': 'video/mp4',
         'accept-ranges': 'none',
         'cache-control': 'no-store',
-        'content-disposition': `${query.download === '1' ? 'attachment' : 'inline'}; filename="${name}"`,
+        'content-disposition': `${query.download ? 'attachment' : 'inline'}; filename="${name}"`,
         'x-content-type-options': 'nosniff',
       });
+      const next = footage.find(({ parts }) => !goesOn(first.parts.headers, parts.headers));
+      if (next) reply.headers(endingBefore(cameraId, next.parts.meta.wallStartMs, toMs));
       const window = new WindowStream({ fromMs, toMs }, first.parts.headers);
       const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
       const { responder } = deps;
@@ -87,6 +94,12 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
     },
   });
 };
+
+/** The codec changes there, which no stream survives: where it was, and what follows (RFC 8288). */
+const endingBefore = (cameraId: string, endsMs: number, toMs: number): Record<string, string> => ({
+  'x-window-ends-at': new Date(endsMs).toISOString(),
+  link: `</window/${cameraId}.mp4?from=${endsMs / 1000}&to=${toMs / 1000}>; rel="next"`,
+});
 
 /** A file that retention removed meanwhile leaves a gap like any other. */
 async function withFile(files: ArchiveFiles, { path }: Footage, work: (file: ArchiveFile) => Promise<void>) {
