@@ -1,7 +1,7 @@
 // Assemblies from peers that behave, and from peers that do not.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join as joinPath } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
@@ -78,7 +78,7 @@ async function stage(t: TestContext): Promise<Stage> {
     peers,
     directory: partsDirectory,
     result,
-    run({ request = {}, deps = {}, credential, signal, withCredential = credential !== undefined } = {}) {
+    async run({ request = {}, deps = {}, credential, signal, withCredential = credential !== undefined } = {}) {
       const asked: JobRequest = {
         kind: 'export',
         cameraId: 'gate',
@@ -103,7 +103,8 @@ async function stage(t: TestContext): Promise<Stage> {
         report: { progress: () => {}, window: async () => {} },
         ...deps,
       };
-      return assemble(asked, credential, partsDirectory, result, all, signal ?? new AbortController().signal);
+      const until = signal ?? new AbortController().signal;
+      return (await assemble(asked, credential, partsDirectory, result, all, until)).outcome;
     },
   };
 }
@@ -135,6 +136,68 @@ test('parts of two nodes are one movie: the pictures of both windows, sound, and
   assert.ok(Math.abs(Number(sound?.duration) - 6) < 0.05, `${sound?.duration} s of sound`);
   assert.equal(shares.at(-1), 1);
   for (const peer of peers) assert.deepEqual([...peer.credentials], ['Bearer one']);
+});
+
+test('an archive of movies is taken apart, and what has several codecs is put together as one', async (t) => {
+  const { run, result, peers, directory: place } = await stage(t);
+  const space = workspace(t);
+  const encoder = 'keyint=25:min-keyint=25:scenecut=0';
+  const movies = await Promise.all(
+    (['h265', 'h264'] as const).map(async (codec, i) => {
+      const video = numberedVideo(space, { codec, encoder, firstNumber: 2000 + i * 1000 });
+      return (await join([recordedPart(video)], wallWindow(0, 3_000))).bytes;
+    }),
+  );
+  const filling = Buffer.from('what an archive has between them');
+  const [h265, h264] = movies as [Buffer, Buffer];
+  const bytes = Buffer.concat([filling, h265, filling, h264, filling]);
+  const at = (from: number, offset: number, size: number) => ({
+    offset,
+    size_bytes: size,
+    from_ms: WALL_START_MS + from,
+    to_ms: WALL_START_MS + from + 3_000,
+  });
+  const job = {
+    camera_id: 'gate',
+    from_ms: WALL_START_MS + 10_000,
+    to_ms: WALL_START_MS + 18_000,
+    kind: 'export',
+    state: 'done',
+    size_bytes: bytes.length,
+    gaps: [
+      { start: new Date(WALL_START_MS + 13_000).toISOString(), end: new Date(WALL_START_MS + 15_000).toISOString() },
+    ],
+    parts: [at(10_000, filling.length, h265.length), at(15_000, 2 * filling.length + h265.length, h264.length)],
+  };
+  peers[1]?.serve('e1', job, bytes);
+  const outcome = await run();
+  assert.equal(outcome.parts?.length, 3);
+  const gapsOf = ({ gaps }: JobOutcome): number[][] =>
+    gaps.map(({ fromMs, toMs }) => [fromMs - WALL_START_MS, toMs - WALL_START_MS]);
+  const missing = [
+    [3_000, 10_000],
+    [13_000, 15_000],
+  ];
+  assert.deepEqual(gapsOf(outcome), missing);
+  const made = readFileSync(result);
+  const expected = [numbers(13, 88), numbers(2000, 2075), numbers(3000, 3075)];
+  const apart = joinPath(space, 'apart.mp4');
+  for (const [i, { offset, sizeBytes }] of (outcome.parts ?? []).entries()) {
+    writeFileSync(apart, made.subarray(offset, offset + sizeBytes));
+    assert.deepEqual((await decodePictures(apart)).numbers, expected[i]);
+  }
+  assert.deepEqual(
+    outcome.parts?.map(({ name, fromMs, toMs }) => [name, fromMs - WALL_START_MS, toMs - WALL_START_MS]),
+    [
+      ['gate_20260105T100000Z_1_h264.mp4', 0, 3_000],
+      ['gate_20260105T100010Z_2_h265.mp4', 10_000, 13_000],
+      ['gate_20260105T100015Z_3_h264.mp4', 15_000, 18_000],
+    ],
+  );
+  rmSync(place, { recursive: true });
+  const lapse = await run({ request: { kind: 'timelapse', speed: 10 } });
+  assert.deepEqual(gapsOf(lapse), missing);
+  assert.deepEqual([lapse.parts?.length, Math.round(lapse.durationMs)], [3, 9_000]);
 });
 
 test(

@@ -1,4 +1,4 @@
-// Results of other recorders in, one movie of this node out: fetched side by side, joined by ordinal as files of the
+// Results of other recorders in, one result of this node out: fetched side by side, joined by ordinal as files of the
 // archive are.
 
 import { mkdir, rename, rm } from 'node:fs/promises';
@@ -6,20 +6,22 @@ import { join } from 'node:path';
 import { Mp4Error } from '../mp4/error.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { JoinError } from '../mp4/join-error.ts';
-import { JoinPlanner, gapsIn, type JoinFacts, type JoinWindow, type PlacedPart } from '../mp4/join.ts';
+import { gapsIn, type JoinFacts, type JoinWindow, type PlacedPart } from '../mp4/join.ts';
+import { MoviesPlanner } from '../mp4/join-movies.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
 import { readMovieIndex, type MovieIndex } from '../mp4/sample-index.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import { JobError, diskError } from './error.ts';
+import { JobError, diskError, noPictures } from './error.ts';
 import type { ExportPlan, PartRef } from './export-plan.ts';
 import { describeMovie, type JobFacts } from './facts.ts';
 import { looksOf } from './ffmpeg.ts';
 import { withCauses, type KnownGap } from './gap-causes.ts';
-import type { JobOutcome, JobReport, JobRequest } from './job.ts';
+import type { JobReport, JobRequest } from './job.ts';
 import { PeerPart, readNote, writeNote, type AssemblyPart, type DonePart, type PartDeps } from './peer-part.ts';
 import { PartFile } from './recorded-part.ts';
-import { writeMovie } from './write-movie.ts';
+import { writeResult } from './write-result.ts';
+import type { Written } from './written.ts';
 
 export interface AssembleDeps extends PartDeps {
   readonly version: string;
@@ -49,7 +51,7 @@ export async function assemble(
   path: string,
   deps: AssembleDeps,
   signal: AbortSignal,
-): Promise<JobOutcome> {
+): Promise<Written> {
   const { parts = [], withCredential = false } = request.assembly ?? {};
   try {
     await mkdir(directory, { recursive: true, mode: 0o750 });
@@ -61,17 +63,18 @@ export async function assemble(
       );
     }
     const fetched = await fetchAll(request, credential, kept, directory, deps, signal);
-    const plan = await planAssembly(request, fetched, deps.version, signal);
+    const movies = await planAssembly(request, fetched, deps.version, signal);
     const temporary = `${path}.part`;
     const progress = (share: number): void => deps.report.progress(FETCHING_SHARE + share * (1 - FETCHING_SHARE));
     try {
-      await writeMovie(plan, temporary, { room: deps.room, progress }, signal);
+      const options = { room: deps.room, progress };
+      const { outcome, camera } = await writeResult(request.cameraId, movies, temporary, options, signal);
       await rename(temporary, path);
+      return { outcome, window: windowOf(fetched.map(({ job }) => job)), cameras: [camera] };
     } catch (err) {
       await rm(temporary, { force: true });
       throw err;
     }
-    return { sizeBytes: plan.sizeBytes, durationMs: plan.durationMs, gaps: plan.gaps };
   } catch (err) {
     throw err instanceof JobError || signal.aborted ? err : (diskError(err) ?? err);
   }
@@ -133,6 +136,7 @@ async function fetchAll(
 
 function checkPart(job: DonePart, { cameraId, assembly }: JobRequest, ordinal: number): void {
   const named = nameOf(assembly?.parts ?? [], ordinal);
+  if (job.cameras) throw new JobError('peer-failed', `${named}: its job is a case of several cameras`);
   if (job.kind !== 'export') throw new JobError('peer-failed', `${named}: its job is a time-lapse, not an export`);
   if (job.camera_id !== cameraId) {
     throw new JobError('peer-failed', `${named}: its job is of camera ${job.camera_id}, not ${cameraId}`);
@@ -143,8 +147,8 @@ const nameOf = (parts: readonly AssemblyPart[], ordinal: number): string =>
   `part ${ordinal} from ${parts[ordinal]?.peerAddress}`;
 
 const windowOf = (jobs: readonly DonePart[]): JoinWindow => ({
-  fromMs: Math.min(...jobs.map(({ from }) => from)) * 1000,
-  toMs: Math.max(...jobs.map(({ to }) => to)) * 1000,
+  fromMs: Math.min(...jobs.map(({ from_ms }) => from_ms)),
+  toMs: Math.max(...jobs.map(({ to_ms }) => to_ms)),
 });
 
 /** Resolves when all are done; after a failure nothing new is begun, and what runs is waited for. */
@@ -173,35 +177,74 @@ async function inParallel<T, R>(
   return results;
 }
 
+/** One movie of a part's result. */
+interface Source {
+  readonly path: string;
+  readonly ordinal: number;
+  /** Where it lies in the file; without it, the file is the movie. */
+  readonly range?: { readonly start: number; readonly size: number };
+  readonly window: JoinWindow;
+  /** Of its peer's job. */
+  readonly gaps: readonly KnownGap[];
+}
+
+function sourcesOf(fetched: readonly Fetched[]): Source[] {
+  return fetched.flatMap(({ path, job }, ordinal): Source[] => {
+    const gaps = gapsOf(job);
+    const { parts = [] } = job;
+    if (parts.length === 0) return [{ path, ordinal, window: { fromMs: job.from_ms, toMs: job.to_ms }, gaps }];
+    return parts.map(({ offset, size_bytes, from_ms, to_ms }) => ({
+      path,
+      ordinal,
+      range: { start: offset, size: size_bytes },
+      window: { fromMs: from_ms, toMs: to_ms },
+      gaps: gaps.filter(({ fromMs, toMs }) => fromMs < to_ms && toMs > from_ms),
+    }));
+  });
+}
+
 async function planAssembly(
   request: JobRequest,
   fetched: readonly Fetched[],
   version: string,
   signal: AbortSignal,
-): Promise<ExportPlan> {
-  const parts = request.assembly?.parts ?? [];
-  const jobs = fetched.map(({ job }) => job);
-  const window = windowOf(jobs);
+): Promise<ExportPlan[]> {
+  const peers = request.assembly?.parts ?? [];
+  const sources = sourcesOf(fetched);
+  const window = windowOf(fetched.map(({ job }) => job));
   return (await plan(false)) ?? (await plan(true)) ?? fail();
 
   /** Undefined when it takes parameter sets at key frames after all. */
-  async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan | undefined> {
-    const planner = new JoinPlanner(window, { setsAtKeyFrames, looksEvery: looksOf(request.speed) });
+  async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan[] | undefined> {
+    const planner = new MoviesPlanner(window, { setsAtKeyFrames, looksEvery: looksOf(request.speed) });
     const files: PartRef[] = [];
-    for (const [ordinal, { path }] of fetched.entries()) {
+    for (const source of sources) {
       signal.throwIfAborted();
       try {
-        files.push({ path, identity: await addMovie(planner, path, ordinal, request) });
+        const identity = await addMovie(planner, source, files.length, request);
+        files.push({ path: source.path, identity, start: source.range?.start ?? 0 });
       } catch (err) {
-        throw explained(err, nameOf(parts, ordinal));
+        throw explained(err, nameOf(peers, source.ordinal));
       }
       if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
     }
-    let facts: JobFacts | undefined;
-    const joined = planner.finish((placed) =>
-      describeMovie(request.cameraId, (facts = factsOf(placed, jobs)), version),
-    );
-    return { ...joined, ...facts, files };
+    const facts = new Map<number, JobFacts>();
+    const asOne = request.speed !== undefined;
+    const movies = planner.finish((placed, firstPart) => {
+      const known = factsOf(placed, sources.slice(firstPart), asOne ? window : undefined);
+      facts.set(firstPart, known);
+      return describeMovie(request.cameraId, known, version, request.speed);
+    }, asOne);
+    // The wall times of parts are those that their recorders say.
+    return movies.map((movie, i) => {
+      // As one movie, the first has the account of all.
+      const none = { gaps: [], window: movie.window, parts: [] };
+      const { gaps, window, parts } = facts.get(movie.firstPart) ?? none;
+      const next = facts.get(movies[i + 1]?.firstPart ?? -1)?.window;
+      const between = next ? gapsIn({ fromMs: window.toMs, toMs: next.fromMs }, []) : [];
+      const all = [...gaps, ...withCauses(between, [])];
+      return { ...movie, gaps: all, window, parts, files: files.slice(movie.firstPart) };
+    });
   }
 
   function fail(): never {
@@ -210,20 +253,26 @@ async function planAssembly(
 }
 
 /** Returns what identifies the file. */
-async function addMovie(planner: JoinPlanner, path: string, ordinal: number, request: JobRequest): Promise<string> {
-  const file = await PartFile.open(path);
+async function addMovie(
+  planner: MoviesPlanner,
+  { path, range }: Source,
+  number: number,
+  request: JobRequest,
+): Promise<string> {
+  const file = await PartFile.open(path, range);
   if (!file) throw new Mp4Error('TRUNCATED', 'the file is gone');
   try {
     const movie = await readMovieIndex(file.read, file.sizeBytes);
     const video = movie.tracks.filter(({ header }) => header.kind === 'video');
     const [pictures] = video;
     const setsAt = pictures && (await readSetsInForce(file.read, pictures));
-    const meta = metaOf(movie, ordinal);
+    const meta = metaOf(movie, number);
     const wanted = { from: 0, to: movie.duration };
     if (request.kind === 'export') planner.add({ index: { meta, tracks: movie.tracks }, setsAt, wanted });
     else {
-      const refreshes = pictures && (await readRefreshes(file.read, pictures));
-      planner.add({ index: { meta, tracks: video }, setsAt, wanted, ...(refreshes ? { refreshes } : {}) });
+      if (!pictures) throw noPictures();
+      const refreshes = await readRefreshes(file.read, pictures);
+      planner.add({ index: { meta, tracks: video }, setsAt, wanted, refreshes });
     }
     return file.identity;
   } finally {
@@ -232,9 +281,9 @@ async function addMovie(planner: JoinPlanner, path: string, ordinal: number, req
 }
 
 /** Of a movie that says nothing of wall time: each is a run of its own. */
-const metaOf = ({ duration }: MovieIndex, ordinal: number): RecordedMeta => ({
+const metaOf = ({ duration }: MovieIndex, number: number): RecordedMeta => ({
   cameraId: '',
-  runId: String(ordinal).padStart(16, '0'),
+  runId: String(number).padStart(16, '0'),
   sequence: 0,
   wallStartMs: 0,
   wallDurationMs: duration / TICKS_PER_MS,
@@ -250,25 +299,29 @@ function explained(err: unknown, named: string): unknown {
     return new JobError('peer-failed', `${named}: its result is no movie that can be joined`, { cause: err });
   }
   if (err instanceof JoinError && err.code === 'CODEC_CHANGED') {
-    return new JobError('codec-changed', `${named}: it has another video codec than the parts before`, { cause: err });
+    return new JobError('codec-changed', `${named}: the codec changes again and again`, { cause: err });
   }
   return err;
 }
 
 /** What is in the movie by the wall clocks of those who recorded it. */
-function factsOf({ durationMs, parts }: JoinFacts, jobs: readonly DonePart[]): JobFacts {
-  const window = windowOf(jobs);
-  const footage = parts.flatMap((part) => footageOf(part, jobs[part.part] as DonePart));
+function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], whole?: JoinWindow): JobFacts {
+  const used = parts.map(({ part }) => sources[part] as Source);
+  const window = whole ?? {
+    fromMs: Math.min(...used.map(({ window }) => window.fromMs)),
+    toMs: Math.max(...used.map(({ window }) => window.toMs)),
+  };
+  const footage = parts.flatMap((part) => footageOf(part, sources[part.part] as Source));
   const inOrder = footage.toSorted((a, b) => a.wallStartMs - b.wallStartMs);
-  const known = jobs.flatMap((job) => gapsOf(job));
+  const known = sources.flatMap(({ gaps }) => gaps);
   return { window, durationMs, parts: footage, gaps: withCauses(gapsIn(window, inOrder), known) };
 }
 
 /** The stretches of a part between its gaps, which are closed in it. */
-function footageOf(part: PlacedPart, job: DonePart): PlacedPart[] {
+function footageOf(part: PlacedPart, { window, gaps }: Source): PlacedPart[] {
   const stretches: { fromMs: number; toMs: number }[] = [];
-  let atMs = job.from * 1000;
-  for (const { fromMs, toMs } of [...gapsOf(job), { fromMs: job.to * 1000, toMs: job.to * 1000 }]) {
+  let atMs = window.fromMs;
+  for (const { fromMs, toMs } of [...gaps, { fromMs: window.toMs, toMs: window.toMs }]) {
     if (fromMs > atMs) stretches.push({ fromMs: atMs, toMs: fromMs });
     atMs = Math.max(atMs, toMs);
   }

@@ -6,27 +6,39 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import {
   JobsUnavailable,
+  JOB_KEPT_MS,
   QUEUE_NAMES,
   type Job,
+  type JobKind,
   type JobOutcome,
   type JobQueue,
   type JobRequest,
-  type JobState,
   type QueueCount,
   type QueueName,
   type Work,
 } from './job.ts';
+import { Turns } from '../../base/turns.ts';
+import { JobError } from './error.ts';
+import { isJobId } from './job-id.ts';
 import { redisTrouble, type RedisTrouble } from './redis-trouble.ts';
 
 export interface BullQueueOptions {
   readonly connection: RedisOptions;
   readonly nodeName: string;
   readonly work: Work;
+  /** Called with the id of a job whose end is noted. */
+  readonly ended: (id: string) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
+/** Of all queues: an assembly is an export or a time-lapse as well. It never has all the places that others wait for. */
+const AT_ONCE: Readonly<Record<JobKind, number>> = { export: 4, timelapse: 2 };
+
+/** A colon has a meaning in names of queues; two nodes must not have one name in a Redis that they share. */
+export const queueNodeName = (nodeName: string): string =>
+  /^[A-Za-z0-9.-]+$/.test(nodeName) ? nodeName : `~${Buffer.from(nodeName).toString('base64url')}`;
 
 const queueNameOf = ({ kind, assembly }: JobRequest): QueueName => (assembly ? 'assemble' : kind);
 
@@ -35,7 +47,7 @@ const LOCK_MS = 15_000;
 const STALLED_CHECK_MS = 5_000;
 /** A job may be interrupted as often as the machine likes. */
 const MAX_STALLED = 1_000_000;
-const KEEP_ENDED = { age: 7 * 86_400, count: 5_000 };
+const KEEP_ENDED = { age: JOB_KEPT_MS / 1000, count: 5_000 };
 const MAX_LISTED = 1_000;
 /** BullMQ's token for one who does not hold the lock of a job. */
 const WHATEVER_LOCK = '0';
@@ -43,13 +55,19 @@ const PROGRESS_INTERVAL_MS = 500;
 const COMMAND_TIMEOUT_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-type Queued = BullJob<JobRequest, JobOutcome>;
+/** With what is noted beside the request. */
+type Data = JobRequest & Pick<Job, 'reasonCode'>;
+type Queued = BullJob<Data, JobOutcome>;
 
 export class BullQueue implements JobQueue {
   readonly #o: BullQueueOptions;
-  readonly #queues: Readonly<Record<QueueName, Queue<JobRequest, JobOutcome>>>;
-  readonly #workers: readonly Worker<JobRequest, JobOutcome>[];
+  readonly #queues: Readonly<Record<QueueName, Queue<Data, JobOutcome>>>;
+  readonly #workers: readonly Worker<Data, JobOutcome>[];
   readonly #running = new Map<string, { readonly cancel: AbortController; readonly ended: Promise<void> }>();
+  readonly #turns = { export: new Turns(AT_ONCE.export), timelapse: new Turns(AT_ONCE.timelapse) };
+  /** Jobs that have their turn, until Redis knows that they ended; what is called then. */
+  readonly #atWork = new Map<string, { readonly queue: QueueName; readonly noted: () => void }>();
+  readonly #closed = new AbortController();
   #closing = false;
   /** Since Redis answered last. */
   #trouble: RedisTrouble | undefined;
@@ -64,12 +82,12 @@ export class BullQueue implements JobQueue {
       if (this.#trouble.isLasting) refuse();
       options.log.debug({ reason: this.#trouble.message }, 'redis connection failed');
     };
-    const nameOf = (kind: QueueName): string => `${options.nodeName.replace(/[^A-Za-z0-9.-]/g, '-')}_${kind}`;
+    const nameOf = (kind: QueueName): string => `${queueNodeName(options.nodeName)}_${kind}`;
     // Requests of people fail soon while Redis is away; workers wait for it.
     const asking = { ...options.connection, commandTimeout: COMMAND_TIMEOUT_MS };
     const working = { ...options.connection, maxRetriesPerRequest: null };
-    const queueOf = (kind: QueueName): Queue<JobRequest, JobOutcome> => {
-      const queue = new Queue<JobRequest, JobOutcome>(nameOf(kind), {
+    const queueOf = (kind: QueueName): Queue<Data, JobOutcome> => {
+      const queue = new Queue<Data, JobOutcome>(nameOf(kind), {
         connection: asking,
         prefix: 'kube-nvr',
         defaultJobOptions: { attempts: 1, removeOnComplete: KEEP_ENDED, removeOnFail: KEEP_ENDED },
@@ -79,7 +97,7 @@ export class BullQueue implements JobQueue {
     };
     this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse'), assemble: queueOf('assemble') };
     this.#workers = QUEUE_NAMES.map((kind) => {
-      const worker = new Worker<JobRequest, JobOutcome>(nameOf(kind), (job) => this.#process(job), {
+      const worker = new Worker<Data, JobOutcome>(nameOf(kind), (job) => this.#process(job), {
         connection: working,
         prefix: 'kube-nvr',
         concurrency: CONCURRENCY[kind],
@@ -89,6 +107,12 @@ export class BullQueue implements JobQueue {
         autorun: false,
       });
       worker.on('error', complained);
+      const noted = (id: string): void => {
+        this.#atWork.get(id)?.noted();
+        options.ended(id);
+      };
+      worker.on('completed', ({ id = '' }) => noted(id));
+      worker.on('failed', (job) => noted(job?.id ?? ''));
       return worker;
     });
   }
@@ -122,24 +146,34 @@ export class BullQueue implements JobQueue {
   }
 
   async get(id: string): Promise<Job | undefined> {
+    const atWork = new Set(this.#atWork.keys());
     const found = await this.#find(id);
-    return found && this.#available(this.#toJob(found));
+    return found && toJob(found, atWork);
   }
 
   async list(): Promise<Job[]> {
+    // Before Redis is asked: what ends meanwhile has ended, and what begins meanwhile is still pending.
+    const atWork = new Set(this.#atWork.keys());
     const lists = QUEUE_NAMES.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
     const found = (await this.#available(Promise.all(lists))).flat();
-    const known = found.filter((job) => job !== undefined).map((job) => this.#toJob(job));
-    const jobs = (await this.#available(Promise.all(known))).filter((job) => job !== undefined);
+    const jobs = found.filter((job) => job !== undefined).map((job) => toJob(job, atWork));
     return jobs.sort((a, b) => b.createdAtMs - a.createdAtMs);
   }
 
   async counts(): Promise<QueueCount[]> {
+    const atWork = [...this.#atWork.values()];
     const counts = QUEUE_NAMES.map(async (queue) => {
       const { wait = 0, active = 0 } = await this.#queues[queue].getJobCounts('wait', 'active');
-      return { queue, waiting: wait, running: active };
+      const running = atWork.filter((job) => job.queue === queue).length;
+      return { queue, waiting: Math.max(0, wait + active - running), running };
     });
     return this.#available(Promise.all(counts));
+  }
+
+  async unfinishedOf(by: string): Promise<number> {
+    const lists = QUEUE_NAMES.map((kind) => this.#queues[kind].getJobs(['wait', 'active']));
+    const found = (await this.#available(Promise.all(lists))).flat();
+    return found.filter((job) => job?.data.by === by).length;
   }
 
   async remove(id: string): Promise<boolean> {
@@ -167,6 +201,7 @@ export class BullQueue implements JobQueue {
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     await Promise.allSettled(this.#workers.map((worker) => worker.close(true)));
     await Promise.allSettled(QUEUE_NAMES.map((kind) => this.#queues[kind].close()));
+    this.#closed.abort();
   }
 
   async #process(job: Queued): Promise<JobOutcome> {
@@ -177,6 +212,7 @@ export class BullQueue implements JobQueue {
     for (let earlier; (earlier = this.#running.get(id));) {
       earlier.cancel.abort(new Error('the job runs again'));
       await earlier.ended;
+      this.#atWork.get(id)?.noted();
     }
     this.#running.set(id, { cancel, ended: new Promise((resolve) => (end = resolve)) });
     let toldMs = -Infinity;
@@ -187,7 +223,10 @@ export class BullQueue implements JobQueue {
       job.updateProgress(Math.round(share * 100) / 100).catch(() => {});
     };
     const window = (fromMs: number, toMs: number): Promise<void> => job.updateData({ ...job.data, fromMs, toMs });
+    let hasTurn = false;
     try {
+      await this.#turn(id, job.data, cancel.signal);
+      hasTurn = true;
       return await this.#o.work(id, job.data, { progress, window }, cancel.signal);
     } catch (err) {
       if (this.#closing) {
@@ -196,35 +235,38 @@ export class BullQueue implements JobQueue {
         return await new Promise<never>(() => {});
       }
       this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'job failed');
+      const reasonCode = err instanceof JobError ? err.code : 'internal-error';
+      await job.updateData({ ...job.data, reasonCode }).catch(() => {});
       throw err;
     } finally {
       end();
       this.#running.delete(id);
+      // Where Redis is away, its end is never noted.
+      const place = hasTurn ? this.#atWork.get(id) : undefined;
+      if (place) void this.#o.clock.sleep(LOCK_MS, this.#closed.signal).then(place.noted);
     }
   }
 
-  /** Undefined when it was removed meanwhile. */
-  async #toJob(read: Queued): Promise<Job | undefined> {
-    const state = STATES[await read.getState()] ?? 'pending';
-    const ended = state === 'done' || state === 'failed';
-    // It ended after it was read: what came of it is not in what was read.
-    const isStale = ended && read.finishedOn === undefined;
-    const job = isStale ? await this.#queues[queueNameOf(read.data)].getJob(read.id as string) : read;
-    return (
-      job && {
-        ...job.data,
-        id: job.id as string,
-        state,
-        progress: state === 'done' ? 1 : typeof job.progress === 'number' ? job.progress : 0,
-        createdAtMs: job.timestamp,
-        completedAtMs: ended ? (job.finishedOn ?? job.timestamp) : undefined,
-        outcome: state === 'done' ? job.returnvalue : undefined,
-        reason: state === 'failed' ? job.failedReason : undefined,
-      }
-    );
+  /** Resolves when it is the job's turn, which ends when Redis knows that the job has ended. */
+  #turn(id: string, request: JobRequest, signal: AbortSignal): Promise<void> {
+    return new Promise((begin, giveUp) => {
+      const hold = (): Promise<void> =>
+        new Promise((resolve) => {
+          const noted = (): void => {
+            if (this.#atWork.get(id) === place) this.#atWork.delete(id);
+            resolve();
+          };
+          const place = { queue: queueNameOf(request), noted };
+          this.#atWork.set(id, place);
+          begin();
+        });
+      this.#turns[request.kind].take(hold, signal).catch(giveUp);
+    });
   }
 
   async #find(id: string): Promise<Queued | undefined> {
+    // Redis keeps more than jobs under such names.
+    if (!isJobId(id)) return undefined;
     for (const kind of QUEUE_NAMES) {
       const job = await this.#available(this.#queues[kind].getJob(id));
       if (job) return job;
@@ -251,4 +293,20 @@ export class BullQueue implements JobQueue {
   }
 }
 
-const STATES: Readonly<Record<string, JobState>> = { active: 'running', completed: 'done', failed: 'failed' };
+function toJob(job: Queued, atWork: ReadonlySet<string>): Job {
+  const id = job.id as string;
+  const hasEnded = job.finishedOn !== undefined;
+  const hasFailed = hasEnded && job.failedReason !== undefined;
+  const state = hasFailed ? 'failed' : hasEnded ? 'done' : atWork.has(id) ? 'running' : 'pending';
+  return {
+    ...job.data,
+    id,
+    state,
+    progress: state === 'done' ? 1 : typeof job.progress === 'number' ? job.progress : 0,
+    createdAtMs: job.timestamp,
+    completedAtMs: job.finishedOn,
+    outcome: state === 'done' ? job.returnvalue : undefined,
+    reason: hasFailed ? job.failedReason : undefined,
+    reasonCode: hasFailed ? (job.data.reasonCode ?? 'internal-error') : undefined,
+  };
+}

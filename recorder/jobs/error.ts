@@ -2,18 +2,23 @@
 
 import { errorCode } from '../archive/file-system.ts';
 
-export type JobErrorCode =
-  | 'no-footage'
-  | 'codec-changed'
-  | 'footage-changed'
-  | 'archive-unreadable'
-  | 'disk-full'
-  | 'disk-error'
-  | 'ffmpeg-missing'
-  | 'ffmpeg-failed'
-  | 'peer-failed'
-  | 'interrupted'
-  | 'cancelled';
+export const JOB_ERROR_CODES = [
+  'no-footage',
+  'no-pictures',
+  'codec-changed',
+  'footage-changed',
+  'archive-unreadable',
+  'disk-full',
+  'disk-error',
+  'ffmpeg-missing',
+  'ffmpeg-failed',
+  'no-signing-key',
+  'peer-failed',
+  'interrupted',
+  'internal-error',
+  'cancelled',
+] as const;
+export type JobErrorCode = (typeof JOB_ERROR_CODES)[number];
 
 /** The message is the job's `reason`. */
 export class JobError extends Error {
@@ -25,6 +30,10 @@ export class JobError extends Error {
     this.code = code;
   }
 }
+
+/** Of a time-lapse. */
+export const noPictures = (): JobError =>
+  new JobError('no-pictures', 'a time-lapse is made of pictures, and the window has footage that is only sound');
 
 /** What a failed system call on the result's file means; undefined for what is no system error. */
 export function diskError(err: unknown): JobError | undefined {

@@ -4,14 +4,16 @@
 import { join } from 'node:path';
 import { ArchiveError } from '../archive/faults.ts';
 import type { ListQuery, SegmentListing } from '../archive/index.ts';
+import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { IndexMemory } from '../mp4/index-memory.ts';
 import { JoinError } from '../mp4/join-error.ts';
-import { JoinPlanner, type JoinPlan, type JoinWindow } from '../mp4/join.ts';
+import type { FootageGap, JoinWindow } from '../mp4/join.ts';
+import { MoviesPlanner, type PlannedMovie } from '../mp4/join-movies.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
-import { JobError } from './error.ts';
+import { JobError, noPictures } from './error.ts';
 import { describeMovie, isoTime } from './facts.ts';
-import { withCauses, type KnownGap } from './gap-causes.ts';
+import { upToKnown, withCauses, type KnownTime } from './gap-causes.ts';
 import { looksOf } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
 import { PartFile, readIndex } from './recorded-part.ts';
@@ -38,7 +40,7 @@ export interface PlannerDeps {
   /** As it is named in the result. */
   readonly version: string;
   /** Time of a camera without footage, and why; without it, gaps have no causes. */
-  readonly knownGaps?: (cameraId: string, fromMs: number, toMs: number) => Promise<readonly KnownGap[]>;
+  readonly knownTime?: (cameraId: string, fromMs: number, toMs: number) => Promise<KnownTime>;
 }
 
 /** A file of the archive that the plan refers to. */
@@ -46,20 +48,28 @@ export interface PartRef {
   /** Absolute. */
   readonly path: string;
   readonly identity: string;
+  /** Where the movie begins in it; default 0. */
+  readonly start?: number;
 }
 
-export interface ExportPlan extends JoinPlan {
+export interface ExportPlan extends PlannedMovie {
   readonly gaps: readonly JobGap[];
   /** By the numbers of parts in `contents`. */
   readonly files: readonly PartRef[];
 }
 
-/** Throws JobError when there is nothing to export, or it cannot be one movie. */
-export async function planExport(request: ExportRequest, deps: PlannerDeps, signal?: AbortSignal): Promise<ExportPlan> {
-  const { cameraId, fromMs, toMs } = request;
+/** A movie for each stretch of one codec. Throws JobError when there is nothing to export. */
+export async function planExport(
+  request: ExportRequest,
+  deps: PlannerDeps,
+  signal?: AbortSignal,
+): Promise<ExportPlan[]> {
+  const { cameraId, fromMs, toMs, lapseSpeed } = request;
   if (fromMs >= deps.wallMs()) {
     throw new JobError('no-footage', `the window begins in the future: ${isoTime(fromMs)}`);
   }
+  // Before the files are read, which are still written: what they lack of the time known now, they do lack.
+  const known = await knownTimeOf(request, deps);
   const paths = await listPaths(request, deps);
   try {
     return (await plan(false)) ?? (await plan(true)) ?? fail();
@@ -68,9 +78,9 @@ export async function planExport(request: ExportRequest, deps: PlannerDeps, sign
   }
 
   /** Undefined when it takes parameter sets at key frames after all. */
-  async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan | undefined> {
+  async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan[] | undefined> {
     const looksEvery = looksOf(request.lapseSpeed);
-    const planner = new JoinPlanner({ fromMs, toMs }, { setsAtKeyFrames, looksEvery });
+    const planner = new MoviesPlanner({ fromMs, toMs }, { setsAtKeyFrames, looksEvery });
     const files: PartRef[] = [];
     const memory = new IndexMemory();
     for (const path of paths) {
@@ -80,19 +90,28 @@ export async function planExport(request: ExportRequest, deps: PlannerDeps, sign
       if (identity !== undefined) files.push({ path, identity });
       if (planner.parametersDiffer && !setsAtKeyFrames) return undefined;
     }
-    const known = (await deps.knownGaps?.(cameraId, fromMs, toMs)) ?? [];
-    let gaps: readonly JobGap[] = [];
-    const joined = planner.finish((facts) => {
-      gaps = withCauses(facts.gaps, known);
-      return describeMovie(cameraId, { ...facts, gaps }, deps.version);
-    });
-    return { ...joined, gaps, files };
+    const movies = planner.finish(
+      (facts) => describeMovie(cameraId, settled(facts), deps.version, lapseSpeed),
+      lapseSpeed !== undefined,
+    );
+    return movies.map((movie) => ({ ...settled(movie), files: files.slice(movie.firstPart) }));
+  }
+
+  function settled<T extends { readonly window: JoinWindow; readonly gaps: readonly FootageGap[] }>(movie: T) {
+    const over = movie.window.toMs < toMs ? movie : upToKnown(movie, known.untilMs);
+    return { ...over, gaps: withCauses(over.gaps, known.gaps) };
   }
 
   function fail(): never {
     throw new JobError('footage-changed', 'the archive changes while it is read');
   }
 }
+
+/** Where nobody keeps the account, all is known that is over. */
+export const knownTimeOf = async (
+  { cameraId, fromMs, toMs }: ExportRequest,
+  { knownTime, wallMs }: Pick<PlannerDeps, 'knownTime' | 'wallMs'>,
+): Promise<KnownTime> => (await knownTime?.(cameraId, fromMs, toMs)) ?? { gaps: [], untilMs: Math.min(toMs, wallMs()) };
 
 async function listPaths({ cameraId, fromMs, toMs }: ExportRequest, deps: PlannerDeps): Promise<string[]> {
   try {
@@ -106,7 +125,7 @@ async function listPaths({ cameraId, fromMs, toMs }: ExportRequest, deps: Planne
 
 /** Returns what identifies the file; undefined when it is gone or cannot be read. */
 async function addPart(
-  planner: JoinPlanner,
+  planner: MoviesPlanner,
   path: string,
   memory: IndexMemory,
   isLapse: boolean,
@@ -115,8 +134,9 @@ async function addPart(
   if (!file) return undefined;
   try {
     const index = await readIndex(file, memory);
-    const video = index?.tracks.find(({ header }) => header.kind === 'video');
+    const video = index?.tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
     if (!index || !video) return undefined;
+    if (isLapse && video.header.kind === 'audio') throw noPictures();
     const setsAt = await readSetsInForce(file.read, video);
     if (!isLapse) planner.add({ index, setsAt });
     else
@@ -131,7 +151,7 @@ function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest): J
   if (err.code === 'CODEC_CHANGED') {
     return new JobError(
       'codec-changed',
-      `the camera changed its video codec at ${isoTime(err.wallMs)}: ask for what is before and what is behind that time separately`,
+      `the camera changes its codec again and again: ask for what is before and what is behind ${isoTime(err.wallMs)} separately`,
       { cause: err },
     );
   }

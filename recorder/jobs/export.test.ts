@@ -1,14 +1,14 @@
 // Exports from an archive on a real disk, decoded again by ffmpeg.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { VirtualClock } from '../../base/clock.ts';
+import { VirtualClock, systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { decodePictures } from '../../test/camera/frame-numbers.ts';
+import { decodeFrameNumbers, decodePictures } from '../../test/camera/frame-numbers.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { probe } from '../../test/support/probe.ts';
 import { workspace } from '../../test/support/workspace.ts';
@@ -18,10 +18,17 @@ import { bench } from '../archive/test-support.ts';
 import { readSampleIndex } from '../mp4/sample-index.ts';
 import { estimateExport, exportWindow } from './export.ts';
 import type { ExportRequest, PlannerDeps } from './export-plan.ts';
+import { makeTimelapse } from './ffmpeg.ts';
+import type { JobOutcome } from './job.ts';
 import type { WriteOptions } from './write-movie.ts';
 
 const run = promisify(execFile);
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+/** What a movie says of itself. */
+const tagsOf = async (path: string): Promise<Record<string, string>> => {
+  const { stdout } = await run('ffprobe', ['-v', 'error', '-show_format', '-of', 'json', path]);
+  return (JSON.parse(stdout) as { format: { tags: Record<string, string> } }).format.tags;
+};
 const window = (fromMs: number, toMs: number): ExportRequest => ({
   cameraId: 'gate',
   fromMs: WALL_START_MS + fromMs,
@@ -32,10 +39,7 @@ interface Stage {
   readonly root: string;
   readonly deps: PlannerDeps & WriteOptions;
   readonly result: string;
-  readonly export: (
-    request: ExportRequest,
-    changes?: Partial<PlannerDeps & WriteOptions>,
-  ) => ReturnType<typeof exportWindow>;
+  readonly export: (request: ExportRequest, changes?: Partial<PlannerDeps & WriteOptions>) => Promise<JobOutcome>;
   /** Names in the directory of results. */
   readonly left: () => string[];
 }
@@ -65,8 +69,10 @@ async function stage(t: TestContext, files: readonly (readonly [number, Buffer])
     root,
     deps,
     result,
-    export: (request, changes = {}) =>
-      exportWindow(request, result, { ...deps, ...changes }, new AbortController().signal),
+    async export(request, changes = {}) {
+      const { signal } = new AbortController();
+      return (await exportWindow(request, result, { ...deps, ...changes }, signal)).outcome;
+    },
     left: () => (existsSync(dirname(result)) ? readdirSync(dirname(result)) : []),
   };
 }
@@ -98,8 +104,7 @@ test('an export over three files, one of another size, has the pictures of its w
   assert.deepEqual(left(), ['one.mp4']);
   assert.equal(shares.at(-1), 1);
 
-  const { stdout } = await run('ffprobe', ['-v', 'error', '-show_format', '-of', 'json', result]);
-  const { tags } = (JSON.parse(stdout) as { format: { tags: Record<string, string> } }).format;
+  const tags = await tagsOf(result);
   assert.match(tags['comment'] ?? '', /2 gaps.*\n2026-01-05T10:00:04\.000Z to 2026-01-05T10:00:10\.000Z \(6 s\)/);
   const details = JSON.parse(tags['description'] ?? '{}') as { gaps: unknown; parts: unknown[] };
   assert.deepEqual(details.gaps, [
@@ -129,36 +134,155 @@ test('an export that cannot be fails with a reason, and leaves nothing', async (
   assert.deepEqual(left(), []);
 });
 
-test('an export over a change of the video codec fails, and says when it was', async (t) => {
+/** Three stretches of four seconds: H.264, behind a gap H.265, and H.264 again. */
+async function changing(t: TestContext): Promise<Stage> {
   const directory = workspace(t);
-  const h265 = numberedVideo(directory, { codec: 'h265', encoder: 'keyint=25:min-keyint=25:scenecut=0' });
-  const { left, ...stand } = await stage(t, [
-    [0, recordedPart(numberedVideo(directory))],
-    [10_000, recordedPart(h265, { run: 'b', wallStartMs: WALL_START_MS + 10_000 })],
+  const encoder = 'keyint=25:min-keyint=25:scenecut=0';
+  const at = (ms: number, run: string) => ({ run, wallStartMs: WALL_START_MS + ms });
+  return stage(t, [
+    [0, recordedPart(numberedVideo(directory, { encoder }))],
+    [10_000, recordedPart(numberedVideo(directory, { codec: 'h265', encoder, firstNumber: 200 }), at(10_000, 'b'))],
+    [14_000, recordedPart(numberedVideo(directory, { encoder, firstNumber: 400 }), at(14_000, 'c'))],
   ]);
-  await assert.rejects(stand.export(window(0, 14_000)), {
+}
+
+test('an export over changes of the video codec is an archive of numbered movies, each whole and at its place', async (t) => {
+  const { deps, result, left, ...stand } = await changing(t);
+  const done = await stand.export(window(1_000, 17_000));
+  assert.deepEqual(left(), ['one.mp4']);
+  assert.equal(done.sizeBytes, statSync(result).size);
+  assert.deepEqual(await estimateExport(window(1_000, 17_000), deps), done);
+  assert.equal(done.durationMs, 10_000);
+  assert.deepEqual(
+    done.gaps.map(({ fromMs, toMs }) => [fromMs - WALL_START_MS, toMs - WALL_START_MS]),
+    [[4_000, 10_000]],
+  );
+  const parts = done.parts ?? [];
+  assert.deepEqual(
+    parts.map(({ name, fromMs, toMs, durationMs }) => [name, fromMs - WALL_START_MS, toMs - WALL_START_MS, durationMs]),
+    [
+      ['gate_20260105T100001Z_1_h264.mp4', 1_000, 10_000, 3_000],
+      ['gate_20260105T100010Z_2_h265.mp4', 10_000, 14_000, 4_000],
+      ['gate_20260105T100014Z_3_h264.mp4', 14_000, 17_000, 3_000],
+    ],
+  );
+  const expected = [numbers(25, 100), numbers(200, 300), numbers(400, 475)];
+  const bytes = readFileSync(result);
+  const apart = join(dirname(result), 'apart.mp4');
+  for (const [i, { offset, sizeBytes }] of parts.entries()) {
+    writeFileSync(apart, bytes.subarray(offset, offset + sizeBytes));
+    const decoded = await decodePictures(apart);
+    assert.deepEqual([decoded.numbers, decoded.complaints], [expected[i], '']);
+  }
+  // Programs of others see the same, and agree with the checksums.
+  const listed = execFileSync('python3', [
+    '-c',
+    'import sys, zipfile, json; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; ' +
+      'print(json.dumps([[i.filename, i.file_size, list(i.date_time)] for i in z.infolist()]))',
+    result,
+  ]);
+  assert.deepEqual(
+    JSON.parse(listed.toString()),
+    parts.map(({ name, sizeBytes, fromMs }) => [
+      name,
+      sizeBytes,
+      [2026, 1, 5, 10, 0, Math.floor((fromMs / 1000) % 60) & ~1],
+    ]),
+  );
+  if (spawnSync('unzip', ['-v']).status === 0) execFileSync('unzip', ['-tqq', result]);
+});
+
+test('a time-lapse over changes of the video codec is one movie, with the pictures that were on screen', async (t) => {
+  const { result, ...stand } = await changing(t);
+  // On screen, by 40 ms each: 25 to 99, then 200 to 299, then 400 to 474.
+  const onScreen = (seconds: number): number => {
+    const picture = Math.floor(seconds * 25 + 1e-9);
+    return picture < 75 ? 25 + picture : picture < 175 ? 200 + picture - 75 : 400 + picture - 175;
+  };
+  const output = `${result}.lapse.mp4`;
+  for (const speed of [2, 7, 31, 120]) {
+    const done = await stand.export({ ...window(1_000, 17_000), lapseSpeed: speed });
+    assert.equal(done.parts?.length, 3);
+    const run = { program: 'ffmpeg', input: result, movies: done.parts, output, speed, durationMs: done.durationMs };
+    const { signal } = new AbortController();
+    await makeTimelapse({ ...run, progress: () => {}, room: async () => Infinity, clock: systemClock }, signal);
+    const count = Math.ceil((10 * 30) / speed - 1e-6);
+    assert.deepEqual(
+      await decodeFrameNumbers(output),
+      Array.from({ length: count }, (_, i) => onScreen((i * speed) / 30)),
+      `${speed} times faster`,
+    );
+    const { streams, durationSeconds } = await probe(output);
+    assert.deepEqual([streams.length, streams[0]?.codec_name], [1, 'h264']);
+    assert.ok(Math.abs(durationSeconds - count / 30) < 1e-3);
+    // Its times are those of the time-lapse, in one description of all of it.
+    const { description = '' } = await tagsOf(output);
+    const said = JSON.parse(description) as { speed: number; duration_seconds: number; parts: PartTimes[] };
+    assert.equal(said.speed, speed);
+    // The header rounds up to milliseconds.
+    assert.ok(Math.abs(said.duration_seconds - durationSeconds) < 0.002, 'whole pictures, as the file has them');
+    for (const [i, seconds] of [3, 7, 10].entries()) {
+      assert.ok(Math.abs((said.parts[i]?.movie_to_seconds ?? 0) - seconds / speed) <= 0.001, description);
+    }
+  }
+});
+
+interface PartTimes {
+  readonly movie_to_seconds: number;
+}
+
+test('a camera that changes its codec again and again is told so', async (t) => {
+  const directory = workspace(t);
+  const short = { frames: 5, encoder: 'keyint=25:min-keyint=25:scenecut=0' };
+  const videos = [numberedVideo(directory, short), numberedVideo(directory, { ...short, codec: 'h265' })];
+  const { left, ...stand } = await stage(
+    t,
+    Array.from({ length: 60 }, (_, i) => {
+      const run = i.toString(16).padStart(2, '0').repeat(8);
+      const video = videos[i % 2] as (typeof videos)[number];
+      return [i * 1_000, recordedPart(video, { run, wallStartMs: WALL_START_MS + i * 1_000 })] as const;
+    }),
+  );
+  await assert.rejects(stand.export(window(0, 60_000)), {
     code: 'codec-changed',
-    message:
-      /^the camera changed its video codec at 2026-01-05T10:00:10\.000Z: ask for what is before and what is behind/,
+    message: /again and again: ask for what is before and what is behind 2026-01-05T10:00:50\.000Z separately$/,
   });
   assert.deepEqual(left(), []);
-  await stand.export(window(10_000, 14_000));
-  assert.equal((await decodePictures(stand.result)).numbers.length, 100);
+  assert.equal((await stand.export(window(0, 50_000))).parts?.length, 50);
+});
+
+test('job and file say the same of a gap, to the millisecond: it ends at that of the next file', async (t) => {
+  const video = numberedVideo(workspace(t));
+  const wallStartMs = WALL_START_MS + 10_000.5847;
+  const stand = await stage(t, [
+    [0, recordedPart(video)],
+    [10_000, recordedPart(video, { run: 'b', wallStartMs })],
+  ]);
+  const { gaps } = await stand.export(window(0, 14_000));
+  assert.deepEqual(gaps, [{ fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 10_000 }]);
+  const tags = await tagsOf(stand.result);
+  const said = JSON.parse(tags['description'] ?? '{}') as { gaps: { from: string; to: string }[] };
+  assert.deepEqual(
+    said.gaps.map(({ from, to }) => ({ fromMs: Date.parse(from), toMs: Date.parse(to) })),
+    gaps,
+  );
+  assert.match(tags['comment'] ?? '', /^1 gap, closed in this movie:\n.*10:00:10\.000Z \(6 s\)$/m);
 });
 
 test('gaps have the causes that the account of the time knows, in the job and in the file', async (t) => {
   const video = recordedPart(numberedVideo(workspace(t)));
   const stand = await stage(t, [[0, video]]);
   const asked: unknown[] = [];
-  const knownGaps = async (...query: unknown[]) => {
+  const knownTime = async (...query: unknown[]) => {
     asked.push(query);
     const [fromMs, cause] = [WALL_START_MS + 3_990, 'camera-unreachable'];
-    return [
+    const gaps = [
       { fromMs, toMs: WALL_START_MS + 8_000, cause },
       { fromMs: WALL_START_MS + 8_000, toMs: WALL_START_MS + 9_000, cause: 'stopped' },
     ];
+    return { gaps, untilMs: WALL_START_MS + 9_000 };
   };
-  const done = await stand.export(window(2_000, 9_000), { knownGaps });
+  const done = await stand.export(window(2_000, 9_000), { knownTime });
   const gap = { fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 9_000, cause: 'camera-unreachable' };
   assert.deepEqual(done.gaps, [gap], 'most of it');
   assert.deepEqual(asked, [['gate', WALL_START_MS + 2_000, WALL_START_MS + 9_000]]);
@@ -171,6 +295,47 @@ test('gaps have the causes that the account of the time knows, in the job and in
     ['camera-unreachable'],
   );
 });
+
+for (const { name, known, now, until, gaps } of [
+  { name: 'of a camera that records has no gap at its end', known: 4_000, now: 4_700, until: 4_000, gaps: [] },
+  {
+    name: 'has the newest footage, also what came while it was planned',
+    known: 3_500,
+    now: 4_200,
+    until: 4_000,
+    gaps: [],
+  },
+  { name: 'ends with its footage, give or take a frame', known: 4_040, now: 4_200, until: 4_000, gaps: [] },
+  {
+    name: 'of a camera that is away has the gap up to now',
+    known: 7_000,
+    now: 7_000,
+    until: 7_000,
+    gaps: [{ fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 7_000, cause: 'camera-unreachable' }],
+  },
+  {
+    name: 'without an account of the time has a gap up to now',
+    known: undefined,
+    now: 7_000,
+    until: 7_000,
+    gaps: [{ fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 7_000 }],
+  },
+] as const) {
+  test(`an export into the future ${name}`, async (t) => {
+    const stand = await stage(t, [[0, recordedPart(numberedVideo(workspace(t)))]]);
+    const knownTime = async () => ({
+      gaps: [{ fromMs: WALL_START_MS + 4_000, toMs: WALL_START_MS + 7_000, cause: 'camera-unreachable' }],
+      untilMs: WALL_START_MS + (known ?? 0),
+    });
+    const changes = { wallMs: () => WALL_START_MS + now, ...(known === undefined ? {} : { knownTime }) };
+    const done = await stand.export(window(1_000, 600_000), changes);
+    assert.deepEqual([done.gaps, done.untilMs], [gaps, WALL_START_MS + until]);
+    assert.equal(done.durationMs, 3_000);
+    assert.deepEqual(await estimateExport(window(1_000, 600_000), { ...stand.deps, ...changes }), done);
+    const said = JSON.parse((await tagsOf(stand.result))['description'] ?? '{}') as { to: string; gap_count: number };
+    assert.deepEqual([Date.parse(said.to), said.gap_count], [WALL_START_MS + until, gaps.length]);
+  });
+}
 
 test('a cancelled export stops and leaves nothing', async (t) => {
   const video = recordedPart(numberedVideo(workspace(t)));
@@ -217,7 +382,7 @@ for (const format of ['fmp4', 'mp4'] as const) {
     const result = join(results, 'two.mp4');
     const deps = { recordPath: root, archive, wallMs: () => clock.wallMs(), version: '1', room: async () => Infinity };
     const request = { cameraId: 'gate', fromMs: startMs + 1_000, toMs: startMs + 60_000 };
-    const done = await exportWindow(request, result, deps, new AbortController().signal);
+    const { outcome: done } = await exportWindow(request, result, deps, new AbortController().signal);
     assert.ok(done.durationMs > 3_400 && done.durationMs <= 4_500, `${done.durationMs} ms`);
     // What is missing at the end is what is not written yet.
     assert.equal(done.gaps.length, 1);
@@ -249,7 +414,7 @@ test('every byte of an export is where the index of its file says', async (t) =>
     room: async () => Infinity,
   };
   const request = { cameraId: 'gate', fromMs: startMs + 2_020, toMs: startMs + 17_000 };
-  const done = await exportWindow(request, result, deps, new AbortController().signal);
+  const { outcome: done } = await exportWindow(request, result, deps, new AbortController().signal);
   assert.deepEqual([Math.round(done.durationMs), done.gaps], [14_980, []]);
   const bytes = readFileSync(result);
   // Each sample of the test camera carries its time.

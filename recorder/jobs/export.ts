@@ -1,51 +1,73 @@
-// One export: a camera and a window in; a progressive MP4 in the directory of results, and what it contains, out.
+// One export: a camera and a window in; a progressive MP4 in the directory of results, or an archive of several where the
+// codec changes, and what it contains, out.
 
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { JobError, diskError } from './error.ts';
 import { planExport, type ExportPlan, type ExportRequest, type PlannerDeps } from './export-plan.ts';
-import type { JobGap } from './job.ts';
-import { SourceChanged, writeMovie, type WriteOptions } from './write-movie.ts';
-
-export interface ExportResult {
-  readonly sizeBytes: number;
-  readonly durationMs: number;
-  /** Wall time of the window without footage; closed in the movie. */
-  readonly gaps: readonly JobGap[];
-}
+import type { JobOutcome } from './job.ts';
+import { SourceChanged, type WriteOptions } from './write-movie.ts';
+import { outcomeOf, writeResult } from './write-result.ts';
+import type { Written } from './written.ts';
 
 /** A full disk, or a person, may take a file away between planning and copying; the next plan is without it. */
 const MAX_PLANS = 4;
 
 /**
- * Writes the movie to `path`. It appears there whole, or not at all. Throws JobError with a reason, and the signal's
+ * Writes the result to `path`. It appears there whole, or not at all. Throws JobError with a reason, and the signal's
  * reason when it aborts.
  */
-export async function exportWindow(
+export function exportWindow(
   request: ExportRequest,
   path: string,
   deps: PlannerDeps & WriteOptions,
   signal: AbortSignal,
-): Promise<ExportResult> {
+): Promise<Written> {
+  const { cameraId, fromMs, toMs } = request;
+  const release = deps.archive.holdWindow(cameraId, fromMs, toMs);
+  return writingResult(
+    path,
+    (temporary) =>
+      untilUnchanged(async () => {
+        const movies = await planExport(request, deps, signal);
+        const { outcome, camera } = await writeResult(cameraId, movies, temporary, deps, signal);
+        const window = { fromMs, toMs: endOf(movies, toMs) };
+        return { outcome: { ...outcome, ...untilOf(movies, toMs) }, window, cameras: [camera] };
+      }),
+    signal,
+  ).finally(release);
+}
+
+/** `write` makes a file of the temporary name that it is given, which is then at `path`. */
+export async function writingResult<T>(
+  path: string,
+  write: (temporary: string) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
   const temporary = temporaryName(path);
-  const release = deps.archive.holdWindow(request.cameraId, request.fromMs, request.toMs);
   try {
     await mkdir(dirname(path), { recursive: true });
-    const plan = await writePlanned(request, temporary, deps, signal);
+    const written = await write(temporary);
     await rename(temporary, path);
     await syncDirectory(dirname(path));
-    return resultOf(plan);
+    return written;
   } catch (err) {
     await rm(temporary, { force: true });
     throw err instanceof JobError || signal.aborted ? err : (diskError(err) ?? err);
-  } finally {
-    release();
   }
 }
 
 /** How long, how large and with which gaps, without making it. */
-export async function estimateExport(request: ExportRequest, deps: PlannerDeps): Promise<ExportResult> {
-  return resultOf(await planExport(request, deps));
+export async function estimateExport(request: ExportRequest, deps: PlannerDeps): Promise<JobOutcome> {
+  const movies = await planExport(request, deps);
+  return { ...outcomeOf(request.cameraId, movies), ...untilOf(movies, request.toMs) };
+}
+
+const endOf = (movies: readonly ExportPlan[], toMs: number): number => movies.at(-1)?.window.toMs ?? toMs;
+
+function untilOf(movies: readonly ExportPlan[], toMs: number): Pick<JobOutcome, 'untilMs'> {
+  const untilMs = endOf(movies, toMs);
+  return untilMs < toMs ? { untilMs: Math.round(untilMs) } : {};
 }
 
 /** What is left of these after a crash belongs to nobody. */
@@ -53,25 +75,17 @@ export const TEMPORARY_SUFFIX = '.part';
 
 export const temporaryName = (path: string): string => `${path}${TEMPORARY_SUFFIX}`;
 
-async function writePlanned(
-  request: ExportRequest,
-  path: string,
-  deps: PlannerDeps & WriteOptions,
-  signal: AbortSignal,
-): Promise<ExportPlan> {
+/** Plans and writes again when a file is gone that the plan was made with. */
+export async function untilUnchanged<T>(planAndWrite: () => Promise<T>): Promise<T> {
   for (let plans = 1; ; plans++) {
-    const plan = await planExport(request, deps, signal);
     try {
-      await writeMovie(plan, path, deps, signal);
-      return plan;
+      return await planAndWrite();
     } catch (err) {
       if (!(err instanceof SourceChanged)) throw err;
       if (plans === MAX_PLANS) throw new JobError('footage-changed', 'the footage is being deleted while it is copied');
     }
   }
 }
-
-const resultOf = ({ sizeBytes, durationMs, gaps }: ExportPlan): ExportResult => ({ sizeBytes, durationMs, gaps });
 
 /** Makes the new name outlive a power cut. */
 async function syncDirectory(path: string): Promise<void> {

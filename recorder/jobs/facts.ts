@@ -1,8 +1,9 @@
 // What a movie contains in; the same for people and for programs out, as it lies in the file beside the pictures.
 
 import type { Part } from '../mp4/box.ts';
-import type { FootageGap, JoinFacts, PlacedPart } from '../mp4/join.ts';
+import type { FootageGap, JoinFacts, JoinWindow, PlacedPart } from '../mp4/join.ts';
 import { movieDescription } from '../mp4/movie-description.ts';
+import { lapseDurationMs } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
 
 /** What is in a movie, by the wall clock, with the causes of what is missing. */
@@ -15,39 +16,49 @@ const MAX_LISTED = 1000;
 
 export const isoTime = (ms: number): string => new Date(Math.round(ms)).toISOString();
 
-/** The `udta` box of a movie. `version`: of this program. */
-export const describeMovie = (cameraId: string, facts: JobFacts, version: string): Part =>
+/** When footage begins, as the name of its file and the account of gaps say it; a gap or a movie before it ends then. */
+export const startMs = (ms: number): number => Math.floor(ms + 1e-6);
+export const startTime = (ms: number): string => isoTime(startMs(ms));
+
+/** Of a part of a movie. Where the window cuts it, it begins with that, although ticks of the movie are finer than a millisecond. */
+export const partStart = ({ wallStartMs }: Pick<PlacedPart, 'wallStartMs'>, { fromMs }: JoinWindow): string =>
+  isoTime(Math.max(startMs(wallStartMs), startMs(fromMs)));
+
+/** The `udta` box of a movie. `version`: of this program; `speed`: of a time-lapse, which is so much shorter. */
+export const describeMovie = (cameraId: string, facts: JobFacts, version: string, speed?: number): Part =>
   movieDescription({
-    title: `${cameraId} ${isoTime(facts.window.fromMs)} to ${isoTime(facts.window.toMs)}`,
-    date: isoTime(facts.parts[0]?.wallStartMs ?? facts.window.fromMs),
+    title: `${cameraId} ${startTime(facts.window.fromMs)} to ${startTime(facts.window.toMs)}`,
+    date: facts.parts[0] ? partStart(facts.parts[0], facts.window) : startTime(facts.window.fromMs),
     writer: `kube-nvr ${version}`,
-    ...describeFacts(cameraId, facts),
+    ...describeFacts(cameraId, facts, speed),
   });
 
-function describeFacts(cameraId: string, facts: JobFacts): { comment: string; details: string } {
+function describeFacts(cameraId: string, facts: JobFacts, speed?: number): { comment: string; details: string } {
   const { window, durationMs, parts, gaps } = facts;
-  const silent = parts.filter(({ soundLeftOut }) => soundLeftOut);
+  const inMovie = (ms: number): number => seconds(ms / (speed ?? 1));
+  const silent = speed === undefined ? parts.filter(({ soundLeftOut }) => soundLeftOut) : [];
   const comment = [
-    `Camera ${cameraId}, ${isoTime(window.fromMs)} to ${isoTime(window.toMs)}, ${seconds(durationMs)} s of footage.`,
-    gaps.length === 0 ? 'No gaps.' : `${gaps.length} gaps, closed in this movie:`,
+    `Camera ${cameraId}, ${startTime(window.fromMs)} to ${startTime(window.toMs)}, ${seconds(durationMs)} s of footage${speed === undefined ? '' : `, ${speed} times faster`}.`,
+    gaps.length === 0 ? 'No gaps.' : `${gaps.length} ${gaps.length === 1 ? 'gap' : 'gaps'}, closed in this movie:`,
     ...gaps.slice(0, MAX_LISTED).map(gapLine),
-    ...silent.slice(0, MAX_LISTED).map(soundLine),
+    ...silent.slice(0, MAX_LISTED).map((part) => soundLine(part, window)),
   ].join('\n');
   const details = JSON.stringify({
     camera_id: cameraId,
-    from: isoTime(window.fromMs),
-    to: isoTime(window.toMs),
-    duration_seconds: seconds(durationMs),
+    from: startTime(window.fromMs),
+    to: startTime(window.toMs),
+    ...(speed === undefined ? {} : { speed }),
+    duration_seconds: seconds(speed === undefined ? durationMs : lapseDurationMs(durationMs, speed)),
     gap_count: gaps.length,
     gaps: gaps
       .slice(0, MAX_LISTED)
       .map(({ fromMs, toMs, cause }) => ({ from: isoTime(fromMs), to: isoTime(toMs), ...(cause ? { cause } : {}) })),
     part_count: parts.length,
     parts: parts.slice(0, MAX_LISTED).map((part) => ({
-      from: isoTime(part.wallStartMs),
+      from: partStart(part, window),
       to: isoTime(part.wallEndMs),
-      movie_from_seconds: seconds(part.movieStartMs),
-      movie_to_seconds: seconds(part.movieEndMs),
+      movie_from_seconds: inMovie(part.movieStartMs),
+      movie_to_seconds: inMovie(part.movieEndMs),
       ...(part.soundLeftOut ? { sound: 'left out' } : {}),
     })),
   });
@@ -57,8 +68,8 @@ function describeFacts(cameraId: string, facts: JobFacts): { comment: string; de
 const gapLine = (gap: JobGap): string =>
   `${isoTime(gap.fromMs)} to ${isoTime(gap.toMs)} (${lengthOf(gap)} s${gap.cause ? `, ${gap.cause}` : ''})`;
 
-const soundLine = ({ wallStartMs, wallEndMs }: PlacedPart): string =>
-  `Sound of another kind left out: ${isoTime(wallStartMs)} to ${isoTime(wallEndMs)}`;
+const soundLine = (part: PlacedPart, window: JoinWindow): string =>
+  `Sound of another kind left out: ${partStart(part, window)} to ${isoTime(part.wallEndMs)}`;
 
 const seconds = (ms: number): number => Math.round(ms) / 1000;
 

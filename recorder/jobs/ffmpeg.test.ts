@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { join as joinPath } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -11,7 +13,7 @@ import { decodeFrameNumbers } from '../../test/camera/frame-numbers.ts';
 import { join, numberedVideo, recordedPart, wallWindow, WALL_START_MS } from '../../test/support/joined-file.ts';
 import { probe } from '../../test/support/probe.ts';
 import { workspace } from '../../test/support/workspace.ts';
-import { makeTimelapse } from './ffmpeg.ts';
+import { lapseDurationMs, makeTimelapse } from './ffmpeg.ts';
 
 const run = promisify(execFile);
 type Numbered = ReturnType<typeof numberedVideo>;
@@ -34,6 +36,8 @@ test('a time-lapse over a change of resolution keeps its length and its first si
     assert.deepEqual([streams.length, streams[0]?.width, streams[0]?.height], [1, 160, 96]);
     const wanted = plan.durationMs / 1000 / speed;
     assert.ok(Math.abs(durationSeconds - wanted) <= 1 / 30 + 0.001, `${durationSeconds} s for ${wanted}`);
+    // x264 writes its settings into the stream: these are the ones of "veryfast" that no other preset has, and the quality.
+    assert.match(readFileSync(output, 'latin1'), / subme=2 .* trellis=0 .* rc_lookahead=10 .* crf=23\.0 /);
   }
 });
 
@@ -117,6 +121,19 @@ for (const [name, encoder] of [
   });
 }
 
+test('a time-lapse has a picture for each time that its footage reaches, but not for less than a millisecond', () => {
+  for (const [ms, speed, pictures] of [
+    [24_000, 4, 180],
+    [24_000.3, 4, 180],
+    [24_002, 4, 181],
+    [60_000, 7, 258],
+    [500, 120, 1],
+    [0, 2, 1],
+  ] as const) {
+    assert.equal(Math.round(lapseDurationMs(ms, speed) * 30), pictures * 1000, `${ms} ms, ${speed} times faster`);
+  }
+});
+
 test('a time-lapse that would take room from recording is ended, with a reason', async (t) => {
   const directory = workspace(t);
   const input = joinPath(directory, 'in.mp4');
@@ -125,4 +142,29 @@ test('a time-lapse that would take room from recording is ended, with a reason',
   await assert.rejects(makeTimelapse({ ...lapse, ...watched, room: async () => -1 }, new AbortController().signal), {
     code: 'disk-full',
   });
+});
+
+test('a crafted file makes ffmpeg open no address: neither a playlist nor a description of a session is taken for a movie', async (t) => {
+  const directory = workspace(t);
+  const [input, output] = [joinPath(directory, 'in.mp4'), joinPath(directory, 'out.mp4')];
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections++;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.ts`;
+  const lapse = { program: 'ffmpeg', input, output, speed: 2, durationMs: 1_000, ...watched };
+  for (const crafted of [
+    `#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n${url}\n#EXT-X-ENDLIST\n`,
+    `ffconcat version 1.0\nfile ${url}\n`,
+    `v=0\no=- 0 0 IN IP4 127.0.0.1\ns=-\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 45678 RTP/AVP 96\na=rtpmap:96 H264/90000\n`,
+  ]) {
+    writeFileSync(input, crafted);
+    await assert.rejects(makeTimelapse(lapse, new AbortController().signal), {
+      message: /Invalid data found|moov atom not found/,
+    });
+  }
+  assert.equal(connections, 0);
 });

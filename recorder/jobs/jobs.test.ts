@@ -2,7 +2,18 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { createHash, createPublicKey, verify } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -12,8 +23,25 @@ import { decodePictures } from '../../test/camera/frame-numbers.ts';
 import { encodeVideo } from '../../test/support/encoded-samples.ts';
 import { probe } from '../../test/support/probe.ts';
 import { until } from '../../test/support/until.ts';
+import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
+import { formatPath } from '../archive/names.ts';
 import { ended, request, stage } from '../../test/support/jobs-stage.ts';
-import { JobsUnavailable, type JobQueue, type QueueCount } from './job.ts';
+import { silentLog } from '../../base/log.ts';
+import { workspace } from '../../test/support/workspace.ts';
+import {
+  JobsUnavailable,
+  isExpired,
+  type Job,
+  type JobQueue,
+  type JobRequest,
+  type JobState,
+  type QueueCount,
+  type Work,
+} from './job.ts';
+import { newJobId } from './job-id.ts';
+import { Manifest } from './manifest.ts';
+import type { Jobs } from './jobs.ts';
+import { openQueue } from './open-queue.ts';
 
 const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
 
@@ -35,30 +63,213 @@ test('a node without jobs starts no redis-server; the first job does', { skip },
     completedAtMs: done.completedAtMs,
     outcome: { sizeBytes: statSync(path).size, durationMs: 2_000, gaps: [] },
     reason: undefined,
+    reasonCode: undefined,
   });
   assert.equal((await jobs.result(done))?.path, path);
   assert.equal((await decodePictures(path)).numbers.length, 50);
 });
 
-test('two who ask for the same window share a job; results outlive a restart', { skip }, async (t) => {
+test(
+  'two who ask for the same window have a job each, and the work is done once; results outlive a restart',
+  { skip },
+  async (t) => {
+    const { open } = await stage(t);
+    let copies = 0;
+    const before = await open({ room: async () => (copies++, Infinity) });
+    const asked = await Promise.all([before.submit(request(0, 2_000)), before.submit(request(0, 2_000))]);
+    const [first, second] = (await Promise.all(asked.map(({ id }) => ended(before, id)))) as [Job, Job];
+    const third = await ended(before, (await before.submit(request(0, 2_000))).id);
+    assert.equal(new Set([first.id, second.id, third.id]).size, 3);
+    assert.equal(copies, 1);
+    const inodeOf = async (job: Job): Promise<number> => statSync((await before.result(job))?.path ?? '').ino;
+    const inodes = await Promise.all([first, second, third].map(inodeOf));
+    assert.deepEqual(new Set(inodes).size, 1, 'one file');
+    // Each goes with who asked for it.
+    assert.equal(await before.remove(first.id), true);
+    assert.equal(await before.get(first.id), undefined);
+    assert.equal((await decodePictures((await before.result(second))?.path ?? '')).numbers.length, 50);
+    // Whatever differs is other work: of another camera above all.
+    const others = [
+      request(0, 2_040),
+      request(40, 2_000),
+      request(0, 2_000, { cameraId: 'yard' }),
+      request(0, 2_000, { kind: 'timelapse', speed: 2 }),
+      request(0, 2_000, { kind: 'timelapse', speed: 3 }),
+    ];
+    for (const other of others) {
+      const done = await ended(before, (await before.submit(other)).id);
+      const result = await before.result(done);
+      if (result) assert.ok(!inodes.includes(statSync(result.path).ino));
+    }
+    await before.close();
+    const after = await open();
+    assert.deepEqual(await after.get(second.id), second);
+    assert.equal((await after.list()).length, 2 + others.length);
+    assert.ok(await after.result(second));
+  },
+);
+
+test('who asks late has a result for an hour; what was made half an hour ago is made again', { skip }, async (t) => {
   const { open } = await stage(t);
-  const before = await open();
-  const first = await before.submit(request(0, 2_000));
-  assert.equal((await before.submit(request(0, 2_000))).id, first.id);
-  assert.notEqual((await before.submit(request(0, 2_040))).id, first.id);
-  const done = await ended(before, first.id);
-  await before.close();
-  const after = await open();
-  assert.deepEqual(await after.get(first.id), done);
-  assert.equal((await after.list()).length, 2);
-  assert.ok(await after.result(done));
+  let aheadMs = 0;
+  let copies = 0;
+  const clock = { ...systemClock, wallMs: () => systemClock.wallMs() + aheadMs };
+  const jobs = await open({ clock, room: async () => (copies++, Infinity) });
+  const make = async (): Promise<Job> => ended(jobs, (await jobs.submit(request(0, 2_000))).id);
+  const first = await make();
+  aheadMs = 1_700_000;
+  const second = await make();
+  assert.equal(copies, 1);
+  aheadMs = 1_900_000;
+  const third = await make();
+  assert.equal(copies, 2);
+  aheadMs = 3_610_000;
+  assert.equal(await jobs.result(first), undefined, 'the first has expired');
+  // Redis dates the ends of jobs by its own clock: what is left of them is what was asked for here.
+  assert.deepEqual(
+    [isExpired(second, second.completedAtMs! + 3_599_999), isExpired(third, third.completedAtMs! + 3_600_000)],
+    [false, true],
+  );
 });
+
+test('one of two who wait for the same work is cancelled: the other gets it', { skip }, async (t) => {
+  const { open } = await stage(t);
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  t.after(release);
+  let copies = 0;
+  const jobs = await open({ room: async () => (copies++, released.then(() => Infinity)) });
+  const [first, second, third] = await Promise.all([0, 1, 2].map(() => jobs.submit(request(0, 2_000))));
+  assert.ok(first && second && third);
+  await until('all three run', async () => (await jobs.list()).every(({ state }) => state === 'running'));
+  assert.equal(copies, 1);
+  const removed = jobs.remove(first.id);
+  release();
+  assert.equal(await removed, true);
+  for (const { id } of [second, third]) assert.equal((await ended(jobs, id)).state, 'done');
+  assert.ok(copies <= 2);
+});
+
+test('a job is known for a week, expired or failed; then it is not', { skip }, async (t) => {
+  const { open } = await stage(t);
+  let aheadMs = 0;
+  const clock = { ...systemClock, wallMs: () => systemClock.wallMs() + aheadMs };
+  const jobs = await open({ clock });
+  const { id } = await ended(jobs, (await jobs.submit(request(0, 2_000))).id);
+  aheadMs = 7 * 86_400_000 - 60_000;
+  assert.equal((await jobs.get(id))?.state, 'done');
+  aheadMs += 120_000;
+  assert.equal(await jobs.get(id), undefined);
+  assert.deepEqual(await jobs.list(), []);
+});
+
+test(
+  'no answer ever has more than four exports and two time-lapses that run, assemblies among them',
+  { skip },
+  async (t) => {
+    let begun = 0;
+    const work: Work = async () => {
+      const ms = 5 + ((begun++ * 7) % 20);
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      return { sizeBytes: 1, durationMs: 1, gaps: [] };
+    };
+    const directory = workspace(t);
+    const queue = await openQueue(
+      { directory: join(directory, 'redis'), url: undefined, nodeName: 'a', clock: systemClock, log: silentLog },
+      work,
+    );
+    t.after(() => queue.close());
+    const assembly = { parts: [], withCredential: false };
+    const kinds = [
+      request(0, 1_000),
+      request(0, 1_000, { kind: 'timelapse', speed: 2 }),
+      request(0, 1_000, { assembly }),
+      request(0, 1_000, { kind: 'timelapse', speed: 2, assembly }),
+    ];
+    const asked: JobRequest[] = Array.from({ length: 240 }, (_, i) => kinds[i % 4] as JobRequest);
+    const most = { export: 0, timelapse: 0 };
+    const states = new Map<string, JobState>();
+    const order = ['pending', 'running', 'done'];
+    const adding = Promise.all(asked.map((one) => queue.add(newJobId(one), one)));
+    for (let done = 0; done < asked.length;) {
+      const jobs = await queue.list();
+      for (const kind of ['export', 'timelapse'] as const) {
+        const running = jobs.filter((job) => job.kind === kind && job.state === 'running').length;
+        most[kind] = Math.max(most[kind], running);
+      }
+      const counts = await queue.counts();
+      const running = counts.reduce((sum, { running }) => sum + running, 0);
+      assert.ok(running <= 6, `${running} run`);
+      for (const { id, state } of jobs) {
+        const before = states.get(id) ?? 'pending';
+        assert.ok(order.indexOf(state) >= order.indexOf(before), `${before}, then ${state}`);
+        states.set(id, state);
+      }
+      done = jobs.filter(({ state }) => state === 'done').length;
+    }
+    await adding;
+    assert.ok(most.export <= 4 && most.timelapse <= 2, JSON.stringify(most));
+    assert.ok(most.export >= 2 && most.timelapse >= 1, JSON.stringify(most));
+  },
+);
+
+test(
+  'a token has no more than a hundred jobs that wait or run, however many it asks for at once; others go on',
+  { skip },
+  async (t) => {
+    const { open } = await stage(t);
+    // Nothing ends until it may.
+    let goOn = (): void => {};
+    const held = new Promise<number>((resolve) => (goOn = () => resolve(Infinity)));
+    const jobs = await open({ room: () => held });
+    const ask = (by: string, i: number) => jobs.submit(request(0, 1_000 + i, { by }));
+    const first = await ask('ops', 0);
+    const asked = await Promise.allSettled(Array.from({ length: 150 }, (_, i) => ask('gate-op', i)));
+    const refused = asked.filter((one) => one.status === 'rejected');
+    assert.equal(refused.length, 50);
+    for (const { reason } of refused) assert.match(String(reason), /TooManyJobs: 100 jobs of gate-op wait or run/);
+    await assert.rejects(ask('gate-op', 0), { name: 'TooManyJobs' });
+    const other = await ask('ops', 200);
+    goOn();
+    for (const { id } of [first, other]) assert.equal((await ended(jobs, id)).state, 'done');
+    await until('there is room again', async () =>
+      ask('gate-op', 0).then(
+        () => true,
+        () => false,
+      ),
+    );
+  },
+);
+
+test(
+  'a time-lapse over a change of the codec is one movie, an export of the same window an archive',
+  { skip },
+  async (t) => {
+    const { directory, open } = await stage(t);
+    const startMs = WALL_START_MS + 4_000;
+    const video = numberedVideo(workspace(t), { codec: 'h265', firstNumber: 100 });
+    const path = join(directory, 'recordings', formatPath({ name: 'Gate', cameraId: 'gate', startMs }));
+    writeFileSync(path, recordedPart(video, { run: 'b', wallStartMs: startMs }));
+    const jobs = await open();
+    const [lapse, copy] = await Promise.all(
+      [request(0, 8_000, { kind: 'timelapse', speed: 4 }), request(0, 8_000)].map(async (asked) =>
+        ended(jobs, (await jobs.submit(asked)).id),
+      ),
+    );
+    assert.deepEqual([lapse?.state, lapse?.outcome?.parts, lapse?.outcome?.durationMs], ['done', undefined, 2_000]);
+    const movie = (await jobs.result(lapse as Job))?.path ?? '';
+    assert.ok(Math.abs((await probe(movie)).durationSeconds - 2) < 0.001);
+    assert.equal(copy?.outcome?.parts?.length, 2);
+    assert.equal((await jobs.result(copy))?.sizeBytes, copy?.outcome?.sizeBytes);
+  },
+);
 
 test('a job without footage fails with its reason', { skip }, async (t) => {
   const { open } = await stage(t);
   const jobs = await open();
   const failed = await ended(jobs, (await jobs.submit(request(60_000, 70_000))).id);
   assert.equal(failed.state, 'failed');
+  assert.equal(failed.reasonCode, 'no-footage');
   assert.match(failed.reason ?? '', /^this node has no footage of camera gate from 2026-01-05T10:01:00\.000Z/);
 });
 
@@ -91,7 +302,7 @@ test('more than four exports wait; one that waits and one that runs can be cance
     left.sort(),
     ids
       .slice(1, 5)
-      .map((id) => `${id}.mp4`)
+      .flatMap((id) => [`${id}.manifest`, `${id}.mp4`])
       .sort(),
   );
 });
@@ -114,6 +325,23 @@ test('an hour after completion a result is gone, also when the recorder was down
   assert.equal(await after.result(known), undefined);
 });
 
+test('that redis-server is not installed is said before anyone asks, until it is', { skip }, async (t) => {
+  const { directory, open } = await stage(t);
+  const program = join(directory, 'redis-server');
+  const clock = new VirtualClock();
+  const registry = new Registry();
+  const jobs = await open({ clock, registry }, { program });
+  const warnings = (): string[] => jobs.warnings().map(({ code, message }) => `${code}: ${message}`);
+  const available = async (): Promise<number | undefined> =>
+    (await registry.getSingleMetric('kube_nvr_jobs_available')?.get())?.values[0]?.value;
+  assert.match(warnings().join(), /^jobs-unavailable: .*redis-server is not installed: install it/);
+  assert.equal(await available(), 0);
+  symlinkSync(spawnSync('which', ['redis-server'], { encoding: 'utf8' }).stdout.trim(), program);
+  clock.advance(60_000);
+  await until('it is there', () => warnings().length === 0);
+  assert.equal(await available(), 1);
+});
+
 test('without redis-server, asking for a job says what to install', { skip }, async (t) => {
   const { open } = await stage(t);
   const jobs = await open({}, { program: 'no-such-redis-server' });
@@ -128,8 +356,10 @@ test('that ffmpeg was removed is noticed within a quarter of an hour, that it is
   const ffmpegPath = join(directory, 'ffmpeg');
   const elsewhere = `${ffmpegPath}.removed`;
   const runs = join(directory, 'runs');
-  writeFileSync(ffmpegPath, `#!/bin/sh\necho run >> '${runs}'\n`, { mode: 0o755 });
-  const looks = (): number => readFileSync(runs, 'utf8').trim().split('\n').length;
+  // It may write no file.
+  mkdirSync(runs);
+  writeFileSync(ffmpegPath, `#!/bin/sh\nmkdir '${runs}/'$$\n`, { mode: 0o755 });
+  const looks = (): number => readdirSync(runs).length;
   const clock = new VirtualClock();
   let swept = (): void => {};
   const after = clock.after.bind(clock);
@@ -183,7 +413,7 @@ test(
     assert.equal((await ended(after, id)).state, 'done');
     const [first, second] = readFileSync(outputs, 'utf8').trim().split('\n');
     assert.notEqual(second, first);
-    assert.deepEqual(readdirSync(join(directory, 'results')), [`${id}.mp4`]);
+    assert.deepEqual(readdirSync(join(directory, 'results')).sort(), [`${id}.manifest`, `${id}.mp4`]);
   },
 );
 
@@ -247,6 +477,7 @@ test('a scrape hears that Redis is away, and that it is back, and waits for neit
     get: async () => undefined,
     list: async () => [],
     counts: () => counts(),
+    unfinishedOf: async () => 0,
     remove: async () => false,
     close: async () => {},
   };
@@ -265,3 +496,82 @@ test('a scrape hears that Redis is away, and that it is back, and waits for neit
   counts = () => new Promise(() => {});
   assert.equal(await available(), '1', 'a scrape ends without an answer');
 });
+
+/** The manifest of a job, whose signature is right. */
+async function manifestOf(jobs: Jobs, job: Job): Promise<Manifest> {
+  const { text, signature } = (await jobs.manifest(job)) ?? {};
+  assert.ok(text && signature);
+  const { publicKey } = await jobs.signingKey();
+  assert.ok(verify(null, text, createPublicKey(publicKey), signature));
+  return Manifest.parse(JSON.parse(text.toString()));
+}
+
+test('exports and time-lapses have a signed manifest, which goes with its result', { skip }, async (t) => {
+  const { directory, open } = await stage(t);
+  const jobs = await open();
+  const make = async (asked: JobRequest): Promise<Job> => ended(jobs, (await jobs.submit(asked)).id);
+  const window = { from: '2026-01-05T10:00:00.000Z', to: '2026-01-05T10:00:02.000Z' };
+  for (const [asked, kind, name, seconds] of [
+    [request(0, 2_000), 'export', 'gate_20260105T100000Z.mp4', 2],
+    [request(0, 2_000, { kind: 'timelapse', speed: 4 }), 'timelapse', 'gate_20260105T100000Z_x4.mp4', 0.5],
+  ] as const) {
+    const job = await make(asked);
+    const bytes = readFileSync((await jobs.result(job))?.path ?? '');
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const { cameras, ...about } = await manifestOf(jobs, job);
+    assert.deepEqual([about.kind, about.node, about.from, about.to], [kind, 'rack 1', window.from, window.to]);
+    const file = { name, size_bytes: bytes.length, sha256, duration_seconds: seconds };
+    const footage = [{ ...window, movie_from_seconds: 0, movie_to_seconds: seconds }];
+    assert.deepEqual(cameras, [{ camera_id: 'gate', files: [{ ...file, ...window, footage }], gaps: [] }]);
+    assert.equal(await jobs.remove(job.id), true);
+  }
+  assert.deepEqual(readdirSync(join(directory, 'results')), []);
+});
+
+test(
+  'two who ask for the same case get the same archive and manifest; of another name, another one',
+  { skip },
+  async (t) => {
+    const { open } = await stage(t);
+    const jobs = await open();
+    const ask = (name: string) => jobs.submit(request(0, 2_000, { case: { cameras: ['gate', 'yard'], name } }));
+    const make = async (name: string): Promise<Job> => ended(jobs, (await ask(name)).id);
+    const [first, second, other] = [await make('one'), await make('one'), await make('two')];
+    assert.match(first.id, /^c[0-9a-f]{24}$/);
+    const inodeOf = async (job: Job): Promise<number> => statSync((await jobs.result(job))?.path ?? '').ino;
+    assert.equal(await inodeOf(first), await inodeOf(second));
+    assert.notEqual(await inodeOf(first), await inodeOf(other));
+    assert.equal(await jobs.remove(first.id), true);
+    const { name, cameras } = await manifestOf(jobs, second);
+    assert.deepEqual([name, cameras.map(({ camera_id }) => camera_id)], ['one', ['gate', 'yard']]);
+    assert.deepEqual(
+      second.outcome?.cameras?.map(({ cameraId, reasonCode }) => [cameraId, reasonCode]),
+      [
+        ['gate', undefined],
+        ['yard', 'no-footage'],
+      ],
+    );
+  },
+);
+
+test(
+  'without a key that is private, jobs fail with what to do, and ready warns; then they go on',
+  { skip },
+  async (t) => {
+    const { directory, open } = await stage(t);
+    const jobs = await open();
+    const path = join(directory, 'signing', 'key.pem');
+    assert.ok(existsSync(path), 'made at the first start');
+    await jobs.close();
+    chmodSync(path, 0o644);
+    const after = await open();
+    const codes = (): string[] => after.warnings().map(({ code }) => code);
+    assert.deepEqual(codes(), ['signing-key-unusable']);
+    const failed = await ended(after, (await after.submit(request(0, 2_000))).id);
+    assert.equal(failed.reasonCode, 'no-signing-key');
+    assert.match(failed.reason ?? '', /signing\/key\.pem can be read or written by others/);
+    chmodSync(path, 0o600);
+    assert.equal((await ended(after, (await after.submit(request(0, 2_000))).id)).state, 'done');
+    assert.deepEqual(codes(), []);
+  },
+);

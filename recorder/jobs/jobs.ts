@@ -1,20 +1,30 @@
 // The jobs of one node: takes requests, does the work, hands out results, and removes them after an hour.
 
-import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { link, mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
+import { Turns } from '../../base/turns.ts';
 import { assemble } from './assemble.ts';
+import { exportCase } from './case.ts';
 import { JobError } from './error.ts';
 import { TEMPORARY_SUFFIX, estimateExport, exportWindow, temporaryName } from './export.ts';
+import { newJobId } from './job-id.ts';
 import type { JobArchive, PlannerDeps } from './export-plan.ts';
-import { FfmpegCheck, makeTimelapse } from './ffmpeg.ts';
+import { FfmpegCheck, lapseDurationMs, makeTimelapse } from './ffmpeg.ts';
 import {
+  JOB_KEPT_MS,
   JobsUnavailable,
+  TooManyJobs,
   QUEUE_NAMES,
+  isExpired,
   type Job,
+  type JobChange,
+  type JobObserver,
   type JobOutcome,
   type JobQueue,
   type JobReport,
@@ -22,15 +32,23 @@ import {
   type QueueCount,
   type Work,
 } from './job.ts';
+import { SIGNATURE_BYTES, signManifest, type SignedManifest } from './manifest.ts';
 import { memberAt } from './members.ts';
 import { JobMetrics } from './metrics.ts';
+import { movieName } from './movie-name.ts';
+import { NodeKey, NodeKeyError } from './node-key.ts';
 import { PEER_LIMITS, type PeerLimits } from './peer-part.ts';
 import type { PeerAccess } from './peer-request.ts';
-import { Turns } from './turns.ts';
+import { SharedWork, type Made } from './shared-work.ts';
+import { lapsedFootage, type Written } from './written.ts';
 
 export interface JobsOptions {
   /** Of results. */
   readonly directory: string;
+  /** Of the key that manifests are signed with; made when it is missing. */
+  readonly keyDirectory: string;
+  /** As manifests name it. */
+  readonly nodeName: string;
   readonly recordPath: string;
   readonly archive: JobArchive;
   readonly ffmpegPath: string;
@@ -42,36 +60,59 @@ export interface JobsOptions {
   /** Whether there may be jobs from before: without any, nothing is started until somebody asks for one. */
   readonly mayHaveJobs: () => Promise<boolean>;
   /** Throws JobsUnavailable. Called again after it has failed. */
-  readonly openQueue: (work: Work) => Promise<JobQueue>;
+  readonly openQueue: (work: Work, ended: (id: string) => void) => Promise<JobQueue>;
+  /** Is told of what happens to jobs. */
+  readonly observer?: JobObserver;
   /** Other recorders, for assemblies; without it, there are none. */
   readonly peers?: Omit<PeerAccess, 'silenceMs'>;
   readonly peerLimits?: PeerLimits;
-  readonly knownGaps?: PlannerDeps['knownGaps'];
+  readonly knownTime?: PlannerDeps['knownTime'];
   readonly registry?: Registry;
+  /** For the buffers of jobs. */
+  readonly memory?: MemoryAccount | undefined;
 }
 
+/** Of one token, that wait or run: hours of work for others to wait for. */
+export const MAX_UNFINISHED_OF_ONE = 100;
 /** Asking for it shows whether jobs can be had. */
 const NO_JOB = 'none';
 /** As many pictures are encoded at once, whatever the time-lapses are made from. */
 const CONCURRENT_ENCODERS = 2;
+/** Two blocks that are read and written in turns (write-movie.ts), and an index of what is copied. */
+const COPY_BYTES = 4 * 1024 * 1024;
 
-/** How long a result can be fetched. */
-export const RESULT_KEPT_MS = 3_600_000;
+/** What was made so long ago is made again for the next who asks: footage may have come or gone. */
+const RESULT_SHARED_MS = 1_800_000;
 const SWEEP_MS = 60_000;
+/** Of one job. */
+const TOLD_INTERVAL_MS = 1_000;
 const FFMPEG_FOUND_FOR_MS = 15 * 60_000;
 /** A scrape does not wait for a Redis that is away. */
 const COUNT_TIMEOUT_MS = 500;
+/** Also of an archive of several. */
 const RESULT_SUFFIX = '.mp4';
+/** Beside it: the signature of its manifest, and the manifest. */
+const MANIFEST_SUFFIX = '.manifest';
 /** Directories with the parts of an assembly; they outlive a restart as long as their job does. */
 const PARTS_SUFFIX = '.parts';
 
 export class Jobs {
   readonly #o: JobsOptions;
   readonly #ffmpeg: FfmpegCheck;
+  readonly #shared = new SharedWork();
+  /** Jobs that are about to be added, by who asks. */
+  readonly #coming = new Map<string, number>();
+  /** Jobs that were taken, and nobody was told of it yet. */
+  readonly #untold = new Set<string>();
+  /** Those that are being removed: that they fail by it is not told. */
+  readonly #leaving = new Set<string>();
   readonly #encoders = new Turns(CONCURRENT_ENCODERS);
+  readonly #memory: MemoryAccount;
   /** `Authorization` of those who asked for assemblies that have not ended. In memory only. */
   readonly #credentials = new Map<string, string>();
   #queue: Promise<JobQueue> | undefined;
+  #key: Promise<NodeKey> | undefined;
+  #keyTrouble: string | undefined;
   #timer: Timer | undefined;
   #closed = false;
   #ffmpegMissing = false;
@@ -85,6 +126,7 @@ export class Jobs {
 
   constructor(options: JobsOptions) {
     this.#o = options;
+    this.#memory = options.memory ?? unlimitedMemory('jobs');
     const { ffmpegPath, clock, registry = new Registry() } = options;
     this.#ffmpeg = new FfmpegCheck(ffmpegPath, clock);
     this.#progressMs = clock.monotonicMs();
@@ -98,6 +140,7 @@ export class Jobs {
   /** Removes what a crash left, and goes on with jobs that were interrupted. Never throws. */
   async start(): Promise<void> {
     const { directory, log } = this.#o;
+    await this.signingKey().catch(() => {}); // it is a warning
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       for (const name of await readdir(directory, { recursive: true })) {
@@ -121,7 +164,34 @@ export class Jobs {
       const message = `exports and time-lapses are refused: ${this.#trouble}`;
       warnings.push({ code: 'jobs-unavailable', message, cameraId: undefined });
     }
+    if (this.#keyTrouble !== undefined) {
+      const message = `exports and time-lapses fail: the key that they are signed with cannot be used: ${this.#keyTrouble}`;
+      warnings.push({ code: 'signing-key-unusable', message, cameraId: undefined });
+    }
     return warnings;
+  }
+
+  /** What manifests are signed with. Tried again at each call after a failure. Throws NodeKeyError. */
+  signingKey(): Promise<NodeKey> {
+    this.#key ??= this.#openKey();
+    return this.#key;
+  }
+
+  async #openKey(): Promise<NodeKey> {
+    const { keyDirectory, log } = this.#o;
+    try {
+      const key = await NodeKey.open(keyDirectory);
+      log.info({ fingerprint: key.fingerprint }, 'key that exports are signed with');
+      this.#keyTrouble = undefined;
+      return key;
+    } catch (err) {
+      this.#key = undefined;
+      if (err instanceof NodeKeyError) {
+        if (this.#keyTrouble !== err.message) log.error({ reason: err.message }, 'exports cannot be signed');
+        this.#keyTrouble = err.message;
+      }
+      throw err;
+    }
   }
 
   /** Whether exports and time-lapses can be asked for. */
@@ -135,46 +205,65 @@ export class Jobs {
     return peers !== undefined && memberAt(peers.members(), address, peers.scheme) !== undefined;
   }
 
-  /**
-   * Two who ask for the same window of the past share one job. `credential`: the `Authorization` that an assembly's peers
-   * are asked with. Throws JobsUnavailable.
-   */
+  /** `credential`: the `Authorization` that an assembly's peers are asked with. Throws JobsUnavailable. */
   async submit(request: JobRequest, credential?: string): Promise<Job> {
-    return this.#asked((queue) => this.#submit(queue, request, credential));
+    const { by } = request;
+    if (by === undefined) return this.#asked((queue) => this.#submit(queue, request, credential));
+    // Those that are about to be added count: who asks for a thousand at once must not find room for each.
+    const coming = (this.#coming.get(by) ?? 0) + 1;
+    this.#coming.set(by, coming);
+    try {
+      return await this.#asked(async (queue) => {
+        if ((await queue.unfinishedOf(by)) + coming > MAX_UNFINISHED_OF_ONE) {
+          throw new TooManyJobs(`${MAX_UNFINISHED_OF_ONE} jobs of ${by} wait or run: wait until some have ended`);
+        }
+        return this.#submit(queue, request, credential);
+      });
+    } finally {
+      const left = (this.#coming.get(by) ?? 1) - 1;
+      if (left > 0) this.#coming.set(by, left);
+      else this.#coming.delete(by);
+    }
   }
 
   async #submit(queue: JobQueue, request: JobRequest, credential: string | undefined): Promise<Job> {
-    const same = request.assembly ? undefined : (await queue.list()).find((job) => this.#isSame(job, request));
-    if (same) return same;
-    const id = `${request.assembly ? 'a' : request.kind[0]}${randomBytes(12).toString('hex')}`;
+    const id = newJobId(request);
     if (credential !== undefined) this.#credentials.set(id, credential);
     if (this.#running === 0) this.#progressed();
+    this.#untold.add(id);
     try {
       await queue.add(id, request);
     } catch (err) {
+      this.#untold.delete(id);
       this.#credentials.delete(id);
       throw err;
     }
     const job = await queue.get(id);
     if (!job) throw new JobsUnavailable('redis lost the job');
+    this.#tellQueued(id, request);
     return job;
   }
 
   async get(id: string): Promise<Job | undefined> {
-    return this.#asked((queue) => queue.get(id));
+    const job = await this.#asked((queue) => queue.get(id));
+    return job && this.#isKnown(job) ? job : undefined;
   }
 
   /** Newest first. */
   async list(): Promise<Job[]> {
-    return this.#asked((queue) => queue.list());
+    return (await this.#asked((queue) => queue.list())).filter((job) => this.#isKnown(job));
   }
 
   /** False for an unknown one. */
   async remove(id: string): Promise<boolean> {
-    const removed = await this.#asked((queue) => queue.remove(id));
+    const job = this.#o.observer && (await this.#asked((queue) => queue.get(id)));
+    this.#leaving.add(id);
+    const removed = await this.#asked((queue) => queue.remove(id)).finally(() => this.#leaving.delete(id));
     if (removed) {
+      if (job) this.#tell('removed', job);
       this.#credentials.delete(id);
       await rm(this.#resultPath(id), { force: true });
+      await rm(this.#manifestPath(id), { force: true });
       await rm(this.#partsPath(id), { recursive: true, force: true });
     }
     return removed;
@@ -191,6 +280,13 @@ export class Jobs {
     const path = this.#resultPath(job.id);
     const stats = await stat(path).catch(() => undefined);
     return stats && { path, sizeBytes: stats.size, modifiedMs: stats.mtimeMs };
+  }
+
+  /** Of a job that is done; undefined when it has expired. */
+  async manifest(job: Job): Promise<Omit<SignedManifest, 'madeMs'> | undefined> {
+    if (this.#isExpired(job)) return undefined;
+    const both = await readFile(this.#manifestPath(job.id)).catch(() => undefined);
+    return both && { signature: both.subarray(0, SIGNATURE_BYTES), text: both.subarray(SIGNATURE_BYTES) };
   }
 
   async close(): Promise<void> {
@@ -217,7 +313,10 @@ export class Jobs {
 
   #opened(): Promise<JobQueue> {
     if (this.#closed) return Promise.reject(new JobsUnavailable('the recorder stops'));
-    this.#queue ??= this.#o.openQueue((id, ...rest) => this.#work(id, ...rest));
+    this.#queue ??= this.#o.openQueue(
+      (id, ...rest) => this.#work(id, ...rest),
+      (id) => void this.#tellEnd(id),
+    );
     const queue = this.#queue;
     queue.catch(() => {
       if (this.#queue === queue) this.#queue = undefined;
@@ -225,20 +324,29 @@ export class Jobs {
     return queue;
   }
 
-  #isSame(job: Job, request: JobRequest): boolean {
-    const asked =
-      job.assembly === undefined &&
-      job.kind === request.kind &&
-      job.cameraId === request.cameraId &&
-      job.fromMs === request.fromMs &&
-      job.toMs === request.toMs &&
-      job.speed === request.speed;
-    // Footage of the window that came after the job is not in its result.
-    return asked && job.state !== 'failed' && job.toMs < job.createdAtMs && !this.#isExpired(job);
+  /** Once, and before anything else of it: a job may begin before its caller hears that it was taken. */
+  #tellQueued(id: string, request: JobRequest): void {
+    if (this.#untold.delete(id)) this.#tell('queued', { ...request, id, progress: 0 });
   }
 
-  #isExpired({ completedAtMs }: Job): boolean {
-    return completedAtMs !== undefined && this.#o.clock.wallMs() - completedAtMs >= RESULT_KEPT_MS;
+  #tell(change: JobChange, job: Parameters<JobObserver>[1]): void {
+    this.#o.observer?.(change, job);
+  }
+
+  /** Of a job whose end is noted: who asks for it now finds it so. */
+  async #tellEnd(id: string): Promise<void> {
+    if (!this.#o.observer || this.#leaving.has(id)) return;
+    const job = await this.#asked((queue) => queue.get(id)).catch(() => undefined);
+    if (job?.state === 'done' || job?.state === 'failed') this.#tell(job.state, job);
+  }
+
+  /** Redis forgets old jobs only now and then. */
+  #isKnown({ completedAtMs = Infinity }: Job): boolean {
+    return this.#o.clock.wallMs() - completedAtMs < JOB_KEPT_MS;
+  }
+
+  #isExpired(job: Job): boolean {
+    return isExpired(job, this.#o.clock.wallMs());
   }
 
   #progressed(): void {
@@ -259,14 +367,26 @@ export class Jobs {
   }
 
   async #work(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
+    let toldMs = -Infinity;
+    let told = -1;
+    const tell = (share: number): void => {
+      const nowMs = this.#o.clock.monotonicMs();
+      const percent = Math.floor(share * 100);
+      if (percent <= told || nowMs - toldMs < TOLD_INTERVAL_MS) return;
+      [told, toldMs] = [percent, nowMs];
+      this.#tell('progress', { ...request, id, progress: share });
+    };
     const progress = (share: number): void => {
       this.#progressed();
       report.progress(share);
+      tell(share);
     };
+    this.#tellQueued(id, request);
+    tell(0);
     this.#running++;
     this.#progressed();
     try {
-      const outcome = await this.#make(id, request, { ...report, progress }, signal);
+      const outcome = await this.#makeOnce(id, request, { ...report, progress }, signal);
       this.#metrics.finished(request.kind, 'done');
       return outcome;
     } catch (err) {
@@ -279,9 +399,86 @@ export class Jobs {
     }
   }
 
+  async #makeOnce(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
+    const make = (): Promise<JobOutcome> => this.#make(id, request, report, signal);
+    // Footage of the window that is still to come is not in a result that is there.
+    if (request.assembly || request.toMs >= this.#o.clock.wallMs()) return make();
+    const keyOf = ({ kind, cameraId, fromMs, toMs, speed, case: of }: JobRequest): string =>
+      JSON.stringify([kind, cameraId, fromMs, toMs, speed, of?.cameras, of?.name]);
+    const key = keyOf(request);
+    const made = async (): Promise<Made | undefined> => {
+      const jobs = (await this.list()).filter(
+        (job) => !job.assembly && keyOf(job) === key && job.toMs < job.createdAtMs,
+      );
+      const done = jobs.find(({ state }) => state === 'done');
+      return done?.outcome && { id: done.id, outcome: done.outcome };
+    };
+    const adopt = (other: Made): Promise<boolean> => this.#adopt(other.id, id);
+    return this.#shared.once(key, id, { made, adopt, make }, signal);
+  }
+
+  /** Gives the result of one job to another as well; false when it is gone, or of a while ago. */
+  async #adopt(from: string, to: string): Promise<boolean> {
+    try {
+      const { mtimeMs } = await stat(this.#resultPath(from));
+      if (this.#o.clock.wallMs() - mtimeMs >= RESULT_SHARED_MS) return false;
+      for (const suffix of [MANIFEST_SUFFIX, RESULT_SUFFIX]) {
+        const pathOf = (id: string): string => join(this.#o.directory, `${id}${suffix}`);
+        await rm(pathOf(to), { force: true });
+        await link(pathOf(from), pathOf(to));
+      }
+      return true;
+    } catch {
+      return false; // also where the file system knows no second names
+    }
+  }
+
   async #make(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
     const path = this.#resultPath(id);
-    if (request.kind === 'export') return this.#copy(id, request, path, report, signal);
+    const key = await this.signingKey().catch((err: unknown) => {
+      if (!(err instanceof NodeKeyError)) throw err;
+      throw new JobError('no-signing-key', `the result could not be signed: ${err.message}`, { cause: err });
+    });
+    const { version, nodeName: node, clock } = this.#o;
+    const sign = (written: Omit<Written, 'outcome'>): SignedManifest => {
+      const kind = request.case ? ('case' as const) : request.kind;
+      const about = { kind, name: request.case?.name, speed: request.speed, madeMs: clock.wallMs(), version, node };
+      return signManifest(about, written, key);
+    };
+    const { outcome, manifest } = await this.#makeSigned(id, request, path, sign, report, signal);
+    const temporary = temporaryName(this.#manifestPath(id));
+    await writeFile(temporary, Buffer.concat([manifest.signature, manifest.text]));
+    await rename(temporary, this.#manifestPath(id));
+    return outcome;
+  }
+
+  async #makeSigned(
+    id: string,
+    request: JobRequest,
+    path: string,
+    sign: (written: Omit<Written, 'outcome'>) => SignedManifest,
+    report: JobReport,
+    signal: AbortSignal,
+  ): Promise<{ readonly outcome: JobOutcome; readonly manifest: SignedManifest }> {
+    if (request.case) {
+      const { fromMs, toMs } = request;
+      const wanted = { cameraIds: request.case.cameras, fromMs, toMs };
+      const deps = { ...this.#plannerDeps(), room: this.#o.room, progress: report.progress, sign };
+      return this.#memory.during(COPY_BYTES, () => exportCase(wanted, path, deps, signal));
+    }
+    const written = await (request.kind === 'export'
+      ? this.#copy(id, request, path, report, signal)
+      : this.#lapse(id, request, path, report, signal));
+    return { outcome: written.outcome, manifest: sign(written) };
+  }
+
+  async #lapse(
+    id: string,
+    request: JobRequest,
+    path: string,
+    report: JobReport,
+    signal: AbortSignal,
+  ): Promise<Written> {
     const { speed = 2 } = request;
     if (!(await this.#ffmpeg.isThere())) {
       throw new JobError('ffmpeg-missing', `ffmpeg is not installed: ${this.#o.ffmpegPath}`);
@@ -294,36 +491,40 @@ export class Jobs {
     const copyShare = request.assembly ? 0.5 : 0.1;
     try {
       const copied = { ...report, progress: (share: number): void => report.progress(share * copyShare) };
-      const { durationMs, gaps } = await this.#copy(id, request, source, copied, signal);
+      const { outcome, window, cameras } = await this.#copy(id, request, source, copied, signal);
+      const { durationMs, gaps, parts: movies, untilMs } = outcome;
       const progress = (share: number): void => report.progress(copyShare + share * (1 - copyShare));
       const { ffmpegPath: program, room, clock } = this.#o;
-      const run = { program, input: source, output, speed, durationMs, progress, room, clock };
+      const run = { program, input: source, movies, output, speed, durationMs, progress, room, clock };
       await this.#encoders.take(() => makeTimelapse(run, signal), signal);
+      const sha256 = await sha256Of(output);
       await rename(output, path);
-      return { sizeBytes: (await stat(path)).size, durationMs: durationMs / speed, gaps };
+      const made = { sizeBytes: (await stat(path)).size, durationMs: lapseDurationMs(durationMs, speed) };
+      const lapses = cameras.map(({ cameraId, movies }) => {
+        const name = movieName(cameraId, window.fromMs, { speed });
+        return { cameraId, gaps, movies: [{ ...made, name, sha256, window, footage: lapsedFootage(movies, speed) }] };
+      });
+      return { outcome: { ...made, gaps, ...(untilMs === undefined ? {} : { untilMs }) }, window, cameras: lapses };
     } finally {
       await Promise.all([source, output].map((left) => rm(left, { force: true })));
     }
   }
 
-  /** The footage of a job as one movie. */
-  async #copy(
-    id: string,
-    request: JobRequest,
-    path: string,
-    report: JobReport,
-    signal: AbortSignal,
-  ): Promise<JobOutcome> {
+  /** The footage of a job, as one movie where it has one codec. */
+  async #copy(id: string, request: JobRequest, path: string, report: JobReport, signal: AbortSignal): Promise<Written> {
     const { room, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
     if (!request.assembly) {
       const deps = { ...this.#plannerDeps(), room, progress: report.progress };
-      return exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal);
+      return this.#memory.during(COPY_BYTES, () =>
+        exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal),
+      );
     }
     const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
     const parts = this.#partsPath(id);
     const deps = { access, limits, clock, room, version, report };
     try {
-      return await assemble(request, this.#credentials.get(id), parts, path, deps, signal);
+      const credential = this.#credentials.get(id);
+      return await this.#memory.during(COPY_BYTES, () => assemble(request, credential, parts, path, deps, signal));
     } finally {
       // After a stop the job goes on with the parts that are here.
       if (!signal.aborted) {
@@ -334,12 +535,16 @@ export class Jobs {
   }
 
   #plannerDeps(): PlannerDeps {
-    const { recordPath, archive, clock, version, knownGaps } = this.#o;
-    return { recordPath, archive, version, wallMs: () => clock.wallMs(), ...(knownGaps ? { knownGaps } : {}) };
+    const { recordPath, archive, clock, version, knownTime } = this.#o;
+    return { recordPath, archive, version, wallMs: () => clock.wallMs(), ...(knownTime ? { knownTime } : {}) };
   }
 
   #resultPath(id: string): string {
     return join(this.#o.directory, `${id}${RESULT_SUFFIX}`);
+  }
+
+  #manifestPath(id: string): string {
+    return join(this.#o.directory, `${id}${MANIFEST_SUFFIX}`);
   }
 
   #partsPath(id: string): string {
@@ -365,13 +570,13 @@ export class Jobs {
     if (this.#closed) return;
     await this.#lookForFfmpeg();
     try {
-      const names = (await readdir(this.#o.directory)).filter((name) => /\.(?:mp4|parts)$/.test(name));
+      const names = (await readdir(this.#o.directory)).filter((name) => /\.(?:mp4|manifest|parts)$/.test(name));
       for (const name of names) {
         const job = await this.get(name.slice(0, name.lastIndexOf('.')));
         // A job that runs again replaces the result of a run whose end was not noted.
-        const wanted = name.endsWith(RESULT_SUFFIX)
-          ? job && !this.#isExpired(job)
-          : job && job.completedAtMs === undefined;
+        const wanted = name.endsWith(PARTS_SUFFIX)
+          ? job && job.completedAtMs === undefined
+          : job && !this.#isExpired(job);
         if (!wanted) await rm(join(this.#o.directory, name), { recursive: true, force: true });
       }
     } catch (err) {
@@ -379,4 +584,11 @@ export class Jobs {
     }
     if (!this.#closed) this.#timer = this.#o.clock.after(SWEEP_MS, () => void this.#sweepAgain());
   }
+}
+
+/** Hex. */
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const block of createReadStream(path)) hash.update(block as Buffer);
+  return hash.digest('hex');
 }

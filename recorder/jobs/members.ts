@@ -5,6 +5,8 @@
 export interface Member {
   /** `host:port`, or `https://host:port` where it speaks otherwise than this node. */
   readonly address: string;
+  /** Where it lets only members in, and who it is there: a URI in its certificate. */
+  readonly mutual?: { readonly address: string; readonly identity: string };
 }
 
 export type Scheme = 'http' | 'https';
@@ -19,12 +21,20 @@ export function originOf(address: string, scheme: Scheme): URL | undefined {
 }
 
 /** The member at an address; undefined when there is none. `scheme`: of members that do not say. */
-export function memberAt(members: readonly Member[], address: string, scheme: Scheme): URL | undefined {
+export const memberAt = (members: readonly Member[], address: string, scheme: Scheme): URL | undefined =>
+  findMember(members, address, scheme)?.url;
+
+/** The same, with what is known of it. */
+export function findMember(
+  members: readonly Member[],
+  address: string,
+  scheme: Scheme,
+): { readonly url: URL; readonly mutual: Member['mutual'] } | undefined {
   const asked = originOf(address, scheme);
   if (!asked) return undefined;
-  for (const member of members) {
-    const known = originOf(member.address, scheme);
-    if (known && known.hostname === asked.hostname && portOf(known) === portOf(asked)) return known;
+  for (const { address: known, mutual } of members) {
+    const url = originOf(known, scheme);
+    if (url && url.hostname === asked.hostname && portOf(url) === portOf(asked)) return { url, mutual };
   }
   return undefined;
 }

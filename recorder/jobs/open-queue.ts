@@ -3,10 +3,11 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RedisOptions } from 'bullmq';
+import { ANSWERS_ONLY, startChild } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { JobQueue, Work } from './job.ts';
-import { RedisServer } from './redis-server.ts';
+import { REDIS_PROGRAM, RedisServer } from './redis-server.ts';
 import type { TlsConnector } from './tls-connector.ts';
 
 export interface QueueOptions {
@@ -22,17 +23,32 @@ export interface QueueOptions {
   readonly program?: string;
 }
 
-/** Whether the recorder's own Redis has been used before, or another one is configured. */
-export async function mayHaveJobs({ directory, url }: QueueOptions): Promise<boolean> {
+/** Whether the queue is to be looked at when the recorder starts: it may hold jobs, or cannot be had and says why. */
+export async function mayHaveJobs({ directory, url, program }: QueueOptions): Promise<boolean> {
   if (url !== undefined) return true;
-  return access(join(directory, 'appendonlydir')).then(
+  return (await isThere(join(directory, 'appendonlydir'))) || !(await isInstalled(program ?? REDIS_PROGRAM));
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
     () => true,
     () => false,
   );
+
+function isInstalled(program: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const child = startChild(program, ['--version'], { stdio: ['ignore', 'ignore', 'ignore'], limits: ANSWERS_ONLY });
+    child.once('error', () => resolve(false));
+    child.once('exit', () => resolve(true));
+  });
 }
 
-/** Throws JobsUnavailable. */
-export async function openQueue(options: QueueOptions, work: Work): Promise<JobQueue> {
+/** `ended`: called when the queue knows that a job is done or failed. Throws JobsUnavailable. */
+export async function openQueue(
+  options: QueueOptions,
+  work: Work,
+  ended: (id: string) => void = () => {},
+): Promise<JobQueue> {
   const { directory, url, ca, nodeName, clock, log, program } = options;
   // Only now: a node without jobs does without its memory.
   const [{ BullQueue }, { TlsConnector }] = await Promise.all([
@@ -46,6 +62,7 @@ export async function openQueue(options: QueueOptions, work: Work): Promise<JobQ
     connection: connectionOf(server?.socketPath, url, ca, TlsConnector),
     nodeName,
     work,
+    ended,
     clock,
     log,
   });
@@ -64,6 +81,7 @@ export async function openQueue(options: QueueOptions, work: Work): Promise<JobQ
     get: (id) => queue.get(id),
     list: () => queue.list(),
     counts: () => queue.counts(),
+    unfinishedOf: (by) => queue.unfinishedOf(by),
     remove: (id) => queue.remove(id),
     close,
   };

@@ -8,8 +8,8 @@ import { z } from 'zod';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { JobError, diskError } from './error.ts';
-import { memberAt } from './members.ts';
-import { PeerFailure, askPeer, unreachable, type PeerAccess } from './peer-request.ts';
+import { findMember } from './members.ts';
+import { PeerFailure, askMember, askPeer, unreachable, type PeerAccess } from './peer-request.ts';
 
 /** Where a part of an assembly lies. */
 export interface AssemblyPart {
@@ -54,8 +54,13 @@ export interface PartDeps {
 /** What a peer says of its job, in the words of the API. */
 const PeerJob = z.object({
   camera_id: z.string(),
-  from: z.number(),
-  to: z.number(),
+  from: z.number().optional(),
+  to: z.number().optional(),
+  /** The window exactly; recorders of before the first release said it in `from` and `to`, with fractions. */
+  from_ms: z.number().optional(),
+  to_ms: z.number().optional(),
+  /** Instead of `to_ms` where the window was not over. */
+  known_until_ms: z.number().optional(),
   kind: z.enum(['export', 'timelapse']),
   state: z.enum(['pending', 'running', 'done', 'failed']),
   size_bytes: z.number().int().positive().optional(),
@@ -68,10 +73,28 @@ const PeerJob = z.object({
       }),
     )
     .optional(),
+  /** Of a case. */
+  cameras: z.array(z.unknown()).optional(),
+  /** Of a result that is an archive of movies. */
+  parts: z
+    .array(
+      z.object({
+        offset: z.number().int().nonnegative(),
+        size_bytes: z.number().int().positive(),
+        from_ms: z.number(),
+        to_ms: z.number(),
+      }),
+    )
+    .optional(),
   reason: z.string().optional(),
 });
 
-const DonePart = PeerJob.extend({ size_bytes: z.number().int().positive() });
+const DonePart = PeerJob.extend({ size_bytes: z.number().int().positive() }).transform((job, context) => {
+  const { from_ms = (job.from ?? NaN) * 1000 } = job;
+  const to_ms = job.known_until_ms ?? job.to_ms ?? (job.to ?? NaN) * 1000;
+  if (Number.isNaN(from_ms + to_ms)) context.addIssue({ code: 'custom', message: 'no window' });
+  return { ...job, from_ms, to_ms };
+});
 /** A job of a peer that is done. */
 export type DonePart = z.output<typeof DonePart>;
 
@@ -116,7 +139,7 @@ export class PeerPart {
       if (job.state === 'failed') throw this.#error(`its job failed: ${job.reason ?? 'without a reason'}`);
       if (job.state === 'done') {
         const done = DonePart.safeParse(job);
-        if (!done.success) throw this.#error('it does not say how large its result is');
+        if (!done.success) throw this.#error('it does not say how large its result is, or of which window');
         return done.data;
       }
       await this.#wait(waitUntilMs, `its job is still ${job.state}`);
@@ -186,9 +209,16 @@ export class PeerPart {
     const { access } = this.#deps;
     const { peerAddress, peerJobId } = this.#part;
     // Membership may have changed since the job was taken.
-    const member = memberAt(access.members(), peerAddress, access.scheme);
+    const member = findMember(access.members(), peerAddress, access.scheme);
     if (!member) throw new PeerFailure('it is no member of the cluster any more');
-    const url = new URL(`/api/archive/jobs/${encodeURIComponent(peerJobId)}${suffix}`, member);
+    const path = `/api/archive/jobs/${encodeURIComponent(peerJobId)}${suffix}`;
+    const own = access.own?.();
+    if (own && member.mutual) {
+      const { address, identity } = member.mutual;
+      const { authorization: _credential, ...others } = this.#headers;
+      return askMember(access, own, { url: new URL(path, address), identity }, { ...others, ...headers }, this.#signal);
+    }
+    const url = new URL(path, member.url);
     return askPeer(access, url, { ...this.#headers, ...headers }, this.#signal);
   }
 

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import { getCACertificates } from 'node:tls';
+import { request as requestHttps, type RequestOptions } from 'node:https';
+import { getCACertificates, type PeerCertificate } from 'node:tls';
 import { memberOf, hostPort, type Member, type Scheme } from './members.ts';
 
 /** `passing`: the same question may be answered later. */
@@ -17,12 +17,20 @@ export class PeerFailure extends Error {
   }
 }
 
+export interface MutualTls {
+  readonly certificate: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
 export interface PeerAccess {
   readonly members: () => readonly Member[];
   /** Of members that do not say. */
   readonly scheme: Scheme;
   /** Certificates to trust beside the system's, PEM. */
   readonly ca?: string;
+  /** What this node shows to members that let only members in, and trusts them by; PEM. */
+  readonly own?: () => MutualTls | undefined;
   /** Until the answer begins, and while nothing of it comes. */
   readonly silenceMs: number;
 }
@@ -37,14 +45,34 @@ export async function askPeer(
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
+  const { ca, silenceMs } = access;
+  const tls = ca ? { ca: [...getCACertificates(), ca] } : {};
   let asked = url;
   for (let redirects = 0; ; redirects++) {
-    const answer = await get(access, asked, headers, signal);
+    const answer = await get({ silenceMs, tls }, asked, headers, signal);
     if (!REDIRECTS.has(answer.statusCode ?? 0)) return answer;
     answer.destroy();
     asked = redirected(access, asked, answer.headers.location);
     if (redirects === MAX_REDIRECTS) throw new PeerFailure('it redirects again and again');
   }
+}
+
+/**
+ * The same of a member that lets only members in: no credential goes there, and it redirects nobody. It is who its
+ * certificate says, wherever it is reached.
+ */
+export function askMember(
+  { silenceMs }: PeerAccess,
+  { certificate: cert, key, ca }: MutualTls,
+  { url, identity }: { readonly url: URL; readonly identity: string },
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const checkServerIdentity = (_host: string, { subjectaltname = '' }: PeerCertificate): Error | undefined =>
+    subjectaltname.split(', ').includes(`URI:${identity}`)
+      ? undefined
+      : Object.assign(new Error(`the certificate is not of ${identity}`), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+  return get({ silenceMs, tls: { cert, key, ca, checkServerIdentity } }, url, headers, signal);
 }
 
 function redirected({ members, scheme }: PeerAccess, from: URL, location: string | undefined): URL {
@@ -56,7 +84,7 @@ function redirected({ members, scheme }: PeerAccess, from: URL, location: string
 }
 
 function get(
-  { ca, silenceMs }: PeerAccess,
+  { tls, silenceMs }: { readonly tls: RequestOptions; readonly silenceMs: number },
   url: URL,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
@@ -70,7 +98,7 @@ function get(
       agent: false,
       signal,
       timeout: silenceMs,
-      ...(ca ? { ca: [...getCACertificates(), ca] } : {}),
+      ...tls,
     });
     asking.once('response', resolve);
     asking.once('timeout', () => asking.destroy(new PeerFailure('it does not answer', { passing: true })));

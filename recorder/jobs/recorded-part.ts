@@ -17,18 +17,26 @@ const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** An open file of the archive. Whoever opens it closes it. */
 export class PartFile {
   readonly #handle: FileHandle;
+  readonly #start: number;
   readonly sizeBytes: number;
   /** Tells the file from another one that took its name. */
   readonly identity: string;
 
-  private constructor(handle: FileHandle, sizeBytes: number, identity: string) {
+  private constructor(handle: FileHandle, start: number, sizeBytes: number, identity: string) {
     this.#handle = handle;
+    this.#start = start;
     this.sizeBytes = sizeBytes;
     this.identity = identity;
   }
 
-  /** Undefined when the file is gone, or is none. Throws what the system says of a disk that fails. */
-  static async open(path: string): Promise<PartFile | undefined> {
+  /**
+   * With `range`, only that of the file. Undefined when the file is gone, or is none. Throws what the system says of a disk
+   * that fails.
+   */
+  static async open(
+    path: string,
+    range?: { readonly start: number; readonly size: number },
+  ): Promise<PartFile | undefined> {
     let handle: FileHandle;
     try {
       handle = await open(path, FLAGS);
@@ -38,7 +46,8 @@ export class PartFile {
     }
     try {
       const stats = await handle.stat();
-      if (stats.isFile()) return new PartFile(handle, stats.size, `${stats.dev}.${stats.ino}`);
+      const { start, size } = range ?? { start: 0, size: stats.size };
+      if (stats.isFile()) return new PartFile(handle, start, size, `${stats.dev}.${stats.ino}`);
       await handle.close();
       return undefined;
     } catch (err) {
@@ -51,7 +60,7 @@ export class PartFile {
   async readInto(buffer: Buffer, position: number, length: number): Promise<number> {
     let filled = 0;
     while (filled < length) {
-      const { bytesRead } = await this.#handle.read(buffer, filled, length - filled, position + filled);
+      const { bytesRead } = await this.#handle.read(buffer, filled, length - filled, this.#start + position + filled);
       if (bytesRead === 0) break;
       filled += bytesRead;
     }

@@ -1,12 +1,13 @@
 // The recorder's own redis-server: on a Unix socket in its directory, with an append-only file there and no TCP port.
 // Restarted when it ends, stopped with the recorder; one that a killed recorder left behind is ended first.
 
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open, readdir, readFile, readlink, realpath, rm, type FileHandle } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { Backoff } from '../../base/backoff.ts';
+import { startChild, type ChildLimits } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { errorCode } from '../archive/file-system.ts';
@@ -26,6 +27,10 @@ const START_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 5_000;
 const POLL_MS = 20;
 const SOCKET = 'redis.sock';
+/** Ten thousand jobs take some 20 MB, and it has three connections. It runs for months: its time has no bound. */
+const LIMITS: ChildLimits = { memoryBytes: 1024 ** 3, fileBytes: 1024 ** 3, openFiles: 1024 };
+
+export const REDIS_PROGRAM = 'redis-server';
 
 export class RedisServer {
   #socketPath = '';
@@ -114,7 +119,7 @@ export class RedisServer {
   }
 
   async #launch(): Promise<void> {
-    const { directory, program = 'redis-server', clock } = this.#o;
+    const { directory, program = REDIS_PROGRAM, clock } = this.#o;
     await rm(join(directory, SOCKET), { force: true });
     const settings = {
       port: '0',
@@ -131,7 +136,7 @@ export class RedisServer {
       loglevel: 'warning',
     };
     const args = Object.entries(settings).flatMap(([key, value]) => [`--${key}`, value]);
-    const child = spawn(program, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = startChild(program, args, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'], limits: LIMITS });
     this.#child = child;
     let failure: Error | undefined;
     child.once('error', (err) => (failure = err));

@@ -119,6 +119,30 @@ test('a Redis that is away when the recorder starts is used when it is there', {
   await works(jobs);
 });
 
+test(
+  'names that no job can have are not asked of Redis, which keeps keys of its own under some',
+  { skip },
+  async (t) => {
+    const { open } = await stage(t);
+    const jobs = await open();
+    const job = await jobs.submit(request(0, 2_000));
+    for (const id of [
+      'meta',
+      'id',
+      'completed',
+      'events',
+      'stalled-check',
+      '',
+      `${job.id}:logs`,
+      `e${'0'.repeat(24)}`,
+    ]) {
+      assert.equal(await jobs.get(id), undefined, id);
+      assert.equal(await jobs.remove(id), false, id);
+    }
+    assert.equal((await ended(jobs, job.id)).state, 'done');
+  },
+);
+
 test('a directory whose path is too long for a socket is no hindrance', { skip }, async (t) => {
   const { open, directory } = await stage(t);
   const long = join(directory, 'a-directory-with-a-long-name'.repeat(4), 'another-one'.repeat(4));

@@ -1,10 +1,11 @@
-// A plan in, the movie as a file out: ranges are read in blocks and written without what lies between them, with two
+// A plan in, the movie's bytes in a file and their digests out: ranges are read in blocks and written without what lies between them, with two
 // buffers, so that reading and writing overlap and memory does not grow with the movie.
 
-import { constants } from 'node:fs';
-import { open, type FileHandle } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
 import type { CopyPiece } from '../mp4/copy-list.ts';
-import { JobError, diskError } from './error.ts';
+import { JobError } from './error.ts';
 import type { ExportPlan, PartRef } from './export-plan.ts';
 import { PartFile } from './recorded-part.ts';
 
@@ -37,31 +38,46 @@ interface Block {
   readonly slices: (Buffer | { readonly from: number; readonly to: number })[];
 }
 
+/** Where in its file a movie goes. */
+export interface MoviePlace {
+  readonly offset: number;
+  /** Of the whole file. */
+  readonly resultBytes: number;
+  /** Whether its CRC-32 is wanted. */
+  readonly checksum: boolean;
+}
+
+/** What was written, made from the bytes on their way to the disk. */
+export interface MovieDigests {
+  /** 0 where it is not wanted. */
+  readonly crc32: number;
+  /** Hex. */
+  readonly sha256: string;
+}
+
 /**
- * Writes a new file at `path`, synced. Throws JobError when it does not fit, SourceChanged, and the signal's reason; then
- * the caller removes what is there.
+ * Writes a movie into a file. Throws JobError when it does not fit any
+ * more, SourceChanged, and the signal's reason.
  */
 export async function writeMovie(
   plan: ExportPlan,
-  path: string,
+  target: FileHandle,
+  { offset, resultBytes, checksum }: MoviePlace,
   { room, progress = () => {} }: WriteOptions,
   signal: AbortSignal,
-): Promise<void> {
-  const needed = plan.sizeBytes;
-  if ((await room()) < needed) {
-    throw new JobError('disk-full', `the result of ${needed} bytes would take room that is kept for recording`);
-  }
-  const target = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o640);
+): Promise<MovieDigests> {
   const sources = new Sources(plan.files);
   const buffers = [Buffer.allocUnsafeSlow(BLOCK_BYTES), Buffer.allocUnsafeSlow(BLOCK_BYTES)] as const;
   let writing: Promise<void> = Promise.resolve();
-  let position = plan.header.length;
-  let checkAt = CHECK_BYTES;
-  let syncAt = SYNC_BYTES;
+  let position = offset + plan.header.length;
+  let checkAt = offset + CHECK_BYTES;
+  let syncAt = offset + SYNC_BYTES;
   let syncing: Promise<void> = Promise.resolve();
   let turn = 0;
+  let crc = checksum ? crc32(plan.header) : 0;
+  const hash = createHash('sha256').update(plan.header);
   try {
-    await writeAll(target, [plan.header], 0);
+    await writeAll(target, [plan.header], offset);
     for (const block of blocksOf(plan.contents)) {
       signal.throwIfAborted();
       const buffer = buffers[turn++ % 2] as Buffer;
@@ -71,11 +87,15 @@ export async function writeMovie(
         Buffer.isBuffer(slice) ? slice : buffer.subarray(slice.from, slice.to),
       );
       const at = position;
-      for (const slice of slices) position += slice.length;
+      for (const slice of slices) {
+        position += slice.length;
+        if (checksum) crc = crc32(slice, crc);
+        hash.update(slice);
+      }
       writing = writeAll(target, slices, at);
       // It is waited for with the next block; until then nobody would hear of its failure.
       writing.catch(() => {});
-      progress(position / needed);
+      progress(position / resultBytes);
       if (position >= syncAt) {
         syncAt = position + SYNC_BYTES;
         await syncing;
@@ -84,18 +104,17 @@ export async function writeMovie(
       }
       if (position < checkAt) continue;
       checkAt = position + CHECK_BYTES;
-      if ((await room()) < needed - position) {
+      if ((await room()) < resultBytes - position) {
         throw new JobError('disk-full', 'the disk has filled up: the room that is left is kept for recording');
       }
     }
     await Promise.all([writing, syncing]);
-    await target.sync();
+    return { crc32: crc, sha256: hash.digest('hex') };
   } catch (err) {
     await Promise.allSettled([writing, syncing]);
-    throw err instanceof JobError || err instanceof SourceChanged || signal.aborted ? err : (diskError(err) ?? err);
+    throw err;
   } finally {
     await sources.close();
-    await target.close();
   }
 }
 
@@ -103,6 +122,7 @@ export async function writeMovie(
 class Sources {
   readonly #files: readonly PartRef[];
   #part = -1;
+  #start = 0;
   #file: PartFile | undefined;
 
   constructor(files: readonly PartRef[]) {
@@ -112,12 +132,13 @@ class Sources {
   async read({ part, offset, length }: Block, buffer: Buffer): Promise<void> {
     if (part !== this.#part) {
       await this.close();
-      const { path, identity } = this.#files[part] as PartRef;
+      const { path, identity, start = 0 } = this.#files[part] as PartRef;
       this.#file = await PartFile.open(path);
       this.#part = part;
+      this.#start = start;
       if (this.#file?.identity !== identity) throw new SourceChanged(`${path} is gone`);
     }
-    const count = (await this.#file?.readInto(buffer, offset, length)) ?? 0;
+    const count = (await this.#file?.readInto(buffer, this.#start + offset, length)) ?? 0;
     if (count < length) throw new SourceChanged('a file is shorter than it was');
   }
 

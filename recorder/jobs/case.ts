@@ -1,0 +1,140 @@
+// Several cameras and one window in; one archive with the movies of each, and a signed manifest of all of them, out.
+
+import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import type { JoinWindow } from '../mp4/join.ts';
+import { JobError } from './error.ts';
+import { estimateExport, untilUnchanged, writingResult } from './export.ts';
+import { knownTimeOf, planExport, type PlannerDeps } from './export-plan.ts';
+import { isoTime } from './facts.ts';
+import { upToKnown, withCauses } from './gap-causes.ts';
+import type { CameraOutcome, JobPart } from './job.ts';
+import { MANIFEST_NAME, SIGNATURE_NAME, type SignedManifest } from './manifest.ts';
+import type { WriteOptions } from './write-movie.ts';
+import { endOf, partsOf, requireRoom, writeDirectory, writeMovies, writingFile } from './write-result.ts';
+import type { Written, WrittenCamera } from './written.ts';
+import { localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
+
+export interface CaseRequest extends JoinWindow {
+  readonly cameraIds: readonly string[];
+}
+
+export interface CaseDeps extends PlannerDeps, WriteOptions {
+  readonly sign: (written: Omit<Written, 'outcome'>) => SignedManifest;
+}
+
+export interface WrittenCase extends Written {
+  /** As it lies in the archive. */
+  readonly manifest: SignedManifest;
+}
+
+/** A camera in the archive. */
+interface InArchive {
+  readonly written: WrittenCamera;
+  readonly parts: readonly JobPart[];
+  readonly entries: readonly ZipEntry[];
+}
+
+/**
+ * Writes the archive to `path`. It appears there whole, or not at all. A camera without footage in the window is in the
+ * manifest, with its gaps. Throws JobError, also when no camera has footage, and the signal's reason.
+ */
+export function exportCase(
+  request: CaseRequest,
+  path: string,
+  deps: CaseDeps,
+  signal: AbortSignal,
+): Promise<WrittenCase> {
+  const { cameraIds, ...window } = request;
+  const releases = cameraIds.map((cameraId) => deps.archive.holdWindow(cameraId, window.fromMs, window.toMs));
+  return writingResult(
+    path,
+    async (temporary) => {
+      // Memory holds one plan at a time: what all of it takes is counted first.
+      let movieBytes = 0;
+      for (const cameraId of cameraIds) {
+        signal.throwIfAborted();
+        movieBytes += (await footageOf(cameraId, () => estimateExport({ cameraId, ...window }, deps)))?.sizeBytes ?? 0;
+      }
+      if (movieBytes === 0) {
+        const [from, to] = [isoTime(window.fromMs), isoTime(window.toMs)];
+        throw new JobError('no-footage', `this node has no footage of any of the cameras from ${from} to ${to}`);
+      }
+      await requireRoom(deps, movieBytes);
+      return writingFile(temporary, (target) => writeCase(request, target, movieBytes, deps, signal), signal);
+    },
+    signal,
+  ).finally(() => {
+    for (const release of releases) release();
+  });
+}
+
+/** Undefined for a camera without any. Another failure names the camera. */
+async function footageOf<T>(cameraId: string, plan: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await plan();
+  } catch (err) {
+    if (!(err instanceof JobError)) throw err;
+    if (err.code === 'no-footage') return undefined;
+    throw new JobError(err.code, `camera ${cameraId}: ${err.message}`, { cause: err });
+  }
+}
+
+async function writeCase(
+  { cameraIds, ...window }: CaseRequest,
+  target: FileHandle,
+  movieBytes: number,
+  deps: CaseDeps,
+  signal: AbortSignal,
+): Promise<WrittenCase> {
+  const cameras: InArchive[] = [];
+  let end = 0;
+  for (const cameraId of cameraIds) {
+    const offset = end;
+    const camera = await untilUnchanged(() => writeCamera(cameraId, offset));
+    end = endOf(camera.parts) || end;
+    cameras.push(camera);
+  }
+  const written = { window, cameras: cameras.map(({ written }) => written) };
+  const manifest = deps.sign(written);
+  const entries = cameras.flatMap(({ entries }) => entries);
+  for (const [name, bytes] of [
+    [MANIFEST_NAME, manifest.text],
+    [SIGNATURE_NAME, manifest.signature],
+  ] as const) {
+    const entry = { name, size: bytes.length, crc32: crc32(bytes), offset: end, modified: new Date(manifest.madeMs) };
+    entries.push(entry);
+    await target.write(Buffer.concat([localHeader(entry), bytes]), 0, undefined, end);
+    end += localHeaderBytes(name) + bytes.length;
+  }
+  const sizeBytes = await writeDirectory(target, entries, end);
+  // Files that were gone meanwhile may have left more behind the end.
+  await target.truncate(sizeBytes);
+  const durationMs = cameras.reduce((sum, camera) => sum + lengthOf(camera.parts), 0);
+  const parts = cameras.flatMap((camera) => camera.parts);
+  return { ...written, manifest, outcome: { sizeBytes, durationMs, gaps: [], parts, cameras: cameras.map(toOutcome) } };
+
+  async function writeCamera(cameraId: string, offset: number): Promise<InArchive> {
+    const movies = await footageOf(cameraId, () => planExport({ cameraId, ...window }, deps, signal));
+    if (!movies) return { written: await missing(cameraId), parts: [], entries: [] };
+    const parts = partsOf(cameraId, movies, offset).map((part) => ({ ...part, cameraId }));
+    const resultBytes = Math.max(movieBytes, endOf(parts));
+    const written = await writeMovies(cameraId, movies, target, { parts, resultBytes }, deps, signal);
+    const gaps = movies.flatMap((movie) => movie.gaps);
+    return { written: { cameraId, movies: written.movies, gaps }, parts, entries: written.entries };
+  }
+
+  async function missing(cameraId: string): Promise<WrittenCamera> {
+    const known = await knownTimeOf({ cameraId, ...window }, deps);
+    const { gaps } = upToKnown({ window, gaps: [window] }, known.untilMs);
+    const reason = 'this node has no footage of this camera in the window';
+    return { cameraId, movies: [], gaps: withCauses(gaps, known.gaps), reason, reasonCode: 'no-footage' };
+  }
+}
+
+const toOutcome = ({ written, parts }: InArchive): CameraOutcome => {
+  const { movies: _, ...about } = written;
+  return { ...about, durationMs: lengthOf(parts) };
+};
+
+const lengthOf = (parts: readonly JobPart[]): number => parts.reduce((sum, { durationMs }) => sum + durationMs, 0);

@@ -1,0 +1,127 @@
+// What a result holds, for somebody who was not there: files with their hashes, the window, footage and gaps of each camera,
+// by whom and when it was made. It is text, and signed as it is: whoever checks it needs openssl and sha256sum only.
+
+import { z } from 'zod';
+import { isoTime, partStart, startTime } from './facts.ts';
+import type { JobGap, JobKind } from './job.ts';
+import type { NodeKey } from './node-key.ts';
+import type { Written, WrittenCamera, WrittenMovie } from './written.ts';
+
+export const MANIFEST_FORMAT = 'kube-nvr-manifest-1';
+/** What they are called in an archive. */
+export const MANIFEST_NAME = 'manifest.json';
+export const SIGNATURE_NAME = 'manifest.json.sig';
+/** Ed25519 (RFC 8032 §5.1.6). */
+export const SIGNATURE_BYTES = 64;
+
+const Time = z.iso.datetime({ precision: 3 });
+const Stretch = z.object({ from: Time, to: Time });
+
+const ManifestFile = Stretch.extend({
+  name: z.string().min(1),
+  size_bytes: z.number().int().positive(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  duration_seconds: z.number(),
+  footage: z.array(
+    Stretch.extend({ movie_from_seconds: z.number(), movie_to_seconds: z.number(), sound: z.string().optional() }),
+  ),
+});
+
+const ManifestCamera = z.object({
+  camera_id: z.string(),
+  files: z.array(ManifestFile),
+  gaps: z.array(Stretch.extend({ cause: z.string().optional() })),
+  reason_code: z.string().optional(),
+  reason: z.string().optional(),
+});
+
+/** Fields may be added; those that are here stay. Times are UTC. */
+export const Manifest = Stretch.extend({
+  format: z.literal(MANIFEST_FORMAT),
+  kind: z.enum(['export', 'timelapse', 'case']),
+  name: z.string().optional(),
+  speed: z.number().optional(),
+  made_at: Time,
+  software: z.string(),
+  node: z.string(),
+  key: z.object({
+    algorithm: z.literal('Ed25519'),
+    fingerprint: z.string().regex(/^[0-9a-f]{64}$/),
+    public_key: z.string(),
+  }),
+  cameras: z.array(ManifestCamera).min(1),
+});
+export type Manifest = z.output<typeof Manifest>;
+export type ManifestCamera = z.output<typeof ManifestCamera>;
+export type ManifestFile = z.output<typeof ManifestFile>;
+
+export interface ManifestAbout {
+  readonly kind: JobKind | 'case';
+  readonly name?: string | undefined;
+  readonly speed?: number | undefined;
+  readonly madeMs: number;
+  readonly version: string;
+  readonly node: string;
+}
+
+export interface SignedManifest {
+  /** UTF-8. */
+  readonly text: Buffer;
+  readonly signature: Buffer;
+  /** When it was made. */
+  readonly madeMs: number;
+}
+
+export function signManifest(
+  { kind, name, speed, madeMs, version, node }: ManifestAbout,
+  { window, cameras }: Omit<Written, 'outcome'>,
+  key: NodeKey,
+): SignedManifest {
+  const madeAtMs = Math.round(madeMs);
+  const manifest: Manifest = {
+    format: MANIFEST_FORMAT,
+    kind,
+    ...(name === undefined ? {} : { name }),
+    ...(speed === undefined ? {} : { speed }),
+    from: isoTime(window.fromMs),
+    to: isoTime(window.toMs),
+    made_at: isoTime(madeAtMs),
+    software: `kube-nvr ${version}`,
+    node,
+    key: { algorithm: 'Ed25519', fingerprint: key.fingerprint, public_key: key.publicKey },
+    cameras: cameras.map(toCamera),
+  };
+  const text = Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`);
+  return { text, signature: key.sign(text), madeMs: madeAtMs };
+}
+
+const toCamera = ({ cameraId, movies, gaps, reason, reasonCode }: WrittenCamera): ManifestCamera => ({
+  camera_id: cameraId,
+  files: movies.map(toFile),
+  gaps: gaps.map(toGap),
+  ...(reason === undefined ? {} : { reason_code: reasonCode, reason }),
+});
+
+const toFile = ({ name, sizeBytes, sha256, window, durationMs, footage }: WrittenMovie): ManifestFile => ({
+  name,
+  size_bytes: sizeBytes,
+  sha256,
+  from: startTime(window.fromMs),
+  to: startTime(window.toMs),
+  duration_seconds: seconds(durationMs),
+  footage: footage.map((part) => ({
+    from: partStart(part, window),
+    to: isoTime(part.wallEndMs),
+    movie_from_seconds: seconds(part.movieStartMs),
+    movie_to_seconds: seconds(part.movieEndMs),
+    ...(part.soundLeftOut ? { sound: 'left out' } : {}),
+  })),
+});
+
+const toGap = ({ fromMs, toMs, cause }: JobGap) => ({
+  from: isoTime(fromMs),
+  to: isoTime(toMs),
+  ...(cause === undefined ? {} : { cause }),
+});
+
+const seconds = (ms: number): number => Math.round(ms) / 1000;

@@ -1,0 +1,37 @@
+// What a result is called where somebody saves it: a name that sorts by camera and time, `gate_20261121T100000Z.mp4`.
+
+/** Codecs by their sample entries (ISO/IEC 14496-15, and what registered its own). */
+const CODECS: Readonly<Record<string, string>> = {
+  avc1: 'h264',
+  avc3: 'h264',
+  hvc1: 'h265',
+  hev1: 'h265',
+  av01: 'av1',
+  jpeg: 'mjpeg',
+  mp4v: 'mjpeg',
+  mp4a: 'aac',
+  Opus: 'opus',
+  fLaC: 'flac',
+};
+
+/** `entry`: the four-letter code of a sample entry. */
+export const codecName = (entry: string): string => CODECS[entry] ?? entry.replace(/[^A-Za-z0-9]/g, '-');
+
+export interface NameOptions {
+  /** Of several movies of one result, from 1. */
+  readonly number?: number;
+  readonly codec?: string;
+  /** Of a time-lapse. */
+  readonly speed?: number | undefined;
+  readonly extension?: 'mp4' | 'zip';
+}
+
+export function movieName(cameraId: string, fromMs: number, options: NameOptions = {}): string {
+  const { number, codec, speed, extension = 'mp4' } = options;
+  const time = new Date(fromMs).toISOString().replace(/[-:]|\.\d+/g, '');
+  const words = [cameraId.replace(/[^A-Za-z0-9.-]/g, '-'), time];
+  if (number !== undefined) words.push(String(number));
+  if (codec !== undefined) words.push(codecName(codec));
+  if (speed !== undefined) words.push(`x${speed}`);
+  return `${words.join('_')}.${extension}`;
+}

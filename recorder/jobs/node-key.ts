@@ -1,0 +1,66 @@
+// The key that this node signs manifests with: Ed25519 (RFC 8032), made at the first start in a directory that nobody else
+// reads. Whoever has the public key can tell what this node exported from what somebody made up.
+
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readPrivate, writePrivate } from '../../base/private-file.ts';
+
+/** The key cannot be used; the message names the file, and what to do. */
+export class NodeKeyError extends Error {
+  override readonly name = 'NodeKeyError';
+}
+
+export class NodeKey {
+  readonly #key: KeyObject;
+  /** PEM, SubjectPublicKeyInfo (RFC 8410). */
+  readonly publicKey: string;
+  /** SHA-256 of the same in DER, hex. */
+  readonly fingerprint: string;
+
+  private constructor(key: KeyObject) {
+    this.#key = key;
+    const shown = createPublicKey(key);
+    this.publicKey = shown.export({ type: 'spki', format: 'pem' }).toString();
+    this.fingerprint = fingerprintOf(shown);
+  }
+
+  /** Makes one when there is none. Throws NodeKeyError. */
+  static async open(directory: string): Promise<NodeKey> {
+    const path = join(directory, 'key.pem');
+    const refuse = (problem: string): NodeKeyError => new NodeKeyError(`${path} ${problem}`);
+    try {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      const kept = await readPrivate(path, refuse);
+      if (kept !== undefined) return new NodeKey(readKey(kept, refuse));
+      const { privateKey } = generateKeyPairSync('ed25519');
+      await writePrivate(path, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+      return new NodeKey(privateKey);
+    } catch (err) {
+      if (err instanceof NodeKeyError) throw err;
+      throw refuse(`cannot be made (${(err as NodeJS.ErrnoException).code ?? String(err)})`);
+    }
+  }
+
+  /** 64 bytes. */
+  sign(text: Uint8Array): Buffer {
+    return sign(null, text, this.#key);
+  }
+}
+
+/** As `openssl pkey -pubin -outform DER | sha256sum` shows it. */
+export const fingerprintOf = (key: KeyObject): string =>
+  createHash('sha256')
+    .update(key.export({ type: 'spki', format: 'der' }))
+    .digest('hex');
+
+function readKey(pem: string, refuse: (problem: string) => NodeKeyError): KeyObject {
+  let key: KeyObject | undefined;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    // said below
+  }
+  if (key?.asymmetricKeyType !== 'ed25519') throw refuse('is no Ed25519 key: put the right one back, or remove it');
+  return key;
+}

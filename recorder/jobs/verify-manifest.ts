@@ -1,0 +1,77 @@
+// A manifest in, what in it does not add up out: footage and gaps of each camera are all of the window, and the times of a
+// movie all of the movie.
+
+import type { Manifest, ManifestCamera, ManifestFile } from './manifest.ts';
+
+/** Two recordings that meet are no further apart (mp4/join.ts), and each end is rounded to a millisecond. */
+const MAX_HOLE_MS = 100;
+/** Of seconds that were rounded to milliseconds, and added. */
+const ROUNDING_SECONDS = 0.0015;
+/** A time-lapse has whole pictures, 30 a second. */
+const PICTURE_SECONDS = 1 / 30;
+
+interface Stretch {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+const stretchOf = ({ from, to }: { readonly from: string; readonly to: string }): Stretch => ({
+  fromMs: Date.parse(from),
+  toMs: Date.parse(to),
+});
+const named = ({ fromMs, toMs }: Stretch): string =>
+  `${new Date(fromMs).toISOString()} to ${new Date(toMs).toISOString()}`;
+
+/** Sentences, each about what is wrong. */
+export function contradictionsOf(manifest: Manifest): string[] {
+  const window = stretchOf(manifest);
+  if (window.fromMs >= window.toMs) return [`the window is none: ${named(window)}`];
+  const names = manifest.cameras.flatMap(({ files }) => files.map(({ name }) => name));
+  const twice = names.filter((name, i) => names.indexOf(name) !== i);
+  return [
+    ...twice.map((name) => `${name} is listed twice`),
+    ...manifest.cameras.flatMap((camera) => ofCamera(camera, window, manifest.speed !== undefined)),
+  ];
+}
+
+function ofCamera({ camera_id, files, gaps }: ManifestCamera, window: Stretch, isLapse: boolean): string[] {
+  const problems: string[] = [];
+  const missing = gaps.map(stretchOf);
+  const recorded = files.flatMap(({ footage }) => footage.map(stretchOf));
+  for (const stretch of [...missing, ...recorded, ...files.map(stretchOf)]) {
+    if (stretch.fromMs > stretch.toMs) problems.push(`${camera_id}: ${named(stretch)} ends before it begins`);
+    if (stretch.fromMs < window.fromMs || stretch.toMs > window.toMs) {
+      problems.push(`${camera_id}: ${named(stretch)} is not within the window`);
+    }
+  }
+  for (const gap of missing) {
+    const both = recorded.find(({ fromMs, toMs }) => fromMs < gap.toMs && toMs > gap.fromMs);
+    if (both) problems.push(`${camera_id}: ${named(gap)} is a gap, and has footage from ${named(both)}`);
+  }
+  let coveredMs = window.fromMs;
+  const cover = ({ fromMs, toMs }: Stretch): void => {
+    if (fromMs - coveredMs > MAX_HOLE_MS) {
+      problems.push(`${camera_id}: ${named({ fromMs: coveredMs, toMs: fromMs })} is neither footage nor a gap`);
+    }
+    coveredMs = Math.max(coveredMs, toMs);
+  };
+  for (const stretch of [...missing, ...recorded].toSorted((a, b) => a.fromMs - b.fromMs)) cover(stretch);
+  cover({ fromMs: window.toMs, toMs: window.toMs });
+  return [...problems, ...files.flatMap((file) => ofFile(file, isLapse))];
+}
+
+function ofFile({ name, footage, duration_seconds }: ManifestFile, isLapse: boolean): string[] {
+  const problems: string[] = [];
+  let atSeconds = 0;
+  for (const { movie_from_seconds, movie_to_seconds } of footage) {
+    if (Math.abs(movie_from_seconds - atSeconds) > ROUNDING_SECONDS || movie_to_seconds < movie_from_seconds) {
+      problems.push(`${name}: footage at ${movie_from_seconds} s does not follow what ends at ${atSeconds} s`);
+    }
+    atSeconds = movie_to_seconds;
+  }
+  const tolerance = isLapse ? PICTURE_SECONDS + ROUNDING_SECONDS : ROUNDING_SECONDS;
+  if (Math.abs(atSeconds - duration_seconds) > tolerance) {
+    problems.push(`${name}: its footage ends at ${atSeconds} s of ${duration_seconds} s`);
+  }
+  return problems;
+}

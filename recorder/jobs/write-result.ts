@@ -1,0 +1,133 @@
+// Planned movies in, one file out: a movie as it is, or an archive of several, of which each lies as it is.
+
+import { constants } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+import { JobError, diskError } from './error.ts';
+import type { ExportPlan } from './export-plan.ts';
+import { startMs } from './facts.ts';
+import type { JobOutcome, JobPart } from './job.ts';
+import { movieName } from './movie-name.ts';
+import { SourceChanged, writeMovie, type WriteOptions } from './write-movie.ts';
+import type { WrittenCamera, WrittenMovie } from './written.ts';
+import { centralDirectory, localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
+
+/** What the file of these movies holds, before it is written. */
+export function outcomeOf(cameraId: string, movies: readonly ExportPlan[]): JobOutcome {
+  const durationMs = movies.reduce((sum, movie) => sum + movie.durationMs, 0);
+  const gaps = movies.flatMap((movie) => movie.gaps);
+  const [only] = movies;
+  if (only && movies.length === 1) return { sizeBytes: only.sizeBytes, durationMs, gaps };
+  const parts = partsOf(cameraId, movies, 0);
+  const end = endOf(parts);
+  const directory = centralDirectory(
+    parts.map((part) => entryOf(part, 0)),
+    end,
+  );
+  return { sizeBytes: end + directory.length, durationMs, gaps, parts };
+}
+
+/** Where movies of one camera lie in an archive that has `offset` bytes before them. */
+export function partsOf(cameraId: string, movies: readonly ExportPlan[], offset: number): JobPart[] {
+  let end = offset;
+  return movies.map((movie, i) => {
+    const { window, durationMs, sizeBytes, codec, width, height } = movie;
+    const name = movieName(cameraId, window.fromMs, movies.length === 1 ? {} : { number: i + 1, codec });
+    const offset = end + localHeaderBytes(name);
+    end = offset + sizeBytes;
+    const [fromMs, toMs] = [startMs(window.fromMs), startMs(window.toMs)];
+    return { fromMs, toMs, name, offset, sizeBytes, durationMs, codec, width, height };
+  });
+}
+
+/** Where the archive goes on behind these. */
+export const endOf = (parts: readonly JobPart[]): number =>
+  parts.reduce((_, { offset, sizeBytes }) => offset + sizeBytes, 0);
+
+/** Creates a result, or empties what is there. `write` fills it; then it is synced. Throws JobError where the disk fails. */
+export async function writingFile<T>(
+  path: string,
+  write: (target: FileHandle) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const target = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o640);
+  try {
+    const written = await write(target);
+    await target.sync();
+    return written;
+  } catch (err) {
+    throw err instanceof JobError || err instanceof SourceChanged || signal.aborted ? err : (diskError(err) ?? err);
+  } finally {
+    await target.close();
+  }
+}
+
+/**
+ * Writes a new file at `path`, synced. Throws JobError when it does not fit, SourceChanged, and the signal's reason; then
+ * the caller removes what is there.
+ */
+export async function writeResult(
+  cameraId: string,
+  movies: readonly ExportPlan[],
+  path: string,
+  options: WriteOptions,
+  signal: AbortSignal,
+): Promise<{ readonly outcome: JobOutcome; readonly camera: WrittenCamera }> {
+  const outcome = outcomeOf(cameraId, movies);
+  const { sizeBytes, parts, gaps } = outcome;
+  await requireRoom(options, sizeBytes);
+  return writingFile(
+    path,
+    async (target) => {
+      const written = await writeMovies(cameraId, movies, target, { parts, resultBytes: sizeBytes }, options, signal);
+      if (parts) await writeDirectory(target, written.entries, endOf(parts));
+      return { outcome, camera: { cameraId, movies: written.movies, gaps } };
+    },
+    signal,
+  );
+}
+
+export async function requireRoom({ room }: WriteOptions, sizeBytes: number): Promise<void> {
+  if ((await room()) >= sizeBytes) return;
+  throw new JobError('disk-full', `the result of ${sizeBytes} bytes would take room that is kept for recording`);
+}
+
+/** Without `parts`, the file is the only movie. */
+export async function writeMovies(
+  cameraId: string,
+  movies: readonly ExportPlan[],
+  target: FileHandle,
+  { parts, resultBytes }: { readonly parts: readonly JobPart[] | undefined; readonly resultBytes: number },
+  options: WriteOptions,
+  signal: AbortSignal,
+): Promise<{ readonly entries: readonly ZipEntry[]; readonly movies: readonly WrittenMovie[] }> {
+  const entries: ZipEntry[] = [];
+  const written: WrittenMovie[] = [];
+  for (const [i, movie] of movies.entries()) {
+    const part = parts?.[i];
+    const place = { offset: part?.offset ?? 0, resultBytes, checksum: part !== undefined };
+    const { crc32, sha256 } = await writeMovie(movie, target, place, options, signal);
+    const { window, sizeBytes, durationMs } = movie;
+    const name = part?.name ?? movieName(cameraId, window.fromMs);
+    written.push({ name, sizeBytes, sha256, window, durationMs, footage: movie.parts });
+    if (!part) continue;
+    const entry = entryOf(part, crc32);
+    entries.push(entry);
+    const header = localHeader(entry);
+    await target.write(header, 0, header.length, entry.offset);
+  }
+  return { entries, movies: written };
+}
+
+export async function writeDirectory(target: FileHandle, entries: readonly ZipEntry[], end: number): Promise<number> {
+  const directory = centralDirectory(entries, end);
+  await target.write(directory, 0, directory.length, end);
+  return end + directory.length;
+}
+
+const entryOf = ({ name, offset, sizeBytes, fromMs }: JobPart, crc32: number): ZipEntry => ({
+  name,
+  size: sizeBytes,
+  crc32,
+  offset: offset - localHeaderBytes(name),
+  modified: new Date(fromMs),
+});

@@ -1,0 +1,160 @@
+// Several movies as one archive: a ZIP without compression (APPNOTE.TXT of PKWARE), in which each movie lies as it is. So
+// it is written and sent as one file, and a part of it is one movie. All sizes have 64 bits (§4.3.9.2, §4.5.3).
+
+/** One file in the archive. */
+export interface ZipEntry {
+  /** ASCII. */
+  readonly name: string;
+  readonly size: number;
+  readonly crc32: number;
+  /** Of its local header. */
+  readonly offset: number;
+  readonly modified: Date;
+}
+
+const VERSION = 45; // 64-bit sizes
+const UNKNOWN_32 = 0xffffffff;
+const LOCAL_BYTES = 30;
+const LOCAL_EXTRA_BYTES = 20;
+
+/** How long the header of an entry is, which the entry's bytes follow. */
+export const localHeaderBytes = (name: string): number => LOCAL_BYTES + name.length + LOCAL_EXTRA_BYTES;
+
+/** §4.3.7 */
+export function localHeader({ name, size, crc32, modified }: ZipEntry): Buffer {
+  const header = Buffer.alloc(localHeaderBytes(name));
+  header.writeUInt32LE(0x04034b50, 0);
+  header.writeUInt16LE(VERSION, 4);
+  writeCommon(header, 6, { crc32, modified });
+  header.writeUInt16LE(name.length, 26);
+  header.writeUInt16LE(LOCAL_EXTRA_BYTES, 28);
+  header.write(name, LOCAL_BYTES, 'latin1');
+  writeExtra(header, LOCAL_BYTES + name.length, [size, size]);
+  return header;
+}
+
+/** What follows the last entry (§4.3.12, §4.3.14 to §4.3.16). `offset`: where it lies in the archive. */
+export function centralDirectory(entries: readonly ZipEntry[], offset: number): Buffer {
+  const directory = Buffer.concat(entries.map(directoryEntry));
+  const end = Buffer.alloc(56 + 20 + 22);
+  const count = entries.length;
+  end.writeUInt32LE(0x06064b50, 0);
+  end.writeBigUInt64LE(44n, 4); // of what follows
+  end.writeUInt16LE(VERSION, 12);
+  end.writeUInt16LE(VERSION, 14);
+  end.writeBigUInt64LE(BigInt(count), 24);
+  end.writeBigUInt64LE(BigInt(count), 32);
+  end.writeBigUInt64LE(BigInt(directory.length), 40);
+  end.writeBigUInt64LE(BigInt(offset), 48);
+  end.writeUInt32LE(0x07064b50, 56);
+  end.writeBigUInt64LE(BigInt(offset + directory.length), 64);
+  end.writeUInt32LE(1, 72);
+  end.writeUInt32LE(0x06054b50, 76);
+  end.writeUInt16LE(count, 84);
+  end.writeUInt16LE(count, 86);
+  end.writeUInt32LE(directory.length, 88);
+  end.writeUInt32LE(UNKNOWN_32, 92);
+  return Buffer.concat([directory, end]);
+}
+
+function directoryEntry({ name, size, crc32, offset, modified }: ZipEntry): Buffer {
+  const extraBytes = LOCAL_EXTRA_BYTES + 8;
+  const entry = Buffer.alloc(46 + name.length + extraBytes);
+  entry.writeUInt32LE(0x02014b50, 0);
+  entry.writeUInt16LE((3 << 8) | VERSION, 4); // made on UNIX
+  entry.writeUInt16LE(VERSION, 6);
+  writeCommon(entry, 8, { crc32, modified });
+  entry.writeUInt16LE(name.length, 28);
+  entry.writeUInt16LE(extraBytes, 30);
+  entry.writeUInt32LE((0o100644 << 16) >>> 0, 38);
+  entry.writeUInt32LE(UNKNOWN_32, 42);
+  entry.write(name, 46, 'latin1');
+  writeExtra(entry, 46 + name.length, [size, size, offset]);
+  return entry;
+}
+
+/** Flags, method, time, checksum and the sizes, which are in the extra field. */
+function writeCommon(to: Buffer, at: number, { crc32, modified }: Pick<ZipEntry, 'crc32' | 'modified'>): void {
+  const date = ((modified.getUTCFullYear() - 1980) << 9) | ((modified.getUTCMonth() + 1) << 5) | modified.getUTCDate();
+  const time = (modified.getUTCHours() << 11) | (modified.getUTCMinutes() << 5) | (modified.getUTCSeconds() >> 1);
+  to.writeUInt16LE(time, at + 4);
+  to.writeUInt16LE(date & 0xffff, at + 6);
+  to.writeUInt32LE(crc32, at + 8);
+  to.writeUInt32LE(UNKNOWN_32, at + 12);
+  to.writeUInt32LE(UNKNOWN_32, at + 16);
+}
+
+/** Zip64 extended information (§4.5.3). */
+function writeExtra(to: Buffer, at: number, values: readonly number[]): void {
+  to.writeUInt16LE(1, at);
+  to.writeUInt16LE(8 * values.length, at + 2);
+  for (const [i, value] of values.entries()) to.writeBigUInt64LE(BigInt(value), at + 4 + 8 * i);
+}
+
+/** Bytes of an archive; fewer only at its end. */
+export type ReadArchive = (offset: number, length: number) => Promise<Buffer>;
+
+const END_BYTES = 56 + 20 + 22;
+/** Of thousands of movies. */
+const MAX_DIRECTORY_BYTES = 16 * 1024 * 1024;
+
+/** Whether a file is an archive of ours, also where one of its ends is damaged. */
+export async function looksLikeArchive(read: ReadArchive, size: number): Promise<boolean> {
+  const [first, last] = [await read(0, 4), await read(Math.max(0, size - END_BYTES), END_BYTES)];
+  const begins = first.equals(Buffer.from('PK\u0003\u0004'));
+  return begins || (last.length === END_BYTES && last.readUInt32LE(76) === 0x06054b50);
+}
+
+/** Where the bytes of an entry of ours lie: by the directory or, where that is damaged, by the headers before it. */
+export async function findEntry(
+  read: ReadArchive,
+  size: number,
+  name: string,
+): Promise<{ readonly offset: number; readonly size: number } | undefined> {
+  for (const entries of [entriesInDirectory, entriesInOrder]) {
+    for await (const entry of entries(read, size)) if (entry.name === name) return entry;
+  }
+  return undefined;
+}
+
+interface FoundEntry {
+  readonly name: string;
+  /** Of its bytes. */
+  readonly offset: number;
+  readonly size: number;
+}
+
+async function* entriesInDirectory(read: ReadArchive, size: number): AsyncGenerator<FoundEntry> {
+  const end = await read(Math.max(0, size - END_BYTES), END_BYTES);
+  if (end.length < END_BYTES) return;
+  const [length, offset] = [Number(end.readBigUInt64LE(40)), Number(end.readBigUInt64LE(48))];
+  if (offset + length > size || length > MAX_DIRECTORY_BYTES) return;
+  const directory = await read(offset, length);
+  for (let at = 0; at + 46 <= directory.length && directory.readUInt32LE(at) === 0x02014b50;) {
+    const [nameBytes, extraBytes] = [directory.readUInt16LE(at + 28), directory.readUInt16LE(at + 30)];
+    const extra = at + 46 + nameBytes;
+    if (extraBytes < 28 || extra + extraBytes > directory.length) return;
+    const name = directory.toString('latin1', at + 46, extra);
+    const header = Number(directory.readBigUInt64LE(extra + 20));
+    const bytes = Number(directory.readBigUInt64LE(extra + 4));
+    if (header + localHeaderBytes(name) + bytes <= size) {
+      yield { name, offset: header + localHeaderBytes(name), size: bytes };
+    }
+    at = extra + extraBytes;
+  }
+}
+
+async function* entriesInOrder(read: ReadArchive, size: number): AsyncGenerator<FoundEntry> {
+  for (let at = 0; at + LOCAL_BYTES <= size;) {
+    const header = await read(at, LOCAL_BYTES);
+    if (header.readUInt32LE(0) !== 0x04034b50) return;
+    const rest = await read(at + LOCAL_BYTES, header.readUInt16LE(26) + LOCAL_EXTRA_BYTES);
+    const nameBytes = rest.length - LOCAL_EXTRA_BYTES;
+    if (nameBytes < 0 || nameBytes !== header.readUInt16LE(26)) return;
+    const bytes = Number(rest.readBigUInt64LE(nameBytes + 4));
+    const offset = at + LOCAL_BYTES + rest.length;
+    if (offset + bytes > size) return;
+    yield { name: rest.toString('latin1', 0, nameBytes), offset, size: bytes };
+    at = offset + bytes;
+  }
+}
