@@ -7,11 +7,18 @@ import { open } from 'node:fs/promises';
 import { Gauge, type Registry } from 'prom-client';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { expiryMs, LicenseError, parsePublicKey, verifyLicense, type LicenseStatement } from './statement.ts';
+import {
+  expiryMs,
+  LicenseError,
+  parsePublicKey,
+  verifyLicense,
+  type LicenseErrorCode,
+  type LicenseStatement,
+} from './statement.ts';
 
 /** A stable code in kebab case, and a sentence for a person. */
 export interface LicenseReason {
-  readonly code: string;
+  readonly code: `license-${'missing' | 'unreadable' | 'expired' | 'exceeded'}` | LicenseErrorCode;
   readonly message: string;
 }
 

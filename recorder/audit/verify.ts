@@ -1,0 +1,45 @@
+// The files of an audit in, whether every line follows from the previous one out.
+
+import { createReadStream } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { ASIDE, NEWEST, hashOf, parseLine, type AuditLine, type ChainEnd } from './files.ts';
+
+export interface Verdict {
+  readonly lines: number;
+  /** Number of the oldest line that is there. */
+  readonly first: number | undefined;
+  readonly end: ChainEnd | undefined;
+  /** The first place that does not follow: file, line in it, and what is wrong. */
+  readonly broken: string | undefined;
+}
+
+/** Throws errors of the file system. */
+export async function verifyAudit(directory: string): Promise<Verdict> {
+  let lines = 0;
+  let first: number | undefined;
+  let end: ChainEnd | undefined;
+  for (const name of (await readdir(directory)).filter((name) => ASIDE.test(name) || name === NEWEST).sort()) {
+    let number = 0;
+    for await (const text of createInterface({ input: createReadStream(join(directory, name)) })) {
+      number++;
+      const line = parseLine(text);
+      first ??= line?.n;
+      const problem = problemOf(line, end);
+      if (problem !== undefined) return { lines, first, end, broken: `${name}:${number}: ${problem}` };
+      end = { n: line?.n ?? (end as ChainEnd).n + 1, sha256: hashOf(text) };
+      lines++;
+    }
+  }
+  return { lines, first, end, broken: undefined };
+}
+
+/** A line that was cut off by a crash is no JSON: it is valid if the next one has its hash. */
+function problemOf(line: AuditLine | undefined, before: ChainEnd | undefined): string | undefined {
+  if (!before) return line ? undefined : 'this is no line of an audit';
+  if (!line) return undefined;
+  const expected = before.n + 1;
+  if (line.n !== expected) return `line ${line.n} stands where line ${expected} belongs`;
+  return line.prev === before.sha256 ? undefined : `line ${before.n} is not as it was written`;
+}

@@ -1,0 +1,93 @@
+// What a recorder tells of: the kinds of events, and the envelope that each is sent in (CloudEvents 1.0.2, JSON format).
+
+export const EVENT_TYPES = [
+  'recorder.started',
+  'recorder.stopped',
+  'camera.state',
+  'camera.silent',
+  'camera.heard',
+  'camera.taken',
+  'camera.given_up',
+  'gap.opened',
+  'gap.closed',
+  'job.queued',
+  'job.progress',
+  'job.done',
+  'job.failed',
+  'job.removed',
+  'warning.raised',
+  'warning.cleared',
+  'webhook.test',
+  'events.missed',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** `camera.state`, `camera.*` for all of one kind, `*` for all. */
+export const matchesType = (patterns: readonly string[], type: EventType): boolean =>
+  patterns.some((pattern) => pattern === '*' || pattern === type || pattern === `${type.split('.', 1)[0]}.*`);
+
+/** What somebody tells of. */
+export interface Told {
+  readonly type: EventType;
+  /** Undefined: it concerns the node. */
+  readonly cameraId?: string | undefined;
+  /** Of what concerns several cameras: all of them, `cameraId` first. */
+  readonly cameras?: readonly string[] | undefined;
+  /** Plain JSON, with names as the API has them. Neither a password nor a URL with a user part. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** An event as it was told. */
+export interface NodeEvent {
+  /** Ascending and unique on its node, over restarts too. */
+  readonly id: number;
+  readonly type: EventType;
+  /** Whoever may not see all of these is not told. Empty: it concerns the node. */
+  readonly cameraIds: readonly string[];
+  readonly timeMs: number;
+  /** The envelope. */
+  readonly json: string;
+}
+
+/** Reverse-DNS, as CloudEvents asks for (§3.1.1 `type`). */
+const TYPE_PREFIX = 'dev.kube-nvr.';
+
+export function makeEvent(id: number, told: Told, timeMs: number, node: string): NodeEvent {
+  const { type, cameraId, cameras, data } = told;
+  const json = JSON.stringify({
+    specversion: '1.0',
+    id: String(id),
+    source: `/nodes/${encodeURIComponent(node)}`,
+    type: TYPE_PREFIX + type,
+    ...(cameraId === undefined ? {} : { subject: cameraId }),
+    time: new Date(timeMs).toISOString(),
+    datacontenttype: 'application/json',
+    data: cameraId === undefined ? data : { camera_id: cameraId, ...(cameras ? { cameras } : {}), ...data },
+  });
+  return { id, type, cameraIds: cameraIdsOf(cameraId, cameras), timeMs, json };
+}
+
+const cameraIdsOf = (subject: unknown, cameras: unknown): readonly string[] =>
+  typeof subject === 'string' ? [subject, ...(Array.isArray(cameras) ? cameras.map(String) : [])] : [];
+
+/** The event of an envelope that `makeEvent` wrote; undefined for anything else. */
+export function parseEvent(json: string): NodeEvent | undefined {
+  try {
+    const { id, type, subject, time, data } = JSON.parse(json) as Readonly<Record<string, unknown>>;
+    if (typeof id !== 'string' || typeof type !== 'string' || typeof time !== 'string') return undefined;
+    const number = parseEventId(id);
+    const kind = EVENT_TYPES.find((known) => TYPE_PREFIX + known === type);
+    const timeMs = Date.parse(time);
+    if (number === undefined || kind === undefined || Number.isNaN(timeMs)) return undefined;
+    const { cameras } = (data ?? {}) as { readonly cameras?: unknown };
+    return { id: number, type: kind, cameraIds: cameraIdsOf(subject, cameras), timeMs, json };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for what no event has for an id; 0 stands before the first. */
+export function parseEventId(text: string): number | undefined {
+  const id = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
+  return Number.isSafeInteger(id) ? id : undefined;
+}

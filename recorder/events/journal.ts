@@ -1,0 +1,276 @@
+// The journal of a node's events: what happens in, and all of it once, in order, out to everybody who follows, also to those
+// who were away for a while. The last hour is kept in memory and in one file, from which the next process goes on.
+
+import { mkdir, open, readFile, rename, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
+import { makeEvent, parseEvent, type NodeEvent, type Told } from './event.ts';
+
+export interface JournalOptions {
+  /** Made when it is missing. */
+  readonly directory: string;
+  /** As events name it. */
+  readonly node: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** For the events that are kept; the oldest go when it is full. */
+  readonly memory: MemoryAccount;
+}
+
+/** How long events are kept, unless there are too many for the memory. */
+export const KEPT_MS = 3_600_000;
+/** Events wait for the disk, so that a kill takes none that somebody has seen; a disk that hangs holds them up no longer. */
+const HELD_MS = 1_000;
+/** The file is written again when so much of it is of no use, and at least half. */
+const WASTE_BYTES = 256 * 1024;
+/** What an event costs beside its text. */
+const ENTRY_BYTES = 200;
+const NAME = 'journal.jsonl';
+
+interface Entry {
+  readonly event: NodeEvent;
+  readonly atMs: number;
+}
+
+const bytesOf = ({ json }: NodeEvent): number => json.length + ENTRY_BYTES;
+
+export class EventJournal {
+  readonly #o: JournalOptions;
+  readonly #path: string;
+  /** Oldest first; those before `#first` are gone. */
+  #entries: Entry[] = [];
+  #first = 0;
+  /** The newest event, also one that nobody is told of yet. */
+  #lastId = 0;
+  /** All up to here may be read. */
+  #shownId = 0;
+  /** The newest of those that are gone. */
+  #droppedId = 0;
+  /** All up to here are in the file. */
+  #writtenId = 0;
+  #file: FileHandle | undefined;
+  #fileBytes = 0;
+  /** The last line of the file may be torn, by a kill or by a disk that was full. */
+  #torn = false;
+  #writing: Promise<void> | undefined;
+  /** The disk does not take them in time. */
+  #isLate = false;
+  #failing = false;
+  readonly #followers = new Set<() => void>();
+
+  private constructor(options: JournalOptions) {
+    this.#o = options;
+    this.#path = join(options.directory, NAME);
+  }
+
+  /** Goes on where the process before ended. Never rejects: without its file it begins with no events, and says so in the log. */
+  static async open(options: JournalOptions): Promise<EventJournal> {
+    const journal = new EventJournal(options);
+    await journal.#load();
+    return journal;
+  }
+
+  /** The newest event that may be read; 0 when there never was one. */
+  get newestId(): number {
+    return this.#shownId;
+  }
+
+  /** Says that events behind `afterId` are not there any more; undefined while all are, and for one who asks for all that are. */
+  missedSince(afterId: number): NodeEvent | undefined {
+    if (afterId === 0 || afterId >= this.#droppedId) return undefined;
+    const data = { after: String(afterId), up_to: String(this.#droppedId) };
+    const { clock, node } = this.#o;
+    return makeEvent(this.#droppedId, { type: 'events.missed', data }, clock.wallMs(), node);
+  }
+
+  /** Takes no time, and never throws: nothing of the recorder waits for those who want to know. */
+  tell(told: Told): void {
+    const { clock, node } = this.#o;
+    const timeMs = clock.wallMs();
+    // Of the time: whatever the disk lost of the last process, its ids are not given again.
+    const id = Math.max(this.#lastId + 1, Math.floor(timeMs * 1000));
+    this.#lastId = id;
+    this.#keep(makeEvent(id, told, timeMs, node), clock.monotonicMs());
+    if (this.#isLate) this.#show(id);
+    this.#writing ??= this.#writeAll().finally(() => (this.#writing = undefined));
+  }
+
+  /** Events behind `afterId`, oldest first, as far as they may be read. */
+  *after(afterId: number): Generator<NodeEvent, void> {
+    for (let i = this.#indexAfter(afterId); i < this.#entries.length; i++) {
+      const { event } = this.#entries[i] as Entry;
+      if (event.id > this.#shownId) return;
+      yield event;
+    }
+  }
+
+  /** Calls `listener` whenever there is something new to read, until the returned function is called. */
+  follow(listener: () => void): () => void {
+    this.#followers.add(listener);
+    return () => void this.#followers.delete(listener);
+  }
+
+  /** Lets go of the oldest events. For the budget. */
+  shed(bytes: number): void {
+    for (let left = bytes; left > 0 && this.#first < this.#entries.length;) left -= this.#dropFirst();
+  }
+
+  /** Writes what is not written, as far as the disk takes it in time. */
+  async close(): Promise<void> {
+    await Promise.race([this.#writing, this.#o.clock.sleep(HELD_MS)]);
+    await Promise.race([this.#file?.close().catch(() => {}), this.#o.clock.sleep(HELD_MS)]);
+    this.#file = undefined;
+  }
+
+  #keep(event: NodeEvent, atMs: number): void {
+    const { memory, clock } = this.#o;
+    const bytes = bytesOf(event);
+    while (!memory.take(bytes) && this.#first < this.#entries.length) this.#dropFirst();
+    this.#entries.push({ event, atMs });
+    const sinceMs = clock.monotonicMs() - KEPT_MS;
+    while ((this.#entries[this.#first]?.atMs ?? Infinity) < sinceMs) this.#dropFirst();
+    if (this.#first > 1_000 && this.#first > this.#entries.length / 2) {
+      this.#entries.splice(0, this.#first);
+      this.#first = 0;
+    }
+  }
+
+  #dropFirst(): number {
+    const { event } = this.#entries[this.#first] as Entry;
+    // Its text goes now, its place later.
+    this.#entries[this.#first++] = GONE;
+    this.#droppedId = event.id;
+    const bytes = bytesOf(event);
+    this.#o.memory.giveBack(bytes);
+    return bytes;
+  }
+
+  #indexAfter(id: number): number {
+    let low = this.#first;
+    let high = this.#entries.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#entries[middle] as Entry).event.id > id) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  #show(id: number): void {
+    if (id <= this.#shownId) return;
+    this.#shownId = id;
+    for (const listener of this.#followers) listener();
+  }
+
+  /** Until all are written, or the disk refuses: then the next event brings them along. */
+  async #writeAll(): Promise<void> {
+    const { clock, log } = this.#o;
+    // Those of one moment are one write.
+    await Promise.resolve();
+    while (this.#writtenId < this.#lastId) {
+      const lastId = this.#lastId;
+      const late: Timer = clock.after(HELD_MS, () => {
+        this.#isLate = true;
+        this.#show(this.#lastId);
+      });
+      try {
+        await this.#write(lastId);
+        this.#writtenId = lastId;
+        this.#failing = false;
+      } catch (err) {
+        this.#torn = true;
+        if (!this.#failing) log.warn({ path: this.#path, err }, 'events cannot be written: a restart would lose them');
+        this.#failing = true;
+        await this.#file?.close().catch(() => {});
+        this.#file = undefined;
+      } finally {
+        late.cancel();
+        this.#isLate = false;
+      }
+      this.#show(lastId);
+      if (this.#failing) return;
+    }
+  }
+
+  async #write(lastId: number): Promise<void> {
+    const lines: string[] = [];
+    let keptBytes = 0;
+    for (let i = this.#first; i < this.#entries.length; i++) {
+      const { event } = this.#entries[i] as Entry;
+      if (event.id > lastId) break;
+      keptBytes += event.json.length + 1;
+      if (event.id > this.#writtenId) lines.push(`${event.json}\n`);
+    }
+    if (this.#fileBytes > 2 * keptBytes + WASTE_BYTES) return this.#replace(lastId);
+    this.#file ??= await this.#open();
+    const text = (this.#torn ? '\n' : '') + lines.join('');
+    await this.#file.appendFile(text);
+    this.#torn = false;
+    this.#fileBytes += Buffer.byteLength(text);
+    return undefined;
+  }
+
+  async #open(): Promise<FileHandle> {
+    await mkdir(this.#o.directory, { recursive: true, mode: 0o750 });
+    return open(this.#path, 'a', 0o640);
+  }
+
+  /** A file that holds what is kept, and nothing else. */
+  async #replace(lastId: number): Promise<void> {
+    const lines = [`${JSON.stringify({ dropped: String(this.#droppedId) })}\n`];
+    for (let i = this.#first; i < this.#entries.length; i++) {
+      const { event } = this.#entries[i] as Entry;
+      if (event.id <= lastId) lines.push(`${event.json}\n`);
+    }
+    const text = lines.join('');
+    const file = await open(`${this.#path}.new`, 'w', 0o640);
+    try {
+      await file.appendFile(text);
+      await rename(`${this.#path}.new`, this.#path);
+    } catch (err) {
+      await file.close().catch(() => {});
+      throw err;
+    }
+    await this.#file?.close();
+    // Opened for writing, not for appending: its place is its end.
+    this.#file = file;
+    this.#fileBytes = Buffer.byteLength(text);
+    this.#torn = false;
+  }
+
+  async #load(): Promise<void> {
+    const { clock, log } = this.#o;
+    let text = '';
+    try {
+      text = await readFile(this.#path, 'utf8');
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code !== 'ENOENT') {
+        log.warn({ path: this.#path, err }, 'events of before cannot be read');
+      }
+    }
+    this.#fileBytes = Buffer.byteLength(text);
+    this.#torn = text !== '' && !text.endsWith('\n');
+    const nowMs = clock.monotonicMs();
+    const wallMs = clock.wallMs();
+    for (const line of text.split('\n')) {
+      const event = parseEvent(line);
+      if (event && event.id > this.#lastId) {
+        this.#lastId = event.id;
+        this.#keep(event, nowMs - Math.max(0, wallMs - event.timeMs));
+      } else this.#droppedId = Math.max(this.#droppedId, droppedIn(line));
+    }
+    this.#lastId = Math.max(this.#lastId, this.#droppedId);
+    this.#shownId = this.#lastId;
+    this.#writtenId = this.#lastId;
+  }
+}
+
+const GONE: Entry = { event: { id: 0, type: 'recorder.started', cameraIds: [], timeMs: 0, json: '' }, atMs: 0 };
+
+/** What a file that was written again says of what was in it before. */
+function droppedIn(line: string): number {
+  const match = /^\{"dropped":"(\d{1,16})"\}$/.exec(line);
+  return Number(match?.[1] ?? 0);
+}

@@ -1,0 +1,141 @@
+// One webhook: the journal in, each event delivered in order, again and again until it is taken. Its place in the journal is
+// kept on the disk, so that it goes on there after a restart. It holds up nobody else: it reads what is kept for all.
+
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Backoff } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { parseEventId, type NodeEvent } from './event.ts';
+import type { EventJournal } from './journal.ts';
+import type { Delivery } from './webhook-post.ts';
+
+export interface WebhookOptions {
+  readonly journal: EventJournal;
+  /** Of places. */
+  readonly directory: string;
+  readonly url: string;
+  readonly wants: (event: NodeEvent) => boolean;
+  readonly post: (event: NodeEvent, signal: AbortSignal) => Promise<Delivery>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const RETRY = { firstMs: 1_000, maxMs: 60_000 };
+/** A place that moved by so much over events that are not wanted is written too, in the unit of ids: ten minutes. */
+const MOVED = 600_000_000;
+
+export class Webhook {
+  readonly #o: WebhookOptions;
+  readonly #file: string;
+  readonly #stop = new AbortController();
+  /** All up to here are delivered, or not wanted. */
+  #position = 0;
+  #keptPosition = 0;
+  #running: Promise<void> | undefined;
+  #wake = (): void => {};
+  #unfollow = (): void => {};
+  #problem: string | undefined;
+  delivered = 0;
+  failed = 0;
+
+  constructor(options: WebhookOptions) {
+    this.#o = options;
+    const name = createHash('sha256').update(options.url).digest('hex').slice(0, 16);
+    this.#file = join(options.directory, `webhook-${name}`);
+  }
+
+  /** Goes on at its place; a new one begins behind `beginId`. Never rejects. */
+  async start(beginId: number): Promise<void> {
+    const kept = await readFile(this.#file, 'utf8').catch(() => '');
+    const place = parseEventId(kept.trim());
+    this.#position = place ?? beginId;
+    this.#keptPosition = this.#position;
+    // Now, and not with the first event that is taken: a restart would else begin with what comes then.
+    if (place === undefined) await this.#keep();
+    this.#unfollow = this.#o.journal.follow(() => this.#wake());
+    this.#running = this.#run().catch((err: unknown) => this.#o.log.error({ err }, 'a webhook ended'));
+  }
+
+  /** Milliseconds since the oldest event that it has not taken; 0 when it has all. */
+  behindMs(): number {
+    const next = this.#next();
+    return next ? Math.max(0, this.#o.clock.wallMs() - next.timeMs) : 0;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#unfollow();
+    this.#wake();
+    await this.#running;
+    if (this.#position !== this.#keptPosition) await this.#keep();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, post } = this.#o;
+    const { signal } = this.#stop;
+    const backoff = new Backoff(RETRY);
+    while (!signal.aborted) {
+      const event = this.#next();
+      if (!event) {
+        if (this.#position - this.#keptPosition > MOVED) await this.#keep();
+        await this.#woken();
+        continue;
+      }
+      const delivery = await post(event, signal);
+      if (signal.aborted && !delivery.taken) return;
+      this.#tell(delivery);
+      if (delivery.taken) {
+        this.#position = event.id;
+        await this.#keep();
+        backoff.reset();
+      } else await clock.sleep(backoff.next(), signal);
+    }
+  }
+
+  /** The next one that it wants; its place moves over those that it does not. */
+  #next(): NodeEvent | undefined {
+    const { journal, wants } = this.#o;
+    const missed = journal.missedSince(this.#position);
+    if (missed) return missed;
+    for (const event of journal.after(this.#position)) {
+      if (wants(event)) return event;
+      this.#position = event.id;
+    }
+    return undefined;
+  }
+
+  #woken(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+      if (this.#stop.signal.aborted || this.#next()) resolve();
+    });
+  }
+
+  /** One line a change. */
+  #tell(delivery: Delivery): void {
+    if (delivery.taken) this.delivered++;
+    else this.failed++;
+    const problem = delivery.taken ? undefined : delivery.problem;
+    const before = this.#problem;
+    this.#problem = problem;
+    if (before === problem) return;
+    const host = new URL(this.#o.url).host;
+    if (problem === undefined) this.#o.log.info({ webhook: host }, 'a webhook takes events again');
+    else this.#o.log.warn({ webhook: host, problem }, 'a webhook does not take an event: it is sent again');
+  }
+
+  /** What cannot be written is delivered once more after a restart. */
+  async #keep(): Promise<void> {
+    const position = this.#position;
+    try {
+      await mkdir(this.#o.directory, { recursive: true, mode: 0o750 });
+      await writeFile(`${this.#file}.new`, String(position), { mode: 0o640 });
+      await rename(`${this.#file}.new`, this.#file);
+      this.#keptPosition = position;
+    } catch (err) {
+      this.#o.log.debug({ file: this.#file, err }, 'the place of a webhook cannot be written');
+    }
+  }
+}
