@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { CameraConfig } from '../config/schema.ts';
 import { mergeCameras, toCameras, type CameraRow } from './camera-rows.ts';
 
+const DEFAULTS = { segmentDurationMs: 300_000, maxBitrate: 1e8 };
 const row = (changes: Partial<CameraRow> = {}): CameraRow => ({
   id: 'gate',
   name: 'Front gate',
@@ -15,7 +16,7 @@ const row = (changes: Partial<CameraRow> = {}): CameraRow => ({
 });
 
 const one = (changes: Partial<CameraRow>, before: readonly CameraConfig[] = []) =>
-  toCameras([row(changes)], 300_000, before);
+  toCameras([row(changes)], DEFAULTS, before);
 
 test('a row becomes a camera in the words of the configuration', () => {
   const record = { format: 'mp4', segmentDuration: '1m', retention: { maxAge: '7d' } };
@@ -32,8 +33,10 @@ test('a row becomes a camera in the words of the configuration', () => {
       name: 'Front gate',
       source: 'rtsp://user:hidden@10.0.0.9/stream1',
       transport: 'auto',
+      maxBitrate: 1e8,
       snapshot: 'http://10.0.0.9/snap.jpg',
       tls: { verify: false },
+      allowPlaintextLogin: false,
       ptz: true,
       onvif: 'http://10.0.0.9:8000/onvif/device_service',
       enabled: true,
@@ -97,7 +100,7 @@ test('a row that cannot be recorded is refused without its password, or stays as
 
 test('of two cameras with one id that of the files is recorded, and the other is named', () => {
   const files = one({ name: 'Of the files' }).cameras;
-  const database = toCameras([row(), row({ id: 'yard' })], 300_000, []);
+  const database = toCameras([row(), row({ id: 'yard' })], DEFAULTS, []);
   const { cameras, refused } = mergeCameras(files, database);
   assert.deepEqual(
     cameras.map(({ id, name }) => [id, name]),

@@ -1,7 +1,9 @@
 // Rows of the table `cameras` in; cameras to record, and what is wrong with the others, out.
 
+import { isDeepStrictEqual } from 'node:util';
+import type { CameraSettings } from '../config/camera-file.ts';
 import { firstProblem } from '../config/load.ts';
-import { CameraFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
+import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } from '../config/schema.ts';
 import type { Reason } from '../camera/status.ts';
 
 /** A row as the database has it. `source`, `snapuri` and `onvif` may hold a password. */
@@ -15,6 +17,38 @@ export interface CameraRow {
   readonly onvif?: string | null;
   readonly record: unknown;
   readonly enabled: boolean;
+}
+
+/** What of a camera's settings a row has, in the words of the file. */
+export const ROW_SETTINGS: ReadonlySet<string> = new Set([
+  'id',
+  'name',
+  'source',
+  'snapshot',
+  'ptz',
+  'onvif',
+  'record',
+  'enabled',
+]);
+
+/** Of settings that were checked. */
+export function rowOf(settings: CameraSettings): CameraRow {
+  const { id, name = '', source, snapshot = null, ptz = false, onvif = null, record = {}, enabled = true } = settings;
+  return { id, name, source, snapuri: snapshot, ptz, onvif, record, enabled } as CameraRow;
+}
+
+/** In the words of the file, without what says nothing. */
+export function settingsOf({ id, name, source, snapuri, ptz, onvif, record, enabled }: CameraRow): CameraSettings {
+  return {
+    id,
+    ...(name === '' ? {} : { name }),
+    source,
+    ...(snapuri ? { snapshot: snapuri } : {}),
+    ...(ptz ? { ptz } : {}),
+    ...(onvif ? { onvif } : {}),
+    ...(isDeepStrictEqual(record, {}) ? {} : { record }),
+    ...(enabled ? {} : { enabled }),
+  };
 }
 
 export const CAMERA_COLUMNS = 'id, name, source, snapuri, ptz, onvif, record, enabled';
@@ -38,13 +72,13 @@ export const NO_CAMERAS: CameraList = { cameras: [], refused: [] };
  */
 export function toCameras(
   rows: readonly CameraRow[],
-  segmentDurationMs: number,
+  defaults: CameraDefaults,
   before: readonly CameraConfig[],
 ): CameraList {
   const cameras: CameraConfig[] = [];
   const refused: RefusedCamera[] = [];
   for (const row of rows) {
-    const { camera, problem } = toCamera(row, segmentDurationMs);
+    const { camera, problem } = toCamera(row, defaults);
     const known = camera ?? before.find(({ id }) => id === row.id);
     // Whoever stops a camera is heard, whatever else is wrong with the row.
     if (known) cameras.push({ ...known, enabled: row.enabled });
@@ -83,7 +117,7 @@ export function mergeCameras<T extends CameraConfig>(
   };
 }
 
-function toCamera(row: CameraRow, segmentDurationMs: number): { camera?: CameraConfig; problem?: string } {
+function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraConfig; problem?: string } {
   const { id, name, source, ptz, enabled } = row;
   const plain = { id, source, ptz, enabled };
   const optional = {
@@ -93,7 +127,7 @@ function toCamera(row: CameraRow, segmentDurationMs: number): { camera?: CameraC
     record: row.record,
   };
   const whole = CameraFile.safeParse({ ...plain, ...optional });
-  if (whole.success) return { camera: toCameraConfig(whole.data, segmentDurationMs) };
+  if (whole.success) return { camera: toCameraConfig(whole.data, defaults) };
   const { key, problem } = firstProblem(whole.error);
   const column = key.replace(/^snapshot/, 'snapuri');
   const told = `${column}: ${problem}`;
@@ -102,7 +136,7 @@ function toCamera(row: CameraRow, segmentDurationMs: number): { camera?: CameraC
     ([key, value]) => CameraFile.safeParse({ ...plain, [key]: value }).success,
   );
   const rest = CameraFile.safeParse({ ...plain, ...Object.fromEntries(right) });
-  return rest.success ? { camera: toCameraConfig(rest.data, segmentDurationMs), problem: told } : { problem: told };
+  return rest.success ? { camera: toCameraConfig(rest.data, defaults), problem: told } : { problem: told };
 }
 
 /** An id of any length and content, fit for a log line. */

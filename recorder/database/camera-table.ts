@@ -9,7 +9,7 @@ import pg from 'pg';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { CameraConfig } from '../config/schema.ts';
+import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
 import { CAMERA_COLUMNS, NO_CAMERAS, toCameras, type CameraList, type CameraRow } from './camera-rows.ts';
 import { clientConfig, type Connection } from './connection.ts';
 
@@ -19,7 +19,8 @@ export interface CameraTableOptions {
   readonly nodeName: string;
   /** The copy, with passwords in it: only its owner may read it. */
   readonly copyFile: string;
-  readonly segmentDurationMs: number;
+  /** Of cameras that have none of their own. */
+  readonly defaults: () => CameraDefaults;
   readonly clock: Clock;
   readonly log: Log;
   /** Called with every list that differs from the one before. */
@@ -84,6 +85,41 @@ export class CameraTable {
     // The change is made: a look that fails now only comes later.
     await this.read().catch(() => {});
     return rows.length > 0;
+  }
+
+  /** As of the last look. */
+  row(cameraId: string): CameraRow | undefined {
+    return this.#rows?.find(({ id }) => id === cameraId);
+  }
+
+  /**
+   * `change` is given the row of a camera of this node, undefined when there is none, and says what becomes of it: another
+   * one, `null` for none, undefined for what it is. It does not throw. Resolves to whether the table changed: one of this id
+   * may be another node's. Throws DatabaseError.
+   */
+  async edit(
+    cameraId: string,
+    change: (row: CameraRow | undefined) => CameraRow | null | undefined,
+  ): Promise<{ readonly changed: boolean }> {
+    const { connection, nodeName } = this.#o;
+    const changed = await connection.transaction(async (run) => {
+      const which = [cameraId, nodeName];
+      const select = `SELECT ${CAMERA_COLUMNS} FROM cameras WHERE id = $1 AND node_name = $2 FOR UPDATE`;
+      const [row] = await run<CameraRow & pg.QueryResultRow>(select, which);
+      const next = change(row);
+      if (next === undefined) return [];
+      if (next === null) return run(`DELETE FROM cameras WHERE id = $1 AND node_name = $2 RETURNING id`, which);
+      const { name, source, snapuri, ptz, onvif = null, record, enabled } = next;
+      const sql = row
+        ? `UPDATE cameras SET name = $3, source = $4, snapuri = $5, ptz = $6, onvif = $7, record = $8, enabled = $9
+           WHERE id = $1 AND node_name = $2 RETURNING id`
+        : `INSERT INTO cameras (id, node_name, name, source, snapuri, ptz, onvif, record, enabled)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING id`;
+      return run(sql, [...which, name, source, snapuri, ptz, onvif, record, enabled]);
+    });
+    // As with `setEnabled`.
+    if (changed.length > 0) await this.read().catch(() => {});
+    return { changed: changed.length > 0 };
   }
 
   /** Follows the table until `signal` aborts. The tables must be there. */
@@ -151,11 +187,16 @@ export class CameraTable {
     }
   }
 
+  /** After a change of what cameras inherit. */
+  retake(): void {
+    if (this.#rows?.length) this.#take(this.#rows);
+  }
+
   #take(rows: readonly CameraRow[]): void {
-    const { segmentDurationMs, changed, log, nodeName } = this.#o;
+    const { defaults, changed, log, nodeName } = this.#o;
     this.#rows = rows;
     const before: readonly CameraConfig[] = this.#list.cameras;
-    const list = toCameras(rows, segmentDurationMs, before);
+    const list = toCameras(rows, defaults(), before);
     if (isDeepStrictEqual(list, this.#list) && rows.length > 0) return;
     // A name that differs in one character is no error, and looks like this.
     if (rows.length === 0) log.info({ node: nodeName }, 'the database has no cameras for this node');

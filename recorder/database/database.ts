@@ -4,6 +4,7 @@
 import type { Registry } from 'prom-client';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import type { CameraDefaults } from '../config/schema.ts';
 import type { Log } from '../../base/log.ts';
 import type { Archive } from '../archive/archive.ts';
 import { ArchiveError } from '../archive/faults.ts';
@@ -12,7 +13,7 @@ import type { ListQuery, SegmentListing } from '../archive/index.ts';
 import type { SegmentName } from '../archive/names.ts';
 import { formatPath } from '../archive/names.ts';
 import type { ClosedSegment, SegmentObserver } from '../archive/observer.ts';
-import type { CameraList } from './camera-rows.ts';
+import type { CameraList, CameraRow } from './camera-rows.ts';
 import { CameraTable } from './camera-table.ts';
 import { Connection } from './connection.ts';
 import { DatabaseError } from './error.ts';
@@ -30,7 +31,7 @@ export interface DatabaseOptions {
   /** For the queue of rows and the copy of the cameras. */
   readonly workDir: string;
   /** Of cameras that have none of their own. */
-  readonly segmentDurationMs: number;
+  readonly defaults: () => CameraDefaults;
   /** Listings show the rows of all nodes. */
   readonly listAllNodes: boolean;
   readonly clock: Clock;
@@ -53,7 +54,7 @@ const PUSHED_AT_ONCE = 500;
 const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 
 /** What is asked of the archive. */
-type ArchiveView = Pick<Archive, 'inventory' | 'openEntries'>;
+type ArchiveView = Pick<Archive, 'inventory' | 'openEntries' | 'inProgress'>;
 
 export class RecorderDatabase implements SegmentObserver {
   readonly #o: DatabaseOptions;
@@ -73,7 +74,7 @@ export class RecorderDatabase implements SegmentObserver {
   });
 
   constructor(options: DatabaseOptions) {
-    const { url, nodeName, clock, log, workDir, segmentDurationMs, registry } = options;
+    const { url, nodeName, clock, log, workDir, defaults, registry } = options;
     this.#o = options;
     this.#connection = new Connection({ url, nodeName, log });
     const fs = options.fs ?? nodeFileSystem;
@@ -83,7 +84,7 @@ export class RecorderDatabase implements SegmentObserver {
       connection: this.#connection,
       nodeName,
       copyFile: `${workDir}/database/cameras.json`,
-      segmentDurationMs,
+      defaults,
       clock,
       log,
       changed: (list) => options.camerasChanged(list),
@@ -120,6 +121,11 @@ export class RecorderDatabase implements SegmentObserver {
     this.#migrated = first.catch(() => this.#migrateAgain());
   }
 
+  /** Cameras take over what they inherit from the settings. */
+  reconfigure(): void {
+    this.#table.retake();
+  }
+
   /** Begins to write rows and to follow the cameras. Call it once the archive has recovered. */
   start(archive: ArchiveView): void {
     const { signal } = this.#stop;
@@ -143,8 +149,22 @@ export class RecorderDatabase implements SegmentObserver {
 
   /** Starts or stops a camera of the table; resolves to whether that changed anything. Throws DatabaseError. */
   async setCameraEnabled(cameraId: string, enabled: boolean): Promise<boolean> {
-    if (!this.#usable) throw new DatabaseError('UNAVAILABLE', 'it has not been reached since the start');
+    if (!this.#usable) throw notReached();
     return this.#table.setEnabled(cameraId, enabled);
+  }
+
+  /** A row of the table `cameras`, as of the last look. */
+  cameraRow(cameraId: string): CameraRow | undefined {
+    return this.#table.row(cameraId);
+  }
+
+  /** As `CameraTable.edit`. Throws DatabaseError. */
+  async editCamera(
+    cameraId: string,
+    change: (row: CameraRow | undefined) => CameraRow | null | undefined,
+  ): Promise<{ readonly changed: boolean }> {
+    if (!this.#usable) throw notReached();
+    return this.#table.edit(cameraId, change);
   }
 
   /** For readiness: whether the database can be used now. */
@@ -156,6 +176,13 @@ export class RecorderDatabase implements SegmentObserver {
       this.#checked = { atMs: nowMs, result: reachable.then((reachable) => reachable && this.#usable) };
     }
     return this.#checked.result.then((reachable) => ({ configured: true, reachable }));
+  }
+
+  /** For people, as of the last statement. */
+  warnings(): { code: string; message: string; cameraId: undefined }[] {
+    if (this.#connection.reachable !== false) return [];
+    const message = `the database at ${this.#connection.location} cannot be used: recording goes on, its rows follow`;
+    return [{ code: 'database-unreachable', message, cameraId: undefined }];
   }
 
   /** As `Archive.list`, with closed segments from the table. Throws DatabaseError. */
@@ -172,7 +199,7 @@ export class RecorderDatabase implements SegmentObserver {
       ownName: this.#o.nodeName,
       nodeName: this.#o.listAllNodes ? undefined : this.#o.nodeName,
       pending: () => this.#queue.pending(),
-      open: (cameraId: string) => archive.openEntries(cameraId),
+      open: (cameraId: string) => archive.inProgress(cameraId),
       clock: this.#o.clock,
     };
     return listFromTable(deps, cameraId, query);
@@ -280,6 +307,8 @@ export class RecorderDatabase implements SegmentObserver {
     while (!signal.aborted && this.#queue.length > 0) await this.#o.clock.sleep(200, signal);
   }
 }
+
+const notReached = (): DatabaseError => new DatabaseError('UNAVAILABLE', 'it has not been reached since the start');
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -2,6 +2,7 @@
 // and what is being written, is added from memory, so that no segment is missing at any moment.
 
 import { localCalendar, offsetCalendar, type Calendar } from '../archive/calendar.ts';
+import { openSegment } from '../archive/index.ts';
 import type { ListedSegment, ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Connection } from './connection.ts';
@@ -16,7 +17,7 @@ export interface ListingDeps {
   readonly nodeName: string | undefined;
   /** Changes that the table does not show yet, in order; undefined when not all of them are known. */
   readonly pending: () => readonly RowChange[] | undefined;
-  /** Segments of the camera that are being written. */
+  /** Segments of the camera's recording in progress. */
   readonly open: (cameraId: string) => readonly OpenEntry[];
   readonly clock: Clock;
 }
@@ -40,11 +41,6 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   const [rows, days] = await Promise.all([segmentsOf(deps, cameraId, query), daysOf(deps, cameraId, calendar)]);
   const nowMs = deps.clock.wallMs();
   const segments = new Map<string, ListedSegment>();
-  for (const entry of open) {
-    // It grows: what is written now reaches up to now.
-    if (overlaps(entry.startMs, Math.max(nowMs, entry.startMs), query)) segments.set(entry.path, toOpen(entry, nowMs));
-    addDays(days, calendar, entry.startMs, nowMs);
-  }
   for (const [filename, change] of changes) {
     if (change.kind === 'remove') continue;
     const { row } = change;
@@ -53,6 +49,13 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   }
   for (const row of rows) {
     if (changes.get(row.path)?.kind !== 'remove') segments.set(row.path, row);
+  }
+  // Last: what was in progress when the question was asked is listed as that, although it may have a row by now.
+  for (const entry of open) {
+    if (entry.isEmpty || changes.get(entry.path)?.kind === 'remove') continue;
+    // It grows: what is written now reaches up to now.
+    if (overlaps(entry.startMs, Math.max(nowMs, entry.startMs), query)) segments.set(entry.path, openSegment(entry));
+    addDays(days, calendar, entry.startMs, entry.endMs ?? nowMs);
   }
   return {
     segments: [...segments.values()].sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence),
@@ -73,15 +76,6 @@ function addDays(days: Set<string>, calendar: Calendar, startMs: number, endMs: 
   }
 }
 
-const toOpen = ({ path, startMs, sequence, sizeBytes }: OpenEntry, nowMs: number): ListedSegment => ({
-  path,
-  startMs,
-  sequence,
-  sizeBytes,
-  mtimeMs: nowMs,
-  isOpen: true,
-});
-
 const toListed = (row: RecordingRow): ListedSegment => ({
   path: row.filename,
   startMs: row.startMs,
@@ -89,6 +83,7 @@ const toListed = (row: RecordingRow): ListedSegment => ({
   sizeBytes: row.sizeBytes,
   mtimeMs: row.mtimeMs,
   isOpen: false,
+  endMs: row.endMs,
 });
 
 /** `node_name` only where it may be another: a day is as many bytes as it has to be. */
@@ -111,7 +106,8 @@ const SEGMENT_END = '\x1e';
 export const segmentsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   SELECT string_agg(
     (date_part('epoch', started_at) * 1000)::bigint || E'${FIELD_END}' || sequence || E'${FIELD_END}' || size ||
-      E'${FIELD_END}' || (date_part('epoch', mtime) * 1000)::bigint || E'${FIELD_END}' || filename
+      E'${FIELD_END}' || (date_part('epoch', mtime) * 1000)::bigint || E'${FIELD_END}' || filename ||
+      E'${FIELD_END}' || (date_part('epoch', ended_at) * 1000)::bigint
       ${deps.nodeName === undefined ? `|| E'${FIELD_END}' || node_name` : ''},
     E'${SEGMENT_END}') AS segments
   FROM (
@@ -135,7 +131,7 @@ async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }:
 }
 
 function parseSegment(text: string, ownName: string | undefined): ListedSegment {
-  const [startMs, sequence, sizeBytes, mtimeMs, path = '', nodeName] = text.split(FIELD_END);
+  const [startMs, sequence, sizeBytes, mtimeMs, path = '', endMs, nodeName] = text.split(FIELD_END);
   const segment = {
     path,
     startMs: Number(startMs),
@@ -143,6 +139,7 @@ function parseSegment(text: string, ownName: string | undefined): ListedSegment 
     sizeBytes: Number(sizeBytes),
     mtimeMs: Number(mtimeMs),
     isOpen: false,
+    endMs: Number(endMs),
   };
   return nodeName === undefined || nodeName === ownName ? segment : { ...segment, nodeID: nodeName };
 }

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { VirtualClock } from '../../base/clock.ts';
 import { systemError, temporaryDirectory, TestFileSystem, TestLog } from '../archive/test-support.ts';
-import { formatLine, parseLine, type RowChange } from './row.ts';
+import { filenameOf, formatLine, parseLine, type RowChange } from './row.ts';
 import { RowQueue } from './row-queue.ts';
 
 const row = (n: number): RowChange => ({
@@ -227,4 +227,93 @@ test('whatever order of pushes, applications and crashes: nothing is lost, and o
 test('a line of the queue says what was put in, and nothing else is taken for one', () => {
   for (const change of [row(5), removal(6)]) assert.deepEqual(parseLine(formatLine(change).trimEnd()), change);
   fc.assert(fc.property(fc.string(), (text) => assert.equal(parseLine(text), undefined)));
+});
+
+interface Step {
+  readonly kind: 'add' | 'remove' | 'apply' | 'fail' | 'mend' | 'settle' | 'crash';
+  readonly count: number;
+}
+const step = (kind: Step['kind'], count = 0): Step => ({ kind, count });
+
+test('whatever the disk takes and forgets, in the end the database has the last change of each file', async (t) => {
+  const root = temporaryDirectory(t);
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.oneof<fc.Arbitrary<Step>[]>(
+          fc.record({
+            kind: fc.constantFrom('add' as const, 'remove' as const),
+            count: fc.integer({ min: 1, max: 9 }),
+          }),
+          fc.record({ kind: fc.constant('apply' as const), count: fc.integer({ min: 1, max: 20 }) }),
+          fc.record({
+            kind: fc.constantFrom('fail' as const, 'mend' as const, 'settle' as const, 'crash' as const),
+            count: fc.constant(0),
+          }),
+        ),
+        { maxLength: 40 },
+      ),
+      async (steps: readonly Step[]) => {
+        const { open, fs, clock } = stage(join(root, String(run++)));
+        let queue = await open(1_500);
+        const wanted = new Set<string>();
+        const rows = new Set<string>();
+        const take = async (count: number): Promise<void> => {
+          const batch = queue.peek(count);
+          for (const { change } of batch) {
+            if (change.kind === 'add') rows.add(filenameOf(change));
+            else rows.delete(filenameOf(change));
+          }
+          queue.applied(batch);
+        };
+        let failing = false;
+        fs.before = ({ name }) => {
+          if (failing && (name === 'write' || name === 'create')) throw systemError('EIO');
+        };
+        const mend = async (): Promise<void> => {
+          failing = false;
+          // What has failed waits for its next try by now.
+          await fs.idle();
+          clock.advance(5_000);
+          await fs.idle();
+          await queue.settled();
+        };
+        for (const { kind, count } of steps) {
+          if (kind === 'add') {
+            const change = row(count);
+            wanted.add(filenameOf(change));
+            queue.push(change);
+          } else if (kind === 'remove') {
+            const filename = filenameOf(row(count));
+            wanted.delete(filename);
+            queue.push({ kind: 'remove', filename, cameraId: 'gate' });
+          } else if (kind === 'apply') await take(count);
+          else if (kind === 'fail') failing = true;
+          else if (kind === 'settle') await queue.settled();
+          else if (kind === 'mend') await mend();
+          else {
+            await mend();
+            queue = await open(1_500);
+          }
+        }
+        await mend();
+        while (queue.length > 0) {
+          await queue.filled(AbortSignal.timeout(5_000));
+          await take(7);
+        }
+        assert.deepEqual([...rows].sort(), [...wanted].sort());
+        await queue.close();
+      },
+    ),
+    {
+      numRuns: 200,
+      examples: [
+        // Applied before it is written, while the change before it is on the disk.
+        [[step('add', 3), step('remove', 3), step('apply', 1), step('apply', 1), step('crash')]],
+        // Applied while the change before it is being written to a file that is read later.
+        [[step('add', 1), step('crash'), step('add', 1), step('remove', 1), step('apply', 3)]],
+      ],
+    },
+  );
 });

@@ -72,6 +72,8 @@ export class RowQueue {
 
   /** Adds a change; it is on the disk soon. */
   push(change: RowChange): void {
+    // What the database has need not wait for the disk: the next start compares rows and files.
+    if (this.#unwritten.length >= MAX_UNWRITTEN) this.#unwritten = this.#unwritten.filter(({ applied }) => !applied);
     if (this.#unwritten.length >= MAX_UNWRITTEN) {
       this.#overflowed++;
       return;
@@ -230,6 +232,8 @@ export class RowQueue {
   async #loadHead(): Promise<void> {
     const [head] = this.#files;
     this.#window = head ? (await this.#read(head.number)).map((change) => ({ change, applied: false })) : [];
+    // Lines that were applied while they were being written are applied again, and then so is what follows them.
+    for (const queued of this.#unwritten) queued.applied = false;
     this.#wake();
   }
 
@@ -248,8 +252,10 @@ export class RowQueue {
   }
 
   async #write(): Promise<void> {
-    const count = this.#unwritten.length;
-    const batch = this.#unwritten.filter(({ applied }) => !applied);
+    const seen = new Set(this.#unwritten);
+    // The disk's lines may be applied again. What was applied after them must then follow, or the row of a file that is
+    // gone comes back.
+    const batch = [...seen].filter(({ applied }) => !applied || this.#files.length > 0);
     if (batch.length > 0) {
       const bytes = Buffer.from(batch.map(({ change }) => formatLine(change)).join(''));
       const tail = await this.#tailFor();
@@ -264,7 +270,7 @@ export class RowQueue {
       tail.sizeBytes += bytes.length;
       (this.#files.at(-1) as QueueFile).lines += batch.length;
     }
-    this.#unwritten.splice(0, count);
+    this.#unwritten = this.#unwritten.filter((queued) => !seen.has(queued));
     if (this.isInMemory) this.#window.push(...batch.filter(({ applied }) => !applied));
   }
 
