@@ -23,22 +23,24 @@ test('another order of the same cameras is no change', () => {
   assert.deepEqual(diffCameras(cameras(gate, door), cameras(door, gate)), { added: [], removed: [], changed: [] });
 });
 
-test('another retention is no reason to connect to the camera again', () => {
+test('how it is recorded is no reason to connect to the camera again, inherited or its own', () => {
   const before = cameras(gate);
-  const after = cameras({ ...gate, record: { retention: { maxAge: '1d', maxSize: '1GiB' } } });
-  assert.deepEqual(diffCameras(before, after).changed, []);
+  for (const record of [
+    { retention: { maxAge: '1d', maxSize: '1GiB' } },
+    { format: 'mp4' },
+    { segmentDuration: '1m' },
+  ]) {
+    assert.deepEqual(diffCameras(before, cameras({ ...gate, record })).changed, []);
+  }
+  const inherited = config({ cameras: [gate], archive: { segmentDuration: '1m' } }).cameras;
+  assert.equal(inherited[0]?.record.segmentDurationMs, 60_000);
+  assert.deepEqual(diffCameras(before, inherited).changed, []);
 });
 
 test('what is needed beside the stream is no reason to connect to the camera again', () => {
   const beside = { snapshot: 'http://gate/snap.jpg', ptz: true, onvif: 'http://gate/onvif' };
   assert.deepEqual(diffCameras(cameras(gate), cameras({ ...gate, ...beside })).changed, []);
   assert.equal(diffCameras(cameras(gate), cameras({ ...gate, tls: { verify: true } })).changed.length, 1);
-});
-
-test('a segment duration that a camera inherits changes the camera', () => {
-  const before = config({ cameras: [gate] });
-  const after = config({ cameras: [gate], archive: { segmentDuration: '1m' } });
-  assert.equal(diffCameras(before.cameras, after.cameras).changed[0]?.record.segmentDurationMs, 60_000);
 });
 
 test('settings that need a restart are named, cameras are not among them', () => {
@@ -48,4 +50,12 @@ test('settings that need a restart are named, cameras are not among them', () =>
     'log',
   ]);
   assert.deepEqual(changedSettings(before, config({})), []);
+  const networks = { cameraNetworks: ['10.0.0.0/8'], cluster: { networks: ['10.96.0.0/12'] } };
+  assert.deepEqual(changedSettings(before, config(networks)), [], 'the next connection is judged by these');
+  const metrics = (digit: string) => config({ metrics: { tokenSha256: digit.repeat(64) } });
+  assert.deepEqual(changedSettings(metrics('a'), metrics('b')), [], 'tokens are replaced');
+  assert.deepEqual(changedSettings(before, metrics('a')), ['metrics'], 'the listener asks for one from a start on');
+  const taken = { segmentDuration: '1m', retention: { maxAge: '1d' } };
+  assert.deepEqual(changedSettings(before, config({ archive: taken })), [], 'these are taken over at once');
+  assert.deepEqual(changedSettings(before, config({ archive: { ...taken, syncInterval: '1s' } })), ['archive']);
 });

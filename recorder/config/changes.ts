@@ -7,8 +7,8 @@ export interface CameraChanges {
   readonly added: readonly CameraConfig[];
   readonly removed: readonly CameraConfig[];
   /**
-   * As they are now. One of which only the retention is another, or what is needed beside the stream, has not changed:
-   * that is looked up each time.
+   * As they are now. One has not changed of which only that is different what is needed beside the stream, or how it is
+   * recorded: the archive takes that over from the next file on.
    */
   readonly changed: readonly CameraConfig[];
 }
@@ -22,27 +22,32 @@ export function diffCameras(before: readonly CameraConfig[], after: readonly Cam
     removed: before.filter((camera) => !ids.has(camera.id)),
     changed: after.filter((camera) => {
       const known = old.get(camera.id);
-      return known && !isDeepStrictEqual(recordedBy(known), recordedBy(camera));
+      return known && !isDeepStrictEqual(connectedBy(known), connectedBy(camera));
     }),
   };
 }
 
-/** What the connection and the files depend on. */
-const recordedBy = (camera: CameraConfig): unknown => ({
+/** What the connection and the names of files depend on. */
+const connectedBy = (camera: CameraConfig): unknown => ({
   ...camera,
   snapshot: undefined,
   ptz: undefined,
   onvif: undefined,
-  record: { ...camera.record, retention: undefined },
+  maxBitrate: undefined,
+  record: undefined,
 });
 
 /** Names of the settings that differ and that only a restart applies, as `listen`. */
 export function changedSettings(before: Config, after: Config): string[] {
   const keys = Object.keys(after) as (keyof Config)[];
-  const lasting = ({ auth, ...config }: Config) => ({
+  const lasting = ({ auth, archive, ...config }: Config) => ({
     ...config,
     cameras: [],
+    archive: [archive.syncIntervalMs, archive.protectForMs],
     auth: { ...auth, tokens: [], tokensFile: '' },
+    cameraNetworks: [],
+    cluster: { ...config.cluster, networks: [] },
+    metrics: { ...config.metrics, tokenSha256: '' },
   });
   const [was, is] = [lasting(before), lasting(after)];
   return keys.filter((key) => !isDeepStrictEqual(was[key], is[key]));

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { ConfigError } from './load.ts';
-import { inEnvironment } from './environment.ts';
+import { workspace } from '../../test/support/workspace.ts';
+import { inEnvironment, withMetricsToken } from './environment.ts';
 import { ConfigFile, toConfig } from './schema.ts';
 
 const config = toConfig(
@@ -55,3 +58,26 @@ for (const [name, value, expected] of [
     );
   });
 }
+
+test('the token for metrics comes from a file of the pod; without its digest a token is asked for all the same', async (t) => {
+  const file = join(workspace(t), 'metrics-token.sha256');
+  const env = { KUBE_NVR_METRICS_TOKEN_FILE: file };
+  const read = async (): Promise<unknown> => {
+    const { requireToken, tokenSha256 } = (await withMetricsToken(config, env)).metrics;
+    return { requireToken, tokenSha256 };
+  };
+  assert.deepEqual(await withMetricsToken(config, {}), config);
+  const nobody = { requireToken: true, tokenSha256: '0'.repeat(64) };
+  assert.deepEqual(await read(), nobody, 'no camera waits for a file of Prometheus');
+  writeFileSync(file, '');
+  assert.deepEqual(await read(), nobody);
+  writeFileSync(file, `${'AB'.repeat(32)}\n`);
+  assert.deepEqual(await read(), { requireToken: true, tokenSha256: 'ab'.repeat(32) });
+  writeFileSync(file, 'nvr_secret');
+  await assert.rejects(read(), (err) => {
+    assert.ok(err instanceof ConfigError);
+    const expected = 'expected the 64 hexadecimal digits of the SHA-256 of the token';
+    assert.equal(err.message, `environment: KUBE_NVR_METRICS_TOKEN_FILE: ${file}: ${expected}`);
+    return true;
+  });
+});

@@ -1,7 +1,10 @@
 // What differs from pod to pod of a DaemonSet, and what comes from Secrets: in no file, and so in the environment.
 
+import { readFile } from 'node:fs/promises';
 import { ConfigError, firstProblem } from './load.ts';
-import { DatabaseUrl, RedisUrl, type Config } from './schema.ts';
+import { parseListen, ValueError, type ListenAddress } from './values.ts';
+import { DatabaseUrl, RedisUrl, sha256Digits, type Config } from './schema.ts';
+import { isCode, reasonOf } from './yaml-file.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -10,15 +13,54 @@ export function inEnvironment(config: Config, env: Environment): Config {
   const { KUBE_NVR_NODE_NAME: nodeName, KUBE_NVR_ADVERTISE: advertise } = env;
   const { KUBE_NVR_PLAYBACK_ADVERTISE: playback } = env;
   const database = urlIn(env, 'KUBE_NVR_DATABASE_URL', DatabaseUrl);
+  const health = listenIn(env, 'KUBE_NVR_HEALTH_LISTEN');
+  const peers = listenIn(env, 'KUBE_NVR_PEERS_LISTEN');
   const redis = urlIn(env, 'KUBE_NVR_REDIS_URL', RedisUrl);
   return {
     ...config,
     ...(nodeName ? { nodeName } : {}),
     ...(database === undefined ? {} : { database: { ...config.database, url: database } }),
     ...(redis === undefined ? {} : { redis: { ...config.redis, url: redis } }),
-    cluster: { ...config.cluster, ...(advertise ? { advertise } : {}) },
+    cluster: { ...config.cluster, ...(advertise ? { advertise } : {}), ...(peers ? { listen: peers } : {}) },
+    ...(health ? { health: { listen: health } } : {}),
     playback: { ...config.playback, ...(playback ? { advertise: playback } : {}) },
   };
+}
+
+/** Nobody knows what has this SHA-256. */
+const OF_NO_TOKEN = '0'.repeat(64);
+
+/**
+ * The file that a pod has the digest of the token for metrics in; undefined outside of pods. Where it is named a token is asked
+ * for in every mode: a file that is missing or empty opens nothing, and keeps no camera from being recorded.
+ */
+export const metricsTokenFile = ({ KUBE_NVR_METRICS_TOKEN_FILE: file }: Environment): string | undefined =>
+  file === '' ? undefined : file;
+
+/** `config` with what stands in that file. Throws ConfigError, which names the variable. */
+export async function withMetricsToken(config: Config, env: Environment): Promise<Config> {
+  const file = metricsTokenFile(env);
+  if (file === undefined) return config;
+  const refuse = (problem: string): never => {
+    throw new ConfigError('environment', 'KUBE_NVR_METRICS_TOKEN_FILE', `${file}: ${problem}`);
+  };
+  const text = await readFile(file, 'utf8').catch((err: unknown) =>
+    isCode(err, 'ENOENT') ? '' : refuse(reasonOf(err)),
+  );
+  const parsed = sha256Digits().safeParse(text.trim() || OF_NO_TOKEN);
+  const tokenSha256 = parsed.success ? parsed.data : refuse(firstProblem(parsed.error).problem);
+  return { ...config, metrics: { ...config.metrics, requireToken: true, tokenSha256 } };
+}
+
+function listenIn(env: Environment, name: string): ListenAddress | undefined {
+  const text = env[name];
+  if (!text) return undefined;
+  try {
+    return parseListen(text);
+  } catch (err) {
+    if (err instanceof ValueError) throw new ConfigError('environment', name, err.message);
+    throw err;
+  }
 }
 
 function urlIn(env: Environment, name: string, schema: typeof DatabaseUrl): string | undefined {

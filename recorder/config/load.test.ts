@@ -28,9 +28,11 @@ async function refusal(t: TestContext, contents: Record<string, string>): Promis
     (err: unknown) => err,
   );
   assert.ok(err instanceof ConfigError, String(err));
-  assert.doesNotMatch(err.message, /\n/);
   return err.message.replaceAll(`${dirname(file)}/`, '');
 }
+
+/** The same without the places of mistakes. */
+const withoutPlaces = (message: string): string => message.replaceAll(/(\.yaml):\d+:\d+: /g, '$1: ');
 
 const GATE = 'cameras: [{id: gate, source: "rtsp://10.0.0.9/stream1"}]';
 
@@ -45,20 +47,33 @@ test('an empty file is a recorder without cameras and every default', async (t) 
     recordPath: '/var/lib/recorder/recordings',
     workDir: '/var/lib/recorder',
     playback: { listen: { host: '0.0.0.0', port: 9996 }, advertise: '' },
-    metrics: { listen: { host: '0.0.0.0', port: 9998 }, requireToken: false },
+    metrics: { listen: { host: '127.0.0.1', port: 9998 }, requireToken: false },
+    health: undefined,
     database: undefined,
     redis: undefined,
     ffmpeg: { path: 'ffmpeg' },
     log: { level: 'info', directory: undefined, maxFileBytes: 10 * 2 ** 20, maxFiles: 14 },
-    auth: { mode: 'token', tokens: [], tokensFile: undefined, audiences: [], allowAnonymousNetwork: false },
+    auth: {
+      mode: 'token',
+      tokens: [],
+      tokensFile: undefined,
+      audiences: ['kube-nvr.dev'],
+      allowPlaintext: false,
+      allowedHosts: [],
+      allowAnonymousNetwork: false,
+    },
+    audit: { directory: '/var/lib/recorder/audit', maxAgeMs: 90 * 86_400_000, maxBytes: 2 ** 30, views: true },
     cors: { origins: [] },
     trustedProxies: [],
+    cameraNetworks: [],
     tls: undefined,
     license: { file: '/etc/recorder/recorder.lic', publicKey: '', required: false },
     archive: {
       segmentDurationMs: 300_000,
+      maxBitrate: 100_000_000,
       syncIntervalMs: 5_000,
       retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
+      protectForMs: 90 * 86_400_000,
     },
     ptz: { moveTimeoutMs: 10_000 },
     cluster: {
@@ -68,7 +83,9 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       dataDir: '/var/lib/recorder/data',
       advertise: '',
       peers: [],
+      networks: [],
     },
+    webhooks: [],
     cameras: [],
   });
 });
@@ -82,34 +99,46 @@ record_path: /srv/recordings
 workDir: /srv/work
 playback: {listen: 127.0.0.1:8996}
 metrics: {listen: ":8998", requireToken: true}
+health: {listen: ':9994'}
 database: {url: postgres://user:pw@db/recorder}
 redis: {url: redis://cache}
 ffmpeg: {path: /opt/ffmpeg}
 log: {level: debug, directory: /var/log/recorder, maxFileSize: 1MiB, maxFiles: 3}
+audit: {directory: /srv/audit, maxAge: 365d, maxSize: 5GiB, views: false}
 auth:
   mode: token
   allowAnonymousNetwork: true
   audiences: [kube-nvr]
+  allowPlaintext: true
+  allowedHosts: [NVR.example]
   tokens:
     - {name: ops, role: admin, sha256: ${'AB'.repeat(32)}}
     - {name: dock, role: viewer, sha256: ${'cd'.repeat(32)}, cameras: [gate, dock-*]}
 cors: {origins: ["https://NVR.example:8443", "*"]}
 trustedProxies: [10.0.0.1, "fd00::/8"]
+cameraNetworks: [10.1.0.0/16, 10.2.0.7]
 tls: {certificate: /etc/tls.crt, key: /etc/tls.key}
 license: {file: /etc/l.lic, publicKey: ${PUBLIC_KEY}, required: true}
 archive:
   segmentDuration: 1m30s
+  maxBitrate: 50
   syncInterval: 500ms
   retention: {maxAge: 30d, maxSize: 500GiB, minFree: 5%}
+  protectFor: 30d
 ptz: {moveTimeout: 30s}
-cluster: {mode: kubernetes, pool: shop, renewInterval: 3s, dataDir: /srv/data, advertise: host:9997, peers: ['[::1]:9997', 'https://nvr2:443']}
+cluster: {mode: kubernetes, pool: shop, renewInterval: 3s, dataDir: /srv/data, advertise: host:9997, peers: ['[::1]:9997', 'https://nvr2:443'], networks: [10.96.0.0/12]}
+webhooks:
+  - { url: 'https://hooks.example/a', secret: whsec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, events: [gap.*, camera.silent], cameras: [gate, dock-*] }
+  - { url: 'http://10.0.0.5:8080/b', secretFile: /etc/recorder/hook }
 cameras:
   - id: gate
     name: Gate
     source: rtsp://user:secret@10.0.0.9/stream1
     transport: tcp
+    maxBitrate: 25
     snapshot: http://10.0.0.9/snap.jpg
-    tls: {verify: true}
+    tls: {fingerprint: 'AB:${'cd'.repeat(31)}', verify: true}
+    allowPlaintextLogin: true
     ptz: true
     onvif: http://10.0.0.9/onvif/device_service
     enabled: false
@@ -125,10 +154,12 @@ cameras:
     workDir: '/srv/work',
     playback: { listen: { host: '127.0.0.1', port: 8996 }, advertise: '' },
     metrics: { listen: { host: '::', port: 8998 }, requireToken: true },
+    health: { listen: { host: '::', port: 9994 } },
     database: { url: 'postgres://user:pw@db/recorder' },
     redis: { url: 'redis://cache' },
     ffmpeg: { path: '/opt/ffmpeg' },
     log: { level: 'debug', directory: '/var/log/recorder', maxFileBytes: 2 ** 20, maxFiles: 3 },
+    audit: { directory: '/srv/audit', maxAgeMs: 365 * 86_400_000, maxBytes: 5 * 2 ** 30, views: false },
     auth: {
       mode: 'token',
       tokens: [
@@ -137,16 +168,21 @@ cameras:
       ],
       tokensFile: undefined,
       audiences: ['kube-nvr'],
+      allowPlaintext: true,
+      allowedHosts: ['nvr.example'],
       allowAnonymousNetwork: true,
     },
     cors: { origins: ['https://nvr.example:8443', '*'] },
     trustedProxies: ['10.0.0.1', 'fd00::/8'],
+    cameraNetworks: ['10.1.0.0/16', '10.2.0.7'],
     tls: { certificate: '/etc/tls.crt', key: '/etc/tls.key' },
     license: { file: '/etc/l.lic', publicKey: PUBLIC_KEY, required: true },
     archive: {
       segmentDurationMs: 90_000,
+      maxBitrate: 50_000_000,
       syncIntervalMs: 500,
       retention: { maxAgeMs: 30 * 86_400_000, maxSizeBytes: 500 * 2 ** 30, minFree: { kind: 'percent', percent: 5 } },
+      protectForMs: 30 * 86_400_000,
     },
     ptz: { moveTimeoutMs: 30_000 },
     cluster: {
@@ -156,15 +192,27 @@ cameras:
       dataDir: '/srv/data',
       advertise: 'host:9997',
       peers: ['[::1]:9997', 'https://nvr2:443'],
+      networks: ['10.96.0.0/12'],
     },
+    webhooks: [
+      {
+        url: 'https://hooks.example/a',
+        secret: 'whsec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa',
+        events: ['gap.*', 'camera.silent'],
+        cameras: ['gate', 'dock-*'],
+      },
+      { url: 'http://10.0.0.5:8080/b', secretFile: '/etc/recorder/hook', events: ['*'] },
+    ],
     cameras: [
       {
         id: 'gate',
         name: 'Gate',
         source: 'rtsp://user:secret@10.0.0.9/stream1',
         transport: 'tcp',
+        maxBitrate: 25_000_000,
         snapshot: 'http://10.0.0.9/snap.jpg',
-        tls: { verify: true },
+        tls: { verify: true, fingerprint: `ab${'cd'.repeat(31)}` },
+        allowPlaintextLogin: true,
         ptz: true,
         onvif: 'http://10.0.0.9/onvif/device_service',
         enabled: false,
@@ -179,8 +227,10 @@ cameras:
         name: 'door.2',
         source: 'rtsps://[fe80::1%25eth0]:322/s?x=1',
         transport: 'auto',
+        maxBitrate: 50_000_000,
         snapshot: undefined,
         tls: { verify: false },
+        allowPlaintextLogin: false,
         ptz: false,
         onvif: undefined,
         enabled: true,
@@ -218,14 +268,21 @@ test('a key whose value is commented out counts as not written', async (t) => {
   assert.equal(config.log.level, 'info');
 });
 
+test('the audit lies beside the log where the log has files, else in the working directory', async (t) => {
+  const directoryOf = async (yaml: string) => (await load(t, { 'config.yaml': yaml })).audit.directory;
+  assert.equal(await directoryOf('workDir: /srv/work'), '/srv/work/audit');
+  assert.equal(await directoryOf('workDir: /srv/work\nlog: {directory: /srv/log}'), '/srv/log');
+  assert.equal(await directoryOf('log: {directory: /srv/log}\naudit: {directory: /srv/audit}'), '/srv/audit');
+});
+
 test('an empty nodeName becomes the host name, and without one the start is refused', async (t) => {
   const file = await files(t, { 'config.yaml': 'nodeName: ""' });
   assert.equal((await loadConfig(file, { hostName: 'rack-2' })).nodeName, 'rack-2');
-  await assert.rejects(loadConfig(file, { hostName: '' }), /config\.yaml: nodeName: is empty/);
+  await assert.rejects(loadConfig(file, { hostName: '' }), /config\.yaml:1:11: nodeName: is empty/);
 });
 
 const refusals: { name: string; yaml: string; message: string }[] = [
-  { name: 'unknown setting', yaml: 'lisen: 1', message: 'config.yaml: lisen: unknown key' },
+  { name: 'unknown setting', yaml: 'lisen: 1', message: 'config.yaml: lisen: unknown key, did you mean listen?' },
   {
     name: 'licence key that is none',
     yaml: 'license: {publicKey: abc}',
@@ -242,15 +299,21 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     message: 'config.yaml: log.maxFileSize: expected at least 4096 bytes',
   },
   {
+    name: 'an audit too small for a file',
+    yaml: 'audit: {maxSize: 1MiB}',
+    message: 'config.yaml: audit.maxSize: expected at least 10MiB',
+  },
+  {
     name: 'unknown key of a camera',
     yaml: 'cameras: [{id: a, source: "rtsp://a"}, {id: b, source: "rtsp://b", sorce: x}]',
-    message: 'config.yaml: cameras[1].sorce: unknown key',
+    message: 'config.yaml: cameras[1].sorce: unknown key, did you mean source?',
   },
   { name: 'missing source', yaml: 'cameras: [{id: a}]', message: 'config.yaml: cameras[0].source: is missing' },
   {
     name: 'source that is no RTSP address',
     yaml: 'cameras: [{id: a, source: "http://u:secret@a/"}]',
-    message: 'config.yaml: cameras[0].source: expected an address that begins with rtsp:// or rtsps://',
+    message:
+      'config.yaml: cameras[0].source: expected an address that begins with rtsp://, rtsps://, rtsp+http://, rtsp+https://, rtsp+ws:// or rtsp+wss://',
   },
   {
     name: 'source without host',
@@ -304,7 +367,7 @@ const refusals: { name: string; yaml: string; message: string }[] = [
   {
     name: 'listen address that is only a port',
     yaml: 'listen: 9997',
-    message: 'config.yaml: listen: expected text (put numbers in quotes)',
+    message: 'config.yaml: listen: expected host:port such as 0.0.0.0:9997, [::]:9997 or :9997',
   },
   {
     name: 'listen address with an impossible port',
@@ -364,28 +427,32 @@ const refusals: { name: string; yaml: string; message: string }[] = [
     yaml: '- a',
     message: 'config.yaml: expected keys and values, as in the configuration reference',
   },
-  { name: 'a camera entry that is empty', yaml: 'cameras:\n  -\n', message: 'config.yaml: cameras[0].id: is missing' },
+  {
+    name: 'a camera entry that is empty',
+    yaml: 'cameras:\n  -\n',
+    message: 'config.yaml: cameras[0].id: is missing\nconfig.yaml: cameras[0].source: is missing',
+  },
 ];
 for (const { name, yaml, message } of refusals) {
   test(`refused: ${name}`, async (t) => {
-    assert.equal(await refusal(t, { 'config.yaml': yaml }), message);
+    assert.equal(withoutPlaces(await refusal(t, { 'config.yaml': yaml })), message);
   });
 }
 
 test('refused: a mistake in conf.d names its file and the index within it', async (t) => {
   assert.equal(
     await refusal(t, { 'config.yaml': GATE, 'conf.d/10.yaml': 'cameras: [{id: b, source: "ftp://x"}]' }),
-    'conf.d/10.yaml: cameras[0].source: expected an address that begins with rtsp:// or rtsps://',
+    'conf.d/10.yaml:1:27: cameras[0].source: expected an address that begins with rtsp://, rtsps://, rtsp+http://, rtsp+https://, rtsp+ws:// or rtsp+wss://',
   );
   assert.equal(
     await refusal(t, { 'config.yaml': GATE, 'conf.d/10.yaml': GATE }),
-    'conf.d/10.yaml: cameras[0].id: "gate" is already the id of config.yaml cameras[0]',
+    'conf.d/10.yaml:1:16: cameras[0].id: "gate" is already the id of config.yaml cameras[0]',
   );
 });
 
 test('refused: broken YAML is named by line, and the line itself, which may hold a password, is not shown', async (t) => {
   const message = await refusal(t, { 'config.yaml': 'nodeName: a\nsource: "rtsp://u:secret@x\n  - b: : c' });
-  assert.match(message, /^config\.yaml: line \d+, column \d+: not valid YAML: /);
+  assert.match(message, /^config\.yaml:\d+:\d+: not valid YAML: /);
   assert.doesNotMatch(message, /secret/);
 });
 
@@ -437,11 +504,7 @@ const WRONG_TOKENS: readonly (readonly [name: string, text: string | undefined, 
     `- {name: a, role: god, sha256: ${'ab'.repeat(32)}}`,
     'tokens.yaml: auth.tokensFile[0].role: expected one of viewer, operator, admin',
   ],
-  [
-    'that is no YAML',
-    '- {name: "a',
-    'tokens.yaml: auth.tokensFile: line 1, column 12: not valid YAML: Missing closing',
-  ],
+  ['that is no YAML', '- {name: "a', 'tokens.yaml: auth.tokensFile: not valid YAML: Missing closing'],
 ];
 
 for (const [name, text, message] of WRONG_TOKENS) {
@@ -449,8 +512,63 @@ for (const [name, text, message] of WRONG_TOKENS) {
     const file = await files(t, text === undefined ? { 'other.yaml': '' } : { 'tokens.yaml': text });
     await writeFile(file, JSON.stringify({ auth: { tokensFile: join(dirname(file), 'tokens.yaml') } }));
     await assert.rejects(loadConfig(file), (err: Error) => {
-      assert.equal(err.message.replaceAll(`${dirname(file)}/`, ''), message);
+      assert.equal(withoutPlaces(err.message.replaceAll(`${dirname(file)}/`, '')), message);
       return true;
     });
   });
 }
+
+test('all mistakes of all files are told at once, each with its place, and what is misspelt with what was meant', async (t) => {
+  const message = await refusal(t, {
+    'config.yaml': `nodename: a
+recordPath: /r
+camera: []
+listen: 9997
+segmentDuration: 5m
+archive:
+  retention:
+    maxAge: 30
+  segmentDuration: 300
+`,
+    'conf.d/yard.yaml': `cameras:
+  - id: a
+    sorce: rtsp://h/
+  - {id: b, source: ftp://user:hunter2@h/, record: {fromat: mp4, zzz: 1}}
+`,
+  });
+  assert.deepEqual(message.split('\n'), [
+    'config.yaml:1:1: nodename: unknown key, did you mean nodeName?',
+    'config.yaml:2:1: recordPath: unknown key, did you mean record_path?',
+    'config.yaml:3:1: camera: unknown key, did you mean cameras?',
+    'config.yaml:4:9: listen: expected host:port such as 0.0.0.0:9997, [::]:9997 or :9997',
+    'config.yaml:5:1: segmentDuration: unknown key, did you mean archive.segmentDuration?',
+    'config.yaml:8:13: archive.retention.maxAge: expected a duration such as 30s, 5m, 1h30m or 7d',
+    'config.yaml:9:20: archive.segmentDuration: expected a duration such as 30s, 5m, 1h30m or 7d',
+    'conf.d/yard.yaml:3:5: cameras[0].sorce: unknown key, did you mean source?',
+    'conf.d/yard.yaml:4:21: cameras[1].source: expected an address that begins with rtsp://, rtsps://, rtsp+http://, rtsp+https://, rtsp+ws:// or rtsp+wss://',
+    'conf.d/yard.yaml:4:53: cameras[1].record.fromat: unknown key, did you mean format?',
+    'conf.d/yard.yaml:4:66: cameras[1].record.zzz: unknown key',
+  ]);
+});
+
+test('mistakes between files, and of several kinds, are told at once', async (t) => {
+  const message = await refusal(t, {
+    'config.yaml': 'auth: {mode: none}\ncors: {origins: ["*"]}\ncameras: [{id: a, source: "rtsp://h/"}]\n',
+    'conf.d/b.yaml': 'license: {required: true}\ncameras:\n  - {id: a, source: "rtsp://h/"}\n',
+  });
+  assert.deepEqual(
+    message.split('\n').map((line) => line.slice(0, line.indexOf(': ', line.indexOf(': ') + 2))),
+    ['conf.d/b.yaml:3:10: cameras[0].id', 'config.yaml:2:17: cors.origins', 'config.yaml:1:14: auth.mode'].concat(
+      'conf.d/b.yaml:1:21: license.publicKey',
+    ),
+  );
+});
+
+test('an alias that stands within what it is an alias of is refused, with its place', async (t) => {
+  assert.equal(
+    await refusal(t, { 'config.yaml': 'archive: &a\n  retention: *a\n' }),
+    'config.yaml:2:14: not valid YAML: an alias stands within what it is an alias of',
+  );
+  const file = await files(t, { 'config.yaml': 'archive: {syncInterval: &d 3s}\nptz: {moveTimeout: *d}\n' });
+  assert.equal((await loadConfig(file)).ptz.moveTimeoutMs, 3_000, 'others are fine');
+});

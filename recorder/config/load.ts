@@ -1,87 +1,163 @@
-// Configuration files in, one checked `Config` out. Every mistake becomes one line that names the file and the key.
+// Configuration files in, one checked `Config` out. Every mistake becomes one line that names the file, the place and the key.
 
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { parseDocument } from 'yaml';
 import { z } from 'zod';
+import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { fileNameOf } from '../archive/names.ts';
-import { ConfigFile, TokenFile, toConfig } from './schema.ts';
+import { didYouMean } from './did-you-mean.ts';
+import { ConfigError, formatKey, parseKey } from './error.ts';
+import { CameraFile, ConfigFile, TokenFile, toConfig } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
+import { isCode, parseYaml, readText, readYaml, reasonOf, type YamlFile } from './yaml-file.ts';
 import type { Config, TokenConfig } from './schema.ts';
 
-/** A configuration that the recorder refuses to start with. The message is one line and holds no secret. */
-export class ConfigError extends Error {
-  /** The file with the mistake. */
-  readonly file: string;
-  /** As `cameras[2].source`; empty when the file as a whole is wrong. */
-  readonly key: string;
-  /** The message without file and key. */
-  readonly problem: string;
-
-  constructor(file: string, key: string, problem: string) {
-    super(key === '' ? `${file}: ${problem}` : `${file}: ${key}: ${problem}`);
-    this.name = 'ConfigError';
-    this.file = file;
-    this.key = key;
-    this.problem = problem;
-  }
-}
+export { ConfigError };
 
 type Mapping = Record<string, unknown>;
 
 /** One file as it was read, before it is merged with the others. */
-interface RawFile {
-  readonly file: string;
-  readonly document: Mapping;
+interface RawFile extends YamlFile {
+  readonly value: Mapping;
 }
 
 export interface LoadOptions {
   /** What an empty `nodeName` becomes; the system's host name unless given. */
   readonly hostName?: string;
+  /** A file of `conf.d` as it is going to be, or is not going to be: it is read last, so that what it clashes with is its mistake. */
+  readonly change?: { readonly file: string; readonly text: string | undefined };
 }
 
 /** Reads `file` and the `conf.d/*.yaml` beside it, in name order: cameras add up, settings override. */
 export async function loadConfig(file: string, options: LoadOptions = {}): Promise<Config> {
-  const raw: RawFile[] = [];
-  for (const path of await configFiles(file)) raw.push({ file: path, document: await readMapping(path) });
-  for (const { file: path, document } of raw) {
-    const parsed = ConfigFile.safeParse(document);
-    if (!parsed.success) throw configError(path, parsed.error);
-  }
-  checkCameras(raw);
+  const raw = await readFiles(file, options.change);
+  const wrong = raw.flatMap((one) => mistakesIn(one, ConfigFile.safeParse(one.value)));
+  if (wrong.length > 0) throw ConfigError.all(wrong);
   let merged: Mapping = {};
-  for (const { document } of raw) merged = mergeMappings(merged, document);
-  const cameras = raw.flatMap(({ document }) => (document['cameras'] as unknown[] | undefined) ?? []);
+  for (const { value } of raw) merged = mergeMappings(merged, value);
+  const cameras = raw.flatMap(({ value }) => (value['cameras'] as unknown[] | undefined) ?? []);
   const parsed = ConfigFile.safeParse({ ...merged, cameras });
   // Each file was right by itself; whatever is wrong now came with the last one.
-  if (!parsed.success) throw configError(raw.at(-1)?.file ?? file, parsed.error);
-  checkAnonymous(parsed.data, raw, file);
-  const nodeName = parsed.data.nodeName || (options.hostName ?? hostname()).trim();
-  if (nodeName === '') throw new ConfigError(file, 'nodeName', 'is empty, and the system has no host name to use');
-  const { required, publicKey } = parsed.data.license;
+  if (!parsed.success) throw ConfigError.all(mistakesIn(raw.at(-1) as RawFile, parsed));
+  const { data } = parsed;
+  const mistakes = [...mistakesInCameras(raw), ...mistakesInAccess(data, raw)];
+  const nodeName = data.nodeName || (options.hostName ?? hostname()).trim();
+  if (nodeName === '') mistakes.push(mistakeAt(raw, 'nodeName', 'is empty, and the system has no host name to use'));
+  const { required, publicKey } = data.license;
   if (required && publicKey === '') {
-    throw new ConfigError(raw.at(-1)?.file ?? file, 'license.publicKey', 'is missing, and license.required is true');
+    mistakes.push(mistakeAt(raw, 'license.publicKey', 'is missing, and license.required is true', 'license.required'));
   }
-  const { tokensFile } = parsed.data.auth;
-  return toConfig(parsed.data, nodeName, tokensFile === undefined ? [] : await readTokens(tokensFile));
+  const tokens = await readTokens(data.auth.tokensFile).catch((err: unknown) => {
+    if (!(err instanceof ConfigError)) throw err;
+    mistakes.push(...err.mistakes);
+    return [];
+  });
+  if (mistakes.length > 0) throw ConfigError.all(mistakes);
+  return toConfig(data, nodeName, tokens);
+}
+
+/** Mistakes that only the start finds, with the places in the files where their keys are written, if they are. */
+export async function located(mistakes: readonly ConfigError[], file: string): Promise<ConfigError> {
+  const raw = await readFiles(file);
+  return ConfigError.all(mistakes.map(({ key, problem }) => mistakeAt(raw, key, problem)));
+}
+
+/** All files; throws the mistakes of all of them. */
+async function readFiles(file: string, change?: LoadOptions['change']): Promise<RawFile[]> {
+  const there = (await configFiles(file)).filter((name) => name !== change?.file);
+  const files = change?.text === undefined ? there : [...there, change.file];
+  const read = await Promise.allSettled(
+    files.map(async (name) => mappingIn(name, (name === change?.file && change.text) || (await readText(name)))),
+  );
+  const mistakes = read.flatMap((result) => {
+    if (result.status === 'fulfilled') return [];
+    if (!(result.reason instanceof ConfigError)) throw result.reason;
+    return result.reason.mistakes;
+  });
+  if (mistakes.length > 0) throw ConfigError.all(mistakes);
+  return read.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+}
+
+/** In the last file that says something of the key, or of `beside`; in the first where none does. */
+function mistakeAt(raw: readonly RawFile[], key: string, problem: string, beside = key): ConfigError {
+  const path = parseKey(beside);
+  const found = raw.findLast((one) => one.has(path));
+  const file = found?.file ?? (raw[0] as RawFile).file;
+  return new ConfigError(file, key, problem, found?.placeOf(path, 'value'));
+}
+
+const byPlace = ({ place: a }: ConfigError, { place: b }: ConfigError): number =>
+  (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
+
+/** Where and what, for someone who edits the file. */
+function mistakesIn(file: YamlFile, { error }: z.ZodSafeParseResult<unknown>, prefix = ''): ConfigError[] {
+  const meantKeys = new Set<string>();
+  const mistakes = (error?.issues ?? []).flatMap((issue): ConfigError[] => {
+    if (issue.code !== 'unrecognized_keys') return [];
+    return issue.keys.map((name) => {
+      const path = [...issue.path, name];
+      const meant = didYouMean(formatKey([...parseKey(prefix), ...path]));
+      if (meant !== undefined) meantKeys.add(formatKey([...issue.path, meant]));
+      const problem = meant === undefined ? 'unknown key' : `unknown key, did you mean ${meant}?`;
+      return new ConfigError(file.file, `${prefix}${formatKey(path)}`, problem, file.placeOf(path, 'key'));
+    });
+  });
+  for (const issue of error?.issues ?? []) {
+    // What is only misspelt is not said to be missing as well.
+    const problem = issueWords(issue);
+    if (issue.code === 'unrecognized_keys' || (problem === MISSING && meantKeys.has(formatKey(issue.path)))) continue;
+    const key = `${prefix}${formatKey(issue.path)}`;
+    mistakes.push(new ConfigError(file.file, key, problem, file.placeOf(issue.path, 'value')));
+  }
+  return mistakes.sort(byPlace);
 }
 
 const Tokens = z.array(TokenFile).min(1, 'expected at least one token');
 
 /** A list as `auth.tokens`. */
-async function readTokens(file: string): Promise<readonly TokenConfig[]> {
-  let value: unknown;
+async function readTokens(file: string | undefined): Promise<readonly TokenConfig[]> {
+  if (file === undefined) return [];
+  let tokens: YamlFile;
   try {
-    value = await readYaml(file);
+    tokens = await readYaml(file);
   } catch (err) {
     if (!(err instanceof ConfigError)) throw err;
-    throw new ConfigError(err.file, 'auth.tokensFile', err.problem);
+    throw ConfigError.all(
+      err.mistakes.map(({ problem, place }) => new ConfigError(file, 'auth.tokensFile', problem, place)),
+    );
   }
-  const parsed = Tokens.safeParse(value ?? []);
+  const parsed = Tokens.safeParse(tokens.value ?? []);
   if (parsed.success) return parsed.data;
-  const { key, problem } = firstProblem(parsed.error);
-  throw new ConfigError(file, `auth.tokensFile${key}`, problem);
+  throw ConfigError.all(mistakesIn(tokens, parsed, 'auth.tokensFile'));
+}
+
+/** What is wrong with a camera that comes from elsewhere than a file, as an entry of `cameras` would be; keys as `source`. */
+export function mistakesInCamera(camera: unknown): readonly ConfigError[] {
+  const nowhere: YamlFile = { file: '', value: camera, placeOf: () => undefined, has: () => false };
+  const mistakes = mistakesIn(nowhere, CameraFile.safeParse(camera), CAMERA_KEY);
+  return mistakes.map(({ key, problem }) => new ConfigError('', key.slice(CAMERA_KEY.length), problem));
+}
+
+const CAMERA_KEY = 'cameras[0].';
+
+/** A camera as it stands in a file: words, not yet checked by themselves. */
+export interface WrittenCamera {
+  readonly file: string;
+  readonly text: string;
+  readonly camera: Mapping;
+}
+
+/** Where a camera stands in the files. Throws ConfigError where one of them cannot be read. */
+export async function findCamera(file: string, cameraId: string): Promise<WrittenCamera | undefined> {
+  for (const name of await configFiles(file)) {
+    const text = await readText(name);
+    const { value } = mappingIn(name, text);
+    const cameras = Array.isArray(value['cameras']) ? (value['cameras'] as unknown[]) : [];
+    const camera = cameras.find((one): one is Mapping => isMapping(one) && one['id'] === cameraId);
+    if (camera) return { file: name, text, camera };
+  }
+  return undefined;
 }
 
 /** The files that make up a configuration, in the order in which they are read. Hidden files are not among them. */
@@ -98,44 +174,11 @@ export async function configFiles(file: string): Promise<string[]> {
   return [file, ...chosen.map((name) => join(directory, name))];
 }
 
-async function readMapping(file: string): Promise<Mapping> {
-  const document = (await readYaml(file)) ?? {};
-  if (isMapping(document)) return document;
+function mappingIn(file: string, text: string): RawFile {
+  const read = parseYaml(file, text);
+  const value = read.value ?? {};
+  if (isMapping(value)) return { ...read, value };
   throw new ConfigError(file, '', 'expected keys and values, as in the configuration reference');
-}
-
-/** What stands in a file, without its nulls; undefined when nothing does. */
-async function readYaml(file: string): Promise<unknown> {
-  let text: string;
-  try {
-    text = await readFile(file, 'utf8');
-  } catch (err) {
-    throw new ConfigError(file, '', reasonOf(err));
-  }
-  const document = parseDocument(text, { prettyErrors: true });
-  const error = document.errors[0];
-  if (error) {
-    const at = error.linePos?.[0];
-    // The parser's message may quote the file, which may be a password: keep its words, not its quotations.
-    const problem = (error.message.split('\n')[0] as string).replace(/ at line .*$/, '').replace(/:? ?".*$/, '');
-    throw new ConfigError(file, '', `${at ? `line ${at.line}, column ${at.col}: ` : ''}not valid YAML: ${problem}`);
-  }
-  let value: unknown;
-  try {
-    value = document.toJS();
-  } catch {
-    throw new ConfigError(file, '', 'not valid YAML: an alias without anchor, or too many of them');
-  }
-  return withoutNulls(value);
-}
-
-/** A key without value, as `cameras:` with every camera commented out, counts as not written. */
-function withoutNulls(value: unknown): unknown {
-  if (value === null) return undefined;
-  if (Array.isArray(value)) return value.map((item) => (item === null ? {} : withoutNulls(item)));
-  if (typeof value !== 'object') return value;
-  const entries = Object.entries(value).map(([key, item]) => [key, withoutNulls(item)] as const);
-  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }
 
 const isMapping = (value: unknown): value is Mapping =>
@@ -151,26 +194,29 @@ function mergeMappings(under: Mapping, over: Mapping): Mapping {
   return merged;
 }
 
-/** Refuses two cameras with one id, and two names that look the same in file names. */
-function checkCameras(files: readonly RawFile[]): void {
+/** Two cameras with one id, and two names that look the same in file names. */
+function* mistakesInCameras(files: readonly RawFile[]): Generator<ConfigError> {
   const ids = new Map<string, string>();
   const names = new Map<string, string>();
-  for (const { file, document } of files) {
-    const cameras = (document['cameras'] as { id: string; name?: string }[] | undefined) ?? [];
+  for (const { file, value, placeOf } of files) {
+    const cameras = (value['cameras'] as { id: string; name?: string }[] | undefined) ?? [];
     for (const [index, camera] of cameras.entries()) {
+      const mistake = (key: 'id' | 'name', problem: string): ConfigError => {
+        const path = ['cameras', index, key];
+        return new ConfigError(file, formatKey(path), problem, placeOf(path, 'value'));
+      };
       const place = `${file} cameras[${index}]`;
       const sameId = ids.get(camera.id);
       if (sameId !== undefined) {
-        throw new ConfigError(file, `cameras[${index}].id`, `"${camera.id}" is already the id of ${sameId}`);
+        yield mistake('id', `"${camera.id}" is already the id of ${sameId}`);
+        continue;
       }
       ids.set(camera.id, place);
       const part = fileNameOf(camera.name ?? camera.id);
       const sameName = names.get(part);
       if (sameName !== undefined) {
-        const key = camera.name === undefined ? 'id' : 'name';
-        throw new ConfigError(
-          file,
-          `cameras[${index}].${key}`,
+        yield mistake(
+          camera.name === undefined ? 'id' : 'name',
           `becomes "${part}" in file names, as the name of ${sameName} does; give one of them another name`,
         );
       }
@@ -180,39 +226,23 @@ function checkCameras(files: readonly RawFile[]): void {
 }
 
 /** Refuses to let anyone on the network do everything, unless the configuration says in so many words that it may be. */
-function checkAnonymous(config: z.output<typeof ConfigFile>, files: readonly RawFile[], file: string): void {
+function* mistakesInAccess(config: z.output<typeof ConfigFile>, files: readonly RawFile[]): Generator<ConfigError> {
   const { auth, cors, listen, playback } = config;
   if (auth.mode !== 'none') return;
-  const fileOf = (key: string, name: string): string =>
-    files.findLast(({ document }) => (document[key] as Mapping | undefined)?.[name] !== undefined)?.file ?? file;
-  if (cors.origins.includes('*')) {
-    throw new ConfigError(fileOf('cors', 'origins'), 'cors.origins', '* would show every camera to every page');
-  }
+  if (cors.origins.includes('*')) yield mistakeAt(files, 'cors.origins', '* would show every camera to every page');
   if (auth.allowAnonymousNetwork) return;
   for (const [key, address] of [
     ['listen', listen],
     ['playback.listen', playback.listen],
   ] as const) {
     if (isLoopback(address)) continue;
-    throw new ConfigError(
-      fileOf('auth', 'mode'),
+    yield mistakeAt(
+      files,
       'auth.mode',
       `none lets anyone do everything, and ${key} is ${formatListen(address)}: take a loopback address, or set auth.allowAnonymousNetwork: true`,
     );
+    return;
   }
-}
-
-/** `['cameras', 2, 'source']` as `cameras[2].source`. */
-function formatKey(path: readonly PropertyKey[]): string {
-  return path
-    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
-    .join('')
-    .replace(/^\./, '');
-}
-
-function configError(file: string, error: z.ZodError): ConfigError {
-  const { key, problem } = firstProblem(error);
-  return new ConfigError(file, key, problem);
 }
 
 /** The first thing that is wrong, without the value: it may be a secret. */
@@ -221,30 +251,5 @@ export function firstProblem(error: z.ZodError): { readonly key: string; readonl
   if (issue.code === 'unrecognized_keys') {
     return { key: formatKey([...issue.path, issue.keys[0] as string]), problem: 'unknown key' };
   }
-  return { key: formatKey(issue.path), problem: describe(issue) };
-}
-
-/** zod's issue in words for someone who edits a file. The value itself is left out: it may be a secret. */
-function describe(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_value') return `expected one of ${issue.values.map(String).join(', ')}`;
-  if (issue.code !== 'invalid_type') return issue.message;
-  if (issue.message.endsWith('received undefined')) return 'is missing';
-  const words: Readonly<Record<string, string>> = {
-    string: 'expected text (put numbers in quotes)',
-    boolean: 'expected true or false',
-    array: 'expected a list',
-    object: 'expected keys and values',
-    number: 'expected a number',
-    int: 'expected a whole number',
-  };
-  return words[issue.expected] ?? issue.message;
-}
-
-const isCode = (err: unknown, code: string): boolean => err instanceof Error && 'code' in err && err.code === code;
-
-function reasonOf(err: unknown): string {
-  if (isCode(err, 'ENOENT')) return 'no such file';
-  if (isCode(err, 'EACCES')) return 'may not be read by this user';
-  if (isCode(err, 'EISDIR')) return 'is a directory';
-  return err instanceof Error ? err.message : String(err);
+  return { key: formatKey(issue.path), problem: issueWords(issue) };
 }

@@ -1,14 +1,20 @@
 // The contract of the configuration file: every key, its type, default and meaning. What enters is a parsed YAML
 // document, what leaves is `Config`, in our own words and units. The reference in docs/ is made from this schema.
 
+import { join } from 'node:path';
 import { z } from 'zod';
 import { parsePeer } from './peer.ts';
 import { LOG_LEVELS, type LogLevel } from '../../base/log-level.ts';
+import { plainFingerprint, type CameraTls } from '../reach/connect.ts';
+import { EVENT_TYPES, matchesType } from '../events/event.ts';
+import { WEBHOOK_SECRET } from '../events/signature.ts';
 import { parsePublicKey } from '../license/statement.ts';
 import {
   checkSource,
   checkUrl,
+  isCertificates,
   parseDuration,
+  parseHostName,
   parseListen,
   parseNetwork,
   parseOrigin,
@@ -17,13 +23,14 @@ import {
   ValueError,
 } from './values.ts';
 
-/** What the reference shows as the type of a value that is written as a string. */
-type ValueType = 'duration' | 'size' | 'size or share' | 'host:port' | 'URL' | 'path' | 'origin' | 'address';
+/** What the reference shows as the type of a value that is written as a string; in JSON Schema `x-value-type`. */
+type ValueType =
+  'duration' | 'size' | 'size or share' | 'host:port' | 'URL' | 'path' | 'origin' | 'address' | 'host name';
 
 /** A string that `parse` turns into a value; what `parse` throws becomes the message for the key. */
 function written<T>(valueType: ValueType, parse: (text: string) => T) {
   return z
-    .string()
+    .string({ error: ({ input }) => (input === undefined ? undefined : expectationOf(parse)) })
     .transform((text, context): T => {
       try {
         return parse(text);
@@ -33,11 +40,22 @@ function written<T>(valueType: ValueType, parse: (text: string) => T) {
         return z.NEVER;
       }
     })
-    .meta({ valueType });
+    .meta({ 'x-value-type': valueType });
+}
+
+/** What a parser says that it expects: YAML makes a number of `9997`, and quotes alone would not mend that. */
+function expectationOf(parse: (text: string) => unknown): string | undefined {
+  try {
+    parse('');
+  } catch (err) {
+    if (err instanceof ValueError) return err.message;
+    throw err;
+  }
+  return undefined;
 }
 
 const listen = () => written('host:port', parseListen);
-const path = () => z.string().min(1, 'expected a path').meta({ valueType: 'path' });
+const path = () => z.string().min(1, 'expected a path').meta({ 'x-value-type': 'path' });
 
 function duration(minMs: number, min: string, maxMs: number, max: string) {
   return written('duration', (text) => {
@@ -51,7 +69,7 @@ function duration(minMs: number, min: string, maxMs: number, max: string) {
 const size = () =>
   z
     .union([z.number().int().nonnegative(), written('size', parseSize)], { error: 'expected a size such as 500GiB' })
-    .meta({ valueType: 'size' });
+    .meta({ 'x-value-type': 'size' });
 
 const url = (...schemes: string[]) =>
   written('URL', (text) => {
@@ -82,6 +100,17 @@ export const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
 const RESERVED_ID = 'jobs';
 
 /** One camera, in the words of the file; cameras of a database are checked by it as well. */
+const MEGABIT = 1_000_000;
+/** In the file megabits, in the program bits a second. */
+const MAX_BITRATE = () =>
+  z
+    .number()
+    .int('expected a whole number of megabits a second')
+    .min(1, 'expected at least 1 megabit a second')
+    .max(10_000, 'expected at most 10000 megabits a second');
+
+const FINGERPRINT = /^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$/;
+
 export const CameraFile = z.strictObject({
   id: z
     .string()
@@ -100,11 +129,15 @@ export const CameraFile = z.strictObject({
   source: written('URL', (text) => {
     checkSource(text);
     return text;
-  }).describe('Address of the stream, rtsp:// or rtsps://, with user and password if the camera wants them.'),
+  }).describe(
+    'Address of the stream, with user and password if the camera wants them: rtsp://, rtsps:// (TLS), or through a tunnel: rtsp+http://, rtsp+https://, rtsp+ws://, rtsp+wss://.',
+  ),
   transport: z
-    .enum(['auto', 'tcp', 'udp'])
+    .enum(['auto', 'tcp', 'udp', 'multicast'])
     .default('auto')
-    .describe('How media travels: inside the RTSP connection (tcp), as datagrams (udp), or whichever works.'),
+    .describe(
+      'How media travels: inside the RTSP connection (tcp), as datagrams (udp), to a group (multicast), or, with auto, by tcp or udp, whichever works.',
+    ),
   snapshot: url('http', 'https')
     .optional()
     .describe(
@@ -116,10 +149,38 @@ export const CameraFile = z.strictObject({
         .boolean()
         .default(false)
         .describe(
-          'true: refuse the camera over rtsps:// or https:// unless an authority vouches for its certificate. Cameras come with self-signed ones.',
+          'true: refuse the camera over rtsps:// or https:// unless an authority vouches for its certificate, and for its host. Cameras come with self-signed ones.',
+        ),
+      ca: z
+        .string()
+        .max(65_536, 'expected at most 65536 characters')
+        .refine(isCertificates, 'expected certificates in PEM')
+        .optional()
+        .describe(
+          "Certificates in PEM of the authorities that count instead of the system's. With it, verify is true.",
+        ),
+      fingerprint: z
+        .string()
+        .regex(FINGERPRINT, 'expected the SHA-256 of a certificate: 64 hexadecimal digits, with colons or without')
+        .transform(plainFingerprint)
+        .optional()
+        .describe(
+          'SHA-256 of the one certificate to take, whoever made it: openssl s_client -connect HOST:322 </dev/null | openssl x509 -noout -fingerprint -sha256.',
         ),
     })
+    .transform(({ verify, ca, fingerprint }) => ({
+      verify: verify || ca !== undefined,
+      ...(ca === undefined ? {} : { ca }),
+      ...(fingerprint === undefined ? {} : { fingerprint }),
+    }))
     .prefault({}),
+  allowPlaintextLogin: z
+    .boolean()
+    .default(false)
+    .describe(
+      'true: send the password so that listeners can read it (Basic without TLS) also to a camera that has taken Digest or TLS before.',
+    ),
+  maxBitrate: MAX_BITRATE().optional().describe('Instead of archive.maxBitrate.'),
   ptz: z.boolean().default(false).describe('The camera may be moved.'),
   onvif: url('http', 'https')
     .optional()
@@ -141,16 +202,19 @@ export const CameraFile = z.strictObject({
 export const DatabaseUrl = url('postgres', 'postgresql');
 export const RedisUrl = url('redis', 'rediss', 'unix');
 
+/** Of a token. */
+export const sha256Digits = () =>
+  z
+    .string()
+    .regex(/^[0-9a-fA-F]{64}$/, 'expected the 64 hexadecimal digits of the SHA-256 of the token')
+    .transform((hex) => hex.toLowerCase());
+
 export const TokenFile = z.strictObject({
   name: z.string().min(1).describe('Shown in logs.'),
   role: z
     .enum(['viewer', 'operator', 'admin'])
     .describe('viewer: look, list, download. operator: also export, move, start and stop. admin: everything.'),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-fA-F]{64}$/, 'expected the 64 hexadecimal digits of the SHA-256 of the token')
-    .transform((hex) => hex.toLowerCase())
-    .describe('SHA-256 of the token in hexadecimal digits: printf %s TOKEN | sha256sum.'),
+  sha256: sha256Digits().describe('SHA-256 of the token in hexadecimal digits, as recorder token create says it.'),
   cameras: z
     .array(
       z
@@ -161,6 +225,66 @@ export const TokenFile = z.strictObject({
     .optional()
     .describe('Ids of the cameras that the token is for, as gate or dock-*. Without it, all of them and the node.'),
 });
+
+const WebhookFile = z
+  .strictObject({
+    url: url('http', 'https').describe(
+      'Each event is POSTed here, as a CloudEvent in JSON; of https the certificate is verified.',
+    ),
+    secret: z
+      .string()
+      .regex(WEBHOOK_SECRET, 'expected whsec_ and 24 to 64 bytes in base64, as recorder webhook secret makes it')
+      .optional()
+      .describe('Events are signed with it (Standard Webhooks), as recorder webhook secret makes it.'),
+    secretFile: path().optional().describe('Or a file that holds it, read at each delivery.'),
+    events: z
+      .array(
+        z
+          .string()
+          .refine((pattern) => EVENT_TYPES.some((type) => matchesType([pattern], type)), 'no event is called so'),
+      )
+      .min(1, 'expected at least one type of events')
+      .default(['*'])
+      .describe('Types of events, as gap.opened or camera.*; docs/events.md has them.'),
+    cameras: z
+      .array(
+        z
+          .string()
+          .regex(/^[A-Za-z0-9*][A-Za-z0-9.*-]{0,62}$/, 'expected a camera id, in which * stands for any characters'),
+      )
+      .min(1, 'expected at least one camera; leave the key out for all of them')
+      .optional()
+      .describe('Of cameras only events of these. Without it, of all; events of the node come all the same.'),
+  })
+  .refine(({ secret, secretFile }) => (secret === undefined) !== (secretFile === undefined), {
+    path: ['secret'],
+    message: 'expected either secret or secretFile',
+  });
+
+/** `tls: auto` is short for `tls: { mode: auto }`. */
+const tls = () =>
+  z.preprocess(
+    (value) => (value === 'auto' ? { mode: 'auto' } : value),
+    z
+      .strictObject({
+        mode: z
+          .enum(['files', 'auto'])
+          .default('files')
+          .describe(
+            'auto, for which `tls: auto` is enough: a key and a certificate of its own, made at the first start in workDir/tls, renewed, its fingerprint in the log; in a pool of Kubernetes the operator signs it. With tls, listen and playback speak HTTPS.',
+          ),
+        certificate: path().optional().describe('With mode files: certificate chain in PEM.'),
+        key: path().optional().describe('With mode files: private key in PEM.'),
+      })
+      .transform(({ mode, certificate, key }, context): 'auto' | { certificate: string; key: string } => {
+        if (mode === 'files' && certificate !== undefined && key !== undefined) return { certificate, key };
+        if (mode === 'auto' && certificate === undefined && key === undefined) return 'auto';
+        const path = mode === 'files' ? (certificate === undefined ? 'certificate' : 'key') : 'mode';
+        const message = mode === 'files' ? 'is missing' : 'auto needs neither certificate nor key';
+        context.issues.push({ code: 'custom', path: [path], message, input: undefined });
+        return z.NEVER;
+      }),
+  );
 
 /** The whole file. Every key may be left out. */
 export const ConfigFile = z.strictObject({
@@ -184,13 +308,29 @@ export const ConfigFile = z.strictObject({
     .prefault({}),
   metrics: z
     .strictObject({
-      listen: listen().prefault('0.0.0.0:9998').describe('GET /metrics for Prometheus.'),
+      listen: listen()
+        .prefault('127.0.0.1:9998')
+        .describe(
+          'GET /metrics for Prometheus. Names and states of all cameras are in it: open it to the network with requireToken.',
+        ),
       requireToken: z
         .boolean()
         .default(false)
         .describe('Ask for a token that is for all cameras, and speak HTTPS if tls is set.'),
+      tokenSha256: sha256Digits()
+        .optional()
+        .describe(
+          'SHA-256 of a token that opens metrics and nothing else, as recorder token create says it. With it, requireToken is true.',
+        ),
     })
     .prefault({}),
+  health: z
+    .strictObject({
+      listen: listen().describe(
+        'GET /api/health/live and /ready once more, as plain HTTP without details: for the probes of an orchestrator, which viewers must not keep out. Without it, only with the API.',
+      ),
+    })
+    .optional(),
   database: z.strictObject({ url: DatabaseUrl.describe('A Postgres database that indexes the archive.') }).optional(),
   redis: z
     .strictObject({
@@ -211,9 +351,7 @@ export const ConfigFile = z.strictObject({
       directory: z
         .string()
         .default('')
-        .describe(
-          'Also write to recorder.log in this directory, and who changed what to audit.log. Empty: standard output only.',
-        ),
+        .describe('Also write to recorder.log in this directory. Empty: standard output only.'),
       maxFileSize: size()
         .refine((bytes) => bytes >= 4096, 'expected at least 4096 bytes')
         .prefault('10MiB')
@@ -227,6 +365,26 @@ export const ConfigFile = z.strictObject({
         .describe('So many files of each log are kept, the newest included.'),
     })
     .prefault({}),
+  audit: z
+    .strictObject({
+      directory: z
+        .string()
+        .default('')
+        .describe('Where the files of the audit are. Empty: log.directory, or else <workDir>/audit.'),
+      maxAge: duration(86_400_000, '1d', 36_525 * 86_400_000, '36525d')
+        .prefault('90d')
+        .describe('A file is removed when its last line is older.'),
+      maxSize: size()
+        .refine((bytes) => bytes >= 10 * 2 ** 20, 'expected at least 10MiB')
+        .prefault('1GiB')
+        .describe('The oldest files are removed when all of them are larger.'),
+      views: z
+        .boolean()
+        .default(true)
+        .describe('Also who watched: live streams, still images and playback. Downloads and windows always are there.'),
+    })
+    .prefault({})
+    .describe('Who did what, and what was taken.'),
   auth: z
     .strictObject({
       mode: z
@@ -244,9 +402,21 @@ export const ConfigFile = z.strictObject({
         .describe('A YAML file with more tokens: a list as auth.tokens. Read again when it changes.'),
       audiences: z
         .array(z.string().min(1, 'expected an audience'))
+        .default(['kube-nvr.dev'])
+        .describe(
+          'With mode kubernetes: a token must be meant for one of these. []: for the API server itself, where it can do all that its owner can.',
+        ),
+      allowPlaintext: z
+        .boolean()
+        .default(false)
+        .describe(
+          'With mode kubernetes: take tokens from other machines without TLS, too. Who reads one there can use it.',
+        ),
+      allowedHosts: z
+        .array(written('host name', parseHostName))
         .default([])
         .describe(
-          'With mode kubernetes: a token must be meant for one of these. Without any, for the API server itself.',
+          'With mode none: names by which the recorder is asked, beside addresses, localhost, and those of advertise and cors.origins. Others are refused: any page can give itself a name that leads here.',
         ),
       allowAnonymousNetwork: z
         .boolean()
@@ -271,12 +441,13 @@ export const ConfigFile = z.strictObject({
     .array(written('address', parseNetwork))
     .default([])
     .describe('Proxies before the recorder: their X-Forwarded-For, -Host and -Proto are believed.'),
-  tls: z
-    .strictObject({
-      certificate: path().describe('Certificate chain in PEM. With it, listen and playback speak HTTPS.'),
-      key: path().describe('Private key in PEM.'),
-    })
-    .optional(),
+  cameraNetworks: z
+    .array(written('address', parseNetwork))
+    .default([])
+    .describe(
+      'Networks that cameras may be in: nothing else is connected to for them. None: any; in a cluster, any but this machine, link-local addresses and those of cluster.networks. The narrower of two networks counts.',
+    ),
+  tls: tls().optional(),
   license: z
     .strictObject({
       file: path().default('/etc/recorder/recorder.lic').describe('The licence.'),
@@ -296,10 +467,18 @@ export const ConfigFile = z.strictObject({
       segmentDuration: SEGMENT_DURATION()
         .prefault('5m')
         .describe('A file is closed at the first key frame after this time.'),
+      maxBitrate: MAX_BITRATE()
+        .default(100)
+        .describe(
+          'Megabits a second that a camera may send, over ten seconds. One that sends more is left alone until it is back at this rate on average, with the reason bitrate-exceeded: it would take the disk and the node from the others.',
+        ),
       syncInterval: duration(100, '100ms', 600_000, '10m')
         .prefault('5s')
         .describe('How often footage is forced to the disk: a power cut loses at most this much.'),
       retention: retention.prefault({}).describe('Limits of all cameras together.'),
+      protectFor: duration(3_600_000, '1h', 36_525 * 86_400_000, '36525d')
+        .prefault('90d')
+        .describe('A protection of footage ends after this time unless an admin says otherwise.'),
     })
     .prefault({}),
   ptz: z
@@ -322,14 +501,31 @@ export const ConfigFile = z.strictObject({
         .prefault('2s')
         .describe('With mode kubernetes: how often the node shows that it lives.'),
       dataDir: path().default('/var/lib/recorder/data').describe("The node's cluster state."),
+      listen: listen()
+        .optional()
+        .describe(
+          'With mode kubernetes: other recorders of the pool fetch parts of exports here, by mutual TLS with certificates of its CA.',
+        ),
       advertise: z.string().default('').describe('host:port or URL at which others reach this node.'),
       peers: z
         .array(written('host:port', parsePeer))
         .default([])
         .describe('Other recorders that this one may fetch exports from, as host:port or https://host:port.'),
+      networks: z
+        .array(written('address', parseNetwork))
+        .default([])
+        .describe(
+          "The cluster's own networks, of pods and services: no camera is there unless cameraNetworks says so.",
+        ),
       ca: path().optional().describe("Certificates in PEM that peers with TLS are trusted by, beside the system's."),
     })
     .prefault({}),
+  webhooks: z
+    .array(WebhookFile)
+    .max(20, 'expected at most 20 webhooks')
+    .refine((all) => new Set(all.map(({ url }) => url)).size === all.length, 'two webhooks have the same url')
+    .default([])
+    .describe('Where events are sent.'),
   cameras: z.array(CameraFile).default([]).describe('The cameras; those of all files add up.'),
 });
 
@@ -346,8 +542,11 @@ export interface CameraConfig {
   readonly name: string;
   readonly source: string;
   readonly transport: ParsedCamera['transport'];
+  /** Bits a second. */
+  readonly maxBitrate: number;
   readonly snapshot: string | undefined;
-  readonly tls: { readonly verify: boolean };
+  readonly tls: CameraTls;
+  readonly allowPlaintextLogin: boolean;
   readonly ptz: boolean;
   readonly onvif: string | undefined;
   readonly enabled: boolean;
@@ -367,6 +566,7 @@ export interface Config {
   readonly workDir: string;
   readonly playback: ParsedFile['playback'];
   readonly metrics: ParsedFile['metrics'];
+  readonly health: ParsedFile['health'];
   readonly database: ParsedFile['database'];
   readonly redis: ParsedFile['redis'];
   readonly ffmpeg: ParsedFile['ffmpeg'];
@@ -376,25 +576,38 @@ export interface Config {
     readonly maxFileBytes: number;
     readonly maxFiles: number;
   };
+  readonly audit: {
+    readonly directory: string;
+    readonly maxAgeMs: number;
+    readonly maxBytes: number;
+    readonly views: boolean;
+  };
   readonly auth: {
     readonly mode: ParsedFile['auth']['mode'];
     /** Those of `tokensFile` included. */
     readonly tokens: readonly TokenConfig[];
     readonly tokensFile: string | undefined;
     readonly audiences: readonly string[];
+    readonly allowPlaintext: boolean;
+    readonly allowedHosts: readonly string[];
     readonly allowAnonymousNetwork: boolean;
   };
   readonly cors: { readonly origins: readonly string[] };
   readonly trustedProxies: readonly string[];
+  readonly cameraNetworks: readonly string[];
   readonly tls: ParsedFile['tls'];
   readonly license: ParsedFile['license'];
   readonly archive: {
     readonly segmentDurationMs: number;
+    /** Bits a second. */
+    readonly maxBitrate: number;
     readonly syncIntervalMs: number;
     readonly retention: Retention;
+    readonly protectForMs: number;
   };
   readonly ptz: { readonly moveTimeoutMs: number };
   readonly cluster: Omit<ParsedFile['cluster'], 'renewInterval'> & { readonly renewIntervalMs: number };
+  readonly webhooks: ParsedFile['webhooks'];
   readonly cameras: readonly CameraConfig[];
 }
 
@@ -407,7 +620,11 @@ export function toConfig(file: ParsedFile, nodeName: string, moreTokens: readonl
     recordPath: file.record_path,
     workDir: file.workDir,
     playback: file.playback,
-    metrics: file.metrics,
+    metrics: {
+      ...file.metrics,
+      requireToken: file.metrics.requireToken || file.metrics.tokenSha256 !== undefined,
+    },
+    health: file.health,
     database: file.database,
     redis: file.redis,
     ffmpeg: file.ffmpeg,
@@ -417,6 +634,12 @@ export function toConfig(file: ParsedFile, nodeName: string, moreTokens: readonl
       maxFileBytes: file.log.maxFileSize,
       maxFiles: file.log.maxFiles,
     },
+    audit: {
+      directory: file.audit.directory || file.log.directory || join(file.workDir, 'audit'),
+      maxAgeMs: file.audit.maxAge,
+      maxBytes: file.audit.maxSize,
+      views: file.audit.views,
+    },
     auth: {
       ...file.auth,
       tokens: [...file.auth.tokens, ...moreTokens],
@@ -424,16 +647,25 @@ export function toConfig(file: ParsedFile, nodeName: string, moreTokens: readonl
     },
     cors: file.cors,
     trustedProxies: file.trustedProxies,
+    cameraNetworks: file.cameraNetworks,
     tls: file.tls,
     license: file.license,
     archive: {
       segmentDurationMs: archive.segmentDuration,
+      maxBitrate: archive.maxBitrate * MEGABIT,
       syncIntervalMs: archive.syncInterval,
       retention: archive.retention,
+      protectForMs: archive.protectFor,
     },
     ptz: { moveTimeoutMs: file.ptz.moveTimeout },
     cluster: clusterOf(file.cluster),
-    cameras: file.cameras.map((camera) => toCameraConfig(camera, archive.segmentDuration)),
+    webhooks: file.webhooks,
+    cameras: file.cameras.map((camera) =>
+      toCameraConfig(camera, {
+        segmentDurationMs: archive.segmentDuration,
+        maxBitrate: archive.maxBitrate * MEGABIT,
+      }),
+    ),
   };
 }
 
@@ -441,21 +673,25 @@ function clusterOf({ renewInterval, ...cluster }: ParsedFile['cluster']): Config
   return { ...cluster, renewIntervalMs: renewInterval };
 }
 
-/** `segmentDurationMs`: of a camera that has none of its own. */
-export function toCameraConfig(camera: ParsedCamera, segmentDurationMs: number): CameraConfig {
+/** For cameras that have none of their own. */
+export type CameraDefaults = Pick<Config['archive'], 'segmentDurationMs' | 'maxBitrate'>;
+
+export function toCameraConfig(camera: ParsedCamera, defaults: CameraDefaults): CameraConfig {
   return {
     id: camera.id,
     name: camera.name ?? camera.id,
     source: camera.source,
     transport: camera.transport,
+    maxBitrate: camera.maxBitrate === undefined ? defaults.maxBitrate : camera.maxBitrate * MEGABIT,
     snapshot: camera.snapshot,
     tls: camera.tls,
+    allowPlaintextLogin: camera.allowPlaintextLogin,
     ptz: camera.ptz,
     onvif: camera.onvif,
     enabled: camera.enabled,
     record: {
       format: camera.record.format,
-      segmentDurationMs: camera.record.segmentDuration ?? segmentDurationMs,
+      segmentDurationMs: camera.record.segmentDuration ?? defaults.segmentDurationMs,
       retention: camera.record.retention,
     },
   };

@@ -1,7 +1,8 @@
 // Values as people write them in a configuration file (`5m`, `500GiB`, `[::]:9997`) to numbers with their units.
 
+import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import { parseRtspUrl } from '../rtsp/url.ts';
+import { EXPECTED_RTSP_SCHEME, hasRtspScheme, parseRtspUrl } from '../rtsp/url.ts';
 
 /** A value that cannot be understood; the message says what would be, and never repeats a secret. */
 export class ValueError extends Error {}
@@ -84,7 +85,7 @@ export function formatListen(address: ListenAddress): string {
 }
 
 /** Whether only programs of this machine can connect to an address. */
-export const isLoopback = ({ host }: ListenAddress): boolean => LOOPBACK.test(host);
+export const isLoopback = ({ host }: Pick<ListenAddress, 'host'>): boolean => LOOPBACK.test(host);
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i;
 
 /** `https://nvr.example:8443` as browsers send it, or `*`. */
@@ -106,15 +107,35 @@ export function parseNetwork(text: string): string {
   return text;
 }
 
+/** As it is compared: in small letters. */
+export function parseHostName(text: string): string {
+  if (!/^[\w-]+(\.[\w-]+)*$/.test(text))
+    throw new ValueError('expected a host name such as nvr.example.com, without a port');
+  return text.toLowerCase();
+}
+
 /** Refuses what is no address of a camera. */
 export function checkSource(source: string): void {
-  if (!/^rtsps?:\/\//i.test(source)) {
-    throw new ValueError('expected an address that begins with rtsp:// or rtsps://');
-  }
+  if (!hasRtspScheme(source)) throw new ValueError(`expected ${EXPECTED_RTSP_SCHEME}`);
   try {
     parseRtspUrl(source);
   } catch (err) {
     throw new ValueError('expected an address with a host, and a port from 1 to 65535 if it has one', { cause: err });
+  }
+}
+
+/**
+ * The host of a camera's address of any kind, as it will be connected to: a name, or an address without brackets. Undefined
+ * for what is no address, or one that URL parsers read differently.
+ */
+export function hostOf(address: string): string | undefined {
+  const isHttp = /^http/i.test(address);
+  try {
+    const { host } = parseRtspUrl(address.replace(/^http/i, 'rtsp'));
+    const other = isHttp ? new URL(address).hostname.replace(/^\[(.*)\]$/, '$1') : host;
+    return other.toLowerCase() === host.toLowerCase() ? host : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -124,4 +145,14 @@ export function checkUrl(text: string, schemes: readonly string[]): void {
   if (!URL.canParse(text)) throw new ValueError(expected);
   const { protocol } = new URL(text);
   if (!schemes.some((scheme) => protocol === `${scheme}:`)) throw new ValueError(expected);
+}
+
+/** Whether text holds nothing but certificates in PEM, one or more. */
+export function isCertificates(text: string): boolean {
+  const blocks = text.split(/(?<=-----END CERTIFICATE-----)\s*/).filter((block) => block !== '');
+  try {
+    return blocks.length > 0 && blocks.every((block) => new X509Certificate(block));
+  } catch {
+    return false;
+  }
 }

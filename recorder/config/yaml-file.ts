@@ -1,0 +1,122 @@
+// A YAML file in; its value out, and where in it each key stands.
+
+import { readFile } from 'node:fs/promises';
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type Document } from 'yaml';
+import { ConfigError, type Place } from './error.ts';
+
+export interface YamlFile {
+  readonly file: string;
+  /** What stands in the file, without its nulls; undefined when nothing does. */
+  readonly value: unknown;
+  /** Where a value stands, or its key; of one that is not there, the mapping that it is missing in. */
+  readonly placeOf: (path: readonly PropertyKey[], what: 'key' | 'value') => Place | undefined;
+  /** Whether a key is written in the file, with a value. */
+  readonly has: (path: readonly PropertyKey[]) => boolean;
+}
+
+/** Throws ConfigError. */
+export async function readYaml(file: string): Promise<YamlFile> {
+  return parseYaml(file, await readText(file));
+}
+
+/** Throws ConfigError. */
+export async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (err) {
+    throw new ConfigError(file, '', reasonOf(err));
+  }
+}
+
+/** `text` as if `file` held it. Throws ConfigError. */
+export function parseYaml(file: string, text: string): YamlFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { prettyErrors: true, lineCounter: lines });
+  const placeAt = (offset: number | undefined): Place | undefined => {
+    if (offset === undefined) return undefined;
+    const { line, col } = lines.linePos(offset);
+    return { line, column: col };
+  };
+  // Those behind the first follow from it.
+  const [error] = document.errors;
+  if (error) throw notYaml(file, error, placeAt);
+  const loop = loopIn(document);
+  if (loop !== undefined) {
+    throw new ConfigError(file, '', 'not valid YAML: an alias stands within what it is an alias of', placeAt(loop));
+  }
+  let value: unknown;
+  try {
+    value = document.toJS();
+  } catch {
+    throw new ConfigError(file, '', 'not valid YAML: an alias without anchor, or too many of them');
+  }
+  return {
+    file,
+    value: withoutNulls(value),
+    placeOf: (path, what) => placeAt(offsetOf(document, path, what).offset),
+    has: (path) => offsetOf(document, path, 'value').isThere,
+  };
+}
+
+function notYaml(
+  file: string,
+  { message, pos }: { readonly message: string; readonly pos: readonly [number, number] },
+  placeAt: (offset: number) => Place | undefined,
+): ConfigError {
+  // The parser's message may quote the file, which may be a password: keep its words, not its quotations.
+  const problem = (message.split('\n')[0] as string).replace(/ at line .*$/, '').replace(/:? ?".*$/, '');
+  return new ConfigError(file, '', `not valid YAML: ${problem}`, placeAt(pos[0]));
+}
+
+/** Where the first alias stands whose anchor is around it. */
+function loopIn(document: Document.Parsed): number | undefined {
+  let found: number | undefined;
+  visit(document, {
+    Alias(_key, alias, path) {
+      const target = alias.resolve(document);
+      if (target === undefined || !path.some((ancestor) => ancestor === target)) return undefined;
+      found = alias.range?.[0] ?? 0;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+function offsetOf(document: Document.Parsed, path: readonly PropertyKey[], what: 'key' | 'value') {
+  const startOf = (node: unknown): number | undefined => (isNode(node) ? node.range?.[0] : undefined);
+  let node: unknown = document.contents;
+  let offset = startOf(node);
+  for (const [depth, part] of path.entries()) {
+    if (isAlias(node)) node = node.resolve(document);
+    const isLast = depth === path.length - 1;
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => (isScalar(key) ? key.value : key) === part);
+      if (!pair) return { offset, isThere: false };
+      node = pair.value;
+      offset = startOf(isLast && what === 'value' && startOf(node) !== undefined ? node : pair.key) ?? offset;
+    } else if (isSeq(node) && typeof part === 'number' && part < node.items.length) {
+      node = node.items[part];
+      offset = startOf(node) ?? offset;
+    } else return { offset, isThere: false };
+  }
+  return { offset, isThere: !(isScalar(node) && node.value === null) };
+}
+
+/** A key without value, as `cameras:` with every camera commented out, counts as not written. */
+export function withoutNulls(value: unknown): unknown {
+  if (value === null) return undefined;
+  if (Array.isArray(value)) return value.map((item) => (item === null ? {} : withoutNulls(item)));
+  if (typeof value !== 'object') return value;
+  const entries = Object.entries(value).map(([key, item]) => [key, withoutNulls(item)] as const);
+  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
+}
+
+export const isCode = (err: unknown, code: string): boolean =>
+  err instanceof Error && 'code' in err && err.code === code;
+
+export function reasonOf(err: unknown): string {
+  if (isCode(err, 'ENOENT')) return 'no such file';
+  if (isCode(err, 'EACCES')) return 'may not be read by this user';
+  if (isCode(err, 'EISDIR')) return 'is a directory';
+  return err instanceof Error ? err.message : String(err);
+}
