@@ -1,21 +1,23 @@
-// What every listener does with a request before and after its route: asks for a token where the route has a role, keeps
-// cameras from whoever they do not concern, and leaves a line in the log.
+// What every listener does with a request before and after its route: requires a token where the route has a role, hides
+// cameras outside the scope of the token, and writes a line to the log.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { assert } from '../../base/assert.ts';
 import type { Log } from '../../base/log.ts';
 import type { Role } from '../config/schema.ts';
-import { requireRole, type Authenticator, type Caller, type CredentialPlace } from './auth.ts';
+import { requireRole, type Authenticator, type CredentialPlace } from './auth.ts';
+import type { Caller } from './caller.ts';
+import { installHostCheck } from './host.ts';
 import { ApiError, pathOf, unknownCamera } from './problem.ts';
 
 /**
  * Which cameras a route with a role concerns, for callers whose token is for some cameras only:
  *
- * - `none`: it tells nothing of cameras and does nothing to them.
- * - `param` or `body`: the camera whose id is in this path parameter or field of the body. For one out of scope the caller
- *   gets `unknownCamera()`, after the request was validated: the handler has to throw the same, before anything else, for
- *   a camera that it does not know.
- * - `filtered`: the handler asks `callerOf(request).sees(cameraId)` for each camera that it would tell of.
+ * - `none`: the answer has nothing about cameras, and nothing is done to them.
+ * - `param` or `body`: the camera whose id is in this path parameter or field of the body. If it is out of scope, the caller
+ *   gets `unknownCamera()` once the request has been validated: for an unknown camera the handler must throw the same, before
+ *   anything else.
+ * - `filtered`: the handler asks `callerOf(request).sees(cameraId)` for each camera in its answer.
  */
 export type CameraScope = 'none' | 'filtered' | { readonly param: string } | { readonly body: string };
 
@@ -26,26 +28,29 @@ declare module 'fastify' {
     credentials?: CredentialPlace;
     /** Without it, a route with a role concerns the node as a whole: a token that is for some cameras only gets 403. */
     cameras?: CameraScope;
+    /** Its answer lasts, and is mostly nothing: pictures do not wait for turns of the loop because of it. */
+    isStanding?: boolean;
   }
   interface FastifyRequest {
-    /** Who asks; undefined where the route has no role. */
+    /** Undefined where the route has no role. */
     caller: Caller | undefined;
   }
 }
 
-/** Who calls a route that has a role. */
+/** The caller of a route that has a role. */
 export function callerOf({ caller }: FastifyRequest): Caller {
   assert(caller, 'the route has a role');
   return caller;
 }
 
-/** The id of a camera that concerns the caller, else one that no camera has: for answers that unknown cameras get too. */
+/** The id if the camera is in the caller's scope, else one that no camera has: for routes that answer for unknown cameras. */
 export const visibleCamera = (request: FastifyRequest, cameraId: string): string =>
   callerOf(request).sees(cameraId) ? cameraId : '';
 
 /** Holds every route of `app` to the role and the cameras in its `config`. */
 export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   app.decorateRequest('caller', undefined);
+  if (auth.hosts) installHostCheck(app, auth.hosts);
   const sending = new Map<FastifyReply, Caller>();
   const stopListening = auth.onChange(() => {
     for (const [reply, caller] of sending) if (!auth.renewed(caller)) reply.raw.destroy();
@@ -54,19 +59,20 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   app.addHook('onRequest', async (request, reply) => {
     const { role, credentials = 'header', cameras } = request.routeOptions.config;
     if (role === undefined) return;
-    // Only Bearer: for Basic browsers would open a dialogue of their own over the page's.
+    // Only Bearer: for Basic, browsers would open a dialogue of their own over the page's.
     reply.header('www-authenticate', 'Bearer realm="recorder"');
     const found = auth.identify(request, credentials);
-    // Most are known at once: a request then waits for nothing.
+    // Most callers are known at once, and their requests wait for nothing.
     const caller = found instanceof Promise ? await found : found;
-    // Also of one who may not: an audit wants to know who it was.
+    // Also if the role is too low: the audit names the caller.
     request.caller = caller;
+    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
     requireRole(caller, role);
     reply.removeHeader('www-authenticate');
     if (!caller.seesAll && cameras === undefined) {
       throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
     }
-    // What is sent as media may take hours, and ends with its token.
+    // Sending media may take hours; it ends when the token is revoked.
     if (credentials === 'header-or-query') {
       sending.set(reply, caller);
       const letGo = auth.hold(caller);
@@ -90,11 +96,12 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
 export function installKeepAwake(app: FastifyInstance, keepAwake: () => () => void): void {
   app.addHook('onRequest', async (request, reply) => {
     // A viewer's request is answered when it leaves; its pictures do not wait for turns of the loop.
-    if (request.headers.upgrade === undefined) reply.raw.once('close', keepAwake());
+    const { isStanding } = request.routeOptions.config;
+    if (request.headers.upgrade === undefined && !isStanding) reply.raw.once('close', keepAwake());
   });
 }
 
-/** One line a request, without its query: that may hold a token. */
+/** One line per request, without its query, which may contain a token. */
 export function logAnswers(app: FastifyInstance, log: Log): void {
   app.addHook('onResponse', async (request, reply) => {
     log.debug(

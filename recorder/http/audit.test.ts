@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
-import { silentLog, type Log } from '../../base/log.ts';
+import { silentLog } from '../../base/log.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
 import { until } from '../../test/support/until.ts';
+import type { AuditSink } from '../audit/entry.ts';
 import { as, build, token, type ApiChanges } from '../api/test-support.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 
@@ -13,9 +14,9 @@ type Line = Record<string, unknown>;
 
 async function setup(t: TestContext, changes: ApiChanges = {}) {
   const lines: Line[] = [];
-  const audit: Pick<Log, 'info'> = { info: (fields, message) => void lines.push({ ...fields, message }) };
+  const sink: AuditSink = { write: (entry) => void lines.push({ ...entry }) };
   const cameraSwitch: CameraSwitch = { start: async () => 1, stop: async () => 1 };
-  const api = await build(t, { audit, cameraSwitch, logLevels: new LevelSwitch('info'), ...changes });
+  const api = await build(t, { audit: { sink }, cameraSwitch, logLevels: new LevelSwitch('info'), ...changes });
   return { ...api, lines };
 }
 
@@ -27,6 +28,7 @@ test('a call that changes something leaves one line: who, what, which camera, fr
   await app.inject({ ...call, headers: { ...as('operator'), ...ID } });
   assert.deepEqual(lines, [
     {
+      what: 'stop-camera',
       caller: 'operator',
       role: 'operator',
       method: 'POST',
@@ -37,7 +39,6 @@ test('a call that changes something leaves one line: who, what, which camera, fr
       status: 200,
       outcome: 'done',
       requestId: 'request-7',
-      message: 'audit',
     },
   ]);
 });
@@ -79,7 +80,7 @@ test('denied and failed calls leave a line too; those that only look, and those 
 
 test('a call that is sent on to another node has not been done here', async (t) => {
   const { app, lines } = await setup(t);
-  const config = { role: 'operator', cameras: 'none' } as const;
+  const config = { role: 'operator', cameras: 'none', audit: 'stop-camera' } as const;
   app.post('/elsewhere', { config }, async (_request, reply) => reply.redirect('http://other/elsewhere', 307));
   await app.inject({ method: 'POST', url: '/elsewhere', headers: as('operator') });
   assert.deepEqual(
@@ -107,7 +108,7 @@ test('lines hold no token, wherever it was written', async (t) => {
   assert.doesNotMatch(JSON.stringify(lines), new RegExp(secret));
 });
 
-test('callers without a token cannot wash away the lines of others', async (t) => {
+test('callers without a token cannot push out the lines of others', async (t) => {
   const { app, lines, clock } = await setup(t);
   const url = '/cameras/stop';
   for (let i = 0; i < 500; i++) await app.inject({ method: 'POST', url, payload: { id: 'gate' } });
@@ -119,7 +120,7 @@ test('callers without a token cannot wash away the lines of others', async (t) =
   assert.deepEqual([lines.length, lines.at(-1)?.['suppressed']], [62, 440]);
 });
 
-test('whoever leaves before the answer is there is in the audit all the same, and so is what came of it', async (t) => {
+test('a caller that leaves before the answer is in the audit all the same, and so is the result', async (t) => {
   let begun = false;
   let finish = (): void => {};
   const cameraSwitch: CameraSwitch = {
@@ -148,4 +149,13 @@ test('whoever leaves before the answer is there is in the audit all the same, an
   finish();
   await until('a line says what came of it', () => lines.length === 2);
   assert.deepEqual([lines[1]?.['status'], lines[1]?.['outcome']], [200, 'done']);
+});
+
+test('a route that changes something and has no name in the audit is refused when it is added', async (t) => {
+  const { app } = await setup(t);
+  const config = { role: 'operator', cameras: 'none' } as const;
+  assert.throws(
+    () => app.post('/nameless', { config }, async () => ''),
+    /POST \/nameless .* give it a name in the audit/,
+  );
 });

@@ -1,58 +1,112 @@
-// Who changed what: requests in, one line for each that would change something out, whether it was allowed to or not.
+// Who did what: requests in; out a line for each call that changes something or reads what only admins may, allowed or
+// refused, and visits for footage that is watched or taken over time.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
+import type { Action, AuditEntry, AuditSink, Visit } from '../audit/entry.ts';
+import { VISITS } from '../audit/entry.ts';
+import type { VisitFacts, Visits } from '../audit/visits.ts';
 import { CAMERA_ID } from '../config/schema.ts';
+import { callerOf } from './access.ts';
+import type { Caller } from './caller.ts';
 import { pathOf } from './problem.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The name of the route's calls in the audit. Required for a route with a role that changes something. */
+    audit?: Action;
+  }
+  interface FastifyInstance {
+    visits: Visits | undefined;
+  }
+  interface FastifyRequest {
+    /** Facts that the handler adds to the line. */
+    told: Record<string, unknown> | undefined;
+  }
+}
+
 export interface AuditDeps {
-  /** Takes the lines. They hold no token and no body. */
-  readonly audit: Pick<Log, 'info'>;
+  readonly audit: AuditSink;
+  readonly visits?: Visits | undefined;
   readonly clock: Clock;
 }
 
 /** RFC 9110 §9.2.1 */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const MAX_PATH_LENGTH = 300;
-/** Callers without a token must not wash away what others did: so many of their lines a minute, then a number. */
+/** Lines a minute of callers without a token, who must not push out other callers' lines; further ones are only counted. */
 const MAX_UNKNOWN_LINES = 60;
 const UNKNOWN_WINDOW_MS = 60_000;
 
-/** Writes a line for each call of a route with a role, unless its method is safe. Install it before what may refuse. */
-export function installAudit(app: FastifyInstance, { audit, clock }: AuditDeps): void {
+/** Adds facts to the line of a request that only its handler knows, such as the window of an export. */
+export function tell({ told }: FastifyRequest, facts: Omit<AuditEntry, 'what'> & { readonly what?: Action }): void {
+  if (told) Object.assign(told, facts);
+}
+
+/** Begins a visit with the route's name in the audit; it ends with the answer. `facts`: which footage of which camera. */
+export function visit(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  facts: Pick<VisitFacts, 'camera' | 'cameras' | 'job' | 'fromMs' | 'toMs'>,
+): void {
+  const { socket } = request.raw;
+  const before = socket.bytesWritten;
+  const end = beginVisit(request, callerOf(request), request.routeOptions.config.audit as Visit, facts);
+  reply.raw.once('close', () => end(socket.bytesWritten - before || 0));
+}
+
+/** The same for a live stream, which has no answer. */
+export function beginVisit(
+  { server, ip, id }: FastifyRequest,
+  { name, role }: Pick<Caller, 'name' | 'role'>,
+  what: Visit,
+  facts: Pick<VisitFacts, 'camera' | 'cameras' | 'job' | 'fromMs' | 'toMs'>,
+): (bytes: number) => void {
+  return server.visits?.begin({ what, caller: name, role, address: ip, requestId: id, ...facts }) ?? (() => {});
+}
+
+/** Install it before any hook that may refuse. Throws for a route that changes something and has no name in the audit. */
+export function installAudit(app: FastifyInstance, { audit, visits, clock }: AuditDeps): void {
   const written = new WeakSet<FastifyReply>();
   const mayWrite = limitUnknown(clock);
+  app.decorate('visits', visits);
+  app.decorateRequest('told', undefined);
+  app.addHook('onRoute', ({ method, url, config }) => {
+    if (!config?.role || config.audit !== undefined || [method].flat().every((one) => SAFE.has(one))) return;
+    throw new Error(`${String(method)} ${url} changes something: give it a name in the audit`);
+  });
 
   function write(request: FastifyRequest, reply: FastifyReply, outcome: Record<string, unknown>): void {
-    const { caller, method, routeOptions, ip, id } = request;
+    const { caller, method, routeOptions, ip, id, told } = request;
     written.add(reply);
     const passed = caller ? { suppressed: 0 } : mayWrite();
     if (!passed) return;
     const camera = cameraOf(request);
-    audit.info(
-      {
-        caller: caller?.name ?? null,
-        role: caller?.role ?? null,
-        method,
-        route: routeOptions.url,
-        path: pathOf(request.url).slice(0, MAX_PATH_LENGTH),
-        ...(camera === undefined ? {} : { camera }),
-        address: ip,
-        ...outcome,
-        requestId: id,
-        ...(passed.suppressed > 0 ? { suppressed: passed.suppressed } : {}),
-      },
-      'audit',
-    );
+    audit.write({
+      what: routeOptions.config.audit as Action,
+      caller: caller?.name ?? null,
+      role: caller?.role ?? null,
+      method,
+      route: routeOptions.url,
+      path: pathOf(request.url).slice(0, MAX_PATH_LENGTH),
+      ...(camera === undefined ? {} : { camera }),
+      ...told,
+      address: ip,
+      ...outcome,
+      requestId: id,
+      ...(passed.suppressed > 0 ? { suppressed: passed.suppressed } : {}),
+    });
   }
 
-  const concerns = ({ method, routeOptions }: FastifyRequest): boolean =>
-    !SAFE.has(method) && routeOptions.config.role !== undefined;
+  const concerns = ({ routeOptions }: FastifyRequest): boolean => {
+    const { audit } = routeOptions.config;
+    return audit !== undefined && !VISITS.has(audit);
+  };
 
   app.addHook('onRequest', async (request, reply) => {
     if (!concerns(request)) return;
-    // Whoever leaves before the answer is there has asked all the same; what comes of it follows when it is known.
+    request.told = {};
+    // A caller that leaves before the answer has made the call all the same; its result follows when it is known.
     reply.raw.once('close', () => {
       if (!written.has(reply)) write(request, reply, { status: null, outcome: 'caller gone' });
     });
@@ -66,7 +120,7 @@ export function installAudit(app: FastifyInstance, { audit, clock }: AuditDeps):
 
 function outcomeOf(status: number): string {
   if (status < 300) return 'done';
-  // Another node does it, and has a line of its own.
+  // Another node does it, and writes a line of its own.
   if (status < 400) return 'redirected';
   return status === 401 || status === 403 || status === 429 ? 'denied' : 'failed';
 }
@@ -80,7 +134,7 @@ function cameraOf({ routeOptions, params, body }: FastifyRequest): string | unde
   return typeof value === 'string' && CAMERA_ID.test(value) ? value : undefined;
 }
 
-/** Undefined for a line too many; else how many there were since the last one. */
+/** Undefined if there were too many lines; else how many were left out since the last one. */
 function limitUnknown(clock: Clock): () => { readonly suppressed: number } | undefined {
   let windowMs = -Infinity;
   let lines = 0;

@@ -1,25 +1,37 @@
 // Who may do what: a presented token in, a caller out. Tokens are kept and compared as SHA-256 digests only.
 
 import type { FastifyRequest } from 'fastify';
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { timingSafeEqual } from 'node:crypto';
+import type { Registry } from 'prom-client';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
+import { noAudit, type AuditSink } from '../audit/entry.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
-import { FailedAttempts } from './failed-attempts.ts';
+import { isLoopback } from '../config/values.ts';
+import type { Caller } from './caller.ts';
+import { AuthFailures, type AuthFailure } from './auth-failures.ts';
 import { inScope } from './camera-scope.ts';
-import { ApiError, pathOf } from './problem.ts';
+import { FailedAttempts, networkOf } from './failed-attempts.ts';
+import { isGuessable, sha256 } from '../../base/new-token.ts';
+import { ApiError } from './problem.ts';
+import { RightPlaces } from './right-places.ts';
+import { claimsOf, type TokenClaims } from './token-claims.ts';
 import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
 
 /** Each role may do what those before it may. */
 const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3 };
 
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
-
 export interface AuthOptions {
   readonly mode: 'token' | 'kubernetes' | 'none';
   readonly tokens: readonly TokenConfig[];
+  /** SHA-256 in hexadecimal digits of a token that is for metrics alone; with it they need a token in every mode. */
+  readonly metricsSha256?: string | undefined;
+  /** With mode `kubernetes`: audiences of tokens; without any, the API server itself. */
+  readonly audiences?: readonly string[];
+  /** With mode `kubernetes`: tokens are accepted from other machines without TLS as well. */
+  readonly allowPlaintext?: boolean;
+  /** With mode `none`: names accepted as `Host`, beside addresses and localhost. */
+  readonly allowedHosts?: readonly string[];
 }
 
 export interface AuthDeps {
@@ -27,36 +39,38 @@ export interface AuthDeps {
   readonly log?: Log;
   /** Is asked about tokens that are not configured; needed for the mode `kubernetes`. */
   readonly reviewer?: TokenReviewer | undefined;
+  readonly registry?: Registry;
+  readonly audit?: AuditSink;
 }
 
-/** Where a route accepts credentials. */
-export type CredentialPlace = 'header' | 'header-or-query';
-
-/** Who asks. */
-export interface Caller {
-  /** Of the token, for logs and audit; never the token. */
-  readonly name: string;
-  /** Undefined: it is known who it is, and it may do nothing here. */
-  readonly role: Role | undefined;
-  /** False for a token with a list of cameras. */
-  readonly seesAll: boolean;
-  /** Whether a camera of this id concerns it. One that does not is to be treated as if it did not exist. */
-  readonly sees: (cameraId: string) => boolean;
-  /** Where somebody else says who sees what: all that it sees, unless it sees all. */
-  readonly cameras?: ReadonlySet<string> | undefined;
-}
+/** Where a route accepts credentials; `metrics`: in the header, and also the token that is for metrics alone. */
+export type CredentialPlace = 'header' | 'header-or-query' | 'metrics';
 
 interface TokenHolder extends Caller {
   readonly digest: Buffer;
+  /** The same in hexadecimal digits. */
+  readonly key: string;
+  /** It was presented, and is easy to guess. */
+  isGuessable?: boolean;
 }
 
-/** Everybody, where nobody is asked for a token. */
+/** A token as it was presented. */
+interface Presented {
+  readonly request: FastifyRequest;
+  readonly token: string;
+  readonly digest: string;
+  readonly network: string;
+  /** Of a token of Kubernetes. */
+  readonly claims: TokenClaims | undefined;
+}
+
+/** Every caller where no token is required. */
 const ANYBODY: Caller = { name: 'anonymous', role: 'admin', seesAll: true, sees: () => true };
 
 function holderOf({ name, role, sha256, cameras }: TokenConfig): TokenHolder {
   const digest = Buffer.from(sha256, 'hex');
   const sees = cameras ? (cameraId: string): boolean => inScope(cameras, cameraId) : (): boolean => true;
-  return { name, role, seesAll: cameras === undefined, sees, digest };
+  return { name, role, seesAll: cameras === undefined, sees, digest, key: sha256 };
 }
 
 /** Throws 403 unless the caller has at least `role`. */
@@ -67,45 +81,68 @@ export function requireRole(caller: Caller, role: Role): void {
 }
 
 export class Authenticator {
-  /** Nobody is asked for a token. */
+  /** No token is required. */
   readonly isOpen: boolean;
+  /** Names accepted as `Host`, beside addresses and localhost; undefined: any. */
+  readonly hosts: readonly string[] | undefined;
   readonly #attempts: FailedAttempts;
+  readonly #places: RightPlaces;
+  readonly #failures: AuthFailures;
+  readonly #audiences: readonly string[];
+  readonly #needsTls: boolean;
+  readonly #clock: Clock;
   readonly #log: Log;
   readonly #changed = new Set<() => void>();
   readonly #reviewed: ReviewedTokens | undefined;
   #holders: readonly TokenHolder[];
+  #metrics: TokenHolder | undefined;
 
-  constructor(options: AuthOptions, { clock = systemClock, log = silentLog, reviewer }: AuthDeps = {}) {
+  constructor(
+    options: AuthOptions,
+    { clock = systemClock, log = silentLog, reviewer, registry, audit = noAudit }: AuthDeps = {},
+  ) {
     this.isOpen = options.mode === 'none';
+    this.hosts = this.isOpen ? (options.allowedHosts ?? []) : undefined;
     this.#holders = options.tokens.map(holderOf);
+    this.replaceMetricsToken(options.metricsSha256);
     this.#attempts = new FailedAttempts(clock);
+    this.#places = new RightPlaces(clock);
+    this.#failures = new AuthFailures({ clock, log, registry, audit });
+    this.#audiences = options.mode === 'kubernetes' ? (options.audiences ?? []) : [];
+    this.#needsTls = options.mode === 'kubernetes' && !options.allowPlaintext;
+    this.#clock = clock;
     this.#log = log;
     if (options.mode === 'kubernetes' && reviewer) {
       this.#reviewed = new ReviewedTokens(reviewer, () => this.#tellChange(), { clock, log });
     }
   }
 
-  /** From now on these tokens count, and no others. */
+  /** From now on, these tokens are valid and no others. */
   replaceTokens(tokens: readonly TokenConfig[]): void {
     this.#holders = tokens.map(holderOf);
     this.#tellChange();
   }
 
-  /** Calls `listener` when callers may do something else than before, until the returned function is called. */
+  /** From now on this token opens metrics; undefined: none but those of viewers. */
+  replaceMetricsToken(sha256: string | undefined): void {
+    this.#metrics = sha256 === undefined ? undefined : holderOf({ name: 'metrics', role: 'viewer', sha256 });
+  }
+
+  /** Calls `listener` when the rights of callers have changed, until the returned function is called. */
   onChange(listener: () => void): () => void {
     this.#changed.add(listener);
     return () => void this.#changed.delete(listener);
   }
 
   /**
-   * For a caller that stays for long, as one that watches: what becomes of its rights is asked again and again, and
-   * listeners are called, until the returned function is called.
+   * For a caller that stays for long, such as a viewer: its rights are checked repeatedly, and listeners are called when they
+   * change, until the returned function is called.
    */
   hold(caller: Caller): () => void {
     return this.#reviewed?.hold(caller) ?? (() => {});
   }
 
-  /** What has become of a caller that came before a change; undefined when its token is gone. */
+  /** The caller with its present rights; undefined if its token was revoked. */
   renewed(caller: Caller): Caller | undefined {
     if (caller === ANYBODY) return caller;
     if (this.#reviewed?.isOurs(caller)) return this.#reviewed.renewed(caller);
@@ -125,30 +162,109 @@ export class Authenticator {
   }
 
   /**
-   * Throws 401 without credentials and with wrong ones, 429 with wrong ones too often. A promise only where somebody has
-   * to be asked, which rejects with these, and with 503 when there is no answer.
+   * Throws 401 without credentials and with wrong ones, 429 after too many wrong ones, 403 for tokens of Kubernetes without
+   * TLS. A promise only where the API server has to be asked; it rejects with the same errors, and with 503 without an answer.
    */
   identify(request: FastifyRequest, place: CredentialPlace): Caller | Promise<Caller> {
-    if (this.isOpen) return ANYBODY;
-    const presented = tokenInHeader(request) ?? (place === 'header-or-query' ? tokenInQuery(request) : undefined);
-    if (presented === undefined) throw unauthorized();
-    const digest = sha256(presented);
-    const holder = this.#holderOf(digest);
-    if (holder) return holder;
-    if (!this.#reviewed) return this.#refuse(request);
-    const key = digest.toString('hex');
-    const known = this.#reviewed.fresh(key);
-    if (known) return this.#callerIn(known, request);
-    // Whoever guesses does not make the API server work. A token that was right is none of a guesser.
-    if (!this.#reviewed.wasRight(key) && this.#attempts.isSpent(request.ip)) return this.#refuse(request);
-    return this.#reviewed.ask(key, presented).then((answer) => this.#callerIn(answer, request));
+    const metrics = place === 'metrics' ? this.#metrics : undefined;
+    if (this.isOpen && !metrics) return ANYBODY;
+    const token = tokenInHeader(request) ?? (place === 'header-or-query' ? tokenInQuery(request) : undefined);
+    if (token === undefined) throw unauthorized();
+    const digest = sha256(token);
+    const forMetrics = metrics && timingSafeEqual(metrics.digest, digest) ? metrics : undefined;
+    if (!forMetrics && this.#needsTls && request.protocol !== 'https' && !isLoopback({ host: request.ip })) {
+      throw this.#refusal('plaintext', request, plaintext());
+    }
+    const holder = forMetrics ?? this.#holderOf(digest);
+    const key = holder?.key ?? digest.toString('hex');
+    const known = holder ? undefined : this.#reviewed?.fresh(key);
+    const isSettled = holder !== undefined || known?.kind === 'known';
+    const claims = this.#reviewed && !(isSettled && this.#attempts.size === 0) ? claimsOf(token) : undefined;
+    const presented = { request, token, digest: key, network: networkOf(request.ip), claims };
+    // Any token: because valid ones are refused as well, the answer tells a guesser nothing.
+    if (this.#isHeldOff(presented)) throw this.#heldOff(presented);
+    if (holder) {
+      this.#places.note(presented.network, key);
+      if (holder.isGuessable === undefined) this.#judge(holder, token);
+      return holder;
+    }
+    if (!this.#reviewed) throw this.#wrong(presented);
+    if (claims && this.#isForOthers(claims)) {
+      throw this.#refusal('audience', request, wrongAudience(this.#audiences[0] as string));
+    }
+    if (known) return this.#callerIn(known, presented);
+    // An expired token needs no review.
+    if (claims?.expires !== undefined && claims.expires * 1000 < this.#clock.wallMs()) throw this.#wrong(presented);
+    return this.#reviewed.ask(key, token).then((answer) => this.#callerIn(answer, presented));
   }
 
-  #callerIn(answer: Answer, request: FastifyRequest): Caller {
-    if (answer.kind === 'known') return answer.caller;
-    if (answer.kind === 'wrong') return this.#refuse(request);
+  /** Reports what was refused since the last report. */
+  close(): void {
+    this.#failures.close();
+  }
+
+  /** Easily guessed tokens among those that were presented: the configuration has only digests, so they are not known before. */
+  warnings(): { code: string; message: string; cameraId: undefined }[] {
+    const holders = [...this.#holders, ...(this.#metrics ? [this.#metrics] : [])];
+    const names = holders.filter(({ isGuessable }) => isGuessable).map(({ name }) => name);
+    if (names.length === 0) return [];
+    const message = `these tokens can be guessed: ${names.join(', ')}; make others with "recorder token create"`;
+    return [{ code: 'token-guessable', message, cameraId: undefined }];
+  }
+
+  #judge(holder: TokenHolder, token: string): void {
+    holder.isGuessable = isGuessable(token);
+    if (!holder.isGuessable) return;
+    this.#log.warn({ token: holder.name }, 'this token can be guessed: make another one with "recorder token create"');
+  }
+
+  #callerIn(answer: Answer, presented: Presented): Caller {
+    if (answer.kind === 'known') {
+      const { network, digest, claims } = presented;
+      this.#places.note(network, digest);
+      if (claims) this.#places.note(network, claims.subject);
+      return answer.caller;
+    }
+    if (answer.kind === 'wrong') throw this.#wrong(presented);
     const detail = `your token cannot be checked now: ${answer.problem}; one that was checked a moment ago still counts`;
     throw new ApiError(503, 'auth-unavailable', detail, { headers: { 'retry-after': '5' }, isExpected: true });
+  }
+
+  #isForOthers({ audiences }: TokenClaims): boolean {
+    return this.#audiences.length > 0 && !this.#audiences.some((audience) => audiences.includes(audience));
+  }
+
+  /**
+   * The key by which attempts are counted together. A token signed by an API server cannot be guessed, so guesses from its
+   * address do not hold it off; and if its subject was valid there before, invented tokens do not either.
+   */
+  #attemptsOf({ network, claims }: Presented): string {
+    if (!claims) return network;
+    return this.#places.has(network, claims.subject) ? `${network} ${claims.subject}` : `${network} signed`;
+  }
+
+  #isHeldOff(presented: Presented): boolean {
+    if (this.#attempts.size === 0) return false;
+    return (
+      this.#attempts.isSpent(this.#attemptsOf(presented)) && !this.#places.has(presented.network, presented.digest)
+    );
+  }
+
+  #wrong(presented: Presented): ApiError {
+    const mayGoOn = this.#attempts.add(this.#attemptsOf(presented), presented.digest);
+    return mayGoOn ? this.#refusal('wrong', presented.request, unauthorized()) : this.#heldOff(presented);
+  }
+
+  #heldOff(presented: Presented): ApiError {
+    const seconds = Math.max(1, Math.ceil(this.#attempts.waitMs(this.#attemptsOf(presented)) / 1000));
+    const detail = `too many wrong tokens from your address: wait ${seconds} s`;
+    const error = new ApiError(429, 'too-many-attempts', detail, { headers: { 'retry-after': String(seconds) } });
+    return this.#refusal('held-off', presented.request, error);
+  }
+
+  #refusal(reason: AuthFailure, request: FastifyRequest, error: ApiError): ApiError {
+    this.#failures.count(reason, request);
+    return error;
   }
 
   #tellChange(): void {
@@ -157,32 +273,28 @@ export class Authenticator {
 
   #holderOf(digest: Buffer): TokenHolder | undefined {
     let found: TokenHolder | undefined;
-    // Every token is compared, so that the time taken tells nothing.
+    // Every token is compared, so that the time of the answer reveals nothing.
     for (const holder of this.#holders) if (timingSafeEqual(holder.digest, digest)) found = holder;
     return found;
-  }
-
-  #refuse(request: FastifyRequest): never {
-    this.#countFailure(request);
-    throw unauthorized();
-  }
-
-  /** Whoever guesses is told to wait. A right token is never held off by the wrong ones of its neighbours. */
-  #countFailure(request: FastifyRequest): void {
-    const { ip: address, method, url, id } = request;
-    const { waitMs, isFirstRefusal } = this.#attempts.add(address);
-    const about = { address, method, path: pathOf(url), requestId: id };
-    if (waitMs === 0) return this.#log.warn(about, 'wrong token');
-    if (isFirstRefusal) this.#log.warn(about, 'too many wrong tokens from this address: the next ones are not logged');
-    const seconds = Math.ceil(waitMs / 1000);
-    throw new ApiError(429, 'too-many-attempts', `too many wrong tokens from your address: wait ${seconds} s`, {
-      headers: { 'retry-after': String(seconds) },
-    });
   }
 }
 
 const unauthorized = (): ApiError =>
   new ApiError(401, 'unauthorized', 'send a token: "Authorization: Bearer …", or Basic with the token as password');
+
+const plaintext = (): ApiError =>
+  new ApiError(
+    403,
+    'tls-required',
+    'tokens of Kubernetes are taken over HTTPS only, for who reads one can use it in the cluster: set tls, name the proxy that speaks HTTPS in trustedProxies, or set auth.allowPlaintext',
+  );
+
+const wrongAudience = (audience: string): ApiError =>
+  new ApiError(
+    401,
+    'wrong-audience',
+    `this token is meant for somebody else: make one with kubectl create token … --audience ${audience}, or change auth.audiences`,
+  );
 
 /** `Bearer <token>`, or `Basic` with any user name and the token as password (RFC 7617). */
 function tokenInHeader(request: FastifyRequest): string | undefined {
@@ -195,35 +307,8 @@ function tokenInHeader(request: FastifyRequest): string | undefined {
   return colon < 0 ? undefined : pair.slice(colon + 1);
 }
 
-/** For what cannot send headers: WebSocket and media elements of browsers (RFC 6750 §2.3). */
+/** For clients that cannot send headers: WebSocket and media elements of browsers (RFC 6750 §2.3). */
 function tokenInQuery(request: FastifyRequest): string | undefined {
   const token = (request.query as Record<string, unknown> | undefined)?.['access_token'];
   return typeof token === 'string' && token !== '' ? token : undefined;
-}
-
-/**
- * The token of a recorder without configured ones: read from `<workDir>/admin.token`, made there at the first start. The
- * log says where it is, never what it is.
- */
-export async function adminToken(workDir: string, log: Log): Promise<TokenConfig> {
-  const file = join(workDir, 'admin.token');
-  const token = (await readToken(file)) ?? (await createToken(workDir, file, log));
-  return { name: 'admin.token', role: 'admin', sha256: sha256(token).toString('hex') };
-}
-
-async function readToken(file: string): Promise<string | undefined> {
-  try {
-    return (await readFile(file, 'utf8')).trim() || undefined;
-  } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw err;
-  }
-}
-
-async function createToken(workDir: string, file: string, log: Log): Promise<string> {
-  const token = randomBytes(32).toString('base64url');
-  await mkdir(workDir, { recursive: true });
-  await writeFile(file, `${token}\n`, { mode: 0o600 });
-  log.info({ file }, 'no token is configured: an admin token was made in this file');
-  return token;
 }

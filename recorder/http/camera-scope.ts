@@ -1,11 +1,11 @@
-// Camera ids and patterns of a token in, which cameras it concerns out.
+// Patterns of a token and the id of a camera in, whether the token is for that camera out.
 
 /** A pattern is a camera id in which `*` stands for any characters: `gate`, `dock-*`. */
 export function inScope(patterns: readonly string[], cameraId: string): boolean {
   return patterns.some((pattern) => matches(pattern, cameraId));
 }
 
-/** Linear in the id, whatever the pattern: the id is a caller's word. */
+/** Linear in the length of the id, which the caller chooses, for any pattern. */
 function matches(pattern: string, text: string): boolean {
   const [first, ...rest] = pattern.split('*') as [string, ...string[]];
   const last = rest.pop();

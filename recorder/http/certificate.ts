@@ -1,4 +1,4 @@
-// Paths of a certificate and its key in, the pair out; and the pair of servers that run follows the files.
+// Paths of a certificate and its key in, the pair out; running servers follow changes of the files.
 
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -80,13 +80,13 @@ export function registerCertificateMetrics(registry: Registry, pair: () => Certi
 
 export interface FollowOptions extends WatchOptions {
   readonly log: Log;
-  /** The servers use this pair from now on. */
+  /** The servers now use this pair. */
   readonly used?: (pair: CertificatePair) => void;
 }
 
 /**
- * Gives `servers` the pair anew when its files change; connections that stand go on with what they have. A pair that is
- * broken, or half of one, is refused with a line in the log, and the old one stays. Returns what ends the watch.
+ * Gives the new pair to `servers` when its files change; open connections keep the old one. A pair that is broken or
+ * incomplete is refused with a line in the log, and the old one stays. Returns a function that ends the watch.
  */
 export function followCertificate(
   paths: CertificatePaths,

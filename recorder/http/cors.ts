@@ -3,26 +3,26 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError } from './problem.ts';
 
-/** Origins as browsers write them, `https://nvr.example:8443`; `*` for every one. */
+/** Origins as browsers write them, `https://nvr.example:8443`; `*` for all. */
 export type Origins = readonly string[];
 
 export interface CorsOptions {
   readonly origins: Origins;
   /** In a cluster: origins of the pages of its nodes, each of which shows the cameras of all. */
   readonly memberOrigins?: (() => Origins) | undefined;
-  /** The routes that are asked for by preflights. */
+  /** The routes that preflights are for. */
   readonly path: string;
   readonly methods: string;
-  /** Headers of requests and answers beside those that need no mention. */
+  /** Headers of requests and answers beyond the CORS-safelisted ones. */
   readonly requestHeaders: string;
   readonly exposedHeaders?: string;
-  /** Whether pages of the same host may, on whatever port: the recorder's own page plays from the playback listener. */
+  /** Whether pages of the same host are allowed on any port: the recorder's own page plays from the playback listener. */
   readonly sameHost: boolean;
 }
 
 /**
- * Browsers leave out cookies and stored logins, so a page that may gets no further than the token that it was given. What
- * a page may do without asking before, a request that changes something, is refused to the pages of all other origins.
+ * Browsers leave out cookies and stored logins, so an allowed page can do no more than the token that it was given. Requests
+ * that change something need no preflight in some cases; from all other origins they are refused.
  */
 export function installCors(app: FastifyInstance, options: CorsOptions): void {
   const { origins, memberOrigins, path, methods, requestHeaders, exposedHeaders, sameHost } = options;
@@ -37,7 +37,11 @@ export function installCors(app: FastifyInstance, options: CorsOptions): void {
       reply.header('access-control-allow-origin', origin);
       if (exposedHeaders !== undefined) reply.header('access-control-expose-headers', exposedHeaders);
     } else if (!SAFE.has(request.method) && !isOwnPage(request)) {
-      throw new ApiError(403, 'foreign-origin', 'pages of this origin may not: name it in cors.origins');
+      throw new ApiError(
+        403,
+        'foreign-origin',
+        'pages of this origin may change nothing: to allow it, add it to cors.origins',
+      );
     }
   });
   if (origins.length === 0 && !sameHost && !memberOrigins) return;
@@ -57,11 +61,11 @@ const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 export const isNamed = (origins: Origins, origin: string): boolean =>
   origins.includes(origin) || (origins.includes('*') && origin !== 'null');
 
-/** Whether the page of a node of the same cluster asks. */
+/** Whether the request comes from the page of a node of the same cluster. */
 export const isMember = (memberOrigins: (() => Origins) | undefined, origin: string): boolean =>
   memberOrigins?.().includes(origin) ?? false;
 
-/** Whether the recorder's own page asks, or a program. No page can set the header of a proxy that renames us. */
+/** Whether the request comes from the recorder's own page, or from a program. No page can set the forwarded host of a proxy. */
 export function isOwnPage({ headers }: FastifyRequest): boolean {
   const { origin, host } = headers;
   if (origin === undefined) return true;

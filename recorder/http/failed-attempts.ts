@@ -1,75 +1,74 @@
-// Addresses of wrong tokens in, how long each is to wait out: a bucket an address, in bounded memory.
+// Wrong tokens in, how long their sender has to wait out: a bucket for each key, such as an address, in bounded memory.
 
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 
-/** Whoever mistypes a token, or has a page with an old one open, comes nowhere near. */
+/** Far more than a user who mistypes a token, or has a page with an old one open. */
 const BURST = 10;
 const REFILL_MS = 6_000;
 const MAX_CREDIT_MS = BURST * REFILL_MS;
-/** Beyond this the address that failed longest ago is forgotten. Some 100 bytes each. */
-const MAX_ADDRESSES = 10_000;
+/** Beyond this the one that failed longest ago is forgotten. Some 100 bytes each, and as many for each token. */
+const MAX_BUCKETS = 10_000;
+/** Of one bucket. A wrong token that is repeated, as by a program whose token was changed, is no guess. */
+const MAX_TOKENS = 16;
 
 interface Bucket {
   /** What it may still fail, in the time that it takes to earn that. */
   creditMs: number;
   atMs: number;
-  refused: boolean;
-}
-
-export interface Attempt {
-  /** 0: this attempt is within what an address may fail. */
-  readonly waitMs: number;
-  /** The first one beyond it. */
-  readonly isFirstRefusal: boolean;
+  /** Digests of wrong tokens that were already counted, oldest first. */
+  readonly tokens: Set<string>;
 }
 
 export class FailedAttempts {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
-  readonly #maxAddresses: number;
+  readonly #maxBuckets: number;
   /** In the order of their last attempts. */
   readonly #buckets = new Map<string, Bucket>();
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>, maxAddresses = MAX_ADDRESSES) {
+  constructor(clock: Pick<Clock, 'monotonicMs'>, maxBuckets = MAX_BUCKETS) {
     this.#clock = clock;
-    this.#maxAddresses = maxAddresses;
+    this.#maxBuckets = maxBuckets;
   }
 
-  /** Addresses that are remembered. */
+  /** Keys that are remembered. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Whether the next attempt of `address` that fails is one too many. */
-  isSpent(address: string): boolean {
-    const bucket = this.#buckets.get(networkOf(address));
-    return bucket !== undefined && this.#creditOf(bucket, this.#clock.monotonicMs()) < REFILL_MS;
+  /** Whether the next attempt of `key` that fails is one too many. */
+  isSpent(key: string): boolean {
+    return this.waitMs(key) > 0;
   }
 
-  /** Counts an attempt of `address` that failed. */
-  add(address: string): Attempt {
-    const key = networkOf(address);
+  /** Until `key` may fail once more. */
+  waitMs(key: string): number {
+    const bucket = this.#buckets.get(key);
+    return bucket ? Math.max(0, Math.ceil(REFILL_MS - this.#creditOf(bucket, this.#clock.monotonicMs()))) : 0;
+  }
+
+  /** Counts an attempt of `key` that failed, with a token of this digest. False for one too many. */
+  add(key: string, digest: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     const bucket = this.#take(key, nowMs);
-    if (bucket.creditMs >= REFILL_MS) {
-      bucket.creditMs -= REFILL_MS;
-      bucket.refused = false;
-      return { waitMs: 0, isFirstRefusal: false };
-    }
-    const isFirstRefusal = !bucket.refused;
-    bucket.refused = true;
-    return { waitMs: Math.ceil(REFILL_MS - bucket.creditMs), isFirstRefusal };
+    if (bucket.creditMs < REFILL_MS) return false;
+    if (bucket.tokens.has(digest)) return true;
+    bucket.creditMs -= REFILL_MS;
+    bucket.tokens.add(digest);
+    const [oldest] = bucket.tokens;
+    if (bucket.tokens.size > MAX_TOKENS) bucket.tokens.delete(oldest as string);
+    return true;
   }
 
   /** The bucket as it is now, as the newest of all. */
   #take(key: string, nowMs: number): Bucket {
-    const bucket = this.#buckets.get(key) ?? { creditMs: MAX_CREDIT_MS, atMs: nowMs, refused: false };
+    const bucket = this.#buckets.get(key) ?? { creditMs: MAX_CREDIT_MS, atMs: nowMs, tokens: new Set() };
     bucket.creditMs = this.#creditOf(bucket, nowMs);
     bucket.atMs = nowMs;
     this.#buckets.delete(key);
     this.#buckets.set(key, bucket);
     const [oldest] = this.#buckets.keys();
-    if (this.#buckets.size > this.#maxAddresses) this.#buckets.delete(oldest as string);
+    if (this.#buckets.size > this.#maxBuckets) this.#buckets.delete(oldest as string);
     return bucket;
   }
 
@@ -78,8 +77,9 @@ export class FailedAttempts {
   }
 }
 
-/** Who has one IPv6 address has the 2^64 of its network (RFC 6177): they count as one. */
+/** A host with one IPv6 address usually has all 2^64 of its network (RFC 6177): they count as one. */
 export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   if (mapped) return mapped[1] as string;
   if (!isIPv6(address)) return address;

@@ -1,13 +1,14 @@
-// The routes in, their OpenAPI document out: what each route says of itself, and what the listener answers for all of
+// The routes in, their OpenAPI document out: what each route declares, and what the listener answers for all of
 // them. One place, so that no route has to repeat it and none forgets.
 
-import type { SwaggerOptions } from '@fastify/swagger';
+import type { SwaggerOptions, SwaggerTransformObject } from '@fastify/swagger';
 import type { FastifyContextConfig } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { referredTo, tidySchemas, type JsonSchema, type JsonSchemas } from './json-schema.ts';
 import { problemResponse } from './problem.ts';
 
-/** What a listener says of itself. */
+/** The description of a listener. */
 export interface About {
   readonly title: string;
   readonly version: string;
@@ -21,7 +22,7 @@ export interface About {
   };
 }
 
-/** What holds for every listener. */
+/** Applies to every listener. */
 const COMMON = `Errors are problems as of RFC 9457, with a stable \`code\` for programs; docs/api.md lists the codes. Every answer
 has an \`X-Request-Id\`: that of the request if it has one, else a new one; the log of the recorder has it too. HEAD is
 answered wherever GET is.
@@ -37,19 +38,28 @@ interface Schema {
   readonly hide?: boolean;
 }
 
-type Content = Record<string, { example?: unknown }>;
+/** A body that is a file. */
+export const Bytes = z.any().meta({ type: 'string', format: 'binary' });
+
+type Content = Record<string, { schema?: JsonSchema; example?: unknown }>;
 
 interface Operation {
   readonly parameters?: { readonly name: string; example?: unknown }[];
   readonly requestBody?: { readonly content?: Content };
-  readonly responses?: Readonly<Record<string, { readonly content?: Content }>>;
+  readonly responses?: Readonly<Record<string, Answer>>;
+}
+
+interface Answer {
+  description?: string;
+  readonly content?: Content;
 }
 
 type Paths = Readonly<Record<string, Record<string, Operation>>>;
 
-interface Document {
+export interface OpenApiDocument {
+  readonly tags?: readonly unknown[];
   readonly paths?: Paths;
-  readonly components?: { readonly schemas?: Record<string, unknown> };
+  readonly components?: { schemas?: JsonSchemas };
 }
 
 /** Options of @fastify/swagger. */
@@ -90,15 +100,49 @@ export function openApiOptions({ title, version, description, tags, examples }: 
       return jsonSchemaTransform({ ...input, url: named.url, schema: complete });
     },
     transformObject: (input) => {
-      const document = jsonSchemaTransformObject(input) as Document;
-      for (const operations of Object.values(document.paths ?? {})) delete operations['head'];
-      addExamples(document.paths ?? {}, examples);
-      // Nobody sends one.
-      delete document.components?.schemas?.['ProblemInput'];
-      return document;
+      const document = jsonSchemaTransformObject(input) as OpenApiDocument;
+      const { paths = {}, components } = document;
+      for (const operations of Object.values(paths)) delete operations['head'];
+      addExamples(paths, examples);
+      if (components) {
+        const schemas = referredTo(paths, components.schemas ?? {});
+        for (const operations of Object.values(paths)) {
+          for (const { responses = {} } of Object.values(operations)) describeAnswers(responses, schemas);
+        }
+        components.schemas = schemas;
+      }
+      tidySchemas(document);
+      return document as ReturnType<SwaggerTransformObject>;
     },
   };
 }
+
+/**
+ * The document of one listener with the paths of another, which is at `url`: clients are generated of both at once. Tags,
+ * names of schemas and security schemes mean the same in both.
+ */
+export function joined(own: OpenApiDocument, other: OpenApiDocument, url: string): OpenApiDocument {
+  const servers = [{ url, description: 'Another listener of the node.' }];
+  const paths = Object.entries(other.paths ?? {}).map(([path, operations]) => [path, { servers, ...operations }]);
+  return {
+    ...own,
+    tags: [...(own.tags ?? []), ...(other.tags ?? [])],
+    paths: { ...own.paths, ...Object.fromEntries(paths) },
+    components: { ...own.components, schemas: { ...other.components?.schemas, ...own.components?.schemas } },
+  };
+}
+
+/** An answer says what it is by itself, or by what is answered. */
+function describeAnswers(answers: Readonly<Record<string, Answer>>, schemas: JsonSchemas): void {
+  for (const answer of Object.values(answers)) {
+    if (answer.description !== NOT_DESCRIBED) continue;
+    const schema = answer.content?.['application/json']?.schema;
+    const name = schema?.$ref?.split('/').at(-1) ?? '';
+    answer.description = schemas[name]?.description ?? answer.description;
+  }
+}
+/** The text of @fastify/swagger for an answer without a description. */
+const NOT_DESCRIBED = 'Default Response';
 
 /** `*`, which is the rest of a path, has no name in OpenAPI: here it is always that of a file. */
 function withNamedRest(schema: Schema, url: string): { readonly schema: Schema; readonly url: string } {
@@ -109,7 +153,7 @@ function withNamedRest(schema: Schema, url: string): { readonly schema: Schema; 
   return { schema: { ...schema, params: z.object({ ...others, filename }) }, url: `${url.slice(0, -1)}:filename` };
 }
 
-/** A route's schema with what every route like it says and answers. */
+/** A route's schema with the parameters and answers that all such routes share. */
 function completed(schema: Schema, url: string, method: string, config: FastifyContextConfig) {
   const { querystring } = schema;
   const token = querystring instanceof z.ZodObject && 'access_token' in querystring.shape;

@@ -5,14 +5,21 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { issueWords } from '../../base/issue-words.ts';
 import type { Log } from '../../base/log.ts';
+import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
+
+const ErrorCodes = z.enum(ERROR_CODES).meta({
+  id: 'ErrorCode',
+  description: 'Stable, for programs. Later versions may have more. docs/api.md explains each.',
+});
 
 export const Problem = z
   .object({
     title: z.string().describe('The meaning of the status.'),
     status: z.number().int(),
     detail: z.string().describe('What happened, and for 4xx what to change.'),
-    code: z.string().describe('Stable, for programs.'),
+    code: ErrorCodes,
     request_id: z.string().optional().describe('As in the header X-Request-Id, and in the log of the recorder.'),
   })
   .meta({
@@ -40,15 +47,15 @@ export const problemResponse = (description: string) => ({
 /** An answer that is an error, thrown by a route. */
 export class ApiError extends Error {
   readonly status: number;
-  readonly code: string;
-  /** Beside the problem itself, as `retry-after`. */
+  readonly code: ErrorCode;
+  /** Sent with the problem, such as `retry-after`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The log says elsewhere what is wrong, once and not for each request. */
+  /** The cause is logged elsewhere, once instead of for each request. */
   readonly isExpected: boolean;
 
   constructor(
     status: number,
-    code: string,
+    code: ErrorCode,
     detail: string,
     options: ErrorOptions & { readonly headers?: Readonly<Record<string, string>>; readonly isExpected?: boolean } = {},
   ) {
@@ -62,18 +69,18 @@ export class ApiError extends Error {
 }
 
 /**
- * For a camera that the node does not know, and for one that the caller's token is not for: nobody shall be able to tell
- * one from the other.
+ * For a camera that the node does not know, and for one that the caller's token is not for: a caller must not be able to
+ * tell them apart.
  */
 export const unknownCamera = (): ApiError =>
   new ApiError(404, 'unknown-camera', 'this node does not know such a camera');
 
-function problem(status: number, code: string, detail: string): ProblemBody {
+function problem(status: number, code: ErrorCode, detail: string): ProblemBody {
   return { title: STATUS_CODES[status] ?? 'Error', status, detail, code };
 }
 
-/** Codes of what fastify itself refuses, by status. */
-const CODES: Readonly<Record<number, string>> = {
+/** Codes for refusals by fastify itself, by status. */
+const CODES: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid-request',
   404: 'not-found',
   405: 'method-not-allowed',
@@ -84,12 +91,16 @@ const CODES: Readonly<Record<number, string>> = {
   431: 'headers-too-large',
 };
 
-/** Names the parameter that is wrong, as it stands in the request. */
+/** Names the wrong parameter as the request has it. */
 function validationDetail(error: FastifyError): string {
   const issue = error.validation?.[0];
-  const parameter = issue?.instancePath.replace(/^\//, '').replaceAll('/', '.') ?? '';
-  const message = issue?.message ?? error.message;
-  return parameter === '' ? message : `${parameter}: ${message}`;
+  if (!issue) return error.message;
+  const { instancePath, keyword: code, message = '', params } = issue;
+  const path = instancePath.split('/').slice(1).filter(Boolean);
+  const words = issueWords({ ...params, code, message, path } as z.core.$ZodIssue);
+  if (path.length > 0) return `${path.join('.')}: ${words}`;
+  const isBodyAtAll = error.validationContext === 'body' && words !== message;
+  return isBodyAtAll ? 'expected a JSON object as the body' : words;
 }
 
 function problemOf(error: FastifyError | ApiError): ProblemBody {
@@ -102,18 +113,26 @@ function problemOf(error: FastifyError | ApiError): ProblemBody {
   return problem(status, CODES[status] ?? 'invalid-request', error.message);
 }
 
-/** Every error of every route leaves as a problem; what is not the caller's fault is logged here, once. */
+/** Every error of every route becomes a problem; those that are not the caller's fault are logged here, once. */
 export function installProblems(app: FastifyInstance, log: Log): void {
   app.setErrorHandler(async (error: FastifyError | ApiError, request, reply) => {
     const body = problemOf(error);
     if (body.status >= 500 && !(error instanceof ApiError && error.isExpected)) {
       const { method, url, id } = request;
-      log.error({ err: error, method, path: pathOf(url), requestId: id }, 'request failed');
+      const about = { method, path: pathOf(url), requestId: id };
+      // A failure of another machine, such as a camera, is not this one's fault.
+      if (body.status === 502 || body.status === 504) log.warn({ ...about, code: body.code }, body.detail);
+      else log.error({ ...about, err: error }, 'request failed');
     }
     if (error instanceof ApiError) reply.headers(error.headers);
     return sendProblem(request, reply, body);
   });
-  // Before there is a look at the body: what is not there does not care for its type.
+  app.addHook('preParsing', async ({ headers }) => {
+    const { 'content-encoding': encoding = 'identity' } = headers;
+    if (encoding === 'identity') return;
+    throw new ApiError(415, 'unsupported-media-type', `Content-Encoding ${encoding}: send the body as it is`);
+  });
+  // Before the body is checked: for a route that does not exist, its type does not matter.
   app.addHook('preParsing', async (request, reply) => (request.is404 ? answerNotFound(request, reply) : undefined));
   app.setNotFoundHandler(answerNotFound);
 
@@ -141,11 +160,18 @@ const sendProblem = (request: FastifyRequest, reply: FastifyReply, body: Problem
     .serializer(JSON.stringify)
     .send({ ...body, request_id: request.id });
 
-/** fastify's `frameworkErrors`: what it refuses before it has chosen a route, as a path with a broken escape. */
+/**
+ * fastify's `frameworkErrors`: what it refuses before it has chosen a route, such as a path with a broken escape. Its own
+ * message contains the address with its query, which may contain a token.
+ */
 export function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  // No hook has seen it.
+  // No hook has run.
   reply.headers(commonHeaders(request));
-  sendProblem(request, reply, problemOf(error));
+  // Nothing else closes the connection of an upgrade.
+  if (request.headers.upgrade !== undefined) reply.raw.once('finish', () => request.raw.socket.destroy());
+  const isBroken = error.code === 'FST_ERR_BAD_URL';
+  const detail = `${pathOf(request.url)}: a % in an address begins an escape of two hexadecimal digits`;
+  sendProblem(request, reply, isBroken ? problem(400, 'invalid-request', detail) : problemOf(error));
 }
 
 /** Of every answer. */
@@ -154,11 +180,20 @@ export const commonHeaders = (request: FastifyRequest): Readonly<Record<string, 
   'x-content-type-options': 'nosniff',
   // Addresses of media carry the token: they stay here.
   'referrer-policy': 'no-referrer',
+  // Footage and states are for the caller, and not for caches on the way. Routes of files and images override this.
+  'cache-control': 'no-store',
+  // Once over TLS, always over TLS (RFC 6797).
+  ...(request.protocol === 'https' ? { 'strict-transport-security': 'max-age=31536000' } : {}),
 });
+
+/** How long a client may take to read why it was refused. */
+const LAST_WORDS_MS = 1_000;
 
 /** fastify's `clientErrorHandler`: bytes that do not become a request, or not in time. There is no request to answer to. */
 export function answerClientError(error: Error & { readonly code?: string }, socket: Socket): void {
-  if (error.code !== 'ECONNRESET' && socket.writable && !hasBegunToAnswer(socket)) {
+  // Before the handshake of TLS is done, nothing can be sent: it would wait for ever.
+  const isDeaf = error.code === 'ECONNRESET' || /^ERR_(?:TLS|SSL)_/.test(error.code ?? '');
+  if (!isDeaf && socket.writable && !hasBegunToAnswer(socket)) {
     const refusal = clientProblem(error.code);
     const body = JSON.stringify(refusal);
     const head = [
@@ -167,8 +202,10 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
       'Content-Type: application/problem+json',
       `Content-Length: ${Buffer.byteLength(body)}`,
     ];
-    // Sent first, and then closed: a caller that still sends would else read nothing but the end.
+    // Sent first and then closed: otherwise a caller that is still sending would only see the end of the connection.
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+    // A caller that reads nothing would keep its place for ever.
+    setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
     return;
   }
   socket.destroy();
@@ -188,5 +225,6 @@ function hasBegunToAnswer(socket: Socket): boolean {
   return response?.headersSent === true;
 }
 
-/** The path of a URL, for logs and answers: the query may hold an access token. */
-export const pathOf = (url: string): string => url.split('?', 1)[0] as string;
+/** The path of a URL, for logs and answers: the query may hold an access token, and be joined to it in a wrong way. */
+export const pathOf = (url: string): string => url.split(QUERY, 1)[0] as string;
+const QUERY = /\?|%3f|[&;]?access_token/i;

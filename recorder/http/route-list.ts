@@ -1,4 +1,4 @@
-// Which methods a path has: for the answer to those that it has not (RFC 9110 §15.5.6).
+// Which methods a path has: for the answer to other methods (RFC 9110 §15.5.6).
 
 import type { FastifyInstance } from 'fastify';
 

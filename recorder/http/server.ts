@@ -1,22 +1,36 @@
-// The servers of all listeners: what they bound, and what they say of themselves. Limits in, a fastify instance out.
+// The servers of all listeners, with the limits and headers that they share. Limits in, a fastify instance out.
 
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import fastify from 'fastify';
 import type { FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import type { Log } from '../../base/log.ts';
+import type { ListenerName } from './auth-failures.ts';
+import { Connections, connectionLimits } from './connections.ts';
 import { answerClientError, answerFrameworkError, commonHeaders, installProblems } from './problem.ts';
+import { refuseMisspelt } from './query.ts';
 import { RouteList } from './route-list.ts';
 import { MIN_TLS_VERSION, type CertificatePair } from './certificate.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly connections: Connections;
+    readonly listenerName: ListenerName;
+  }
+}
+
 export interface ServerOptions {
+  /** Its name in metrics. */
+  readonly name?: ListenerName;
   readonly log: Log;
   /** With it, the server speaks HTTPS and nothing else. */
   readonly tls?: CertificatePair;
+  /** With it, a client needs a certificate of one of these; PEM. */
+  readonly clientAuthorities?: string;
   /** Addresses and networks of proxies, whose X-Forwarded-For, -Host and -Proto are believed. */
   readonly trustedProxies?: readonly string[];
-  /** Connections beyond it are closed at once. */
+  /** When all are taken, the oldest idle one without a valid token is closed, else the newest. */
   readonly maxConnections: number;
   /** Without a byte in either direction, a connection is closed after this time. */
   readonly stalledMs?: number;
@@ -28,11 +42,13 @@ export interface Timeouts {
   readonly requestMs: number;
   /** Its first line and headers; also for a connection that sends nothing at all. */
   readonly headersMs: number;
-  /** How often is looked. */
+  /** Of TLS, from the first byte of the connection. */
+  readonly handshakeMs: number;
+  /** How often these are checked. */
   readonly checkMs: number;
 }
 
-const TIMEOUTS: Timeouts = { requestMs: 30_000, headersMs: 10_000, checkMs: 2_000 };
+const TIMEOUTS: Timeouts = { requestMs: 30_000, headersMs: 10_000, handshakeMs: 10_000, checkMs: 2_000 };
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 /** First line and headers together. */
@@ -41,7 +57,16 @@ const MAX_PARAMETER_LENGTH = 1024;
 
 /** A server with nothing on it, not listening yet. */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { log, tls, trustedProxies = [], maxConnections, stalledMs, timeouts = TIMEOUTS } = options;
+  const {
+    name = 'api',
+    log,
+    tls,
+    clientAuthorities,
+    trustedProxies = [],
+    maxConnections,
+    stalledMs,
+    timeouts = TIMEOUTS,
+  } = options;
   const limits = {
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: timeouts.checkMs,
@@ -58,7 +83,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     genReqId: requestId,
     frameworkErrors: answerFrameworkError,
     clientErrorHandler: answerClientError,
-    // Keys that no schema knows are passed over, whatever they are called; these two never reach an object.
+    // Unknown keys are ignored; these two must not reach an object.
     onProtoPoisoning: 'remove' as const,
     onConstructorPoisoning: 'remove' as const,
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH, ignoreTrailingSlash: false },
@@ -66,19 +91,38 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   const app: FastifyInstance = tls
     ? fastify({
         ...common,
-        https: { ...limits, cert: tls.certificate, key: tls.key, minVersion: MIN_TLS_VERSION },
+        https: {
+          ...limits,
+          cert: tls.certificate,
+          key: tls.key,
+          minVersion: MIN_TLS_VERSION,
+          ...(clientAuthorities === undefined
+            ? {}
+            : { ca: clientAuthorities, requestCert: true, rejectUnauthorized: true }),
+          handshakeTimeout: timeouts.handshakeMs,
+        },
       })
     : fastify({ ...common, http: limits });
-  app.server.maxConnections = maxConnections;
+  const connections = new Connections(connectionLimits(maxConnections), trustedProxies);
+  app.decorate('connections', connections);
+  app.decorate('listenerName', name);
+  connections.watch(app);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
   app.decorate('routeList', new RouteList(app));
   installProblems(app, log);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(commonHeaders(request));
+    // Many clients name a type where there is nothing to send.
+    if (isWithoutBody(request.headers)) delete request.headers['content-type'];
   });
+  refuseMisspelt(app);
   return app;
 }
+
+/** RFC 9112 §6.3 */
+const isWithoutBody = (headers: IncomingHttpHeaders): boolean =>
+  headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';
 
 /** A proxy's id of the request, if it can stand in a log; else one of ours. */
 function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {

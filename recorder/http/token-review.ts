@@ -1,28 +1,28 @@
-// Tokens that somebody else knows, as the API server of Kubernetes: a token in, who presents it and what he may do out.
-// Answers are believed for a moment only, and those who watch for hours are asked about again.
+// Tokens that the API server of Kubernetes knows: a token in, its user and their rights out. Answers are cached for a moment
+// only, and the tokens of viewers who stay for hours are reviewed again.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Role } from '../config/schema.ts';
-import type { Caller } from './auth.ts';
+import type { Caller } from './caller.ts';
 
-/** What a token is good for. */
+/** The user and the rights of a token. */
 export type Review =
   | {
       readonly kind: 'known';
       readonly name: string;
-      /** Undefined: it may do nothing here. */
+      /** Undefined: the user may do nothing here. */
       readonly role: Role | undefined;
       /** Ids of the cameras that it is for; undefined: all, and the node. */
       readonly cameras: ReadonlySet<string> | undefined;
     }
-  /** Nobody's token. */
+  /** No user has this token. */
   | { readonly kind: 'wrong' }
-  /** Nobody could be asked. `problem` is for people, and holds no token. */
+  /** The API server could not be asked. `problem` is for people, and contains no token. */
   | { readonly kind: 'unavailable'; readonly problem: string };
 
-/** Who is asked. */
+/** Asks the API server. */
 export interface TokenReviewer {
   /** Never rejects. */
   review(token: string): Promise<Review>;
@@ -34,14 +34,14 @@ export type Answer =
   | { readonly kind: 'wrong' }
   | { readonly kind: 'unavailable'; readonly problem: string };
 
-/** An API server believes a token for 10 s itself: together, what was taken away is gone within 30 s. */
+/** An API server may cache a token for 10 s itself: together, a revoked right is gone within 30 s. */
 const FRESH_MS = 20_000;
-/** Who was just given a right does not want to wait for it. */
+/** Short, because a user who was just given a right does not want to wait for it. */
 const FRESH_REFUSAL_MS = 5_000;
 const RECHECK_MS = 5_000;
-/** Of each kind: those that are somebody's, and those that are nobody's. */
+/** Of valid tokens, and of wrong ones. */
 const MAX_REMEMBERED = 1_000;
-/** Tokens that were never right before are refused while so many reviews are under way. */
+/** While so many reviews are running, tokens that were never valid before are refused. */
 const MAX_REVIEWS = 32;
 
 interface Remembered {
@@ -49,11 +49,11 @@ interface Remembered {
   readonly freshUntilMs: number;
 }
 
-/** Whose token somebody holds on to, as those do who watch a live stream. */
+/** A token in use for long, as by a live stream. */
 interface Held {
   readonly token: string;
   count: number;
-  /** As of the last answer; undefined: it is nobody's any more. */
+  /** As of the last answer; undefined: no longer valid. */
   caller: Caller | undefined;
 }
 
@@ -62,17 +62,17 @@ export class ReviewedTokens {
   readonly #changed: () => void;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** By SHA-256 of the token, oldest first; right tokens stay when they are stale, wrong ones cannot push them out. */
+  /** By SHA-256 of the token, oldest first; valid tokens stay when they are stale, and wrong ones cannot push them out. */
   readonly #right = new Map<string, Remembered>();
   readonly #wrong = new Map<string, Remembered>();
   readonly #reviews = new Map<string, Promise<Answer>>();
   readonly #held = new Map<string, Held>();
-  /** Where a caller came from: not in the caller itself, so that no token gets where callers go. */
+  /** The token of a caller: not in the caller itself, so that it does not spread with it. */
   readonly #origins = new WeakMap<Caller, { readonly digest: string; readonly token: string }>();
   #isRechecking = false;
   #isAway = false;
 
-  /** `changed`: somebody that holds on may do less now, or more. */
+  /** `changed`: the rights of a held token have changed. */
   constructor(reviewer: TokenReviewer, changed: () => void, { clock, log }: { clock: Clock; log: Log }) {
     this.#reviewer = reviewer;
     this.#changed = changed;
@@ -86,12 +86,12 @@ export class ReviewedTokens {
     return found && this.#clock.monotonicMs() < found.freshUntilMs ? found.answer : undefined;
   }
 
-  /** Whether it was somebody's when it was last asked about. */
+  /** Whether it was valid in the last answer. */
   wasRight(digest: string): boolean {
     return this.#right.has(digest);
   }
 
-  /** All who want to know of one token at a time share the answer. */
+  /** Requests with the same token share one review. */
   ask(digest: string, token: string): Promise<Answer> {
     const running = this.#reviews.get(digest);
     if (running) return running;
@@ -103,7 +103,7 @@ export class ReviewedTokens {
     return review;
   }
 
-  /** Asks about the token of `caller` again and again, until the returned function is called. */
+  /** Reviews the token of `caller` repeatedly, until the returned function is called. */
   hold(caller: Caller): () => void {
     const origin = this.#origins.get(caller);
     if (!origin) return () => {};
@@ -121,7 +121,7 @@ export class ReviewedTokens {
     };
   }
 
-  /** What has become of a caller of ours that holds on; undefined for one that may not. */
+  /** The present rights of a caller that holds a token; undefined if it may not go on. */
   renewed(caller: Caller): Caller | undefined {
     const origin = this.#origins.get(caller);
     const held = origin && this.#held.get(origin.digest);
@@ -133,7 +133,7 @@ export class ReviewedTokens {
   }
 
   async #review(digest: string, token: string): Promise<Answer> {
-    // What happens while it is asked may not be in the answer.
+    // The answer may miss what happens while it is on the way.
     const askedMs = this.#clock.monotonicMs();
     const review = await this.#reviewer.review(token);
     if (review.kind === 'unavailable') {

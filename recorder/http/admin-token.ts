@@ -1,0 +1,64 @@
+// The admin token of a recorder without configured tokens: a file that only its owner can read.
+
+import { constants } from 'node:fs';
+import { mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
+import type { TokenConfig } from '../config/schema.ts';
+import { isGuessable, newToken, sha256 } from '../../base/new-token.ts';
+
+/** Other users may have written the file, or can read it. The message names the file, and what to do. */
+export class TokenFileError extends Error {
+  override readonly name = 'TokenFileError';
+}
+
+/**
+ * The token of a recorder without configured ones: read from `<workDir>/admin.token`, made there at the first start. The
+ * log names the file, never the token. Throws `TokenFileError` if another user may have put it there.
+ */
+export async function adminToken(workDir: string, log: Log): Promise<TokenConfig> {
+  const file = join(workDir, 'admin.token');
+  const token = (await readToken(file)) ?? (await createToken(workDir, file, log));
+  if (isGuessable(token)) {
+    log.warn({ file }, 'this token can be guessed: remove the file, and the next start makes one that cannot');
+  }
+  return { name: 'admin.token', role: 'admin', sha256: sha256(token).toString('hex') };
+}
+
+/** Undefined when there is none, or an empty one. A link is not followed. */
+async function readToken(file: string): Promise<string | undefined> {
+  let handle;
+  try {
+    handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (err) {
+    const { code } = err as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    if (code === 'ELOOP') throw new TokenFileError(`${file} is a link: remove it, and the recorder makes a token`);
+    throw err;
+  }
+  try {
+    const { uid, mode } = await handle.stat();
+    if (uid !== process.getuid?.() && uid !== 0) {
+      throw new TokenFileError(`${file} belongs to another user (${uid}): remove it, and the recorder makes a token`);
+    }
+    if ((mode & 0o077) !== 0) {
+      throw new TokenFileError(
+        `${file} can be read or written by others: remove it, or chmod 600 it if they are trusted`,
+      );
+    }
+    const token = (await handle.readFile('utf8')).trim();
+    if (token === '') await rm(file);
+    return token || undefined;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function createToken(workDir: string, file: string, log: Log): Promise<string> {
+  const token = newToken();
+  await mkdir(workDir, { recursive: true });
+  // `wx`: never write to a file that appeared in the meantime.
+  await writeFile(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
+  log.info({ file }, 'no token is configured: an admin token was made in this file');
+  return token;
+}

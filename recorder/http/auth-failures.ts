@@ -1,0 +1,95 @@
+// Refused tokens: counted for metrics, and reported in log and audit once a minute with their number.
+
+import { Counter, type Registry } from 'prom-client';
+import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { AuditSink } from '../audit/entry.ts';
+import { pathOf } from './problem.ts';
+
+/**
+ * `wrong`: unknown or expired. `held-off`: not checked, because there were too many wrong ones. `audience`: for another
+ * audience. `plaintext`: it came without TLS where that is not allowed.
+ */
+const REASONS = ['wrong', 'held-off', 'audience', 'plaintext'] as const;
+export type AuthFailure = (typeof REASONS)[number];
+
+const LISTENERS = ['api', 'playback', 'metrics'] as const;
+export type ListenerName = (typeof LISTENERS)[number];
+
+const LOGGED_EVERY_MS = 60_000;
+/** Of a line. */
+const MAX_ADDRESSES = 5;
+/** Addresses of a minute; attempts from further ones are only counted. */
+const MAX_COUNTED_ADDRESSES = 1_000;
+
+interface AuthFailuresOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly registry: Registry | undefined;
+  readonly audit: AuditSink;
+}
+
+export class AuthFailures {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #audit: AuditSink;
+  readonly #counter: Counter;
+  /** Attempts since the last line, by address; undefined if there were none. */
+  #untold: { count: number; readonly addresses: Map<string, number> } | undefined;
+
+  constructor({ clock, log, registry, audit }: AuthFailuresOptions) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#audit = audit;
+    this.#counter = new Counter({
+      name: 'kube_nvr_auth_failures_total',
+      help: 'Requests with a token that was refused, by why.',
+      labelNames: ['listener', 'reason'],
+      registers: registry ? [registry] : [],
+    });
+    for (const listener of LISTENERS) for (const reason of REASONS) this.#counter.inc({ listener, reason }, 0);
+  }
+
+  /** The first one is reported at once, those of the following minute together. */
+  count(reason: AuthFailure, { server, ip: address, method, url, id }: FastifyRequest): void {
+    this.#counter.inc({ listener: server.listenerName, reason });
+    const untold = this.#untold;
+    if (!untold) {
+      this.#log.warn({ reason, address, method, path: pathOf(url), requestId: id }, 'a token was refused');
+      this.#write(1, [[address, 1]], 1);
+      this.#untold = { count: 0, addresses: new Map() };
+      this.#clock.after(LOGGED_EVERY_MS, () => this.#tell());
+      return;
+    }
+    untold.count++;
+    const known = untold.addresses.get(address);
+    if (known !== undefined || untold.addresses.size < MAX_COUNTED_ADDRESSES) {
+      untold.addresses.set(address, (known ?? 0) + 1);
+    }
+  }
+
+  /** Reports what has not been reported yet. */
+  close(): void {
+    this.#tell();
+  }
+
+  #tell(): void {
+    const untold = this.#untold;
+    if (!untold || untold.count === 0) {
+      this.#untold = undefined;
+      return;
+    }
+    const most = [...untold.addresses].toSorted(([, a], [, b]) => b - a).slice(0, MAX_ADDRESSES);
+    const { count, addresses } = untold;
+    this.#log.warn({ count, addresses: addresses.size, most: Object.fromEntries(most) }, 'tokens were refused');
+    this.#write(count, most, addresses.size);
+    this.#untold = { count: 0, addresses: new Map() };
+    this.#clock.after(LOGGED_EVERY_MS, () => this.#tell());
+  }
+
+  #write(attempts: number, most: readonly (readonly [string, number])[], addresses: number): void {
+    const named = most.map(([address, attempts]) => ({ address, attempts }));
+    this.#audit.write({ what: 'failed-logins', caller: null, attempts, addresses, most: named });
+  }
+}

@@ -1,0 +1,135 @@
+// The places of a listener and their holders: over real connections, plain and TLS.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { silentLog } from '../../base/log.ts';
+import { selfSignedCertificate } from '../../test/camera/certificate.ts';
+import { until } from '../../test/support/until.ts';
+import { installAccess } from './access.ts';
+import { Authenticator } from './auth.ts';
+import { buildServer, type ServerOptions } from './server.ts';
+
+const viewer = (name: string) => ({
+  name,
+  role: 'viewer' as const,
+  sha256: createHash('sha256').update(name).digest('hex'),
+});
+
+/** Eight places: two for strangers of one address, two for one token. */
+async function stage(t: TestContext, options: Partial<ServerOptions> = {}) {
+  const app = buildServer({ log: silentLog, maxConnections: 8, ...options });
+  installAccess(app, new Authenticator({ mode: 'token', tokens: [viewer('right'), viewer('other')] }));
+  app.get('/anybody', async () => 'anybody');
+  app.get('/viewers', { config: { role: 'viewer', cameras: 'none' } }, async () => 'viewers');
+  const held = Promise.withResolvers<string>();
+  app.get('/slow', async () => held.promise);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  t.after(async () => {
+    held.resolve('done');
+    await app.close();
+  });
+  const open = async (): Promise<Socket> => {
+    const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1');
+    t.after(() => socket.destroy());
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    return socket;
+  };
+  return { app, open };
+}
+
+/** The status of the answer, or `closed`. */
+async function ask(socket: Socket, path: string, token = ''): Promise<number | 'closed'> {
+  const answered = once(socket, 'data') as Promise<[Buffer]>;
+  const closed = once(socket, 'close').then(() => 'closed' as const);
+  const authorization = token === '' ? '' : `Authorization: Bearer ${token}\r\n`;
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n`);
+  const first = await Promise.race([answered, closed]);
+  return first === 'closed' ? first : Number(first[0].toString().split(' ')[1]);
+}
+
+test('strangers of one address take the places of the oldest of them, and of nobody with a token', async (t) => {
+  const { open } = await stage(t);
+  const known = await open();
+  assert.equal(await ask(known, '/viewers', 'right'), 200);
+  const strangers: Socket[] = [];
+  for (let i = 0; i < 20; i++) {
+    const stranger = await open();
+    strangers.push(stranger);
+    assert.equal(await ask(stranger, '/anybody'), 200);
+  }
+  await until('all but the last two are closed', () => strangers.filter(({ closed }) => closed).length === 18);
+  assert.deepEqual(
+    strangers.slice(-2).map(({ closed }) => closed),
+    [false, false],
+  );
+  assert.equal(await ask(known, '/viewers', 'right'), 200);
+});
+
+test('a wrong token makes nobody known', async (t) => {
+  const { open } = await stage(t);
+  const guessing: Socket[] = [];
+  for (let i = 0; i < 3; i++) {
+    const socket = await open();
+    guessing.push(socket);
+    assert.equal(await ask(socket, '/viewers', 'wrong'), 401);
+  }
+  await until('the first was closed', () => guessing[0]?.closed);
+});
+
+test('a stranger whose request is being answered keeps its place, and the newest gets none', async (t) => {
+  const { open, app } = await stage(t);
+  const busy = [await open(), await open()];
+  for (const socket of busy) {
+    const asked = once(app.server, 'request');
+    socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
+    await asked;
+  }
+  assert.equal(await ask(await open(), '/anybody'), 'closed');
+  assert.deepEqual(
+    busy.map(({ closed }) => closed),
+    [false, false],
+  );
+});
+
+test('a token has a bound of its own: its idle connections make room for its new ones', async (t) => {
+  const { open } = await stage(t);
+  const sockets: Socket[] = [];
+  for (let i = 0; i < 5; i++) {
+    const socket = await open();
+    sockets.push(socket);
+    assert.equal(await ask(socket, '/viewers', 'right'), 200);
+  }
+  await until('all but two are closed', () => sockets.filter(({ closed }) => closed).length === 3);
+  assert.equal(await ask(await open(), '/viewers', 'other'), 200);
+  assert.equal(await ask(sockets.at(-1) as Socket, '/viewers', 'right'), 200);
+});
+
+test('connections of a proxy are those of many: no bound for its address', async (t) => {
+  const { open, app } = await stage(t, { trustedProxies: ['127.0.0.0/8'] });
+  for (let i = 0; i < 8; i++) assert.equal(await ask(await open(), '/anybody'), 200);
+  assert.equal(app.connections.size, 8);
+  assert.equal(await ask(await open(), '/anybody'), 200);
+  await until('the oldest made room', () => app.connections.size === 8);
+});
+
+for (const tls of [false, true]) {
+  test(`closed connections leave nothing, and silent ones are closed in time${tls ? ', before the TLS handshake too' : ''}`, async (t) => {
+    const { cert, key } = selfSignedCertificate('a');
+    const { app, open } = await stage(t, {
+      ...(tls ? { tls: { certificate: cert, key } } : {}),
+      timeouts: { requestMs: 300, headersMs: 300, handshakeMs: 300, checkMs: 50 },
+    });
+    const silent = [await open(), await open()];
+    // The client goes away by itself after the time limit; a place that it kept would never be free again.
+    silent[0]?.pause();
+    await until('the server has let go of both', () => app.connections.size === 0);
+    const count = await new Promise((resolve) => app.server.getConnections((_, open) => resolve(open)));
+    assert.equal(count, 0);
+    const flood = await Promise.all(Array.from({ length: 30 }, open));
+    await until('the bound holds', () => flood.filter(({ closed }) => closed).length >= 28);
+  });
+}

@@ -1,0 +1,163 @@
+// Limits on the connections of a listener. Anybody can connect, so strangers could take all places: until they present a valid
+// token, connections of one address are limited, and when places are short the stranger that was idle longest is closed.
+
+import type { Socket } from 'node:net';
+import { BlockList, isIPv6 } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { networkOf } from './failed-attempts.ts';
+import { ApiError } from './problem.ts';
+
+export interface ConnectionLimits {
+  /** Of all together. */
+  readonly total: number;
+  /** Of one address (for IPv6, one /64 network), without a valid token. */
+  readonly anonymousPerAddress: number;
+  /** With one token. */
+  readonly perToken: number;
+}
+
+/**
+ * Of `total` places. Many callers may share an address, and each connection of a burst is a stranger's until its first
+ * request has been read: a limit of some dozens would close connections of a page with many tiles.
+ */
+export const connectionLimits = (total: number): ConnectionLimits => ({
+  total,
+  anonymousPerAddress: Math.ceil(total / 4),
+  perToken: Math.ceil(total / 4),
+});
+
+interface Connection {
+  readonly key: string;
+  readonly socket: Socket;
+  readonly network: string;
+  /** The name of the valid token; undefined for a stranger. */
+  caller: string | undefined;
+  /** Requests that are being answered; a connection that became a WebSocket has one until it ends. */
+  requests: number;
+}
+
+const keyOf = (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): string =>
+  `${socket.remoteAddress} ${socket.remotePort}`;
+
+/** The caller where no token is required. */
+const EVERYBODY = '';
+
+export class Connections {
+  readonly #limits: ConnectionLimits;
+  /** Proxies hold the connections of many strangers: only `total` limits them. */
+  readonly #proxies = new BlockList();
+  readonly #open = new Map<string, Connection>();
+  /** Strangers without a request, the least recently used first. */
+  readonly #idle = new Set<Connection>();
+  /** Strangers by network. */
+  readonly #strangers = new Map<string, Set<Connection>>();
+  readonly #byToken = new Map<string, Set<Connection>>();
+
+  constructor(limits: ConnectionLimits, trustedProxies: readonly string[]) {
+    this.#limits = limits;
+    for (const proxy of trustedProxies) {
+      const [address = '', bits] = proxy.split('/');
+      const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+      if (bits === undefined) this.#proxies.addAddress(address, family);
+      else this.#proxies.addSubnet(address, Number(bits), family);
+    }
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Watches the connections of `app`. Call it before the hooks that check tokens. */
+  watch(app: FastifyInstance): void {
+    app.server.on('connection', (socket: Socket) => this.#add(socket));
+    app.addHook('onRequest', async ({ raw }, reply) => {
+      const connection = this.#open.get(keyOf(raw.socket));
+      if (!connection) return;
+      connection.requests++;
+      this.#idle.delete(connection);
+      reply.raw.once('close', () => {
+        connection.requests--;
+        this.#rest(connection);
+      });
+    });
+  }
+
+  /**
+   * A request on this connection had a valid token, or no token is required (undefined). Throws 429 if that token has too
+   * many connections.
+   */
+  identify(socket: Socket, caller: string = EVERYBODY): void {
+    const connection = this.#open.get(keyOf(socket));
+    if (!connection || connection.caller === caller) return;
+    const { perToken } = this.#limits;
+    const others = this.#byToken.get(caller);
+    if (caller !== EVERYBODY && others && others.size >= perToken && !closeIdle(others)) {
+      throw new ApiError(429, 'too-many-connections', `this token has ${perToken} connections: close some of them`);
+    }
+    this.#leave(connection);
+    connection.caller = caller;
+    this.#enter(connection);
+  }
+
+  #add(socket: Socket): void {
+    const { remoteAddress } = socket;
+    // Already closed.
+    if (remoteAddress === undefined) return void socket.destroy();
+    const network = networkOf(remoteAddress);
+    const neighbours = this.#strangers.get(network);
+    const { total, anonymousPerAddress } = this.#limits;
+    const isFull =
+      (neighbours &&
+        neighbours.size >= anonymousPerAddress &&
+        !this.#isProxy(remoteAddress) &&
+        !closeIdle(neighbours)) ||
+      (this.#open.size >= total && !closeIdle(this.#idle));
+    if (isFull) return void socket.destroy();
+    const connection: Connection = { key: keyOf(socket), socket, network, caller: undefined, requests: 0 };
+    this.#open.set(connection.key, connection);
+    this.#enter(connection);
+    this.#rest(connection);
+    socket.once('close', () => this.#remove(connection));
+  }
+
+  #isProxy(address: string): boolean {
+    return this.#proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+  }
+
+  #remove(connection: Connection): void {
+    if (this.#open.get(connection.key) === connection) this.#open.delete(connection.key);
+    this.#leave(connection);
+  }
+
+  /** Queues an idle stranger to be closed when places are short. */
+  #rest(connection: Connection): void {
+    const { requests, caller, socket } = connection;
+    if (requests === 0 && caller === undefined && !socket.destroyed) this.#idle.add(connection);
+  }
+
+  #enter(connection: Connection): void {
+    const { caller, network } = connection;
+    const groups = caller === undefined ? this.#strangers : this.#byToken;
+    const group = groups.get(caller ?? network) ?? new Set();
+    groups.set(caller ?? network, group.add(connection));
+  }
+
+  #leave(connection: Connection): void {
+    const { caller, network } = connection;
+    const groups = caller === undefined ? this.#strangers : this.#byToken;
+    const group = groups.get(caller ?? network);
+    group?.delete(connection);
+    if (group?.size === 0) groups.delete(caller ?? network);
+    this.#idle.delete(connection);
+  }
+}
+
+/** Closes the first connection without a request; false when there is none. */
+function closeIdle(connections: Iterable<Connection>): boolean {
+  for (const { requests, socket } of connections) {
+    if (requests > 0 || socket.destroyed) continue;
+    socket.destroy();
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,211 @@
+// The recorder's own key and certificate, in a directory that only its user can read. Both are made at the first start, the
+// certificate self-signed; a cluster's CA may sign the key later. The key never leaves the directory.
+
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { readPrivate, writePrivate } from '../../base/private-file.ts';
+import { CertificateError, type CertificatePair, type CertificatePaths } from './certificate.ts';
+
+export interface OwnCertificateOptions {
+  /** Made when it is missing. */
+  readonly directory: string;
+  /** Known names and addresses of the recorder, for a self-signed certificate. */
+  readonly names: () => readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What a CA has issued for this recorder. PEM. */
+export interface Signed {
+  readonly certificate: string;
+  /** CAs of the cluster's members. */
+  readonly authorities: string;
+}
+
+/** Browsers and operating systems accept no server certificate that is valid for longer. */
+const LIFE_MS = 397 * 86_400_000;
+/** Clocks of clients may be behind. */
+const BACKDATED_MS = 3_600_000;
+/** The clock of a machine may be corrected long after its start. */
+const CHECK_MS = 60_000;
+
+export class OwnCertificate {
+  readonly paths: CertificatePaths;
+  readonly #o: OwnCertificateOptions;
+  readonly #key: string;
+  readonly #isKeptKey: boolean;
+  #certificate: string;
+  #authorities: string | undefined;
+  #request: Promise<string> | undefined;
+  /** What the CA has signed last, until it is kept. */
+  #offered: Signed | undefined;
+  readonly #followers: ((pair: CertificatePair, authorities: string) => void)[] = [];
+  #timer: Timer | undefined;
+  #work: Promise<unknown> = Promise.resolve();
+
+  private constructor(
+    options: OwnCertificateOptions,
+    { key, isKept }: { readonly key: string; readonly isKept: boolean },
+    certificate: string,
+    authorities: string | undefined,
+  ) {
+    this.#o = options;
+    this.paths = pathsIn(options.directory);
+    this.#key = key;
+    this.#isKeptKey = isKept;
+    this.#certificate = certificate;
+    this.#authorities = authorities;
+    this.#check();
+  }
+
+  /** Throws CertificateError for a key that other users may know, and errors of the file system. */
+  static async open(options: OwnCertificateOptions): Promise<OwnCertificate> {
+    const { directory, clock, log } = options;
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const paths = pathsIn(directory);
+    let key = await readOwn(paths.key);
+    const isKept = key !== undefined;
+    if (key === undefined) {
+      const { newKey } = await import('../../base/x509.ts');
+      await writePrivate(paths.key, (key = newKey()));
+    }
+    const [kept, authorities] = [await readOwn(paths.certificate), await readOwn(authoritiesIn(directory))];
+    const isUsable = kept !== undefined && isOf(kept, key) && !isDue(kept, clock.wallMs());
+    const certificate = isUsable ? kept : await vouchFor(key, options);
+    if (!isUsable) await writePrivate(paths.certificate, certificate);
+    log.info({ file: paths.certificate, ...aboutOf(certificate) }, 'certificate of this recorder');
+    return new OwnCertificate(options, { key, isKept }, certificate, authorities);
+  }
+
+  get pair(): CertificatePair {
+    return { certificate: this.#certificate, key: this.#key };
+  }
+
+  /** Undefined until a CA has signed. */
+  get authorities(): string | undefined {
+    return this.#authorities;
+  }
+
+  /** Calls `use` whenever a CA has signed, or the authorities have changed. */
+  follow(use: (pair: CertificatePair, authorities: string) => void): void {
+    this.#followers.push(use);
+  }
+
+  /** For a CA: PKCS #10, PEM. */
+  request(): Promise<string> {
+    this.#request ??= this.#keptRequest();
+    return this.#request;
+  }
+
+  /** Kept, so that later starts need not load the library. */
+  async #keptRequest(): Promise<string> {
+    const path = join(this.#o.directory, 'request.pem');
+    const kept = await readOwn(path);
+    if (kept !== undefined && this.#isKeptKey) return kept;
+    const { newRequest } = await import('../../base/x509.ts');
+    const made = await newRequest(this.#key);
+    await writePrivate(path, made);
+    return made;
+  }
+
+  /**
+   * Puts a certificate over this key in the place of the one that is there; one over another key is passed over. Rejects
+   * when it cannot be written; that is tried again every minute, for the CA offers it once.
+   */
+  async take(signed: Signed): Promise<void> {
+    this.#offered = signed;
+    await this.#inTurn(() => this.#takeOffered());
+  }
+
+  async #takeOffered(): Promise<void> {
+    const offered = this.#offered;
+    if (!offered) return;
+    const { certificate, authorities } = offered;
+    if (isOf(certificate, this.#key)) {
+      const { directory } = this.#o;
+      if (authorities !== this.#authorities) await writePrivate(authoritiesIn(directory), authorities);
+      this.#authorities = authorities;
+      if (certificate !== this.#certificate) await this.#use(certificate);
+      for (const use of this.#followers) use(this.pair, authorities);
+    }
+    if (this.#offered === offered) this.#offered = undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.cancel();
+    await this.#work;
+  }
+
+  #check(): void {
+    this.#timer = this.#o.clock.after(CHECK_MS, () => {
+      const { clock, log } = this.#o;
+      const renew = async (): Promise<void> => {
+        await this.#takeOffered();
+        if (isDue(this.#certificate, clock.wallMs())) await this.#use(await vouchFor(this.#key, this.#o));
+      };
+      this.#inTurn(renew).catch((err: unknown) =>
+        log.error({ err }, 'the certificate of this recorder is not renewed'),
+      );
+      this.#check();
+    });
+  }
+
+  async #use(certificate: string): Promise<void> {
+    await writePrivate(this.paths.certificate, certificate);
+    this.#certificate = certificate;
+    this.#o.log.info({ file: this.paths.certificate, ...aboutOf(certificate) }, 'new certificate of this recorder');
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#work.then(work);
+    this.#work = done.catch(() => {});
+    return done;
+  }
+}
+
+const pathsIn = (directory: string): CertificatePaths => ({
+  certificate: join(directory, 'certificate.pem'),
+  key: join(directory, 'key.pem'),
+});
+const authoritiesIn = (directory: string): string => join(directory, 'authorities.pem');
+
+async function vouchFor(key: string, { names, clock }: OwnCertificateOptions): Promise<string> {
+  const { selfSigned } = await import('../../base/x509.ts');
+  const nowMs = clock.wallMs();
+  const all = names();
+  return selfSigned(key, {
+    commonName: all[0] ?? 'recorder',
+    names: all,
+    fromMs: nowMs - BACKDATED_MS,
+    toMs: nowMs - BACKDATED_MS + LIFE_MS,
+  });
+}
+
+/** Whether a self-signed certificate expires soon or begins in the future; one of a CA, whether it has expired. */
+function isDue(certificate: string, nowMs: number): boolean {
+  const { validFromDate, validToDate, issuer, subject } = new X509Certificate(certificate);
+  const [fromMs, toMs] = [validFromDate.getTime(), validToDate.getTime()];
+  const isOwn = issuer === subject;
+  return nowMs >= toMs - (isOwn ? (toMs - fromMs) / 3 : 0) || (isOwn && nowMs < fromMs);
+}
+
+function isOf(certificate: string, key: string): boolean {
+  try {
+    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
+}
+
+/** What people compare: the SHA-256 of the certificate, as browsers and `openssl x509 -fingerprint -sha256` show it. */
+function aboutOf(certificate: string): { readonly fingerprint: string; readonly ends: string } {
+  const { raw, validToDate } = new X509Certificate(certificate);
+  const digest = createHash('sha256').update(raw).digest('hex').toUpperCase();
+  return { fingerprint: digest.replace(/..(?=.)/g, '$&:'), ends: validToDate.toISOString() };
+}
+
+const readOwn = (path: string): Promise<string | undefined> =>
+  readPrivate(path, (problem) => new CertificateError(path.endsWith('key.pem') ? 'key' : 'certificate', path, problem));

@@ -1,0 +1,49 @@
+// Parameters of queries: numbers, flags, and names that are nearly right.
+
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { nearName } from '../../base/near-name.ts';
+import { ApiError } from './problem.ts';
+
+/** A number that stands in a query or a path. One that is given twice, is empty, or is written in another way is none. */
+export const queryNumber = <T extends z.ZodNumber>(number: T) =>
+  z.preprocess((text) => (typeof text === 'string' && DECIMAL.test(text) ? Number(text) : text), number);
+const DECIMAL = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i;
+
+const NO_TIME = 'this is no time: expected seconds since 1970';
+/** Years 2 to 9998: what is written with four digits, also a day before and after. */
+export const EpochNumber = z
+  .number('expected a number of seconds since 1970')
+  .min(-62_104_060_800, NO_TIME)
+  .lt(253_370_764_800, NO_TIME);
+
+export const EpochSeconds = queryNumber(EpochNumber);
+
+const FLAG = ['0', '1', 'false', 'true'] as const;
+
+/** `0` or `false`, `1` or `true`. */
+export const flag = () =>
+  z.enum(FLAG, { error: 'expected 0, 1, false or true' }).transform((value) => value === '1' || value === 'true');
+
+/**
+ * Unknown parameters are ignored, because caches and programs add their own. One that looks like a misspelt parameter of the
+ * route is refused: the answer to another query would look right.
+ */
+export function refuseMisspelt(app: FastifyInstance): void {
+  app.addHook('preValidation', async ({ query, routeOptions }) => {
+    const { schema } = routeOptions;
+    if (!(schema?.querystring instanceof z.ZodObject)) return;
+    const known = Object.keys(schema.querystring.shape);
+    for (const given of Object.keys(query as object)) {
+      if (known.includes(given)) continue;
+      const name = given.replace(/\[.*\]$/, '');
+      // In a name of two letters, one wrong letter is half of the name.
+      const meant = nearName(
+        name,
+        known.filter((other) => other.length > 2 || other === name.toLowerCase()),
+      );
+      if (meant === undefined) continue;
+      throw new ApiError(400, 'invalid-parameter', `${given}: no such parameter, did you mean ${meant}?`);
+    }
+  });
+}

@@ -1,0 +1,42 @@
+// Which token was valid from which network: it still passes there when others are held off. In bounded memory, for a day.
+
+import type { Clock } from '../../base/clock.ts';
+
+const REMEMBERED_MS = 86_400_000;
+/** A request that finds a younger note leaves it as it is. */
+const RENEWED_MS = 3_600_000;
+/** Beyond this the note that was renewed longest ago goes. Some 200 bytes each. */
+const MAX_PLACES = 10_000;
+
+export class RightPlaces {
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #maxPlaces: number;
+  /** Of `network key` when it was noted; in the order of that. */
+  readonly #notes = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>, maxPlaces = MAX_PLACES) {
+    this.#clock = clock;
+    this.#maxPlaces = maxPlaces;
+  }
+
+  get size(): number {
+    return this.#notes.size;
+  }
+
+  /** `key`: identifies the token, as by its digest. */
+  note(network: string, key: string): void {
+    const place = `${network} ${key}`;
+    const nowMs = this.#clock.monotonicMs();
+    const notedMs = this.#notes.get(place);
+    if (notedMs !== undefined && nowMs - notedMs < RENEWED_MS) return;
+    this.#notes.delete(place);
+    this.#notes.set(place, nowMs);
+    const [oldest] = this.#notes.keys();
+    if (this.#notes.size > this.#maxPlaces) this.#notes.delete(oldest as string);
+  }
+
+  has(network: string, key: string): boolean {
+    const notedMs = this.#notes.get(`${network} ${key}`);
+    return notedMs !== undefined && this.#clock.monotonicMs() - notedMs < REMEMBERED_MS;
+  }
+}
