@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Log } from '../../base/log.ts';
 import { silentLog } from '../../base/log.ts';
 import { ArchiveError } from '../archive/faults.ts';
+import type { ClusterAccess } from './cluster-access.ts';
 import type { SegmentQuery } from './deps.ts';
 import { standaloneChecks } from './deps.ts';
 import { archiveStatus, as, build, cameraStatus, emptyArchive, token } from './test-support.ts';
@@ -68,6 +69,44 @@ test('ready: a disk that does not answer is not writable, and probes do not pile
   assert.equal(looks, 1);
 });
 
+test('ready: a database that does not answer fails within two seconds, and probes do not pile up on it', async (t) => {
+  let looks = 0;
+  const asked = Promise.withResolvers<void>();
+  const storage = (): Promise<never> => {
+    looks++;
+    asked.resolve();
+    return new Promise(() => {});
+  };
+  const { app, clock } = await build(t, { checks: { ...standaloneChecks, storage } });
+  const probes = [app.inject('/api/health/ready'), app.inject('/api/health/ready')];
+  await asked.promise;
+  await new Promise((resolve) => setImmediate(resolve));
+  clock.advance(2_000);
+  for (const { statusCode } of await Promise.all(probes)) assert.equal(statusCode, 503);
+  assert.equal(looks, 1);
+});
+
+test('ready: a passing outage of the cluster only warns; after five minutes, and before the node ever joined, it fails', async (t) => {
+  let unreachableMs = Infinity;
+  const clusterStore = () => ({ configured: true, unreachableMs }) as const;
+  const { app } = await build(t, { checks: { ...standaloneChecks, clusterStore } });
+  const ask = async () => {
+    const answer = await app.inject({ url: '/api/health/ready', headers: as('viewer') });
+    return [answer.statusCode, answer.json().checks.cluster_store, answer.json().failed];
+  };
+  assert.deepEqual(await ask(), [503, { configured: true, reachable: false }, ['cluster_store']]);
+  unreachableMs = 0;
+  assert.deepEqual(await ask(), [200, { configured: true, reachable: true }, undefined]);
+  unreachableMs = 299_999;
+  assert.deepEqual(await ask(), [200, { configured: true, reachable: false, unreachable_seconds: 299 }, undefined]);
+  unreachableMs = 300_000;
+  assert.deepEqual(await ask(), [
+    503,
+    { configured: true, reachable: false, unreachable_seconds: 300 },
+    ['cluster_store'],
+  ]);
+});
+
 test('node metrics are whole numbers under the names of the specification', async (t) => {
   const { app } = await build(t);
   const answer = await app.inject({ url: '/api/metrics', headers: as('viewer') });
@@ -78,9 +117,21 @@ test('node metrics are whole numbers under the names of the specification', asyn
     mem_used_gb: 3,
     mem_total_gb: 16,
     storage_free_gb: 900,
+    storage_total_gb: 1024,
     storage_used_gb: 100,
     timestamp: '2026-01-01T12:00:00.000+00:00',
   });
+});
+
+test('node metrics say so when the file system of the archive cannot be measured', async (t) => {
+  const machine = { cpuPercent: () => 0, memory: () => ({ usedBytes: 0, totalBytes: 0 }) };
+  const disk = async (): Promise<never> => {
+    throw Object.assign(new Error('no'), { code: 'ENOENT' });
+  };
+  const { app } = await build(t, { machine: { ...machine, disk } });
+  const answer = await app.inject({ url: '/api/metrics', headers: as('viewer') });
+  assert.equal(answer.json().storage_total_gb, 0);
+  assert.equal(answer.json().storage_error, 'the file system of the archive cannot be measured: ENOENT');
 });
 
 test('segments: the wire form of the specification', async (t) => {
@@ -108,6 +159,10 @@ test('segments: the wire form of the specification', async (t) => {
     archive: [
       {
         timestamp: '2026-01-01T12:00:00.001+00:00',
+        start_ms: NOW_MS + 1,
+        end: null,
+        end_ms: null,
+        duration_seconds: null,
         sequence: 7,
         filename: '2026/01/01/Gate_gate_20260101_120000001.mp4',
         size: 123,
@@ -121,7 +176,8 @@ test('segments: the wire form of the specification', async (t) => {
 
 const HOUR = 3_600;
 const NOON = NOW_MS / 1000;
-const localMidnight = new Date(2026, 0, 1).getTime();
+// Of the day that it is here: east of UTC+12 it is tomorrow already.
+const localMidnight = new Date(NOW_MS).setHours(0, 0, 0, 0);
 const intervals: { query: string; expected: SegmentQuery }[] = [
   {
     query: '',
@@ -227,6 +283,7 @@ test('current: what is being written, and 404 when nothing can be reported', asy
     camera_id: 'gate',
     filename: 'a/b.mp4',
     start: '2026-01-01T12:00:00.000+00:00',
+    start_ms: NOW_MS,
     size: 99,
   });
   const missing = await app.inject({ url: '/api/archive/door/current', headers: as('viewer') });
@@ -278,10 +335,12 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
     transport: 'tcp',
     codecs: {
       video: { codec: 'h264', codec_string: 'avc1.64001f', width: 1920, height: 1080 },
+      video_remark: null,
       audio: { codec: 'aac', codec_string: 'mp4a.40.2', sample_rate: 48_000, channels: 2 },
       mime: 'video/mp4; codecs="avc1.64001f, mp4a.40.2"',
       audio_dropped: null,
     },
+    not_recorded: [],
     bitrate: 4_000_000,
     last_frame: '2026-01-01T12:00:00.000+00:00',
     frames: { video: 0, audio: 0, discarded: 0, lost_packets: 0 },
@@ -436,7 +495,9 @@ test('openapi.json describes the routes from the same schemas', async (t) => {
   const segments = document.paths['/api/archive/{camera_id}/segments'].get;
   assert.deepEqual(segments.parameters.map((p: { name: string }) => p.name).sort(), [
     'camera_id',
+    'cursor',
     'from',
+    'limit',
     'to',
     'tz_offset_minutes',
   ]);
@@ -450,12 +511,55 @@ test('the page is served to anyone, with its policy', async (t) => {
     assert.equal(answer.statusCode, 200);
     const policy = String(answer.headers['content-security-policy']);
     assert.match(policy, /default-src 'self'/);
-    assert.match(policy, /media-src 'self' blob: http:\/\/nvr\.example:9996;/);
   }
+  const own = policyIn((await app.inject({ url: '/', headers: { host: 'nvr.example:9997' } })).body);
+  assert.deepEqual(own, {
+    'connect-src': ["'self'", 'ws://nvr.example:9997', 'wss://nvr.example:9997', 'http://nvr.example:9996'],
+    'media-src': ["'self'", 'blob:', 'http://nvr.example:9996'],
+    'img-src': ["'self'", 'data:'],
+  });
   // A host that would add to the policy is not taken into it.
   const odd = await app.inject({ url: '/', headers: { host: "x;script-src 'unsafe-inline'" } });
-  assert.doesNotMatch(String(odd.headers['content-security-policy']), /script-src/);
+  assert.deepEqual(policyIn(odd.body), {
+    'connect-src': ["'self'"],
+    'media-src': ["'self'", 'blob:'],
+    'img-src': ["'self'", 'data:'],
+  });
 });
+
+test('the page of a cluster goes to the nodes that the cluster names, and nowhere else', async (t) => {
+  const cluster = {
+    origins: () => ['https://10.0.0.7:9997', 'https://10.0.0.8:9997'],
+    playbackOrigins: () => ['https://10.0.0.7:9996'],
+  } as unknown as ClusterAccess;
+  const { app } = await build(t, { playback: { port: () => undefined }, cluster });
+  assert.deepEqual(policyIn((await app.inject({ url: '/', headers: { host: 'nvr.example' } })).body), {
+    'connect-src': [
+      "'self'",
+      'ws://nvr.example',
+      'wss://nvr.example',
+      'https://10.0.0.7:9997',
+      'https://10.0.0.8:9997',
+      'wss://10.0.0.7:9997',
+      'wss://10.0.0.8:9997',
+      'https://10.0.0.7:9996',
+    ],
+    'media-src': ["'self'", 'blob:', 'https://10.0.0.7:9996'],
+    'img-src': ["'self'", 'data:', 'https://10.0.0.7:9997', 'https://10.0.0.8:9997'],
+  });
+});
+
+/** Of the document itself, before anything that it loads. */
+function policyIn(html: string): Record<string, readonly string[]> {
+  const [, policy = ''] =
+    /^[^]*?<meta charset="utf-8" \/>\s*<meta http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(html) ?? [];
+  return Object.fromEntries(
+    policy.split('; ').map((directive) => {
+      const [name = '', ...sources] = directive.split(' ');
+      return [name, sources];
+    }),
+  );
+}
 
 const elsewhere = { origin: 'https://elsewhere.example' };
 const preflight = (url: string) => ({
@@ -465,7 +569,7 @@ const preflight = (url: string) => ({
 });
 
 test('a page of another origin may read nothing and change nothing, whatever token or mode', async (t) => {
-  for (const auth of [{}, { auth: { mode: 'none' as const, tokens: [] } }]) {
+  for (const auth of [{}, { auth: { mode: 'none' as const, tokens: [], allowedHosts: ['nvr'] } }]) {
     const { app } = await build(t, auth);
     app.post('/change', async () => 'changed');
     assert.equal((await app.inject(preflight('/api/cameras'))).headers['access-control-allow-origin'], undefined);

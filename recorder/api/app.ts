@@ -3,26 +3,35 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyWebsocket from '@fastify/websocket';
 import type { FastifyInstance } from 'fastify';
+import { noAudit } from '../audit/entry.ts';
 import { installAccess, installKeepAwake, logAnswers } from '../http/access.ts';
+import { shortenAnswers } from '../http/answers.ts';
 import { installAudit } from '../http/audit.ts';
 import { installCors, type Origins } from '../http/cors.ts';
 import { aboutApi } from './about.ts';
 import type { ApiDeps } from './deps.ts';
-import { openApiOptions } from '../http/openapi.ts';
+import { joined, openApiOptions, type OpenApiDocument } from '../http/openapi.ts';
 import { buildServer } from '../http/server.ts';
+import { playbackAddress } from './playback-address.ts';
 import { installRedirects } from './redirect.ts';
 import { archiveRoutes } from './routes/archive.ts';
+import { auditRoutes } from './routes/audit.ts';
 import { assembleRoutes } from './routes/assemble.ts';
 import { cameraControlRoutes } from './routes/camera-control.ts';
+import { cameraSettingsRoutes } from './routes/camera-settings.ts';
 import { cameraRoutes } from './routes/cameras.ts';
+import { caseRoutes } from './routes/cases.ts';
 import { clusterRoutes } from './routes/cluster.ts';
+import { eventRoutes } from './routes/events.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { jobRoutes } from './routes/jobs.ts';
+import { keyRoutes } from './routes/keys.ts';
 import { liveRoutes } from './routes/live.ts';
 import { logRoutes } from './routes/log.ts';
 import { nodeMetricsRoutes } from './routes/node-metrics.ts';
 import { pageRoutes } from './routes/page.ts';
+import { probeRoutes } from './routes/probe.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
 import { stillRoutes } from './routes/stills.ts';
@@ -38,24 +47,29 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   const { cluster } = deps;
   const memberOrigins = cluster && ((): Origins => cluster.origins());
   const app = buildServer({ log, trustedProxies, maxConnections: MAX_CONNECTIONS, ...(tls ? { tls } : {}) });
-  installAudit(app, { audit: deps.audit ?? log, clock: deps.clock });
+  // Before any hook that may refuse: else nobody would close the connection of an upgrade that is refused.
+  await app.register(fastifyWebsocket, {
+    options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
+    errorHandler: (_error, socket) => socket.terminate(),
+  });
+  const { audit } = deps;
+  installAudit(app, { audit: audit?.sink ?? noAudit, visits: audit?.visits, clock: deps.clock });
   installCors(app, {
     origins,
     memberOrigins,
     path: '/*',
     methods: 'GET, POST, PUT, DELETE',
-    requestHeaders: 'authorization, content-type, range, if-range',
-    exposedHeaders: 'accept-ranges, content-length, content-range, etag, last-modified, retry-after, x-request-id',
+    requestHeaders:
+      'authorization, content-type, if-match, if-none-match, if-range, last-event-id, range, x-request-id',
+    exposedHeaders:
+      'accept-ranges, content-disposition, content-length, content-range, etag, last-modified, retry-after, x-request-id',
     sameHost: false,
   });
   if (deps.keepAwake) installKeepAwake(app, deps.keepAwake);
   installAccess(app, auth);
   logAnswers(app, deps.log);
+  shortenAnswers(app);
 
-  await app.register(fastifyWebsocket, {
-    options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
-    errorHandler: (_error, socket) => socket.terminate(),
-  });
   await app.register(fastifySwagger, openApiOptions(aboutApi(deps.version)));
   if (cluster) {
     installRedirects(app, { cluster, cameras: deps.cameras, auth });
@@ -66,16 +80,27 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   await app.register(cameraRoutes, { deps });
   await app.register(archiveRoutes, { deps });
   await app.register(gapRoutes, { deps });
-  const { protections, jobs, ptz, cameraSwitch, stills, logLevels } = deps;
+  const { protections, jobs, ptz, cameraSwitch, cameraEditor, stills, doctor, logLevels, events } = deps;
+  if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
   if (jobs) await app.register(jobRoutes, { deps: { ...deps, jobs } });
   if (jobs) await app.register(assembleRoutes, { jobs });
+  if (jobs) await app.register(caseRoutes, { deps: { ...deps, jobs } });
+  if (jobs) await app.register(keyRoutes, { jobs, nodeName: deps.nodeName });
   if (ptz) await app.register(ptzRoutes, { ptz });
   if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
+  if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });
   if (stills) await app.register(stillRoutes, { stills });
+  if (doctor) await app.register(probeRoutes, { deps: { cameras: deps.cameras, doctor } });
   if (logLevels) await app.register(logRoutes, { deps: { logLevels, log } });
+  if (audit?.reader) await app.register(auditRoutes, { deps: { reader: audit.reader } });
   await app.register(liveRoutes, { deps, auth, origins, memberOrigins });
   await app.register(pageRoutes, { deps });
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
+  app.get('/openapi.json', { schema: { hide: true } }, async (request) => {
+    const own = app.swagger() as OpenApiDocument;
+    const at = playbackAddress(request, deps.playback);
+    const playback = deps.playback?.document?.();
+    return at === undefined || !playback ? own : joined(own, playback, at);
+  });
   return app;
 }

@@ -24,8 +24,8 @@ export type ClusterQuestion =
 
 export interface ClusterAccess {
   readonly nodeID: string;
-  /** Undefined when no other node records the camera. Never rejects. */
-  ownerOf(cameraId: string): Promise<Owner | undefined>;
+  /** Undefined when no other node records the camera. Asks nobody: who asks may make ids up. */
+  ownerOf(cameraId: string): Owner | undefined;
   holdersOf(cameraId: string): readonly Holder[];
   /** Cameras of the other nodes. */
   others(): ReadonlyMap<string, Owner>;
@@ -33,6 +33,8 @@ export interface ClusterAccess {
   cameras(): Promise<ClusterCameras>;
   /** Of the pages that its nodes serve. */
   origins(): readonly string[];
+  /** Of their playback listeners. */
+  playbackOrigins(): readonly string[];
   /** As of now, or as it was known last. Never rejects. */
   metrics(): Promise<ClusterMetrics>;
   /** Undefined without majority. */

@@ -2,18 +2,28 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
+import type { SignedManifest } from '../jobs/manifest.ts';
+import type { NodeKey } from '../jobs/node-key.ts';
 import type { LevelSwitch } from '../../base/log-level.ts';
 import type { Log } from '../../base/log.ts';
+import type { AuditSink } from '../audit/entry.ts';
+import type { ChainEnd } from '../audit/files.ts';
+import type { AuditPage, AuditQuery } from '../audit/read.ts';
+import type { Visits } from '../audit/visits.ts';
 import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
+import type { EventStreams } from '../events/event-stream.ts';
+import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
 import type { CameraSilence } from '../archive/gaps/ledger.ts';
 import type { CameraStatus, Reason } from '../camera/status.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
+import type { CameraEditor } from '../config/editor.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
 import type { LiveHub } from '../live/hub.ts';
 import type { StillImage } from '../still/shared-images.ts';
+import type { Examiner } from '../probe/doctor.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
@@ -51,6 +61,8 @@ export interface ListedSegment {
   readonly isOpen: boolean;
   /** The node whose disk holds it, where that is another. */
   readonly nodeID?: string;
+  /** Of a closed one, as far as its file tells. */
+  readonly endMs?: number | undefined;
 }
 
 export interface SegmentList {
@@ -95,6 +107,10 @@ export interface ProtectedWindow {
   readonly toMs: number;
   readonly createdMs: number;
   readonly note: string | undefined;
+  /** When it ends by itself; undefined: never. */
+  readonly untilMs: number | undefined;
+  /** Name of the token that asked for it. */
+  readonly by: string | undefined;
 }
 
 export interface ProtectionKeeper {
@@ -106,6 +122,8 @@ export interface ProtectionKeeper {
   remove(id: string): Promise<ProtectedWindow | undefined>;
   /** How many segments of a camera lie in an interval. */
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
+  /** How long a window is kept for which nothing else is said, and the longest time that operators may ask for. */
+  readonly keptMs: number;
 }
 
 /** Whether a camera is configured, or there is footage of it. */
@@ -131,6 +149,10 @@ export interface JobKeeper {
   estimate(request: JobRequest): Promise<JobOutcome>;
   /** Of a job that is done; undefined when it has expired. */
   result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;
+  /** The same of what its result holds. */
+  manifest(job: Job): Promise<Omit<SignedManifest, 'madeMs'> | undefined>;
+  /** What manifests are signed with. Throws `NodeKeyError`. */
+  signingKey(): Promise<Pick<NodeKey, 'publicKey' | 'fingerprint'>>;
 }
 
 /** Cameras that can be moved. */
@@ -160,16 +182,35 @@ export interface Warning {
 export interface ReadinessChecks {
   /** The database. */
   storage(): Promise<{ configured: boolean; reachable: boolean }>;
-  clusterStore(): Promise<{ configured: boolean; reachable?: boolean }>;
+  /** `unreachableMs`: how long no sign of life of this node has got through; Infinity when none ever did. */
+  clusterStore(): { configured: false } | { configured: true; unreachableMs: number };
   license(): Promise<{ valid: boolean; reason?: Reason }>;
 }
 
 /** A node without database, cluster and licence. */
 export const standaloneChecks: ReadinessChecks = {
   storage: () => Promise.resolve({ configured: false, reachable: false }),
-  clusterStore: () => Promise.resolve({ configured: false }),
+  clusterStore: () => ({ configured: false }),
   license: () => Promise.resolve({ valid: true }),
 };
+
+/** Who did what. */
+export interface Audit {
+  readonly sink: AuditSink;
+  readonly visits?: Visits | undefined;
+  /** Where it is kept in files. */
+  readonly reader?: {
+    /** Rejects with what the system says when the files cannot be read. */
+    read(query: AuditQuery): Promise<AuditPage>;
+    readonly end: ChainEnd;
+  };
+}
+
+/** What happens on the node, and those who follow it. */
+export interface EventSource {
+  readonly journal: EventJournal;
+  readonly streams: EventStreams;
+}
 
 /** How busy the machine is. */
 export interface MachineSource {
@@ -177,7 +218,7 @@ export interface MachineSource {
   cpuPercent(): number;
   memory(): { usedBytes: number; totalBytes: number };
   /** Of the file system that holds the archive. */
-  disk(): Promise<{ usedBytes: number; freeBytes: number }>;
+  disk(): Promise<{ usedBytes: number; freeBytes: number; totalBytes: number }>;
 }
 
 export interface ApiDeps {
@@ -206,12 +247,18 @@ export interface ApiDeps {
   readonly ptz?: PtzKeeper;
   /** Without it, cameras are started and stopped by configuration alone. */
   readonly cameraSwitch?: CameraSwitch;
+  /** Without it, cameras are configured in files alone. */
+  readonly cameraEditor?: CameraEditor;
   /** Without it, there are no still images. */
   readonly stills?: StillSource;
+  /** Without it, cameras are not examined. */
+  readonly doctor?: Examiner;
   /** Without it, the log's level stays as it is. */
   readonly logLevels?: LevelSwitch;
-  /** Takes a line for each call that would change something; `log` unless given. */
-  readonly audit?: Pick<Log, 'info'>;
+  /** Who did what; without it, nothing is written down. */
+  readonly audit?: Audit;
+  /** Without it, nobody is told what happens. */
+  readonly events?: EventSource;
   /** Shown in ready. */
   readonly warnings?: () => readonly Warning[];
   readonly checks: ReadinessChecks;

@@ -23,6 +23,7 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
       knownUntilMs: NOON_MS + 30_000,
       wantedMs: 30_000,
       recordedMs: 18_250,
+      degraded: [{ fromMs: NOON_MS + 2_000, toMs: NOON_MS + 10_000, lost: 2, expected: 200 }],
     };
   };
   const { app } = await build(t, { gaps: { report } });
@@ -35,12 +36,25 @@ test('gaps: each with its times in both ways, its cause and length; sums by caus
     camera_id: 'gate',
     from: '2026-01-01T12:00:00.000+00:00',
     to: '2026-01-01T13:00:00.000+00:00',
+    from_ms: NOON_MS,
+    to_ms: NOON_MS + HOUR_S * 1000,
     known_until: '2026-01-01T12:00:30.000+00:00',
     known_until_ms: NOON_MS + 30_000,
     wanted_seconds: 30,
     recorded_seconds: 18.25,
     missing_seconds: 11.75,
     seconds_by_cause: { 'camera-unreachable': 1.75, 'disk-full': 10 },
+    degraded: [
+      {
+        start: '2026-01-01T12:00:02.000+00:00',
+        end: '2026-01-01T12:00:10.000+00:00',
+        start_ms: NOON_MS + 2_000,
+        end_ms: NOON_MS + 10_000,
+        lost_frames: 2,
+        expected_frames: 200,
+        lost_share: 0.01,
+      },
+    ],
   });
   assert.equal(gaps.length, 3);
   assert.deepEqual(gaps[0], {

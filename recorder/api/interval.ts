@@ -5,44 +5,46 @@ import { z } from 'zod';
 import { ArchiveError } from '../archive/faults.ts';
 import { DatabaseError } from '../database/error.ts';
 import { ApiError } from '../http/problem.ts';
+import { EpochSeconds, queryNumber } from '../http/query.ts';
 import type { SegmentQuery } from './deps.ts';
 import { dayAround } from './times.ts';
 
 const DAY_SECONDS = 86_400;
 /** A day when clocks are set back. */
 const MAX_INTERVAL_SECONDS = 25 * 3_600;
-/** Years 2 to 9998: what is written with four digits, also a day before and after. */
-const MIN_EPOCH_SECONDS = -62_104_060_800;
-const MAX_EPOCH_SECONDS = 253_370_764_800;
-
-/** A number in a query string. One that is given twice, or is empty, is none. */
-const queryNumber = (expected: string) =>
-  z
-    .string({ error: expected })
-    .regex(/^[+-]?\d+(\.\d+)?$/, expected)
-    .transform(Number);
-
-export const EpochSeconds = queryNumber('expected a number of seconds since 1970').refine(
-  (seconds) => seconds >= MIN_EPOCH_SECONDS && seconds < MAX_EPOCH_SECONDS,
-  'this is no time: expected seconds since 1970',
-);
+const OFFSET = 'expected a whole number from -840 to 840';
 
 export const IntervalQuery = z.object({
   from: EpochSeconds.optional().describe('Start of the interval, seconds since 1970.'),
   to: EpochSeconds.optional().describe('End of the interval, seconds since 1970.'),
-  tz_offset_minutes: queryNumber('expected a whole number from -840 to 840')
-    .refine((m) => Number.isInteger(m) && Math.abs(m) <= 840, 'expected a whole number from -840 to 840')
+  tz_offset_minutes: queryNumber(z.int(OFFSET).min(-840, OFFSET).max(840, OFFSET))
     .optional()
     .describe('Minutes the viewer is ahead of UTC, -840 to 840. Days are then computed by the clock of the viewer.'),
 });
 
-/** Neither boundary: the current day. One: the day that starts or ends there. */
-export function toQuery(given: z.output<typeof IntervalQuery>, nowMs: number): SegmentQuery {
-  const tzOffsetMinutes = given.tz_offset_minutes;
-  if (given.from === undefined && given.to === undefined)
-    return { ...dayAround(nowMs, tzOffsetMinutes), tzOffsetMinutes };
-  const from = given.from ?? (given.to as number) - DAY_SECONDS;
-  const to = given.to ?? from + DAY_SECONDS;
+interface Interval {
+  /** Seconds since 1970. */
+  readonly from: number;
+  readonly to: number;
+  readonly tzOffsetMinutes: number | undefined;
+}
+
+/** Neither boundary: the current day. One: the day that starts or ends there. `seen`: that of the page before. */
+export function intervalOf(
+  { from, to, tz_offset_minutes: tzOffsetMinutes }: z.output<typeof IntervalQuery>,
+  seen: Pick<Interval, 'from' | 'to'> | undefined,
+  nowMs: number,
+): Interval {
+  if (seen) return { ...seen, tzOffsetMinutes };
+  if (from === undefined && to === undefined) {
+    const { fromMs, toMs } = dayAround(nowMs, tzOffsetMinutes);
+    return { from: fromMs / 1000, to: toMs / 1000, tzOffsetMinutes };
+  }
+  const start = from ?? (to as number) - DAY_SECONDS;
+  return { from: start, to: to ?? start + DAY_SECONDS, tzOffsetMinutes };
+}
+
+export function toQuery({ from, to, tzOffsetMinutes }: Interval): SegmentQuery {
   if (from > to) throw new ApiError(400, 'invalid-interval', 'from: expected a time that is not later than to');
   if (to - from > MAX_INTERVAL_SECONDS) {
     throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
@@ -56,7 +58,11 @@ export async function readable<T>(read: Promise<T>): Promise<T> {
     return await read;
   } catch (err) {
     if (err instanceof ArchiveError) throw new ApiError(500, 'archive-unreadable', err.message, { cause: err });
-    if (err instanceof DatabaseError) throw new ApiError(503, 'database-unreadable', err.message);
+    if (err instanceof DatabaseError) {
+      // Where the database is, and what it said, is in the log once, and nothing for viewers.
+      const detail = 'the index of the archive cannot be read: its database is away, or is catching up';
+      throw new ApiError(503, 'database-unreadable', detail, { cause: err, isExpected: true });
+    }
     throw err;
   }
 }

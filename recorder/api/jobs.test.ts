@@ -4,9 +4,12 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
 import { workspace } from '../../test/support/workspace.ts';
+import { sha256 } from '../../base/new-token.ts';
 import { JobError } from '../jobs/error.ts';
 import { JobsUnavailable, type Job, type JobRequest } from '../jobs/job.ts';
+import { NodeKeyError } from '../jobs/node-key.ts';
 import type { JobKeeper } from './deps.ts';
 import { archiveStatus, as, build as buildApi, cameraStatus, type ApiChanges } from './test-support.ts';
 
@@ -76,6 +79,8 @@ function keeper(t: TestContext): Keeper {
       if (cameraId !== 'gate') throw new JobError('no-footage', 'nothing there');
       return { sizeBytes: 1234, durationMs: 50_000, gaps: [] };
     },
+    manifest: async () => (made.expired ? undefined : { text: Buffer.from('{}\n'), signature: Buffer.alloc(64, 7) }),
+    signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64) }),
     result: async () => (made.expired ? undefined : { path, sizeBytes: BYTES.length, modifiedMs: (FROM + 102) * 1000 }),
   };
   return made;
@@ -108,8 +113,15 @@ test('an export and a time-lapse are taken with 202 and say where to look', asyn
   });
   assert.equal((await app.inject(post(`gate/timelapse?from=${FROM}.5&to=${FROM + 60}&speed=120`))).statusCode, 202);
   assert.deepEqual(jobs.asked, [
-    { kind: 'export', cameraId: 'gate', fromMs: FROM * 1000, toMs: (FROM + 14_400) * 1000 },
-    { kind: 'timelapse', cameraId: 'gate', fromMs: FROM * 1000 + 500, toMs: (FROM + 60) * 1000, speed: 120 },
+    { kind: 'export', cameraId: 'gate', fromMs: FROM * 1000, toMs: (FROM + 14_400) * 1000, by: 'operator' },
+    {
+      kind: 'timelapse',
+      cameraId: 'gate',
+      fromMs: FROM * 1000 + 500,
+      toMs: (FROM + 60) * 1000,
+      speed: 120,
+      by: 'operator',
+    },
   ]);
 });
 
@@ -163,24 +175,57 @@ test('a viewer looks and downloads, and may not make or remove jobs', async (t) 
   assert.equal((await app.inject({ url: '/api/archive/jobs/e0123/download?access_token=viewer' })).statusCode, 200);
 });
 
+test('a window with fractions of a second is kept to the millisecond, and told in whole seconds around it', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  await app.inject(post(`gate/export?from=${FROM}.4567&to=${FROM + 60}.25`));
+  assert.deepEqual(
+    jobs.asked.map(({ fromMs, toMs }) => [fromMs, toMs]),
+    [[FROM * 1000 + 457, FROM * 1000 + 60_250]],
+  );
+  jobs.jobs = [job({ ...jobs.asked[0] })];
+  const { from, to, from_ms, to_ms } = (await app.inject(get('/e0123'))).json<Record<string, number>>();
+  assert.deepEqual([from, to, from_ms, to_ms], [FROM, FROM + 61, FROM * 1000 + 457, FROM * 1000 + 60_250]);
+});
+
+test('an assembly that fails before its window is known has none; an expired result says so', async (t) => {
+  const jobs = keeper(t);
+  jobs.jobs = [
+    job({ id: 'a1', fromMs: 0, toMs: 0, state: 'failed', outcome: undefined, reason: 'x', reasonCode: 'peer-failed' }),
+    job({ createdAtMs: 0, completedAtMs: 1_000 }),
+  ];
+  const { app } = await build(t, { jobs });
+  const failed = (await app.inject(get('/a1'))).json<Record<string, unknown>>();
+  assert.ok(!('from' in failed) && !('to' in failed) && failed['reason_code'] === 'peer-failed');
+  const expired = (await app.inject(get('/e0123'))).json<Record<string, unknown>>();
+  assert.deepEqual([expired['state'], expired['is_expired'], expired['expires_at']], ['done', true, 3_601]);
+});
+
 test('the state of a job has the fields of the specification', async (t) => {
   const jobs = keeper(t);
   const running = { state: 'running', progress: 0.425, completedAtMs: undefined, outcome: undefined } as const;
   jobs.jobs.push(job({ id: 't1', kind: 'timelapse', speed: 10, ...running }));
-  jobs.jobs.push(job({ id: 'e2', state: 'failed', progress: 0, outcome: undefined, reason: 'no footage' }));
+  jobs.jobs.push(
+    job({ id: 'e2', state: 'failed', progress: 0, outcome: undefined, reason: 'no footage', reasonCode: 'no-footage' }),
+  );
   const { app } = await build(t, { jobs });
-  const common = { camera_id: 'gate', from: FROM, to: FROM + 60, created_at: FROM + 100 };
+  const window = { from: FROM, to: FROM + 60, from_ms: FROM * 1000, to_ms: (FROM + 60) * 1000 };
+  const common = { camera_id: 'gate', ...window, created_at: FROM + 100 };
   const expected = [
     {
       job_id: 'e0123',
       ...common,
       completed_at: FROM + 101,
+      expires_at: FROM + 101 + 3_600,
+      is_expired: false,
       kind: 'export',
       state: 'done',
       progress: 100,
       size_bytes: 20,
       duration_seconds: 50,
       gaps: [{ start: '2026-01-05T10:00:00.000+00:00', end: '2026-01-05T10:00:10.000+00:00' }],
+      manifest_url: '/api/archive/jobs/e0123/manifest',
+      signature_url: '/api/archive/jobs/e0123/signature',
     },
     { job_id: 't1', ...common, kind: 'timelapse', speed: 10, state: 'running', progress: 43 },
     {
@@ -191,6 +236,7 @@ test('the state of a job has the fields of the specification', async (t) => {
       state: 'failed',
       progress: 0,
       reason: 'no footage',
+      reason_code: 'no-footage',
     },
   ];
   for (const item of expected) assert.deepEqual((await app.inject(get(`/${item.job_id}`))).json(), item);
@@ -229,6 +275,84 @@ test('a result is sent inline, or as an attachment with a name; in ranges; and n
   assert.equal((await app.inject(get('/e0123/download'))).statusCode, 410);
 });
 
+test('a download is conditional: by its tag and by its time, for the whole and for a range', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const ask = async (headers: Record<string, string>) => {
+    const { statusCode, rawPayload } = await app.inject(get('/e0123/download', headers));
+    return [statusCode, rawPayload.length];
+  };
+  const { etag, 'last-modified': modified } = (await app.inject(get('/e0123/download'))).headers as Record<
+    string,
+    string
+  >;
+  assert.ok(etag && modified);
+  assert.deepEqual(await ask({ 'if-none-match': etag }), [304, 0]);
+  assert.deepEqual(await ask({ 'if-none-match': `"other", W/${etag}` }), [304, 0]);
+  assert.deepEqual(await ask({ 'if-none-match': '"other"' }), [200, BYTES.length]);
+  assert.deepEqual(await ask({ 'if-modified-since': modified }), [304, 0]);
+  assert.deepEqual(await ask({ range: 'bytes=0-0', 'if-range': modified }), [206, 1]);
+  assert.deepEqual(await ask({ range: 'bytes=0-0', 'if-range': '"other"' }), [200, BYTES.length]);
+  assert.equal((await ask({ 'if-match': '"other"' }))[0], 412);
+});
+
+test('a result of several movies is an archive; each is listed, and can be had alone, in ranges', async (t) => {
+  const jobs = keeper(t);
+  const movie = { durationMs: 3_000, codec: 'avc1', width: 160, height: 96 };
+  const parts = [
+    { ...movie, name: 'gate_1_h264.mp4', offset: 2, sizeBytes: 6, fromMs: FROM * 1000, toMs: FROM * 1000 + 3_000.4 },
+    {
+      ...movie,
+      name: 'gate_2_h265.mp4',
+      offset: 10,
+      sizeBytes: 8,
+      fromMs: FROM * 1000 + 3_000.4,
+      toMs: (FROM + 60) * 1000,
+      codec: 'hvc1',
+    },
+  ];
+  jobs.jobs = [
+    job({ outcome: { sizeBytes: BYTES.length, durationMs: 6_000, gaps: [], untilMs: FROM * 1000 + 6_000, parts } }),
+  ];
+  const { app } = await build(t, { jobs });
+  const told = (await app.inject(get('/e0123'))).json<{ parts: Record<string, unknown>[]; known_until_ms: number }>();
+  assert.equal(told.known_until_ms, FROM * 1000 + 6_000);
+  assert.deepEqual(told.parts[1], {
+    part: 2,
+    name: 'gate_2_h265.mp4',
+    codec: 'h265',
+    from_ms: FROM * 1000 + 3_000,
+    to_ms: (FROM + 60) * 1000,
+    duration_seconds: 3,
+    size_bytes: 8,
+    offset: 10,
+    download_url: '/api/archive/jobs/e0123/download?part=2',
+  });
+  const whole = await app.inject(get('/e0123/download'));
+  assert.deepEqual(
+    [whole.statusCode, whole.headers['content-type'], whole.headers['content-disposition'], whole.rawPayload],
+    [200, 'application/zip', 'inline; filename="gate_20260105T100000Z.zip"', BYTES],
+  );
+  const second = await app.inject(get('/e0123/download?part=2&download=1'));
+  assert.deepEqual(
+    [second.statusCode, second.headers['content-type'], second.headers['content-disposition'], second.payload],
+    [200, 'video/mp4', 'attachment; filename="gate_2_h265.mp4"', 'abcdefgh'],
+  );
+  assert.notEqual(second.headers.etag, whole.headers.etag);
+  const range = await app.inject(get('/e0123/download?part=2', { range: 'bytes=6-99' }));
+  assert.deepEqual([range.statusCode, range.payload, range.headers['content-range']], [206, 'gh', 'bytes 6-7/8']);
+  const behind = await app.inject(get('/e0123/download?part=1', { range: 'bytes=6-' }));
+  assert.deepEqual([behind.statusCode, behind.headers['content-range']], [416, 'bytes */6']);
+  const code = async (path: string): Promise<unknown> => {
+    const answer = await app.inject(get(path));
+    return [answer.statusCode, answer.json<{ code: string }>().code];
+  };
+  assert.deepEqual(await code('/e0123/download?part=3'), [404, 'no-such-part']);
+  assert.equal((await app.inject(get('/e0123/download?part=0'))).statusCode, 400);
+  jobs.jobs = [job()];
+  assert.deepEqual(await code('/e0123/download?part=1'), [404, 'no-such-part']);
+});
+
 test('what is not done yet answers 202, what failed 409 with its reason, what is unknown 404', async (t) => {
   const jobs = keeper(t);
   jobs.jobs.push(job({ id: 'e1', state: 'pending', outcome: undefined, completedAtMs: undefined }));
@@ -250,22 +374,34 @@ test('a job is removed once', async (t) => {
 
 test('a dry run says how long, how large and which gaps, and makes no job', async (t) => {
   const jobs = keeper(t);
-  const { app } = await build(t, { jobs });
+  const clock = new VirtualClock((FROM - 30) * 1000);
+  const { app } = await build(t, { jobs, clock });
   const asked = `export?from=${FROM}&to=${FROM + 60}&dry_run=1`;
-  const common = { from: FROM, to: FROM + 60 };
+  const common = { from: FROM, to: FROM + 60, from_ms: FROM * 1000, to_ms: (FROM + 60) * 1000 };
   const estimate = await app.inject(post(`gate/${asked}`));
   assert.deepEqual(
     [estimate.statusCode, estimate.json()],
     [200, { camera_id: 'gate', ...common, duration_seconds: 50, size_bytes: 1234, gaps: [] }],
   );
-  assert.deepEqual((await app.inject(post(`yard/${asked}`))).json(), {
-    camera_id: 'yard',
-    ...common,
-    duration_seconds: 0,
-    size_bytes: 0,
-    gaps: [{ start: '2026-01-05T10:00:00.000+00:00', end: '2026-01-05T10:01:00.000+00:00' }],
-    reason: 'nothing there',
-  });
+  // What is still to come is no gap.
+  const start = '2026-01-05T10:00:00.000+00:00';
+  for (const gaps of [
+    [],
+    [{ start, end: '2026-01-05T10:00:30.000+00:00' }],
+    [{ start, end: '2026-01-05T10:01:00.000+00:00' }],
+    [{ start, end: '2026-01-05T10:01:00.000+00:00' }],
+  ]) {
+    assert.deepEqual((await app.inject(post(`yard/${asked}`))).json(), {
+      camera_id: 'yard',
+      ...common,
+      duration_seconds: 0,
+      size_bytes: 0,
+      gaps,
+      reason: 'nothing there',
+      reason_code: 'no-footage',
+    });
+    clock.advance(60_000);
+  }
   assert.deepEqual(jobs.asked, []);
 });
 
@@ -286,7 +422,7 @@ test('an assembly is taken with 202; its parts are in the order of their ordinal
   ];
   assert.equal((await app.inject(assemble({ kind: 'export', parts }))).statusCode, 202);
   assert.equal((await app.inject(assemble({ kind: 'timelapse', speed: 120, parts: [PART] }))).statusCode, 202);
-  const request = { cameraId: 'gate', fromMs: 0, toMs: 0 };
+  const request = { cameraId: 'gate', fromMs: 0, toMs: 0, by: 'admin' };
   assert.deepEqual(jobs.asked, [
     {
       kind: 'export',
@@ -368,4 +504,153 @@ test('an assembly needs the role admin, and as a time-lapse ffmpeg', async (t) =
   jobs.ffmpeg = false;
   assert.equal((await app.inject(assemble({ kind: 'export', parts: [PART] }))).statusCode, 202);
   assert.equal((await app.inject(assemble({ kind: 'timelapse', speed: 4, parts: [PART] }))).statusCode, 503);
+});
+
+const postCase = (payload: object, role: 'operator' | 'viewer' = 'operator') => ({
+  method: 'POST' as const,
+  url: '/api/cases',
+  headers: as(role),
+  payload: { cameras: ['gate', 'yard'], from: FROM, to: FROM + 60, ...payload },
+});
+
+test('a case is taken with 202, and its job tells of each camera', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const answer = await app.inject(postCase({ name: 'The gate, again', to: FROM + 60.25 }));
+  assert.equal(answer.statusCode, 202);
+  assert.equal(answer.json<Record<string, string>>()['status_url'], '/api/archive/jobs/e0123');
+  const wanted = {
+    kind: 'export',
+    cameraId: 'gate',
+    case: { cameras: ['gate', 'yard'], name: 'The gate, again' },
+    fromMs: FROM * 1000,
+    toMs: FROM * 1000 + 60_250,
+    by: 'operator',
+  } as const;
+  assert.deepEqual(jobs.asked, [wanted]);
+  assert.equal((await app.inject(postCase({}, 'viewer'))).statusCode, 403);
+  const running = { state: 'running', progress: 0.5, outcome: undefined, completedAtMs: undefined } as const;
+  const gap = { fromMs: FROM * 1000, toMs: FROM * 1000 + 60_000, cause: 'stopped' };
+  const movie = { durationMs: 60_000, codec: 'avc1', width: 160, height: 96, fromMs: gap.fromMs, toMs: gap.toMs };
+  const outcome = {
+    sizeBytes: 20,
+    durationMs: 60_000,
+    gaps: [],
+    parts: [{ ...movie, cameraId: 'gate', name: 'gate_1.mp4', offset: 2, sizeBytes: 6 }],
+    cameras: [
+      { cameraId: 'gate', durationMs: 60_000, gaps: [] },
+      { cameraId: 'yard', durationMs: 0, gaps: [gap], reason: 'nothing', reasonCode: 'no-footage' },
+    ],
+  } as const;
+  jobs.jobs = [job({ ...wanted, id: 'c1', ...running }), job({ ...wanted, id: 'c2', outcome })];
+  const told = async (id: string) => (await app.inject(get(`/${id}`))).json<Record<string, unknown>>();
+  const { cameras, camera_id, name, kind, gaps } = await told('c1');
+  assert.deepEqual(
+    { cameras, camera_id, name, kind, gaps },
+    {
+      cameras: [{ camera_id: 'gate' }, { camera_id: 'yard' }],
+      camera_id: 'gate',
+      name: 'The gate, again',
+      kind: 'export',
+      gaps: undefined,
+    },
+  );
+  const done = await told('c2');
+  const times = { start: '2026-01-05T10:00:00.000+00:00', end: '2026-01-05T10:01:00.000+00:00' };
+  assert.deepEqual(done['cameras'], [
+    { camera_id: 'gate', duration_seconds: 60, gaps: [] },
+    {
+      camera_id: 'yard',
+      duration_seconds: 0,
+      gaps: [{ ...times, cause: 'stopped' }],
+      reason: 'nothing',
+      reason_code: 'no-footage',
+    },
+  ]);
+  const [part] = done['parts'] as Record<string, unknown>[];
+  assert.deepEqual([part?.['camera_id'], part?.['name']], ['gate', 'gate_1.mp4']);
+  const whole = await app.inject(get('/c2/download?download=1'));
+  assert.equal(whole.headers['content-disposition'], 'attachment; filename="case_20260105T100000Z.zip"');
+  assert.equal((await app.inject(get('/c2/download?part=1'))).headers['content-type'], 'video/mp4');
+});
+
+for (const [payload, status, detail] of [
+  [{ cameras: [] }, 400, /^cameras: expected at least one camera/],
+  [{ cameras: 'gate' }, 400, /^cameras: expected a list of cameras/],
+  [{ cameras: ['gate', '../x'] }, 400, /^cameras\.1: expected the id of a camera/],
+  [{ cameras: ['gate', 'gate'] }, 400, /^cameras\.1: this is already cameras\.0/],
+  [{ cameras: Array.from({ length: 65 }, (_, i) => `c${i}`) }, 400, /^cameras: expected at most 64 cameras/],
+  [{ cameras: ['gate', 'nobody'] }, 404, /^cameras\.1: this node does not know such a camera/],
+  [{ from: 'noon' }, 400, /^from: expected a number of seconds since 1970/],
+  [{ from: undefined }, 400, /^from: expected a number of seconds since 1970/],
+  [{ to: 1e15 }, 400, /^to: this is no time/],
+  [{ to: FROM }, 400, /^from: expected a time before to/],
+  [{ to: FROM + 14_401 }, 413, /^to: expected at most 4 hours/],
+  [{ name: '' }, 400, /^name: expected a text/],
+  [{ name: 'x'.repeat(201) }, 400, /^name: expected at most 200 characters/],
+] as const) {
+  test(`a case of ${JSON.stringify(payload).slice(0, 60)} is refused with ${status}`, async (t) => {
+    const jobs = keeper(t);
+    const { app } = await build(t, { jobs });
+    const answer = await app.inject(postCase(payload));
+    assert.deepEqual([answer.statusCode, jobs.asked], [status, []]);
+    assert.match(answer.json<{ detail: string }>().detail, detail);
+  });
+}
+
+test('a case needs the right to each of its cameras, and so do its job and its result', async (t) => {
+  const jobs = keeper(t);
+  const tokens = ['gate', 'yard'].map((id) => ({
+    name: id,
+    role: 'operator' as const,
+    sha256: sha256(id).toString('hex'),
+    cameras: [id],
+  }));
+  const { app } = await build(t, { jobs, auth: { mode: 'token', tokens } });
+  const headers = { authorization: 'Bearer gate' };
+  const refused = await app.inject({ ...postCase({}), headers });
+  assert.equal(refused.statusCode, 404);
+  const detail = 'cameras.1: this node does not know such a camera';
+  assert.equal(refused.json<{ detail: string }>().detail, detail, 'as for one that there is not');
+  assert.deepEqual(jobs.asked, []);
+  jobs.jobs = [job({ id: 'c1', case: { cameras: ['gate', 'yard'] } })];
+  for (const path of ['/c1', '/c1/download', '/c1/manifest', '/c1/signature']) {
+    const url = `/api/archive/jobs${path}`;
+    assert.equal((await app.inject({ url, headers })).statusCode, 404, path);
+  }
+  assert.equal((await app.inject({ method: 'DELETE', url: '/api/archive/jobs/c1', headers })).statusCode, 404);
+  assert.deepEqual((await app.inject({ url: '/api/archive/jobs', headers })).json(), { jobs: [] });
+});
+
+test('manifest and signature are sent as they are, for as long as the result', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const manifest = await app.inject(get('/e0123/manifest'));
+  assert.deepEqual(
+    [manifest.statusCode, manifest.payload, manifest.headers['content-disposition']],
+    [200, '{}\n', 'attachment; filename="gate_20260105T100000Z.mp4.manifest.json"'],
+  );
+  assert.match(String(manifest.headers['content-type']), /^application\/json/);
+  const signature = await app.inject(get('/e0123/signature'));
+  assert.deepEqual(signature.rawPayload, Buffer.alloc(64, 7));
+  assert.match(String(signature.headers['content-disposition']), /\.mp4\.manifest\.json\.sig"$/);
+  jobs.jobs = [job({ state: 'running', outcome: undefined })];
+  const early = await app.inject(get('/e0123/manifest'));
+  assert.deepEqual([early.statusCode, early.json<{ code: string }>().code], [409, 'job-not-done']);
+  jobs.jobs = [job()];
+  jobs.expired = true;
+  assert.equal((await app.inject(get('/e0123/signature'))).statusCode, 410);
+});
+
+test('the public key of the node is told with its fingerprint; one that cannot be used is 503', async (t) => {
+  const jobs = keeper(t);
+  const { app } = await build(t, { jobs });
+  const ask = () => app.inject({ url: '/api/keys', headers: as('viewer') });
+  const key = { algorithm: 'Ed25519', fingerprint: 'f'.repeat(64), public_key: 'PEM' };
+  assert.deepEqual((await ask()).json(), { node: 'rack-1', keys: [key] });
+  assert.equal((await app.inject({ url: '/api/keys' })).statusCode, 401);
+  jobs.signingKey = () => Promise.reject(new NodeKeyError('/work/signing/key.pem is a link'));
+  const { detail, code } = (await ask()).json<Record<string, string>>();
+  assert.equal(code, 'signing-key-unusable');
+  assert.doesNotMatch(detail ?? '', /\/work/);
 });

@@ -24,6 +24,7 @@ test('memory and disk are those of this machine', async () => {
   assert.ok(memory.usedBytes > 0 && memory.usedBytes < memory.totalBytes);
   const disk = await machine.disk();
   assert.ok(disk.usedBytes >= 0 && disk.freeBytes >= 0 && disk.usedBytes + disk.freeBytes > 0);
+  assert.ok(disk.usedBytes + disk.freeBytes <= disk.totalBytes);
   await assert.rejects(localMachine('/nowhere/at/all', new VirtualClock()).disk());
 });
 

@@ -44,7 +44,8 @@ export function localMachine(recordPath: string, clock: Clock): MachineSource {
     memory: () => ({ usedBytes: totalmem() - freemem(), totalBytes: totalmem() }),
     async disk() {
       const facts = await statfs(recordPath);
-      return { usedBytes: (facts.blocks - facts.bfree) * facts.bsize, freeBytes: facts.bavail * facts.bsize };
+      const { blocks, bfree, bavail, bsize } = facts;
+      return { usedBytes: (blocks - bfree) * bsize, freeBytes: bavail * bsize, totalBytes: blocks * bsize };
     },
   };
 }

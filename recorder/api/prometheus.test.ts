@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
+import { Registry } from 'prom-client';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { newToken, sha256 } from '../../base/new-token.ts';
+import { Authenticator, type AuthOptions } from '../http/auth.ts';
 import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
-import { FakeSocket, run, SampleMaker } from '../live/test-support.ts';
+import { FakeSocket, SampleMaker, VIDEO, run } from '../live/test-support.ts';
 import type { CameraView } from './deps.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './prometheus.ts';
 import { archiveStatus, cameraStatus } from './test-support.ts';
@@ -18,7 +21,11 @@ function setup(t: TestContext) {
   const cameras: CameraView[] = [];
   const directory = { list: () => cameras, get: () => undefined };
   const registry = buildMetricsRegistry({ cameras: directory, version: '1.2.3', nodeName: 'rack-1', clock });
-  const server = buildMetricsServer(registry, { log: silentLog });
+  const server = buildMetricsServer(registry, {
+    log: silentLog,
+    auth: new Authenticator({ mode: 'none', tokens: [] }),
+    requireToken: false,
+  });
   t.after(() => server.close());
   const scrape = async (): Promise<Scrape> => {
     const answer = await server.inject('/metrics');
@@ -64,6 +71,16 @@ const moved: { series: string; view: CameraView; value: number }[] = [
     series: 'kube_nvr_camera_audio_refused{camera="gate",reason="unsupported-audio"}',
     view: gate({ status: cameraStatus({ audioDropped: { code: 'unsupported-audio', message: '' } }) }),
     value: 1,
+  },
+  {
+    series: 'kube_nvr_camera_event_loop_seconds_total{camera="gate"}',
+    view: counters({ heldMs: 1_500 }),
+    value: 1.5,
+  },
+  {
+    series: 'kube_nvr_camera_event_loop_longest_seconds{camera="gate"}',
+    view: counters({ longestHoldMs: 250 }),
+    value: 0.25,
   },
   {
     series: 'kube_nvr_camera_bitrate{camera="gate"}',
@@ -135,7 +152,7 @@ test('the name of a camera and what it sends are labels of one series', async (t
   const named = 'kube_nvr_camera_info{camera="gate",name="Gate"';
   cameras.push(gate({ status: cameraStatus({ video: undefined, audio: undefined, transport: undefined }) }));
   assert.deepEqual(await labels(), [`${named},transport="",video="",resolution="",audio=""}`]);
-  const { video } = run();
+  const video = VIDEO;
   cameras[0] = gate({ status: cameraStatus({ transport: 'tcp', video, audio: undefined }) });
   const resolution = `${video?.width}x${video?.height}`;
   assert.deepEqual(await labels(), [`${named},transport="tcp",video="h264",resolution="${resolution}",audio=""}`]);
@@ -167,4 +184,42 @@ test('the process: what runs, processor time, memory and event-loop lag', async 
   assert.ok(lagSeconds >= 0.1, `${lagSeconds} s`);
   const cpu = 'process_cpu_seconds_total';
   assert.ok(((await scrape()).get(cpu) ?? 0) > (before.get(cpu) ?? 0));
+});
+
+const digestOf = (token: string): string => sha256(token).toString('hex');
+
+for (const mode of ['token', 'kubernetes', 'none'] as const) {
+  test(`with a token for metrics nobody reads them without one: mode ${mode}`, async (t) => {
+    const [token, next] = [newToken(), newToken()];
+    const viewer = { name: 'reception', role: 'viewer', sha256: digestOf('reception') } as const;
+    const options: AuthOptions = { mode, tokens: [viewer], allowPlaintext: false, metricsSha256: digestOf(token) };
+    const auth = new Authenticator(options, { reviewer: { review: async () => ({ kind: 'wrong' }) } as never });
+    const server = buildMetricsServer(new Registry(), { log: silentLog, auth, requireToken: true });
+    t.after(() => server.close());
+    const ask = async (given?: string): Promise<number> => {
+      const headers = given === undefined ? {} : { authorization: `Bearer ${given}` };
+      // Of another machine, without TLS.
+      return (await server.inject({ url: '/metrics', headers, remoteAddress: '10.0.0.7' })).statusCode;
+    };
+    assert.equal(await ask(), 401);
+    assert.equal(await ask(token), 200);
+    assert.equal(await ask(next), mode === 'kubernetes' ? 403 : 401);
+    auth.replaceMetricsToken(digestOf(next));
+    assert.deepEqual([await ask(token), await ask(next)], [mode === 'kubernetes' ? 403 : 401, 200]);
+  });
+}
+
+test('without a token for metrics those count that see all cameras', async (t) => {
+  const token = (name: string, cameras?: string[]) => ({
+    name,
+    role: 'viewer' as const,
+    sha256: digestOf(name),
+    ...(cameras && { cameras }),
+  });
+  const auth = new Authenticator({ mode: 'token', tokens: [token('all'), token('some', ['gate'])] });
+  const server = buildMetricsServer(new Registry(), { log: silentLog, auth, requireToken: true });
+  t.after(() => server.close());
+  const ask = async (given: string): Promise<number> =>
+    (await server.inject({ url: '/metrics', headers: { authorization: `Bearer ${given}` } })).statusCode;
+  assert.deepEqual([await ask('all'), await ask('some'), await ask('none')], [200, 403, 401]);
 });

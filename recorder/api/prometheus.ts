@@ -114,8 +114,29 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
     'reason',
     ({ status }) => status.counters.reconnects,
   );
+  perCamera(
+    'counter',
+    'event_loop_seconds_total',
+    'Time for which what the camera sent was worked on, in which the event loop did nothing else.',
+    undefined,
+    ({ status }) => one(status.counters.heldMs / 1000),
+  );
+  perCamera(
+    'gauge',
+    'event_loop_longest_seconds',
+    'The longest that one read of the camera held the event loop, in the last minute or two.',
+    undefined,
+    ({ status }) => one(status.counters.longestHoldMs / 1000),
+  );
   perCamera('gauge', 'bitrate', 'Bits a second over the last ten seconds.', undefined, ({ status }) =>
     one(status.bitrate),
+  );
+  perCamera(
+    'gauge',
+    'clock_error_seconds',
+    'How far the times of pictures and their arrival were apart at worst, in the present run: a delay, or a clock that is wrong.',
+    undefined,
+    ({ status }) => (status.clockErrorMs === undefined ? [] : one(status.clockErrorMs / 1000)),
   );
   perCamera('counter', 'written_frames_total', 'Pictures in files.', undefined, ({ archive }) =>
     one(archive?.framesWritten),
@@ -157,19 +178,22 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
 
 export interface MetricsServerOptions {
   readonly log: Log;
-  /** Without it, nobody is asked for a token. */
-  readonly auth?: Authenticator;
+  readonly auth: Authenticator;
+  /** false: nobody is asked for a token. */
+  readonly requireToken: boolean;
   readonly tls?: CertificatePair;
 }
 
 /** A server with `GET /metrics` and nothing else, not listening yet. */
 export function buildMetricsServer(registry: Registry, options: MetricsServerOptions): FastifyInstance {
-  const { auth, ...others } = options;
-  const app = buildServer({ ...others, maxConnections: MAX_SCRAPES });
-  if (auth) installAccess(app, auth);
+  const { auth, requireToken, ...others } = options;
+  const app = buildServer({ name: 'metrics', ...others, maxConnections: MAX_SCRAPES });
+  installAccess(app, auth);
   // Every camera is in it: a token for some of them is not enough.
-  app.get('/metrics', { config: auth ? { role: 'viewer' } : {} }, async (_request, reply) =>
-    reply.type(registry.contentType).send(await registry.metrics()),
+  app.get(
+    '/metrics',
+    { config: requireToken ? { role: 'viewer', credentials: 'metrics' } : {} },
+    async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()),
   );
   return app;
 }

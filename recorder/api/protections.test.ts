@@ -27,6 +27,7 @@ async function stage(t: TestContext): Promise<Stage> {
     add: (window, nowMs) => protections.add(window, nowMs),
     remove: (id) => protections.remove(id),
     countSegments: (...args) => archive.countSegments(...args),
+    keptMs: 90 * 86_400_000,
   };
   const warnings = () => [
     { code: 'disk-exhausted', message: 'the disk is full', cameraId: undefined },
@@ -49,8 +50,11 @@ test('an operator protects a window, everybody with a role sees it, an operator 
     camera_id: 'gate',
     from: '2026-01-01T10:00:00.000+00:00',
     to: '2026-01-01T10:01:30.500+00:00',
+    from_ms: FROM * 1000,
+    to_ms: FROM * 1000 + 90_500,
     created: '2026-01-01T12:00:00.000+00:00',
     note: 'the red car',
+    until: '2026-04-01T12:00:00.000+00:00',
     segments: 0,
   });
   for (const list of ['/api/archive/protections', '/api/archive/gate/protections']) {
@@ -143,4 +147,22 @@ test('the routes of protected footage are described', async (t) => {
   assert.ok(paths['/api/archive/protections'].get);
   assert.ok(paths['/api/archive/{camera_id}/protections'].get);
   assert.ok(paths['/api/archive/protections/{id}'].delete);
+});
+
+test('a protection ends after ninety days; an operator may have it end sooner, an admin later or never', async (t) => {
+  const { app, clock } = await stage(t);
+  const days = (count: number): number => clock.wallMs() / 1000 + count * 86_400;
+  const ask = async (role: 'operator' | 'admin', until?: number | string) => {
+    const url = protect('gate', `from=${FROM}&to=253370764799${until === undefined ? '' : `&until=${until}`}`);
+    const answer = await app.inject({ method: 'POST', url, headers: as(role) });
+    return answer.statusCode === 201 ? answer.json().until : `${answer.statusCode} ${answer.json().code}`;
+  };
+  assert.equal(await ask('operator'), '2026-04-01T12:00:00.000+00:00');
+  assert.equal(await ask('operator', days(1)), '2026-01-02T12:00:00.000+00:00');
+  assert.equal(await ask('operator', days(90)), '2026-04-01T12:00:00.000+00:00');
+  for (const until of [days(91), 'never']) assert.equal(await ask('operator', until), '403 forbidden');
+  assert.equal(await ask('admin', days(365)), '2027-01-01T12:00:00.000+00:00');
+  assert.equal(await ask('admin', 'never'), null);
+  assert.equal(await ask('admin', days(0)), '400 invalid-interval');
+  assert.equal(await ask('admin', 'soon'), '400 invalid-parameter');
 });

@@ -8,6 +8,7 @@ import { OnvifDevice } from '../../test/onvif/device.ts';
 import { until } from '../../test/support/until.ts';
 import { Ptz } from '../onvif/ptz.ts';
 import { as, build } from './test-support.ts';
+import { anywhere } from '../reach/reach.ts';
 
 const CREDENTIALS = { username: 'u', password: 'p' };
 
@@ -16,7 +17,12 @@ async function stage(t: TestContext) {
   const device = await OnvifDevice.start({ credentials: CREDENTIALS, presets });
   t.after(() => device.close());
   const clock = new VirtualClock();
-  const ptz = new Ptz({ clock, log: silentLog, limits: { moveTimeoutMs: 10_000, answerTimeoutMs: 10_000 } });
+  const ptz = new Ptz({
+    reach: anywhere(),
+    clock,
+    log: silentLog,
+    limits: { moveTimeoutMs: 10_000, answerTimeoutMs: 10_000 },
+  });
   const source = 'rtsp://u:p@127.0.0.1/';
   ptz.configure([
     { id: 'gate', ptz: true, source, onvif: device.url, tls: { verify: false } },
@@ -51,7 +57,10 @@ for (const [speed, pan] of [
 ] as const) {
   test(`speed ${speed} is ${pan === undefined ? 'none: a stop' : `${pan} of the speed`}`, async (t) => {
     const { device, post } = await stage(t);
-    assert.equal((await post('move', { ...MOVE, tilt: 0, speed })).status, 200);
+    const { status, body } = await post('move', { ...MOVE, tilt: 0, speed });
+    assert.equal(status, 200);
+    const message = pan === undefined ? 'the camera stands still' : 'the camera moves';
+    assert.equal((body as { message: string }).message, message);
     assert.equal(device.motion?.pan, pan);
   });
 }

@@ -39,7 +39,7 @@ async function locationOf(request: FastifyRequest, { cluster, cameras, auth }: D
   if (!caller?.sees(cameraId)) return undefined;
   const asked = new URL(request.url, 'http://node');
   if (asked.searchParams.get(LOCAL) === '1') return undefined;
-  const owner = await cluster.ownerOf(cameraId);
+  const owner = cluster.ownerOf(cameraId);
   if (owner?.url === undefined) return undefined;
   const seen = Number(asked.searchParams.get(SEEN_EPOCH) ?? 0);
   if (!(owner.epoch > seen)) return undefined;

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
 import { image, jpeg, loginPage, silence, startStillCamera, type StillCamera } from '../../test/camera/still-camera.ts';
 import { until } from '../../test/support/until.ts';
 import { StillError } from '../still/error.ts';
 import { Snapshots } from '../still/snapshots.ts';
 import type { StillSource } from './deps.ts';
-import { as, build, token, type TestApi } from './test-support.ts';
+import { DatabaseError } from '../database/error.ts';
+import { as, build, emptyArchive, token, type TestApi } from './test-support.ts';
+import { anywhere } from '../reach/reach.ts';
 
 interface Setting extends TestApi {
   readonly camera: StillCamera;
@@ -22,6 +25,7 @@ async function setup(t: TestContext, thumbnail?: StillSource['thumbnail']): Prom
       if (id === 'bare') return { source: 'rtsp://a/', snapshot: undefined, tls: { verify: false } };
       return id === 'gate' ? { source: 'rtsp://a/', snapshot: camera.url, tls: { verify: false } } : undefined;
     },
+    reach: anywhere(),
     clock: stillClock,
   });
   t.after(async () => {
@@ -124,4 +128,25 @@ test('thumbnails: an image, or why there is none', async (t) => {
     const answer = await get(api, `/api/cameras/${id}/thumbnail`);
     assert.deepEqual([answer.statusCode, answer.json<{ code: string }>().code], [status, code]);
   }
+});
+
+test('what a camera did wrong is a line of the log without a trace, and no error; its database is not for viewers', async (t) => {
+  const lines: unknown[] = [];
+  const line = (level: string) => (fields: object, message: string) =>
+    void lines.push([level, message, 'err' in fields]);
+  const log = { ...silentLog, warn: line('warn'), error: line('error') };
+  const stills: StillSource = {
+    snapshot: () => Promise.reject(new StillError('camera-error', 'the camera answered 500')),
+    thumbnail: () => Promise.reject(new Error('a fault of ours')),
+  };
+  const away = () => Promise.reject(new DatabaseError('UNAVAILABLE', 'connect ECONNREFUSED 10.0.0.5:5432'));
+  const api = await build(t, { stills, log, archive: { ...emptyArchive, list: away } });
+  const ask = async (url: string) => (await api.app.inject({ url, headers: as('viewer') })).json<{ detail: string }>();
+  await ask('/api/cameras/gate/snapshot');
+  await ask('/api/cameras/gate/thumbnail');
+  assert.doesNotMatch((await ask('/api/archive/gate/segments')).detail, /ECONNREFUSED|10\.0\.0\.5/);
+  assert.deepEqual(lines, [
+    ['warn', 'the camera answered 500', false],
+    ['error', 'request failed', true],
+  ]);
 });

@@ -1,14 +1,16 @@
 // What somebody should look at although the node works, as answers say it.
 
 import { z } from 'zod';
-import type { Caller } from '../http/auth.ts';
+import type { Caller } from '../http/caller.ts';
 import type { Warning as NodeWarning } from './deps.ts';
 
-export const Warning = z.object({
-  code: z.string().describe('Stable, for programs.'),
-  detail: z.string(),
-  camera_id: z.string().optional().describe('Without it, it concerns the node.'),
-});
+export const Warning = z
+  .object({
+    code: z.string().describe('Stable, for programs.'),
+    detail: z.string(),
+    camera_id: z.string().optional().describe('Without it, it concerns the node.'),
+  })
+  .meta({ id: 'Warning', description: 'What somebody should look at, although the node works.' });
 
 /** Of the node, and of the cameras that concern the caller. */
 export const warningsFor = (

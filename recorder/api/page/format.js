@@ -1,12 +1,22 @@
 // Times, sizes and streams as people read them.
 
-const CODECS = { h264: 'H.264', h265: 'H.265', aac: 'AAC', opus: 'Opus', flac: 'FLAC' };
+const CODECS = {
+  h264: 'H.264',
+  h265: 'H.265',
+  mjpeg: 'Motion JPEG',
+  aac: 'AAC',
+  opus: 'Opus',
+  flac: 'FLAC',
+  mp2: 'MP2',
+  mp3: 'MP3',
+};
 
 export function describeCodecs({ video, audio }, transport) {
   const parts = [];
   if (video) parts.push(`${CODECS[video.codec] ?? video.codec} ${video.width}×${video.height}`);
   if (audio) parts.push(`${CODECS[audio.codec] ?? audio.codec} ${audio.sample_rate / 1000} kHz`);
   if (video && !audio) parts.push('no audio');
+  if (audio && !video) parts.push('sound only');
   if (transport) parts.push(transport.toUpperCase());
   return parts.join(' · ');
 }

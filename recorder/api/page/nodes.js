@@ -23,7 +23,7 @@ const briefCamera = ({ id, node_id, state, reason, last_written }) => ({
   reason,
   node: { name: node_id, playback: null },
   transport: null,
-  codecs: { video: null, audio: null, audio_dropped: null },
+  codecs: { video: null, video_remark: null, audio: null, audio_dropped: null },
   bitrate: 0,
   recording: {
     state: state === 'recording' ? 'writing' : state === 'failed' ? 'failed' : 'idle',

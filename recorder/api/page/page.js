@@ -9,6 +9,8 @@ import { Tile } from './tile.js';
 const CAMERAS_EVERY_MS = 2_000;
 /** While something moves. */
 const SOON_MS = 1_000;
+/** The page is loaded again for new nodes, and not more often than this. */
+const RELOAD_MS = 30_000;
 /** The first tiles wait so long for what their nodes know. */
 const DETAILS_WAIT_MS = 1_000;
 
@@ -39,6 +41,16 @@ const session = {
   },
 };
 const nodes = new ClusterNodes(byId('nodes'), session);
+
+// The policy of the page names the nodes as they were when it was loaded: for a node that came or moved since then it is
+// loaded again.
+document.addEventListener('securitypolicyviolation', ({ blockedURI }) => {
+  const isOfNode = ({ url, playback }) => [url, playback].some((base) => base && isSameHost(base, blockedURI));
+  const loadedMs = performance.now();
+  if (loadedMs > RELOAD_MS && session.directory?.nodes.some(isOfNode)) window.location.reload();
+});
+
+const isSameHost = (a, b) => URL.canParse(a) && URL.canParse(b) && new URL(a).host === new URL(b).host;
 
 function showCameras(cameras) {
   for (const [id, tile] of tiles) {

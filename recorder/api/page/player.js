@@ -38,7 +38,17 @@ const UNKNOWN = 4404;
 const CODECS_CHANGED = 4409;
 const OFFLINE = 4503;
 
-const NAMES = { h264: 'H.264', h265: 'H.265 (HEVC)', av1: 'AV1', aac: 'AAC', opus: 'Opus', flac: 'FLAC' };
+const NAMES = {
+  h264: 'H.264',
+  h265: 'H.265 (HEVC)',
+  av1: 'AV1',
+  mjpeg: 'Motion JPEG',
+  aac: 'AAC',
+  opus: 'Opus',
+  flac: 'FLAC',
+  mp2: 'MP2',
+  mp3: 'MP3',
+};
 
 /**
  * States, as events named `state` with `detail: { state, message }`:
@@ -153,7 +163,8 @@ export class LivePlayer extends EventTarget {
       if (!response.ok) return this.#retry('lost', 'The recorder answers with an error.');
       const camera = await response.json();
       if (run !== this.#run) return;
-      if (!camera.codecs.video) return this.#retry('offline', camera.reason?.message ?? 'No video yet.');
+      const { video, audio } = camera.codecs;
+      if (!video && !audio) return this.#retry('offline', camera.reason?.message ?? 'No video yet.');
       const type = this.#chooseType(camera.codecs);
       if (type) this.#open(run, type);
     } catch {
@@ -166,18 +177,19 @@ export class LivePlayer extends EventTarget {
     return code === UNKNOWN && this.#options.locate ? undefined : FINAL[code];
   }
 
-  /** The type to play: with audio when the browser can, without it otherwise. */
+  /** The type to play: the picture with audio when the browser can, without it otherwise; or only sound, when that is all. */
   #chooseType({ video, audio }) {
     const MediaSource = mediaSourceClass();
     if (!MediaSource) return this.#setState('unsupported', 'This browser has no Media Source Extensions.');
-    const videoOnly = `video/mp4; codecs="${video.codec_string}"`;
-    if (!MediaSource.isTypeSupported(videoOnly)) {
-      const name = NAMES[video.codec] ?? video.codec;
-      return this.#setState('unsupported', `This browser cannot play ${name} (${video.codec_string}).`);
+    const lead = video ?? audio;
+    const alone = `${video ? 'video' : 'audio'}/mp4; codecs="${lead.codec_string}"`;
+    if (!MediaSource.isTypeSupported(alone)) {
+      const name = NAMES[lead.codec] ?? lead.codec;
+      return this.#setState('unsupported', `This browser cannot play ${name} (${lead.codec_string}).`);
     }
-    const both = audio && `video/mp4; codecs="${video.codec_string}, ${audio.codec_string}"`;
+    const both = video && audio && `video/mp4; codecs="${video.codec_string}, ${audio.codec_string}"`;
     const withAudio = Boolean(both && this.#audio && MediaSource.isTypeSupported(both));
-    return { mime: withAudio ? both : videoOnly, audio: withAudio };
+    return { mime: withAudio ? both : alone, audio: withAudio };
   }
 
   #open(run, { mime, audio }) {

@@ -19,9 +19,22 @@ function table(headings, rows) {
   return element('table', [head, ...rows.map((row) => element('tr', cells('td', row)))]);
 }
 
-/** A schema in a few words; what it refers to is shown where examples are. */
+/** Those that have names. */
+let named = {};
+
+const nameOf = ({ $ref }) => $ref.split('/').at(-1);
+
+/** What is meant by a schema that refers to one, or allows null beside one. */
+function resolved(schema) {
+  if (schema?.$ref) return named[nameOf(schema)];
+  const other = schema?.anyOf?.find(({ type }) => type !== 'null');
+  return other ? resolved(other) : schema;
+}
+
+/** A schema in a few words. */
 function typeOf(schema = {}) {
-  if (schema.$ref) return schema.$ref.split('/').at(-1);
+  if (schema.$ref) return nameOf(schema);
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join(' or ');
   if (schema.enum) return schema.enum.map(String).join(' | ');
   if (schema.type === 'array') return `list of ${typeOf(schema.items)}`;
   return [schema.type].flat().join(' or ');
@@ -29,7 +42,8 @@ function typeOf(schema = {}) {
 
 /** The fields of an object, those of its objects with their path. */
 function fieldsOf(schema, prefix = '') {
-  const object = schema?.type === 'array' ? schema.items : schema;
+  const whole = resolved(schema);
+  const object = whole?.type === 'array' ? resolved(whole.items) : whole;
   return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => [
     { name: prefix + name, field, required: object.required?.includes(name) ?? false },
     ...fieldsOf(field, `${prefix}${name}.`),
@@ -99,7 +113,8 @@ function operationElement(path, method, operation) {
   return made;
 }
 
-function show({ info, tags, paths }) {
+function show({ info, tags, paths, components }) {
+  named = components.schemas;
   byId('version').textContent = info.version;
   byId('description').textContent = info.description;
   const sections = new Map(

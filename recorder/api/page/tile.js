@@ -232,4 +232,6 @@ function badgeText(badge, camera) {
 
 /** What is to be said of a camera that is connected. */
 const oddityOf = ({ silent, codecs }) =>
-  silent ? { message: 'The camera is connected, but no video of it is written.' } : codecs.audio_dropped;
+  silent
+    ? { message: 'The camera is connected, but no video of it is written.' }
+    : (codecs.video_remark ?? codecs.audio_dropped);

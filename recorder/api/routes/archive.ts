@@ -5,49 +5,73 @@ import { z } from 'zod';
 import type { ApiDeps, ListedSegment } from '../deps.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
-import { IntervalQuery, readable, toQuery } from '../interval.ts';
+import { EpochNumber } from '../../http/query.ts';
+import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
+import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { epochSeconds, isoTime, isoTimes } from '../times.ts';
 
-const Segment = z.object({
-  timestamp: z.iso.datetime({ offset: true }).describe('Start.'),
-  sequence: z.number().int(),
-  filename: z.string().describe('Relative to the record path.'),
-  size: z.number().int().describe('Bytes; final when is_open is false.'),
-  mtime: z.number().int().describe('Seconds since 1970.'),
-  is_open: z.boolean().describe('The segment is being written.'),
-  node_id: z
-    .string()
-    .optional()
-    .describe('In a cluster with a database: the node whose disk holds it, where that is another.'),
-});
+const Segment = z
+  .object({
+    timestamp: z.iso.datetime({ offset: true }).describe('Start.'),
+    start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
+    end: z.iso
+      .datetime({ offset: true })
+      .nullable()
+      .describe('null while it is written, or where the file does not tell.'),
+    end_ms: z.number().int().nullable(),
+    duration_seconds: z.number().nullable().describe('From start to end.'),
+    sequence: z.number().int(),
+    filename: z.string().describe('Relative to the record path.'),
+    size: z.number().int().describe('Bytes; final when is_open is false.'),
+    mtime: z.number().int().describe('Seconds since 1970.'),
+    is_open: z.boolean().describe('It is being written, or was the last to be while the next has no pictures yet.'),
+    node_id: z
+      .string()
+      .optional()
+      .describe('In a cluster with a database: the node whose disk holds it, where that is another.'),
+  })
+  .meta({ id: 'Segment', description: 'A file of the archive.' });
 
-const Segments = z.object({
-  archive: z.array(Segment),
-  days: z.array(z.iso.date()).describe('All days with records, whatever the interval.'),
-  archives: z
-    .array(
-      z.object({
-        node_id: z.string(),
-        url: z.string().nullable().describe('Where that node lists its own footage of the camera.'),
-        oldest: z.iso.datetime({ offset: true }).nullable(),
-        newest: z.iso.datetime({ offset: true }).nullable(),
-      }),
-    )
-    .optional()
-    .describe('In a cluster: other nodes that hold footage of the camera. It stays where it was recorded.'),
-});
+const OtherArchive = z
+  .object({
+    node_id: z.string(),
+    url: z.string().nullable().describe('Where that node lists its own footage of the camera.'),
+    oldest: z.iso.datetime({ offset: true }).nullable(),
+    newest: z.iso.datetime({ offset: true }).nullable(),
+  })
+  .meta({ id: 'OtherArchive', description: 'Another node that holds footage of the camera.' });
 
-const Current = z.object({
-  camera_id: z.string(),
-  filename: z.string(),
-  start: z.iso.datetime({ offset: true }),
-  size: z.number().int().describe('Bytes written when the question was asked.'),
-});
+const Segments = z
+  .object({
+    archive: z.array(Segment),
+    next: Next,
+    days: z.array(z.iso.date()).describe('All days with records, whatever the interval.'),
+    archives: z
+      .array(OtherArchive)
+      .optional()
+      .describe('In a cluster: other nodes that hold footage of the camera. It stays where it was recorded.'),
+  })
+  .meta({ id: 'SegmentList', description: 'Segments of a camera in an interval, and all days with records.' });
+
+const Current = z
+  .object({
+    camera_id: z.string(),
+    filename: z.string(),
+    start: z.iso.datetime({ offset: true }),
+    start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
+    size: z.number().int().describe('Bytes written when the question was asked.'),
+  })
+  .meta({ id: 'CurrentRecording', description: 'The recording in progress.' });
+
+/** With the interval: the current day may be over when the next page is asked for. */
+const SegmentPlace = z.tuple([z.literal('segments'), EpochNumber, EpochNumber, z.number(), z.string()]);
 
 const CameraParams = z.object({ camera_id: z.string() });
 
 const toSegment = (segment: ListedSegment, iso: (ms: number) => string): z.output<typeof Segment> => ({
   timestamp: iso(segment.startMs),
+  start_ms: Math.floor(segment.startMs),
+  ...endOf(segment, iso),
   sequence: segment.sequence,
   filename: segment.path,
   size: segment.sizeBytes,
@@ -55,6 +79,13 @@ const toSegment = (segment: ListedSegment, iso: (ms: number) => string): z.outpu
   is_open: segment.isOpen,
   ...(segment.nodeID !== undefined && { node_id: segment.nodeID }),
 });
+
+function endOf({ startMs, endMs }: ListedSegment, iso: (ms: number) => string) {
+  if (endMs === undefined) return { end: null, end_ms: null, duration_seconds: null };
+  // As the database has it.
+  const wholeMs = Math.round(endMs);
+  return { end: iso(wholeMs), end_ms: wholeMs, duration_seconds: (wholeMs - Math.floor(startMs)) / 1000 };
+}
 
 type Deps = Pick<ApiDeps, 'archive' | 'clock' | 'cluster'>;
 
@@ -77,12 +108,13 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
       // Hundreds of rows that were just formed: to check each again takes longer than all the rest. A test does.
       serializerCompiler: () => JSON.stringify,
       schema: {
+        operationId: 'listSegments',
         summary: 'Segments of a camera in an interval, and all days with records',
         description:
           'Without from and to: the current day. Only one of them: the day that starts or ends there. A camera that the node does not know has none.',
         tags: ['archive'],
         params: CameraParams,
-        querystring: IntervalQuery,
+        querystring: IntervalQuery.extend(PageQuery.shape),
         response: {
           200: Segments,
           400: problemResponse(
@@ -96,11 +128,17 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
     },
     async (request) => {
       const cameraId = visibleCamera(request, request.params.camera_id);
-      const list = await readable(archive.list(cameraId, toQuery(request.query, clock.wallMs())));
+      const { query } = request;
+      const seen = placeOf(query.cursor, SegmentPlace);
+      const interval = intervalOf(query, seen && { from: seen[1], to: seen[2] }, clock.wallMs());
+      const list = await readable(archive.list(cameraId, toQuery(interval)));
+      const { from, to } = interval;
+      const page = pageOf(list.segments, query, seen, ({ startMs, path }) => ['segments', from, to, startMs, path]);
       const iso = isoTimes();
-      const listed = list.segments.map((segment) => toSegment(segment, iso));
+      const listed = page.entries.map((segment) => toSegment(segment, iso));
       const archives = archivesOf(cameraId);
-      return { archive: listed, days: [...list.days], ...(archives && { archives }) } satisfies z.output<
+      const next = page.next === undefined ? {} : { next: page.next };
+      return { archive: listed, ...next, days: [...list.days], ...(archives && { archives }) } satisfies z.output<
         typeof Segments
       >;
     },
@@ -111,13 +149,14 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
     {
       config: { role: 'viewer', cameras: 'filtered', follows: { param: 'camera_id' } },
       schema: {
+        operationId: 'getCurrentRecording',
         summary: 'The recording in progress',
         tags: ['archive'],
         params: CameraParams,
         response: {
           200: Current,
           401: problemResponse('No token, or a wrong one.'),
-          404: problemResponse('Nothing to report: not recording, or record.format is mp4.'),
+          404: problemResponse('Nothing to report: not recording, the camera is lost, or record.format is mp4.'),
         },
       },
     },
@@ -131,6 +170,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
         camera_id,
         filename: current.path,
         start: isoTime(current.startMs),
+        start_ms: Math.floor(current.startMs),
         size: current.sizeBytes,
       };
     },

@@ -2,6 +2,8 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { callerOf } from '../../http/access.ts';
+import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import type { JobKeeper } from '../deps.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
@@ -32,10 +34,10 @@ const Body = z
   .object({
     kind: z.enum(['export', 'timelapse'], { error: 'expected export or timelapse' }),
     speed: z
-      .unknown()
+      .number({ error: SPEED })
+      .int(SPEED)
       .optional()
-      .describe('With timelapse: how many times faster, a whole number from 2 to 120.')
-      .meta({ type: 'integer' }),
+      .describe('With timelapse: how many times faster, a whole number from 2 to 120.'),
     parts: z
       .array(Part, { error: 'expected a list of parts' })
       .min(1, 'expected at least one part')
@@ -65,8 +67,9 @@ export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async 
   app.post(
     '/api/archive/:camera_id/assemble',
     {
-      config: { role: 'admin', cameras: { param: 'camera_id' } },
+      config: { role: 'admin', cameras: { param: 'camera_id' }, audit: 'assemble' },
       schema: {
+        operationId: 'assembleParts',
         summary: 'Exports of several nodes as one movie',
         description:
           'The parts are fetched side by side with the credential of the caller, and joined by their ordinals. Only members of the cluster are asked.',
@@ -83,7 +86,8 @@ export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async 
         },
       },
     },
-    async ({ params, body, headers }, reply) => {
+    async (request, reply) => {
+      const { params, body, headers } = request;
       const { kind, speed, parts } = body;
       const stranger = parts.findIndex(({ peer_addr }) => !jobs.isMember(peer_addr));
       if (stranger >= 0) {
@@ -93,18 +97,21 @@ export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async 
       if (kind === 'timelapse') await requireFfmpeg(jobs);
       const { authorization } = headers;
       const inOrder = parts.toSorted((a, b) => a.ordinal - b.ordinal);
-      const request = {
+      const wanted = {
         kind,
         cameraId: params.camera_id,
         fromMs: 0,
         toMs: 0,
+        by: callerOf(request).name,
         ...(kind === 'timelapse' && isSpeed(speed) ? { speed } : {}),
         assembly: {
           parts: inOrder.map(({ peer_addr, peer_job_id }) => ({ peerAddress: peer_addr, peerJobId: peer_job_id })),
           withCredential: authorization !== undefined,
         },
       };
-      return reply.code(202).send(toSubmitted(await available(jobs.submit(request, authorization))));
+      const job = await available(jobs.submit(wanted, authorization));
+      tell(request, { job: job.id, parts: parts.length });
+      return reply.code(202).send(toSubmitted(job));
     },
   );
 };

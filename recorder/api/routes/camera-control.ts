@@ -21,6 +21,13 @@ const Which = z.object(
 const Ok = z.literal('ok');
 const count = (what: string) => z.number().int().min(0).max(1).describe(what);
 
+const Started = z
+  .object({ status: Ok, started: count('0: it was started already.') })
+  .meta({ id: 'Started', description: 'The camera is recorded.' });
+const Stopped = z
+  .object({ status: Ok, stopped: count('0: it was stopped already.') })
+  .meta({ id: 'Stopped', description: 'The camera is not recorded.' });
+
 const refusals = {
   400: problemResponse('The body is no JSON object, or its id is missing or no id of a camera.'),
   401: problemResponse('No token, or a wrong one.'),
@@ -29,15 +36,13 @@ const refusals = {
   503: problemResponse('The change cannot be kept across restarts now: nothing has changed.'),
 };
 
-const STATUS = { 'unknown-camera': 404, 'license-exceeded': 409, 'switch-not-kept': 503 } as const;
-
 async function changed(change: Promise<number>): Promise<number> {
   try {
     return await change;
   } catch (err) {
     if (!(err instanceof SwitchError)) throw err;
     if (err.code === 'unknown-camera') throw unknownCamera();
-    throw new ApiError(STATUS[err.code], err.code, err.message, { cause: err });
+    throw new ApiError(err.code === 'switch-not-kept' ? 503 : 409, err.code, err.message, { cause: err });
   }
 }
 
@@ -48,14 +53,15 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
   app.post(
     '/cameras/start',
     {
-      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' } },
+      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' }, audit: 'start-camera' },
       schema: {
+        operationId: 'startCamera',
         summary: 'Record a camera',
         description: 'Kept across restarts.',
         tags: ['cameras'],
         body: Which,
         response: {
-          200: z.object({ status: Ok, started: count('0: it was started already.') }),
+          200: Started,
           409: problemResponse('The licence does not allow one more camera.'),
           ...refusals,
         },
@@ -70,14 +76,15 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
   app.post(
     '/cameras/stop',
     {
-      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' } },
+      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' }, audit: 'stop-camera' },
       schema: {
+        operationId: 'stopCamera',
         summary: 'Do not record a camera any more',
         description: 'Kept across restarts. What was recorded stays; the gap that begins has the cause "stopped".',
         tags: ['cameras'],
         body: Which,
         response: {
-          200: z.object({ status: Ok, stopped: count('0: it was stopped already.') }),
+          200: Stopped,
           ...refusals,
         },
       },

@@ -2,6 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { Reason } from '../../probe/reason.ts';
 import type { AudioParameters, VideoParameters } from '../../codec/access-unit.ts';
 import type { ApiDeps, CameraView } from '../deps.ts';
 import { callerOf } from '../../http/access.ts';
@@ -10,87 +11,101 @@ import { playbackAddress } from '../playback-address.ts';
 import { isoTime } from '../times.ts';
 import { Warning, warningsFor } from '../warning.ts';
 
-const Reason = z.object({ code: z.string().describe('Stable, for programs.'), message: z.string() });
+const Video = z
+  .object({
+    codec: z.enum(['h264', 'h265', 'av1', 'mjpeg']),
+    codec_string: z.string().describe('RFC 6381, for Media Source Extensions.'),
+    width: z.number().int(),
+    height: z.number().int(),
+  })
+  .meta({ id: 'Video', description: 'Video as it is stored.' });
 
-const Video = z.object({
-  codec: z.enum(['h264', 'h265']),
-  codec_string: z.string().describe('RFC 6381, for Media Source Extensions.'),
-  width: z.number().int(),
-  height: z.number().int(),
-});
+const Audio = z
+  .object({
+    codec: z
+      .enum(['aac', 'opus', 'flac', 'mp2', 'mp3'])
+      .describe('As stored: G.711, L16, G.722 and G.726 are carried as FLAC.'),
+    codec_string: z.string().describe('RFC 6381, for Media Source Extensions.'),
+    sample_rate: z.number().int(),
+    channels: z.number().int(),
+  })
+  .meta({ id: 'Audio', description: 'Sound as it is stored.' });
 
-const Audio = z.object({
-  codec: z.enum(['aac', 'opus', 'flac']).describe('As stored: G.711 is carried as FLAC.'),
-  codec_string: z.string().describe('RFC 6381, for Media Source Extensions.'),
-  sample_rate: z.number().int(),
-  channels: z.number().int(),
-});
-
-const Camera = z.object({
-  id: z.string(),
-  name: z.string(),
-  state: z
-    .enum(['connecting', 'recording', 'retrying', 'stopped'])
-    .describe(
-      'connecting: no video yet. recording: video arrives. retrying: waiting after a failure. stopped: not wanted.',
-    ),
-  state_since: z.iso.datetime({ offset: true }),
-  reason: Reason.nullable().describe('Why it does not record, or what ended the last connection.'),
-  node: z.object({
+const Camera = z
+  .object({
+    id: z.string(),
     name: z.string(),
-    address: z.string().nullable().describe('Where the node is reached, as far as it was told.'),
-    playback: z.string().nullable().describe('Where the node plays its recordings: http://host:port.'),
-  }),
-  transport: z.enum(['tcp', 'udp']).nullable(),
-  codecs: z.object({
-    video: Video.nullable(),
-    audio: Audio.nullable(),
-    mime: z
-      .string()
+    state: z
+      .enum(['connecting', 'recording', 'retrying', 'stopped'])
+      .describe(
+        'connecting: no video yet. recording: video arrives. retrying: waiting after a failure. stopped: not wanted.',
+      ),
+    state_since: z.iso.datetime({ offset: true }),
+    reason: Reason.nullable().describe('Why it does not record, or what ended the last connection.'),
+    node: z.object({
+      name: z.string(),
+      address: z.string().nullable().describe('Where the node is reached, as far as it was told.'),
+      playback: z.string().nullable().describe('Where the node plays its recordings: http://host:port.'),
+    }),
+    transport: z.enum(['tcp', 'udp', 'multicast']).nullable(),
+    codecs: z.object({
+      video: Video.nullable(),
+      video_remark: Reason.nullable().describe(
+        'What to know of video that is recorded: open-gop, at which Chromium may stop, or gradual-refresh.',
+      ),
+      audio: Audio.nullable(),
+      mime: z
+        .string()
+        .nullable()
+        .describe('Type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.'),
+      audio_dropped: Reason.nullable().describe('Why audio that the camera offers is not recorded.'),
+    }),
+    not_recorded: z
+      .array(z.object({ kind: z.string(), codec: z.string().nullable(), reason: Reason }))
+      .describe('What else the camera offered at the last connection: other streams, metadata, the way back to it.'),
+    bitrate: z.number().int().describe('Bits a second over the last ten seconds.'),
+    last_frame: z.iso.datetime({ offset: true }).nullable().describe('When the last video frame arrived.'),
+    frames: z.object({
+      video: z.number().int(),
+      audio: z.number().int(),
+      discarded: z.number().int().describe('Frames with a part missing.'),
+      lost_packets: z.number().int(),
+    }),
+    recording: z.object({
+      state: z.enum(['idle', 'writing', 'failed']),
+      reason: Reason.nullable().describe('Why what the camera sends is not written.'),
+      last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
+      filename: z.string().nullable().describe('The file being written, relative to the record path.'),
+    }),
+    silent: z
+      .boolean()
+      .describe('It should be recorded, and no video was written for 15 seconds, whatever else it sends.'),
+    silent_since: z.iso
+      .datetime({ offset: true })
       .nullable()
-      .describe('Type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.'),
-    audio_dropped: Reason.nullable().describe('Why audio that the camera offers is not recorded.'),
-  }),
-  bitrate: z.number().int().describe('Bits a second over the last ten seconds.'),
-  last_frame: z.iso.datetime({ offset: true }).nullable().describe('When the last video frame arrived.'),
-  frames: z.object({
-    video: z.number().int(),
-    audio: z.number().int(),
-    discarded: z.number().int().describe('Frames with a part missing.'),
-    lost_packets: z.number().int(),
-  }),
-  recording: z.object({
-    state: z.enum(['idle', 'writing', 'failed']),
-    reason: Reason.nullable().describe('Why what the camera sends is not written.'),
-    last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
-    filename: z.string().nullable().describe('The file being written, relative to the record path.'),
-  }),
-  silent: z
-    .boolean()
-    .describe('It should be recorded, and no video was written for 15 seconds, whatever else it sends.'),
-  silent_since: z.iso
-    .datetime({ offset: true })
-    .nullable()
-    .describe('When the last video of a silent camera was written, or should have been.'),
-  viewers: z.number().int().describe('Live viewers.'),
-  ptz: z.boolean().describe('It can be moved.'),
-});
+      .describe('When the last video of a silent camera was written, or should have been.'),
+    viewers: z.number().int().describe('Live viewers.'),
+    ptz: z.boolean().describe('It can be moved.'),
+  })
+  .meta({ id: 'Camera', description: 'A camera, what it does and why.' });
 
-const Cameras = z.object({
-  cameras: z.array(Camera),
-  elsewhere: z
-    .number()
-    .int()
-    .optional()
-    .describe('In a cluster: how many cameras other nodes record; GET /cluster/cameras lists all.'),
-  refused: z
-    .array(z.object({ id: z.string(), reason: Reason }))
-    .optional()
-    .describe('With a database: its cameras that are not recorded as they are there, and why.'),
-  warnings: z
-    .array(Warning)
-    .describe('As in ready: what somebody should look at, as that exports cannot be made here for want of ffmpeg.'),
-});
+const Cameras = z
+  .object({
+    cameras: z.array(Camera),
+    elsewhere: z
+      .number()
+      .int()
+      .optional()
+      .describe('In a cluster: how many cameras other nodes record; GET /cluster/cameras lists all.'),
+    refused: z
+      .array(z.object({ id: z.string(), reason: Reason }))
+      .optional()
+      .describe('With a database: its cameras that are not recorded as they are there, and why.'),
+    warnings: z
+      .array(Warning)
+      .describe('As in ready: what somebody should look at, as that exports cannot be made here for want of ffmpeg.'),
+  })
+  .meta({ id: 'CameraList', description: 'The cameras of the node.' });
 
 const optionalTime = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 
@@ -103,9 +118,9 @@ function toAudio(audio: AudioParameters): z.output<typeof Audio> {
   return { codec, codec_string: codecString, sample_rate: sampleRate, channels };
 }
 
-function mimeOf(video: VideoParameters, audio: AudioParameters | undefined): string {
-  const codecs = [video.codecString, ...(audio ? [audio.codecString] : [])];
-  return `video/mp4; codecs="${codecs.join(', ')}"`;
+function mimeOf(video: VideoParameters | undefined, audio: AudioParameters | undefined): string | null {
+  const codecs = [video, audio].flatMap((track) => track?.codecString ?? []);
+  return codecs.length === 0 ? null : `${video ? 'video' : 'audio'}/mp4; codecs="${codecs.join(', ')}"`;
 }
 
 type Deps = Pick<
@@ -129,10 +144,12 @@ function toCamera(
     transport: status.transport ?? null,
     codecs: {
       video: video ? toVideo(video) : null,
+      video_remark: status.videoRemark ?? null,
       audio: audio ? toAudio(audio) : null,
-      mime: video ? mimeOf(video, audio) : null,
+      mime: mimeOf(video, audio),
       audio_dropped: status.audioDropped ?? null,
     },
+    not_recorded: status.notRecorded.map(({ kind, codec, reason }) => ({ kind, codec: codec ?? null, reason })),
     bitrate: Math.round(status.bitrate),
     last_frame: optionalTime(status.lastFrameMs),
     frames: {
@@ -160,6 +177,7 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
     {
       config: { role: 'viewer', cameras: 'filtered' },
       schema: {
+        operationId: 'listCameras',
         summary: 'All cameras of the node',
         tags: ['cameras'],
         response: { 200: Cameras, 401: problemResponse('No token, or a wrong one.') },
@@ -188,6 +206,7 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
     {
       config: { role: 'viewer', cameras: { param: 'id' }, follows: { param: 'id' } },
       schema: {
+        operationId: 'getCamera',
         summary: 'One camera',
         tags: ['cameras'],
         params: z.object({ id: z.string() }),

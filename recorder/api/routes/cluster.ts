@@ -4,9 +4,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { Reason } from '../../probe/reason.ts';
+import type { ErrorCode } from '../../http/error-codes.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { callerOf } from '../../http/access.ts';
 import type { ClusterAccess, ClusterAnswer, ClusterCameras, ClusterQuestion } from '../cluster-access.ts';
+import { Done } from '../done.ts';
+import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { isoTime } from '../times.ts';
 
 const NodeID = z
@@ -15,59 +19,76 @@ const NodeID = z
   .max(253)
   .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'expected the name of a node');
 
-const Metrics = z.object({
-  leader: NodeID.nullable().describe('The node that serves changes of the membership; null without majority.'),
-  has_majority: z.boolean(),
-  voters: z.array(NodeID),
-  nodes: z.array(
-    z.object({
-      node_id: NodeID,
-      node_name: z.string(),
-      address: z.string().nullable(),
-      role: z.enum(['voter', 'learner', 'removed']),
-      online: z.boolean(),
-      last_seen_seconds: z.number().nullable().describe('Since its last sign of life; null when none was seen.'),
-      cameras: z.number().int(),
-      version: z.string().nullable(),
-    }),
-  ),
-});
+const Node = z
+  .object({
+    node_id: NodeID,
+    node_name: z.string(),
+    address: z.string().nullable(),
+    role: z.enum(['voter', 'learner', 'removed']),
+    online: z.boolean(),
+    last_seen_seconds: z.number().nullable().describe('Since its last sign of life; null when none was seen.'),
+    cameras: z.number().int(),
+    version: z.string().nullable(),
+  })
+  .meta({ id: 'Node', description: 'A node of the cluster.' });
+
+const Metrics = z
+  .object({
+    leader: NodeID.nullable().describe('The node that serves changes of the membership; null without majority.'),
+    has_majority: z.boolean(),
+    voters: z.array(NodeID),
+    nodes: z.array(Node),
+  })
+  .meta({ id: 'Cluster', description: 'The nodes of the cluster.' });
 
 const Time = z.iso.datetime({ offset: true }).nullable();
 
-const Cameras = z.object({
-  node_id: NodeID.describe('The node that answers.'),
-  current: z.boolean().describe('false: the API server is away, and this is what was known last.'),
-  nodes: z.array(
-    z.object({
-      node_id: NodeID,
-      url: z.string().nullable().describe('Base of its API; null until it has said so.'),
-      playback: z.string().nullable().describe('Where it plays its recordings.'),
-      online: z.boolean(),
-      last_seen_seconds: z.number().nullable().describe('Since its last sign of life; null when none was seen.'),
-    }),
-  ),
-  cameras: z.array(
-    z.object({
-      id: z.string(),
-      name: z.string(),
-      node_id: NodeID.nullable().describe(
-        'The node that records it, also while another takes it over; that did last when it is stopped.',
+const CameraNode = z
+  .object({
+    node_id: NodeID,
+    url: z.string().nullable().describe('Base of its API; null until the operator has said so.'),
+    playback: z.string().nullable().describe('Where it plays its recordings.'),
+    online: z.boolean(),
+    last_seen_seconds: z.number().nullable().describe('Since its last sign of life; null when none was seen.'),
+  })
+  .meta({ id: 'RecordingNode', description: 'A node that records cameras, and where it is reached.' });
+
+const HeldFootage = z
+  .object({ node_id: NodeID, oldest: Time, newest: Time })
+  .meta({ id: 'HeldFootage', description: 'A node that holds footage of a camera.' });
+
+const ClusterCamera = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    node_id: NodeID.nullable().describe(
+      'The node that records it, also while another takes it over; that did last when it is stopped.',
+    ),
+    epoch: z.number().int().describe('Grows with every move.'),
+    state: z
+      .enum(['connecting', 'recording', 'silent', 'failed', 'stopped', 'unassigned', 'unknown'])
+      .describe(
+        'As its node reports. recording: a picture is on the disk. silent: no video was written for 15 seconds. unassigned: no node records it. unknown: its node gives no sign of life.',
       ),
-      epoch: z.number().int().describe('Grows with every move.'),
-      state: z
-        .enum(['connecting', 'recording', 'silent', 'failed', 'stopped', 'unassigned', 'unknown'])
-        .describe(
-          'As its node reports. recording: a picture is on the disk. silent: no video was written for 15 seconds. unassigned: no node records it. unknown: its node gives no sign of life.',
-        ),
-      reason: z.object({ code: z.string(), message: z.string() }).nullable(),
-      last_written: Time.describe('Coarse; the node itself knows better.'),
-      archives: z
-        .array(z.object({ node_id: NodeID, oldest: Time, newest: Time }))
-        .describe('All nodes that hold footage of it; coarse. It stays where it was recorded.'),
-    }),
-  ),
-});
+    reason: Reason.nullable(),
+    last_written: Time.describe('Coarse; the node itself knows better.'),
+    archives: z
+      .array(HeldFootage)
+      .describe('All nodes that hold footage of it; coarse. It stays where it was recorded.'),
+  })
+  .meta({ id: 'ClusterCamera', description: 'A camera of the cluster, whichever node records it.' });
+
+const CameraPlace = z.tuple([z.literal('cameras'), z.string()]);
+
+const Cameras = z
+  .object({
+    node_id: NodeID.describe('The node that answers.'),
+    current: z.boolean().describe('false: the API server is away, and this is what was known last.'),
+    nodes: z.array(CameraNode),
+    cameras: z.array(ClusterCamera),
+    next: Next,
+  })
+  .meta({ id: 'ClusterCameraList', description: 'The cameras of the cluster.' });
 
 const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 const secondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms / 100) / 10);
@@ -95,8 +116,6 @@ const toCamera = (camera: ClusterCameras['cameras'][number]): z.output<typeof Ca
   })),
 });
 
-const Done = z.object({ status: z.literal('ok'), message: z.string() });
-
 const problems = {
   400: problemResponse('The body is missing, or not as described.'),
   401: problemResponse('No token, or a wrong one.'),
@@ -107,7 +126,7 @@ const problems = {
 };
 const MOVED = { 307: z.null().describe('To the leader, which serves this.') };
 
-const CODES: Readonly<Record<number, string>> = {
+const CODES: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid-request',
   403: 'forbidden',
   404: 'unknown-node',
@@ -120,6 +139,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
     {
       config: { role: 'viewer' },
       schema: {
+        operationId: 'getCluster',
         summary: 'The nodes of the cluster, and whether each is online',
         tags: ['cluster'],
         response: { 200: Metrics, 401: problems[401], 403: problems[403], 503: problems[503] },
@@ -152,21 +172,27 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       // Thousands of rows that were just formed: to check each again takes longer than all the rest. A test does.
       serializerCompiler: () => JSON.stringify,
       schema: {
+        operationId: 'listClusterCameras',
         summary: 'All cameras of the namespace, and which node records each',
         description:
           'Answered by any node within about a second, also while nodes or the API server are away: then as it was known last. Live pictures, recordings and details are at the node that has them.',
         tags: ['cluster'],
+        querystring: PageQuery,
         response: { 200: Cameras, 401: problems[401] },
       },
     },
     async (request) => {
       const { sees } = callerOf(request);
+      const after = placeOf(request.query.cursor, CameraPlace);
       const { isCurrent, nodes, cameras } = await cluster.cameras();
+      const seen = cameras.filter(({ id }) => sees(id));
+      const page = pageOf(seen, request.query, after, ({ id }) => ['cameras', id]);
       return {
         node_id: cluster.nodeID,
         current: isCurrent,
         nodes: nodes.map(toNode),
-        cameras: cameras.filter(({ id }) => sees(id)).map(toCamera),
+        cameras: page.entries.map(toCamera),
+        ...(page.next === undefined ? {} : { next: page.next }),
       } satisfies z.output<typeof Cameras>;
     },
   );
@@ -186,8 +212,9 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/add-learner',
     {
-      config: { role: 'admin' },
+      config: { role: 'admin', audit: 'add-node' },
       schema: {
+        operationId: 'addLearner',
         summary: 'Takes a node into the cluster: it records, and has no vote',
         tags: ['cluster'],
         body: z.strictObject({ node_id: NodeID }),
@@ -200,8 +227,9 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/change-membership',
     {
-      config: { role: 'admin' },
+      config: { role: 'admin', audit: 'change-voters' },
       schema: {
+        operationId: 'changeMembership',
         summary: 'Says which nodes have a vote, one change at a time',
         tags: ['cluster'],
         body: z.strictObject({
@@ -220,8 +248,9 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/remove-node',
     {
-      config: { role: 'admin' },
+      config: { role: 'admin', audit: 'remove-node' },
       schema: {
+        operationId: 'removeNode',
         summary: 'Removes a node from the cluster; one that lives only with force',
         tags: ['cluster'],
         body: z.strictObject({ node_id: NodeID, force: z.boolean().optional() }),
@@ -239,8 +268,9 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/leave',
     {
-      config: { role: 'admin' },
+      config: { role: 'admin', audit: 'leave-cluster' },
       schema: {
+        operationId: 'leaveCluster',
         summary: 'This node leaves: it stops its cameras and forgets what was assigned',
         description:
           'With force also when the cluster cannot accept it; then remove-node on the leader. Key and certificate stay, no restart is needed.',

@@ -4,38 +4,76 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Gap } from '../../archive/gaps/camera-ledger.ts';
 import { GAP_CAUSES, type GapCause } from '../../archive/gaps/cause.ts';
+import type { Degraded } from '../../archive/gaps/degraded.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { problemResponse } from '../../http/problem.ts';
+import { EpochNumber } from '../../http/query.ts';
 import type { ApiDeps } from '../deps.ts';
-import { IntervalQuery, readable, toQuery } from '../interval.ts';
+import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
+import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { isoTime } from '../times.ts';
 
-const Cause = z.enum(GAP_CAUSES);
+const Cause = z
+  .enum(GAP_CAUSES)
+  .meta({ id: 'GapCause', description: 'docs/gaps.md explains each. Later versions may have more.' });
 
-const GapItem = z.object({
-  start: z.iso.datetime({ offset: true }),
-  end: z.iso.datetime({ offset: true }),
-  start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
-  end_ms: z.number().int(),
-  seconds: z.number(),
-  cause: Cause,
-  is_open: z.boolean().describe('It lasts until now.'),
-});
+const GapItem = z
+  .object({
+    start: z.iso.datetime({ offset: true }),
+    end: z.iso.datetime({ offset: true }),
+    start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
+    end_ms: z.number().int(),
+    seconds: z.number(),
+    cause: Cause,
+    is_open: z.boolean().describe('It lasts until now.'),
+  })
+  .meta({ id: 'Gap', description: 'Time without footage, and why.' });
 
-const Gaps = z.object({
-  camera_id: z.string(),
-  from: z.iso.datetime({ offset: true }),
-  to: z.iso.datetime({ offset: true }),
-  known_until: z.iso
-    .datetime({ offset: true })
-    .describe('What lies behind this, at most some seconds up to now, is being written or not understood yet.'),
-  known_until_ms: z.number().int(),
-  gaps: z.array(GapItem).describe('Oldest first, without overlap.'),
-  wanted_seconds: z.number().describe('Time up to known_until in which the camera was configured on this node.'),
-  recorded_seconds: z.number().describe('Of that, time with footage: wanted_seconds without the gaps.'),
-  missing_seconds: z.number().describe('All gaps together, also those that a user wanted.'),
-  seconds_by_cause: z.partialRecord(Cause, z.number()).describe('Causes that occur.'),
-});
+const DegradedItem = z
+  .object({
+    start: z.iso.datetime({ offset: true }),
+    end: z.iso.datetime({ offset: true }),
+    start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
+    end_ms: z.number().int(),
+    lost_frames: z.number().int().describe('Pictures that did not arrive whole.'),
+    expected_frames: z.number().int().describe('Those, and the ones that are there.'),
+    lost_share: z.number().describe('lost_frames by expected_frames: from 0 to 1.'),
+  })
+  .meta({ id: 'Degraded', description: 'Footage in which pictures are missing.' });
+
+const Gaps = z
+  .object({
+    camera_id: z.string(),
+    from: z.iso.datetime({ offset: true }),
+    to: z.iso.datetime({ offset: true }),
+    from_ms: z.number().int().describe('The same in milliseconds since 1970, as in jobs.'),
+    to_ms: z.number().int(),
+    known_until: z.iso
+      .datetime({ offset: true })
+      .describe('What lies behind this, at most some seconds up to now, is being written or not understood yet.'),
+    known_until_ms: z.number().int(),
+    next: Next,
+    gaps: z.array(GapItem).describe('Oldest first, without overlap.'),
+    wanted_seconds: z.number().describe('Time up to known_until in which the camera was configured on this node.'),
+    recorded_seconds: z.number().describe('Of that, time with footage: wanted_seconds without the gaps.'),
+    missing_seconds: z.number().describe('All gaps together, also those that a user wanted.'),
+    seconds_by_cause: z.partialRecord(Cause, z.number()).describe('Causes that occur.'),
+    degraded: z
+      .array(DegradedItem)
+      .describe(
+        'Footage in which pictures are missing, each time for less than a second: minutes of the clock, of up to an hour when they follow each other. Oldest first, whole also where they reach beyond the interval.',
+      ),
+  })
+  .meta({ id: 'GapList', description: 'Time without footage of a camera in an interval.' });
+
+/** With the interval, as for segments. Of two that begin at once, the gap is first. */
+const GapPlace = z.tuple([z.literal('gaps'), EpochNumber, EpochNumber, z.number(), z.number()]);
+interface GapEntry {
+  readonly startMs: number;
+  readonly rank: number;
+  readonly gap?: Gap;
+  readonly degraded?: Degraded;
+}
 
 const toGap = ({ fromMs, toMs, cause, isOpen }: Gap): z.output<typeof GapItem> => ({
   start: isoTime(fromMs),
@@ -45,6 +83,16 @@ const toGap = ({ fromMs, toMs, cause, isOpen }: Gap): z.output<typeof GapItem> =
   seconds: (toMs - fromMs) / 1000,
   cause,
   is_open: isOpen,
+});
+
+const toDegraded = ({ fromMs, toMs, lost, expected }: Degraded): z.output<typeof DegradedItem> => ({
+  start: isoTime(fromMs),
+  end: isoTime(toMs),
+  start_ms: fromMs,
+  end_ms: toMs,
+  lost_frames: lost,
+  expected_frames: expected,
+  lost_share: Math.round((lost / expected) * 10_000) / 10_000,
 });
 
 function secondsByCause(gaps: readonly Gap[]): Partial<Record<GapCause, number>> {
@@ -62,12 +110,13 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
     {
       config: { role: 'viewer', cameras: 'filtered' },
       schema: {
+        operationId: 'listGaps',
         summary: 'Time without footage of a camera in an interval, and why',
         description:
-          'Gaps and footage together are the time in which the camera was configured. What retention has removed was recorded and is no gap. A camera that the node does not know has none. Without from and to: the current day. Only one of them: the day that starts or ends there.',
+          'Gaps and footage together are the time in which the camera was configured. What retention has removed was recorded and is no gap. A camera that the node does not know has none. Without from and to: the current day. Only one of them: the day that starts or ends there. A page has the gaps and degraded footage that begin first, together as many as limit says; sums are always of the whole interval.',
         tags: ['archive'],
         params: z.object({ camera_id: z.string() }),
-        querystring: IntervalQuery,
+        querystring: IntervalQuery.extend(PageQuery.shape),
         response: {
           200: Gaps,
           400: problemResponse(
@@ -80,20 +129,37 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
     },
     async (request) => {
       const { camera_id } = request.params;
-      const { fromMs, toMs } = toQuery(request.query, clock.wallMs());
+      const { query } = request;
+      const seen = placeOf(query.cursor, GapPlace);
+      const interval = intervalOf(query, seen && { from: seen[1], to: seen[2] }, clock.wallMs());
+      const { fromMs, toMs } = toQuery(interval);
       const cameraId = visibleCamera(request, camera_id);
       const report = await readable(gaps.report(cameraId, Math.round(fromMs), Math.round(toMs)));
+      const { from, to } = interval;
+      const gapEntries = report.gaps.map((gap) => ({ startMs: gap.fromMs, rank: 0, gap }));
+      const degradedEntries = report.degraded.map((degraded) => ({ startMs: degraded.fromMs, rank: 1, degraded }));
+      const page = pageOf<GapEntry>([...gapEntries, ...degradedEntries], query, seen, ({ startMs, rank }) => [
+        'gaps',
+        from,
+        to,
+        startMs,
+        rank,
+      ]);
       return {
         camera_id,
+        ...(page.next === undefined ? {} : { next: page.next }),
         from: isoTime(report.fromMs),
         to: isoTime(report.toMs),
+        from_ms: report.fromMs,
+        to_ms: report.toMs,
         known_until: isoTime(report.knownUntilMs),
         known_until_ms: report.knownUntilMs,
-        gaps: report.gaps.map(toGap),
+        gaps: page.entries.flatMap(({ gap }) => (gap ? [toGap(gap)] : [])),
         wanted_seconds: report.wantedMs / 1000,
         recorded_seconds: report.recordedMs / 1000,
         missing_seconds: (report.wantedMs - report.recordedMs) / 1000,
         seconds_by_cause: secondsByCause(report.gaps),
+        degraded: page.entries.flatMap(({ degraded }) => (degraded ? [toDegraded(degraded)] : [])),
       };
     },
   );

@@ -2,6 +2,8 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { Clock } from '../../../base/clock.ts';
+import { Reason } from '../../probe/reason.ts';
 import type { Authenticator } from '../../http/auth.ts';
 import type { ApiDeps, CameraDirectory } from '../deps.ts';
 import { isoTime } from '../times.ts';
@@ -9,65 +11,85 @@ import { Warning, warningsFor } from '../warning.ts';
 
 /** A disk that does not answer in this time is not writable. */
 const WRITABLE_TIMEOUT_MS = 5_000;
-/** Probes that come faster share one look at the disk: they need no credentials. */
-const WRITABLE_CACHE_MS = 1_000;
+/** A database that does not is away: load balancers wait for little more. */
+const STORAGE_TIMEOUT_MS = 1_500;
+/** Probes that come faster share one look: they need no credentials. */
+const LOOK_CACHE_MS = 1_000;
+/**
+ * A node that the cluster has not heard of for so long is out of service: its cameras were given to others long ago. An
+ * API server that restarts or is upgraded is back by then, and all nodes record and answer meanwhile.
+ */
+const CUT_OFF_MS = 5 * 60_000;
 
-const Checks = z.object({
-  storage: z.object({ configured: z.boolean(), reachable: z.boolean() }).describe('The database.'),
-  cluster_store: z.object({
-    configured: z.boolean(),
-    reachable: z.boolean().optional().describe('In a cluster: the API server takes our signs of life.'),
-  }),
-  recordings_dir: z.object({ path: z.string(), writable: z.boolean() }),
-  license: z.object({
-    valid: z.boolean(),
-    reason: z.object({ code: z.string(), message: z.string() }).optional().describe('Why it is not.'),
-  }),
-});
+const Live = z.object({ status: z.literal('live') }).meta({ id: 'Live', description: 'The process can answer.' });
 
-const SilentCamera = z.object({
-  id: z.string(),
-  since: z.iso.datetime({ offset: true }).describe('When the last video was written, or should have been.'),
-  cause: z.string().describe('As in the gap list, as far as it is known; recording where nothing seems wrong.'),
-});
+const Checks = z
+  .object({
+    storage: z.object({ configured: z.boolean(), reachable: z.boolean() }).describe('The database.'),
+    cluster_store: z.object({
+      configured: z.boolean(),
+      reachable: z.boolean().optional().describe('In a cluster: the API server takes our signs of life.'),
+      unreachable_seconds: z
+        .int()
+        .optional()
+        .describe('How long it has not taken one; absent while it does, and when it never did since the start.'),
+    }),
+    recordings_dir: z.object({ path: z.string(), writable: z.boolean() }),
+    license: z.object({
+      valid: z.boolean(),
+      reason: Reason.optional().describe('Why it is not.'),
+    }),
+  })
+  .meta({ id: 'Checks', description: 'What readiness depends on.' });
 
-const Readiness = z.object({
-  status: z.enum(['ready', 'not_ready']),
-  version: z.string(),
-  timestamp: z.iso.datetime({ offset: true }),
-  checks: Checks.optional().describe('Only for callers with a role.'),
-  failed: z
-    .array(Checks.keyof())
-    .optional()
-    .describe('The checks that fail. Only for callers with a role, when the node is not ready.'),
-  warnings: z
-    .array(Warning)
-    .optional()
-    .describe('What somebody should look at. Only for callers with a role; no failure by itself.'),
-  silent_cameras: z
-    .array(SilentCamera)
-    .optional()
-    .describe(
-      'Cameras of which no video was written for 15 seconds. Only for callers with a role; no failure of the node.',
-    ),
-});
+const SilentCamera = z
+  .object({
+    id: z.string(),
+    since: z.iso.datetime({ offset: true }).describe('When the last video was written, or should have been.'),
+    cause: z.string().describe('As in the gap list, as far as it is known; recording where nothing seems wrong.'),
+  })
+  .meta({ id: 'SilentCamera', description: 'A camera of which no video was written for 15 seconds.' });
+
+const Readiness = z
+  .object({
+    status: z.enum(['ready', 'not_ready']),
+    version: z.string(),
+    timestamp: z.iso.datetime({ offset: true }),
+    checks: Checks.optional().describe('Only for callers with a role.'),
+    failed: z
+      .array(Checks.keyof())
+      .optional()
+      .describe('The checks that fail. Only for callers with a role, when the node is not ready.'),
+    warnings: z
+      .array(Warning)
+      .optional()
+      .describe('What somebody should look at. Only for callers with a role; no failure by itself.'),
+    silent_cameras: z
+      .array(SilentCamera)
+      .optional()
+      .describe(
+        'Cameras of which no video was written for 15 seconds. Only for callers with a role; no failure of the node.',
+      ),
+  })
+  .meta({ id: 'Readiness', description: 'Whether the node is ready, and why not.' });
 
 type Deps = Pick<ApiDeps, 'archive' | 'cameras' | 'checks' | 'clock' | 'recordPath' | 'version' | 'warnings'>;
 
-export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticator }> = async (app, { deps, auth }) => {
+/** Without `auth`, nobody is told more than the status. */
+export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth?: Authenticator }> = async (
+  app,
+  { deps, auth },
+) => {
   const { clock } = deps;
-  const isWritable = cachedWritable(deps);
+  const isWritable = sharedLook(() => deps.archive.checkWritable(), false, WRITABLE_TIMEOUT_MS, clock);
+  const noStorage = { configured: true, reachable: false };
+  const storageNow = sharedLook(() => deps.checks.storage(), noStorage, STORAGE_TIMEOUT_MS, clock);
 
   async function runChecks(): Promise<z.output<typeof Checks>> {
-    const [storage, clusterStore, license, writable] = await Promise.all([
-      deps.checks.storage(),
-      deps.checks.clusterStore(),
-      deps.checks.license(),
-      isWritable(),
-    ]);
+    const [storage, license, writable] = await Promise.all([storageNow(), deps.checks.license(), isWritable()]);
     return {
       storage,
-      cluster_store: clusterStore,
+      cluster_store: clusterStoreOf(deps.checks.clusterStore()),
       recordings_dir: { path: deps.recordPath, writable },
       license,
     };
@@ -77,9 +99,10 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
     '/api/health/live',
     {
       schema: {
+        operationId: 'getLive',
         summary: 'The process can answer',
         tags: ['health'],
-        response: { 200: z.object({ status: z.literal('live') }) },
+        response: { 200: Live },
       },
     },
     async () => ({ status: 'live' as const }),
@@ -89,6 +112,7 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
     '/api/health/ready',
     {
       schema: {
+        operationId: 'getReady',
         summary: 'All checks pass',
         description: 'Needs no credentials; the checks themselves are shown only to callers with a role.',
         tags: ['health'],
@@ -104,7 +128,7 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth: Authenticat
         version: deps.version,
         timestamp: isoTime(clock.wallMs()),
       };
-      const caller = await auth.callerOf(request, 'header');
+      const caller = await auth?.callerOf(request, 'header');
       if (caller) {
         body.checks = checks;
         if (!ready) body.failed = failed;
@@ -123,28 +147,48 @@ function silentCameras(cameras: CameraDirectory): z.output<typeof SilentCamera>[
   });
 }
 
+function clusterStoreOf(state: ReturnType<Deps['checks']['clusterStore']>): z.output<typeof Checks>['cluster_store'] {
+  if (!state.configured) return state;
+  const { unreachableMs } = state;
+  const isKnown = unreachableMs > 0 && Number.isFinite(unreachableMs);
+  return {
+    configured: true,
+    reachable: unreachableMs === 0,
+    ...(isKnown ? { unreachable_seconds: Math.floor(unreachableMs / 1000) } : {}),
+  };
+}
+
+/** A node that never reached the cluster since its start does not know which cameras are its own. */
+function isInCluster({
+  configured,
+  reachable,
+  unreachable_seconds,
+}: z.output<typeof Checks>['cluster_store']): boolean {
+  return !configured || reachable === true || (unreachable_seconds ?? Infinity) * 1000 < CUT_OFF_MS;
+}
+
 function failedChecks(checks: z.output<typeof Checks>): (keyof typeof checks)[] {
   const failed: (keyof typeof checks)[] = [];
   if (checks.storage.configured && !checks.storage.reachable) failed.push('storage');
+  if (!isInCluster(checks.cluster_store)) failed.push('cluster_store');
   if (!checks.recordings_dir.writable) failed.push('recordings_dir');
   if (!checks.license.valid) failed.push('license');
   return failed;
 }
 
-/** `archive.checkWritable` with a time limit, one at a time, its result good for a moment. */
-function cachedWritable({ archive, clock }: Deps): () => Promise<boolean> {
-  let running: Promise<boolean> | undefined;
-  let last = { atMs: -Infinity, writable: false };
+/** What `look` finds, or `failed` when it takes too long or rejects; one look at a time, its result good for a moment. */
+function sharedLook<T>(look: () => Promise<T>, failed: T, timeoutMs: number, clock: Clock): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  let last = { atMs: -Infinity, found: failed };
   return () => {
-    if (clock.monotonicMs() - last.atMs < WRITABLE_CACHE_MS) return Promise.resolve(last.writable);
-    running ??= archive
-      .checkWritable()
-      .catch(() => false)
-      .then((writable) => {
-        last = { atMs: clock.monotonicMs(), writable };
+    if (clock.monotonicMs() - last.atMs < LOOK_CACHE_MS) return Promise.resolve(last.found);
+    running ??= look()
+      .catch(() => failed)
+      .then((found) => {
+        last = { atMs: clock.monotonicMs(), found };
         running = undefined;
-        return writable;
+        return found;
       });
-    return Promise.race([running, clock.sleep(WRITABLE_TIMEOUT_MS).then(() => false)]);
+    return Promise.race([running, clock.sleep(timeoutMs).then(() => failed)]);
   };
 }

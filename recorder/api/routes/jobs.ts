@@ -4,17 +4,33 @@ import { createReadStream } from 'node:fs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { JobError } from '../../jobs/error.ts';
-import type { Job, JobGap, JobRequest } from '../../jobs/job.ts';
+import { footageOf } from '../../audit/entry.ts';
+import { JOB_ERROR_CODES, JobError } from '../../jobs/error.ts';
+import {
+  RESULT_KEPT_MS,
+  camerasOf,
+  isExpired,
+  type CameraOutcome,
+  type JobOutcome,
+  type Job,
+  type JobGap,
+  type JobPart,
+  type JobRequest,
+} from '../../jobs/job.ts';
+import { Manifest, SIGNATURE_BYTES } from '../../jobs/manifest.ts';
+import { codecName, movieName } from '../../jobs/movie-name.ts';
 import { callerOf } from '../../http/access.ts';
+import { tell, visit } from '../../http/audit.ts';
+import { contentRange, parseRange } from '../../http/byte-range.ts';
+import { evaluate, rangeApplies } from '../../http/conditions.ts';
+import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
-import { EpochSeconds } from '../interval.ts';
+import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
+import { checkWindow } from '../job-window.ts';
+import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
-import { singleRange } from '../single-range.ts';
 import { epochSeconds, isoTime } from '../times.ts';
-
-const MAX_WINDOW_SECONDS = 4 * 3_600;
 
 const Window = z.object({
   from: EpochSeconds.describe('Start of the window, seconds since 1970.'),
@@ -22,54 +38,126 @@ const Window = z.object({
 });
 
 const ExportQuery = Window.extend({
-  dry_run: z.enum(['0', '1']).default('0').describe('1: how long and how large it would be; makes no job.'),
+  dry_run: flag().optional().describe('1: how long and how large it would be; makes no job.'),
 });
 
+const PART = 'expected the number of a part, from 1';
 const SPEED = 'expected a whole number from 2 to 120';
 const TimelapseQuery = Window.extend({
-  speed: z
-    .string({ error: SPEED })
-    .regex(/^\d+$/, SPEED)
-    .transform(Number)
-    .refine((speed) => speed >= 2 && speed <= 120, SPEED)
-    .describe('How many times faster, 2 to 120.'),
+  speed: queryNumber(z.int(SPEED).min(2, SPEED).max(120, SPEED)).describe('How many times faster.'),
 });
 
 const CameraParams = z.object({ camera_id: z.string() });
 const JobParams = z.object({ job_id: z.string() });
 
-const Gap = z.object({
-  start: z.iso.datetime({ offset: true }),
-  end: z.iso.datetime({ offset: true }),
-  cause: z.string().optional().describe('As in the list of gaps, as far as it is known.'),
-});
+const Gap = z
+  .object({
+    start: z.iso.datetime({ offset: true }),
+    end: z.iso.datetime({ offset: true }),
+    cause: z.string().optional().describe('As in the list of gaps, as far as it is known.'),
+  })
+  .meta({ id: 'JobGap', description: 'A part of a window without footage.' });
 
-const JobItem = z.object({
-  job_id: z.string(),
-  camera_id: z.string(),
-  from: z.number().describe('Seconds since 1970. Of an assembly: 0 until the other nodes have said it.'),
-  to: z.number(),
-  created_at: z.number().int(),
-  completed_at: z.number().int().optional().describe('When it is done or failed.'),
-  kind: z.enum(['export', 'timelapse']),
-  speed: z.number().int().optional(),
-  state: z.enum(['pending', 'running', 'done', 'failed']),
-  progress: z.number().int().describe('0 to 100.'),
-  size_bytes: z.number().int().optional().describe('When it is done.'),
-  duration_seconds: z.number().optional(),
-  gaps: z.array(Gap).optional().describe('Parts of the window without footage; the movie goes on without them.'),
-  reason: z.string().optional().describe('When it failed.'),
-});
+const KnownUntil = z
+  .number()
+  .int()
+  .optional()
+  .describe(
+    'Where the window was not over: the end of what is known of it. What is later is neither in the movie nor a gap.',
+  );
 
-const Estimate = z.object({
-  camera_id: z.string(),
-  from: z.number(),
-  to: z.number(),
-  duration_seconds: z.number(),
-  size_bytes: z.number().int(),
-  gaps: z.array(Gap),
-  reason: z.string().optional().describe('Why an export of this window would fail.'),
-});
+const JobPartItem = z
+  .object({
+    part: z.number().int().describe('From 1.'),
+    camera_id: z.string().optional().describe('In a case.'),
+    name: z.string().describe('In the archive.'),
+    codec: z.string().describe('h264, h265, av1, mjpeg, aac …'),
+    from_ms: z.number().int().describe('The part of the window that it is of.'),
+    to_ms: z.number().int(),
+    duration_seconds: z.number(),
+    size_bytes: z.number().int(),
+    offset: z.number().int().describe('Where its bytes lie in the archive, which holds them as they are.'),
+    download_url: z.string(),
+  })
+  .meta({ id: 'JobPart', description: 'One of the movies of a result that has several.' });
+
+const CaseCamera = z
+  .object({
+    camera_id: z.string(),
+    duration_seconds: z.number().optional().describe('When the job is done: of its movies together.'),
+    gaps: z.array(Gap).optional().describe('When the job is done.'),
+    reason: z.string().optional().describe('When the job is done: why there is no movie of this camera.'),
+    reason_code: z.enum(JOB_ERROR_CODES).optional(),
+  })
+  .meta({ id: 'CaseCamera', description: 'A camera of a case.' });
+
+const JobItem = z
+  .object({
+    job_id: z.string(),
+    camera_id: z.string().describe('Of a case: the first of its cameras.'),
+    cameras: z.array(CaseCamera).optional().describe('Of a case: all of its cameras.'),
+    name: z.string().optional().describe('Of a case, as it was given.'),
+    from: z
+      .number()
+      .int()
+      .optional()
+      .describe(
+        'Seconds since 1970, the last before the window begins. Of an assembly: once the other nodes have said it.',
+      ),
+    to: z.number().int().optional().describe('The first behind its end.'),
+    from_ms: z.number().int().optional().describe('The window to the millisecond, as it was asked for.'),
+    to_ms: z.number().int().optional(),
+    created_at: z.number().int(),
+    completed_at: z.number().int().optional().describe('When it is done or failed.'),
+    expires_at: z
+      .number()
+      .int()
+      .optional()
+      .describe('When it is done: up to when its result can be downloaded, seconds since 1970.'),
+    is_expired: z.boolean().optional().describe('When it is done: its result cannot be downloaded any more.'),
+    kind: z.enum(['export', 'timelapse']),
+    speed: z.number().int().optional(),
+    state: z.enum(['pending', 'running', 'done', 'failed']),
+    progress: z.number().int().describe('0 to 100.'),
+    size_bytes: z.number().int().optional().describe('When it is done.'),
+    duration_seconds: z.number().optional(),
+    gaps: z.array(Gap).optional().describe('Parts of the window without footage; the movie goes on without them.'),
+    known_until_ms: KnownUntil,
+    parts: z
+      .array(JobPartItem)
+      .optional()
+      .describe(
+        'Where the codec changed in the window, and of a case: the movies, in an archive (ZIP) that is the result.',
+      ),
+    manifest_url: z.string().optional().describe('When it is done.'),
+    signature_url: z.string().optional(),
+    reason: z.string().optional().describe('When it failed.'),
+    reason_code: z.enum(JOB_ERROR_CODES).optional().describe('The same for programs.'),
+  })
+  .meta({ id: 'Job', description: 'An export or a time-lapse, and how far it is.' });
+
+const JobList = z
+  .object({ jobs: z.array(JobItem), next: Next })
+  .meta({ id: 'JobList', description: 'Jobs of the node, newest first.' });
+
+/** Newest first. */
+const JobPlace = z.tuple([z.literal('jobs'), z.number(), z.string()]);
+
+const Estimate = z
+  .object({
+    camera_id: z.string(),
+    from: z.number().int(),
+    to: z.number().int(),
+    from_ms: z.number().int(),
+    to_ms: z.number().int(),
+    duration_seconds: z.number(),
+    size_bytes: z.number().int(),
+    gaps: z.array(Gap),
+    known_until_ms: KnownUntil,
+    reason: z.string().optional().describe('Why an export of this window would fail.'),
+    reason_code: z.enum(JOB_ERROR_CODES).optional(),
+  })
+  .meta({ id: 'Estimate', description: 'What an export would be; no job is made.' });
 
 const toGap = ({ fromMs, toMs, cause }: JobGap): z.output<typeof Gap> => ({
   start: isoTime(fromMs),
@@ -77,15 +165,41 @@ const toGap = ({ fromMs, toMs, cause }: JobGap): z.output<typeof Gap> => ({
   ...(cause === undefined ? {} : { cause }),
 });
 
-function toItem(job: Job): z.output<typeof JobItem> {
+const toPart = (id: string, part: JobPart, number: number): z.output<typeof JobPartItem> => ({
+  part: number,
+  ...(part.cameraId === undefined ? {} : { camera_id: part.cameraId }),
+  name: part.name,
+  codec: codecName(part.codec),
+  from_ms: Math.round(part.fromMs),
+  to_ms: Math.round(part.toMs),
+  duration_seconds: Math.round(part.durationMs) / 1000,
+  size_bytes: part.sizeBytes,
+  offset: part.offset,
+  download_url: `/api/archive/jobs/${id}/download?part=${number}`,
+});
+
+/** Whole seconds around the window, and its milliseconds. */
+const toWindow = ({ fromMs, toMs }: Pick<Job, 'fromMs' | 'toMs'>) => ({
+  from: Math.floor(fromMs / 1000),
+  to: Math.ceil(toMs / 1000),
+  from_ms: fromMs,
+  to_ms: toMs,
+});
+
+function toItem(job: Job, nowMs: number): z.output<typeof JobItem> {
   const { outcome } = job;
   return {
     job_id: job.id,
     camera_id: job.cameraId,
-    from: job.fromMs / 1000,
-    to: job.toMs / 1000,
+    ...(job.case && { cameras: toCameras(job) }),
+    ...(job.case?.name === undefined ? {} : { name: job.case.name }),
+    ...(isWindowKnown(job) && toWindow(job)),
     created_at: epochSeconds(job.createdAtMs),
     ...(job.completedAtMs === undefined ? {} : { completed_at: epochSeconds(job.completedAtMs) }),
+    ...(job.state === 'done' && {
+      expires_at: epochSeconds((job.completedAtMs ?? 0) + RESULT_KEPT_MS),
+      is_expired: isExpired(job, nowMs),
+    }),
     kind: job.kind,
     ...(job.speed === undefined ? {} : { speed: job.speed }),
     state: job.state,
@@ -93,28 +207,76 @@ function toItem(job: Job): z.output<typeof JobItem> {
     ...(outcome && {
       size_bytes: outcome.sizeBytes,
       duration_seconds: Math.round(outcome.durationMs) / 1000,
-      gaps: outcome.gaps.map(toGap),
+      ...(job.case ? {} : { gaps: outcome.gaps.map(toGap) }),
+      ...toKnownUntil(outcome),
+      ...(outcome.parts && { parts: outcome.parts.map((part, i) => toPart(job.id, part, i + 1)) }),
+      manifest_url: `/api/archive/jobs/${job.id}/manifest`,
+      signature_url: `/api/archive/jobs/${job.id}/signature`,
     }),
-    ...(job.reason === undefined ? {} : { reason: job.reason }),
+    ...(job.reason === undefined ? {} : { reason: job.reason, reason_code: job.reasonCode }),
   };
 }
 
-function checkWindow({ from, to }: z.output<typeof Window>): { fromMs: number; toMs: number } {
-  if (from >= to) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
-  if (to - from > MAX_WINDOW_SECONDS) {
-    throw new ApiError(413, 'window-too-long', 'to: expected at most 4 hours after from');
-  }
-  return { fromMs: from * 1000, toMs: to * 1000 };
+const toKnownUntil = ({ untilMs }: JobOutcome): { known_until_ms?: number } =>
+  untilMs === undefined ? {} : { known_until_ms: untilMs };
+
+function toCameras({ outcome, ...job }: Job): z.output<typeof CaseCamera>[] {
+  if (!outcome?.cameras) return camerasOf(job).map((camera_id) => ({ camera_id }));
+  return outcome.cameras.map(({ cameraId, durationMs, gaps, reason, reasonCode }: CameraOutcome) => ({
+    camera_id: cameraId,
+    duration_seconds: Math.round(durationMs) / 1000,
+    gaps: gaps.map(toGap),
+    ...(reason === undefined ? {} : { reason, reason_code: reasonCode }),
+  }));
 }
+
+/** Of an assembly it is when its parts are. */
+const isWindowKnown = ({ fromMs, toMs }: Job): boolean => fromMs < toMs;
 
 const unknownJob = (): ApiError => new ApiError(404, 'no-such-job', 'this node has no job of this id');
 
-/** A file name that sorts by camera and time: `gate_20261121T100000Z.mp4`. */
-function fileNameOf({ cameraId, fromMs, kind, speed }: Job): string {
-  const time = new Date(fromMs).toISOString().replace(/[-:]|\.\d+/g, '');
-  const camera = cameraId.replace(/[^A-Za-z0-9.-]/g, '-');
-  return `${camera}_${time}${kind === 'timelapse' ? `_x${speed}` : ''}.mp4`;
+/** What of a result is sent. */
+interface Wanted {
+  readonly name: string;
+  readonly type: string;
+  /** Tells it from others of the job. */
+  readonly tag: string;
+  readonly start: number;
+  readonly sizeBytes: number;
 }
+
+/** What a job's result is called where somebody saves it. */
+function resultName({ cameraId, fromMs, speed, outcome, case: ofCameras }: Job): string {
+  if (ofCameras) return movieName('case', fromMs, { extension: 'zip' });
+  return movieName(cameraId, fromMs, { speed, extension: outcome?.parts ? 'zip' : 'mp4' });
+}
+
+function wantedOf(job: Job, number: number | undefined, sizeBytes: number): Wanted {
+  const { id, outcome } = job;
+  const parts = outcome?.parts;
+  if (number === undefined) {
+    return { name: resultName(job), type: parts ? 'application/zip' : 'video/mp4', tag: id, start: 0, sizeBytes };
+  }
+  const part = parts?.[number - 1];
+  if (!part) {
+    throw new ApiError(
+      404,
+      'no-such-part',
+      `part: the result has ${parts ? `parts 1 to ${parts.length}` : 'no parts'}`,
+    );
+  }
+  return { name: part.name, type: 'video/mp4', tag: `${id}.${number}`, start: part.offset, sizeBytes: part.sizeBytes };
+}
+
+const movies = (description: string) => ({
+  description,
+  content: { 'video/mp4': { schema: Bytes }, 'application/zip': { schema: Bytes } },
+});
+
+const ManifestText = Manifest.meta({
+  id: 'Manifest',
+  description: 'What a result holds; docs/exports.md explains it.',
+});
 
 const refusals = {
   400: problemResponse('A parameter is missing or wrong; the detail names it.'),
@@ -130,47 +292,203 @@ const questions = {
   503: problemResponse('The jobs cannot be read: Redis does not answer.'),
 };
 
-type Deps = Pick<ApiDeps, 'cameras' | 'protections'> & { readonly jobs: JobKeeper };
+/** A job of several cameras is for those that may see all of them. */
+const isSeen = (request: FastifyRequest, job: Job): boolean => camerasOf(job).every(callerOf(request).sees);
 
-export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { jobs } = deps;
+async function findJob(jobs: JobKeeper, id: string, request: FastifyRequest): Promise<Job> {
+  const job = await available(jobs.get(id));
+  if (!job || !isSeen(request, job)) throw unknownJob();
+  const about = job.case ? { cameras: job.case.cameras } : { camera: job.cameraId };
+  tell(request, { ...about, job: id, ...footageOf(job) });
+  return job;
+}
 
-  async function submit(request: JobRequest): Promise<z.output<typeof Submitted>> {
-    await requireFfmpeg(jobs);
-    return toSubmitted(await available(jobs.submit(request)));
+type Deps = Pick<ApiDeps, 'cameras' | 'protections' | 'clock'> & { readonly jobs: JobKeeper };
+
+/** State and result of a job: for the API, and for other recorders, which join results of several nodes. */
+export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: Pick<Deps, 'jobs' | 'clock'> }> = async (app, { deps }) => {
+  const { jobs, clock } = deps;
+  const itemOf = (job: Job): z.output<typeof JobItem> => toItem(job, clock.wallMs());
+
+  app.get(
+    '/api/archive/jobs/:job_id',
+    {
+      config: { role: 'viewer', cameras: 'filtered' },
+      schema: {
+        operationId: 'getJob',
+        summary: 'State of a job',
+        tags: ['jobs'],
+        params: JobParams,
+        response: { 200: JobItem, ...questions },
+      },
+    },
+    async (request) => itemOf(await findJob(jobs, request.params.job_id, request)),
+  );
+
+  app.get(
+    '/api/archive/jobs/:job_id/download',
+    {
+      config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'download' },
+      schema: {
+        operationId: 'downloadJob',
+        summary: 'The movie that a job made',
+        description:
+          'Ranges are answered. 202 with the state of the job while it is not done. Where the codec changed in the window, all movies in an archive (application/zip), or one of them.',
+        tags: ['jobs'],
+        params: JobParams,
+        querystring: z.object({
+          download: flag().optional().describe('1: as an attachment.'),
+          part: queryNumber(z.int(PART).min(1, PART).max(9_999, PART))
+            .optional()
+            .describe('One of the movies of a result that has several.'),
+          access_token: z.string().optional(),
+        }),
+        response: {
+          200: movies('The movie, or an archive of several.'),
+          202: JobItem,
+          206: movies('A range of it.'),
+          304: z.null().describe('It is what the caller has already.'),
+          400: problemResponse('A parameter is wrong; the detail names it.'),
+          409: problemResponse('The job failed; the detail is its reason.'),
+          410: problemResponse('The result has expired, one hour after the job was done; so for a week.'),
+          412: problemResponse('It is not what If-Match or If-Unmodified-Since name.'),
+          416: problemResponse('The range lies behind the end.'),
+          ...questions,
+        },
+      },
+    },
+    async (request, reply) => {
+      const job = await findJob(jobs, request.params.job_id, request);
+      if (job.state === 'pending' || job.state === 'running') {
+        return reply.code(202).header('retry-after', '1').send(itemOf(job));
+      }
+      if (job.state === 'failed') throw new ApiError(409, 'job-failed', job.reason ?? 'the job failed');
+      const result = await jobs.result(job);
+      if (!result) throw new ApiError(410, 'result-expired', 'the result has expired: ask for the window again');
+      const disposition = request.query.download ? 'attachment' : 'inline';
+      const wanted = wantedOf(job, request.query.part, result.sizeBytes);
+      reply.header('content-disposition', `${disposition}; filename="${wanted.name}"`);
+      reply.header('etag', `"${wanted.tag}-${wanted.sizeBytes.toString(16)}"`);
+      const cameras = job.case?.cameras;
+      const about = { camera: job.cameraId, cameras, job: job.id, fromMs: job.fromMs, toMs: job.toMs };
+      visit(request, reply, about);
+      return sendFile(request, reply, result, wanted);
+    },
+  );
+
+  /** What both halves of a signed manifest answer. */
+  const about = {
+    config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
+    schema: {
+      tags: ['jobs'],
+      params: JobParams,
+      querystring: z.object({ access_token: z.string().optional() }),
+      response: {
+        409: problemResponse('The job is not done.'),
+        410: problemResponse('The result has expired, one hour after the job was done.'),
+        ...questions,
+      },
+    },
+  } as const;
+  async function manifestOf(
+    request: FastifyRequest<{ Params: { job_id: string } }>,
+    reply: FastifyReply,
+    what: string,
+  ) {
+    const job = await findJob(jobs, request.params.job_id, request);
+    if (job.state === 'failed') throw new ApiError(409, 'job-failed', job.reason ?? 'the job failed');
+    if (job.state !== 'done') throw new ApiError(409, 'job-not-done', 'the job is not done yet');
+    const manifest = await jobs.manifest(job);
+    if (!manifest) throw new ApiError(410, 'result-expired', 'the result has expired: ask for the window again');
+    reply.header('content-disposition', `attachment; filename="${resultName(job)}.${what}"`);
+    return manifest;
   }
 
-  async function find(id: string, request: FastifyRequest): Promise<Job> {
-    const job = await available(jobs.get(id));
-    if (!job || !callerOf(request).sees(job.cameraId)) throw unknownJob();
-    return job;
+  app.get(
+    '/api/archive/jobs/:job_id/manifest',
+    {
+      ...about,
+      schema: {
+        ...about.schema,
+        operationId: 'getManifest',
+        summary: 'What the result of a job holds: files with SHA-256, footage, gaps, by whom it was made',
+        description: 'As it was signed, byte for byte; docs/exports.md describes it.',
+        response: { 200: sent('The manifest.', 'application/json', ManifestText), ...about.schema.response },
+      },
+    },
+    async (request, reply) => {
+      const { text } = await manifestOf(request, reply, 'manifest.json');
+      return reply.type('application/json').serializer(asItIs).send(text);
+    },
+  );
+
+  app.get(
+    '/api/archive/jobs/:job_id/signature',
+    {
+      ...about,
+      schema: {
+        ...about.schema,
+        operationId: 'getSignature',
+        summary: 'The signature of the manifest of a job',
+        description: `Ed25519, ${SIGNATURE_BYTES} bytes, by the key of this node (\`GET /api/keys\`).`,
+        response: { 200: sent('The signature.', 'application/octet-stream', Bytes), ...about.schema.response },
+      },
+    },
+    async (request, reply) => {
+      const { signature } = await manifestOf(request, reply, 'manifest.json.sig');
+      return reply.type('application/octet-stream').serializer(asItIs).send(signature);
+    },
+  );
+};
+
+const sent = (description: string, type: string, schema: z.ZodType) => ({
+  description,
+  content: { [type]: { schema } },
+});
+
+/** No serializer of the schema's may touch what was signed. */
+const asItIs = (payload: unknown): string => payload as string;
+
+export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { jobs, clock } = deps;
+  const itemOf = (job: Job): z.output<typeof JobItem> => toItem(job, clock.wallMs());
+
+  async function submit(request: FastifyRequest, wanted: JobRequest): Promise<z.output<typeof Submitted>> {
+    await requireFfmpeg(jobs);
+    const job = await available(jobs.submit(wanted));
+    tell(request, { job: job.id });
+    return toSubmitted(job);
   }
 
   /** The window that a caller asks for, of a camera that there is. */
-  function windowOf(cameraId: string, query: z.output<typeof Window>) {
+  function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Window>) {
+    tell(request, footageOf({ fromMs: query.from * 1000, toMs: query.to * 1000 }));
     if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
     return { cameraId, ...checkWindow(query) };
   }
 
   async function estimate(request: JobRequest): Promise<z.output<typeof Estimate>> {
     const { cameraId, fromMs, toMs } = request;
-    const about = { camera_id: cameraId, from: fromMs / 1000, to: toMs / 1000 };
+    const about = { camera_id: cameraId, ...toWindow({ fromMs, toMs }) };
     try {
-      const { durationMs, sizeBytes, gaps } = await jobs.estimate(request);
+      const outcome = await jobs.estimate(request);
+      const { durationMs, sizeBytes, gaps } = outcome;
       const duration_seconds = Math.round(durationMs) / 1000;
-      return { ...about, duration_seconds, size_bytes: sizeBytes, gaps: gaps.map(toGap) };
+      return { ...about, duration_seconds, size_bytes: sizeBytes, gaps: gaps.map(toGap), ...toKnownUntil(outcome) };
     } catch (err) {
       if (!(err instanceof JobError)) throw err;
-      const gaps = err.code === 'no-footage' ? [toGap({ fromMs, toMs })] : [];
-      return { ...about, duration_seconds: 0, size_bytes: 0, gaps, reason: err.message };
+      const overMs = Math.min(toMs, clock.wallMs());
+      const gaps = err.code === 'no-footage' && fromMs < overMs ? [toGap({ fromMs, toMs: overMs })] : [];
+      return { ...about, duration_seconds: 0, size_bytes: 0, gaps, reason: err.message, reason_code: err.code };
     }
   }
 
   app.post(
     '/api/archive/:camera_id/export',
     {
-      config: { role: 'operator', cameras: { param: 'camera_id' } },
+      config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'export' },
       schema: {
+        operationId: 'exportFootage',
         summary: 'A window of the archive as one MP4, without re-encoding',
         tags: ['jobs'],
         params: CameraParams,
@@ -178,18 +496,22 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
         response: { 200: Estimate, 202: Submitted, ...refusals },
       },
     },
-    async ({ params, query }, reply) => {
-      const request = { kind: 'export', ...windowOf(params.camera_id, query) } as const;
-      if (query.dry_run === '1') return reply.code(200).send(await estimate(request));
-      return reply.code(202).send(await submit(request));
+    async (request, reply) => {
+      const { params, query } = request;
+      if (query.dry_run) tell(request, { what: 'estimate' });
+      const by = callerOf(request).name;
+      const wanted = { kind: 'export', ...windowOf(request, params.camera_id, query), by } as const;
+      if (query.dry_run) return reply.code(200).send(await estimate(wanted));
+      return reply.code(202).send(await submit(request, wanted));
     },
   );
 
   app.post(
     '/api/archive/:camera_id/timelapse',
     {
-      config: { role: 'operator', cameras: { param: 'camera_id' } },
+      config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'timelapse' },
       schema: {
+        operationId: 'makeTimelapse',
         summary: 'A window of the archive, faster and without sound',
         tags: ['jobs'],
         params: CameraParams,
@@ -197,10 +519,12 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
         response: { 202: Submitted, ...refusals },
       },
     },
-    async ({ params, query }, reply) => {
+    async (request, reply) => {
+      const { params, query } = request;
       const { speed } = query;
-      const request = { kind: 'timelapse', ...windowOf(params.camera_id, query), speed } as const;
-      return reply.code(202).send(await submit(request));
+      const by = callerOf(request).name;
+      const wanted = { kind: 'timelapse', ...windowOf(request, params.camera_id, query), speed, by } as const;
+      return reply.code(202).send(await submit(request, wanted));
     },
   );
 
@@ -209,111 +533,77 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     {
       config: { role: 'viewer', cameras: 'filtered' },
       schema: {
+        operationId: 'listJobs',
         summary: 'The jobs of this node, newest first',
         tags: ['jobs'],
-        response: { 200: z.object({ jobs: z.array(JobItem) }), 401: questions[401], 503: questions[503] },
+        querystring: PageQuery,
+        response: { 200: JobList, 400: refusals[400], 401: questions[401], 503: questions[503] },
       },
     },
     async (request) => {
-      const { sees } = callerOf(request);
-      const seen = (await available(jobs.list())).filter(({ cameraId }) => sees(cameraId));
-      return { jobs: seen.map(toItem) };
+      const seen = (await available(jobs.list())).filter((job) => isSeen(request, job));
+      const { query } = request;
+      const after = placeOf(query.cursor, JobPlace);
+      const page = pageOf(seen, query, after, ({ createdAtMs, id }) => ['jobs', -createdAtMs, id]);
+      return { jobs: page.entries.map(itemOf), ...(page.next === undefined ? {} : { next: page.next }) };
     },
   );
 
-  app.get(
-    '/api/archive/jobs/:job_id',
-    {
-      config: { role: 'viewer', cameras: 'filtered' },
-      schema: {
-        summary: 'State of a job',
-        tags: ['jobs'],
-        params: JobParams,
-        response: { 200: JobItem, ...questions },
-      },
-    },
-    async (request) => toItem(await find(request.params.job_id, request)),
-  );
+  await app.register(jobResultRoutes, { deps });
 
   app.delete(
     '/api/archive/jobs/:job_id',
     {
-      config: { role: 'operator', cameras: 'filtered' },
+      config: { role: 'operator', cameras: 'filtered', audit: 'remove-job' },
       schema: {
-        summary: 'Cancels a job, or removes it and its result',
+        operationId: 'removeJob',
+        summary: 'Cancels a job, or removes it and its result; what others asked for stays',
         tags: ['jobs'],
         params: JobParams,
         response: { 204: z.null().describe('It is gone.'), 403: refusals[403], ...questions },
       },
     },
     async (request, reply) => {
-      const { id } = await find(request.params.job_id, request);
+      const { id } = await findJob(jobs, request.params.job_id, request);
       if (!(await available(jobs.remove(id)))) throw unknownJob();
       return reply.code(204).send(null);
     },
   );
-
-  app.get(
-    '/api/archive/jobs/:job_id/download',
-    {
-      config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
-      schema: {
-        summary: 'The movie that a job made',
-        description: 'Ranges are answered. 202 with the state of the job while it is not done.',
-        tags: ['jobs'],
-        params: JobParams,
-        querystring: z.object({
-          download: z.string().optional().describe('1: as an attachment.'),
-          access_token: z.string().optional(),
-        }),
-        response: {
-          202: JobItem,
-          409: problemResponse('The job failed; the detail is its reason.'),
-          410: problemResponse('The result has expired, one hour after the job was done.'),
-          416: problemResponse('The range lies behind the end.'),
-          ...questions,
-        },
-      },
-    },
-    async (request, reply) => {
-      const job = await find(request.params.job_id, request);
-      if (job.state === 'pending' || job.state === 'running') {
-        return reply.code(202).header('retry-after', '1').send(toItem(job));
-      }
-      if (job.state === 'failed') throw new ApiError(409, 'job-failed', job.reason ?? 'the job failed');
-      const result = await jobs.result(job);
-      if (!result) throw new ApiError(410, 'result-expired', 'the result has expired: ask for the window again');
-      const disposition = request.query.download === '1' ? 'attachment' : 'inline';
-      reply.header('content-disposition', `${disposition}; filename="${fileNameOf(job)}"`);
-      reply.header('etag', `"${job.id}-${result.sizeBytes.toString(16)}"`);
-      return sendFile(request, reply, result);
-    },
-  );
 };
 
-/** Answers with a file that does not change, or with one range of it (RFC 9110 §14). */
+/** Answers with what does not change, or with one range of it (RFC 9110 §14). */
 function sendFile(
   request: FastifyRequest,
   reply: FastifyReply,
-  { path, sizeBytes, modifiedMs }: { path: string; sizeBytes: number; modifiedMs: number },
+  { path, modifiedMs }: { readonly path: string; readonly modifiedMs: number },
+  { start, sizeBytes, type }: Wanted,
 ): FastifyReply {
-  const ifRange = request.headers['if-range'];
-  const applies = ifRange === undefined || ifRange === reply.getHeader('etag');
-  const range = request.method === 'GET' && applies ? singleRange(request.headers.range, sizeBytes) : undefined;
-  if (range === 'unsatisfiable') {
+  const current = { etag: String(reply.getHeader('etag')), modifiedMs };
+  const state = evaluate(request.headers, current);
+  if (state === 'not-modified') return reply.code(304).send();
+  if (state === 'failed') throw new ApiError(412, 'precondition-failed', 'the movie is another than the one asked for');
+  const isRangeAsked = request.method === 'GET' && rangeApplies(request.headers, current);
+  const asked = parseRange(isRangeAsked ? request.headers.range : undefined, sizeBytes);
+  if (asked.kind === 'unsatisfiable') {
     reply.header('content-range', `bytes */${sizeBytes}`).removeHeader('content-disposition');
     throw new ApiError(416, 'range-not-satisfiable', `Range: the movie has ${sizeBytes} bytes`);
   }
+  // Several ranges may be answered with all (§14.2).
+  const range = asked.kind === 'ranges' && asked.ranges.length === 1 ? asked.ranges[0] : undefined;
   const { from, to } = range ?? { from: 0, to: sizeBytes };
-  if (range) reply.code(206).header('content-range', `bytes ${from}-${to - 1}/${sizeBytes}`);
+  if (range) reply.code(206).header('content-range', contentRange(range, sizeBytes));
   reply.headers({
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-cache',
     'content-length': to - from,
-    'content-type': 'video/mp4',
+    'content-type': type,
     'last-modified': new Date(modifiedMs).toUTCString(),
     'x-content-type-options': 'nosniff',
   });
-  const body = createReadStream(path, { start: from, end: Math.max(from, to - 1), highWaterMark: 256 * 1024 });
+  const body = createReadStream(path, {
+    start: start + from,
+    end: start + Math.max(from, to - 1),
+    highWaterMark: 256 * 1024,
+  });
   return reply.serializer((payload: unknown) => payload as string).send(body);
 }

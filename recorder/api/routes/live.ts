@@ -1,23 +1,30 @@
 // `WebSocket /websocket/{camera_id}`: a connection in, a viewer of the camera's live stream out.
 
+import { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
-import type { Timer } from '../../../base/clock.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
 import { CLOSE } from '../../live/viewer.ts';
 import type { ViewerSocket } from '../../live/viewer.ts';
-import { requireRole, type Authenticator, type Caller } from '../../http/auth.ts';
+import { beginVisit } from '../../http/audit.ts';
+import { requireRole, type Authenticator } from '../../http/auth.ts';
+import type { Caller } from '../../http/caller.ts';
 import { isMember, isNamed, isOwnPage, type Origins } from '../../http/cors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
+import { flag } from '../../http/query.ts';
 
 /** A viewer that answers no ping for one interval is gone: its network would not say so for a quarter of an hour. */
 const PING_INTERVAL_MS = 20_000;
 
+/** For a close to be answered. */
+const CLOSE_GRACE_MS = 5_000;
+
 const LiveParams = z.object({ camera_id: z.string() });
 const LiveQuery = z.object({
-  audio: z.enum(['true', 'false'], { error: 'expected true or false' }).optional(),
+  audio: flag().optional().describe('false: video only.'),
   access_token: z.string().optional(),
 });
 
@@ -53,10 +60,24 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     url: '/websocket/:camera_id',
     config: { follows: { param: 'camera_id' } },
     schema: {
+      operationId: 'watchLive',
       summary: 'The live stream of a camera, as a WebSocket',
       description:
         'An initialization segment of fragmented MP4, then fragments as they come, all as binary messages. What is refused is refused with a close code after the upgrade, for browsers learn nothing of a refused one: docs/live.md lists the codes.',
       tags: ['live'],
+      'x-websocket': {
+        messages: {
+          received: [
+            'An initialization segment (ftyp and moov); again where the parameters change.',
+            'A fragment (moof and mdat) with one frame.',
+          ],
+          sent: [],
+          type: 'binary',
+        },
+        close_codes: Object.fromEntries(
+          Object.entries(CLOSE).map(([name, code]) => [code, CLOSED[name as keyof typeof CLOSE]]),
+        ),
+      },
       security: [{ bearer: [] }, { basic: [] }, { query: [] }],
       params: LiveParams,
       querystring: LiveQuery,
@@ -92,7 +113,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     if (!camera) return socket.close(...UNKNOWN_CAMERA);
     if (!camera.live) return socket.close(CLOSE.offline, 'the camera is stopped');
     const { live } = camera;
-    const viewer = live.add(viewerSocket(socket), { audio: audio !== 'false' });
+    const viewer = live.add(viewerSocket(socket, request, deps.clock), { audio: audio !== false });
     if (!viewer) return undefined;
     const stopPinging = keepAlive(socket, deps);
     const watched: Watching = {
@@ -106,11 +127,13 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     };
     watching.add(watched);
     const letGo = auth.hold(caller);
+    const endVisit = beginVisit(request, caller, 'live', { camera: cameraId });
     socket.once('close', () => {
       watching.delete(watched);
       letGo();
       stopPinging();
       live.remove(viewer);
+      endVisit(viewer.sentBytes);
     });
     return undefined;
   }
@@ -122,14 +145,29 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
   }
 };
 
+/** Why a stream ended, for programs that are made of the OpenAPI document. */
+const CLOSED: Readonly<Record<keyof typeof CLOSE, string>> = {
+  unauthorized: 'No token, a wrong one, or one that is not valid any more.',
+  forbidden: 'The page is of a foreign origin, or the token has no role here.',
+  unknownCamera: 'The node does not know this camera, or the token is not for it.',
+  tooSlow: 'The connection took nothing for 30 seconds, or it is slow and memory is short. Try again later.',
+  codecsChanged: 'The camera changed its codecs. Connect again, with another codec string.',
+  tooManyViewers: 'Too many viewers, or too many wrong tokens. Try again later.',
+  offline: 'The camera is stopped or sends no video, or nobody can check the token now. Try again later.',
+  goingAway: "The node stops, or the camera's settings changed. Connect again.",
+};
+
 type Refusal = [code: number, reason: string];
 const UNKNOWN_CAMERA: Refusal = [CLOSE.unknownCamera, 'unknown camera'];
 const FOREIGN_PAGE: Refusal = [CLOSE.forbidden, 'pages of this origin may not watch: name it in cors.origins'];
 
-function refusalOf({ status }: ApiError): Refusal {
+function refusalOf({ status, code }: ApiError): Refusal {
   switch (status) {
     case 403:
-      return [CLOSE.forbidden, 'the token has no role here'];
+      return [
+        CLOSE.forbidden,
+        code === 'tls-required' ? 'tokens are taken over HTTPS only' : 'the token has no role here',
+      ];
     case 429:
       return [CLOSE.tooManyViewers, 'too many wrong tokens'];
     case 503:
@@ -151,20 +189,26 @@ function mayWatch(request: FastifyRequest, { origins, memberOrigins }: Pick<Opti
   return ownToken && isNamed(origins, origin);
 }
 
-function viewerSocket(socket: WebSocket): ViewerSocket {
+function viewerSocket(socket: WebSocket, request: FastifyRequest, clock: Clock): ViewerSocket {
   return {
-    send(message) {
-      // Without the callback a failed send would be an error event too many: closing says it as well.
-      if (socket.readyState === socket.OPEN) socket.send(message, SEND_BINARY, ignoreError);
+    isCopying: request.raw.socket instanceof TLSSocket,
+    send(message, sent) {
+      // With a callback a failed send is no error event: closing says it as well.
+      if (socket.readyState === socket.OPEN) socket.send(message, SEND_BINARY, () => sent());
     },
     get bufferedBytes() {
       return socket.bufferedAmount;
     },
-    close: (code, reason) => socket.close(code, reason),
+    close(code, reason) {
+      socket.close(code, reason);
+      // One that takes nothing does not answer either, and what its connection has waits as long.
+      const timer = clock.after(CLOSE_GRACE_MS, () => socket.terminate());
+      socket.once('close', () => timer.cancel());
+    },
+    terminate: () => socket.terminate(),
   };
 }
 const SEND_BINARY = { binary: true };
-const ignoreError = (): void => {};
 
 function keepAlive(socket: WebSocket, { clock }: Pick<Deps, 'clock'>): () => void {
   let answered = true;

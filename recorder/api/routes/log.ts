@@ -9,10 +9,12 @@ import { problemResponse } from '../../http/problem.ts';
 
 const Level = z.enum(LOG_LEVELS, { error: `expected one of ${LOG_LEVELS.join(', ')}` });
 
-const Logging = z.object({
-  level: Level.describe('The least important lines that are written now.'),
-  configured: Level.describe('What the configuration says, and the next start takes.'),
-});
+const Logging = z
+  .object({
+    level: Level.describe('The least important lines that are written now.'),
+    configured: Level.describe('What the configuration says, and the next start takes.'),
+  })
+  .meta({ id: 'LogLevels', description: 'How much is logged.' });
 
 const Change = z.object(
   { level: Level.meta({ examples: ['debug'] }) },
@@ -37,7 +39,12 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     '/api/log',
     {
       config: { role: 'admin' },
-      schema: { summary: 'How much is logged', tags: ['node'], response: { 200: Logging, ...refusals } },
+      schema: {
+        operationId: 'getLogLevel',
+        summary: 'How much is logged',
+        tags: ['node'],
+        response: { 200: Logging, ...refusals },
+      },
     },
     async () => state(),
   );
@@ -45,8 +52,9 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   app.put(
     '/api/log',
     {
-      config: { role: 'admin' },
+      config: { role: 'admin', audit: 'log-level' },
       schema: {
+        operationId: 'setLogLevel',
         summary: 'Log more or less from now on',
         description: 'Until the next start, or until the configuration names another level.',
         tags: ['node'],

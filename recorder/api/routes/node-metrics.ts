@@ -11,16 +11,20 @@ const toGib = (bytes: number): number => Math.round(bytes / GIB);
 
 const gib = (what: string) => z.number().int().nonnegative().describe(`${what}, in units of 2^30 bytes, rounded.`);
 
-const NodeMetrics = z.object({
-  online: z.boolean(),
-  node_name: z.string().describe('The setting nodeName, or the host name.'),
-  cpu_load: z.number().int().min(0).max(100).describe('Percent of all processors in use since the last question.'),
-  mem_used_gb: gib('Memory that programs use'),
-  mem_total_gb: gib('Memory'),
-  storage_free_gb: gib('Free on the file system of the archive'),
-  storage_used_gb: gib('Used on the file system of the archive'),
-  timestamp: z.iso.datetime({ offset: true }),
-});
+const NodeMetrics = z
+  .object({
+    online: z.boolean(),
+    node_name: z.string().describe('The setting nodeName, or the host name.'),
+    cpu_load: z.number().int().min(0).max(100).describe('Percent of all processors in use since the last question.'),
+    mem_used_gb: gib('Memory that programs use'),
+    mem_total_gb: gib('Memory'),
+    storage_free_gb: gib('Free on the file system of the archive'),
+    storage_used_gb: gib('Used on the file system of the archive'),
+    storage_total_gb: gib('Size of the file system of the archive, with what the system keeps back'),
+    storage_error: z.string().optional().describe('Why the three before are 0: the file system cannot be measured.'),
+    timestamp: z.iso.datetime({ offset: true }),
+  })
+  .meta({ id: 'NodeMetrics', description: 'Load of the node.' });
 
 type Deps = Pick<ApiDeps, 'machine' | 'nodeName' | 'clock' | 'log'>;
 
@@ -30,6 +34,7 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
     {
       config: { role: 'viewer', cameras: 'none' },
       schema: {
+        operationId: 'getNodeMetrics',
         summary: 'Load of the node',
         tags: ['node'],
         response: { 200: NodeMetrics, 401: problemResponse('No token, or a wrong one.') },
@@ -37,9 +42,11 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
     },
     async () => {
       const memory = deps.machine.memory();
+      let storageError: string | undefined;
       const disk = await deps.machine.disk().catch((err: unknown) => {
         deps.log.warn({ err }, 'file system of the archive cannot be measured');
-        return { usedBytes: 0, freeBytes: 0 };
+        storageError = `the file system of the archive cannot be measured: ${(err as { code?: string }).code ?? 'error'}`;
+        return { usedBytes: 0, freeBytes: 0, totalBytes: 0 };
       });
       return {
         online: true,
@@ -49,6 +56,8 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
         mem_total_gb: toGib(memory.totalBytes),
         storage_free_gb: toGib(disk.freeBytes),
         storage_used_gb: toGib(disk.usedBytes),
+        storage_total_gb: toGib(disk.totalBytes),
+        ...(storageError === undefined ? {} : { storage_error: storageError }),
         timestamp: isoTime(deps.clock.wallMs()),
       };
     },

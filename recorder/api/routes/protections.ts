@@ -2,15 +2,21 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { footageOf } from '../../audit/entry.ts';
 import { diskFault } from '../../archive/faults.ts';
 import { ProtectionError } from '../../archive/retention/protections.ts';
 import { callerOf, visibleCamera } from '../../http/access.ts';
+import { tell } from '../../http/audit.ts';
+import { requireRole } from '../../http/auth.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { isKnownCamera, type ApiDeps, type ProtectedWindow, type ProtectionKeeper } from '../deps.ts';
-import { EpochSeconds } from '../interval.ts';
+import { EpochSeconds } from '../../http/query.ts';
+import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { isoTime } from '../times.ts';
 
 const MAX_NOTE = 200;
+
+const UNTIL = 'expected seconds since 1970, or never';
 
 const Window = z.object({
   from: EpochSeconds.describe('Start of the window, seconds since 1970.'),
@@ -20,19 +26,36 @@ const Window = z.object({
     .max(MAX_NOTE, `expected at most ${MAX_NOTE} characters`)
     .optional()
     .describe('Why, for whoever reads the list.'),
+  until: z
+    .string({ error: UNTIL })
+    .refine((text) => text === 'never' || EpochSeconds.safeParse(text).success, UNTIL)
+    .transform((text) => (text === 'never' ? text : Number(text)))
+    .optional()
+    .describe(
+      'When it ends, seconds since 1970, or never. Without it, after archive.protectFor (90 days), and later only for admins.',
+    ),
 });
 
-const Protection = z.object({
-  id: z.string(),
-  camera_id: z.string(),
-  from: z.iso.datetime({ offset: true }),
-  to: z.iso.datetime({ offset: true }),
-  created: z.iso.datetime({ offset: true }),
-  note: z.string().nullable(),
-  segments: z.number().int().describe('Segments of which a part lies in the window now.'),
-});
+const Protection = z
+  .object({
+    id: z.string(),
+    camera_id: z.string(),
+    from: z.iso.datetime({ offset: true }),
+    to: z.iso.datetime({ offset: true }),
+    from_ms: z.number().int().describe('The window in milliseconds since 1970, as in jobs.'),
+    to_ms: z.number().int(),
+    created: z.iso.datetime({ offset: true }),
+    note: z.string().nullable(),
+    until: z.iso.datetime({ offset: true }).nullable().describe('When it ends by itself; null: never.'),
+    segments: z.number().int().describe('Segments of which a part lies in the window now.'),
+  })
+  .meta({ id: 'Protection', description: 'A window of footage that retention leaves alone.' });
 
-const Protections = z.object({ protections: z.array(Protection).describe('By camera and start.') });
+const Protections = z
+  .object({ protections: z.array(Protection).describe('By camera and start.'), next: Next })
+  .meta({ id: 'ProtectionList', description: 'Protected footage.' });
+
+const ProtectionPlace = z.tuple([z.literal('protections'), z.string(), z.number(), z.string()]);
 
 const CameraParams = z.object({ camera_id: z.string() });
 const IdParams = z.object({ id: z.string() });
@@ -48,43 +71,68 @@ type Deps = Pick<ApiDeps, 'cameras' | 'clock'> & { readonly protections: Protect
 export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { clock, protections } = deps;
 
-  const toProtection = ({ id, cameraId, fromMs, toMs, createdMs, note }: ProtectedWindow) => ({
+  const toProtection = ({ id, cameraId, fromMs, toMs, createdMs, note, untilMs }: ProtectedWindow) => ({
     id,
     camera_id: cameraId,
     from: isoTime(fromMs),
     to: isoTime(toMs),
+    from_ms: fromMs,
+    to_ms: toMs,
     created: isoTime(createdMs),
     note: note ?? null,
+    until: untilMs === undefined ? null : isoTime(untilMs),
     segments: protections.countSegments(cameraId, fromMs, toMs),
   });
+
+  function listed(windows: readonly ProtectedWindow[], asked: z.output<typeof PageQuery>) {
+    const after = placeOf(asked.cursor, ProtectionPlace);
+    const { entries, next } = pageOf(windows, asked, after, (window) => [
+      'protections',
+      window.cameraId,
+      window.fromMs,
+      window.id,
+    ]);
+    return { protections: entries.map(toProtection), ...(next === undefined ? {} : { next }) };
+  }
 
   app.post(
     '/api/archive/:camera_id/protect',
     {
-      config: { role: 'operator', cameras: { param: 'camera_id' } },
+      config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'protect' },
       schema: {
+        operationId: 'protectFootage',
         summary: 'Keep footage of a camera, whatever its age and the room it takes',
         description:
-          'Every segment of which a part lies in the window is kept until the protection is removed. It still counts in maxSize.',
+          'Every segment of which a part lies in the window is kept until the protection ends or is removed. It still counts in maxSize.',
         tags: ['archive'],
         params: CameraParams,
         querystring: Window,
         response: {
           201: Protection,
-          400: problemResponse('A boundary is missing or no number, or from is not before to.'),
+          400: problemResponse('A time is missing or no number, from is not before to, or until is over.'),
           404: problemResponse('There is no such camera, and no footage of it.'),
           409: problemResponse('Too many windows are protected.'),
           ...problems,
         },
       },
     },
-    async ({ params, query }, reply) => {
+    async (request, reply) => {
+      const { params, query } = request;
       const cameraId = params.camera_id;
       const { from, to, note } = query;
       if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
       if (from >= to) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
-      const window = { cameraId, fromMs: Math.floor(from * 1000), toMs: Math.ceil(to * 1000), note };
-      const added = await kept(protections.add(window, clock.wallMs()));
+      const caller = callerOf(request);
+      const nowMs = clock.wallMs();
+      const untilMs = endOf(query.until, nowMs + protections.keptMs, nowMs);
+      // null: for good.
+      const until = untilMs === undefined ? null : new Date(untilMs).toISOString();
+      tell(request, { ...footageOf({ fromMs: from * 1000, toMs: to * 1000 }), until });
+      // Nothing protected is removed for room: for good is for who answers for the whole disk.
+      if (untilMs === undefined || untilMs > nowMs + protections.keptMs) requireRole(caller, 'admin');
+      const window = { cameraId, fromMs: Math.floor(from * 1000), toMs: Math.ceil(to * 1000), note, untilMs };
+      const added = await kept(protections.add({ ...window, by: caller.name }, nowMs));
+      tell(request, { protection: added.id });
       return reply.code(201).send(toProtection(added));
     },
   );
@@ -94,15 +142,17 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     {
       config: { role: 'viewer', cameras: 'filtered' },
       schema: {
+        operationId: 'listProtections',
         summary: 'All protected footage',
         tags: ['archive'],
+        querystring: PageQuery,
         response: { 200: Protections, 401: problems[401] },
       },
     },
     async (request) => {
       const { sees } = callerOf(request);
       const seen = protections.list().filter(({ cameraId }) => sees(cameraId));
-      return { protections: seen.map(toProtection) };
+      return listed(seen, request.query);
     },
   );
 
@@ -111,23 +161,26 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     {
       config: { role: 'viewer', cameras: 'filtered' },
       schema: {
+        operationId: 'listCameraProtections',
         summary: 'Protected footage of a camera',
         tags: ['archive'],
         params: CameraParams,
+        querystring: PageQuery,
         response: { 200: Protections, 401: problems[401] },
       },
     },
     async (request) => {
       const cameraId = visibleCamera(request, request.params.camera_id);
-      return { protections: protections.list(cameraId).map(toProtection) };
+      return listed(protections.list(cameraId), request.query);
     },
   );
 
   app.delete(
     '/api/archive/protections/:id',
     {
-      config: { role: 'operator', cameras: 'filtered' },
+      config: { role: 'operator', cameras: 'filtered', audit: 'unprotect' },
       schema: {
+        operationId: 'removeProtection',
         summary: 'Leave footage to retention again',
         tags: ['archive'],
         params: IdParams,
@@ -144,10 +197,20 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       if (!found || !callerOf(request).sees(found.cameraId) || !(await kept(protections.remove(id)))) {
         throw new ApiError(404, 'protection-not-found', 'there is no protection of this id');
       }
+      tell(request, { camera: found.cameraId, protection: id, ...footageOf(found) });
       return reply.code(204).send(null);
     },
   );
 };
+
+/** Milliseconds since 1970; undefined: never. */
+function endOf(until: number | 'never' | undefined, usualMs: number, nowMs: number): number | undefined {
+  if (until === undefined) return usualMs;
+  if (until === 'never') return undefined;
+  const untilMs = Math.ceil(until * 1000);
+  if (untilMs <= nowMs) throw new ApiError(400, 'invalid-interval', 'until: expected a time to come');
+  return untilMs;
+}
 
 /** A change that the disk does not take is the operator's to know, with the reason. */
 async function kept<T>(change: Promise<T>): Promise<T> {

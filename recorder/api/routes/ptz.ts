@@ -9,6 +9,7 @@ import type { PtzCommand } from '../../onvif/camera-ptz.ts';
 import { OnvifError } from '../../onvif/error.ts';
 import type { MovableCamera } from '../../onvif/ptz.ts';
 import type { PtzKeeper } from '../deps.ts';
+import { Done } from '../done.ts';
 
 const CameraId = z.string().describe('The camera.');
 /** What lies beyond is refused, not cut: it is a mistake. */
@@ -34,11 +35,15 @@ const GoTo = z.object({
   speed: Speed,
 });
 
-const Done = z.object({ status: z.literal('ok'), message: z.string() });
+const Preset = z
+  .object({ token: z.string(), name: z.string() })
+  .meta({ id: 'Preset', description: 'A place that a camera knows.' });
 
-const Presets = z.object({
-  presets: z.array(z.object({ token: z.string(), name: z.string() })).describe('In the order of the camera.'),
-});
+const Presets = z
+  .object({
+    presets: z.array(Preset).describe('In the order of the camera.'),
+  })
+  .meta({ id: 'PresetList', description: 'Places that a camera knows.' });
 
 const problems = {
   400: problemResponse('The body or the camera is missing, or of the wrong type.'),
@@ -69,6 +74,10 @@ const MESSAGES: Readonly<Record<PtzCommand['kind'], string>> = {
   goto: 'the camera goes to the preset',
 };
 
+/** A movement of nothing, or at no speed, stops the camera. */
+const isStill = (command: PtzCommand): boolean =>
+  command.kind === 'move' && Object.values(command.movement).every((share) => share === 0);
+
 export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, { ptz }) => {
   function movable(cameraId: string): MovableCamera {
     const camera = ptz.get(cameraId);
@@ -80,16 +89,22 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
 
   async function run(cameraId: string, command: PtzCommand): Promise<z.output<typeof Done>> {
     const outcome = await answered(movable(cameraId).run(command));
-    const message = outcome === 'done' ? MESSAGES[command.kind] : 'a later command came before this one was sent';
-    return { status: 'ok', message };
+    if (outcome !== 'done') return { status: 'ok', message: 'a later command came before this one was sent' };
+    return { status: 'ok', message: MESSAGES[isStill(command) ? 'stop' : command.kind] };
   }
 
   app.post(
     '/api/ptz/move',
     {
-      config: { role: 'operator', cameras: { body: 'camera_id' }, follows: { body: 'camera_id' } },
+      config: {
+        role: 'operator',
+        cameras: { body: 'camera_id' },
+        follows: { body: 'camera_id' },
+        audit: 'move-camera',
+      },
       errorHandler: movementProblem,
       schema: {
+        operationId: 'moveCamera',
         summary: 'Let a camera turn and zoom until it is stopped',
         description:
           'It stops by itself when neither a stop nor another move follows in time (`ptz.moveTimeout`, 10 s). Of commands that wait for a slow camera the latest counts.',
@@ -107,8 +122,14 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   app.post(
     '/api/ptz/stop',
     {
-      config: { role: 'operator', cameras: { body: 'camera_id' }, follows: { body: 'camera_id' } },
+      config: {
+        role: 'operator',
+        cameras: { body: 'camera_id' },
+        follows: { body: 'camera_id' },
+        audit: 'move-camera',
+      },
       schema: {
+        operationId: 'stopMoving',
         summary: 'Stop a camera',
         tags: ['ptz'],
         body: Stop,
@@ -123,6 +144,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
     {
       config: { role: 'operator', cameras: 'filtered', follows: { query: 'camera_id' } },
       schema: {
+        operationId: 'listPresets',
         summary: 'Places that a camera knows',
         tags: ['ptz'],
         querystring: z.object({ camera_id: CameraId }),
@@ -138,9 +160,15 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   app.post(
     '/api/ptz/goto',
     {
-      config: { role: 'operator', cameras: { body: 'camera_id' }, follows: { body: 'camera_id' } },
+      config: {
+        role: 'operator',
+        cameras: { body: 'camera_id' },
+        follows: { body: 'camera_id' },
+        audit: 'move-camera',
+      },
       errorHandler: movementProblem,
       schema: {
+        operationId: 'goToPreset',
         summary: 'Let a camera go to a preset',
         tags: ['ptz'],
         body: GoTo,

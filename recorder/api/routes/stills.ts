@@ -4,6 +4,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { visit } from '../../http/audit.ts';
+import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { StillError, type StillErrorCode } from '../../still/error.ts';
 import type { StillImage } from '../../still/shared-images.ts';
@@ -13,8 +15,7 @@ const CameraParams = z.object({ id: z.string() });
 /** Images of pages cannot send headers. */
 const Query = z.object({ access_token: z.string().optional() });
 
-const IMAGE = z.string().meta({ format: 'binary' });
-const images = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema: IMAGE }]));
+const images = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema: Bytes }]));
 
 const common = {
   304: z.null().describe('The image is the one named by If-None-Match.'),
@@ -26,10 +27,12 @@ const STATUS: Readonly<Record<Exclude<StillErrorCode, 'unknown-camera'>, number>
   'nothing-recorded': 404,
   'camera-unreachable': 502,
   'camera-refused-login': 502,
+  'camera-login-downgraded': 502,
   'camera-error': 502,
   'not-an-image': 502,
   'image-too-large': 502,
   'redirected-elsewhere': 502,
+  'address-refused': 502,
   'camera-timeout': 504,
   'ffmpeg-missing': 503,
   'thumbnail-failed': 503,
@@ -66,12 +69,29 @@ const matches = (header: string | undefined, etag: string): boolean =>
   header !== undefined &&
   header.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 
+async function show(
+  request: FastifyRequest<{ Params: z.output<typeof CameraParams> }>,
+  reply: FastifyReply,
+  image: Promise<StillImage>,
+): Promise<FastifyReply> {
+  const found = await imageOf(image);
+  visit(request, reply, { camera: request.params.id });
+  return send(request, reply, found);
+}
+
 export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async (app, { stills }) => {
   app.get(
     '/api/cameras/:id/snapshot',
     {
-      config: { role: 'viewer', credentials: 'header-or-query', cameras: { param: 'id' }, follows: { param: 'id' } },
+      config: {
+        role: 'viewer',
+        credentials: 'header-or-query',
+        cameras: { param: 'id' },
+        follows: { param: 'id' },
+        audit: 'still',
+      },
       schema: {
+        operationId: 'getSnapshot',
         summary: 'A still image, as the camera made it',
         description:
           'Fetched from the address `snapshot` of the camera (`snapuri` in the database). One image serves all requests for 15 seconds; Cache-Control says for how much longer.',
@@ -90,14 +110,21 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
         },
       },
     },
-    async (request, reply) => send(request, reply, await imageOf(stills.snapshot(request.params.id))),
+    async (request, reply) => show(request, reply, stills.snapshot(request.params.id)),
   );
 
   app.get(
     '/api/cameras/:id/thumbnail',
     {
-      config: { role: 'viewer', credentials: 'header-or-query', cameras: { param: 'id' }, follows: { param: 'id' } },
+      config: {
+        role: 'viewer',
+        credentials: 'header-or-query',
+        cameras: { param: 'id' },
+        follows: { param: 'id' },
+        audit: 'still',
+      },
       schema: {
+        operationId: 'getThumbnail',
         summary: 'The newest key frame of the live stream or the archive, small',
         description: 'At most 640 pixels wide. One image serves all requests for 10 seconds.',
         tags: ['cameras'],
@@ -111,6 +138,6 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
         },
       },
     },
-    async (request, reply) => send(request, reply, await imageOf(stills.thumbnail(request.params.id))),
+    async (request, reply) => show(request, reply, stills.thumbnail(request.params.id)),
   );
 };

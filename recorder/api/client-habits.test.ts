@@ -1,0 +1,129 @@
+// What the HTTP clients of integrators do out of habit, and what they are told.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import { as, build, emptyArchive } from './test-support.ts';
+
+const segment = (n: number) => ({
+  startMs: Date.UTC(2026, 0, 1, 12) + n * 60_000,
+  sequence: n,
+  path: `2026/01/01/Gate_gate_20260101_12${String(n).padStart(2, '0')}00000.mp4`,
+  sizeBytes: 123,
+  mtimeMs: 0,
+  isOpen: false,
+  endMs: Date.UTC(2026, 0, 1, 12) + n * 60_000 + 59_960.5,
+});
+const listing = {
+  ...emptyArchive,
+  list: async () => ({ segments: Array.from({ length: 30 }, (_, n) => segment(n)), days: [] }),
+};
+
+for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/plain; charset=utf-8', 'nonsense']) {
+  test(`a POST without body may name the type ${type}`, async (t) => {
+    const { app } = await build(t);
+    const post = {
+      method: 'POST',
+      url: '/cameras/none',
+      headers: { ...as('operator'), 'content-type': type },
+    } as const;
+    assert.equal((await app.inject(post)).statusCode, 404);
+    const live = { ...post, url: '/api/health/live' };
+    assert.equal((await app.inject(live)).json().code, 'method-not-allowed');
+  });
+}
+
+for (const [query, meant] of [
+  ['form=1', 'from'],
+  ['From=1', 'from'],
+  ['from[]=1', 'from'],
+  ['fron=1', 'from'],
+  ['TO=1', 'to'],
+  ['to[]=1', 'to'],
+  ['tz_offset_minute=60', 'tz_offset_minutes'],
+  ['tzOffsetMinutes=60', 'tz_offset_minutes'],
+] as const) {
+  test(`${query} of the archive is refused: ${meant} was meant`, async (t) => {
+    const { app } = await build(t);
+    const answer = await app.inject({ url: `/api/archive/gate/segments?${query}`, headers: as('viewer') });
+    assert.equal(answer.statusCode, 400);
+    assert.equal(answer.json().code, 'invalid-parameter');
+    assert.equal(answer.json().detail, `${query.split('=')[0]}: no such parameter, did you mean ${meant}?`);
+  });
+}
+
+test('parameters that caches and programs add are passed over', async (t) => {
+  const { app } = await build(t);
+  for (const query of ['_=17', 't=17', 'ts=17', 'v=2', 'utm_source=mail', 'limit=5', '=', '[]=1']) {
+    const answer = await app.inject({ url: `/api/archive/gate/segments?${query}`, headers: as('viewer') });
+    assert.equal(answer.statusCode, 200, `${query}: ${answer.body}`);
+  }
+});
+
+test('a segment tells its end, its length, and the numbers with which to ask again', async (t) => {
+  const { app } = await build(t, { archive: listing });
+  const answer = await app.inject({ url: '/api/archive/gate/segments', headers: as('viewer') });
+  const { start_ms, end, end_ms, duration_seconds } = answer.json().archive[0];
+  assert.deepEqual(
+    { start_ms, end, end_ms, duration_seconds },
+    {
+      start_ms: Date.UTC(2026, 0, 1, 12),
+      end: '2026-01-01T12:00:59.961+00:00',
+      end_ms: Date.UTC(2026, 0, 1, 12) + 59_961,
+      duration_seconds: 59.961,
+    },
+  );
+});
+
+test('an answer of some length is packed for those who take it, and for nobody else', async (t) => {
+  const { app } = await build(t, { archive: listing });
+  const ask = (encoding?: string) =>
+    app.inject({
+      url: '/api/archive/gate/segments',
+      headers: { ...as('viewer'), ...(encoding === undefined ? {} : { 'accept-encoding': encoding }) },
+    });
+  const plain = await ask();
+  assert.match(String(plain.headers.vary), /accept-encoding/);
+  for (const encoding of ['gzip', 'gzip, deflate, br', 'br;q=1.0, gzip;q=0.5', '*']) {
+    const packed = await ask(encoding);
+    assert.equal(packed.headers['content-encoding'], 'gzip', encoding);
+    assert.ok(packed.rawPayload.length < plain.rawPayload.length / 3);
+    assert.equal(gunzipSync(packed.rawPayload).toString(), plain.body);
+  }
+  for (const encoding of ['identity', 'gzip;q=0', 'br, gzip; q=0.0', 'x-gzipped']) {
+    assert.equal((await ask(encoding)).headers['content-encoding'], undefined, encoding);
+  }
+});
+
+test('who asks again for what has not changed is told only that', async (t) => {
+  const { app } = await build(t, { archive: listing });
+  const url = '/api/archive/gate/segments';
+  const first = await app.inject({ url, headers: as('viewer') });
+  const { etag } = first.headers;
+  assert.match(String(etag), /^W\//);
+  const again = await app.inject({ url, headers: { ...as('viewer'), 'if-none-match': String(etag) } });
+  assert.deepEqual([again.statusCode, again.body], [304, '']);
+  const other = await app.inject({ url, headers: { ...as('viewer'), 'if-none-match': 'W/"other"' } });
+  assert.equal(other.statusCode, 200);
+});
+
+test('what is wrong is said in our words, and none of a library', async (t) => {
+  const { app } = await build(t);
+  for (const [method, url, payload] of [
+    ['GET', '/api/archive/gate/segments?from=', undefined],
+    ['GET', '/api/cameras/gate/probe?seconds=x', undefined],
+    ['PUT', '/api/log', { level: 5 }],
+    ['PUT', '/api/log', []],
+    ['PUT', '/api/log', undefined],
+    ['POST', '/cameras/start', undefined],
+    ['POST', '/cameras/start', { id: 5 }],
+  ] as const) {
+    const answer = await app.inject({
+      method,
+      url,
+      headers: as('admin'),
+      ...(payload === undefined ? {} : { payload }),
+    });
+    assert.doesNotMatch(answer.body, /Invalid|Too (?:small|big)|received|undefined|schema/, `${method} ${url}`);
+  }
+});

@@ -1,0 +1,70 @@
+// A long list and what a caller has seen of it in, the next page and a cursor out. A cursor holds the place of the last entry
+// and no number of entries: what comes or goes between two questions moves nothing.
+
+import { z } from 'zod';
+import { ApiError } from '../http/problem.ts';
+import { queryNumber } from '../http/query.ts';
+
+const MAX_ENTRIES = 1_000;
+const USUAL_ENTRIES = 100;
+const LIMIT = `expected a whole number from 1 to ${MAX_ENTRIES}`;
+const CURSOR = 'expected the next of an answer';
+
+/** For the query of a list. */
+export const PageQuery = z.object({
+  limit: queryNumber(z.int(LIMIT).min(1, LIMIT).max(MAX_ENTRIES, LIMIT))
+    .optional()
+    .describe(`How many entries at most, ${USUAL_ENTRIES} with a cursor alone. Without both, the answer has all.`),
+  cursor: z
+    .string(CURSOR)
+    .regex(/^[A-Za-z0-9_-]{1,1024}$/, CURSOR)
+    .optional()
+    .describe('The next of the answer before, with the same other parameters.'),
+});
+
+/** For the answer. */
+export const Next = z
+  .string()
+  .nullable()
+  .optional()
+  .describe('Only with limit or cursor: the cursor of the next page, null on the last.');
+
+type Asked = z.output<typeof PageQuery>;
+/** Where an entry stands among all: by its first value, then by the next. Larger is later. */
+type Place = readonly (number | string)[];
+
+/** The place that a cursor names, as `schema` has it; undefined without one. Throws where it is no cursor of this list. */
+export function placeOf<T extends Place>(cursor: string | undefined, schema: z.ZodType<T>): T | undefined {
+  if (cursor === undefined) return undefined;
+  try {
+    return schema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
+  } catch (err) {
+    throw new ApiError(400, 'invalid-parameter', `cursor: ${CURSOR}`, { cause: err });
+  }
+}
+
+const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString('base64url');
+
+/**
+ * The entries behind `after`, as many as are asked for, and the cursor for what follows them; all, where no page is asked
+ * for. `placeOf` tells the places of entries, whose number of values is that of `after`.
+ */
+export function pageOf<T>(
+  entries: readonly T[],
+  { limit, cursor }: Asked,
+  after: Place | undefined,
+  placeOf: (entry: T) => Place,
+): { readonly entries: readonly T[]; readonly next?: string | null } {
+  if (limit === undefined && cursor === undefined) return { entries };
+  const placed = entries.map((entry) => ({ entry, place: placeOf(entry) })).sort((a, b) => compare(a.place, b.place));
+  const rest = after ? placed.filter(({ place }) => compare(place, after) > 0) : placed;
+  const page = rest.slice(0, limit ?? USUAL_ENTRIES);
+  const last = rest.length > page.length ? page.at(-1) : undefined;
+  return { entries: page.map(({ entry }) => entry), next: last ? cursorOf(last.place) : null };
+}
+
+function compare(a: Place, b: Place): number {
+  const i = a.findIndex((value, k) => value !== b[k]);
+  if (i < 0) return 0;
+  return (a[i] as number) < (b[i] as number) ? -1 : 1;
+}

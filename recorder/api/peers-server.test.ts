@@ -1,0 +1,183 @@
+// Recorders among themselves: mutual TLS of the pool's CA, as the asking side and as strangers see it.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test, type TestContext } from 'node:test';
+import { connect } from 'node:tls';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { newAuthority, newKey, newRequest, selfSigned, signRequest, type Authority } from '../../base/x509.ts';
+import { PEER_LIMITS, PeerPart, type PartDeps } from '../jobs/peer-part.ts';
+import type { MutualTls } from '../jobs/peer-request.ts';
+import type { Job } from '../jobs/job.ts';
+import { PeerServer } from '../../test/support/peer-server.ts';
+import { buildPeersServer } from './peers-server.ts';
+import type { JobKeeper } from './deps.ts';
+
+const TIMES = { fromMs: Date.now() - 3_600_000, toMs: Date.now() + 86_400_000 };
+const ID = 'e0123456789abcdef01234567';
+const BYTES = Buffer.from('a movie');
+const ADDRESS = '127.0.0.9:9997';
+
+let ca: Authority;
+let directory: string;
+
+before(async () => {
+  ca = await newAuthority({ commonName: 'CA', ...TIMES });
+  directory = mkdtempSync(join(tmpdir(), 'kube-nvr-peers-'));
+  writeFileSync(join(directory, 'e.mp4'), BYTES);
+});
+after(() => rmSync(directory, { recursive: true }));
+
+async function memberOf(authority: Authority, node: string): Promise<MutualTls> {
+  const key = newKey();
+  const subject = { commonName: node, names: [node, `kube-nvr://video/default/${node}`], ...TIMES };
+  return { key, certificate: await signRequest(await newRequest(key), authority, subject), ca: ca.certificate };
+}
+
+/** The listener of node-1, with one export. */
+async function stage(t: TestContext, { hasCa = true } = {}) {
+  const job = {
+    id: ID,
+    cameraId: 'gate',
+    fromMs: 0,
+    toMs: 1_000,
+    createdAtMs: 0,
+    kind: 'export',
+    state: 'done',
+    progress: 1,
+  };
+  const outcome = { sizeBytes: BYTES.length, durationMs: 1_000, gaps: [] };
+  const jobs = {
+    get: async (id: string) => (id === ID ? ({ ...job, outcome } as unknown as Job) : undefined),
+    result: async () => ({ path: join(directory, 'e.mp4'), sizeBytes: BYTES.length, modifiedMs: 0 }),
+    manifest: async () => undefined,
+    signingKey: async () => ({ publicKey: '', fingerprint: '' }),
+  } as unknown as JobKeeper;
+  const own = await memberOf(ca, 'node-1');
+  const app = await buildPeersServer({
+    pair: own,
+    authorities: hasCa ? ca.certificate : undefined,
+    jobs,
+    clock: systemClock,
+    log: silentLog,
+  });
+  t.after(() => app.close());
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  return { app, port };
+}
+
+function part(port: number, own: MutualTls | undefined, { identity = 'node-1', address = ADDRESS } = {}): PeerPart {
+  const mutual = { address: `https://127.0.0.1:${port}`, identity: `kube-nvr://video/default/${identity}` };
+  const deps: PartDeps = {
+    access: {
+      members: () => [{ address, mutual }],
+      scheme: 'http',
+      silenceMs: 5_000,
+      own: () => own,
+    },
+    limits: { ...PEER_LIMITS, giveUpMs: 0 },
+    clock: systemClock,
+    room: async () => Infinity,
+  };
+  const asked = { peerAddress: address, peerJobId: ID };
+  return new PeerPart(asked, 0, deps, 'Bearer of-an-admin', new AbortController().signal);
+}
+
+test('a member fetches a result from a member, and brings no credential of anybody', async (t) => {
+  const { app, port } = await stage(t);
+  const seen: (string | undefined)[] = [];
+  app.server.on('request', ({ headers }: { headers: { authorization?: string } }) => seen.push(headers.authorization));
+  const one = part(port, await memberOf(ca, 'node-2'));
+  const done = await one.finished();
+  assert.equal(done.camera_id, 'gate');
+  const path = join(directory, 'fetched.mp4');
+  await one.download(done, path, () => {});
+  assert.deepEqual(readFileSync(path), BYTES);
+  assert.deepEqual(seen, [undefined, undefined]);
+});
+
+test('a member that is another than was asked for is not believed', async (t) => {
+  const { port } = await stage(t);
+  const own = await memberOf(ca, 'node-2');
+  await assert.rejects(part(port, own, { identity: 'node-3' }).finished(), /ERR_TLS_CERT_ALTNAME_INVALID/);
+  await assert.rejects(part(port, own, { identity: 'node' }).finished(), /ERR_TLS_CERT_ALTNAME_INVALID/);
+});
+
+test('a recorder of an older version, which has no such listener, is asked by its API, with the credential of the caller', async (t) => {
+  const peer = await PeerServer.start(t);
+  const job = { camera_id: 'gate', from: 0, to: 1, kind: 'export', state: 'done', size_bytes: BYTES.length };
+  peer.serve(ID, job, BYTES);
+  for (const own of [undefined, await memberOf(ca, 'node-2')]) {
+    const deps: PartDeps = {
+      access: { members: () => [{ address: peer.address }], scheme: 'http', silenceMs: 5_000, own: () => own },
+      limits: PEER_LIMITS,
+      clock: systemClock,
+      room: async () => Infinity,
+    };
+    const asked = { peerAddress: peer.address, peerJobId: ID };
+    await new PeerPart(asked, 0, deps, 'Bearer one', new AbortController().signal).finished();
+  }
+  assert.deepEqual([...peer.credentials], ['Bearer one']);
+});
+
+/** The status of an answer; undefined when the handshake or the connection ends without one. */
+function ask(
+  port: number,
+  path: string,
+  pair?: Pick<MutualTls, 'key' | 'certificate'>,
+  method = 'GET',
+): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const options = pair ? { key: pair.key, cert: pair.certificate } : {};
+    const socket = connect({
+      port,
+      host: '127.0.0.1',
+      ca: ca.certificate,
+      checkServerIdentity: () => undefined,
+      ...options,
+    });
+    let answer = '';
+    socket.on('data', (data: Buffer) => (answer += data.toString('latin1')));
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(answer === '' ? undefined : Number(answer.split(' ')[1])));
+    socket.write(`${method} ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+  });
+}
+
+test('without a certificate of this CA there is no answer, before and after the CA has signed for this node', async (t) => {
+  const path = `/api/archive/jobs/${ID}`;
+  const key = newKey();
+  const other = await newAuthority({ commonName: 'CA', ...TIMES });
+  const subject = { commonName: 'node-2', names: ['node-2'], ...TIMES };
+  const strangers = [undefined, { key, certificate: await selfSigned(key, subject) }, await memberOf(other, 'node-2')];
+  const early = await stage(t, { hasCa: false });
+  const { app, port } = await stage(t);
+  for (const stranger of strangers) {
+    assert.equal(await ask(port, path, stranger), undefined);
+    assert.equal(await ask(early.port, path, stranger), undefined);
+  }
+  const member = await memberOf(ca, 'node-2');
+  assert.equal(await ask(early.port, path, member), undefined, 'nobody is let in before there is a CA');
+  assert.equal(await ask(port, path, member), 200);
+  // Another certificate and CA take their places while it listens.
+  const next = await memberOf(other, 'node-1');
+  (app.server as Server).setSecureContext({ key: next.key, cert: next.certificate, ca: other.certificate });
+  assert.equal(await ask(port, path, member), undefined);
+});
+
+test('members are served results of jobs, and nothing else', async (t) => {
+  const { port } = await stage(t);
+  const member = await memberOf(ca, 'node-2');
+  assert.equal(await ask(port, `/api/archive/jobs/${ID}/download`, member), 200);
+  assert.equal(await ask(port, '/api/archive/jobs/e999999999999999999999999', member), 404);
+  for (const path of ['/', '/api/cameras', '/api/archive/jobs', '/cluster/cameras', '/metrics', '/api/log']) {
+    assert.ok([404, 405].includes((await ask(port, path, member)) ?? 0), path);
+  }
+  assert.equal(await ask(port, `/api/archive/jobs/${ID}`, member, 'DELETE'), 405);
+});

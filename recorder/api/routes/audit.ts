@@ -1,0 +1,85 @@
+// `GET /api/audit`: who did what on this node, and what was taken.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ACTIONS } from '../../audit/entry.ts';
+import { AUDIT_CURSOR } from '../../audit/read.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import type { Audit } from '../deps.ts';
+import { EpochSeconds, queryNumber } from '../../http/query.ts';
+
+const MAX_LINES = 1_000;
+const LIMIT = `expected a whole number from 1 to ${MAX_LINES}`;
+
+const Query = z.object({
+  from: EpochSeconds.optional().describe('Lines from this time on, seconds since 1970.'),
+  to: EpochSeconds.optional().describe('Lines before this time, seconds since 1970.'),
+  who: z.string().max(300, 'expected at most 300 characters').optional().describe('Name of the token.'),
+  what: z.enum(ACTIONS, 'expected one of the actions in docs/audit.md').optional(),
+  camera: z.string().max(63, 'expected the id of a camera').optional().describe('Also one that is gone.'),
+  limit: queryNumber(z.int(LIMIT).min(1, LIMIT).max(MAX_LINES, LIMIT))
+    .default(100)
+    .describe('How many lines at most; 100 when it is not said.'),
+  cursor: z.string().regex(AUDIT_CURSOR, 'expected the next of an answer').optional().describe('For the next page.'),
+});
+
+const Line = z
+  .looseObject({
+    n: z.number().int().describe('Number of the line, over all files.'),
+    time: z.iso.datetime(),
+    node: z.string(),
+    what: z.string(),
+    prev: z.string().describe('SHA-256 of the line before.'),
+  })
+  .meta({ id: 'AuditLine', description: 'As in the files; docs/audit.md has all fields.' });
+
+const Answer = z
+  .object({
+    lines: z.array(Line).describe('Newest first. A page may be empty, and have a next one.'),
+    next: z.string().nullable().describe('The cursor for older lines; null when there are none.'),
+    end: z
+      .object({ n: z.number().int(), sha256: z.string() })
+      .describe('The last line that was written. Who keeps it elsewhere can tell later whether lines were changed.'),
+  })
+  .meta({ id: 'AuditPage', description: 'Lines of the audit.' });
+
+export const auditRoutes: FastifyPluginAsyncZod<{ deps: { readonly reader: NonNullable<Audit['reader']> } }> = async (
+  app,
+  { deps: { reader } },
+) => {
+  app.get(
+    '/api/audit',
+    {
+      config: { role: 'admin', audit: 'read-audit' },
+      schema: {
+        operationId: 'listAudit',
+        summary: 'Who did what on this node, and what was taken',
+        description:
+          'One question reads a bounded part of the files: ask with next until it is null. Every node has an audit of its own.',
+        tags: ['node'],
+        querystring: Query,
+        response: {
+          200: Answer,
+          400: problemResponse('A parameter makes no sense; the detail names it.'),
+          401: problemResponse('No token, or a wrong one.'),
+          403: problemResponse('This needs the role admin, for all cameras.'),
+          503: problemResponse('The files cannot be read; the detail says why.'),
+        },
+      },
+    },
+    async ({ query }) => {
+      const { from = -Infinity, to = Infinity, ...rest } = query;
+      const { lines, next = null } = await readable(reader.read({ ...rest, fromMs: from * 1000, toMs: to * 1000 }));
+      return { lines: [...lines], next, end: reader.end };
+    },
+  );
+};
+
+async function readable<T>(page: Promise<T>): Promise<T> {
+  try {
+    return await page;
+  } catch (err) {
+    const { code } = err as NodeJS.ErrnoException;
+    throw new ApiError(503, 'audit-unreadable', `the audit cannot be read (${code})`, { cause: err });
+  }
+}

@@ -1,0 +1,158 @@
+// `POST /api/cameras`, and the settings of one camera: read, replaced, removed.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { EditError, type CameraEditor, type EditErrorCode, type MayChange } from '../../config/editor.ts';
+import { CAMERA_ID, CameraFile } from '../../config/schema.ts';
+import { tell } from '../../http/audit.ts';
+import { evaluate } from '../../http/conditions.ts';
+import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
+import { Done } from '../done.ts';
+
+/** The words of the file. The editor checks them, as it checks files: here only the document shows what they are. */
+const { $schema: _, ...words } = z.toJSONSchema(CameraFile, { io: 'input', unrepresentable: 'any' });
+const settings = (required: readonly string[]) => z.looseObject({}).meta({ ...words, required: [...required] });
+
+const Shown = settings(['id', 'source']).meta({
+  id: 'CameraSettings',
+  description: 'As they are written, in the words of the configuration. Addresses have their users and no passwords.',
+});
+const Params = z.object({ id: z.string() });
+
+const refusals = {
+  401: problemResponse('No token, or a wrong one.'),
+  403: problemResponse('This needs the role admin.'),
+  409: problemResponse(
+    'The camera is not to be changed here: people wrote its file, the cluster manages it, or the configuration has a mistake.',
+  ),
+};
+const changing = {
+  400: problemResponse('A setting is missing or wrong; the detail names each of them.'),
+  ...refusals,
+  503: problemResponse('The change cannot be kept: nothing has changed.'),
+};
+const conditional = {
+  ...changing,
+  404: problemResponse('The node does not know this camera.'),
+  412: problemResponse('If-Match names settings that are not those of now.'),
+};
+
+const STATUS: Readonly<Record<Exclude<EditErrorCode, 'unknown-camera'>, number>> = {
+  'invalid-parameter': 400,
+  'id-taken': 409,
+  'camera-in-file': 409,
+  'managed-by-cluster': 409,
+  'configuration-refused': 409,
+  'precondition-failed': 412,
+  'camera-not-kept': 503,
+};
+
+async function edited<T>(change: Promise<T>): Promise<T> {
+  try {
+    return await change;
+  } catch (err) {
+    if (!(err instanceof EditError)) throw err;
+    if (err.code === 'unknown-camera') throw unknownCamera();
+    throw new ApiError(STATUS[err.code], err.code, err.message, { cause: err });
+  }
+}
+
+/** Without `If-Match` the last writer wins. */
+const condition =
+  ({ headers }: FastifyRequest): MayChange =>
+  (tag) =>
+    evaluate({ 'if-match': headers['if-match'] }, { etag: `"${tag}"`, modifiedMs: 0 }) !== 'failed';
+
+export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraEditor }> = async (
+  app,
+  { cameraEditor },
+) => {
+  app.post(
+    '/api/cameras',
+    {
+      config: { role: 'admin', audit: 'add-camera' },
+      schema: {
+        operationId: 'addCamera',
+        summary: 'Add a camera',
+        description:
+          'Kept in a file of conf.d, or in the database where the node has one. The answer comes when the recorder has taken it up.',
+        tags: ['cameras'],
+        body: settings(['id', 'source']),
+        response: { 201: Shown, ...changing },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.body;
+      if (typeof id === 'string' && CAMERA_ID.test(id)) tell(request, { camera: id });
+      const { settings, tag } = await edited(cameraEditor.add(request.body));
+      const location = `/api/cameras/${settings['id'] as string}`;
+      return reply
+        .code(201)
+        .headers({ location, etag: `"${tag}"` })
+        .send(settings);
+    },
+  );
+
+  app.get(
+    '/api/cameras/:id/settings',
+    {
+      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'read-camera' },
+      schema: {
+        operationId: 'getCameraSettings',
+        summary: 'The settings of a camera',
+        description: 'What PUT takes. The entity tag is for its If-Match.',
+        tags: ['cameras'],
+        params: Params,
+        response: { 200: Shown, 404: conditional[404], ...refusals },
+      },
+    },
+    async (request, reply) => {
+      const { settings, tag } = await edited(cameraEditor.read(request.params.id));
+      return reply.header('etag', `"${tag}"`).send(settings);
+    },
+  );
+
+  app.put(
+    '/api/cameras/:id',
+    {
+      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'change-camera' },
+      schema: {
+        operationId: 'changeCamera',
+        summary: 'Change a camera',
+        description:
+          'Takes all settings: what is left out has its default again. An address without a password keeps the one that it has, on the same host and port. With If-Match only settings that have this entity tag are changed; without it the last writer wins.',
+        tags: ['cameras'],
+        params: Params,
+        body: settings(['source']),
+        response: { 200: Shown, ...conditional },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const { settings, tag } = await edited(cameraEditor.change(id, request.body, condition(request)));
+      return reply.header('etag', `"${tag}"`).send(settings);
+    },
+  );
+
+  app.delete(
+    '/api/cameras/:id',
+    {
+      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'remove-camera' },
+      schema: {
+        operationId: 'removeCamera',
+        summary: 'Remove a camera',
+        description: 'Its recordings stay, until the limits of the node remove them. If-Match as for PUT.',
+        tags: ['cameras'],
+        params: Params,
+        response: { 200: Done, ...conditional },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      await edited(cameraEditor.remove(id, condition(request)));
+      const message = `${id} is not recorded any more; its recordings stay until archive.retention removes them`;
+      return { status: 'ok' as const, message };
+    },
+  );
+};

@@ -1,0 +1,87 @@
+// `POST /api/cases`: exports of several cameras over one window, as one archive with a signed manifest.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { footageOf } from '../../audit/entry.ts';
+import { CAMERA_ID } from '../../config/schema.ts';
+import { callerOf } from '../../http/access.ts';
+import { tell } from '../../http/audit.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import { EpochNumber } from '../../http/query.ts';
+import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
+import { MAX_WINDOW, checkWindow } from '../job-window.ts';
+import { Submitted, available, toSubmitted } from '../submitted-job.ts';
+
+const MAX_CAMERAS = 64;
+const CAMERA = 'expected the id of a camera';
+
+const Body = z.object({
+  cameras: z
+    .array(z.string({ error: CAMERA }).regex(CAMERA_ID, CAMERA), { error: 'expected a list of cameras' })
+    .min(1, 'expected at least one camera')
+    .max(MAX_CAMERAS, `expected at most ${MAX_CAMERAS} cameras`)
+    .superRefine((cameras, context) => {
+      for (const [i, camera] of cameras.entries()) {
+        const same = cameras.indexOf(camera);
+        if (same < i) context.addIssue({ code: 'custom', path: [i], message: `this is already cameras.${same}` });
+      }
+    })
+    .meta({ uniqueItems: true, description: 'Ids, each once; the archive has them in this order.' }),
+  from: EpochNumber.describe('Start of the window, seconds since 1970; fractions are understood, to the millisecond.'),
+  to: EpochNumber.describe('End of the window, at most four hours later.'),
+  name: z
+    .string({ error: 'expected a text' })
+    .min(1, 'expected a text')
+    .max(200, 'expected at most 200 characters')
+    .optional()
+    .describe('What people call the case; it stands in the manifest.'),
+});
+
+type Deps = Pick<ApiDeps, 'cameras' | 'protections'> & { readonly jobs: JobKeeper };
+
+export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { jobs } = deps;
+  app.post(
+    '/api/cases',
+    {
+      config: { role: 'operator', cameras: 'filtered', audit: 'case' },
+      schema: {
+        operationId: 'makeCase',
+        summary: 'A window of several cameras as one archive with a signed manifest',
+        description:
+          'One job, which counts as an export; its result is a ZIP with the movies of each camera, without re-encoding, manifest.json and manifest.json.sig. A camera without footage in the window is listed with its gaps. Of each camera, the archive has what this node has recorded.',
+        tags: ['jobs'],
+        body: Body,
+        response: {
+          202: Submitted,
+          400: problemResponse('A field is missing or wrong; the detail names it.'),
+          401: problemResponse('No token, or a wrong one.'),
+          403: problemResponse('This needs the role operator.'),
+          404: problemResponse('There is no such camera, and no footage of it, or the token is not for it.'),
+          413: problemResponse(`The window is longer than ${MAX_WINDOW}, or the body is larger than 64 KiB.`),
+          503: problemResponse('Redis is missing on the node; the detail says how to install it.'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { cameras, from, to, name } = request.body;
+      tell(request, { cameras, ...footageOf({ fromMs: from * 1000, toMs: to * 1000 }) });
+      const caller = callerOf(request);
+      const unknown = cameras.findIndex((id) => !caller.sees(id) || !isKnownCamera(deps, id));
+      if (unknown >= 0) {
+        throw new ApiError(404, 'unknown-camera', `cameras.${unknown}: this node does not know such a camera`);
+      }
+      const window = checkWindow({ from, to });
+      const wanted = {
+        kind: 'export',
+        cameraId: cameras[0] as string,
+        case: { cameras, name },
+        ...window,
+        by: caller.name,
+      } as const;
+      const job = await available(jobs.submit(wanted));
+      tell(request, { job: job.id });
+      return reply.code(202).send(toSubmitted(job));
+    },
+  );
+};

@@ -1,0 +1,154 @@
+// `GET /api/events`: what happens on the node, as server-sent events (WHATWG HTML §9.2).
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Clock } from '../../../base/clock.ts';
+import { EVENT_TYPES, matchesType, parseEventId } from '../../events/event.ts';
+import type { StreamSink } from '../../events/event-stream.ts';
+import { callerOf } from '../../http/access.ts';
+import type { Authenticator } from '../../http/auth.ts';
+import { inScope } from '../../http/camera-scope.ts';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import { queryNumber } from '../../http/query.ts';
+import type { EventSource } from '../deps.ts';
+
+const SECONDS = 'expected a whole number from 0 to 86400';
+const ID = 'expected the id of an event';
+
+/** `gate,dock-*` */
+const patterns = (what: string) =>
+  z
+    .string()
+    .max(1_000, 'expected at most 1000 characters')
+    .transform((text) => text.split(',').map((pattern) => pattern.trim()))
+    .refine((all) => all.every((pattern) => pattern !== ''), `expected ${what}, with commas between them`);
+
+const Query = z.object({
+  types: patterns('types of events')
+    .refine(
+      (all) => all.every((pattern) => EVENT_TYPES.some((type) => matchesType([pattern], type))),
+      'no event is called so: docs/events.md has the types',
+    )
+    .optional()
+    .describe('Only events of these types, with commas between them: job.done, camera.*'),
+  cameras: patterns('ids of cameras')
+    .optional()
+    .describe('Of cameras only those with these ids, with commas between them; * stands for any characters.'),
+  last_event_id: z
+    .string()
+    .refine((text) => parseEventId(text) !== undefined, ID)
+    .optional()
+    .describe(
+      'As the header Last-Event-ID, which counts more: begin behind this event. 0: with all that are there. Without it: with what comes.',
+    ),
+  seconds: queryNumber(z.int(SECONDS).min(0, SECONDS).max(86_400, SECONDS))
+    .optional()
+    .describe('End after this time; 0: with what is there. Without it, the answer does not end.'),
+  access_token: z.string().optional(),
+});
+
+/** What the data of each event is (JSON Schema), for programs that are made of the OpenAPI document. */
+const ENVELOPE = {
+  description: 'CloudEvents 1.0.2, JSON format. docs/events.md has the data of each type.',
+  type: 'object',
+  properties: {
+    specversion: { const: '1.0' },
+    id: { type: 'string', description: 'Ascending and unique on its node.' },
+    source: { type: 'string', description: 'The node.' },
+    type: { type: 'string', description: 'dev.kube-nvr. and one of the types.' },
+    subject: { type: 'string', description: 'The camera, where it concerns one.' },
+    time: { type: 'string', format: 'date-time' },
+    datacontenttype: { const: 'application/json' },
+    data: { type: 'object' },
+  },
+  required: ['specversion', 'id', 'source', 'type', 'time', 'datacontenttype', 'data'],
+};
+
+interface Options {
+  readonly events: EventSource;
+  readonly auth: Authenticator;
+  readonly clock: Clock;
+}
+
+export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events, auth, clock }) => {
+  app.get(
+    '/api/events',
+    {
+      config: { role: 'viewer', cameras: 'filtered', credentials: 'header-or-query', isStanding: true },
+      schema: {
+        operationId: 'streamEvents',
+        summary: 'What happens, as it happens',
+        description:
+          'Server-sent events; the data of each is a CloudEvent in JSON. A client that comes back with Last-Event-ID goes on behind that event, for an hour and over restarts of the recorder; when some are not there any more, events.missed says so. A token for some cameras gets no event of another. docs/events.md has types and data.',
+        tags: ['events'],
+        'x-events': { types: EVENT_TYPES, data: ENVELOPE },
+        querystring: Query,
+        response: {
+          200: {
+            description: 'Events, until the caller leaves or its token ends.',
+            content: { 'text/event-stream': { schema: z.string() } },
+          },
+          400: problemResponse('A parameter or Last-Event-ID makes no sense; the detail names it.'),
+          401: problemResponse('No token, or a wrong one.'),
+          503: problemResponse('As many streams of events are open as may be.'),
+        },
+      },
+    },
+    (request, reply) => {
+      const { types, cameras, seconds, last_event_id: given } = request.query;
+      const afterId = positionOf(request) ?? (given === undefined ? undefined : parseEventId(given));
+      if (events.streams.isFull) {
+        throw new ApiError(503, 'too-many-event-streams', 'as many streams of events are open as may be', {
+          headers: { 'retry-after': '10' },
+          isExpected: true,
+        });
+      }
+      reply.headers({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
+      if (request.method === 'HEAD') return void reply.send('');
+      let caller = callerOf(request);
+      const { raw } = reply;
+      reply.hijack();
+      raw.writeHead(200, reply.getHeaders() as Record<string, string>);
+      const leave = events.streams.add({
+        journal: events.journal,
+        sink: sinkOf(reply),
+        afterId: afterId ?? events.journal.newestId,
+        isBrief: seconds === 0,
+        wants: ({ type, cameraIds }) =>
+          (types === undefined || matchesType(types, type)) &&
+          cameraIds.every((id) => caller.sees(id)) &&
+          (cameras === undefined || cameraIds.length === 0 || cameraIds.some((id) => inScope(cameras, id))),
+      });
+      const stopListening = auth.onChange(() => {
+        // Of one that is gone the connection ends: that holds for every answer that lasts.
+        caller = auth.renewed(caller) ?? caller;
+      });
+      const timer = seconds ? clock.after(seconds * 1000, () => raw.end()) : undefined;
+      raw.once('close', () => {
+        leave();
+        stopListening();
+        timer?.cancel();
+      });
+      return undefined;
+    },
+  );
+};
+
+function positionOf({ headers }: FastifyRequest): number | undefined {
+  const { 'last-event-id': header } = headers;
+  // A client that was given none sends none, or an empty one.
+  if (header === undefined || header === '') return undefined;
+  const id = parseEventId(String(header));
+  if (id === undefined) throw new ApiError(400, 'invalid-parameter', `Last-Event-ID: ${ID}`);
+  return id;
+}
+
+const sinkOf = ({ raw }: FastifyReply): StreamSink => ({
+  write(bytes, sent) {
+    // After its end nothing is sent, and nobody is told so.
+    raw.write(bytes, (err) => (err ? undefined : sent()));
+  },
+  end: () => void raw.end(),
+  destroy: () => void raw.destroy(),
+});

@@ -1,0 +1,52 @@
+// `/api/keys`: what the signatures of this node are checked with.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ApiError, problemResponse } from '../../http/problem.ts';
+import { NodeKeyError } from '../../jobs/node-key.ts';
+import type { JobKeeper } from '../deps.ts';
+
+const Keys = z
+  .object({
+    node: z.string(),
+    keys: z.array(
+      z.object({
+        algorithm: z.literal('Ed25519'),
+        fingerprint: z.string().describe('SHA-256 of the public key in DER (SubjectPublicKeyInfo), hex.'),
+        public_key: z.string().describe('PEM.'),
+      }),
+    ),
+  })
+  .meta({ id: 'KeyList', description: 'What signatures of the node are checked with.' });
+
+export const keyRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper; nodeName: string }> = async (
+  app,
+  { jobs, nodeName },
+) => {
+  app.get(
+    '/api/keys',
+    {
+      config: { role: 'viewer', cameras: 'none' },
+      schema: {
+        operationId: 'listKeys',
+        summary: 'The public key that this node signs manifests of exports with',
+        tags: ['jobs'],
+        response: {
+          200: Keys,
+          401: problemResponse('No token, or a wrong one.'),
+          503: problemResponse('The key cannot be used; the log of the node says why.'),
+        },
+      },
+    },
+    async () => {
+      try {
+        const { publicKey, fingerprint } = await jobs.signingKey();
+        return { node: nodeName, keys: [{ algorithm: 'Ed25519' as const, fingerprint, public_key: publicKey }] };
+      } catch (err) {
+        if (!(err instanceof NodeKeyError)) throw err;
+        const detail = 'the key that manifests are signed with cannot be used: the log of the node says why';
+        throw new ApiError(503, 'signing-key-unusable', detail, { cause: err, isExpected: true });
+      }
+    },
+  );
+};

@@ -1,0 +1,151 @@
+// `/api/cameras/{id}/probe` and `/capture`: what a camera that is being recorded does, and a capture for a report of it.
+// `/api/cameras/test`: what one does that is not configured yet.
+
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { CameraFile } from '../../config/schema.ts';
+import { hostOf } from '../../config/values.ts';
+import { tell } from '../../http/audit.ts';
+import { Bytes } from '../../http/openapi.ts';
+import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
+import { queryNumber } from '../../http/query.ts';
+import { DoctorBusy } from '../../probe/doctor.ts';
+import type { Examiner } from '../../probe/doctor.ts';
+import { ProbeReport } from '../../probe/report.ts';
+import type { CameraDirectory } from '../deps.ts';
+
+const Params = z.object({ id: z.string().meta({ examples: ['gate'] }) });
+const SECONDS = 'expected a number of seconds from 1 to 120';
+const Query = z.object({
+  seconds: queryNumber(z.number(SECONDS).min(1, SECONDS).max(120, SECONDS))
+    .default(30)
+    .describe('How long to watch, 30 when it is not said; the answer comes when that is over.'),
+});
+
+const MAX_TEST = 'expected a number of seconds from 1 to 30';
+const Tested = CameraFile.pick({ source: true, transport: true, tls: true, allowPlaintextLogin: true }).extend({
+  seconds: z
+    .number(MAX_TEST)
+    .min(1, MAX_TEST)
+    .max(30, MAX_TEST)
+    .default(10)
+    .describe('How long to watch; it ends earlier when the connection fails.'),
+});
+
+const refusals = {
+  400: problemResponse('The parameter makes no sense.'),
+  401: problemResponse('No token, or a wrong one.'),
+  403: problemResponse('This needs the role admin.'),
+  404: problemResponse('The node does not know this camera.'),
+  409: problemResponse('The camera is stopped, or another one is being examined.'),
+};
+
+interface Deps {
+  readonly cameras: CameraDirectory;
+  readonly doctor: Examiner;
+}
+
+export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
+  const { cameras, doctor } = deps;
+
+  async function alone<T>(look: Promise<T>): Promise<T> {
+    try {
+      return await look;
+    } catch (err) {
+      if (err instanceof DoctorBusy) throw new ApiError(409, 'doctor-busy', err.message);
+      throw err;
+    }
+  }
+
+  /** Runs until it is done or the caller is gone. */
+  async function examined<T>(id: string, gone: AbortSignal, look: (signal: AbortSignal) => Promise<T | undefined>) {
+    if (!cameras.get(id)) throw unknownCamera();
+    const seen = await alone(look(gone));
+    if (seen !== undefined) return seen;
+    throw new ApiError(409, 'camera-stopped', `camera ${id} is stopped: there is no connection to examine`);
+  }
+
+  app.get(
+    '/api/cameras/:id/probe',
+    {
+      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'probe' },
+      schema: {
+        operationId: 'probeCamera',
+        summary: 'What a camera does',
+        description:
+          'Watches the connection that records the camera; nothing is sent to the camera, and the recording goes on.',
+        tags: ['cameras'],
+        params: Params,
+        querystring: Query,
+        response: { 200: ProbeReport.describe('What was seen.'), ...refusals },
+      },
+    },
+    async ({ params, query, raw }) => {
+      const gone = new AbortController();
+      raw.socket.once('close', () => gone.abort());
+      return examined(params.id, gone.signal, (signal) => doctor.report(params.id, query.seconds, signal));
+    },
+  );
+
+  app.post(
+    '/api/cameras/test',
+    {
+      config: { role: 'admin', audit: 'test-camera' },
+      schema: {
+        operationId: 'testCamera',
+        summary: 'Try an address before it is saved',
+        description:
+          'Connects to it as the recorder would, where cameraNetworks allows it, and records nothing. One at a time. A camera that cannot be reached or refuses is no error: `state` and `reason` say so.',
+        tags: ['cameras'],
+        body: Tested,
+        response: {
+          200: ProbeReport.describe('What was seen.'),
+          401: refusals[401],
+          403: refusals[403],
+          409: problemResponse('Another camera is being examined.'),
+        },
+      },
+    },
+    async (request) => {
+      const { seconds, ...camera } = request.body;
+      tell(request, { host: hostOf(camera.source) });
+      const gone = new AbortController();
+      request.raw.socket.once('close', () => gone.abort());
+      return alone(doctor.tryOut(camera, seconds, gone.signal));
+    },
+  );
+
+  app.get(
+    '/api/cameras/:id/capture',
+    {
+      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'capture' },
+      schema: {
+        operationId: 'captureCamera',
+        summary: 'A capture of a camera, to report it with',
+        description:
+          'What is said and sent on the connection that records the camera, without its address, login, pictures and sound. `hack/camera --replay FILE` plays the camera back.',
+        tags: ['cameras'],
+        params: Params,
+        querystring: Query,
+        response: {
+          200: {
+            description: 'The capture: lines of JSON, compressed with gzip.',
+            content: { 'application/gzip': { schema: Bytes } },
+          },
+          ...refusals,
+        },
+      },
+    },
+    async ({ params, query, raw }, reply) => {
+      const gone = new AbortController();
+      raw.socket.once('close', () => gone.abort());
+      const file = await examined(params.id, gone.signal, (signal) => doctor.capture(params.id, query.seconds, signal));
+      // As it is: a schema would make text of it.
+      return reply
+        .serializer((payload: unknown) => payload as string)
+        .header('content-disposition', 'attachment; filename="camera-capture.jsonl.gz"')
+        .type('application/gzip')
+        .send(file);
+    },
+  );
+};
