@@ -47,8 +47,12 @@ export class ClusterView {
     return this.#cluster.peers.members();
   }
 
-  ownerOf(cameraID: string): Promise<Owner | undefined> {
-    return this.#cluster.ownerOf(cameraID);
+  playbackOrigins(): readonly string[] {
+    return this.#cluster.peers.playbacks();
+  }
+
+  ownerOf(cameraID: string): Owner | undefined {
+    return this.#cluster.peers.ownerOf(cameraID);
   }
 
   holdersOf(cameraID: string): readonly Holder[] {

@@ -5,12 +5,17 @@ import type { Clock } from '../../base/clock.ts';
 import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import { API_VERSION, CAMERAS, RECORDER_NODES } from '../../crds/names.ts';
 import { codeOf } from '../../crds/reasons.ts';
-import { parseRecorderNode, type RecorderNode, type ReportedCamera } from '../../crds/recorder-node.ts';
+import {
+  believedReports,
+  parseRecorderNode,
+  type RecorderNode,
+  type ReportedCamera,
+} from '../../crds/recorder-node.ts';
 import type { Reason } from '../camera/status.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import type { Cluster } from './cluster.ts';
 import type { Membership } from './membership.ts';
-import { archiveTimes, urlOf, type Holder } from './peers.ts';
+import { archiveTimes, type Holder } from './peers.ts';
 
 /** A camera of the namespace, as one node knows it. */
 export interface ListedCamera {
@@ -32,7 +37,7 @@ export type ListedArchive = Pick<Holder, 'nodeID' | 'oldestMs' | 'newestMs'>;
 
 export interface ListedNode {
   readonly nodeID: string;
-  /** Base of its API; undefined until it has said so. */
+  /** Base of its API; undefined until the operator has said so. */
   readonly url: string | undefined;
   readonly playbackUrl: string | undefined;
   readonly isOnline: boolean;
@@ -50,7 +55,6 @@ export interface CameraListOptions {
   readonly cluster: Pick<Cluster, 'nodes'>;
   readonly membership: Pick<Membership, 'look' | 'sinceSeenMs' | 'unavailableMs'>;
   readonly namespace: string;
-  readonly tls: boolean;
   readonly clock: Clock;
 }
 
@@ -143,14 +147,14 @@ export class CameraList {
   }
 
   #nodes(): readonly ListedNode[] {
-    const { membership, tls } = this.#o;
+    const { membership } = this.#o;
     return this.#known()
-      .map(({ metadata: { name }, status }): ListedNode => {
+      .map(({ metadata: { name }, spec }): ListedNode => {
         const lastSeenMs = membership.sinceSeenMs(name);
         return {
           nodeID: name,
-          url: urlOf(status?.address, tls),
-          playbackUrl: urlOf(status?.playbackAddress, tls),
+          url: spec.address,
+          playbackUrl: spec.playbackAddress,
           isOnline: lastSeenMs !== undefined && lastSeenMs < membership.unavailableMs,
           lastSeenMs,
         };
@@ -163,10 +167,10 @@ export class CameraList {
     const nodes = this.#known();
     const reports = new Map<string, Report[]>();
     const archives = new Map<string, ListedArchive[]>();
-    for (const { metadata, status } of nodes) {
-      const nodeID = metadata.name;
-      for (const report of status?.cameras ?? []) append(reports, report.name, { ...report, nodeID });
-      for (const archive of status?.archives ?? []) {
+    for (const node of nodes) {
+      const nodeID = node.metadata.name;
+      for (const report of believedReports(node)) append(reports, report.name, { ...report, nodeID });
+      for (const archive of node.status?.archives ?? []) {
         append(archives, archive.camera, { nodeID, ...archiveTimes(archive) });
       }
     }

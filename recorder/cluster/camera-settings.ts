@@ -1,14 +1,19 @@
 // A Camera and its login in; the settings that the recorder runs with, or what is wrong with them, out. Pure.
 
 import type { Camera } from '../../crds/camera.ts';
+import { CAMERA_HOSTS } from '../../crds/names.ts';
 import type { Reason } from '../camera/status.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
+import { hostOf } from '../config/values.ts';
+import { isAmong } from './login-hosts.ts';
 
 /** What a Secret of a camera holds. */
 export interface Login {
   readonly username: string;
   readonly password: string;
+  /** Where it may be sent, as `isAmong` takes it; undefined when the Secret names no hosts. */
+  readonly hosts: readonly string[] | undefined;
 }
 
 export type CameraSettings =
@@ -18,15 +23,25 @@ export type CameraSettings =
 /** `login`: undefined for a camera that has none. */
 export function settingsOf(camera: Camera, login: Login | undefined): CameraSettings {
   const { metadata, spec } = camera;
-  const withLogin = (address: string | undefined): string | undefined => address && addressWith(address, login);
+  const hosts = login && hostsOf(camera, login);
+  // As it will be read when it is connected to: with the login in it.
+  const withLogin = (address: string): string => {
+    const whole = addressWith(address, login);
+    return hosts && isAmong(hosts, hostOf(whole) ?? '') ? whole : address;
+  };
+  const source = withLogin(spec.source);
+  if (login && hosts && source === spec.source) return { problem: notFor(camera, login, hosts) };
   const { retention } = spec.record;
   const parsed = CameraFile.safeParse({
     id: metadata.name,
     name: spec.displayName,
-    source: withLogin(spec.source),
+    source,
     transport: spec.transport.toLowerCase(),
-    snapshot: withLogin(spec.snapshot),
-    onvif: withLogin(spec.onvif),
+    snapshot: spec.snapshot && withLogin(spec.snapshot),
+    onvif: spec.onvif && withLogin(spec.onvif),
+    ...(spec.tls && { tls: spec.tls }),
+    allowPlaintextLogin: spec.allowPlaintextLogin,
+    maxBitrate: spec.maxBitrate,
     ptz: spec.ptz,
     enabled: !spec.suspend,
     record: {
@@ -42,15 +57,31 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
       }),
     },
   });
-  if (parsed.success) return { camera: toCameraConfig(parsed.data, spec.record.segmentSeconds * 1000) };
+  if (parsed.success) {
+    const defaults = { segmentDurationMs: spec.record.segmentSeconds * 1000, maxBitrate: spec.maxBitrate * 1e6 };
+    return { camera: toCameraConfig(parsed.data, defaults) };
+  }
   const { key, problem } = firstProblem(parsed.error);
   return { problem: { code: 'invalid-camera', message: `spec.${key}: ${problem}` } };
 }
 
+/** Where the login of a camera may go: where its Secret says, or, as long as that says nothing, where it went before it had to. */
+function hostsOf({ spec, status }: Camera, { hosts }: Login): readonly string[] {
+  if (hosts) return hosts;
+  return status?.login?.secretName === spec.credentialsSecretRef?.name ? (status?.login?.hosts ?? []) : [];
+}
+
+function notFor({ spec }: Camera, login: Login, hosts: readonly string[]): Reason {
+  const secret = `Secret ${spec.credentialsSecretRef?.name}`;
+  const named = login.hosts ? `names ${hosts.join(', ')}` : 'is missing';
+  const before = login.hosts || hosts.length === 0 ? '' : `, and it was used for ${hosts.join(', ')} before`;
+  const message = `${secret} is not for the host of spec.source: its annotation ${CAMERA_HOSTS} ${named}${before}`;
+  return { code: 'no-credentials', message };
+}
+
 function addressWith(address: string, login: Login | undefined): string {
   if (!login) return address;
-  const url = new URL(address);
+  const user = `${encodeURIComponent(login.username)}:${encodeURIComponent(login.password)}`;
   // Not by the setters of URL: they leave out what they cannot take for schemes they do not know.
-  const user = `${encodeURIComponent(login.username)}:${encodeURIComponent(login.password)}@`;
-  return `${url.protocol}//${user}${address.slice(url.protocol.length + 2)}`;
+  return address.replace('://', () => `://${user}@`);
 }

@@ -30,7 +30,7 @@ import { settingsOf, type Login } from './camera-settings.ts';
 import type { KeptState } from './kept-state.ts';
 import { isLogin, Logins, type MissingLogin } from './logins.ts';
 import { NodeLease } from './node-lease.ts';
-import { Peers, type Owner } from './peers.ts';
+import { Peers } from './peers.ts';
 import { Report } from './report.ts';
 import { Requests, type Answer, type Question } from './requests.ts';
 
@@ -43,9 +43,11 @@ export interface CameraReport {
 
 /** What the recorder tells of itself. */
 export interface NodeFacts {
-  /** Where others reach the API and playback: `host:port` or a URL; empty when nobody said. */
+  /** Where this node believes to be reached; for older recorders, which ask each other and not the operator. */
   readonly address: string;
   readonly playbackAddress: string;
+  /** PKCS #10, PEM: the operator answers it with a certificate. */
+  readonly certificateRequest: string | undefined;
   readonly version: string;
   readonly archiveID: string | undefined;
   readonly freeBytes: number | undefined;
@@ -63,17 +65,26 @@ export interface TimeAccount {
   giveUp(cameraID: string, sinceMs: number | undefined): void;
 }
 
+/** Is told which cameras this node begins and ends to record because the cluster says so. */
+export interface AssignmentObserver {
+  taken(cameraID: string): void;
+  givenUp(cameraID: string): void;
+}
+
 export interface ClusterOptions {
   readonly api: ApiServer;
+  /** Over a connection of its own: whatever else is asked of the API server, and however much, no renewal waits for it. */
+  readonly leaseApi: ApiServer;
   readonly namespace: string;
   readonly nodeID: string;
   readonly pool: string;
   readonly renewMs: number;
-  /** Addresses without a scheme are reached by HTTPS. */
-  readonly tls: boolean;
   readonly state: KeptState;
   readonly facts: () => Promise<NodeFacts>;
   readonly account: TimeAccount;
+  readonly observer?: AssignmentObserver | undefined;
+  /** The operator has signed what was asked for. */
+  readonly certified: (signed: NonNullable<RecorderNode['spec']['certificate']>) => void;
   /** Other cameras are to be recorded, or other settings of them. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -93,9 +104,8 @@ interface WantedSettings {
 
 /** One look at a camera that is in doubt, and the pause before the next. */
 const CONFIRM_RETRY_MS = 1_000;
-/** A Camera that was read for a request is good for this long. */
-const OWNER_MS = 2_000;
-const MAX_OWNERS = 10_000;
+/** Of Cameras, also deleted ones. */
+const MAX_SEEN_EPOCHS = 10_000;
 /** Longer reasons are cut: a report holds hundreds. */
 const MAX_MESSAGE = 200;
 
@@ -112,7 +122,6 @@ export class Cluster {
   readonly #report: Report;
   readonly #requests: Requests;
   readonly #logins: Logins;
-  readonly #owners = new Map<string, { readonly owner: Promise<Owner | undefined>; readonly readMs: number }>();
   readonly #confirming = new Set<string>();
   readonly #timers = new Set<Timer>();
   /** The highest epoch seen of each Camera, by uid. */
@@ -122,12 +131,15 @@ export class Cluster {
   readonly #unconfirmed = new Set<string>();
   #wanted: WantedSettings = { cameras: [], refused: [] };
   #kept: string | undefined;
+  /** Of which the observer knows that they are recorded here. */
+  #told: ReadonlySet<string> = new Set();
   /** Since this node left: the epochs it left behind, by uid. What is assigned to it by a later one is taken again. */
   #left: ReadonlyMap<string, number> | undefined;
+  #certified: string | undefined;
   #closed = false;
 
   constructor(options: ClusterOptions) {
-    const { api, namespace, nodeID, pool, renewMs, tls, clock, log } = options;
+    const { api, leaseApi, namespace, nodeID, pool, renewMs, clock, log } = options;
     this.#o = options;
     this.#node = { nodeID, pool };
     this.#base = `/apis/${API_VERSION}/namespaces/${namespace}`;
@@ -156,13 +168,16 @@ export class Cluster {
       watch(CAMERAS, { fieldSelector: `${field}=${nodeID}` }, parseCamera, () => this.#look());
     this.#owned = cameras(ASSIGNED_NODE_FIELD);
     this.#previous = cameras(PREVIOUS_NODE_FIELD);
-    this.#nodes = watch(RECORDER_NODES, { labelSelector: `${POOL_LABEL}=${pool}` }, parseRecorderNode, () =>
-      this.#answered(),
-    );
+    this.#nodes = watch(RECORDER_NODES, { labelSelector: `${POOL_LABEL}=${pool}` }, parseRecorderNode, () => {
+      this.peers.changed();
+      this.#answered();
+    });
     this.#pool = watch(RECORDER_POOLS, { fieldSelector: `metadata.name=${pool}` }, parseRecorderPool, () => {});
-    this.peers = new Peers(nodeID, tls, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
+    this.peers = new Peers(nodeID, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
     this.#lease = new NodeLease({
-      api,
+      api: leaseApi,
+      // A renewal that does not get through is the first to tell that a link was cut.
+      reconnect: () => [leaseApi, api].forEach((one) => one.reconnect()),
       namespace,
       nodeID,
       pool,
@@ -184,6 +199,7 @@ export class Cluster {
       if (loaded.kind === 'kept') {
         this.#assignments = loaded.kept.assignments;
         for (const name of loaded.kept.assignments.keys()) this.#unconfirmed.add(name);
+        this.#told = recordedOf(this.#assignments);
         this.#logins.restore(loaded.kept.logins);
         this.#kept = this.#fingerprint();
         log.info({ cameras: this.#assignments.size }, 'recording what was assigned last, until the API server answers');
@@ -212,12 +228,18 @@ export class Cluster {
       this.#report.close(),
       ...[this.#owned, this.#previous, this.#nodes, this.#pool].map((watcher) => watcher.close()),
     ]);
-    await this.#o.api.close();
+    await Promise.all([this.#o.api.close(), this.#o.leaseApi.close()]);
   }
 
   /** The API server has taken our Lease within the last renewals. */
   get isReachable(): boolean {
     return this.#lease.isHeld;
+  }
+
+  /** How long no sign of life of this node has got through: 0 while they do, Infinity when none ever did. */
+  get unreachableMs(): number {
+    const { isHeld, renewedMs } = this.#lease;
+    return isHeld ? 0 : this.#o.clock.monotonicMs() - (renewedMs ?? -Infinity);
   }
 
   get pool(): RecorderPool | undefined {
@@ -258,11 +280,19 @@ export class Cluster {
   /** A few times a second: something in the facts may have changed. */
   tick(): void {
     const secrets = new Set<string>();
+    const withdrawn = new Set<string>();
     for (const { camera } of this.#assignments.values()) {
       const { credentialsSecretRef: ref } = camera.spec;
-      if (ref) secrets.add(ref.name);
+      if (!ref) continue;
+      secrets.add(ref.name);
+      const told = camera.status?.conditions?.find(({ type }) => type === 'CredentialsResolved')?.reason;
+      if (told === 'NoHosts') withdrawn.add(ref.name);
+      // The operator has read of hosts: before it forgets where the login went, they should be known here.
+      if (told === 'Found' && !this.#logins.namesHosts(ref.name)) this.#logins.suspect(ref.name);
     }
-    this.#logins.tick(secrets);
+    // A Secret that is not for a camera may be by now.
+    for (const { id, reason } of this.#wanted.refused) if (reason.code === 'no-credentials') this.loginRefused(id);
+    this.#logins.tick(secrets, withdrawn);
     this.#report.touch();
   }
 
@@ -270,22 +300,6 @@ export class Cluster {
   loginRefused(cameraID: string): void {
     const ref = this.#assignments.get(cameraID)?.camera.spec.credentialsSecretRef;
     if (ref) this.#logins.suspect(ref.name);
-  }
-
-  /**
-   * The other node that records a camera: as the API server says, or while it is away as reports said last. Undefined
-   * when nobody else does.
-   */
-  ownerOf(cameraID: string): Promise<Owner | undefined> {
-    const { clock } = this.#o;
-    const nowMs = clock.monotonicMs();
-    const known = this.#owners.get(cameraID);
-    if (known && nowMs - known.readMs < OWNER_MS) return known.owner;
-    // Ids of cameras that do not exist can be made up.
-    if (this.#owners.size >= MAX_OWNERS) this.#owners.clear();
-    const owner = this.#readOwner(cameraID);
-    this.#owners.set(cameraID, { owner, readMs: nowMs });
-    return owner;
   }
 
   /** Asks the operator for what only it may write. */
@@ -334,7 +348,7 @@ export class Cluster {
     const uid = camera.metadata.uid ?? '';
     const seen = this.#seenEpochs.get(uid) ?? 0;
     if (epochOf(camera) > seen) {
-      if (this.#seenEpochs.size >= MAX_OWNERS) this.#seenEpochs.clear();
+      if (this.#seenEpochs.size >= MAX_SEEN_EPOCHS) this.#seenEpochs.clear();
       this.#seenEpochs.set(uid, epochOf(camera));
     }
     return epochOf(camera) >= seen;
@@ -401,21 +415,11 @@ export class Cluster {
     }
   }
 
-  async #readOwner(cameraID: string): Promise<Owner | undefined> {
-    const reported = this.peers.ownerOf(cameraID);
-    if (!this.isReachable) return reported;
-    try {
-      const camera = await this.#readCamera(cameraID);
-      return camera && this.peers.ownerIn(camera);
-    } catch {
-      return reported;
-    }
-  }
-
   /** The recorder is to do what is assigned now, and the disk to hold it. */
   #apply(): void {
     if (this.#closed) return;
     this.#wanted = this.#settings();
+    this.#tell();
     this.#o.changed();
     this.#report.touch();
     const fingerprint = this.#fingerprint();
@@ -427,11 +431,19 @@ export class Cluster {
     });
   }
 
+  #tell(): void {
+    const before = this.#told;
+    this.#told = recordedOf(this.#assignments);
+    for (const id of this.#told) if (!before.has(id)) this.#o.observer?.taken(id);
+    for (const id of before) if (!this.#told.has(id)) this.#o.observer?.givenUp(id);
+  }
+
   /** Changes whenever the copy must. */
   #fingerprint(): string {
     const cameras = Array.from(this.#assignments.values(), ({ camera, state, epoch }) => [
       camera.metadata.uid,
       camera.metadata.generation,
+      camera.status?.login,
       state,
       epoch,
     ]);
@@ -445,8 +457,13 @@ export class Cluster {
   }
 
   #answered(): void {
-    const responses = this.#nodes.objects.get(this.#o.nodeID)?.spec.responses;
+    const { responses, certificate } = this.#nodes.objects.get(this.#o.nodeID)?.spec ?? {};
     if (responses) this.#requests.answered(responses);
+    // Not by `madeFrom`: a renewed one is made from the same.
+    if (certificate && certificate.certificate !== this.#certified) {
+      this.#certified = certificate.certificate;
+      this.#o.certified(certificate);
+    }
   }
 
   #later(delayMs: number, work: () => void): void {
@@ -481,6 +498,7 @@ export class Cluster {
     return {
       address: facts.address,
       playbackAddress: facts.playbackAddress,
+      ...(facts.certificateRequest !== undefined && { certificateRequest: facts.certificateRequest }),
       version: facts.version,
       ...(facts.archiveID !== undefined && { archiveID: facts.archiveID }),
       ...(facts.freeBytes !== undefined && { freeBytes: Math.round(facts.freeBytes) }),
@@ -503,6 +521,9 @@ export class Cluster {
     };
   }
 }
+
+const recordedOf = (assignments: ReadonlyMap<string, Assignment>): ReadonlySet<string> =>
+  new Set([...assignments].flatMap(([id, assignment]) => (isRecorded(assignment) ? [id] : [])));
 
 const epochOf = (camera: Camera): number => camera.status?.assignment?.epoch ?? 0;
 

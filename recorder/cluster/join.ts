@@ -3,14 +3,14 @@
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { PodConnection, podNamespace } from '../../base/kubernetes/pod-connection.ts';
-import type { PodPlace } from '../../base/kubernetes/pod-place.ts';
+import { PodConnection } from '../../base/kubernetes/pod-connection.ts';
+import { podNamespace, type PodPlace } from '../../base/kubernetes/pod-place.ts';
 import type { Log } from '../../base/log.ts';
 import { nodeFileSystem } from '../archive/file-system.ts';
 import { ClusterSwitch, ClusterView } from './access.ts';
 import { ApiServer, CONNECTIONS } from './api-server.ts';
 import { CameraList } from './camera-list.ts';
-import { Cluster, type NodeFacts, type TimeAccount } from './cluster.ts';
+import { Cluster, type AssignmentObserver, type ClusterOptions, type NodeFacts, type TimeAccount } from './cluster.ts';
 import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
 import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
@@ -20,11 +20,12 @@ export interface JoinOptions {
   readonly nodeID: string;
   readonly pool: string;
   readonly renewMs: number;
-  readonly tls: boolean;
   readonly dataDir: string;
   readonly recordPath: string;
   readonly facts: () => Promise<NodeFacts>;
   readonly account: TimeAccount;
+  readonly observer?: AssignmentObserver | undefined;
+  readonly certified: ClusterOptions['certified'];
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -40,8 +41,11 @@ export interface Joined {
 
 /** Rejects when the files of the service account cannot be read. */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
-  const { place, nodeID, pool, renewMs, tls, dataDir, recordPath, clock, log } = options;
-  const { api, namespace } = await openApiServer(place, clock);
+  const { place, nodeID, pool, renewMs, dataDir, recordPath, clock, log } = options;
+  const [{ api, namespace }, { api: leaseApi }] = await Promise.all([
+    openApiServer(place, clock),
+    openApiServer(place, clock, 1),
+  ]);
   const state = new KeptState({
     fs: nodeFileSystem,
     dataDir,
@@ -49,11 +53,23 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     namespace,
     witnessDirectory: join(recordPath, '.kube-nvr'),
   });
-  const { facts, account, changed } = options;
-  const common = { namespace, nodeID, pool, tls, clock };
-  const cluster = new Cluster({ ...common, api, renewMs, state, facts, account, changed, log });
+  const { facts, account, observer, certified, changed } = options;
+  const common = { namespace, nodeID, pool, clock };
+  const cluster = new Cluster({
+    ...common,
+    api,
+    leaseApi,
+    renewMs,
+    state,
+    facts,
+    account,
+    observer,
+    certified,
+    changed,
+    log,
+  });
   const membership = new Membership({ ...common, api, cluster });
-  const cameras = new CameraList({ api, cluster, membership, namespace, tls, clock });
+  const cameras = new CameraList({ api, cluster, membership, namespace, clock });
   const view = new ClusterView({ nodeID, cluster, membership, cameras });
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
 }
@@ -77,9 +93,13 @@ export async function openTokenReviews(options: ReviewOptions): Promise<OpenToke
   return { reviews: new TokenReviews({ ...options, api, namespace }), close: () => api.close() };
 }
 
-async function openApiServer(place: PodPlace, clock: Clock): Promise<{ api: ApiServer; namespace: string }> {
+async function openApiServer(
+  place: PodPlace,
+  clock: Clock,
+  connections = CONNECTIONS,
+): Promise<{ api: ApiServer; namespace: string }> {
   const [connection, namespace] = await Promise.all([
-    PodConnection.open({ place, connections: CONNECTIONS, clock }),
+    PodConnection.open({ place, connections, clock }),
     podNamespace(place),
   ]);
   return { api: new ApiServer(connection), namespace };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -18,7 +18,10 @@ const camera = parseCamera({
 });
 const kept = (epoch: number): Kept => ({
   assignments: new Map([['gate', { camera, state: 'own', epoch }]]),
-  logins: new Map([['gate-login', { username: 'viewer', password: 'secret' }]]),
+  logins: new Map([
+    ['gate-login', { username: 'viewer', password: 'secret', hosts: ['10.0.0.0/8'] }],
+    ['yard-login', { username: 'viewer', password: 'secret', hosts: undefined }],
+  ]),
 });
 
 async function place(t: TestContext) {
@@ -42,6 +45,24 @@ test('what was kept last is there after a restart, with logins, for its owner al
   const again = open();
   assert.deepEqual(await again.load(), { kind: 'kept', kept: kept(4) });
   assert.equal((await stat(again.path)).mode & 0o777, 0o600);
+});
+
+test('a copy of a version that did not ask whom a login is for has it for where it went', async (t) => {
+  const { open } = await place(t);
+  const state = open();
+  await state.save(kept(3));
+  const file = JSON.parse(await readFile(state.path, 'utf8')) as { logins: Record<string, { hosts?: unknown }> };
+  for (const login of Object.values(file.logins)) delete login.hosts;
+  await writeFile(state.path, JSON.stringify(file));
+  const loaded = await open().load();
+  assert.ok(loaded.kind === 'kept');
+  assert.deepEqual(
+    Array.from(loaded.kept.logins, ([name, { hosts }]) => [name, hosts]),
+    [
+      ['gate-login', ['10.0.0.9']],
+      ['yard-login', []],
+    ],
+  );
 });
 
 test('a copy from a backup is stale: the archive knows of a later one', async (t) => {

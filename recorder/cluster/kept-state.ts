@@ -8,6 +8,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
+import { hostIn } from '../../crds/login-hosts.ts';
 import type { FileSystem } from '../archive/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from '../archive/state-file.ts';
 import type { Assignment } from './assignments.ts';
@@ -24,7 +25,8 @@ export type LoadedState =
   /** `stale`: older than its witness. `damaged`: not what this program writes. */
   | { readonly kind: 'none' | 'stale' | 'damaged' };
 
-const login = z.object({ username: z.string(), password: z.string() });
+/** `hosts`: null when the Secret names none; left out by versions that did not ask. */
+const login = z.object({ username: z.string(), password: z.string(), hosts: z.array(z.string()).nullish() });
 const File = z.object({
   version: z.literal(1),
   namespace: z.string(),
@@ -94,7 +96,11 @@ export class KeptState {
     } catch {
       return { kind: 'damaged' };
     }
-    return { kind: 'kept', kept: { assignments, logins: new Map(Object.entries(data.logins)) } };
+    const logins = Object.entries(data.logins).map(([name, { hosts, ...rest }]): readonly [string, Login] => [
+      name,
+      { ...rest, hosts: hosts === undefined ? hostsBefore(name, assignments) : (hosts ?? undefined) },
+    ]);
+    return { kind: 'kept', kept: { assignments, logins: new Map(logins) } };
   }
 
   /** Resolves when the disk has it. Rejects with what the system says; the next call tries anew. */
@@ -107,7 +113,9 @@ export class KeptState {
         namespace,
         count,
         assignments: [...assignments.values()],
-        logins: Object.fromEntries(logins),
+        logins: Object.fromEntries(
+          Array.from(logins, ([name, { hosts, ...rest }]) => [name, { ...rest, hosts: hosts ? [...hosts] : null }]),
+        ),
       };
       const { fs, witnessDirectory } = this.#options;
       await makeDirectories(fs, this.#directory);
@@ -128,3 +136,13 @@ export class KeptState {
     if (await fs.facts(this.path).catch(() => undefined)) await fs.remove(this.path);
   }
 }
+
+/** Where a login went when nobody asked whom it is for: what was recorded is recorded on until its Secret is read. */
+const hostsBefore = (secret: string, assignments: Kept['assignments']): readonly string[] =>
+  Array.from(assignments.values(), ({ camera: { spec } }) =>
+    spec.credentialsSecretRef?.name === secret
+      ? [spec.source, spec.snapshot, spec.onvif].map((one) => hostIn(one ?? ''))
+      : [],
+  )
+    .flat()
+    .filter((host) => host !== undefined);

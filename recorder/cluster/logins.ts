@@ -1,8 +1,10 @@
 // Logins of cameras, read from Secrets by name. Nothing is watched: a Secret is read when a camera needs it, again when a
 // camera refuses the login it holds, and now and then.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { hostsNamedBy } from '../../crds/login-hosts.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import type { Login } from './camera-settings.ts';
 
@@ -32,6 +34,7 @@ interface Entry {
   readMs: number;
   reading: boolean;
   suspect: boolean;
+  withdrawn: boolean;
 }
 
 export class Logins {
@@ -58,17 +61,27 @@ export class Logins {
     return entry.login ?? entry.missing ?? { reason: 'SecretUnread', message: `Secret ${secret} is not read yet` };
   }
 
+  /** False also while it is not read. */
+  namesHosts(secret: string): boolean {
+    return this.#entries.get(secret)?.login?.hosts !== undefined;
+  }
+
   /** A camera refused this login: it may be another now. */
   suspect(secret: string): void {
     this.#entry(secret).suspect = true;
   }
 
-  /** Reads what is due of `secrets`, and forgets the others. A few times a second. */
-  tick(secrets: ReadonlySet<string>): void {
+  /**
+   * Reads what is due of `secrets`, and forgets the others. A few times a second. `withdrawn`: those of which the operator
+   * says that they are no login of a camera any more.
+   */
+  tick(secrets: ReadonlySet<string>, withdrawn: ReadonlySet<string> = new Set()): void {
     const nowMs = this.#options.clock.monotonicMs();
     for (const name of this.#entries.keys()) if (!secrets.has(name)) this.#entries.delete(name);
     for (const name of secrets) {
       const entry = this.#entry(name);
+      entry.withdrawn = withdrawn.has(name);
+      if (entry.withdrawn) entry.suspect = true;
       const waitMs = entry.missing ? RETRY_MS : entry.suspect ? SUSPECT_MS : FRESH_MS;
       if (!entry.reading && nowMs - entry.readMs >= waitMs) void this.#read(name, entry);
     }
@@ -77,7 +90,14 @@ export class Logins {
   #entry(name: string): Entry {
     let entry = this.#entries.get(name);
     if (!entry) {
-      entry = { login: undefined, missing: undefined, readMs: -Infinity, reading: false, suspect: false };
+      entry = {
+        login: undefined,
+        missing: undefined,
+        readMs: -Infinity,
+        reading: false,
+        suspect: false,
+        withdrawn: false,
+      };
       this.#entries.set(name, entry);
     }
     return entry;
@@ -95,7 +115,8 @@ export class Logins {
       entry.login = login;
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
-      // Without an answer, what was known stays.
+      // Without an answer, what was known stays; also where a right is missing that nobody has taken away on purpose.
+      if (err.status === 403 && entry.withdrawn) entry.login = undefined;
       if (err.status === 404) {
         entry.login = undefined;
         entry.missing = { reason: 'SecretNotFound', message: `there is no Secret ${name}` };
@@ -109,14 +130,11 @@ export class Logins {
       entry.suspect = false;
       entry.readMs = clock.monotonicMs();
     }
-    if (entry.missing || !isSame(before, entry.login)) changed();
+    if (entry.missing || !isDeepStrictEqual(before, entry.login)) changed();
   }
 }
 
 export const isLogin = (value: Login | MissingLogin): value is Login => 'username' in value;
-
-const isSame = (a: Login | undefined, b: Login | undefined): boolean =>
-  a?.username === b?.username && a?.password === b?.password;
 
 function loginIn(secret: KubernetesObject): Login | undefined {
   const data = (secret['data'] ?? {}) as Readonly<Record<string, unknown>>;
@@ -125,5 +143,7 @@ function loginIn(secret: KubernetesObject): Login | undefined {
     return typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : undefined;
   };
   const [username, password] = [read('username'), read('password')];
-  return username === undefined || password === undefined ? undefined : { username, password };
+  if (username === undefined || password === undefined) return undefined;
+  const { annotations } = secret['metadata'] as { readonly annotations?: Readonly<Record<string, unknown>> };
+  return { username, password, hosts: hostsNamedBy(annotations) };
 }

@@ -3,9 +3,9 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { nodeOfLease, POOL_LABEL } from '../../crds/names.ts';
+import { believedReports } from '../../crds/recorder-node.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import type { Cluster } from './cluster.ts';
-import { urlOf } from './peers.ts';
 
 export interface Member {
   readonly nodeID: string;
@@ -24,7 +24,6 @@ export interface MembershipOptions {
   readonly cluster: Pick<Cluster, 'nodes' | 'pool' | 'assignments'>;
   readonly namespace: string;
   readonly nodeID: string;
-  readonly tls: boolean;
   readonly clock: Clock;
 }
 
@@ -50,18 +49,18 @@ export class Membership {
 
   /** As of now; while the API server is away, as it was known last. */
   async list(): Promise<readonly Member[]> {
-    const { cluster, nodeID, tls } = this.#o;
+    const { cluster, nodeID } = this.#o;
     await this.look();
     return Array.from(cluster.nodes.values(), ({ metadata: { name }, spec, status }): Member => {
       const lastSeenMs = this.sinceSeenMs(name);
       return {
         nodeID: name,
         nodeName: spec.nodeName,
-        address: urlOf(status?.address, tls),
+        address: spec.address,
         role: spec.role === 'Voter' ? 'voter' : spec.role === 'Learner' ? 'learner' : 'removed',
         isOnline: lastSeenMs !== undefined && lastSeenMs < this.unavailableMs,
         lastSeenMs,
-        cameras: name === nodeID ? cluster.assignments.size : (status?.cameras?.length ?? 0),
+        cameras: name === nodeID ? cluster.assignments.size : believedReports({ spec, status }).length,
         version: status?.version,
       };
     }).sort((a, b) => (a.nodeID < b.nodeID ? -1 : 1));

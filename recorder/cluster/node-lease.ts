@@ -8,7 +8,9 @@ import { nodeLeaseName, poolLabels } from '../../crds/names.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 
 export interface NodeLeaseOptions {
-  readonly api: Pick<ApiServer, 'call' | 'get' | 'reconnect'>;
+  readonly api: Pick<ApiServer, 'call' | 'get'>;
+  /** Connections to the API server are not believed any more. */
+  readonly reconnect: () => void;
   readonly namespace: string;
   readonly nodeID: string;
   readonly pool: string;
@@ -21,7 +23,7 @@ export interface NodeLeaseOptions {
 
 /** A renewal that takes longer is as good as lost: the next one tries anew, on a new connection. */
 const RENEW_TIMEOUT_MS = 2_500;
-/** After so many renewals that did not get through, connections are not believed any more. */
+/** After so many renewals that did not get through. */
 const RECONNECT_AFTER = 2;
 
 export class NodeLease {
@@ -70,7 +72,7 @@ export class NodeLease {
   }
 
   async #renewOnce(): Promise<void> {
-    const { clock, log, renewMs, recovered, api } = this.#options;
+    const { clock, log, renewMs, recovered, reconnect } = this.#options;
     const startMs = clock.monotonicMs();
     const sinceMs = this.#renewedMs === undefined ? 0 : startMs - this.#renewedMs;
     try {
@@ -85,7 +87,7 @@ export class NodeLease {
       this.#failures++;
       // Somebody else changed it, or removed it: it is read anew.
       if (err.status === 409 || err.status === 404) this.#lease = undefined;
-      if (err.status === 0 && this.#failures % RECONNECT_AFTER === 0) api.reconnect();
+      if (err.status === 0 && this.#failures % RECONNECT_AFTER === 0) reconnect();
       if (this.#failures === 1) log.warn({ reason: err.reason, problem: err.message }, 'Lease not renewed');
     }
     this.#next(Math.max(0, renewMs - (clock.monotonicMs() - startMs)));
@@ -95,19 +97,15 @@ export class NodeLease {
     const { api, nodeID } = this.#options;
     const options = { timeoutMs: RENEW_TIMEOUT_MS };
     const path = `${this.#path}/${nodeLeaseName(nodeID)}`;
-    try {
-      this.#lease ??= await api.get(path, options);
-    } catch (err) {
-      if (!(err instanceof ApiServerError) || err.status !== 404) throw err;
-      return (await api.call('POST', this.#path, this.#body(undefined), options)) as KubernetesObject;
-    }
+    // The operator makes it: who may make one may make that of another node, or of another program.
+    this.#lease ??= await api.get(path, options);
     return (await api.call('PUT', path, this.#body(this.#lease), options)) as KubernetesObject;
   }
 
-  #body(before: KubernetesObject | undefined): unknown {
+  #body(before: KubernetesObject): unknown {
     const { nodeID, pool, renewMs, clock } = this.#options;
     const now = new Date(clock.wallMs()).toISOString().replace('Z', '000Z');
-    const spec = (before?.['spec'] ?? {}) as {
+    const spec = (before['spec'] ?? {}) as {
       holderIdentity?: unknown;
       acquireTime?: unknown;
       leaseTransitions?: unknown;
@@ -119,9 +117,9 @@ export class NodeLease {
       kind: 'Lease',
       metadata: {
         // Others' labels and owners stay.
-        ...before?.metadata,
+        ...before.metadata,
         name: nodeLeaseName(nodeID),
-        labels: { ...(before?.metadata['labels'] as object | undefined), ...poolLabels(pool) },
+        labels: { ...(before.metadata['labels'] as object | undefined), ...poolLabels(pool) },
       },
       spec: {
         holderIdentity: this.#holder,

@@ -1,13 +1,13 @@
 // What a node knows of the others: their addresses, what they record, who leads. RecorderNodes and the RecorderPool in,
-// answers to the API's questions out; pure. It is as old as the last word of the API server.
+// answers to the API's questions out; pure. It is as old as the last word of the API server. Addresses are what the operator
+// says: a browser sends the token of its user there, and what a recorder writes of itself, its token is enough to write.
 
-import type { Camera } from '../../crds/camera.ts';
-import type { RecorderNode } from '../../crds/recorder-node.ts';
+import { believedReports, type RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 
 export interface Peer {
   readonly nodeID: string;
-  /** Base of its API, as `http://10.0.0.7:9997`; undefined until it has said so. */
+  /** Base of its API, as `http://10.0.0.7:9997`; undefined until the operator has said so. */
   readonly url: string | undefined;
 }
 
@@ -24,6 +24,12 @@ export interface Holder extends Peer {
   readonly newestMs: number | undefined;
 }
 
+export interface PeerListener {
+  readonly nodeID: string;
+  readonly address: string;
+  readonly peerAddress: string | undefined;
+}
+
 export interface PeerFacts {
   readonly nodes: ReadonlyMap<string, RecorderNode>;
   readonly pool: RecorderPool | undefined;
@@ -38,32 +44,26 @@ export function urlOf(address: string | undefined, tls: boolean): string | undef
 
 export class Peers {
   readonly #nodeID: string;
-  readonly #tls: boolean;
   readonly #facts: () => PeerFacts;
+  /** Undefined until somebody asks. */
+  #others: ReadonlyMap<string, Owner> | undefined;
 
-  constructor(nodeID: string, tls: boolean, facts: () => PeerFacts) {
+  constructor(nodeID: string, facts: () => PeerFacts) {
     this.#nodeID = nodeID;
-    this.#tls = tls;
     this.#facts = facts;
   }
 
-  /** The other node that records a camera, as reports tell; of two, the one with the higher epoch. */
-  ownerOf(cameraID: string): Owner | undefined {
-    let owner: Owner | undefined;
-    for (const [nodeID, node] of this.#facts().nodes) {
-      if (nodeID === this.#nodeID) continue;
-      const report = node.status?.cameras?.find(({ name }) => name === cameraID);
-      if (report && report.epoch > (owner?.epoch ?? 0)) owner = { ...this.#peer(node), epoch: report.epoch };
-    }
-    return owner;
+  /** The facts are others now. */
+  changed(): void {
+    this.#others = undefined;
   }
 
-  /** The owner in a Camera that was just read, when it is another node. */
-  ownerIn(camera: Camera): Owner | undefined {
-    const assignment = camera.status?.assignment;
-    if (assignment?.node === undefined || assignment.node === this.#nodeID) return undefined;
-    const node = this.#facts().nodes.get(assignment.node);
-    return { nodeID: assignment.node, url: node && this.#peer(node).url, epoch: assignment.epoch };
+  /**
+   * The other node that records a camera. Anybody may ask, as often as he likes and for cameras that do not exist: it
+   * costs one look into what is known.
+   */
+  ownerOf(cameraID: string): Owner | undefined {
+    return this.others().get(cameraID);
   }
 
   /** The other nodes that hold footage of a camera. */
@@ -73,26 +73,34 @@ export class Peers {
       if (nodeID === this.#nodeID) continue;
       const archive = node.status?.archives?.find(({ camera }) => camera === cameraID);
       if (!archive) continue;
-      holders.push({ ...this.#peer(node), playbackUrl: this.#playbackOf(node), ...archiveTimes(archive) });
+      holders.push({ ...peerOf(node), playbackUrl: node.spec.playbackAddress, ...archiveTimes(archive) });
     }
     return holders;
   }
 
   /** Cameras of the other nodes, by the higher epoch where two report one. */
   others(): ReadonlyMap<string, Owner> {
-    const owners = new Map<string, Owner>();
-    for (const [nodeID, node] of this.#facts().nodes) {
-      if (nodeID === this.#nodeID) continue;
-      for (const { name, epoch } of node.status?.cameras ?? []) {
-        if (epoch > (owners.get(name)?.epoch ?? 0)) owners.set(name, { ...this.#peer(node), epoch });
-      }
-    }
-    return owners;
+    this.#others ??= this.#readOthers();
+    return this.#others;
   }
 
   /** Addresses that belong to the cluster. */
   members(): readonly string[] {
-    return [...this.#facts().nodes.values()].flatMap((node) => this.#peer(node).url ?? []);
+    return this.#addresses(({ address }) => address);
+  }
+
+  /** The nodes, with their listeners for each other where they have one. */
+  listeners(): readonly PeerListener[] {
+    return Array.from(this.#facts().nodes.values()).flatMap(({ metadata, spec }) =>
+      spec.address === undefined
+        ? []
+        : [{ address: spec.address, peerAddress: spec.peerAddress, nodeID: metadata.name }],
+    );
+  }
+
+  /** Of the playback listeners. */
+  playbacks(): readonly string[] {
+    return this.#addresses(({ playbackAddress }) => playbackAddress);
   }
 
   /** The node that serves changes of the membership; undefined without majority. */
@@ -101,17 +109,26 @@ export class Peers {
     const leader = pool?.status?.leader;
     if (leader === undefined) return undefined;
     const node = nodes.get(leader);
-    return node ? this.#peer(node) : { nodeID: leader, url: undefined };
+    return node ? peerOf(node) : { nodeID: leader, url: undefined };
   }
 
-  #peer(node: RecorderNode): Peer {
-    return { nodeID: node.metadata.name, url: urlOf(node.status?.address, this.#tls) };
+  #readOthers(): ReadonlyMap<string, Owner> {
+    const owners = new Map<string, Owner>();
+    for (const [nodeID, node] of this.#facts().nodes) {
+      if (nodeID === this.#nodeID) continue;
+      for (const { name, epoch } of believedReports(node)) {
+        if (epoch > (owners.get(name)?.epoch ?? 0)) owners.set(name, { ...peerOf(node), epoch });
+      }
+    }
+    return owners;
   }
 
-  #playbackOf(node: RecorderNode): string | undefined {
-    return urlOf(node.status?.playbackAddress, this.#tls);
+  #addresses(of: (spec: RecorderNode['spec']) => string | undefined): readonly string[] {
+    return Array.from(this.#facts().nodes.values(), ({ spec }) => of(spec)).filter((address) => address !== undefined);
   }
 }
+
+const peerOf = ({ metadata, spec }: RecorderNode): Peer => ({ nodeID: metadata.name, url: spec.address });
 
 type ReportedArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
 

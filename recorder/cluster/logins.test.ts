@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { ApiServerError, type KubernetesObject } from './api-server.ts';
+import { isLogin, Logins } from './logins.ts';
+
+const NAME = 'gate-login';
+const SECRETS = new Set([NAME]);
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+/** `answer`: of the API server; what it throws is what comes back. */
+function setting(answer: () => KubernetesObject) {
+  const clock = new VirtualClock();
+  const api = { get: async () => answer() };
+  const logins = new Logins({ api, namespace: 'home', changed: () => {}, clock, log: silentLog });
+  return {
+    logins,
+    /** Time passes, and what is due is read. */
+    look: async (ms: number, withdrawn: ReadonlySet<string> = new Set()): Promise<void> => {
+      clock.advance(ms);
+      logins.tick(SECRETS, withdrawn);
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+const secret = (hosts?: string): KubernetesObject =>
+  ({
+    metadata: { name: NAME, ...(hosts && { annotations: { 'kube-nvr.dev/camera-hosts': hosts } }) },
+    data: { username: base64('u'), password: base64('p') },
+  }) as unknown as KubernetesObject;
+
+const forbidden = (): never => {
+  throw new ApiServerError(403, 'Forbidden', 'no');
+};
+
+test('a Secret that names hosts no more has its login without them at the next look', async () => {
+  let hosts: string | undefined = '10.0.0.9';
+  const { logins, look } = setting(() => secret(hosts));
+  await look(0);
+  assert.deepEqual(logins.get(NAME), { username: 'u', password: 'p', hosts: ['10.0.0.9'] });
+  hosts = undefined;
+  await look(600_000);
+  assert.deepEqual(logins.get(NAME), { username: 'u', password: 'p', hosts: undefined });
+});
+
+test('a login is forgotten when the operator says that it is none and took the right to it away, and not before', async () => {
+  let answer = (): KubernetesObject => secret('10.0.0.9');
+  const { logins, look } = setting(() => answer());
+  await look(0);
+  answer = forbidden;
+  await look(600_000);
+  assert.ok(isLogin(logins.get(NAME)), 'a Role that somebody has deleted stops no camera');
+  await look(10_000, SECRETS);
+  assert.deepEqual(
+    { reason: 'SecretForbidden', known: 0 },
+    { reason: (logins.get(NAME) as { reason?: string }).reason, known: logins.known().size },
+  );
+  answer = () => secret('10.0.0.8');
+  await look(5_000, SECRETS);
+  assert.deepEqual((logins.get(NAME) as { hosts?: unknown }).hosts, ['10.0.0.8'], 'it names hosts again');
+});

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { API_VERSION } from '../../crds/names.ts';
+import { parseRecorderNode, type RecorderNode, type RecorderNodeStatus } from '../../crds/recorder-node.ts';
+import { Peers } from './peers.ts';
+
+const nodeOf = (name: string, status: RecorderNodeStatus, spec: object = {}): [string, RecorderNode] => [
+  name,
+  parseRecorderNode({
+    apiVersion: API_VERSION,
+    kind: 'RecorderNode',
+    metadata: { name, namespace: 'video' },
+    spec: { nodeName: name, poolRef: { name: 'default' }, role: 'Voter', ...spec },
+    status,
+  }),
+];
+
+test('the owner of a camera is the other node that reports it under the highest epoch', () => {
+  const report = (epoch: number) => [{ name: 'gate', epoch, state: 'Recording' as const }];
+  const nodes = new Map([
+    nodeOf('a', { cameras: report(9) }, { address: 'http://10.0.0.1:9997' }),
+    nodeOf('b', { cameras: report(2) }, { address: 'http://10.0.0.2:9997' }),
+    nodeOf('c', { cameras: report(3) }, { address: 'http://10.0.0.3:9997' }),
+  ]);
+  const peers = new Peers('a', () => ({ nodes, pool: undefined }));
+  assert.deepEqual(peers.ownerOf('gate'), { nodeID: 'c', url: 'http://10.0.0.3:9997', epoch: 3 });
+  assert.equal(peers.ownerOf('yard'), undefined);
+});
+
+test('many questions cost one look at the reports, until those change', () => {
+  let looks = 0;
+  let nodes = new Map([nodeOf('b', { cameras: [] })]);
+  const peers = new Peers('a', () => {
+    looks++;
+    return { nodes, pool: undefined };
+  });
+  for (let i = 0; i < 10_000; i++) assert.equal(peers.ownerOf(`made-up-${i}`), undefined);
+  assert.equal(looks, 1);
+  nodes = new Map([nodeOf('b', { cameras: [{ name: 'gate', epoch: 1, state: 'Recording' }] })]);
+  peers.changed();
+  assert.equal(peers.ownerOf('gate')?.nodeID, 'b');
+});
+
+test('where a node is, the operator says: what a node says of itself leads nowhere', () => {
+  const archives = [{ camera: 'gate' }];
+  const evil = { address: 'evil.example:1', playbackAddress: 'https://evil.example', archives };
+  const cameras = [{ name: 'gate', epoch: 1, state: 'Recording' as const }];
+  const said = { address: 'https://10.0.0.3:9997', playbackAddress: 'https://10.0.0.3:9996' };
+  const nodes = new Map([nodeOf('b', { ...evil, cameras }), nodeOf('c', evil, said)]);
+  const peers = new Peers('a', () => ({ nodes, pool: undefined }));
+  assert.equal(peers.ownerOf('gate')?.url, undefined);
+  assert.deepEqual(
+    peers.holdersOf('gate').map(({ url, playbackUrl }) => [url, playbackUrl]),
+    [
+      [undefined, undefined],
+      [said.address, said.playbackAddress],
+    ],
+  );
+  assert.deepEqual([peers.members(), peers.playbacks()], [[said.address], [said.playbackAddress]]);
+});
+
+test('a report that the operator refuses draws no camera to its node', () => {
+  const report = (epoch: number) => [{ name: 'gate', epoch, state: 'Recording' as const }];
+  const nodes = new Map([
+    nodeOf('b', { cameras: report(2) }),
+    nodeOf('c', { cameras: report(2 ** 53 - 1) }, { refusedReports: ['gate'] }),
+  ]);
+  assert.equal(new Peers('a', () => ({ nodes, pool: undefined })).ownerOf('gate')?.nodeID, 'b');
+});
