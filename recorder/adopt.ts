@@ -1,19 +1,25 @@
 // `recorder --adopt-archive`: the owner says that the record path holds the archive of this node, whatever was there
 // before. Configuration in, the archive's id out.
 
+import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { Log } from '../base/log.ts';
 import { nodeFileSystem } from './archive/file-system.ts';
 import { ArchiveIdentity } from './archive/identity.ts';
 import { ConfigError } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { ownerOf } from './owner.ts';
 
 /** Throws ConfigError when there is no such directory. A recorder that runs notices within a second. */
-export async function adoptArchive(config: Config, configFile: string, log: Log): Promise<string> {
-  const { recordPath, workDir, nodeName, cluster } = config;
+export async function adoptArchive(
+  config: Config,
+  configFile: string,
+  { pod, log }: { readonly pod: PodPlace | undefined; readonly log: Log },
+): Promise<string> {
+  const { recordPath, workDir } = config;
   const root = recordPath.replace(/(?<=.)\/+$/, '');
   const facts = await nodeFileSystem.facts(root).catch(() => undefined);
   if (!facts?.isDirectory)
     throw new ConfigError(configFile, 'record_path', `${root} is not there; is its disk mounted?`);
-  const node = cluster.mode === 'none' ? undefined : nodeName;
-  return new ArchiveIdentity({ root, workDir, node, fs: nodeFileSystem, log }).adopt();
+  const owner = await ownerOf(config, pod);
+  return new ArchiveIdentity({ root, workDir, ...owner, fs: nodeFileSystem, log }).adopt();
 }

@@ -5,14 +5,16 @@ import { silentLog } from '../base/log.ts';
 import { startCamera } from '../test/camera/camera.ts';
 import { Footage } from '../test/support/footage.ts';
 import { until } from '../test/support/until.ts';
-import { CameraSet, type WantedCamera } from './camera-set.ts';
+import { CameraSet, type CameraSetDeps, type WantedCamera } from './camera-set.ts';
 import { GapLedger } from './archive/gaps/ledger.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
+import type { Reason } from './camera/status.ts';
 import { SlabPool } from './codec/slab.ts';
 import { LiveLimits } from './live/limits.ts';
 import { Registry } from 'prom-client';
+import { anywhere } from './reach/reach.ts';
 
-async function open(t: TestContext): Promise<CameraSet> {
+async function open(t: TestContext, changes: Partial<CameraSetDeps> = {}): Promise<CameraSet> {
   const { archive, root } = await Footage.open(t);
   const gaps = new GapLedger({
     root,
@@ -24,6 +26,7 @@ async function open(t: TestContext): Promise<CameraSet> {
   });
   await gaps.load();
   const cameras = new CameraSet({
+    reach: anywhere(),
     clock: systemClock,
     log: silentLog,
     archive,
@@ -32,6 +35,7 @@ async function open(t: TestContext): Promise<CameraSet> {
     pacer: new ReadPacer(),
     receiveBuffer: Buffer.alloc(65_536),
     liveLimits: new LiveLimits(),
+    ...changes,
   });
   t.after(async () => {
     await cameras.close();
@@ -45,7 +49,9 @@ const wanted = (source: string): WantedCamera => ({
   name: 'Gate',
   source,
   transport: 'tcp',
+  maxBitrate: 1e8,
   tls: { verify: false },
+  allowPlaintextLogin: false,
   snapshot: undefined,
   onvif: undefined,
   ptz: false,
@@ -84,4 +90,72 @@ test('a camera that is being stopped is not said to record', async (t) => {
   }
   assert.ok(states.includes('stopped'), 'it could be asked for while it was stopped');
   assert.ok(!states.includes('recording'), states.join(' '));
+});
+
+test('another way of recording, of its own or inherited, cuts no connection and no live stream', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime' });
+  const cameras = await open(t);
+  await cameras.apply([wanted(camera.url)]);
+  await until('it records', () => cameras.get('gate')?.archive?.currentFile !== undefined);
+  const live = cameras.get('gate')?.live;
+  const { record, ...rest } = wanted(camera.url);
+  await cameras.apply([{ ...rest, record: { ...record, segmentDurationMs: 1_000 } }]);
+  await until('files are of a second now', () => (cameras.get('gate')?.archive?.segmentsClosed ?? 0) >= 2);
+  assert.equal(cameras.get('gate')?.live, live);
+  assert.equal(camera.connections.length, 1);
+  assert.equal(cameras.config('gate')?.record.segmentDurationMs, 1_000);
+});
+
+test('a set whose change failed can be changed and closed', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime' });
+  let fault: Error | undefined;
+  const refusals = (): ReadonlyMap<string, Reason> => {
+    if (fault) throw fault;
+    return new Map();
+  };
+  const cameras = await open(t, { refusals });
+  await cameras.apply([wanted(camera.url)]);
+  await until('it records', () => cameras.get('gate')?.status.state === 'recording');
+  fault = new Error('no answer');
+  await assert.rejects(cameras.apply([]), fault);
+  assert.equal(cameras.get('gate')?.status.state, 'recording');
+  fault = undefined;
+  await cameras.apply([]);
+  assert.equal(cameras.get('gate'), undefined);
+  await cameras.apply([wanted(camera.url)]);
+  await until('it records again', () => cameras.get('gate')?.archive?.currentFile !== undefined);
+  fault = new Error('no answer');
+  await assert.rejects(cameras.apply([]), fault);
+  await cameras.close();
+  assert.equal(cameras.get('gate')?.status.state, 'stopped');
+  assert.equal(cameras.get('gate')?.archive?.segmentsClosed, 1);
+});
+
+test('a camera that cannot be started or stopped holds up no other, and is tried again', async (t) => {
+  await using camera = await startCamera({ pace: 'realtime' });
+  const { archive } = await Footage.open(t);
+  let broken = true;
+  const sinkFor: typeof archive.sinkFor = (options, callbacks) => {
+    if (options.cameraId !== 'gate') return archive.sinkFor(options, callbacks);
+    if (broken) throw new Error('no place for it');
+    const recording = archive.sinkFor(options, callbacks);
+    const close = recording.close.bind(recording);
+    recording.close = async () => {
+      await close();
+      throw new Error('it closes badly');
+    };
+    return recording;
+  };
+  const cameras = await open(t, {
+    archive: new Proxy(archive, { get: (of, key) => (key === 'sinkFor' ? sinkFor : Reflect.get(of, key)) }),
+  });
+  const both = [wanted(camera.url), { ...wanted(camera.url), id: 'yard', name: 'Yard' }];
+  await cameras.apply(both);
+  assert.equal(cameras.get('gate')?.status.reason?.code, 'start-failed');
+  await until('the other records', () => cameras.get('yard')?.archive?.currentFile !== undefined);
+  broken = false;
+  await cameras.apply(both);
+  await until('it records, too', () => cameras.get('gate')?.archive?.currentFile !== undefined);
+  await cameras.close();
+  for (const id of ['gate', 'yard']) assert.equal(cameras.get(id)?.archive?.segmentsClosed, 1, id);
 });

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { MemoryAccount } from '../base/memory-budget.ts';
 import type { CameraDirectory, CameraView } from './api/deps.ts';
 import type { Archive } from './archive/archive.ts';
 import type { CameraArchive } from './archive/camera-archive.ts';
@@ -10,12 +11,13 @@ import type { GapLedger } from './archive/gaps/ledger.ts';
 import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';
 import type { ReadPacer } from './camera/read-pacer.ts';
-import { stoppedStatus, type Reason } from './camera/status.ts';
+import { stoppedStatus, type CameraStatus, type Reason } from './camera/status.ts';
 import type { SlabPool } from './codec/slab.ts';
 import { diffCameras } from './config/changes.ts';
 import type { CameraConfig } from './config/schema.ts';
 import { LiveHub } from './live/hub.ts';
 import type { LiveLimits } from './live/limits.ts';
+import type { Reach } from './reach/reach.ts';
 import { CLOSE } from './live/viewer.ts';
 
 /** A camera as it is wanted now: `enabled` says whether it is to be recorded. */
@@ -36,11 +38,19 @@ export interface CameraSetDeps {
   readonly gaps: GapLedger;
   readonly pool: SlabPool;
   readonly pacer: ReadPacer;
+  readonly reach: Reach;
   readonly receiveBuffer: Buffer;
   readonly liveLimits: LiveLimits;
+  /** For what cameras are sending. */
+  readonly memory?: MemoryAccount;
+  /** Told of what a camera is in now; often, and mostly what it was told before. Of one that is gone: undefined. */
+  readonly state?: (cameraId: string, status: CameraStatus | undefined) => void;
   /** Why cameras that are wanted may not be recorded, by id; those that are in `running` go on. */
   readonly refusals?: (wanted: readonly CameraConfig[], running: ReadonlySet<string>) => ReadonlyMap<string, Reason>;
 }
+
+/** The picture and the fragment that a camera of 4 Mbit/s is sending, in blocks of memory, and its tables. */
+const CAMERA_BYTES = 1024 * 1024;
 
 /** A camera that is recorded. */
 interface Active {
@@ -55,6 +65,7 @@ type Entry = { readonly config: WantedCamera; readonly active: Active | undefine
 /** What live viewers are told. */
 const CAMERA_REMOVED = [CLOSE.unknownCamera, 'the camera was removed'] as const;
 const CAMERA_STOPPED = [CLOSE.offline, 'the camera was stopped'] as const;
+const START_FAILED = { reason: { code: 'start-failed', message: 'it could not be started: see the log' } } as const;
 const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder stops'] as const;
 
 export class CameraSet implements CameraDirectory {
@@ -83,6 +94,14 @@ export class CameraSet implements CameraDirectory {
     return this.#entries.get(cameraId)?.config;
   }
 
+  /** A camera that is recorded, or tried to, to watch its connection; with its source, which may hold a password. */
+  observed(
+    cameraId: string,
+  ): { readonly camera: Pick<Camera, 'observe' | 'status'>; readonly source: string } | undefined {
+    const entry = this.#entries.get(cameraId);
+    return entry?.active && { camera: entry.active.camera, source: entry.config.source };
+  }
+
   /** Those that are recorded, or tried to. */
   running(): ReadonlySet<string> {
     return new Set([...this.#entries].flatMap(([id, { active }]) => (active ? [id] : [])));
@@ -94,8 +113,7 @@ export class CameraSet implements CameraDirectory {
    */
   apply(cameras: readonly WantedCamera[]): Promise<void> {
     this.#wanted = cameras;
-    this.#work = this.#work.then(() => this.#apply(this.#wanted));
-    return this.#work;
+    return this.#next(() => this.#apply(this.#wanted));
   }
 
   /**
@@ -103,11 +121,10 @@ export class CameraSet implements CameraDirectory {
    * meanwhile are told to try again, not that there is no such camera.
    */
   close(): Promise<void> {
-    this.#work = this.#work.then(async () => {
+    return this.#next(async () => {
       this.#deps.gaps.stopping();
       await Promise.all(Array.from(this.#entries.keys(), (cameraId) => this.#stop(cameraId, RECORDER_STOPS)));
     });
-    return this.#work;
   }
 
   /** A few times a second. */
@@ -119,9 +136,18 @@ export class CameraSet implements CameraDirectory {
       const { camera, recording } = active;
       camera.tick(nowMs);
       recording.tick();
-      gaps.observe(cameraId, { camera: camera.status(), archive: recording.status(), written: recording.written() });
+      const status = camera.status();
+      this.#deps.state?.(cameraId, status);
+      gaps.observe(cameraId, { camera: status, archive: recording.status(), written: recording.written() });
     }
     gaps.tick();
+  }
+
+  /** Carries out a change after those before it, whatever became of them. */
+  #next(change: () => Promise<void>): Promise<void> {
+    const changed = this.#work.then(change);
+    this.#work = changed.catch(() => {});
+    return changed;
   }
 
   async #apply(wanted: readonly WantedCamera[]): Promise<void> {
@@ -139,13 +165,25 @@ export class CameraSet implements CameraDirectory {
     const entries = new Map<string, Entry>();
     for (const config of cameras) {
       const old = this.#entries.get(config.id);
-      if (old && !starting.has(config.id)) entries.set(config.id, { ...old, config });
-      else {
-        const sinceMs = config.halted?.sinceMs ?? clock.wallMs();
+      if (old && !starting.has(config.id)) {
+        old.active?.recording.configure(config.record);
+        old.active?.camera.limit(config.maxBitrate);
+        entries.set(config.id, { ...old, config });
+        continue;
+      }
+      const sinceMs = config.halted?.sinceMs ?? clock.wallMs();
+      try {
         entries.set(config.id, { config, active: this.#start(config), sinceMs });
+      } catch (err) {
+        // The others are started all the same. It differs from what is wanted: the next change tries it again.
+        log.error({ camera: config.id, err }, 'a camera could not be started');
+        entries.set(config.id, { config: { ...config, halted: START_FAILED }, active: undefined, sinceMs });
       }
     }
     this.#entries = entries;
+    for (const { id } of removed) this.#deps.state?.(id, undefined);
+    for (const [id, entry] of entries) if (!entry.active) this.#deps.state?.(id, this.#view(entry).status);
+    this.#deps.memory?.hold(this.running().size * CAMERA_BYTES);
     const ids = (list: readonly CameraConfig[]) => list.map((camera) => camera.id);
     if (starting.size + removed.length > 0) {
       log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'cameras configured');
@@ -165,7 +203,7 @@ export class CameraSet implements CameraDirectory {
 
   #start(config: CameraConfig): Active | undefined {
     if (!config.enabled) return undefined;
-    const { archive, gaps, liveLimits, clock, log, pool, pacer, receiveBuffer } = this.#deps;
+    const { archive, gaps, liveLimits, clock, log, pool, pacer, reach, receiveBuffer } = this.#deps;
     const live = new LiveHub({ cameraId: config.id, limits: liveLimits, clock, log });
     const recording = archive.sinkFor(
       { cameraId: config.id, name: config.name, ...config.record },
@@ -175,7 +213,8 @@ export class CameraSet implements CameraDirectory {
       },
     );
     const sinks = [recording.sink, live, gaps.sinkFor(config.id)];
-    const camera = new Camera(config, { clock, log, pool, pacer, receiveBuffer, sinks });
+    const changed = (camera: Camera): void => this.#deps.state?.(config.id, camera.status());
+    const camera = new Camera(config, { clock, log, pool, pacer, reach, receiveBuffer, sinks, changed });
     camera.start();
     return { camera, recording, live };
   }
@@ -183,9 +222,19 @@ export class CameraSet implements CameraDirectory {
   async #stop(cameraId: string, [code, reason]: readonly [code: number, reason: string]): Promise<void> {
     const active = this.#entries.get(cameraId)?.active;
     if (!active) return;
-    await active.camera.stop();
-    active.live.close(code, reason);
-    await active.recording.close();
+    // What one of them does wrong is no reason to leave the others, or another camera, open.
+    const steps = [
+      () => active.camera.stop(),
+      () => active.live.close(code, reason),
+      () => active.recording.close(),
+    ] as const;
+    for (const step of steps) {
+      try {
+        await step();
+      } catch (err) {
+        this.#deps.log.error({ camera: cameraId, err }, 'a camera was not stopped cleanly');
+      }
+    }
   }
 
   #view({ config, active, sinceMs }: Entry): CameraView {

@@ -7,7 +7,7 @@ import { errorCode, type FileSystem } from './archive/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
 import type { Reason } from './camera/status.ts';
-import { SwitchError, type CameraSwitch } from './camera/switch.ts';
+import { SwitchError, type CameraSwitch, type SwitchErrorCode } from './camera/switch.ts';
 import type { CameraConfig } from './config/schema.ts';
 
 export interface NodeCameraSwitchDeps {
@@ -23,7 +23,7 @@ export interface NodeCameraSwitchDeps {
     setEnabled(cameraId: string, enabled: boolean): Promise<boolean>;
   };
   /** Why a camera that is stopped could not be recorded if it were started. */
-  readonly refusal: (cameraId: string) => Reason | undefined;
+  readonly refusal: (cameraId: string) => { readonly code: SwitchErrorCode; readonly message: string } | undefined;
   /** Makes the recorder do what is wanted now. */
   readonly apply: () => Promise<void>;
   readonly clock: Clock;
@@ -71,6 +71,18 @@ export class NodeCameraSwitch implements CameraSwitch {
     return this.#next(() => this.#set(cameraId, false, by));
   }
 
+  /** A camera is gone. What was said of it is not for another one with its id. */
+  forget(cameraId: string): Promise<void> {
+    return this.#next(async () => {
+      if (!this.#overrules.has(cameraId)) return;
+      const next = new Map(this.#overrules);
+      next.delete(cameraId);
+      await this.#write(next).catch((err: unknown) => {
+        this.#d.log.warn({ camera: cameraId, err }, 'that a removed camera was stopped cannot be forgotten');
+      });
+    });
+  }
+
   /** Cameras of files as users want them. */
   overrule(cameras: readonly CameraConfig[]): WantedCamera[] {
     return cameras.map((camera) => {
@@ -85,7 +97,7 @@ export class NodeCameraSwitch implements CameraSwitch {
     return `${this.#d.workDir.replace(/(?<=.)\/+$/, '')}/${FILE}`;
   }
 
-  #next(change: () => Promise<number>): Promise<number> {
+  #next<T>(change: () => Promise<T>): Promise<T> {
     const changed = this.#work.then(change);
     this.#work = changed.catch(() => {});
     return changed;
@@ -96,7 +108,7 @@ export class NodeCameraSwitch implements CameraSwitch {
     const change = this.#changeOf(cameraId, enabled, by);
     if (!change) throw new SwitchError('unknown-camera', 'id: this node does not know such a camera');
     const reason = enabled ? refusal(cameraId) : undefined;
-    if (reason) throw new SwitchError('license-exceeded', reason.message);
+    if (reason) throw new SwitchError(reason.code, reason.message);
     if (!(await change())) return 0;
     log.info({ camera: cameraId, by }, enabled ? 'camera started' : 'camera stopped');
     await Promise.race([apply(), clock.sleep(MAX_APPLY_MS)]);
@@ -120,7 +132,7 @@ export class NodeCameraSwitch implements CameraSwitch {
   }
 
   async #keep(camera: CameraConfig, enabled: boolean, by: string): Promise<boolean> {
-    const { fs, workDir, clock } = this.#d;
+    const { clock } = this.#d;
     const before = this.#overrules.get(camera.id)?.enabled ?? camera.enabled;
     if (before === enabled) return false;
     const next = new Map(this.#overrules);
@@ -128,14 +140,19 @@ export class NodeCameraSwitch implements CameraSwitch {
     if (camera.enabled === enabled) next.delete(camera.id);
     else next.set(camera.id, { enabled, atMs: Math.floor(clock.wallMs()), by });
     try {
-      await makeDirectories(fs, workDir.replace(/(?<=.)\/+$/, ''));
-      await replaceFile(fs, this.#path, formatOverrules(next));
+      await this.#write(next);
     } catch (err) {
       const detail = errorCode(err) ?? 'failed';
       throw new SwitchError('switch-not-kept', `the working directory cannot be written: ${detail}`, { cause: err });
     }
-    this.#overrules = next;
     return true;
+  }
+
+  async #write(overrules: ReadonlyMap<string, Overrule>): Promise<void> {
+    const { fs, workDir } = this.#d;
+    await makeDirectories(fs, workDir.replace(/(?<=.)\/+$/, ''));
+    await replaceFile(fs, this.#path, formatOverrules(overrules));
+    this.#overrules = overrules;
   }
 }
 

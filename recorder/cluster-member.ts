@@ -4,13 +4,16 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Archive } from './archive/archive.ts';
-import type { CameraView } from './api/deps.ts';
+import type { CameraView, Warning } from './api/deps.ts';
 import { nodeFileSystem, type Space } from './archive/file-system.ts';
 import type { CameraSet } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
-import type { CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
+import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';
 import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import { joinCluster } from './cluster/join.ts';
+import { nodeIdentity } from '../crds/names.ts';
+import type { OwnCertificate } from './http/own-certificate.ts';
+import type { Member } from './jobs/members.ts';
 import type { Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
@@ -23,6 +26,9 @@ export interface MemberDeps {
   readonly cameras: Pick<CameraSet, 'list' | 'get'>;
   readonly archive: Archive;
   readonly gaps: TimeAccount;
+  readonly observer: AssignmentObserver;
+  /** The operator signs it. */
+  readonly own: OwnCertificate | undefined;
   /** Cameras are to be applied anew. */
   readonly changed: () => void;
   readonly clock: Clock;
@@ -34,13 +40,18 @@ export interface ClusterMember {
   readonly cameraSwitch: ClusterSwitch;
   cameras(): CameraList;
   /** Addresses that belong to the cluster. */
-  members(): readonly { readonly address: string }[];
-  isReachable(): boolean;
+  members(): readonly Member[];
+  /** How long no sign of life of this node has got through: 0 while they do, Infinity when none ever did. */
+  unreachableMs(): number;
+  warnings(): readonly Warning[];
   start(): Promise<void>;
   /** A few times a second. */
   tick(): void;
   close(): Promise<void>;
 }
+
+const CLUSTER_UNREACHABLE =
+  'the API server does not take the signs of life of this node: it goes on recording, and others take its cameras over';
 
 /** How soon footage of another camera is told: a node that dies must not take the knowledge with it. */
 const ARCHIVES_MS = 1_000;
@@ -50,23 +61,25 @@ const FULL_SPACE_MS = 1_000;
 
 /** Rejects when the service account of the pod cannot be read. */
 export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
-  const { config, place, version, cameras, archive, gaps, changed, clock, log } = deps;
-  const { cluster: settings, nodeName, recordPath, tls } = config;
+  const { config, place, version, cameras, archive, gaps, own, changed, clock, log } = deps;
+  const { cluster: settings, nodeName, recordPath } = config;
   let archives: NodeFacts['archives'] = [];
   const fullDisk = new FullDisk();
   let space: Space | undefined;
   let archivesMs = -Infinity;
   let spaceMs = -Infinity;
-  const { cluster, view, cameraSwitch } = await joinCluster({
+  const { cluster, namespace, view, cameraSwitch } = await joinCluster({
     place,
     nodeID: nodeName,
     pool: settings.pool,
     renewMs: settings.renewIntervalMs,
-    tls: tls !== undefined,
     dataDir: settings.dataDir,
     recordPath,
     facts,
     account: gaps,
+    observer: deps.observer,
+    certified: (signed) =>
+      void own?.take(signed).catch((err: unknown) => log.error({ err }, 'the certificate of the CA cannot be kept')),
     changed,
     clock,
     log,
@@ -76,8 +89,16 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     cameraSwitch,
     cameras: () => cluster.cameras(),
     // With their scheme: a proxy before them may speak TLS where they do not.
-    members: () => cluster.peers.members().map((address) => ({ address })),
-    isReachable: () => cluster.isReachable,
+    members: () =>
+      cluster.peers.listeners().map(({ nodeID, address, peerAddress }) => ({
+        address,
+        ...(peerAddress !== undefined && {
+          mutual: { address: peerAddress, identity: nodeIdentity(namespace, settings.pool, nodeID) },
+        }),
+      })),
+    unreachableMs: () => cluster.unreachableMs,
+    warnings: () =>
+      cluster.isReachable ? [] : [{ code: 'cluster-unreachable', message: CLUSTER_UNREACHABLE, cameraId: undefined }],
     start: () => cluster.start(),
     tick() {
       for (const { status } of cameras.list()) {
@@ -102,6 +123,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     }
     if (isFull) fullDisk.see(isExhausted, space);
     return {
+      certificateRequest: await own?.request(),
       address: settings.advertise || reachedAt(config.listen, nodeName),
       playbackAddress: config.playback.advertise || reachedAt(config.playback.listen, nodeName),
       version,

@@ -11,6 +11,7 @@ import { discover } from './onvif/discovery/discover.ts';
 import { formatConfig, formatManifests, formatProblem, formatTable } from './onvif/discovery/output.ts';
 import { addressesOf } from './onvif/discovery/probe.ts';
 import type { Credentials } from './onvif/target.ts';
+import { anywhere } from './reach/reach.ts';
 
 export const DISCOVER_USAGE = `Usage: recorder discover [--interface NAME]... [--timeout 3s] [--user NAME --password-file FILE] [--output FORMAT]
 
@@ -50,7 +51,10 @@ export async function runDiscover(args: readonly string[], deps: DiscoverDeps): 
   if (addresses.length === 0) throw new UsageError('this machine has no network with an IPv4 address');
   const credentials = await credentialsOf(options, deps.stdin);
 
-  const { reports, problems } = await discover({ from: addresses, timeoutMs, credentials }, deps);
+  const { reports, problems } = await discover(
+    { from: addresses, timeoutMs, credentials },
+    { clock: deps.clock, reach: anywhere() },
+  );
   for (const problem of problems) deps.complain(formatProblem(problem));
   if (reports.length === 0) deps.complain(formatProblem(`no camera answered at ${addresses.join(', ')}`));
   deps.print(format(reports, credentials));

@@ -3,21 +3,30 @@
 
 import { readFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
 import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
-import { inEnvironment } from './config/environment.ts';
+import { inEnvironment, metricsTokenFile, withMetricsToken } from './config/environment.ts';
 import type { Config } from './config/schema.ts';
-import { ConfigError, loadConfig } from './config/load.ts';
+import { ConfigError, loadConfig, located } from './config/load.ts';
 import { DatabaseError } from './database/error.ts';
 import { ConfigWatcher } from './config/watch.ts';
+import { TokenFileError } from './http/admin-token.ts';
 import { startRecorder } from './recorder.ts';
+import { startProblems } from './start-problems.ts';
 
 const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
        recorder discover [--help]
+       recorder probe URL [--help]
+       recorder token create --name NAME [--help]
+       recorder webhook test [--help]
+       recorder prepare-node [--help]
+       recorder audit DIRECTORY
+       recorder verify FILE [--help]
 
   --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml beside it is read as well
   --check-config   say whether the configuration is right, and exit
@@ -25,6 +34,12 @@ const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--a
   --adopt-archive  take the directory at record_path for this node's archive, whatever disk was there before, and exit
   --version        print the version, and exit
   discover         look for cameras in the networks of this machine
+  probe            say what a camera is, what it does wrong, and what will be recorded of it
+  token create     make a token that nobody can guess, and say what to put into the configuration
+  webhook test     send a test event to each webhook of the configuration; webhook secret: make a secret for one
+  prepare-node     make a pool's directories on a node of Kubernetes, for the recorder of the same pod
+  audit            say whether the files of an audit are as they were written
+  verify           say whether an export or a case is as it was made, and by which node
 
 SIGHUP reloads cameras, tokens and licence; SIGUSR2 logs everything, and again as before; SIGTERM and SIGINT stop after
 closing every file.
@@ -36,8 +51,14 @@ const MAX_STOP_MS = 8_000;
 /** By then all is compiled that the next start takes. */
 const COMPILED_MS = 5_000;
 
-/** Disks and name lookups share this pool; a disk that hangs may hold a thread for each camera that writes to it. */
-process.env['UV_THREADPOOL_SIZE'] ??= '16';
+/**
+ * Disks and name lookups share this pool. Changes and syncs of the archive take 96 threads at most
+ * (archive/disk-turns.ts): a disk that hangs leaves the others to all else.
+ */
+process.env['UV_THREADPOOL_SIZE'] ??= '112';
+
+/** Footage and all that is known of cameras are for the recorder's user and group: files 0640, directories 0750. */
+process.umask(0o027);
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;
@@ -61,7 +82,7 @@ function parseArguments() {
   }
 }
 
-/** What is logged by level, and what is always: who changed something. */
+/** What is logged by level, and what is always: the audit, which has files of its own where the log has. */
 function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log']) {
   const logLevels = new LevelSwitch(level);
   // Every line comes through: `logLevels` decides.
@@ -70,10 +91,10 @@ function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log'])
     const all = pino(options);
     return { logLevels, log: logLevels.apply(all), audit: all.child({ audit: true }) };
   }
-  const file = (name: string) => new RotatingFile({ directory, name, maxBytes: maxFileBytes, maxFiles });
-  const streams = [process.stdout, file('recorder.log')].map((stream) => ({ stream, level: 'debug' as const }));
+  const file = new RotatingFile({ directory, name: 'recorder.log', maxBytes: maxFileBytes, maxFiles });
+  const streams = [process.stdout, file].map((stream) => ({ stream, level: 'debug' as const }));
   const all = pino(options, pino.multistream(streams));
-  return { logLevels, log: logLevels.apply(all), audit: pino(options, file('audit.log')) };
+  return { logLevels, log: logLevels.apply(all), audit: undefined };
 }
 
 // Programs of their own are loaded when they are asked for: a recorder that starts does not wait for them.
@@ -94,16 +115,93 @@ async function discoverCameras(args: readonly string[]): Promise<void> {
   }
 }
 
+async function probeCamera(args: readonly string[]): Promise<void> {
+  const { PROBE_USAGE, runProbe, UsageError } = await import('./probe.ts');
+  const interrupted = new AbortController();
+  process.once('SIGINT', () => interrupted.abort());
+  const print = (text: string) => void process.stdout.write(text);
+  try {
+    process.exitCode = await runProbe(args, { clock: systemClock, version, print }, interrupted.signal);
+  } catch (err) {
+    if (!(err instanceof UsageError)) throw err;
+    process.stderr.write(`${err.message}\n\n${PROBE_USAGE}`);
+    process.exitCode = 2;
+  }
+}
+
+async function makeToken(args: readonly string[]): Promise<void> {
+  const { TOKEN_USAGE, runToken, UsageError } = await import('./token.ts');
+  try {
+    process.stdout.write(runToken(args));
+  } catch (err) {
+    if (!(err instanceof UsageError)) throw err;
+    process.stderr.write(`${err.message}\n\n${TOKEN_USAGE}`);
+    process.exitCode = 2;
+  }
+}
+
+async function callWebhooks(args: readonly string[]): Promise<void> {
+  const { runWebhook, UsageError, WEBHOOK_USAGE } = await import('./webhooks.ts');
+  const load = async (file: string): Promise<Config> => inEnvironment(await loadConfig(file), process.env);
+  try {
+    const print = (text: string): void => void process.stdout.write(text);
+    process.exitCode = await runWebhook(args, { load, print, clock: systemClock });
+  } catch (err) {
+    if (!(err instanceof UsageError)) throw err;
+    process.stderr.write(`${err.message}\n\n${WEBHOOK_USAGE}`);
+    process.exitCode = 2;
+  }
+}
+
+async function prepareDirectories(args: readonly string[]): Promise<void> {
+  const { PrepareError, runPrepareNode } = await import('./prepare-node.ts');
+  try {
+    runPrepareNode(args, (line) => void process.stdout.write(`${line}\n`));
+  } catch (err) {
+    if (!(err instanceof PrepareError)) throw err;
+    process.stderr.write(`recorder: ${err.message}\n`);
+    process.exitCode = 1;
+  }
+}
+
+async function checkAudit(args: readonly string[]): Promise<void> {
+  const { runAudit } = await import('./audit.ts');
+  process.exitCode = await runAudit(args, (text) => void process.stdout.write(text));
+}
+
+async function verifyResult(args: readonly string[]): Promise<void> {
+  const { runVerify } = await import('./verify.ts');
+  process.exitCode = await runVerify(args, (text) => void process.stdout.write(text));
+}
+
 async function main(): Promise<void> {
   if (process.argv[2] === 'discover') return discoverCameras(process.argv.slice(3));
+  if (process.argv[2] === 'probe') return probeCamera(process.argv.slice(3));
+  if (process.argv[2] === 'token') return makeToken(process.argv.slice(3));
+  if (process.argv[2] === 'webhook') return callWebhooks(process.argv.slice(3));
+  if (process.argv[2] === 'prepare-node') return prepareDirectories(process.argv.slice(3));
+  if (process.argv[2] === 'audit') return checkAudit(process.argv.slice(3));
+  if (process.argv[2] === 'verify') return verifyResult(process.argv.slice(3));
   const options = parseArguments();
   if (options.help) return void process.stdout.write(USAGE);
   if (options.version) return void process.stdout.write(`${version}\n`);
 
-  const load = async (): Promise<Config> => inEnvironment(await loadConfig(options.config), process.env);
+  const load = async (): Promise<Config> =>
+    withMetricsToken(inEnvironment(await loadConfig(options.config), process.env), process.env);
   const config = await load();
+  const owner = process.env['KUBE_NVR_DIRECTORY_OWNER'];
+  if (owner) {
+    const { untilPrepared } = await import('./prepare-node.ts');
+    const directories = [dirname(config.workDir), config.recordPath];
+    await untilPrepared(directories, owner, { clock: systemClock, log: createLogs(config.log).log });
+  }
   let { tokensFile } = config.auth;
-  if (options['check-config']) {
+  const isCheck = options['check-config'];
+  if (isCheck || !(options['adopt-archive'] || options.reindex)) {
+    const problems = await startProblems(config, { mayRun: isCheck });
+    if (problems.length > 0) throw await located(problems, options.config);
+  }
+  if (isCheck) {
     process.stdout.write(`${options.config}: ok, ${config.cameras.length} cameras\n`);
     return;
   }
@@ -116,7 +214,7 @@ async function main(): Promise<void> {
   });
   if (options['adopt-archive']) {
     const { adoptArchive } = await import('./adopt.ts');
-    const id = await adoptArchive(config, options.config, log);
+    const id = await adoptArchive(config, options.config, { pod: podPlace(process.env), log });
     process.stdout.write(`${config.recordPath}: archive ${id} is the archive of this node\n`);
     return;
   }
@@ -129,19 +227,39 @@ async function main(): Promise<void> {
     process.exit(interrupted.signal.aborted ? 1 : 0);
   }
 
+  let reloading: Promise<void> = Promise.resolve();
+  /** One after the other: the last one that was asked for is the last to count. */
+  const reload = (): Promise<void> => {
+    const before = reloading;
+    const reloaded = (async () => {
+      await before;
+      const next = await load();
+      tokensFile = next.auth.tokensFile;
+      const recorder = await starting;
+      await recorder.reload(next);
+    })();
+    reloading = reloaded.catch(() => {});
+    return reloaded;
+  };
+
   // Before that nothing is open that would have to be closed.
   let isRecording = false;
   const starting = startRecorder(config, {
     clock: systemClock,
     log,
     logLevels,
-    audit,
+    ...(audit ? { audit } : {}),
     version,
     pod: podPlace(process.env),
+    configuration: { file: options.config, reload },
     recording: () => (isRecording = true),
   });
 
-  const stop = (code: number): void => {
+  let stopping = false;
+  let code = 0;
+  const stop = (): void => {
+    if (stopping) return;
+    stopping = true;
     if (!isRecording) process.exit(code);
     // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
     setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
@@ -155,39 +273,33 @@ async function main(): Promise<void> {
         },
       );
   };
-  let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (stopping) return;
-      stopping = true;
-      log.info({ signal }, 'stopping');
-      stop(0);
+      if (!stopping) log.info({ signal }, 'stopping');
+      stop();
     });
   }
   process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
   process.on('uncaughtException', (err) => {
     log.error({ err }, 'uncaught exception');
-    if (!stopping) stop(1);
-    stopping = true;
+    // Whatever state it is in: it is started again, and files are closed before.
+    code = 1;
+    stop();
   });
-  const recorder = await starting;
+  await starting;
   // Node does so at its end, which a crash has not. Nothing happens where no NODE_COMPILE_CACHE is named.
   setTimeout(flushCompileCache, COMPILED_MS).unref();
 
-  const reload = async (): Promise<void> => {
-    try {
-      const next = await load();
-      tokensFile = next.auth.tokensFile;
-      await recorder.reload(next);
-    } catch (err) {
-      if (!(err instanceof ConfigError)) throw err;
-      log.error({ problem: err.message }, 'configuration refused, the old one stays');
-    }
-  };
   const reloadNow = (): void => {
-    if (!stopping) reload().catch((err: unknown) => log.error({ err }, 'reload failed'));
+    if (stopping) return;
+    reload().catch((err: unknown) => {
+      if (err instanceof ConfigError) {
+        log.error({ problem: err.message }, 'configuration refused, the old one stays');
+      } else log.error({ err }, 'reload failed');
+    });
   };
-  const others = (): readonly string[] => (tokensFile === undefined ? [] : [tokensFile]);
+  const others = (): readonly string[] =>
+    [tokensFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
   void new ConfigWatcher(options.config, reloadNow, { clock: systemClock, others });
   process.on('SIGHUP', reloadNow);
 }
@@ -195,7 +307,7 @@ async function main(): Promise<void> {
 main().catch((err: unknown) => {
   // One line for a mistake in the configuration; a trace for a bug.
   const text =
-    err instanceof ConfigError || err instanceof DatabaseError
+    err instanceof ConfigError || err instanceof DatabaseError || err instanceof TokenFileError
       ? err.message
       : err instanceof Error
         ? (err.stack ?? err.message)

@@ -1,14 +1,16 @@
 // One recorder, joined from its rooms: archive, cameras, live streams, HTTP. Two can live in one process.
 
-import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Registry } from 'prom-client';
-import type { Clock } from '../base/clock.ts';
-import type { LevelSwitch } from '../base/log-level.ts';
-import type { Log } from '../base/log.ts';
-import { adminToken, Authenticator } from './http/auth.ts';
+import { MemoryBudget } from '../base/memory-budget.ts';
+import { memoryLimit } from '../base/memory-limit.ts';
+import { NO_CAMERA_THERE } from '../base/networks.ts';
+import { adminToken } from './http/admin-token.ts';
+import { Authenticator } from './http/auth.ts';
 import { CertificateError, readCertificate, type CertificatePair, type CertificatePaths } from './http/certificate.ts';
+import { OwnCertificate } from './http/own-certificate.ts';
+import { plainListeners, reachedAs } from './exposure.ts';
 import { Archive } from './archive/archive.ts';
 import { readBootId } from './archive/gaps/alive.ts';
 import { GapLedger } from './archive/gaps/ledger.ts';
@@ -16,40 +18,35 @@ import { allOf } from './archive/observer.ts';
 import { nodeFileSystem } from './archive/file-system.ts';
 import type { Limits } from './archive/retention/plan.ts';
 import { CameraSet, type WantedCamera } from './camera-set.ts';
+import { NodeCameraEditor } from './camera-editor.ts';
 import { NodeCameraSwitch } from './camera-switch.ts';
 import { ReadPacer } from './camera/read-pacer.ts';
 import type { CameraSwitch } from './camera/switch.ts';
 import { SlabPool } from './codec/slab.ts';
 import type { ClusterMember } from './cluster-member.ts';
-import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { OpenTokenReviews } from './cluster/join.ts';
 import { changedSettings } from './config/changes.ts';
 import { ConfigError } from './config/load.ts';
 import type { CameraConfig, Config, TokenConfig } from './config/schema.ts';
-import type { ListenAddress } from './config/values.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
 import type { RecorderDatabase } from './database/database.ts';
 import { authorityBeside, readTrusted } from './jobs/trusted.ts';
+import { urlOf } from './cluster/peers.ts';
+import { openCameraLogins } from './kept-logins.ts';
 import { License } from './license/license.ts';
 import { LiveLimits } from './live/limits.ts';
+import { forAnswers, forCameras, forWriting, mediaBytes, registerMemoryMetrics } from './memory.ts';
+import { CameraNetworks, type NetworkRules } from './reach/networks.ts';
+import { takeState, type ArchiveOwner } from './owner.ts';
+import { openAudit } from './node-audit.ts';
+import type { RecorderDeps } from './deps.ts';
+import { openEvents } from './node-events.ts';
+import type { Webhooks } from './webhooks.ts';
 import { openServing, type Serving } from './serving.ts';
 
 const TICK_MS = 250;
+const WARNINGS_MS = 1_000;
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
-
-export interface RecorderDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly version: string;
-  /** Needed for cluster.mode and auth.mode kubernetes. */
-  readonly pod?: PodPlace | undefined;
-  /** What `log` follows, where it can be changed. */
-  readonly logLevels?: LevelSwitch;
-  /** Takes a line for each call that changes something; `log` unless given. */
-  readonly audit?: Log;
-  /** Called when cameras are about to be asked: from now on a stop has files to close. */
-  readonly recording?: () => void;
-}
 
 export interface Recorder {
   /** Where the API listens, for tests that asked for port 0. */
@@ -67,12 +64,44 @@ export interface Recorder {
 
 /** Starts everything `config` asks for. Rejects when an address is taken or the archive cannot be used at all. */
 export async function startRecorder(config: Config, deps: RecorderDeps): Promise<Recorder> {
+  // Before anything in it is read: what another recorder keeps there changes under one that believes it its own.
+  const { lock, owner } = await takeState(config, deps);
+  try {
+    const recorder = await startAlone(config, { ...deps, owner });
+    return {
+      ...recorder,
+      async close() {
+        await recorder.close();
+        lock.release();
+      },
+    };
+  } catch (err) {
+    lock.release();
+    throw err;
+  }
+}
+
+async function startAlone(config: Config, deps: RecorderDeps & { readonly owner: ArchiveOwner }): Promise<Recorder> {
   const { clock, log, version } = deps;
   const { nodeName, recordPath } = config;
   const tokenReviews = await joinTokenReviews();
   const reviewer = tokenReviews?.reviews;
-  const auth = new Authenticator({ mode: config.auth.mode, tokens: await tokensOf(config) }, { clock, log, reviewer });
   const archiveRegistry = new Registry();
+  const audit = openAudit(config, { clock, log, copy: deps.audit, registry: archiveRegistry });
+  const auth = new Authenticator(
+    {
+      ...config.auth,
+      tokens: await tokensOf(config),
+      metricsSha256: config.metrics.tokenSha256,
+      allowedHosts: allowedHostsOf(config),
+    },
+    { clock, log, reviewer, registry: archiveRegistry, audit: audit.sink },
+  );
+  const memory = new MemoryBudget(mediaBytes(memoryLimit()));
+  registerMemoryMetrics(archiveRegistry, memory);
+  const liveLimits = new LiveLimits({}, memory);
+  const events = await openEvents(config, { clock, log, memory, version });
+  const answers = forAnswers(memory);
   let present = config;
   let started = false;
   const database = config.database && (await openDatabase(config.database.url));
@@ -83,9 +112,10 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     log,
     bootId,
     registry: archiveRegistry,
+    observerOf: events.gapsOf,
     checkDisk: () => archive.checkDisk(),
   });
-  let limits: Limits = limitsOf(config, config.cameras);
+  let limits: Limits = limitsOf(present, config.cameras);
   const archive = new Archive({
     root: recordPath,
     clock,
@@ -94,8 +124,9 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     registry: archiveRegistry,
     observer: allOf(database ? [gaps, database] : [gaps]),
     workDir: config.workDir,
-    node: config.cluster.mode === 'none' ? undefined : nodeName,
+    ...deps.owner,
     limits: () => limits,
+    memory: forWriting(memory),
   });
   const license = new License({
     ...config.license,
@@ -106,6 +137,10 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     log,
   });
   const pacer = new ReadPacer();
+  const reach = {
+    networks: new CameraNetworks(networksOf(config)),
+    logins: await openCameraLogins({ fs: nodeFileSystem, workDir: config.workDir, clock, log }),
+  };
   const cameras = new CameraSet({
     clock,
     log,
@@ -113,8 +148,11 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     gaps,
     pool: new SlabPool(),
     pacer,
+    reach,
     receiveBuffer: Buffer.allocUnsafeSlow(RECEIVE_BUFFER_BYTES),
-    liveLimits: new LiveLimits(),
+    liveLimits,
+    memory: forCameras(memory),
+    state: events.cameraState,
     refusals: (wanted, running) => license.refusals(wanted, running),
   });
   const cameraSwitch = new NodeCameraSwitch({
@@ -137,17 +175,45 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     clock,
     log,
   });
+  const cameraEditor =
+    deps.configuration &&
+    new NodeCameraEditor({
+      fs: nodeFileSystem,
+      configFile: deps.configuration.file,
+      reload: deps.configuration.reload,
+      ...(database
+        ? {
+            database: {
+              row: (id: string) => database.cameraRow(id),
+              edit: (id, change) => database.editCamera(id, change),
+            },
+          }
+        : {}),
+      ...(config.cluster.mode === 'none' ? {} : { cluster: { has: (id) => cameras.config(id) !== undefined } }),
+      apply: applyCameras,
+      forget: (id) => cameraSwitch.forget(id),
+      clock,
+    });
+  const own = config.tls === 'auto' || config.cluster.listen ? await openOwnCertificate() : undefined;
   const member = await joinCluster();
-  const tls = config.tls && (await readTls(config.tls));
+  const certificate = config.tls === 'auto' ? own?.paths : config.tls;
+  const tls = certificate && (await readTls(certificate));
+  for (const { message } of plainListeners(config)) log.warn({}, message);
   const peerCa =
     (await readTrusted('cluster.ca', config.cluster.ca)) ??
-    (member && config.tls ? await authorityBeside(config.tls.certificate) : undefined);
+    (member && certificate ? await authorityBeside(certificate.certificate) : undefined);
   const redisCa = await readTrusted('redis.ca', config.redis?.ca);
   let serving: Serving | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let lookedMs = -Infinity;
+  let webhooks: Webhooks | undefined;
   try {
-    // Or the archive may be another recorder's, which runs.
-    for (const address of [config.playback.listen, config.listen, config.metrics.listen]) await checkFree(address);
+    if (config.webhooks.length > 0) {
+      // Not loaded where there are none.
+      const { openWebhooks } = await import('./webhooks.ts');
+      const { journal, beginId } = events;
+      webhooks = await openWebhooks(config, { journal, beginId, registry: archiveRegistry, clock, log });
+    }
     // Before recovery, which tells of the segments that it completes.
     await gaps.load();
     await Promise.all([archive.recover(), database?.open(), cameraSwitch.load(), license.start()]);
@@ -160,14 +226,19 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
         gaps,
         cameras,
         cameraSwitch: switchOf(member),
+        cameraEditor,
         pacer,
+        reach,
         license,
         database,
         member,
         registry: archiveRegistry,
+        memory: answers,
+        audit,
+        events,
         refusedCameras: () => wantedCameras().refused,
       },
-      { auth, tls, peerCa, redisCa },
+      { auth, tls, certificate, own, peerCa, redisCa },
       deps,
     );
     started = true;
@@ -178,6 +249,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       cameras.tick();
       archive.tick();
       member?.tick();
+      lookForWarnings();
     }, TICK_MS);
     const { address, playbackAddress, routes } = serving;
     log.info({ version, node: nodeName, address, cameras: cameras.list().length, recordPath }, 'recorder started');
@@ -197,7 +269,22 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
           auth.replaceTokens(await tokensOf({ ...present, auth: next.auth }));
           log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
         }
-        present = { ...present, cameras: next.cameras, auth: { ...present.auth, tokens, tokensFile } };
+        const { tokenSha256 } = next.metrics;
+        if (tokenSha256 !== present.metrics.tokenSha256) {
+          auth.replaceMetricsToken(tokenSha256);
+          log.info({}, 'token for metrics replaced');
+        }
+        const { syncIntervalMs, protectForMs } = present.archive;
+        const archive = { ...next.archive, syncIntervalMs, protectForMs };
+        present = {
+          ...present,
+          archive,
+          cameras: next.cameras,
+          auth: { ...present.auth, tokens, tokensFile },
+          metrics: { ...present.metrics, tokenSha256 },
+        };
+        reach.networks.configure(networksOf(next));
+        database?.reconfigure();
         await license.look();
         await applyCameras();
       },
@@ -213,20 +300,42 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
 
   async function close(): Promise<void> {
     started = false;
+    events.stopping();
     license.close();
     // Cameras first: what they still hold goes into files while the API answers.
     await Promise.all([cameras.close(), serving?.leaveCameras()]);
     clearInterval(timer);
-    await Promise.all([member?.close(), serving?.close(), tokenReviews?.close()]);
-    await archive.close();
+    await Promise.all([member?.close(), serving?.close(), tokenReviews?.close(), own?.close()]);
+    auth.close();
+    await Promise.all([audit.close(), archive.close()]);
     await gaps.close();
+    await webhooks?.close();
+    await events.close();
     // Last: what was closed until now has rows.
     await database?.close();
+  }
+
+  /** They are asked of many parts, each of which knows only what is now. */
+  function lookForWarnings(): void {
+    const nowMs = clock.monotonicMs();
+    if (!serving || nowMs - lookedMs < WARNINGS_MS) return;
+    lookedMs = nowMs;
+    events.warningsAre(serving.warnings());
   }
 
   /** Without configured ones, the one that was made for the first start. */
   async function tokensOf({ auth: { mode, tokens }, workDir }: Config): Promise<readonly TokenConfig[]> {
     return mode === 'token' && tokens.length === 0 ? [await adminToken(workDir, log)] : tokens;
+  }
+
+  async function openOwnCertificate(): Promise<OwnCertificate> {
+    const directory = join(config.workDir, 'tls');
+    try {
+      return await OwnCertificate.open({ directory, names: () => reachedAs(config), clock, log });
+    } catch (err) {
+      if (err instanceof CertificateError) throw new ConfigError(err.file, 'tls', err.message);
+      throw err;
+    }
   }
 
   async function openDatabase(url: string): Promise<RecorderDatabase> {
@@ -236,7 +345,7 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
       url,
       nodeName,
       workDir: config.workDir,
-      segmentDurationMs: config.archive.segmentDurationMs,
+      defaults: () => present.archive,
       listAllNodes: config.cluster.mode !== 'none',
       clock,
       log,
@@ -267,7 +376,19 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
     if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
     // Not loaded where there is no cluster.
     const { openMember } = await import('./cluster-member.ts');
-    return openMember({ config, place: pod, version, cameras, archive, gaps, changed: reapplyCameras, clock, log });
+    return openMember({
+      config,
+      place: pod,
+      version,
+      cameras,
+      archive,
+      gaps: events.accountFor(gaps),
+      observer: events.assignments,
+      own,
+      changed: reapplyCameras,
+      clock,
+      log,
+    });
   }
 
   /** Resolves to nothing where tokens are only those of the configuration. */
@@ -305,14 +426,30 @@ export async function startRecorder(config: Config, deps: RecorderDeps): Promise
   function applyCameras(): Promise<void> {
     const { cameras: wanted, refused } = wantedCameras();
     for (const { id, reason } of refused) log.warn({ camera: id, ...reason }, 'a camera is refused');
-    limits = limitsOf(config, wanted);
+    audit.camerasAre(wanted);
+    limits = limitsOf(present, wanted);
     serving?.configure(wanted);
     return cameras.apply(wanted);
   }
 }
 
+/** In a cluster those who write Cameras are not those who own the network. */
+function networksOf({ cameraNetworks, cluster }: Config): NetworkRules {
+  const refused = cluster.mode === 'none' ? [] : [...NO_CAMERA_THERE, ...cluster.networks];
+  return { only: cameraNetworks, refused };
+}
+
 const SUSPENDED = { reason: { code: 'suspended', message: 'spec.suspend of the Camera is true' } } as const;
 const DISABLED_ROW = { reason: { code: 'disabled', message: 'enabled is false in the table cameras' } } as const;
+
+/** Also of origins that are named: their pages may do everything as it is. */
+function allowedHostsOf({ auth, cors, cluster, playback }: Config): readonly string[] {
+  const urls = [...cors.origins, urlOf(cluster.advertise, false), urlOf(playback.advertise, false)];
+  return [
+    ...auth.allowedHosts,
+    ...urls.flatMap((url) => (URL.canParse(url ?? '') ? [new URL(url ?? '').hostname] : [])),
+  ];
+}
 
 /** How much footage is kept, of the node and of each camera. */
 const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => ({
@@ -328,12 +465,4 @@ async function readTls(paths: CertificatePaths): Promise<CertificatePair> {
     if (err instanceof CertificateError) throw new ConfigError(err.file, `tls.${err.key}`, err.message);
     throw err;
   }
-}
-
-/** Rejects as `listen` does when the address is taken. */
-async function checkFree({ host, port }: ListenAddress): Promise<void> {
-  const server = createServer().listen({ host, port });
-  await once(server, 'listening');
-  server.close();
-  await once(server, 'close');
 }

@@ -7,7 +7,8 @@ import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { assert } from '../base/assert.ts';
 import { buildApi } from './api/app.ts';
-import { standaloneChecks, type ArchiveReader, type ProtectionKeeper } from './api/deps.ts';
+import { buildHealthServer } from './api/health-server.ts';
+import { standaloneChecks, type ApiDeps, type ArchiveReader, type ProtectionKeeper, type Warning } from './api/deps.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import type { Archive } from './archive/archive.ts';
@@ -20,18 +21,34 @@ import type { ReadPacer } from './camera/read-pacer.ts';
 import type { CameraSwitch } from './camera/switch.ts';
 import type { ClusterMember } from './cluster-member.ts';
 import { urlOf } from './cluster/peers.ts';
+import type { CameraEditor } from './config/editor.ts';
 import type { CameraConfig, Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
 import type { RecorderDatabase } from './database/database.ts';
 import type { Authenticator } from './http/auth.ts';
-import { followCertificate, registerCertificateMetrics, type CertificatePair } from './http/certificate.ts';
+import {
+  followCertificate,
+  MIN_TLS_VERSION,
+  registerCertificateMetrics,
+  type CertificatePair,
+  type CertificatePaths,
+} from './http/certificate.ts';
+import { plainListeners } from './exposure.ts';
+import type { OpenApiDocument } from './http/openapi.ts';
+import type { OwnCertificate } from './http/own-certificate.ts';
+import { buildPeersServer } from './api/peers-server.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
 import type { License } from './license/license.ts';
+import type { AnswerMemory } from './memory.ts';
 import { Ptz } from './onvif/ptz.ts';
+import { Doctor } from './probe/doctor.ts';
 import { buildPlayback } from './playback/app.ts';
-import type { RecorderDeps } from './recorder.ts';
+import type { Reach } from './reach/reach.ts';
+import type { NodeAudit } from './node-audit.ts';
+import type { RecorderDeps } from './deps.ts';
+import type { NodeEvents } from './node-events.ts';
 import { Snapshots } from './still/snapshots.ts';
 import { Thumbnails } from './still/thumbnails.ts';
 
@@ -44,12 +61,18 @@ export interface Recording {
   readonly gaps: GapLedger;
   readonly cameras: CameraSet;
   readonly cameraSwitch: CameraSwitch;
+  /** Undefined where nobody knows in which files cameras are configured. */
+  readonly cameraEditor: CameraEditor | undefined;
   readonly pacer: ReadPacer;
+  readonly reach: Reach;
   readonly license: License;
   readonly database: RecorderDatabase | undefined;
   readonly member: ClusterMember | undefined;
   /** Of all of them. */
   readonly registry: Registry;
+  readonly memory: AnswerMemory;
+  readonly audit: NodeAudit;
+  readonly events: NodeEvents;
   readonly refusedCameras: () => CameraList['refused'];
 }
 
@@ -57,6 +80,10 @@ export interface Recording {
 export interface Trust {
   readonly auth: Authenticator;
   readonly tls: CertificatePair | undefined;
+  /** Where that pair lies. */
+  readonly certificate: CertificatePaths | undefined;
+  /** What members of a pool know each other by. */
+  readonly own: OwnCertificate | undefined;
   /** Certificates that other recorders, and Redis, are trusted by; PEM. */
   readonly peerCa: string | undefined;
   readonly redisCa: string | undefined;
@@ -66,6 +93,8 @@ export interface Serving {
   readonly address: string;
   readonly playbackAddress: string;
   readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
+  /** What somebody should look at now, the database included, which is a check of ready. */
+  warnings(): readonly Warning[];
   /** The cameras that are wanted now. */
   configure(cameras: readonly CameraConfig[]): void;
   /** Asks and tells cameras nothing more. */
@@ -78,21 +107,37 @@ export interface Serving {
 export async function openServing(
   config: Config,
   recording: Recording,
-  { auth, tls, peerCa, redisCa }: Trust,
+  { auth, tls, certificate, own: ownCertificate, peerCa, redisCa }: Trust,
   deps: RecorderDeps,
 ): Promise<Serving> {
   const { clock, log, version } = deps;
   const { nodeName, recordPath } = config;
-  const { archive, gaps, cameras, cameraSwitch, pacer, license, database, member, registry: own } = recording;
+  const {
+    archive,
+    gaps,
+    cameras,
+    cameraSwitch,
+    cameraEditor,
+    pacer,
+    reach,
+    license,
+    database,
+    member,
+    memory,
+    audit,
+    events,
+    registry: own,
+  } = recording;
   const keepAwake = (): (() => void) => pacer.keepAwake();
-  const snapshots = new Snapshots({ find: (id) => cameras.config(id), clock });
+  const snapshots = new Snapshots({ find: (id) => cameras.config(id), memory: memory.images, reach, clock });
   const thumbnails = openThumbnails();
   const jobs = openJobs();
   const { moveTimeoutMs } = config.ptz;
-  const ptz = new Ptz({ clock, log, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
+  const ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
 
   let certificateInUse = tls;
   registerCertificateMetrics(own, () => certificateInUse);
+  const plain = plainListeners(config);
   const secured = { auth, ...(tls ? { tls } : {}) };
   const facing = { ...secured, origins: config.cors.origins, trustedProxies: config.trustedProxies };
   const playback = await buildPlayback({
@@ -101,12 +146,22 @@ export async function openServing(
     ...facing,
     archive,
     ...(member ? { cluster: member.view } : {}),
+    memory: memory.playback,
     registry: own,
     keepAwake,
+    visits: audit.visits,
     clock,
     log,
   });
-  const api = await buildApi({
+  const warnings = (): readonly Warning[] => [
+    ...archive.warnings(),
+    ...jobs.warnings(),
+    ...(member?.warnings() ?? []),
+    ...plain,
+    ...auth.warnings(),
+    ...audit.warnings(),
+  ];
+  const apiDeps: ApiDeps = {
     nodeName,
     address: config.cluster.advertise,
     version,
@@ -115,36 +170,44 @@ export async function openServing(
     cameras,
     archive: database ? listedBy(database, archive) : archive,
     gaps: { report: gapsIn },
-    protections: protectionsOf(archive),
+    protections: protectionsOf(archive, config.archive.protectForMs),
     jobs,
     ptz,
     cameraSwitch,
+    ...(cameraEditor ? { cameraEditor } : {}),
     ...(member ? { cluster: member.view } : {}),
     stills: { snapshot: (id) => snapshots.get(id), thumbnail: (id) => thumbnails.get(id) },
+    doctor: new Doctor({ clock, version, find: (id) => cameras.observed(id), reach }),
     ...(deps.logLevels ? { logLevels: deps.logLevels } : {}),
-    audit: deps.audit ?? log.child({ audit: true }),
-    warnings: () => [...archive.warnings(), ...jobs.warnings()],
+    audit,
+    events,
+    warnings,
     ...(database || member ? { refusedCameras: recording.refusedCameras } : {}),
     checks: {
       ...standaloneChecks,
       license: () => Promise.resolve(license.check()),
-      ...(member ? { clusterStore: () => Promise.resolve({ configured: true, reachable: member.isReachable() }) } : {}),
+      ...(member ? { clusterStore: () => ({ configured: true, unreachableMs: member.unreachableMs() }) } : {}),
       ...(database ? { storage: () => database.check() } : {}),
     },
-    playback: { port: () => portOf(playback), advertised: urlOf(config.playback.advertise, tls !== undefined) },
+    playback: {
+      port: () => portOf(playback),
+      advertised: urlOf(config.playback.advertise, tls !== undefined),
+      document: () => playback.swagger() as OpenApiDocument,
+    },
     machine: localMachine(recordPath, clock),
     keepAwake,
     clock,
     log,
-  });
+  };
+  const api = await buildApi(apiDeps);
   // Last: what is registered later would be left out.
   const registry = Registry.merge([buildMetricsRegistry({ cameras, version, nodeName, clock }), own]);
   const { requireToken } = config.metrics;
-  const metrics = buildMetricsServer(registry, { log, ...(requireToken ? secured : {}) });
+  const metrics = buildMetricsServer(registry, { log, requireToken, ...(requireToken ? secured : { auth }) });
   const certificates =
-    config.tls &&
+    certificate &&
     followCertificate(
-      config.tls,
+      certificate,
       [api, playback, ...(requireToken ? [metrics] : [])].map(({ server }) => server as HttpsServer),
       { log, clock, used: (pair) => (certificateInUse = pair) },
     );
@@ -161,12 +224,15 @@ export async function openServing(
     const playbackAddress = await listen(playback, config.playback.listen);
     const address = await listen(api, config.listen);
     await listen(metrics, config.metrics.listen);
+    if (config.cluster.listen && ownCertificate) await listenToPeers(config.cluster.listen, ownCertificate);
+    if (config.health) await listen(await buildHealthServer(apiDeps), config.health.listen);
     // Not waited for: recording needs no jobs.
     const jobsStarted = jobs.start();
     return {
       address,
       playbackAddress,
       routes: { api: api.routeList.names, playback: playback.routeList.names, metrics: metrics.routeList.names },
+      warnings: () => [...warnings(), ...(database?.warnings() ?? [])],
       configure: (wanted) => ptz.configure(wanted),
       async leaveCameras() {
         thumbnails.close();
@@ -185,6 +251,26 @@ export async function openServing(
     throw err;
   }
 
+  async function listenToPeers(address: ListenAddress, own: OwnCertificate): Promise<void> {
+    const peers = await buildPeersServer({
+      visits: audit.visits,
+      pair: own.pair,
+      authorities: own.authorities,
+      jobs,
+      clock,
+      log,
+    });
+    own.follow(({ certificate, key }, authorities) =>
+      (peers.server as HttpsServer).setSecureContext({
+        cert: certificate,
+        key,
+        ca: authorities,
+        minVersion: MIN_TLS_VERSION,
+      }),
+    );
+    await listen(peers, address);
+  }
+
   async function gapsIn(cameraId: string, fromMs: number, toMs: number): Promise<GapReport> {
     return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs));
   }
@@ -201,6 +287,8 @@ export async function openServing(
     };
     return new Jobs({
       directory,
+      keyDirectory: join(config.workDir, 'signing'),
+      nodeName,
       recordPath,
       archive,
       ffmpegPath: config.ffmpeg.path,
@@ -216,11 +304,20 @@ export async function openServing(
         members: () => [...config.cluster.peers.map((address) => ({ address })), ...(member?.members() ?? [])],
         scheme: config.tls ? 'https' : 'http',
         ...(peerCa === undefined ? {} : { ca: peerCa }),
+        own: () =>
+          ownCertificate?.authorities === undefined
+            ? undefined
+            : { ...ownCertificate.pair, ca: ownCertificate.authorities },
       },
-      knownGaps: async (cameraId, fromMs, toMs) => (await gapsIn(cameraId, fromMs, toMs)).gaps,
+      async knownTime(cameraId, fromMs, toMs) {
+        const { gaps, knownUntilMs } = await gapsIn(cameraId, fromMs, toMs);
+        return { gaps, untilMs: knownUntilMs };
+      },
       registry: own,
+      memory: memory.jobs,
       mayHaveJobs: () => mayHaveJobs(queue),
-      openQueue: (work) => openQueue(queue, work),
+      openQueue: (work, ended) => openQueue(queue, work, ended),
+      observer: events.jobs,
     });
   }
 
@@ -232,6 +329,7 @@ export async function openServing(
           files: () => archive.newestFiles(id),
         },
       ffmpegPath: config.ffmpeg.path,
+      memory: memory.images,
       clock,
       log,
     });
@@ -239,7 +337,7 @@ export async function openServing(
 }
 
 /** Protected footage as the API asks for it. */
-function protectionsOf(archive: Archive): ProtectionKeeper {
+function protectionsOf(archive: Archive, keptMs: number): ProtectionKeeper {
   const { protections } = archive;
   assert(protections, 'an archive with limits has protections');
   return {
@@ -247,6 +345,7 @@ function protectionsOf(archive: Archive): ProtectionKeeper {
     add: (window, nowMs) => protections.add(window, nowMs),
     remove: (id) => protections.remove(id),
     countSegments: (cameraId, fromMs, toMs) => archive.countSegments(cameraId, fromMs, toMs),
+    keptMs,
   };
 }
 

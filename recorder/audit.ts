@@ -1,0 +1,26 @@
+// The program `recorder audit`: a directory with the files of an audit in, out whether every line is as it was written.
+
+import { verifyAudit } from './audit/verify.ts';
+
+export const AUDIT_USAGE = `Usage: recorder audit DIRECTORY
+
+Says whether every line of the audit in DIRECTORY follows from the one before it, and which is the last. Ends with 1 when
+one does not.
+`;
+
+/** Resolves to what the process ends with. */
+export async function runAudit(args: readonly string[], print: (text: string) => void): Promise<number> {
+  const [directory, ...more] = args;
+  if (directory === undefined || more.length > 0 || directory.startsWith('-')) {
+    print(AUDIT_USAGE);
+    return directory === '--help' ? 0 : 2;
+  }
+  const { lines, first, end, broken } = await verifyAudit(directory);
+  if (broken !== undefined) print(`${broken}\n`);
+  else if (!end) print(`${directory}: there is no audit\n`);
+  else {
+    const about = `${lines} lines, ${first} to ${end.n}, the last with SHA-256 ${end.sha256}`;
+    print(`${about}: every line follows from the one before it\n`);
+  }
+  return broken === undefined && end ? 0 : 1;
+}

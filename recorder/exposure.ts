@@ -1,0 +1,52 @@
+// What of a recorder other machines reach, and under which names: a configuration and this machine's interfaces in.
+
+import { hostname, networkInterfaces } from 'node:os';
+import type { Config } from './config/schema.ts';
+import { formatListen, isLoopback } from './config/values.ts';
+
+export interface ExposureWarning {
+  readonly code: 'no-tls';
+  readonly message: string;
+  readonly cameraId: undefined;
+}
+
+/** One when listeners that other machines reach speak plain HTTP: tokens and pictures can be read on the way. */
+export function plainListeners({
+  listen,
+  playback,
+  tls,
+}: Pick<Config, 'listen' | 'playback' | 'tls'>): readonly ExposureWarning[] {
+  const reached = [listen, playback.listen].filter((address) => !isLoopback(address)).map(formatListen);
+  if (tls || reached.length === 0) return [];
+  return [
+    {
+      code: 'no-tls',
+      cameraId: undefined,
+      message: `other machines reach ${reached.join(' and ')} by plain HTTP, which shows them tokens and pictures: set tls: auto, or listen on a loopback address behind a proxy with TLS`,
+    },
+  ];
+}
+
+/** Names and addresses for a certificate; the first is the machine's own name. */
+export function reachedAs({
+  nodeName,
+  cluster,
+  playback,
+}: Pick<Config, 'nodeName' | 'cluster' | 'playback'>): string[] {
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((interfaces) => interfaces ?? [])
+    .filter(({ address }) => !address.startsWith('fe80:'))
+    .map(({ address }) => address);
+  const advertised = [cluster.advertise, playback.advertise].map(hostOf).filter((host) => host !== undefined);
+  const names = [hostname(), nodeName, ...advertised].filter(isDnsName);
+  return [...new Set([...names, ...advertised.filter((host) => !isDnsName(host)), 'localhost', ...addresses])];
+}
+
+/** Of `host:port` or a URL. */
+function hostOf(address: string): string | undefined {
+  const text = /^https?:\/\//.test(address) ? address : `http://${address}`;
+  return address !== '' && URL.canParse(text) ? new URL(text).hostname.replace(/^\[|\]$/g, '') : undefined;
+}
+
+const isDnsName = (name: string): boolean =>
+  name.length <= 253 && /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(name) && !/^[\d.]+$/.test(name);

@@ -1,0 +1,74 @@
+// Which cameras have taken better than a password in clear, over restarts: a file of the node.
+
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { FileSystem } from './archive/file-system.ts';
+import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/state-file.ts';
+import { CameraLogins, type BetterLogin, type BetterLogins } from './reach/logins.ts';
+
+export interface KeptLoginsDeps {
+  readonly fs: FileSystem;
+  /** Made when there is none. */
+  readonly workDir: string;
+  readonly clock: Pick<Clock, 'wallMs'>;
+  readonly log: Log;
+}
+
+const FILE = 'camera-logins.json';
+
+/** Never rejects: without the file it is learned from the next login of each camera. */
+export async function openCameraLogins({ fs, workDir, clock, log }: KeptLoginsDeps): Promise<CameraLogins> {
+  const directory = workDir.replace(/(?<=.)\/+$/, '');
+  const path = `${directory}/${FILE}`;
+  let writing: Promise<void> = Promise.resolve();
+  const kept = await load();
+  return new CameraLogins({
+    clock,
+    kept,
+    changed(better) {
+      writing = writing.then(() => keep(better));
+    },
+  });
+
+  async function load(): Promise<BetterLogins> {
+    try {
+      const text = await readIfThere(fs, path);
+      return text === undefined ? new Map() : parse(text);
+    } catch (err) {
+      log.error({ path, err }, 'how cameras took their logins cannot be read: it is learned again');
+      return new Map();
+    }
+  }
+
+  async function keep(better: BetterLogins): Promise<void> {
+    try {
+      await makeDirectories(fs, directory);
+      await replaceFile(fs, path, format(better), 0o600);
+    } catch (err) {
+      log.warn({ path, err }, 'how a camera took its login is not kept over a restart');
+    }
+  }
+}
+
+function format(better: BetterLogins): string {
+  const places = Array.from(better, ([place, { took, sinceMs }]) => [
+    place,
+    { took, since: new Date(sinceMs).toISOString() },
+  ]);
+  return `${JSON.stringify({ version: 1, places: Object.fromEntries(places) }, undefined, 2)}\n`;
+}
+
+/** Throws when the text is none of ours. */
+function parse(text: string): BetterLogins {
+  const { places } = (parseJson(text) ?? {}) as { places?: unknown };
+  if (typeof places !== 'object' || places === null) throw new Error('the file is damaged');
+  return new Map(
+    Object.entries(places as Record<string, { took?: unknown; since?: unknown } | null>).flatMap(
+      ([place, value]): [string, BetterLogin][] => {
+        const took = value?.took;
+        if (took !== 'Digest' && took !== 'TLS') return [];
+        return [[place, { took, sinceMs: Date.parse(String(value?.since)) || 0 }]];
+      },
+    ),
+  );
+}

@@ -1,0 +1,99 @@
+// `recorder probe rtsp://…`: half a minute at a camera; what it is, what it does wrong, what will be recorded of it, and a
+// capture with which it can be played back. Arguments in, text out.
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import type { Clock } from '../base/clock.ts';
+import type { TransportChoice } from './camera/session-options.ts';
+import { formatCapture, MAX_CAPTURE_BYTES } from './probe/capture.ts';
+import { formatReport } from './probe/report.ts';
+import { probe } from './probe/run.ts';
+import { anywhere } from './reach/reach.ts';
+import { RtspError } from './rtsp/error.ts';
+import { parseRtspUrl } from './rtsp/url.ts';
+
+export const PROBE_USAGE = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--capture FILE] [--json]
+
+Connects to a camera as the recorder does, watches it, and says what it is, which rows of docs/cameras.md it does, and
+what will be recorded of it. URL is rtsp:// or rtsps://, with user and password in it; - reads it from standard input,
+which keeps the password out of the list of processes.
+
+  --seconds N        how long to watch, 5 to 600 (default 30)
+  --transport KIND   auto, tcp or udp (default auto)
+  --capture FILE     write what was said and sent to FILE (gzip), without address, login, pictures and sound:
+                     hack/camera --replay FILE plays the camera back
+  --json             print the report as JSON
+
+Exit code: 0 when video or sound is recorded from it, 1 when nothing is.
+`;
+
+/** Arguments that make no sense; the message is for the person who typed them. */
+export class UsageError extends Error {}
+
+export interface ProbeDeps {
+  readonly clock: Clock;
+  readonly version: string;
+  readonly print: (text: string) => void;
+}
+
+const TRANSPORTS: readonly string[] = ['auto', 'tcp', 'udp', 'multicast'] satisfies TransportChoice[];
+
+/** The exit code. Throws `UsageError`. */
+export async function runProbe(args: readonly string[], deps: ProbeDeps, signal: AbortSignal): Promise<number> {
+  const { values, positionals } = parse(args);
+  if (values.help) {
+    deps.print(PROBE_USAGE);
+    return 0;
+  }
+  const [named] = positionals;
+  if (named === undefined || positionals.length > 1) throw new UsageError('expected one URL');
+  const source = named === '-' ? (await readFile('/dev/stdin', 'utf8')).trim() : named;
+  checkSource(source);
+  const seconds = Number(values.seconds);
+  if (!(seconds >= 5 && seconds <= 600)) throw new UsageError('--seconds: expected a number from 5 to 600');
+  if (!TRANSPORTS.includes(values.transport)) {
+    throw new UsageError(`--transport: expected one of ${TRANSPORTS.join(', ')}`);
+  }
+  const options = {
+    seconds,
+    captureBytes: values.capture === undefined ? 0 : MAX_CAPTURE_BYTES,
+    version: deps.version,
+  };
+  const { report, capture } = await probe(
+    { source, transport: values.transport as TransportChoice },
+    options,
+    { clock: deps.clock, log: pino({ level: 'silent' }), reach: anywhere() },
+    signal,
+  );
+  if (capture && values.capture !== undefined) await writeFile(values.capture, formatCapture(capture), { mode: 0o600 });
+  deps.print(values.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report));
+  return report.streams.some((stream) => stream.frames > 0) ? 0 : 1;
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        seconds: { type: 'string', default: '30' },
+        transport: { type: 'string', default: 'auto' },
+        capture: { type: 'string' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (err) {
+    throw new UsageError(err instanceof Error ? err.message : String(err), { cause: err });
+  }
+}
+
+function checkSource(source: string): void {
+  try {
+    parseRtspUrl(source);
+  } catch (err) {
+    if (!(err instanceof RtspError)) throw err;
+    throw new UsageError(`URL: ${err.message}`, { cause: err });
+  }
+}

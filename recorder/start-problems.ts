@@ -1,0 +1,154 @@
+// What would keep a configuration from being run on this machine, all of it at once: addresses, directories, certificates.
+// What is opened is closed again, what is made is removed.
+
+import { once } from 'node:events';
+import { access, constants, mkdir, rmdir, stat } from 'node:fs/promises';
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { createServer, type Server } from 'node:net';
+import { dirname } from 'node:path';
+import { errorCode } from './archive/file-system.ts';
+import { ConfigError } from './config/error.ts';
+import type { Config } from './config/schema.ts';
+import { formatListen, type ListenAddress } from './config/values.ts';
+import { CertificateError, readCertificate } from './http/certificate.ts';
+import { readTrusted } from './jobs/trusted.ts';
+
+const PROBE_MS = 2_000;
+
+export interface StartOptions {
+  /** Addresses may be in use by a recorder that runs with this configuration already. */
+  readonly mayRun: boolean;
+}
+
+/**
+ * Mistakes with their keys, without the places of these. None: the recorder can start. Before archive and cameras are
+ * touched: where addresses are in use, the archive may be that of another recorder, which runs.
+ */
+export async function startProblems(config: Config, { mayRun }: StartOptions): Promise<ConfigError[]> {
+  const { cluster, log, redis, tls, workDir, recordPath } = config;
+  const problems: ConfigError[] = [];
+  const note = (key: string, problem: string): void => void problems.push(new ConfigError('', key, problem));
+  if (cluster.mode === 'etcd') note('cluster.mode', 'etcd is not supported yet');
+  if (!(mayRun && (await isRunning(config)))) await checkAddresses(config, note);
+  const directories = [
+    ['workDir', workDir],
+    // One whose disk is away is waited for, and is not made where the disk should be.
+    ...((await isThere(`${workDir}/archive-id`)) ? [] : [['record_path', recordPath]]),
+    ...(log.directory === undefined ? [] : [['log.directory', log.directory]]),
+  ] as const;
+  for (const [key = '', path = ''] of directories) {
+    const problem = await problemOfDirectory(path);
+    if (problem !== undefined) note(key, `${path} ${problem}`);
+  }
+  if (tls && tls !== 'auto') {
+    await readCertificate(tls).catch((err: unknown) => {
+      if (!(err instanceof CertificateError)) throw err;
+      note(`tls.${err.key}`, `${err.file} ${err.message}`);
+    });
+  }
+  for (const [key, file] of [
+    ['cluster.ca', cluster.ca],
+    ['redis.ca', redis?.ca],
+  ] as const) {
+    await readTrusted(key, file).catch((err: Error) => note(key, err.message.slice(key.length + 2)));
+  }
+  return problems;
+}
+
+/** All of them are held until all were tried: two of them may be the same. */
+async function checkAddresses(config: Config, note: (key: string, problem: string) => void): Promise<void> {
+  const held: Server[] = [];
+  for (const [key, address] of [
+    ['listen', config.listen],
+    ['playback.listen', config.playback.listen],
+    ['metrics.listen', config.metrics.listen],
+    ...(config.cluster.listen ? ([['cluster.listen', config.cluster.listen]] as const) : []),
+    ...(config.health ? ([['health.listen', config.health.listen]] as const) : []),
+  ] as const) {
+    const server = createServer().listen({ host: address.host, port: address.port });
+    try {
+      await once(server, 'listening');
+      held.push(server);
+    } catch (err) {
+      note(key, `${formatListen(address)} ${wordsOfListen(errorCode(err))}`);
+    }
+  }
+  for (const server of held) {
+    server.close();
+    await once(server, 'close');
+  }
+}
+
+function wordsOfListen(code: string | undefined): string {
+  if (code === 'EADDRINUSE') return 'is in use by another program, or by another listener of this file (EADDRINUSE)';
+  if (code === 'EADDRNOTAVAIL') return 'is no address of this machine (EADDRNOTAVAIL)';
+  if (code === 'EACCES') return 'may not be listened on by this user: ports below 1024 need a privilege (EACCES)';
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `is a name that cannot be found (${code})`;
+  return `cannot be listened on (${code ?? 'failed'})`;
+}
+
+/** Undefined when files can be made in it, or it can be made. */
+async function problemOfDirectory(path: string): Promise<string | undefined> {
+  try {
+    const made = await makeDirectories(path);
+    try {
+      await access(path, constants.W_OK | constants.X_OK);
+    } finally {
+      for (const directory of made.toReversed()) await rmdir(directory);
+    }
+    return undefined;
+  } catch (err) {
+    const code = errorCode(err);
+    if (code === 'EACCES' || code === 'EPERM') return `may not be written by this user (${code})`;
+    if (code === 'EEXIST' || code === 'ENOTDIR') return `is no directory, or lies in a file (${code})`;
+    if (code === 'EROFS') return 'lies on a file system that is read-only (EROFS)';
+    return `cannot be made (${code ?? 'failed'})`;
+  }
+}
+
+/** Those that it made, the outermost first. Not `recursive` of mkdir, which never ends in `/proc`. */
+async function makeDirectories(path: string): Promise<string[]> {
+  try {
+    await mkdir(path);
+    return [path];
+  } catch (err) {
+    if (errorCode(err) === 'EEXIST' && (await stat(path)).isDirectory()) return [];
+    if (errorCode(err) !== 'ENOENT' || dirname(path) === path) throw err;
+    const made = await makeDirectories(dirname(path));
+    // Its parent is there, and still it cannot be made.
+    if (made.length === 0) throw err;
+    await mkdir(path);
+    return [...made, path];
+  }
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+/** Whether a recorder answers where this one would. */
+async function isRunning({ listen, tls }: Pick<Config, 'listen' | 'tls'>): Promise<boolean> {
+  const url = `${tls ? 'https' : 'http'}://${formatListen(reachable(listen))}/api/health/ready`;
+  return new Promise((resolve) => {
+    const options = { timeout: PROBE_MS, rejectUnauthorized: false, agent: false as const };
+    const asked = (tls ? requestHttps : requestHttp)(url, options, (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (text: string) => (body += text));
+      response.on('end', () => resolve(/"version"/.test(body)));
+      response.on('error', () => resolve(false));
+    });
+    asked.on('timeout', () => asked.destroy());
+    asked.on('error', () => resolve(false));
+    asked.end();
+  });
+}
+
+/** Where this machine reaches what listens there. */
+function reachable({ host, port }: ListenAddress): ListenAddress {
+  if (host === '0.0.0.0') return { host: '127.0.0.1', port };
+  return { host: host === '::' ? '::1' : host, port };
+}

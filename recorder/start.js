@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+// The recorder's command, in words that every Node understands: one that is too old for main.ts is told so.
+
+const NEEDED = 24;
+
+if (Number(process.versions.node.split('.')[0]) < NEEDED) {
+  process.stderr.write(
+    `recorder: needs Node ${NEEDED} or newer, and this is ${process.version} (${process.execPath})\n`,
+  );
+  process.exit(1);
+}
+// By its address: what checks this file alone does not take the whole program for JavaScript.
+await import(new URL('main.ts', import.meta.url).href);

@@ -1,0 +1,60 @@
+// `recorder token create`: a token that nobody can guess, and the entry of the configuration that knows it. Arguments in,
+// text out.
+
+import { parseArgs } from 'node:util';
+import { stringify } from 'yaml';
+import { firstProblem } from './config/load.ts';
+import { TokenFile } from './config/schema.ts';
+import { newToken, sha256 } from '../base/new-token.ts';
+
+export const TOKEN_USAGE = `Usage: recorder token create --name NAME [--role viewer] [--cameras ID,ID]
+
+Makes a token of 256 bits by chance. The configuration gets only its hash, so the token is shown once.
+
+  --name NAME       whose token it is, for logs and audit
+  --role ROLE       viewer (default), operator or admin
+  --cameras IDS     for these cameras only, with commas between them; * stands for any characters
+`;
+
+/** Arguments that make no sense; the message is for whoever typed them. */
+export class UsageError extends Error {}
+
+/** Throws `UsageError`. */
+export function runToken(args: readonly string[]): string {
+  const [command, ...rest] = args;
+  if (command === '--help') return TOKEN_USAGE;
+  if (command !== 'create') throw new UsageError('expected "token create"');
+  const { help, name, role, cameras } = parseOptions(rest);
+  if (help) return TOKEN_USAGE;
+  if (name === undefined) throw new UsageError('--name: say whose token it is');
+  const token = newToken();
+  const entry = {
+    name,
+    role,
+    sha256: sha256(token).toString('hex'),
+    ...(cameras === undefined ? {} : { cameras: cameras.split(',') }),
+  };
+  const parsed = TokenFile.safeParse(entry);
+  if (!parsed.success) {
+    const { key, problem } = firstProblem(parsed.error);
+    throw new UsageError(`--${key.replace(/\[.*/, '')}: ${problem}`);
+  }
+  const item = stringify([entry]).replace(/^(?=.)/gm, '  ');
+  return `${token}\n\nThis token is not shown again. Put into the configuration, or as a list into the file of auth.tokensFile:\n\nauth:\n  tokens:\n${item.replace(/^/gm, '  ').trimEnd()}\n`;
+}
+
+function parseOptions(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        name: { type: 'string' },
+        role: { type: 'string', default: 'viewer' },
+        cameras: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    }).values;
+  } catch (err) {
+    throw new UsageError((err as Error).message, { cause: err });
+  }
+}
