@@ -12,13 +12,23 @@ import type { Connection } from '../base/kubernetes/client.ts';
 import { PodConnection } from '../base/kubernetes/pod-connection.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { RestKubeApi } from './kube/client.ts';
+import { isNetwork } from './observe/cluster-networks.ts';
 import { startOperator, type Operator } from './operator.ts';
 
-const USAGE = `Usage: operator [--namespace NAMESPACE | --all-namespaces] [--image IMAGE] [--kubeconfig FILE] [--listen HOST:PORT]
+const USAGE = `Usage: operator [--namespace NAMESPACE | --all-namespaces] [--image IMAGE] [--priority-class NAME]
+                [--kubeconfig FILE] [--listen HOST:PORT]
 
   --namespace NAMESPACE  look after the cameras and pools there (default: the operator's own namespace)
-  --all-namespaces       look after those of the whole cluster
+  --all-namespaces       look after those of the whole cluster, where rights were given
+  --grant-command COMMAND
+                         shown with pools of other namespaces: what gives the rights; {namespace} stands for the namespace
   --image IMAGE          of the recorders of pools that name none
+  --priority-class NAME  likewise
+  --cluster-network NETWORK
+                         of pods or Services, where the cluster does not tell it; may be repeated
+  --api-server-port PORT, --database-port PORT
+                         by which recorders reach the API server, and database and Redis; may be repeated. With the
+                         first, pools with cameraNetworks get a NetworkPolicy
   --kubeconfig FILE      default: as kubectl finds it, or the service account of the pod
   --listen HOST:PORT     for GET /metrics, /healthz and /readyz (default 0.0.0.0:8080)
   --log-level LEVEL      debug, info, warn or error (default info)
@@ -44,7 +54,12 @@ function parseArguments() {
       options: {
         namespace: { type: 'string' },
         'all-namespaces': { type: 'boolean', default: false },
+        'grant-command': { type: 'string' },
         image: { type: 'string', default: `kube-nvr-recorder:${version}` },
+        'priority-class': { type: 'string', default: '' },
+        'cluster-network': { type: 'string', multiple: true, default: [] },
+        'api-server-port': { type: 'string', multiple: true },
+        'database-port': { type: 'string', multiple: true, default: [] },
         kubeconfig: { type: 'string' },
         listen: { type: 'string', default: '0.0.0.0:8080' },
         'log-level': { type: 'string', default: 'info' },
@@ -70,10 +85,10 @@ function ownNamespace(): string {
 }
 
 /** In a pod as every pod does, elsewhere by a kubeconfig: what reads those costs 60 MB of memory. */
-async function connect(kubeconfig: string | undefined): Promise<Connection> {
+async function connect(kubeconfig: string | undefined, connections: number | undefined): Promise<Connection> {
   const place = podPlace(process.env);
   const isTold = kubeconfig !== undefined || process.env['KUBECONFIG'] !== undefined;
-  if (place && !isTold) return PodConnection.open({ place, connections: CONNECTIONS, clock: systemClock });
+  if (place && !isTold) return PodConnection.open({ place, connections, clock: systemClock });
   const { KubeConfigConnection, loadKubeConfig } = await import('./kube/kube-config.ts');
   return new KubeConfigConnection(loadKubeConfig(kubeconfig), systemClock);
 }
@@ -83,16 +98,27 @@ async function main(): Promise<void> {
   if (options.help) return void process.stdout.write(USAGE);
   if (options.version) return void process.stdout.write(`${version}\n`);
   const log = pino({ level: options['log-level'], base: null, timestamp: pino.stdTimeFunctions.isoTime });
-  const connection = await connect(options.kubeconfig);
+  for (const network of options['cluster-network']) {
+    if (!isNetwork(network)) throw new Error(`--cluster-network ${network}: expected a network such as 10.42.0.0/16`);
+  }
+  // Of all namespaces: two watches in each, so nobody knows how many.
+  const connection = await connect(options.kubeconfig, options['all-namespaces'] ? undefined : CONNECTIONS);
   const home = ownNamespace();
   const namespace = options['all-namespaces'] ? undefined : (options.namespace ?? home);
   const operator = startOperator({
     api: new RestKubeApi(connection),
     namespace,
+    ...(options['grant-command'] !== undefined && { grantCommand: options['grant-command'] }),
     ownNamespace: home,
     // Of this process, not of its pod: a container that was restarted has seen nothing yet, and must not go on leading.
     identity: `${process.env['POD_NAME'] ?? hostname()}/${randomUUID()}`,
     image: options.image,
+    clusterNetworks: options['cluster-network'],
+    egress: options['api-server-port'] && {
+      apiServer: options['api-server-port'].map(Number),
+      databases: options['database-port'].map(Number),
+    },
+    priorityClass: options['priority-class'],
     clock: systemClock,
     log,
   });

@@ -33,6 +33,12 @@ test('each node of a pool is live or not, as the leader last saw it; one that le
     `kube_nvr_operator_cameras{${of},state="unassigned"} 0`,
     `kube_nvr_operator_cameras{${of},state="suspended"} 0`,
   ]);
+  assert.deepEqual(await series('cameras_suspect'), [`kube_nvr_operator_cameras_suspect{${of}} 0`]);
+  const suspect = recordedBy('gate', 'a', {
+    assignment: { node: 'a', epoch: 3, handover: 'Complete', reason: 'NodeUnavailable', lostNodes: ['a', 'b'] },
+  });
+  metrics.planned('video', 'default', plan(SNAPSHOT), { ...SNAPSHOT, cameras: [suspect] });
+  assert.deepEqual(await series('cameras_suspect'), [`kube_nvr_operator_cameras_suspect{${of}} 1`]);
   metrics.forget('video', 'default');
   assert.deepEqual(await series('node_live'), []);
 });
@@ -41,7 +47,8 @@ test('a replica that does not lead any more says nothing of pools, so that nothi
   const { replica, metrics, series } = setup();
   metrics.planned('video', 'default', plan(SNAPSHOT), SNAPSHOT);
   replica.leads = false;
-  for (const name of ['nodes', 'node_live', 'cameras', 'failover_suspended']) assert.deepEqual(await series(name), []);
+  for (const name of ['nodes', 'node_live', 'cameras', 'cameras_suspect', 'failover_suspended'])
+    assert.deepEqual(await series(name), []);
   replica.leads = true;
   assert.equal((await series('nodes')).length, 3);
 });
@@ -95,4 +102,28 @@ test('queues, looks, watches and leadership are told under names that others use
   assert.match(text, /^kube_nvr_operator_workqueue_adds_total\{name="camera"\} 1$/m);
   assert.match(text, /^kube_nvr_operator_reconcile_total\{controller="camera",outcome="success"\} 1$/m);
   assert.match(text, /^kube_nvr_operator_leader 1$/m);
+});
+
+test('no metric of the operator names a camera', async () => {
+  const { metrics } = setup();
+  const snapshot = { ...SNAPSHOT, cameras: [recordedBy('garden-gate', 'a')] };
+  metrics.planned('video', 'default', plan(snapshot), snapshot);
+  metrics.moved('video', 'default', { node: 'b', previousNode: 'a', epoch: 2, reason: 'NodeUnavailable' });
+  metrics.queue('camera').added();
+  assert.doesNotMatch(await metrics.registry.metrics(), /garden-gate/);
+  const ours = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith('kube_nvr_'));
+  const labels = new Set(ours.flatMap((metric) => (metric as unknown as { labelNames: readonly string[] }).labelNames));
+  assert.deepEqual([...labels].sort(), [
+    'controller',
+    'name',
+    'namespace',
+    'node',
+    'outcome',
+    'pool',
+    'reason',
+    'resource',
+    'state',
+    'type',
+    'verb',
+  ]);
 });

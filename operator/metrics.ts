@@ -7,10 +7,11 @@ import type { ObjectName, Resource } from './kube/api.ts';
 import type { InformerObserver } from './kube/informer.ts';
 import type { QueueObserver } from './kube/workqueue.ts';
 import type { Assignment, Plan, Snapshot } from './plan/snapshot.ts';
+import { isSuspect } from './plan/suspects.ts';
 
 export interface OperatorFacts {
   readonly isLeader: () => boolean;
-  readonly watches: () => readonly { readonly resource: string; readonly ageMs: number; readonly isSynced: boolean }[];
+  readonly watches: () => readonly { readonly resource: string; readonly ageMs: number }[];
   readonly queues: () => readonly { readonly name: string; readonly unfinishedMs: number }[];
 }
 
@@ -156,6 +157,10 @@ export class OperatorMetrics {
         [{ state: 'suspended' }, cameras.length - wanted.length],
       ];
     });
+    const suspects = 'Cameras that two nodes had when their recorders fell silent: they are given to no other node.';
+    perPool('cameras_suspect', suspects, [], ({ snapshot: { cameras } }) => [
+      [{}, cameras.filter(({ suspend, assignment }) => !suspend && assignment && isSuspect(assignment)).length],
+    ]);
     perPool('failover_suspended', '1 while nothing is moved: no majority.', [], ({ plan: { pool: conditions } }) => {
       const isSuspended = conditions.some(({ type, status }) => type === 'FailoverSuspended' && status === 'True');
       return [[{}, isSuspended ? 1 : 0]];

@@ -4,18 +4,28 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
-import { API_VERSION, nodeLeaseName, poolLabels } from '../crds/names.ts';
-import type { KubeObject } from './kube/api.ts';
-import { CAMERA, LEASE, NODE, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
+import { sha256 } from '../base/new-token.ts';
+import { API_VERSION, AUTHORITIES_SECRET, nodeLeaseName, poolLabels } from '../crds/names.ts';
+import { ApiError, type KubeApi, type KubeObject, type ObjectName, type Resource } from './kube/api.ts';
+import { CAMERA, CONFIG_MAP, DAEMON_SET, LEASE, NODE, RECORDER_NODE, RECORDER_POOL, SECRET } from './kube/resources.ts';
 import { MemoryApi, settle } from './kube/test-support.ts';
+import { until } from '../test/support/until.ts';
 import { startOperator } from './operator.ts';
+import { AUTHORITY_LIFE_MS } from './plan/authorities.ts';
 
 const NAMESPACE = 'video';
 const STEP_MS = 250;
 const RENEW_MS = 2_000;
-const MAX_CLOSING_STEPS = 400;
+/** Of real time: keys of certificates are made in it, and a machine may be busy. */
+const MAX_WAIT_MS = 120_000;
 
 type Assignment = Readonly<Record<string, unknown>>;
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
 type Spec = { readonly renewTime: string };
 
 /** Three nodes, of which the live ones renew their Leases; cameras are taken up as soon as they are assigned. */
@@ -25,9 +35,19 @@ class World {
   readonly live = new Set(['a', 'b', 'c']);
   #renewedMs = -Infinity;
 
-  async start(t: TestContext, before: MemoryApi['before'] = () => {}): Promise<void> {
+  /** `more`: options of the operator. */
+  async start(t: TestContext, before: MemoryApi['before'] = () => {}, more: object = {}): Promise<void> {
     const { api, clock } = this;
     await api.create(RECORDER_POOL, this.#object('RecorderPool', 'default', { archive: { hostPath: '/mnt/archive' } }));
+    // Making one takes a time that no test has in its hands.
+    const kept = [
+      { certificate: 'of a CA\n', key: '', fromMs: clock.wallMs(), toMs: clock.wallMs() + AUTHORITY_LIFE_MS },
+    ];
+    const data = Buffer.from(JSON.stringify(kept)).toString('base64');
+    await api.create(SECRET, {
+      metadata: { namespace: 'system', name: AUTHORITIES_SECRET },
+      data: { [`${NAMESPACE}_default`]: data, [`${NAMESPACE}_second`]: data },
+    });
     for (const name of this.live) {
       await api.create(NODE, { metadata: { name, labels: {} } });
       const spec = { nodeName: name, poolRef: { name: 'default' }, role: 'Voter' };
@@ -38,11 +58,12 @@ class World {
     api.calls.length = 0;
     api.before = before;
     const options = { namespace: NAMESPACE, ownNamespace: 'system', identity: 'one/1', image: 'recorder' };
-    const operator = startOperator({ ...options, api, clock, log: silentLog });
+    const operator = startOperator({ ...options, api, clock, log: silentLog, ...more });
     t.after(async () => {
       const end = { isReached: false };
       void operator.close().then(() => (end.isReached = true));
-      for (let i = 0; i < MAX_CLOSING_STEPS && !end.isReached; i++) await this.#step();
+      const deadlineMs = performance.now() + MAX_WAIT_MS;
+      while (!end.isReached && performance.now() < deadlineMs) await this.#step();
       assert.ok(end.isReached, 'it does not end');
     });
   }
@@ -53,6 +74,34 @@ class World {
 
   async pass(seconds: number): Promise<void> {
     for (let ms = 0; ms < seconds * 1_000; ms += STEP_MS) await this.#step();
+  }
+
+  /** Time passes until something is so. */
+  until(what: string, ask: () => Promise<boolean>): Promise<boolean> {
+    const look = async (): Promise<boolean> => {
+      await this.pass(10);
+      return ask().catch(() => false);
+    };
+    return until(what, look, MAX_WAIT_MS, 1);
+  }
+
+  addPool(name: string): Promise<unknown> {
+    return this.api.create(
+      RECORDER_POOL,
+      this.#object('RecorderPool', name, { archive: { hostPath: '/mnt/archive' } }),
+    );
+  }
+
+  /** A condition of a pool, as it is shown. */
+  async condition(pool: string, type: string): Promise<Condition | undefined> {
+    const { status } = await this.api.get(RECORDER_POOL, { namespace: NAMESPACE, name: pool });
+    return (status as { conditions?: readonly Condition[] } | undefined)?.conditions?.find((one) => one.type === type);
+  }
+
+  /** Nodes on which no pod of the pool may run. */
+  async keptOff(pool: string): Promise<readonly string[]> {
+    const { spec } = await this.api.get(DAEMON_SET, { namespace: NAMESPACE, name: `${pool}-recorder` });
+    return [...JSON.stringify(spec).matchAll(/"operator":"NotIn","values":\["(\w+)"\]/g)].map(([, node = '']) => node);
   }
 
   async assignment(camera: string): Promise<Assignment | undefined> {
@@ -158,4 +207,157 @@ test('a camera that leaves a silent node carries when that was seen last, also t
   await world.pass(7);
   const later = await world.assignment('gate');
   assert.deepEqual([later?.['reason'], later?.['lastSeenTime']], ['NotTakenUp', after?.['lastSeenTime']]);
+});
+
+test('a second pool on nodes of a first gets no pods there, says why, and gets a node that the first leaves', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(20);
+  await world.addPool('second');
+  await world.pass(20);
+  assert.deepEqual([await world.keptOff('default'), await world.keptOff('second')], [[], ['a', 'b', 'c']]);
+  assert.equal((await world.condition('default', 'NodesTaken'))?.status, 'False');
+  const taken = await world.condition('second', 'NodesTaken');
+  assert.deepEqual([taken?.status, taken?.reason], ['True', 'NodeTaken']);
+  assert.match(taken?.message ?? '', /a \(pool default\), b \(pool default\), c \(pool default\)$/);
+  assert.equal((await world.condition('second', 'Ready'))?.status, 'False');
+
+  await world.api.delete(RECORDER_NODE, { namespace: NAMESPACE, name: 'b' });
+  await world.pass(40);
+  assert.deepEqual(await world.keptOff('second'), ['a', 'c']);
+});
+
+test('the Lease of a node is made for its recorder to renew, and again when somebody took it away', async (t) => {
+  const world = new World();
+  await world.start(t);
+  await world.pass(20);
+  world.live.delete('b');
+  const name = { namespace: NAMESPACE, name: nodeLeaseName('b') };
+  await world.api.delete(LEASE, name);
+  await world.pass(2);
+  const { metadata, spec } = (await world.api.get(LEASE, name)) as KubeObject & { metadata: object };
+  assert.deepEqual([spec, metadata.labels], [undefined, poolLabels('default')]);
+  const { metadata: node } = await world.api.get(RECORDER_NODE, { namespace: NAMESPACE, name: 'b' });
+  assert.deepEqual(metadata['ownerReferences'], [
+    { apiVersion: API_VERSION, kind: 'RecorderNode', name: 'b', uid: node.uid },
+  ]);
+});
+
+/** With the rights that the chart gives an operator of all namespaces: everything in `granted`, elsewhere what is ours. */
+class ChartRights {
+  readonly granted = new Set<string>();
+  /** As `apply recorderpools/video/default`, but for its own Lease. */
+  readonly writes: string[] = [];
+  /** As `list pods`. */
+  readonly refused = new Set<string>();
+  readonly api: KubeApi;
+  readonly #everywhere = new Set([
+    ...[CAMERA, RECORDER_POOL, RECORDER_NODE].flatMap(({ plural }) => [`list ${plural}`, `watch ${plural}`]),
+    'apply recorderpools',
+    'create events',
+  ]);
+
+  constructor(api: MemoryApi) {
+    const may =
+      (verb: keyof KubeApi) =>
+      (resource: Resource, on: ObjectName | KubeObject, ...rest: readonly unknown[]): unknown => {
+        const { namespace, name } = { name: '', ...on, ...('metadata' in on ? (on.metadata as ObjectName) : {}) };
+        const isOurs = namespace === 'system' || resource.clusterScoped || this.granted.has(namespace ?? '');
+        if (!isOurs && !this.#everywhere.has(`${verb} ${resource.plural}`)) {
+          this.refused.add(`${verb} ${resource.plural}`);
+          throw new ApiError(403, 'Forbidden', `cannot ${verb} ${resource.plural} in ${namespace}`);
+        }
+        if (!['get', 'list', 'watch'].includes(verb) && namespace !== 'system') {
+          this.writes.push(`${verb} ${resource.plural}/${namespace}/${name.split('.')[0]}`);
+        }
+        return (api[verb] as (...args: readonly unknown[]) => unknown).call(api, resource, on, ...rest);
+      };
+    const verbs = ['get', 'list', 'watch', 'create', 'replace', 'mergePatch', 'apply', 'delete'] as const;
+    this.api = Object.fromEntries(verbs.map((verb) => [verb, may(verb)])) as unknown as KubeApi;
+  }
+
+  get options(): object {
+    return { namespace: undefined, grantCommand: 'kubectl -n {namespace} create rolebinding x', api: this.api };
+  }
+}
+
+test('of all namespaces, it says with a pool how to give it this one, writes nothing else there, and begins when it is given', async (t) => {
+  const world = new World();
+  const { granted, writes, refused, options } = new ChartRights(world.api);
+  await world.addCamera('gate');
+  await world.start(t, undefined, options);
+  await world.pass(60);
+  const condition = await world.condition('default', 'NamespaceGranted');
+  assert.deepEqual([condition?.status, condition?.reason], ['False', 'NoRights']);
+  assert.match(condition?.message ?? '', /namespace video .*: kubectl -n video create rolebinding x$/);
+  assert.equal((await world.condition('default', 'Ready'))?.reason, 'NoRights');
+  assert.deepEqual(writes, ['apply recorderpools/video/default', 'create events/video/default']);
+  assert.deepEqual([...refused].sort(), ['list leases', 'list pods'], 'nothing else is tried');
+
+  granted.add(NAMESPACE);
+  await world.pass(60);
+  assert.ok(await world.assignment('gate'));
+  assert.equal(await world.condition('default', 'NamespaceGranted'), undefined);
+  assert.ok(await world.condition('default', 'QuorumAvailable'));
+  assert.deepEqual(await world.keptOff('default'), [], 'there is a DaemonSet');
+
+  granted.delete(NAMESPACE);
+  // As the server does after half a minute.
+  world.api.endWatches();
+  await world.pass(60);
+  assert.equal((await world.condition('default', 'NamespaceGranted'))?.status, 'False');
+});
+
+test('of all namespaces, it leaves a pool as it is that another operator shows', async (t) => {
+  const world = new World();
+  const { writes, options } = new ChartRights(world.api);
+  const shown = { type: 'QuorumAvailable', status: 'True', reason: 'Majority', message: '' };
+  const conditions = [{ ...shown, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+  const start = world.start(t, undefined, options);
+  await world.api.mergePatch(RECORDER_POOL, { namespace: NAMESPACE, name: 'default' }, { status: { conditions } });
+  await start;
+  await world.pass(60);
+  assert.deepEqual(writes, []);
+});
+
+test('a pool has a token for metrics, and another one after its deletion; recorders are told the digest', async (t) => {
+  const world = new World();
+  await world.start(t);
+  const secret = { namespace: NAMESPACE, name: 'default-metrics-token' };
+  const digests = async (): Promise<{ made: string; told: string | undefined }> => {
+    const { data } = (await world.api.get(SECRET, secret)) as KubeObject & { data: Record<string, string> };
+    const token = Buffer.from(data['token'] ?? '', 'base64').toString('utf8');
+    const { data: files } = await world.api.get(CONFIG_MAP, { namespace: NAMESPACE, name: 'default-recorder' });
+    return { made: sha256(token).toString('hex'), told: (files as Record<string, string>)['metrics-token.sha256'] };
+  };
+  const isTold = async (): Promise<boolean> => {
+    const { made, told } = await digests();
+    return told === made;
+  };
+  await world.until('recorders know it', isTold);
+  const first = await digests();
+  await world.until(
+    'nothing is missing',
+    async () => (await world.condition('default', 'ResourcesApplied'))?.status === 'True',
+  );
+  await world.api.delete(SECRET, secret);
+  await world.until('recorders know another one', isTold);
+  assert.notEqual((await digests()).made, first.made);
+});
+
+test('without the right to make the token for metrics there are recorders all the same, and the pool says why', async (t) => {
+  const world = new World();
+  await world.start(t, (verb, { kind }) => {
+    if (verb === 'create' && kind === 'Secret') throw new ApiError(403, 'Forbidden', 'may not');
+  });
+  await world.until(
+    'the pool says so',
+    async () => (await world.condition('default', 'ResourcesApplied'))?.reason === 'NoMetricsToken',
+  );
+  assert.deepEqual(await world.keptOff('default'), [], 'it has its DaemonSet');
+  const { data } = await world.api.get(CONFIG_MAP, { namespace: NAMESPACE, name: 'default-recorder' });
+  assert.equal((data as Record<string, string>)['metrics-token.sha256'], '');
+  const applied = await world.condition('default', 'ResourcesApplied');
+  assert.equal(applied?.status, 'False');
+  assert.match(applied?.message ?? '', /^the Secret default-metrics-token .* may not be read or made: /);
 });

@@ -6,10 +6,13 @@ import type { Log } from '../base/log.ts';
 import { nodeOfLease, POOL_LABEL } from '../crds/names.ts';
 import type { RecorderPool } from '../crds/recorder-pool.ts';
 import { Assigner } from './controllers/assigner.ts';
+import { CameraLogins } from './controllers/camera-logins.ts';
 import { statusOfCamera } from './controllers/camera-status.ts';
+import { Certificates } from './controllers/certificates.ts';
 import { statusOfNode } from './controllers/node-status.ts';
-import { BAD_WHEN_TRUE, statusOfPool } from './controllers/pool-status.ts';
+import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused } from './controllers/pool-status.ts';
 import { Recorders } from './controllers/recorders.ts';
+import { ReportJudge } from './controllers/reports.ts';
 import { answerRequests } from './controllers/requests.ts';
 import { isNotFound, keyOf, nameOfKey, type KubeApi } from './kube/api.ts';
 import type { Transition } from './kube/conditions.ts';
@@ -21,6 +24,8 @@ import { applyStatus } from './kube/status.ts';
 import { runWorkers, WorkQueue, type Outcome } from './kube/workqueue.ts';
 import { writesOfLeader } from './kube/writes-of-leader.ts';
 import { isFailover, OperatorMetrics } from './metrics.ts';
+import type { EgressPorts } from './manifests/network-policy.ts';
+import { ClusterNetworks } from './observe/cluster-networks.ts';
 import { Caches, poolKeyOf } from './observe/caches.ts';
 import { isSettled } from './plan/settled.ts';
 import type { Plan, PlannedNode, Snapshot } from './plan/snapshot.ts';
@@ -29,12 +34,20 @@ export interface OperatorOptions {
   readonly api: KubeApi;
   /** Of which cameras and pools are looked after; undefined: of all. */
   readonly namespace: string | undefined;
+  /** What gives it rights in one more namespace, which `{namespace}` stands for; told to those who make a pool there. */
+  readonly grantCommand?: string;
   /** Of the operator itself: its Lease is there. */
   readonly ownNamespace: string;
   /** Of this process, and of no other. */
   readonly identity: string;
   /** Of the recorders of pools that name none. */
   readonly image: string;
+  /** Likewise; empty: none. */
+  readonly priorityClass?: string;
+  /** Networks of the cluster that it does not tell itself. */
+  readonly clusterNetworks?: readonly string[];
+  /** What recorders reach beside cameras, where pools say in which networks these are; undefined: no NetworkPolicies. */
+  readonly egress?: EgressPorts | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -74,17 +87,20 @@ const POOL_SOON_MS = 250;
 const POOL_MS = 10_000;
 /** How soon a replica that has just started looks whether it knows enough to show. */
 const EARLY_MS = 1_000;
+/** Where nobody says what the role is called. */
+const GRANT_COMMAND = 'kubectl --namespace {namespace} create rolebinding, with the rights of the chart';
 const WORKERS = { camera: 8, pool: 2, request: 4 };
 
 export function startOperator(options: OperatorOptions): Operator {
-  const { namespace, ownNamespace, identity, image, clock, log } = options;
+  const { namespace, ownNamespace, identity, image, priorityClass = '', clock, log } = options;
+  const { clusterNetworks: told = [], egress, grantCommand = GRANT_COMMAND } = options;
   const api = countedCalls(options.api, (verb, resource) => metrics.requested(verb, resource));
   const stop = new AbortController();
   const hardStop = new AbortController();
   const elector = new LeaderElector({ api, namespace: ownNamespace, identity, clock, log });
   const metrics: OperatorMetrics = new OperatorMetrics({
     isLeader: () => elector.isLeader,
-    watches: () => caches.all.map(({ resource, ageMs, isSynced }) => ({ resource: resource.plural, ageMs, isSynced })),
+    watches: () => caches.ages,
     queues: () => Object.entries(queues).map(([name, { unfinished }]) => ({ name, unfinishedMs: unfinished.totalMs })),
   });
   const caches = new Caches({ api, namespace, clock, log, observerOf: (resource) => metrics.informer(resource) });
@@ -94,12 +110,24 @@ export function startOperator(options: OperatorOptions): Operator {
   const events = new EventRecorder({ api: leaderApi, clock, log, instance: identity });
   const assigners = new Map<string, Assigner>();
   const looked = new Map<string, Looked>();
+  const judge = new ReportJudge({ api: leaderApi, caches, clock });
+  const logins = new CameraLogins({
+    api: leaderApi,
+    changed: ({ metadata }) => showSoon(keyOf(metadata)),
+    clock,
+  });
+  const clusterNetworks = new ClusterNetworks({ api, nodes: () => caches.nodes.list(), told, clock, log });
   const recorders = new Recorders({
+    certificates: new Certificates({ api: leaderApi, caches, ownNamespace, clock, log }),
     api: leaderApi,
     caches,
     events,
     image,
+    priorityClass,
     planOf: (key) => looked.get(key),
+    logins,
+    clusterNetworks: () => clusterNetworks.list(),
+    egress,
     clock,
   });
 
@@ -147,7 +175,7 @@ export function startOperator(options: OperatorOptions): Operator {
     if (change.kind === 'added') metrics.knows(nameOfKey(poolKeyOf(node)), node.metadata.name);
     changedPool(poolKeyOf(node));
     queues.pool.addAfter(poolKeyOf(node), POOL_SOON_MS);
-    if (change.kind === 'deleted') return;
+    if (change.kind === 'deleted') return judge.forget(change.key);
     queues.request.add(change.key);
     const before = change.kind === 'changed' ? change.previous.status : undefined;
     const told = new Map((before?.cameras ?? []).map((report) => [report.name, JSON.stringify(report)]));
@@ -161,12 +189,14 @@ export function startOperator(options: OperatorOptions): Operator {
     }
   });
   caches.leases.onChange((change) => {
-    if (change.kind === 'deleted') return;
-    const { namespace: inNamespace = '', name, resourceVersion = '', labels } = change.object.metadata;
+    const { metadata } = change.kind === 'deleted' ? change.previous : change.object;
+    const { namespace: inNamespace = '', name, resourceVersion = '', labels } = metadata;
     const node = nodeOfLease(name);
     const pool = labels?.[POOL_LABEL];
-    if (node !== undefined && pool !== undefined)
-      assigners.get(`${inNamespace}/${pool}`)?.sawLease(node, resourceVersion);
+    if (node === undefined || pool === undefined) return;
+    // It is made again.
+    if (change.kind === 'deleted') queues.pool.add(`${inNamespace}/${pool}`);
+    else assigners.get(`${inNamespace}/${pool}`)?.sawLease(node, resourceVersion);
   });
   caches.nodes.onChange((change) => {
     const isSame =
@@ -241,7 +271,7 @@ export function startOperator(options: OperatorOptions): Operator {
           namespace: inNamespace,
           objects: () => caches.poolObjects(key),
           lease: (lease) => caches.leases.get(`${inNamespace}/${lease}`),
-          isSynced: () => caches.isSynced,
+          isSynced: () => caches.isSynced && caches.isSyncedIn(inNamespace),
           isLeader: () => elector.isLeader,
           planned: (plan, snapshot) =>
             planned(key, { plan, snapshot, nodes: new Map(snapshot.nodes.map((node) => [node.name, node])) }),
@@ -325,9 +355,17 @@ export function startOperator(options: OperatorOptions): Operator {
     queues = { camera: queueOf('camera'), pool: queueOf('pool'), request: queueOf('request') };
   }
 
+  /** Nothing is written in a namespace before all of it is known, which needs rights there: how long to wait. */
+  function waitIn(inNamespace: string): Outcome | undefined {
+    if (caches.isSyncedIn(inNamespace)) return undefined;
+    return { recheckMs: caches.isRefusedIn(inNamespace) ? POOL_MS : EARLY_MS };
+  }
+
   async function showCamera(key: string): Promise<Outcome | void> {
     const camera = caches.cameras.get(key);
     if (!camera) return;
+    const wait = waitIn(camera.metadata.namespace);
+    if (wait) return wait;
     const poolKey = poolKeyOf(camera);
     const pool = caches.pools.get(poolKey);
     if (pool && camera.status?.conditions && isTooEarly(poolKey)) return { recheckMs: EARLY_MS };
@@ -339,6 +377,7 @@ export function startOperator(options: OperatorOptions): Operator {
       nodes: pool ? caches.reportsOf(pool) : new Map(),
       isLive: (node) => isLive(poolKey, node),
       hasPool: pool !== undefined,
+      namesHosts: logins.namesHosts(poolKey, camera),
       nowMs: clock.wallMs(),
     });
     if (!isChanged) return;
@@ -349,6 +388,11 @@ export function startOperator(options: OperatorOptions): Operator {
   async function keepPool(key: string): Promise<Outcome | void> {
     const pool = caches.pools.get(key);
     if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
+    const wait = waitIn(pool.metadata.namespace);
+    if (wait) {
+      if (namespace === undefined && caches.isRefusedIn(pool.metadata.namespace)) await showRefused(pool);
+      return wait;
+    }
     const { recheckMs, ...rollout } = await recorders.reconcile(key, pool);
     if (pool.status?.conditions && isTooEarly(key)) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
     const { plan, snapshot, nodes } = looked.get(key) ?? {};
@@ -367,6 +411,14 @@ export function startOperator(options: OperatorOptions): Operator {
     return { recheckMs: recheckMs ?? POOL_MS };
   }
 
+  async function showRefused(pool: RecorderPool): Promise<void> {
+    const wasOurs = caches.wasSyncedIn(pool.metadata.namespace);
+    const shown = statusOfRefused({ pool, command: grantCommand, wasOurs, nowMs: clock.wallMs() });
+    if (!shown?.isChanged) return;
+    await ifThere(applyStatus(leaderApi, RECORDER_POOL, pool.metadata, shown.status));
+    tell(pool, shown.transitions);
+  }
+
   /** What recorders cannot say themselves: that they are gone. */
   async function showNodes(pool: RecorderPool, nodes: Looked['nodes']): Promise<void> {
     for (const node of caches.nodesOf(pool)) {
@@ -378,12 +430,15 @@ export function startOperator(options: OperatorOptions): Operator {
     }
   }
 
-  async function answer(key: string): Promise<void> {
+  async function answer(key: string): Promise<Outcome | void> {
     const node = caches.recorderNodes.get(key);
     if (!node) return;
+    const wait = waitIn(node.metadata.namespace);
+    if (wait) return wait;
     const live = (pool: { readonly metadata: { readonly namespace: string; readonly name: string } }, name: string) =>
       isLive(keyOf(pool.metadata), name);
     await ifThere(answerRequests(node, { api: leaderApi, caches, isLive: live }));
+    return ifThere(judge.judge(key, node));
   }
 
   /** Conditions that changed are events; what is Unknown at first is not, nor Ready, which sums the others up. */
@@ -405,10 +460,11 @@ const isPlacingIn = ({ plan, snapshot }: Looked): boolean =>
   [...plan.cameras.values()].some(({ reason }) => reason === 'Waiting');
 
 /** What was deleted meanwhile needs nothing more. */
-async function ifThere(write: Promise<unknown>): Promise<void> {
+async function ifThere<T>(write: Promise<T>): Promise<T | undefined> {
   try {
-    await write;
+    return await write;
   } catch (err) {
     if (!isNotFound(err)) throw err;
+    return undefined;
   }
 }

@@ -228,7 +228,7 @@ export class Assigner {
     try {
       if (await this.#isConfirmed(write)) {
         camera = await this.#replace(write);
-        moved(write);
+        if (!write.isNote) moved(write);
       }
     } catch (err) {
       log.debug({ camera: write.camera, err }, 'assignment not written');
@@ -285,6 +285,7 @@ export class Assigner {
           reason: assignment.reason,
           time: secondTime(clock.wallMs()),
           lastSeenTime: lastSeenTime ?? null,
+          lostNodes: assignment.lostNodes?.length ? assignment.lostNodes : null,
         },
       },
     };

@@ -48,6 +48,7 @@ function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string
     nodes: byName(nodes),
     isLive: (name) => !dead.includes(name),
     hasPool: true,
+    namesHosts: undefined,
     nowMs: 0,
   });
   const conditions = status['conditions'] as readonly Shown[];
@@ -85,6 +86,35 @@ suite('what a Camera shows', () => {
     assert.deepEqual(shown(moved, [node('a', 'Recording', 1), node('b')]), ['False NotTakenUp', 'False NotTakenUp']);
   });
 
+  test('a Secret that does not say which cameras it is for: refused, or used as before, and said either way', () => {
+    const credentials = (login: Json | undefined, namesHosts: boolean | undefined) => {
+      const named = camera(at('a'), { credentialsSecretRef: { name: 'gate-login' } });
+      const { status } = statusOfCamera({
+        camera: { ...named, status: { ...named.status, ...(login && { login }) } } as Camera,
+        assigned: ASSIGNED,
+        nodes: byName([node('a', 'Recording')]),
+        isLive: () => true,
+        hasPool: true,
+        namesHosts,
+        nowMs: 0,
+      });
+      const found = (status['conditions'] as readonly Shown[]).find(({ type }) => type === 'CredentialsResolved');
+      return `${found?.status} ${found?.reason}: ${found?.message}`;
+    };
+    const before = { secretName: 'gate-login', hosts: ['10.0.0.9'] };
+    const missing = 'it has no annotation kube-nvr.dev/camera-hosts that says for which hosts';
+    assert.equal(credentials(undefined, true), 'True Found: Secret gate-login');
+    assert.equal(
+      credentials(undefined, false),
+      `False NoHosts: Secret gate-login is not read as the login of a camera: ${missing}`,
+    );
+    assert.equal(
+      credentials(before, false),
+      `True FoundWithoutHosts: Secret gate-login is used for 10.0.0.9 as before: ${missing}`,
+    );
+    assert.match(credentials({ ...before, secretName: 'yard-login' }, false), /^False NoHosts/);
+  });
+
   test('footage is where it was recorded, also of a node that is away; a node that came back without its disk has none', () => {
     const times = { oldestTime: '2026-11-21T10:00:00Z', newestTime: '2026-11-21T11:00:00Z' };
     const gate = { ...camera(at('b')), status: { ...camera(at('b')).status, archives: [{ node: 'a', ...times }] } };
@@ -96,6 +126,7 @@ suite('what a Camera shows', () => {
         nodes: byName(nodes),
         isLive: () => true,
         hasPool: true,
+        namesHosts: undefined,
         nowMs: 0,
       }).status['archives'];
     assert.deepEqual(archives([]), [{ node: 'a', ...times }]);

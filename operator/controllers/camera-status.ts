@@ -1,10 +1,12 @@
 // What a Camera shows: conditions and where its footage lies. What is known in, the status to apply out; pure.
 
 import type { Camera } from '../../crds/camera.ts';
+import { CAMERA_HOSTS } from '../../crds/names.ts';
 import type { ReportedCamera } from '../../crds/recorder-node.ts';
 import { mergeConditions, unknownConditions, type StatedCondition, type Transition } from '../kube/conditions.ts';
 import type { Reports } from '../observe/views.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
+import { isPinned } from './camera-logins.ts';
 
 export interface CameraFacts {
   readonly camera: Camera;
@@ -15,6 +17,8 @@ export interface CameraFacts {
   /** Whether a node shows that it lives. */
   readonly isLive: (node: string) => boolean;
   readonly hasPool: boolean;
+  /** Whether its Secret says which cameras it is for; undefined: not known. */
+  readonly namesHosts: boolean | undefined;
   readonly nowMs: number;
 }
 
@@ -43,7 +47,14 @@ export function statusOfCamera(facts: CameraFacts): ShownStatus {
   return { status: { observedGeneration: generation, conditions, archives }, isChanged, transitions };
 }
 
-function conditionsOf({ camera, assigned, nodes, isLive, hasPool }: CameraFacts): readonly StatedCondition[] {
+function conditionsOf({
+  camera,
+  assigned,
+  nodes,
+  isLive,
+  hasPool,
+  namesHosts,
+}: CameraFacts): readonly StatedCondition[] {
   if (!hasPool) {
     const missing = state(false, 'NoPool', `there is no RecorderPool ${camera.spec.poolRef.name}`);
     return TYPES.map((type) => ({ type, ...missing, ...(type === 'CredentialsResolved' && { status: 'Unknown' }) }));
@@ -61,7 +72,7 @@ function conditionsOf({ camera, assigned, nodes, isLive, hasPool }: CameraFacts)
   const recording = isGiven
     ? state(true, 'Recording', `written to a disk of ${giver} until ${node} has a picture`)
     : recordingOf(camera, report, node !== undefined && isLive(node));
-  const credentials = credentialsOf(camera, isGiven ? given : report);
+  const credentials = credentialsOf(camera, namesHosts, isGiven ? given : report);
   const ready = [assigned, credentials, recording].find(({ status }) => status !== 'True');
   return [
     { type: 'Assigned', status: assigned.status, reason: assigned.reason, message: assigned.message },
@@ -96,11 +107,22 @@ function recordingOf({ spec, status }: Camera, report: ReportedCamera | undefine
   return state(false, report.reason ?? String(report.state), report.message ?? `${assignment.node} does not record it`);
 }
 
-function credentialsOf({ spec }: Camera, report: ReportedCamera | undefined): State {
+function credentialsOf(camera: Camera, namesHosts: boolean | undefined, report: ReportedCamera | undefined): State {
+  const { spec, status } = camera;
   if (!spec.credentialsSecretRef) return state(true, 'NotNeeded', 'the camera has no login');
+  const secret = `Secret ${spec.credentialsSecretRef.name}`;
+  const missing = `it has no annotation ${CAMERA_HOSTS} that says for which hosts`;
+  if (namesHosts === false && !isPinned(camera)) {
+    return state(false, 'NoHosts', `${secret} is not read as the login of a camera: ${missing}`);
+  }
   if (!report) return state(undefined, 'NotReported', 'no node has told yet');
   if (report.reason === NO_CREDENTIALS) return state(false, NO_CREDENTIALS, report.message ?? '');
-  return state(true, 'Found', `Secret ${spec.credentialsSecretRef.name}`);
+  if (namesHosts !== false) return state(true, 'Found', secret);
+  return state(
+    true,
+    'FoundWithoutHosts',
+    `${secret} is used for ${status?.login?.hosts.join(', ')} as before: ${missing}`,
+  );
 }
 
 /** A status is not rewritten for less: thousands of cameras would write all day. */

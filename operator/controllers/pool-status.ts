@@ -29,9 +29,10 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   const cameras = snapshot?.cameras ?? [];
   const byName = new Map(nodes.map((node) => [node.name, node]));
   // What a node said before it fell silent is no news.
-  const isRecording = (name: string, node: string | undefined): boolean => {
+  const isRecording = (name: string, node: string | undefined, epoch: number): boolean => {
     const { liveness, cameras: reports } = byName.get(node ?? '') ?? {};
-    return liveness?.state === 'Live' && reports?.get(name)?.state === 'Recording';
+    const report = reports?.get(name);
+    return liveness?.state === 'Live' && report?.state === 'Recording' && report.epoch <= epoch;
   };
   const counts = {
     nodes: nodes.length,
@@ -42,8 +43,9 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
     // Until a planned move is complete, the old node records on.
     camerasRecording: cameras.filter(
       ({ name, assignment }) =>
-        isRecording(name, assignment?.node) ||
-        (assignment?.handover === 'Pending' && isRecording(name, assignment.previousNode)),
+        assignment &&
+        (isRecording(name, assignment.node, assignment.epoch) ||
+          (assignment.handover === 'Pending' && isRecording(name, assignment.previousNode, assignment.epoch))),
     ).length,
   };
   const membership = plan && {
@@ -63,8 +65,33 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   return { status, isChanged, transitions };
 }
 
+export interface Refusal {
+  readonly pool: RecorderPool;
+  /** What an owner of the namespace runs to change that. */
+  readonly command: string;
+  /** This process has looked after the pool before. */
+  readonly wasOurs: boolean;
+  readonly nowMs: number;
+}
+
+/** What a pool shows in a namespace where the operator has no rights; undefined when it is not ours to say. */
+export function statusOfRefused({ pool, command, wasOurs, nowMs }: Refusal): ShownStatus | undefined {
+  const { namespace, generation } = pool.metadata;
+  const before = pool.status?.conditions ?? [];
+  // An operator of the namespace alone may look after it: two would write against each other for ever.
+  const isOthers = before.some(({ type }) => !['Ready', 'NamespaceGranted'].includes(type));
+  if (isOthers && !wasOurs) return undefined;
+  const message =
+    `the operator has no rights in the namespace ${namespace} and does nothing there; ` +
+    `who may give them runs: ${command.replaceAll('{namespace}', namespace)}`;
+  // Stated only while it is so: elsewhere there is nothing to say about it.
+  const refused: StatedCondition = { type: 'NamespaceGranted', status: 'False', reason: 'NoRights', message };
+  const { conditions, transitions } = mergeConditions(before, withReady([refused]), generation, new Date(nowMs));
+  return { status: { observedGeneration: generation, conditions }, isChanged: conditions !== before, transitions };
+}
+
 /** Conditions that are wrong when they are True. */
-export const BAD_WHEN_TRUE: ReadonlySet<string> = new Set(['FailoverSuspended', 'RolloutStopped']);
+export const BAD_WHEN_TRUE: ReadonlySet<string> = new Set(['FailoverSuspended', 'NodesTaken', 'RolloutStopped']);
 
 /** True when nothing is wrong. */
 function withReady(stated: readonly StatedCondition[]): readonly StatedCondition[] {

@@ -24,8 +24,11 @@ test('every type of a condition is a state, and has its rows', () => {
   assert.deepEqual(types, [
     'Assigned',
     'CapacityAvailable',
+    'CertificatesIssued',
     'CredentialsResolved',
     'FailoverSuspended',
+    'NamespaceGranted',
+    'NodesTaken',
     'Online',
     'QuorumAvailable',
     'Ready',

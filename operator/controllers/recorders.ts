@@ -3,15 +3,17 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
-import { API_VERSION, poolLabels } from '../../crds/names.ts';
+import { API_VERSION, metricsTokenName, nodeLeaseName, poolLabels, recorderName } from '../../crds/names.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import { isConflict, isNotFound, nameOfKey, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { ApiError, isConflict, isNotFound, nameOfKey, type KubeApi, type KubeObject } from '../kube/api.ts';
 import type { EventRecorder } from '../kube/events.ts';
-import { applyOwned, ForeignObjectError, type Owner } from '../kube/owned.ts';
+import { applyOwned, deleteOwned, ForeignObjectError, type Owner } from '../kube/owned.ts';
 import {
   CONFIG_MAP,
   DAEMON_SET,
+  LEASE,
+  NETWORK_POLICY,
   POD,
   POD_DISRUPTION_BUDGET,
   RECORDER_NODE,
@@ -21,11 +23,17 @@ import {
   SERVICE_ACCOUNT,
 } from '../kube/resources.ts';
 import type { Resource } from '../kube/api.ts';
+import { networkPolicyOf, type EgressPorts } from '../manifests/network-policy.ts';
 import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } from '../manifests/recorder.ts';
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
-import type { Caches, RecorderPod } from '../observe/caches.ts';
+import { isReady, type Caches } from '../observe/caches.ts';
+import { bundleOf } from '../plan/authorities.ts';
+import { addressesOf, podOfNode } from './addresses.ts';
+import { trustOf, type Certificates } from './certificates.ts';
+import { metricsTokenOf } from './metrics-token.ts';
 import { planRollout, type RolloutNode, type RolloutPod } from '../plan/rollout.ts';
 import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
+import type { CameraLogins } from './camera-logins.ts';
 import type { Rollout } from './pool-status.ts';
 
 export interface RecordersOptions {
@@ -34,8 +42,15 @@ export interface RecordersOptions {
   readonly events: EventRecorder;
   /** Of pools that name none. */
   readonly image: string;
+  readonly priorityClass: string;
   /** The leader's last plan of a pool, with the nodes that it looked at, by name. */
   readonly planOf: (key: string) => Planned | undefined;
+  readonly logins: CameraLogins;
+  /** Where no camera is. */
+  readonly clusterNetworks: () => Promise<readonly string[]>;
+  /** Undefined: no NetworkPolicies are made. */
+  readonly egress: EgressPorts | undefined;
+  readonly certificates: Certificates;
   readonly clock: Clock;
 }
 
@@ -54,6 +69,9 @@ const SETTINGS = 'kube-nvr.dev/settings';
 /** Objects that somebody has changed or deleted are as they should be again after this time. */
 const APPLY_ANEW_MS = 300_000;
 
+/** Instead of a digest: there is none. */
+const NONE = 'none';
+
 /** How long a write is waited for in the cache. */
 const EXPECT_MS = 10_000;
 
@@ -61,6 +79,8 @@ const EXPECT_MS = 10_000;
 interface Applied {
   readonly uid: string | undefined;
   readonly digests: Map<string, string>;
+  /** Of the token for metrics. */
+  metricsSha256?: string;
   readonly sinceMs: number;
 }
 
@@ -79,6 +99,8 @@ export class Recorders {
 
   /** Another leader may have written meanwhile: everything is applied anew. */
   forget(key?: string): void {
+    if (key === undefined) this.#o.certificates.forget();
+    this.#o.logins.forget(key);
     for (const kept of [this.#applied, this.#expected]) {
       if (key === undefined) kept.clear();
       else kept.delete(key);
@@ -87,10 +109,15 @@ export class Recorders {
 
   /** Makes the pool's objects what it says, and takes the next step of its update. */
   async reconcile(key: string, pool: RecorderPool): Promise<Rollout & { readonly recheckMs: number | undefined }> {
-    const digest = digestOf(pool, this.#o.image);
-    const foreign = await this.#apply(key, pool, digest);
+    const digest = digestOf(pool, this.#o);
+    const taken = this.#takenNodes(pool);
+    const { certificates, clock } = this.#o;
+    const authorities = await certificates.authoritiesOf(pool);
+    const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
+    const foreign = await this.#apply(key, pool, digest, { taken: [...taken.keys()], bundle });
     const pods = this.#podsOf(pool, digest);
     await this.#keepNodes(pool, pods);
+    const issued = 'status' in authorities ? authorities : await certificates.sign(pool, authorities);
     const planned = this.#o.planOf(key);
     const rollout = planRollout({
       type: pool.spec.update.type,
@@ -104,13 +131,18 @@ export class Recorders {
     if (planned && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
     return {
       nodesUpdated: rollout.updated,
-      conditions: [foreign ?? NOTHING_FOREIGN, rollout.condition],
+      conditions: [foreign ?? NOTHING_FOREIGN, issued, takenCondition(taken), rollout.condition],
       recheckMs: rollout.recheckMs,
     };
   }
 
-  async #apply(key: string, pool: RecorderPool, digest: string): Promise<PlannedCondition | undefined> {
-    const { api, caches, image } = this.#o;
+  async #apply(
+    key: string,
+    pool: RecorderPool,
+    digest: string,
+    { taken, bundle }: { readonly taken: readonly string[]; readonly bundle: string | undefined },
+  ): Promise<PlannedCondition | undefined> {
+    const { api, caches, image, priorityClass, logins, egress } = this.#o;
     const { uid, name } = pool.metadata;
     let applied = this.#applied.get(key);
     const nowMs = this.#o.clock.monotonicMs();
@@ -118,18 +150,34 @@ export class Recorders {
       this.#applied.set(key, (applied = { uid, digests: new Map(), sinceMs: nowMs }));
     }
     const { digests } = applied as Applied;
+    let problem: PlannedCondition | undefined;
     const owner: Owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name, uid: uid ?? '' };
-    const secrets = new Set(caches.camerasOf(pool).flatMap(({ spec }) => spec.credentialsSecretRef?.name ?? []));
+    const secrets = await logins.granted(key, pool, caches.camerasOf(pool));
     const { namespace } = pool.metadata;
+    if (pool.spec.metrics.mode === 'Token' && applied?.metricsSha256 === undefined) {
+      const made = await this.#metricsToken(pool, owner);
+      if (typeof made === 'string') (applied as Applied).metricsSha256 = made;
+      else problem = made;
+    }
+    const networks = await this.#o.clusterNetworks();
+    const policy = egress && networkPolicyOf(pool, egress, networks);
     const objects: readonly (readonly [Resource, KubeObject])[] = [
       [SERVICE_ACCOUNT, serviceAccountOf({ namespace, name })],
-      [ROLE, roleOf({ namespace, name }, [...secrets])],
+      [ROLE, roleOf({ namespace, name }, secrets, this.#nodeNames(pool))],
       [ROLE_BINDING, roleBindingOf({ namespace, name })],
-      [CONFIG_MAP, configMapOf(pool)],
+      [CONFIG_MAP, configMapOf(pool, networks, applied?.metricsSha256)],
+      ...(bundle === undefined ? [] : [[CONFIG_MAP, trustOf(pool, bundle)] as const]),
       ...servicesOf(pool).map((service) => [SERVICE, service] as const),
       [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool)],
-      [DAEMON_SET, daemonSetOf(pool, image, digest)],
+      ...(policy ? [[NETWORK_POLICY, policy] as const] : []),
+      [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, taken)],
     ];
+    // One that an earlier spec asked for.
+    const policyID = `${NETWORK_POLICY.kind}/${recorderName(name)}`;
+    if (!policy && egress && digests.get(policyID) !== NONE) {
+      await deleteOwned(api, NETWORK_POLICY, { namespace, name: recorderName(name) }, owner);
+      digests.set(policyID, NONE);
+    }
     for (const [resource, object] of objects) {
       const id = `${resource.kind}/${object.metadata.name}`;
       const wanted = JSON.stringify(object);
@@ -142,7 +190,45 @@ export class Recorders {
       }
       digests.set(id, wanted);
     }
-    return undefined;
+    return problem;
+  }
+
+  /** Without one recorders go on: metrics are then for those alone who see all cameras. */
+  async #metricsToken(pool: RecorderPool, owner: Owner): Promise<string | PlannedCondition> {
+    const secret = `the Secret ${metricsTokenName(pool.metadata.name)}`;
+    let why = `${secret} has no token: delete it, and another one is made`;
+    try {
+      const made = await metricsTokenOf(this.#o.api, pool, owner);
+      if (made !== undefined) return made;
+    } catch (err) {
+      if (!(err instanceof ApiError) || err.status !== 403) throw err;
+      why = `${secret} with the token for metrics may not be read or made: ${err.message}`;
+    }
+    return { type: 'ResourcesApplied', status: 'False', reason: 'NoMetricsToken', message: why };
+  }
+
+  /** Also of nodes whose pod has just come: its recorder will write at once. */
+  #nodeNames(pool: RecorderPool): readonly string[] {
+    const { caches } = this.#o;
+    const nodes = caches.nodesOf(pool).map(({ metadata }) => metadata.name);
+    const taken = new Set(nodes);
+    const coming = caches.podsOf(pool).flatMap(({ spec }) => spec?.nodeName ?? []);
+    const { namespace } = pool.metadata;
+    return [
+      ...nodes,
+      ...coming.filter((node) => !taken.has(node) && !caches.recorderNodes.get(`${namespace}/${node}`)),
+    ];
+  }
+
+  /** Nodes that this pool selects and that record for another one of the namespace, with the name of that. */
+  #takenNodes({ metadata, spec }: RecorderPool): ReadonlyMap<string, string> {
+    const { recorderNodes, nodes } = this.#o.caches;
+    const others = recorderNodes.list().filter((node) => {
+      const isOther = node.metadata.namespace === metadata.namespace && node.spec.poolRef.name !== metadata.name;
+      return isOther && isSelected(nodes.get(node.spec.nodeName)?.metadata.labels, spec.nodeSelector);
+    });
+    const taken = others.map((node) => [node.spec.nodeName, node.spec.poolRef.name] as const);
+    return new Map(taken.sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   #podsOf(pool: RecorderPool, digest: string): readonly RolloutPod[] {
@@ -222,13 +308,21 @@ export class Recorders {
     if (!isUpdating) say('NodeUpdated', `${step.node} is updated`);
   }
 
-  /** A RecorderNode for each node that has a pod; none for nodes that are gone. */
+  /** A RecorderNode for each node that has a pod, with its addresses; none for nodes that are gone. */
   async #keepNodes(pool: RecorderPool, pods: readonly RolloutPod[]): Promise<void> {
     const { api, caches, planOf, events } = this.#o;
     const { namespace, name, uid = '' } = pool.metadata;
     const known = new Map(caches.nodesOf(pool).map((node) => [node.metadata.name, node]));
-    for (const { node } of pods) {
-      if (known.has(node)) continue;
+    for (const node of new Set(pods.map(({ node }) => node))) {
+      const pod = podOfNode(caches.podsOf(pool), node);
+      const addresses = pod && addressesOf(pool, pod);
+      const { spec } = known.get(node) ?? {};
+      if (spec) {
+        const { address, playbackAddress } = addresses ?? spec;
+        if (address === spec.address && playbackAddress === spec.playbackAddress) continue;
+        await ignoreMissing(api.mergePatch(RECORDER_NODE, { namespace, name: node }, { spec: addresses }));
+        continue;
+      }
       const other = caches.recorderNodes.get(`${namespace}/${node}`);
       if (other) {
         const note = `${node} records for the pool ${other.spec.poolRef.name} already`;
@@ -245,13 +339,14 @@ export class Recorders {
             labels: poolLabels(name),
             ownerReferences: [{ apiVersion: API_VERSION, kind: 'RecorderPool', name, uid, controller: true }],
           },
-          spec: { nodeName: node, poolRef: { name } },
+          spec: { nodeName: node, poolRef: { name }, ...addresses },
         })
         .catch((err: unknown) => {
           // The cache is behind: it is there.
           if (!isConflict(err)) throw err;
         });
     }
+    for (const [node, { metadata }] of known) await this.#keepLease(pool, node, metadata.uid ?? '');
     const { nodes } = planOf(`${namespace}/${name}`) ?? {};
     if (!caches.nodes.isSynced || !nodes) return;
     const withPod = new Set(pods.map(({ node }) => node));
@@ -262,6 +357,24 @@ export class Recorders {
       await ignoreMissing(api.delete(RECORDER_NODE, { namespace, name: node }, { uid: known.get(node)?.metadata.uid }));
     }
   }
+
+  /** Empty, for the recorder of the node to renew. It goes with the RecorderNode. */
+  async #keepLease({ metadata }: RecorderPool, node: string, uid: string): Promise<void> {
+    const { api, caches } = this.#o;
+    const { namespace, name: pool } = metadata;
+    const name = nodeLeaseName(node);
+    if (caches.leases.get(`${namespace}/${name}`)) return;
+    const ownerReferences = [{ apiVersion: API_VERSION, kind: 'RecorderNode', name: node, uid }];
+    await api
+      .create(LEASE, {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name, namespace, labels: poolLabels(pool), ownerReferences },
+      })
+      .catch((err: unknown) => {
+        if (!isConflict(err)) throw err;
+      });
+  }
 }
 
 const NOTHING_FOREIGN: PlannedCondition = {
@@ -271,9 +384,16 @@ const NOTHING_FOREIGN: PlannedCondition = {
   message: '',
 };
 
-/** Of a pod or a Kubernetes node. */
-const isReady = (status: RecorderPod['status']): boolean =>
-  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
+/** Said of so many nodes, and of how many more there are. */
+const MAX_NAMED = 5;
+
+function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
+  if (taken.size === 0) return { type: 'NodesTaken', status: 'False', reason: 'NoneTaken', message: '' };
+  const named = [...taken].slice(0, MAX_NAMED).map(([node, pool]) => `${node} (pool ${pool})`);
+  const more = taken.size > MAX_NAMED ? ` and ${taken.size - MAX_NAMED} more` : '';
+  const message = `nodes of the selector record for another pool, and not for this one: ${named.join(', ')}${more}`;
+  return { type: 'NodesTaken', status: 'True', reason: 'NodeTaken', message };
+}
 
 /** `labels` undefined: there is no such node. */
 function isSelected(
@@ -284,15 +404,15 @@ function isSelected(
 }
 
 /** Another one makes every pod outdated. */
-function digestOf(pool: RecorderPool, image: string): string {
-  const { spec } = daemonSetOf(pool, image, '') as unknown as { spec: { template: unknown } };
+function digestOf(pool: RecorderPool, { image, priorityClass }: RecordersOptions): string {
+  const { spec } = daemonSetOf(pool, image, '', priorityClass) as unknown as { spec: { template: unknown } };
   return createHash('sha256')
     .update(JSON.stringify([spec.template, settingsOf(pool)]))
     .digest('hex')
     .slice(0, 16);
 }
 
-async function ignoreMissing(call: Promise<void>): Promise<void> {
+async function ignoreMissing(call: Promise<unknown>): Promise<void> {
   try {
     await call;
   } catch (err) {

@@ -1,5 +1,5 @@
 // What recorders ask in the status of their RecorderNode is carried out and answered in its spec. A recorder may ask for
-// its own cameras, and the leading node for the membership: whoever steals a node's token gets no further.
+// its own cameras, and the leading node for the membership: here, whoever steals a node's token gets no further.
 
 import type { RecorderNode, RecorderRequest, RecorderResponse } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';

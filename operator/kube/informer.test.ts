@@ -357,3 +357,21 @@ test('whoever waits for the first list waits until it is there', async () => {
   assert.equal(s.informer.isSynced, true);
   await s.informer.close();
 });
+
+test('a refusal is told of once, tried again for as long as it lasts, and over when the right comes', async () => {
+  const setup = new Setup();
+  const { api, informer, told } = setup;
+  await api.create(CAMERA, camera('gate'));
+  let isGranted = false;
+  api.before = (verb) => {
+    if (verb === 'list' && !isGranted) throw new ApiError(403, 'Forbidden', 'cannot list resource "cameras"');
+  };
+  await setup.start();
+  await setup.pass(600_000);
+  assert.deepEqual([told, informer.isRefused, informer.isSynced], [['failed'], true, false]);
+  assert.ok(api.count('list') > 10);
+  isGranted = true;
+  await setup.pass(45_000);
+  assert.deepEqual([informer.isRefused, informer.isSynced, setup.changes], [false, true, ['added home/gate']]);
+  await informer.close();
+});

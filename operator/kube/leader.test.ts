@@ -1,5 +1,6 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { ApiError, type KubeApi } from './api.ts';
@@ -15,6 +16,8 @@ class Replica {
   readonly clock: VirtualClock;
   readonly elector: LeaderElector;
   readonly terms: ('began' | 'ended')[] = [];
+  /** Of the last term. */
+  term: AbortSignal | undefined;
   readonly #stop = new AbortController();
   readonly #run: Promise<void>;
   /** Work that is done before a term ends. */
@@ -32,6 +35,7 @@ class Replica {
     });
     this.#run = this.elector.run(async (signal) => {
       this.terms.push('began');
+      this.term = signal;
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       await this.finishWork;
       this.terms.push('ended');
@@ -74,6 +78,16 @@ test('the first replica leads, the second waits', async () => {
   assert.equal(spec['leaseTransitions'], 1);
   assert.match(String(spec['renewTime']), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
   await Promise.all([a.stop(), b.stop()]);
+});
+
+test('a term of many renewals has as many listeners as one of few', async () => {
+  const a = new Replica(new MemoryApi(), 'a');
+  await pass(10_000, a);
+  const listeners = (): number => getEventListeners(a.term ?? assert.fail('no term'), 'abort').length;
+  const few = listeners();
+  await pass(200_000, a);
+  assert.equal(listeners(), few);
+  await a.stop();
 });
 
 test('two replicas that start at once: one creates the Lease', async () => {

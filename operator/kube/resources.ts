@@ -20,6 +20,12 @@ export const CONFIG_MAP = core('ConfigMap', 'configmaps');
 export const DAEMON_SET = named('apps', 'DaemonSet', 'daemonsets');
 export const CONTROLLER_REVISION = named('apps', 'ControllerRevision', 'controllerrevisions');
 export const POD_DISRUPTION_BUDGET = named('policy', 'PodDisruptionBudget', 'poddisruptionbudgets');
+export const NETWORK_POLICY = named('networking.k8s.io', 'NetworkPolicy', 'networkpolicies');
+export const SERVICE_CIDR: Resource = {
+  ...named('networking.k8s.io', 'ServiceCIDR', 'servicecidrs'),
+  clusterScoped: true,
+};
+export const ENDPOINT_SLICE = named('discovery.k8s.io', 'EndpointSlice', 'endpointslices');
 export const ROLE = named('rbac.authorization.k8s.io', 'Role', 'roles');
 export const ROLE_BINDING = named('rbac.authorization.k8s.io', 'RoleBinding', 'rolebindings');
 export const CLUSTER_ROLE: Resource = {

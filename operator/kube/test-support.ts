@@ -21,6 +21,8 @@ export type Verb = 'get' | 'list' | 'watch' | 'create' | 'replace' | 'mergePatch
 
 interface Watcher {
   readonly resource: Resource;
+  /** Undefined: of all. */
+  readonly namespace: string | undefined;
   push(event: WatchEvent): void;
   end(err?: Error): void;
 }
@@ -77,7 +79,7 @@ export class MemoryApi implements KubeApi {
 
   async *watch(
     resource: Resource,
-    _selection: Selection & { readonly resourceVersion: string },
+    { namespace }: Selection & { readonly resourceVersion: string },
     signal: AbortSignal,
   ): AsyncGenerator<WatchEvent> {
     await this.#call('watch', resource, { name: '' }, () => {});
@@ -86,6 +88,7 @@ export class MemoryApi implements KubeApi {
     let ended: { readonly err: Error | undefined } | undefined;
     const watcher: Watcher = {
       resource,
+      namespace,
       push: (event) => (events.push(event), wake()),
       end: (err) => ((ended = { err }), wake()),
     };
@@ -173,7 +176,8 @@ export class MemoryApi implements KubeApi {
   #send(resource: Resource, event: WatchEvent): void {
     if (this.drop(event)) return;
     for (const watcher of this.#watchers) {
-      if (watcher.resource.plural === resource.plural) watcher.push(structuredClone(event));
+      const isOther = watcher.namespace !== undefined && watcher.namespace !== event.object.metadata.namespace;
+      if (watcher.resource.plural === resource.plural && !isOther) watcher.push(structuredClone(event));
     }
   }
 }

@@ -1,8 +1,17 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { KINDS } from '../../crds/kinds.ts';
+import { resourceReference } from '../../crds/reference.ts';
 import { nodeIdentityPolicies } from './node-identity-policy.ts';
-import { operatorClusterRules, operatorLeaseRules, operatorRules, operatorSecretRules } from './operator-access.ts';
+import {
+  operatorClusterRules,
+  operatorEverywhereRules,
+  operatorLeaseRules,
+  operatorRules,
+  operatorSecretRules,
+} from './operator-access.ts';
 import { recorderRules, roleBindingOf, roleOf, serviceAccountOf, type PolicyRule } from './recorder-access.ts';
+import { secretAccessPolicies, secretReferences } from './secret-access-policy.ts';
 
 /** As `get secrets.`: one line for each verb on each resource. */
 const rights = (rules: readonly PolicyRule[]): string[] =>
@@ -19,18 +28,23 @@ test('without a Secret there is no rule for Secrets: an empty list of names woul
 });
 
 test('a recorder writes its Lease and its report, and nothing else', () => {
-  const writes = rights(recorderRules(['a'])).filter((right) => !/^(get|list|watch) /.test(right));
-  assert.deepEqual(writes, [
-    'patch recordernodes/status.kube-nvr.dev',
-    'create leases.coordination.k8s.io',
-    'update leases.coordination.k8s.io',
-  ]);
+  const isWrite = ({ verbs }: PolicyRule): boolean => verbs.some((verb) => !['get', 'list', 'watch'].includes(verb));
+  assert.deepEqual(recorderRules(['a']).filter(isWrite), [], 'without a node it writes nothing');
+  const writes = recorderRules(['a'], ['n2', 'n1', 'n2']).filter(isWrite);
+  assert.deepEqual(rights(writes), ['patch recordernodes/status.kube-nvr.dev', 'update leases.coordination.k8s.io']);
+  assert.deepEqual(
+    writes.map(({ resourceNames }) => resourceNames),
+    [
+      ['n1', 'n2'],
+      ['kube-nvr-node-n1', 'kube-nvr-node-n2'],
+    ],
+  );
 });
 
 test('the operator has everything that it hands on', () => {
   const held = new Set(rights([...operatorRules(), ...operatorSecretRules()]));
   assert.deepEqual(
-    rights(recorderRules(['a'])).filter((right) => !held.has(right)),
+    rights(recorderRules(['a'], ['n'])).filter((right) => !held.has(right)),
     [],
   );
 });
@@ -45,6 +59,19 @@ test('nobody has wildcards, and nobody lists Secrets', () => {
   assert.ok(!rights(operatorClusterRules()).some((right) => right.includes('secrets')));
 });
 
+test('in namespaces that nobody gave it, the operator looks at our own kinds, and says so with a pool', () => {
+  const everywhere = rights(operatorEverywhereRules());
+  const held = rights(operatorRules());
+  assert.deepEqual(
+    everywhere.filter((right) => !right.endsWith('.kube-nvr.dev')),
+    ['create events.events.k8s.io'],
+  );
+  assert.deepEqual(
+    everywhere.filter((right) => !held.includes(right)),
+    [],
+  );
+});
+
 test('role, binding and account have the name of the pool and point at each other', () => {
   const pool = { namespace: 'home', name: 'default' };
   const { name } = serviceAccountOf(pool).metadata;
@@ -54,7 +81,7 @@ test('role, binding and account have the name of the pool and point at each othe
 });
 
 test('the policies fail closed, and each has a binding that denies', () => {
-  const objects = nodeIdentityPolicies() as {
+  const objects = [...nodeIdentityPolicies(), ...secretAccessPolicies()] as {
     kind: string;
     metadata: { name: string };
     spec: Record<string, unknown>;
@@ -63,10 +90,23 @@ test('the policies fail closed, and each has a binding that denies', () => {
   const bindings = objects.filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding');
   assert.deepEqual(
     policies.map(({ spec }) => spec['failurePolicy']),
-    ['Fail', 'Fail'],
+    ['Fail', 'Fail', 'Fail', 'Fail'],
   );
   assert.deepEqual(
     bindings.map(({ spec }) => [spec['policyName'], spec['validationActions']]),
     policies.map(({ metadata }) => [metadata.name, ['Deny']]),
   );
+});
+
+test('every field that refers to another object names a Secret, which a policy guards, or a pool', () => {
+  const guarded = KINDS.flatMap((kind) => secretReferences(kind).map(({ path }) => `spec.${path}`));
+  const references = Array.from(
+    resourceReference().matchAll(/`(spec[\w.]*)(?:\[\])?\.name` \|/g),
+    ([, field = '']) => field,
+  );
+  assert.deepEqual(
+    references.filter((field) => !guarded.includes(field)),
+    ['spec.poolRef', 'spec.poolRef'],
+  );
+  assert.equal(guarded.length, references.length - 2);
 });

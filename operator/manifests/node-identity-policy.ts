@@ -1,21 +1,21 @@
 // A recorder writes as the node its pod runs on, and as no other: ValidatingAdmissionPolicies compare the name of the
 // object with the node that the caller's token is bound to. The same for every pool; installed once for a cluster.
 
-import { GROUP, labels, NODE_NAME_CLAIM, nodeLeaseName, RECORDER_NODES } from '../../crds/names.ts';
+import { GROUP, NODE_NAME_CLAIM, nodeLeaseName, RECORDER_NODES } from '../../crds/names.ts';
+import { admissionPolicy, type Validation } from './admission-policy.ts';
 
-const ADMISSION = 'admissionregistration.k8s.io/v1';
+const mayDo = (verb: string): string =>
+  `authorizer.group('${GROUP}').resource('${RECORDER_NODES}').namespace(request.namespace).check('${verb}').allowed()`;
 
-interface Validation {
-  readonly expression: string;
-  readonly message?: string;
-  readonly messageExpression?: string;
-  readonly reason: 'Forbidden';
-}
+/**
+ * A service account of our recorders: its name ends as `recorderName` makes it, and it may watch RecorderNodes but
+ * not delete them. Accounts of other programs with such a name are not affected.
+ */
+const IS_RECORDER =
+  "request.userInfo.username.matches('^system:serviceaccount:[^:]+:.+-recorder$') && " +
+  `${mayDo('watch')} && !${mayDo('delete')}`;
 
-/** Every service account that the operator makes for recorders has this end (`recorderName`). */
-const IS_RECORDER = "request.userInfo.username.matches('^system:serviceaccount:[^:]+:.+-recorder$')";
-
-/** The node of the caller's pod; empty when the token is bound to none. */
+/** The node of the caller's pod; empty if the token is bound to no pod. */
 const NODE =
   `'${NODE_NAME_CLAIM}' in request.userInfo.extra && size(request.userInfo.extra['${NODE_NAME_CLAIM}']) == 1 ? ` +
   `request.userInfo.extra['${NODE_NAME_CLAIM}'][0] : ''`;
@@ -43,43 +43,25 @@ function policy(
   expected: string,
   more: readonly Validation[],
 ) {
-  const metadata = { name, labels: labels('operator') };
-  const validations: readonly Validation[] = [
-    {
-      expression: "variables.node != ''",
-      message: 'the token of this recorder is not bound to a pod on a node',
-      reason: 'Forbidden',
-    },
-    {
-      expression: `(object == null ? request.name : object.metadata.name) == ${expected}`,
-      messageExpression: `'the recorder on node ' + variables.node + ' may only write ' + ${expected}`,
-      reason: 'Forbidden',
-    },
-    ...more,
-  ];
-  return [
-    {
-      apiVersion: ADMISSION,
-      kind: 'ValidatingAdmissionPolicy',
-      metadata,
-      spec: {
-        // Without an answer of the policy nothing is written; a recorder goes on recording all the same.
-        failurePolicy: 'Fail',
-        matchConstraints: {
-          resourceRules: [
-            { apiGroups: [apiGroup], apiVersions: ['*'], operations: ['CREATE', 'UPDATE', 'DELETE'], resources },
-          ],
-        },
-        matchConditions: [{ name: 'recorders', expression: IS_RECORDER }],
-        variables: [{ name: 'node', expression: NODE }],
-        validations,
+  return admissionPolicy({
+    name,
+    apiGroup,
+    resources,
+    operations: ['CREATE', 'UPDATE', 'DELETE'],
+    matchConditions: [{ name: 'recorders', expression: IS_RECORDER }],
+    variables: [{ name: 'node', expression: NODE }],
+    validations: [
+      {
+        expression: "variables.node != ''",
+        message: 'the token of this recorder is not bound to a pod on a node',
+        reason: 'Forbidden',
       },
-    },
-    {
-      apiVersion: ADMISSION,
-      kind: 'ValidatingAdmissionPolicyBinding',
-      metadata,
-      spec: { policyName: name, validationActions: ['Deny'] },
-    },
-  ];
+      {
+        expression: `(object == null ? request.name : object.metadata.name) == ${expected}`,
+        messageExpression: `'the recorder on node ' + variables.node + ' may only write ' + ${expected}`,
+        reason: 'Forbidden',
+      },
+      ...more,
+    ],
+  });
 }

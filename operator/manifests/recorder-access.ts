@@ -1,11 +1,13 @@
 // What the recorders of a pool may do: a ServiceAccount, a Role and its binding. One account for all nodes of a pool;
-// that a node writes only what is its own is the admission policy's business (node-identity-policy.ts).
+// the admission policy limits each node to its own objects (node-identity-policy.ts).
 
 import {
   APP_NAME,
   CAMERAS,
+  GRANTS_NAMED_LOGINS,
   GROUP,
   NAME_LABEL,
+  nodeLeaseName,
   poolLabels,
   RECORDER_NODES,
   RECORDER_POOLS,
@@ -28,7 +30,6 @@ export interface PoolName {
 }
 
 const RBAC = 'rbac.authorization.k8s.io';
-const READ = ['get', 'list', 'watch'];
 
 const metadataOf = ({ namespace, name }: PoolName) => ({
   namespace,
@@ -40,24 +41,35 @@ export const serviceAccountOf = (pool: PoolName) => ({
   apiVersion: 'v1',
   kind: 'ServiceAccount',
   metadata: metadataOf(pool),
+  // Pods that need its token mount it explicitly.
+  automountServiceAccountToken: false,
 });
 
-/** `secrets`: the Secrets that the cameras of the pool refer to, in any order. */
-export function recorderRules(secrets: readonly string[]): readonly PolicyRule[] {
-  const names = [...new Set(secrets)].sort();
+/** `secrets`: the Secrets with logins of the pool's cameras, in any order. */
+export function recorderRules(secrets: readonly string[], nodes: readonly string[] = []): readonly PolicyRule[] {
   return [
-    { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: READ },
-    { apiGroups: [GROUP], resources: [`${RECORDER_NODES}/status`], verbs: ['patch'] },
-    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: [...READ, 'create', 'update'] },
-    ...(names.length > 0 ? [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'], resourceNames: names }] : []),
+    { apiGroups: [GROUP], resources: [CAMERAS], verbs: ['get', 'list', 'watch'] },
+    { apiGroups: [GROUP], resources: [RECORDER_POOLS, RECORDER_NODES], verbs: ['list', 'watch'] },
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'list'] },
+    ...named({ apiGroups: [GROUP], resources: [`${RECORDER_NODES}/status`], verbs: ['patch'] }, nodes),
+    ...named(
+      { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['update'] },
+      nodes.map(nodeLeaseName),
+    ),
+    ...named({ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }, secrets),
   ];
 }
 
-export const roleOf = (pool: PoolName, secrets: readonly string[]) => ({
+/** None for no names: a rule without them is for every object. */
+function named(rule: PolicyRule, names: readonly string[]): readonly PolicyRule[] {
+  return names.length > 0 ? [{ ...rule, resourceNames: [...new Set(names)].sort() }] : [];
+}
+
+export const roleOf = (pool: PoolName, secrets: readonly string[], nodes: readonly string[] = []) => ({
   apiVersion: `${RBAC}/v1`,
   kind: 'Role',
-  metadata: metadataOf(pool),
-  rules: recorderRules(secrets),
+  metadata: { ...metadataOf(pool), annotations: { [GRANTS_NAMED_LOGINS]: 'true' } },
+  rules: recorderRules(secrets, nodes),
 });
 
 export const roleBindingOf = (pool: PoolName) => ({
@@ -68,12 +80,12 @@ export const roleBindingOf = (pool: PoolName) => ({
   subjects: [{ kind: 'ServiceAccount', namespace: pool.namespace, name: recorderName(pool.name) }],
 });
 
-/** In every cluster; it may ask who presents a token and what he may do, and nothing else. */
+/** A role of every cluster: it may review tokens and the rights of their users, and nothing else. */
 const AUTH_DELEGATOR = 'system:auth-delegator';
 
 /**
- * Lets the recorders of these pools ask the API server about tokens, which pools with `auth.mode: Kubernetes` need. Of the
- * cluster, so whoever installs makes it: the operator has no rights there.
+ * Lets the recorders of these pools ask the API server about tokens, which pools with `auth.mode: Kubernetes` need. It is an
+ * object of the cluster, where the operator has no rights, so the chart makes it.
  */
 export const tokenReviewBindingOf = (pools: readonly PoolName[]) => ({
   apiVersion: `${RBAC}/v1`,

@@ -2,23 +2,47 @@
 // manifests out; pure.
 
 import { stringify } from 'yaml';
-import { APP_NAME, MANAGED_BY_LABEL, NAME_LABEL, POOL_LABEL, poolLabels, recorderName } from '../../crds/names.ts';
+import {
+  APP_NAME,
+  directoryOfPool,
+  MANAGED_BY_LABEL,
+  NAME_LABEL,
+  POOL_LABEL,
+  poolLabels,
+  recorderName,
+} from '../../crds/names.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 
 export const API_PORT = 9997;
 export const PLAYBACK_PORT = 9996;
 export const METRICS_PORT = 9998;
+export const HEALTH_PORT = 9994;
+export const PEERS_PORT = 9995;
+
+/** Of a pod: the scheme of its listeners. During an update, pods with the old and the new one run side by side. */
+export const SCHEME_ANNOTATION = 'kube-nvr.dev/scheme';
+
+/** Of a pod whose metrics are read by HTTPS. */
+export const METRICS_SCHEME_ANNOTATION = 'kube-nvr.dev/metrics-scheme';
 
 const CONFIG_DIRECTORY = '/etc/recorder';
 const STATE_DIRECTORY = '/var/lib/recorder';
 const ARCHIVE_DIRECTORY = `${STATE_DIRECTORY}/recordings`;
+/** In the ConfigMap, and in no setting: recorders of before would not take their file then. */
+const METRICS_TOKEN_FILE = 'metrics-token.sha256';
 const TLS_DIRECTORY = `${CONFIG_DIRECTORY}-tls`;
 const TOKENS_DIRECTORY = `${CONFIG_DIRECTORY}-tokens`;
 const LICENSE_DIRECTORY = `${CONFIG_DIRECTORY}-license`;
-/** Goes with the pod, and stays when its container is started again. */
+/** Where clients of the API server look for the token of their pod. */
+const TOKEN_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** As the kubelet's own: it is renewed at four fifths of its life. */
+const TOKEN_SECONDS = 3607;
+/** The same for all pools: after a change of user, the new one can read older footage. */
+const GROUP = 65_532;
+/** Is deleted with the pod, and survives restarts of its container. */
 const TMP_DIRECTORY = '/tmp';
-/** Files are closed within seconds; kubelets kill what takes longer. */
+/** Files are closed within seconds; after this time kubelets kill the container. */
 const GRACE_SECONDS = 30;
 
 const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): KubeObject['metadata'] => ({
@@ -27,9 +51,15 @@ const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): Kube
   labels: poolLabels(pool.metadata.name),
 });
 
-/** The recorder's own file. Secrets are not in it. */
-export function settingsOf({ metadata, spec }: RecorderPool): Record<string, unknown> {
-  const { retention } = spec.archive;
+/**
+ * The recorder's own file. Secrets are not in it. Without `clusterNetworks`, only settings that a recorder reads once; it
+ * follows changes of where cameras may be while it runs.
+ */
+export function settingsOf(
+  { metadata, spec }: RecorderPool,
+  clusterNetworks?: readonly string[],
+): Record<string, unknown> {
+  const { retention, protectForSeconds } = spec.archive;
   return {
     listen: `:${API_PORT}`,
     playback: { listen: `:${PLAYBACK_PORT}` },
@@ -39,19 +69,27 @@ export function settingsOf({ metadata, spec }: RecorderPool): Record<string, unk
     auth: {
       mode: spec.auth.mode.toLowerCase(),
       ...(spec.auth.tokensSecretRef && { tokensFile: `${TOKENS_DIRECTORY}/tokens.yaml` }),
-      // Whoever writes None into a RecorderPool has said so explicitly.
-      ...(spec.auth.mode === 'None' && { allowAnonymousNetwork: true }),
+      ...(spec.auth.mode === 'Kubernetes' && {
+        audiences: [...spec.auth.audiences],
+        allowPlaintext: spec.auth.allowPlaintext,
+      }),
+      // None in a RecorderPool is explicit already.
+      ...(spec.auth.mode === 'None' && {
+        allowAnonymousNetwork: true,
+        allowedHosts: [...serviceNamesOf(metadata), ...(spec.auth.allowedHosts ?? [])],
+      }),
     },
+    ...(spec.trustedProxies && { trustedProxies: [...spec.trustedProxies] }),
+    ...(clusterNetworks && spec.cameraNetworks && { cameraNetworks: spec.cameraNetworks }),
     ...(spec.origins && { cors: { origins: [...spec.origins] } }),
-    ...(spec.tls && { tls: { certificate: `${TLS_DIRECTORY}/tls.crt`, key: `${TLS_DIRECTORY}/tls.key` } }),
-    ...(spec.licenseSecretRef && { license: { file: `${LICENSE_DIRECTORY}/recorder.lic` } }),
-    ...(retention && {
+    ...(spec.tls && { tls: tlsOf(spec.tls) }),
+    ...(spec.licensePublicKey !== undefined && {
+      license: { file: `${LICENSE_DIRECTORY}/recorder.lic`, publicKey: spec.licensePublicKey, required: true },
+    }),
+    ...((retention || protectForSeconds !== undefined) && {
       archive: {
-        retention: {
-          ...(retention.maxAgeSeconds !== undefined && { maxAge: `${retention.maxAgeSeconds}s` }),
-          ...(retention.maxSize !== undefined && { maxSize: retention.maxSize }),
-          ...(retention.minFree !== undefined && { minFree: retention.minFree }),
-        },
+        ...(retention && { retention: retentionOf(retention) }),
+        ...(protectForSeconds !== undefined && { protectFor: `${protectForSeconds}s` }),
       },
     }),
     cluster: {
@@ -59,22 +97,63 @@ export function settingsOf({ metadata, spec }: RecorderPool): Record<string, unk
       pool: metadata.name,
       renewInterval: `${spec.failover.renewSeconds}s`,
       dataDir: `${STATE_DIRECTORY}/state/cluster`,
+      ...(clusterNetworks && { networks: clusterNetworks }),
     },
   };
 }
 
-export const configMapOf = (pool: RecorderPool): KubeObject => ({
+const retentionOf = ({
+  maxAgeSeconds,
+  maxSize,
+  minFree,
+}: NonNullable<RecorderPool['spec']['archive']['retention']>): unknown => ({
+  ...(maxAgeSeconds !== undefined && { maxAge: `${maxAgeSeconds}s` }),
+  ...(maxSize !== undefined && { maxSize }),
+  ...(minFree !== undefined && { minFree }),
+});
+
+const tlsOf = ({ mode }: NonNullable<RecorderPool['spec']['tls']>): unknown =>
+  mode === 'Auto' ? 'auto' : { certificate: `${TLS_DIRECTORY}/tls.crt`, key: `${TLS_DIRECTORY}/tls.key` };
+
+/** Names of the Services, with the domain that nearly all clusters have. */
+export function serviceNamesOf({ name, namespace }: RecorderPool['metadata']): readonly string[] {
+  const domains = ['', `.${namespace}`, `.${namespace}.svc`, `.${namespace}.svc.cluster.local`];
+  return [recorderName(name), `${recorderName(name)}-nodes`].flatMap((service) =>
+    domains.map((domain) => `${service}${domain}`),
+  );
+}
+
+/**
+ * `clusterNetworks`: where no camera may be unless the pool allows it. `metricsSha256`: of the token for metrics, in hexadecimal
+ * digits; empty: there is none, and metrics need a token for all cameras.
+ */
+export const configMapOf = (
+  pool: RecorderPool,
+  clusterNetworks: readonly string[],
+  metricsSha256 = '',
+): KubeObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: meta(pool),
-  data: { 'config.yaml': stringify(settingsOf(pool)) },
+  data: {
+    'config.yaml': stringify(settingsOf(pool, clusterNetworks)),
+    ...(pool.spec.metrics.mode === 'Token' && { [METRICS_TOKEN_FILE]: metricsSha256 }),
+  },
 });
 
 /**
- * `image`: of pools that name none. `digest`: of what pods read once, at their start; another one is another revision.
+ * `image`, `priorityClass`: for pools that name none. `digest`: of the settings that pods read once, at their start; a new
+ * digest makes a new revision. `taken`: nodes that record for other pools of the namespace; no pod runs there.
  */
-export function daemonSetOf(pool: RecorderPool, image: string, digest: string): KubeObject {
+export function daemonSetOf(
+  pool: RecorderPool,
+  image: string,
+  digest: string,
+  priorityClass = '',
+  taken: readonly string[] = [],
+): KubeObject {
   const { metadata, spec } = pool;
+  const priorityClassName = spec.priorityClassName ?? priorityClass;
   return {
     apiVersion: 'apps/v1',
     kind: 'DaemonSet',
@@ -86,17 +165,31 @@ export function daemonSetOf(pool: RecorderPool, image: string, digest: string): 
       template: {
         metadata: {
           labels: poolLabels(metadata.name),
-          annotations: { 'kube-nvr.dev/settings': digest, 'kubectl.kubernetes.io/default-container': 'recorder' },
+          annotations: {
+            'kube-nvr.dev/settings': digest,
+            [SCHEME_ANNOTATION]: spec.tls ? 'https' : 'http',
+            ...(spec.metrics.mode === 'Token' && spec.tls && { [METRICS_SCHEME_ANNOTATION]: 'https' }),
+            'kubectl.kubernetes.io/default-container': 'recorder',
+          },
         },
         spec: {
           serviceAccountName: recorderName(metadata.name),
           terminationGracePeriodSeconds: GRACE_SECONDS,
           enableServiceLinks: false,
           ...(spec.nodeSelector && { nodeSelector: spec.nodeSelector }),
+          ...(taken.length > 0 && { affinity: notOn(taken) }),
           ...(spec.tolerations && { tolerations: spec.tolerations }),
+          ...(priorityClassName !== '' && { priorityClassName }),
           ...(spec.imagePullSecretRefs && { imagePullSecrets: spec.imagePullSecretRefs }),
-          securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
-          containers: [container(pool, spec.image ?? image)],
+          // Only one of its containers needs it, and has it as a volume.
+          automountServiceAccountToken: false,
+          securityContext: {
+            runAsUser: spec.runAsUser,
+            runAsGroup: GROUP,
+            ...(spec.runAsUser !== 0 && { runAsNonRoot: true }),
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+          containers: [container(pool, spec.image ?? image), directories(pool, spec.image ?? image)],
           volumes: volumesOf(pool),
         },
       },
@@ -104,9 +197,58 @@ export function daemonSetOf(pool: RecorderPool, image: string, digest: string): 
   };
 }
 
-function container({ spec }: RecorderPool, image: string): Record<string, unknown> {
-  const scheme = spec.tls ? 'HTTPS' : 'HTTP';
-  const probe = (path: string) => ({ httpGet: { path, port: 'api', scheme }, timeoutSeconds: 5 });
+/** What a node with so many cameras needs (docs/sizing.md). No CPU limit: packets that wait too long are lost. */
+function resourcesFor(cameras: number) {
+  const mebibytes = 256 + 2 * cameras;
+  return {
+    requests: { cpu: `${100 + 3 * cameras}m`, memory: `${mebibytes}Mi` },
+    limits: { memory: `${2 * mebibytes}Mi` },
+  };
+}
+
+/**
+ * Makes the pool's directories in the volumes of the node, for the recorder's user, and then waits as that user. Until then it
+ * is root with the capabilities for that; it has no token, no settings and no Secret. It runs beside the recorder, not before it:
+ * kubelets take a second or two to continue after a container has ended, and nothing would be recorded in that time.
+ */
+function directories({ metadata, spec }: RecorderPool, image: string): Record<string, unknown> {
+  const { namespace, name } = metadata;
+  const words = { namespace, pool: name, user: spec.runAsUser, group: GROUP };
+  const places = { archive: '/archive', state: '/state' };
+  return {
+    name: 'directories',
+    image,
+    args: ['prepare-node', ...Object.entries({ ...words, ...places }).map(([key, value]) => `--${key}=${value}`)],
+    // For a moment, and then next to nothing.
+    resources: { requests: { cpu: '1m', memory: '2Mi' }, limits: { memory: '256Mi' } },
+    securityContext: {
+      runAsUser: 0,
+      runAsGroup: 0,
+      runAsNonRoot: false,
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      // To change owners, to continue in directories of the new owner, and to become the recorder's user.
+      capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'SETGID', 'SETUID'] },
+    },
+    volumeMounts: Object.entries(places).map(([name, mountPath]) => ({ name, mountPath })),
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+  };
+}
+
+/** One requirement for each label; all must hold. */
+const notOn = (nodes: readonly string[]) => ({
+  nodeAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [
+        { matchFields: nodes.map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] })) },
+      ],
+    },
+  },
+});
+
+function container({ metadata, spec }: RecorderPool, image: string): Record<string, unknown> {
+  // Not the API's port: a client that takes all its places must not make the kubelet end the recorder.
+  const probe = (path: string) => ({ httpGet: { path, port: 'health' }, timeoutSeconds: 5 });
   const port = (name: string, containerPort: number, isReached = true) => ({
     name,
     containerPort,
@@ -114,6 +256,7 @@ function container({ spec }: RecorderPool, image: string): Record<string, unknow
     ...(isReached && spec.advertise.type === 'HostPort' && { hostPort: containerPort }),
   });
   const mount = (name: string, mountPath: string) => ({ name, mountPath, readOnly: true });
+  const subPath = directoryOfPool({ namespace: metadata.namespace, pool: metadata.name });
   return {
     name: 'recorder',
     image,
@@ -122,29 +265,43 @@ function container({ spec }: RecorderPool, image: string): Record<string, unknow
       fieldEnv('KUBE_NVR_NODE_NAME', 'spec.nodeName'),
       fieldEnv('POD_IP', 'status.podIP'),
       fieldEnv('HOST_IP', 'status.hostIP'),
+      { name: 'KUBE_NVR_DIRECTORY_OWNER', value: `${spec.runAsUser}:${GROUP}` },
       // Node keeps there what it has compiled: the container's next start takes three quarters of the time.
       { name: 'NODE_COMPILE_CACHE', value: `${TMP_DIRECTORY}/compiled` },
+      // Here and not in the file, because recorders of an older version read that too if they restart before their update.
+      { name: 'KUBE_NVR_HEALTH_LISTEN', value: `:${HEALTH_PORT}` },
+      { name: 'KUBE_NVR_PEERS_LISTEN', value: `:${PEERS_PORT}` },
+      ...(spec.metrics.mode === 'Token'
+        ? [{ name: 'KUBE_NVR_METRICS_TOKEN_FILE', value: `${CONFIG_DIRECTORY}/${METRICS_TOKEN_FILE}` }]
+        : []),
       { name: 'KUBE_NVR_ADVERTISE', value: advertised(spec, API_PORT) },
       { name: 'KUBE_NVR_PLAYBACK_ADVERTISE', value: advertised(spec, PLAYBACK_PORT) },
       ...(spec.databaseSecretRef ? [secretEnv('KUBE_NVR_DATABASE_URL', spec.databaseSecretRef.name)] : []),
       ...(spec.redisSecretRef ? [secretEnv('KUBE_NVR_REDIS_URL', spec.redisSecretRef.name)] : []),
     ],
-    ports: [port('api', API_PORT), port('playback', PLAYBACK_PORT), port('metrics', METRICS_PORT, false)],
+    ports: [
+      port('api', API_PORT),
+      port('playback', PLAYBACK_PORT),
+      port('metrics', METRICS_PORT, false),
+      port('health', HEALTH_PORT, false),
+      port('peers', PEERS_PORT, false),
+    ],
     startupProbe: { ...probe('/api/health/live'), periodSeconds: 1, failureThreshold: 120 },
     readinessProbe: { ...probe('/api/health/ready'), periodSeconds: 2, failureThreshold: 3 },
     livenessProbe: { ...probe('/api/health/live'), periodSeconds: 10, failureThreshold: 6 },
-    ...(spec.resources && { resources: spec.resources }),
+    resources: spec.resources ?? resourcesFor(spec.limits.maxCamerasPerNode),
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     },
     volumeMounts: [
-      { name: 'state', mountPath: STATE_DIRECTORY },
-      { name: 'archive', mountPath: ARCHIVE_DIRECTORY },
+      { name: 'state', mountPath: STATE_DIRECTORY, subPath },
+      { name: 'archive', mountPath: ARCHIVE_DIRECTORY, subPath },
+      mount('token', TOKEN_DIRECTORY),
       mount('config', CONFIG_DIRECTORY),
       { name: 'tmp', mountPath: TMP_DIRECTORY },
-      ...(spec.tls ? [mount('tls', TLS_DIRECTORY)] : []),
+      ...(spec.tls?.secretRef ? [mount('tls', TLS_DIRECTORY)] : []),
       ...(spec.auth.tokensSecretRef ? [mount('tokens', TOKENS_DIRECTORY)] : []),
       ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
     ],
@@ -158,7 +315,7 @@ const secretEnv = (name: string, secret: string) => ({
   valueFrom: { secretKeyRef: { name: secret, key: 'url' } },
 });
 
-/** Kubernetes puts in what stands in `$( )`. */
+/** Kubernetes replaces `$( )` by the value. */
 function advertised({ advertise }: RecorderPool['spec'], port: number): string {
   switch (advertise.type) {
     case 'HostPort':
@@ -173,12 +330,22 @@ function advertised({ advertise }: RecorderPool['spec'], port: number): string {
 function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, unknown>[] {
   const secret = (name: string, secretName: string) => ({ name, secret: { secretName } });
   return [
-    // Not made when it is missing: the directory of a disk that is not mounted must not be taken for the disk.
+    // Not created if it is missing: the mount point of a disk that is not mounted must not be taken for the disk.
     { name: 'archive', hostPath: { path: spec.archive.hostPath, type: 'Directory' } },
     { name: 'state', hostPath: { path: spec.stateHostPath, type: 'DirectoryOrCreate' } },
     { name: 'config', configMap: { name: recorderName(metadata.name) } },
     { name: 'tmp', emptyDir: {} },
-    ...(spec.tls ? [secret('tls', spec.tls.secretRef.name)] : []),
+    {
+      name: 'token',
+      projected: {
+        sources: [
+          { serviceAccountToken: { path: 'token', expirationSeconds: TOKEN_SECONDS } },
+          { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+          { downwardAPI: { items: [{ path: 'namespace', fieldRef: { fieldPath: 'metadata.namespace' } }] } },
+        ],
+      },
+    },
+    ...(spec.tls?.secretRef ? [secret('tls', spec.tls.secretRef.name)] : []),
     ...(spec.auth.tokensSecretRef ? [secret('tokens', spec.auth.tokensSecretRef.name)] : []),
     ...(spec.licenseSecretRef ? [secret('license', spec.licenseSecretRef.name)] : []),
   ];

@@ -6,12 +6,12 @@ import type { PolicyRule } from './recorder-access.ts';
 const READ = ['get', 'list', 'watch'];
 const WRITE = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
-/** Looking at everything of the group. */
+/** Reading everything of the group. */
 export const viewRules = (): readonly PolicyRule[] => [
   { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: READ },
 ];
 
-/** Cameras, too. Not pools: whoever writes one chooses an image and a directory of the nodes that it runs with. */
+/** Also writing Cameras. Not pools: their author chooses the image that runs on the nodes, and a directory of theirs. */
 export const editRules = (): readonly PolicyRule[] => [
   ...viewRules(),
   { apiGroups: [GROUP], resources: [CAMERAS], verbs: WRITE },

@@ -7,18 +7,23 @@ import { APP_NAME, COMPONENT_LABEL, NAME_LABEL, POOL_LABEL } from '../../crds/na
 import { parseRecorderNode, type RecorderNode } from '../../crds/recorder-node.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import { keyOf, type KubeApi, type KubeObject, type Resource, type Selection } from '../kube/api.ts';
-import { Informer, type InformerObserver } from '../kube/informer.ts';
+import { Informer, type Change, type InformerObserver } from '../kube/informer.ts';
 import { CAMERA, LEASE, NODE, POD, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
 import type { PoolObjects } from '../plan/snapshot.ts';
-import { reportsOf, viewOfCamera, viewOfNode, viewOfPool, type Reports } from './views.ts';
+import { NamespacedInformers } from './namespaced-informers.ts';
+import { reportsOf, viewOfCamera, viewOfNode, viewOfPool, type NodePlace, type Reports } from './views.ts';
 
 /** A Kubernetes node, as far as it matters here. */
 export interface ClusterNode extends KubeObject {
   readonly spec?: {
     readonly unschedulable?: boolean;
+    readonly podCIDRs?: readonly string[];
     readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
   };
-  readonly status?: ConditionsOf;
+  readonly status?: ConditionsOf & {
+    /** `type`: InternalIP, ExternalIP, or a kind of name. */
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+  };
 }
 
 interface ConditionsOf {
@@ -32,7 +37,18 @@ interface ConditionsOf {
 /** A pod of a recorder. */
 export interface RecorderPod extends KubeObject {
   readonly spec?: { readonly nodeName?: string };
-  readonly status?: ConditionsOf;
+  /** Written by the kubelet of its node. */
+  readonly status?: ConditionsOf & {
+    readonly podIP?: string;
+    readonly hostIP?: string;
+    readonly containerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+/** https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodStatus */
+interface ContainerStatus {
+  readonly state?: { readonly running?: object };
+  readonly lastState?: { readonly terminated?: object };
 }
 
 export interface CachesOptions {
@@ -51,9 +67,12 @@ export class Caches {
   readonly cameras: Informer<Camera>;
   readonly pools: Informer<RecorderPool>;
   readonly recorderNodes: Informer<RecorderNode>;
-  readonly leases: Informer<KubeObject>;
+  /** Of namespaces that have a pool or a camera. */
+  readonly leases: NamespacedInformers<KubeObject>;
   readonly nodes: Informer<ClusterNode>;
-  readonly pods: Informer<RecorderPod>;
+  /** Likewise. */
+  readonly pods: NamespacedInformers<RecorderPod>;
+  readonly #namespace: string | undefined;
   /** Views of cameras as long as the object is the same: there are thousands. */
   readonly #cameraViews = new WeakMap<Camera, PoolObjects['cameras'][number]>();
   readonly #reports = new WeakMap<RecorderNode, Reports>();
@@ -70,32 +89,105 @@ export class Caches {
     this.pools = informer(RECORDER_POOL, parseRecorderPool);
     this.recorderNodes = informer(RECORDER_NODE, parseRecorderNode);
     this.recorderNodes.onChange(() => this.#reportsByPool.clear());
-    this.leases = informer(LEASE, (object) => object, { namespace, labelSelector: RECORDERS });
-    this.pods = informer(POD, (object) => object as RecorderPod, { namespace, labelSelector: RECORDERS });
+    const namespaced = <T extends { readonly metadata: KubeObject['metadata'] }>(
+      resource: Resource,
+    ): NamespacedInformers<T> => {
+      const observer = observerOf?.(resource);
+      const counted = (): void => observer?.counted(...informers.counts);
+      const informers = new NamespacedInformers<T>(
+        (inNamespace) =>
+          new Informer({
+            api,
+            resource,
+            selection: { namespace: inNamespace, labelSelector: RECORDERS },
+            parse: (object) => object as unknown as T,
+            clock,
+            log,
+            observer: observer && { ...observer, counted },
+          }),
+      );
+      return informers;
+    };
+    this.leases = namespaced(LEASE);
+    this.pods = namespaced(POD);
     this.nodes = informer(NODE, (object) => object as ClusterNode, {});
+    this.#namespace = namespace;
+    if (namespace === undefined) for (const kind of [this.cameras, this.pools]) this.#followWith(kind);
   }
 
-  get all(): readonly Pick<
+  /** Namespaces come with their first pool or camera, and go with the last. */
+  #followWith(kind: Informer<Camera> | Informer<RecorderPool>): void {
+    kind.onChange((change: Change<Camera | RecorderPool>) => {
+      const { namespace } = (change.kind === 'deleted' ? change.previous : change.object).metadata;
+      if (change.kind === 'added') this.#follow(namespace);
+      if (change.kind !== 'deleted') return;
+      const isThere = ({ metadata }: Camera | RecorderPool): boolean => metadata.namespace === namespace;
+      if (this.pools.list().some(isThere) || this.cameras.list().some(isThere)) return;
+      for (const informers of [this.leases, this.pods]) void informers.leave(namespace);
+    });
+  }
+
+  #follow(namespace: string): void {
+    for (const informers of [this.leases, this.pods]) informers.follow(namespace);
+  }
+
+  /** Those of the cluster, and of the one namespace that is looked after. */
+  get #fixed(): readonly Pick<
     Informer<KubeObject>,
     'resource' | 'isSynced' | 'ageMs' | 'start' | 'whenSynced' | 'close'
   >[] {
-    return [this.cameras, this.pools, this.recorderNodes, this.leases, this.nodes, this.pods];
+    return [this.cameras, this.pools, this.recorderNodes, this.nodes];
   }
 
+  get #own() {
+    return this.#namespace === undefined ? [] : this.#in(this.#namespace);
+  }
+
+  #in(namespace: string) {
+    return [this.leases.in(namespace), this.pods.in(namespace)];
+  }
+
+  /** Since the API server was heard, by kind. */
+  get ages(): readonly { readonly resource: string; readonly ageMs: number }[] {
+    return [
+      ...this.#fixed.map(({ resource, ageMs }) => ({ resource: resource.plural, ageMs })),
+      { resource: LEASE.plural, ageMs: this.leases.ageMs },
+      { resource: POD.plural, ageMs: this.pods.ageMs },
+    ];
+  }
+
+  /** Of an operator of all namespaces: but for what is in single ones. See `isSyncedIn`. */
   get isSynced(): boolean {
-    return this.all.every((informer) => informer.isSynced);
+    return [...this.#fixed, ...this.#own].every((informer) => informer?.isSynced);
+  }
+
+  /** Everything of the namespace is known. Not while its Leases and pods may not be looked at. */
+  isSyncedIn(namespace: string): boolean {
+    return this.wasSyncedIn(namespace) && !this.isRefusedIn(namespace);
+  }
+
+  /** It was, though rights may have been taken away since. */
+  wasSyncedIn(namespace: string): boolean {
+    return this.#in(namespace).every((informer) => informer?.isSynced);
+  }
+
+  /** Nobody has given the operator rights in the namespace. */
+  isRefusedIn(namespace: string): boolean {
+    return this.#in(namespace).some((informer) => informer?.isRefused);
   }
 
   start(): void {
-    for (const informer of this.all) informer.start();
+    for (const informer of this.#fixed) informer.start();
+    if (this.#namespace !== undefined) this.#follow(this.#namespace);
   }
 
+  /** As `isSynced`. */
   async whenSynced(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.all.map((informer) => informer.whenSynced(signal)));
+    await Promise.all([...this.#fixed, ...this.#own].map(async (informer) => informer?.whenSynced(signal)));
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.all.map((informer) => informer.close()));
+    await Promise.all([...this.#fixed, this.leases, this.pods].map((informers) => informers.close()));
   }
 
   /** Cameras that a pool records, or is to let go of. */
@@ -125,26 +217,32 @@ export class Caches {
   }
 
   podsOf({ metadata }: RecorderPool): readonly RecorderPod[] {
-    return this.pods
-      .list()
-      .filter(
-        (pod) => pod.metadata.namespace === metadata.namespace && pod.metadata.labels?.[POOL_LABEL] === metadata.name,
-      );
+    const pods = this.pods.in(metadata.namespace)?.list() ?? [];
+    return pods.filter((pod) => pod.metadata.labels?.[POOL_LABEL] === metadata.name);
   }
 
   /** What the planner looks at; undefined when there is no such pool. */
   poolObjects(key: string): PoolObjects | undefined {
     const pool = this.pools.get(key);
     if (!pool) return undefined;
+    const pods = new Map(this.podsOf(pool).map((pod) => [pod.spec?.nodeName, pod]));
     return {
       pool: viewOfPool(pool),
       nodes: this.nodesOf(pool).map((node) =>
-        viewOfNode(node, this.nodes.get(node.spec.nodeName)?.metadata.labels ?? {}, this.#reportsOf(node)),
+        viewOfNode(node, this.#placeOf(node.spec.nodeName, pods.get(node.spec.nodeName)), this.#reportsOf(node)),
       ),
       cameras: this.camerasOf(pool)
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
         .map((camera) => this.#cameraView(camera)),
     };
+  }
+
+  #placeOf(nodeName: string, pod: RecorderPod | undefined): NodePlace {
+    const node = this.nodes.get(nodeName);
+    const wasStarted = pod?.status?.containerStatuses?.some(
+      ({ state, lastState }) => state?.running !== undefined || lastState?.terminated !== undefined,
+    );
+    return { labels: node?.metadata.labels ?? {}, hasRecorder: wasStarted === true && isReady(node?.status) };
   }
 
   #reportsOf(node: RecorderNode): Reports {
@@ -163,3 +261,7 @@ export class Caches {
 /** The pool of a camera or node, as a key. */
 export const poolKeyOf = (object: Camera | RecorderNode): string =>
   keyOf({ namespace: object.metadata.namespace, name: object.spec.poolRef.name });
+
+/** Of a pod or a node. */
+export const isReady = (status: ConditionsOf | undefined): boolean =>
+  status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;

@@ -35,13 +35,22 @@ export function viewOfCamera({ metadata, spec, status }: Camera): CameraView {
   };
 }
 
-const assignmentOf = ({ node, epoch, previousNode, handover, reason, lastSeenTime }: CameraAssignment): Assignment => ({
+const assignmentOf = ({
+  node,
+  epoch,
+  previousNode,
+  handover,
+  reason,
+  lastSeenTime,
+  lostNodes,
+}: CameraAssignment): Assignment => ({
   node,
   epoch,
   previousNode,
   handover: handover === 'Pending' ? 'Pending' : handover && 'Complete',
   reason: String(reason),
   lastSeenTime,
+  ...(lostNodes && lostNodes.length > 0 && { lostNodes }),
 });
 
 type NodeArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
@@ -60,21 +69,25 @@ export const reportsOf = ({ status }: RecorderNode): Reports => ({
   archives: new Map(status?.archives?.map((archive) => [archive.camera, archive])),
 });
 
-/** `labels`: of the Kubernetes node. One that was removed from the cluster is left by its cameras, and gets none. */
-export function viewOfNode(
-  { metadata, spec, status }: RecorderNode,
-  labels: NodeView['labels'],
-  { cameras }: Reports,
-): NodeView {
+/** What Kubernetes shows of the place of a recorder. */
+export interface NodePlace {
+  /** Of the Kubernetes node. */
+  readonly labels: NodeView['labels'];
+  readonly hasRecorder: boolean;
+}
+
+/** One that was removed from the cluster is left by its cameras, and gets none. */
+export function viewOfNode({ metadata, spec, status }: RecorderNode, place: NodePlace, { cameras }: Reports): NodeView {
   const isRemoved = spec.role === 'Removed';
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return {
     name: metadata.name,
     resourceVersion: metadata.resourceVersion ?? '',
-    labels,
+    labels: place.labels,
     role: spec.role === 'Voter' ? 'Voter' : 'Learner',
     drain: spec.drain || isRemoved,
     canRecord: ready?.status !== 'False',
+    hasRecorder: place.hasRecorder,
     freeBytes: status?.freeBytes,
     // A state of a newer version is a string as well.
     cameras: cameras as NodeView['cameras'],

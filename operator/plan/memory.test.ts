@@ -53,6 +53,14 @@ test('a write under way is not planned again, and what the API server answered c
   assert.equal(seen(memory.look(later, 1_003)).assignment?.node, 'b');
 });
 
+test('what the API server answered is forgotten when the cache shows it, and is not believed against a later cache', () => {
+  const memory = memoryOf(objects([camera({ resourceVersion: '10' })]));
+  memory.learned(camera().uid, assigned('a', 1, '11'));
+  assert.equal(seen(memory.look(objects([assigned('a', 1, '11')]), 1_000)).assignment?.node, 'a');
+  // A cluster that was restored from a backup begins its versions again where the backup stood.
+  assert.equal(seen(memory.look(objects([assigned('b', 2, '5')]), 1_001)).assignment?.node, 'b');
+});
+
 test('a write that was not sent is planned again', () => {
   const world = objects([camera()]);
   const memory = memoryOf(world);
@@ -94,6 +102,7 @@ test('a node that did not take a camera up is chosen last for a minute', () => {
       resourceVersion: '1',
       fromEpoch: 1,
       assignment: { node: 'b', epoch: 2, previousNode: 'a', handover: 'Complete', reason: 'NotTakenUp' },
+      isNote: false,
       urgent: true,
       confirm: { kind: 'NotTakenUp', node: 'a', epoch: 1 },
     },

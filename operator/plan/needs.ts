@@ -2,6 +2,7 @@
 // where all cameras are seen together (plan.ts).
 
 import { matches, type Rooms } from './rooms.ts';
+import { isSuspect, lostNodesOf, withLostNodes } from './suspects.ts';
 import type { Assignment, Confirmation, PlannedCamera, PlannedNode, Reason, Snapshot } from './snapshot.ts';
 
 /** A node that has not listed a camera it was given by then does not get to keep it. */
@@ -15,7 +16,7 @@ export type Need =
   /** Nothing, before `recheckMs` at the earliest. */
   | { readonly kind: 'none'; readonly recheckMs?: number | undefined }
   /** The same node, or none: can be written at once, with or without a majority. */
-  | { readonly kind: 'write'; readonly assignment: Assignment }
+  | { readonly kind: 'write'; readonly assignment: Assignment; readonly isNote?: boolean }
   | Placement;
 
 /** Another node. */
@@ -31,6 +32,8 @@ export type Placement = {
   /** Only there, or not at all. */
   readonly only?: string | undefined;
   readonly confirm?: Confirmation | undefined;
+  /** What counts against the camera from then on. */
+  readonly lostNodes?: readonly string[];
 };
 
 export type Context = {
@@ -56,6 +59,23 @@ export function needOf(camera: PlannedCamera, context: Context): Need {
 
   const owner = context.nodes.get(assignment.node);
   if (!owner) return placeOf(camera, context, 'Ineligible', { kind: 'NodeGone', node: assignment.node });
+  const lostNodes = lostNodesOf(camera, owner, context.nodes);
+  const need = placed(assignedNeedOf(camera, owner, context), lostNodes);
+  if (need.kind !== 'none' || sameNames(lostNodes, assignment.lostNodes ?? [])) return need;
+  return { kind: 'write', assignment: withLostNodes(assignment, lostNodes), isNote: true };
+}
+
+/** What counts against the camera goes with it; a suspect goes nowhere but away from a node that a person empties, and back to the one that still records it. */
+function placed(need: Need, lostNodes: readonly string[]): Need {
+  if (need.kind === 'none') return need;
+  if (need.kind === 'write') return { ...need, assignment: withLostNodes(need.assignment, lostNodes) };
+  if (!isSuspect({ lostNodes }) || need.reason === 'Drain') return { ...need, lostNodes };
+  return need.back === undefined ? NONE : { ...need, lostNodes, only: need.back };
+}
+
+/** Of a camera that has a node. */
+function assignedNeedOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {
+  const { assignment } = camera;
   if (owner.liveness.state === 'Unavailable') {
     // A planned move can be taken back although failover is off: its old node never stopped.
     if (camera.failover === 'Never' && recordingNow(camera, context) === undefined) return NONE;
@@ -64,7 +84,7 @@ export function needOf(camera: PlannedCamera, context: Context): Need {
   const missing = missingOf(camera, owner, context);
   if (missing.kind !== 'none') return missing;
   const rest =
-    assignment.handover === 'Pending' ? handoverOf(camera, owner, context) : plannedOf(camera, owner, context);
+    assignment?.handover === 'Pending' ? handoverOf(camera, owner, context) : plannedOf(camera, owner, context);
   return rest.kind === 'none' ? { kind: 'none', recheckMs: earlier(missing.recheckMs, rest.recheckMs) } : rest;
 }
 
@@ -151,6 +171,8 @@ function plannedOf(camera: PlannedCamera, owner: PlannedNode, context: Context):
 function suspended({ node, epoch }: Assignment): Assignment {
   return { epoch, previousNode: node, handover: 'Complete', reason: 'Suspended' };
 }
+
+const sameNames = (a: readonly string[], b: readonly string[]): boolean => a.join() === b.join();
 
 function earlier(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined ? b : b === undefined ? a : Math.min(a, b);

@@ -85,6 +85,7 @@ test('cameras of an unavailable node move in order of priority, eight at once to
     previousNode: 'a',
     handover: 'Complete',
     reason: 'NodeUnavailable',
+    lostNodes: ['a'],
   });
   assert.equal(writes[0]?.camera, 'first');
   assert.deepEqual(writes.map(({ assignment }) => assignment.node).join(''), 'cb'.repeat(8));
@@ -310,6 +311,7 @@ test('when the new node of a handover dies, the old one keeps the camera, or goe
     previousNode: 'b',
     handover: 'Complete',
     reason: 'NodeUnavailable',
+    lostNodes: ['b'],
   });
   const [on] = plan(world(true)).writes;
   assert.deepEqual(on?.assignment, {
@@ -318,6 +320,7 @@ test('when the new node of a handover dies, the old one keeps the camera, or goe
     previousNode: 'a',
     handover: 'Pending',
     reason: 'NodeUnavailable',
+    lostNodes: ['b'],
   });
 });
 

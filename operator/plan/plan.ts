@@ -3,6 +3,7 @@
 
 import { needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
 import { Rooms } from './rooms.ts';
+import { isSuspect, withLostNodes } from './suspects.ts';
 import type {
   Assignment,
   AssignmentWrite,
@@ -36,7 +37,9 @@ export function plan(snapshot: Snapshot): Plan {
   const quorum = quorumOf(snapshot);
 
   const needs = cameras.map((camera) => ({ camera, need: needOf(camera, context) }));
-  const writes = needs.flatMap(({ camera, need }) => (need.kind === 'write' ? [writeOf(camera, need.assignment)] : []));
+  const writes = needs.flatMap(({ camera, need }) =>
+    need.kind === 'write' ? [{ ...writeOf(camera, need.assignment), isNote: need.isNote === true }] : [],
+  );
   const placing = [...needs.filter(isPlacement), ...tooMany(needs, context)];
   const placed = place(placing, context, quorum);
 
@@ -78,7 +81,11 @@ function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { node
     const owner = camera.assignment?.node;
     const excess = owner === undefined ? 0 : (left.get(owner) ?? 0);
     if (owner === undefined || excess === 0) continue;
-    const isStill = need.kind === 'none' && !camera.writing && camera.assignment?.handover !== 'Pending';
+    const isStill =
+      need.kind === 'none' &&
+      !camera.writing &&
+      camera.assignment?.handover !== 'Pending' &&
+      !isSuspect(camera.assignment ?? {});
     if (isStill)
       found.push({ camera, need: { kind: 'place', reason: 'Ineligible', urgent: false, recordingNow: owner } });
     if (isStill || need.kind === 'place') left.set(owner, excess - 1);
@@ -138,10 +145,12 @@ function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Ass
   const { assignment } = camera;
   const epoch = (assignment?.epoch ?? 0) + 1;
   const before = assignment?.node ?? assignment?.previousNode;
+  const { lostNodes = assignment?.lostNodes ?? [] } = need;
   if (need.recordingNow !== undefined && need.recordingNow !== node) {
-    return { node, epoch, previousNode: need.recordingNow, handover: 'Pending', reason: need.reason };
+    const pending = { node, epoch, previousNode: need.recordingNow, handover: 'Pending', reason: need.reason } as const;
+    return withLostNodes(pending, lostNodes);
   }
-  return {
+  const moved: Assignment = {
     node,
     epoch,
     ...(before !== undefined && before !== node && { previousNode: before }),
@@ -151,6 +160,7 @@ function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Ass
     ...(wasNeverTakenUp(camera) &&
       camera.assignment?.lastSeenTime !== undefined && { lastSeenTime: camera.assignment.lastSeenTime }),
   };
+  return withLostNodes(moved, lostNodes);
 }
 
 const wasNeverTakenUp = ({ missingForMs, wasTakenUp }: PlannedCamera): boolean =>
@@ -162,7 +172,8 @@ function writeOf(camera: PlannedCamera, assignment: Assignment, need?: Placement
   const urgent = need?.urgent === true && need.reason !== 'Scheduled';
   const isLost = need?.reason === 'NodeUnavailable' && need.urgent && assignment.lastSeenTime === undefined;
   const lostNode = isLost ? camera.assignment?.node : undefined;
-  return { camera: name, uid, resourceVersion, fromEpoch, assignment, urgent, confirm: need?.confirm, lostNode };
+  const confirm = need?.confirm;
+  return { camera: name, uid, resourceVersion, fromEpoch, assignment, isNote: false, urgent, confirm, lostNode };
 }
 
 type Slots = {
@@ -207,6 +218,8 @@ function assignedCondition(camera: PlannedCamera, nodes: ReadonlyMap<string, Pla
   if (node === undefined) return condition('Assigned', 'False', 'Waiting', 'is about to be given to a node');
   const owner = nodes.get(node);
   if (owner?.liveness.state === 'Unavailable') {
+    if (isSuspect(camera.assignment ?? {}))
+      return condition('Assigned', 'False', 'TwoNodesLost', suspectMessage(camera));
     const message = `waits for node ${node}, which is unavailable, because placement.failover is Never`;
     return condition('Assigned', 'False', 'NodeUnavailable', message);
   }
@@ -215,6 +228,10 @@ function assignedCondition(camera: PlannedCamera, nodes: ReadonlyMap<string, Pla
   }
   return condition('Assigned', 'True', 'Assigned', `to node ${node}`);
 }
+
+const suspectMessage = ({ assignment }: PlannedCamera): string =>
+  `${assignment?.lostNodes?.join(' and ')} had it when their recorders fell silent, so it goes to no other node: find ` +
+  'out why, then set spec.suspend to true and back to false';
 
 function poolConditions(quorum: Quorum, placed: Placed, rooms: Rooms, { nodes }: Snapshot): PlannedCondition[] {
   const { voters, live, needed, available } = quorum;

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { plan } from './plan.ts';
 import type { PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
+import { isSuspect } from './suspects.ts';
 import {
   cameraOf,
   carriedOut,
@@ -28,6 +29,7 @@ const nodes = fc.subarray(NODES, { minLength: 1 }).chain((names) =>
           role: fc.constantFrom('Voter' as const, 'Voter' as const, 'Learner' as const),
           drain: fc.boolean().map((drain) => drain && name > 'n3'),
           canRecord: fc.integer({ min: 0, max: 9 }).map((chance) => chance > 0),
+          hasRecorder: fc.boolean(),
           freeBytes: fc.option(fc.integer({ min: 0, max: 3 }), { nil: undefined }),
           liveness: fc.constantFrom(LIVE, LIVE, LIVE, QUIET, UNKNOWN, UNAVAILABLE),
           reluctant: fc.boolean(),
@@ -53,6 +55,7 @@ const camera = (name: string): fc.Arbitrary<PlannedCamera> =>
           epoch: fc.integer({ min: 1, max: 1_000 }),
           handover: fc.constantFrom(undefined, 'Pending' as const, 'Complete' as const),
           reason: fc.constantFrom('Scheduled', 'Drain', 'NodeUnavailable', 'SomethingNew'),
+          lostNodes: fc.option(fc.subarray([...NODES, 'nobody'], { maxLength: 2 }), { nil: undefined, freq: 2 }),
         }),
         { nil: undefined },
       ),
@@ -194,6 +197,7 @@ test('from any state the plan comes to rest, with one owner an epoch, and every 
       for (const camera of cameras) {
         const owner = nodes.find(({ name }) => name === camera.assignment?.node);
         if (camera.suspend) assert.equal(camera.assignment?.node, undefined);
+        else if (owner && camera.assignment && isSuspect(camera.assignment)) continue;
         else if (hasMajority(rest) && (!owner || (owner.liveness === UNAVAILABLE && camera.failover !== 'Never'))) {
           const room = nodes.filter((node) => isOpen(node) && suits(camera, node));
           assert.ok(
@@ -245,7 +249,8 @@ test('the loss of one node moves its own cameras and no others', () => {
         else assert.deepEqual(camera.assignment, before);
       }
       const returned = { ...after, nodes: after.nodes.map((node) => ({ ...node, liveness: LIVE })) };
-      assert.deepEqual(plan(returned).writes, [], 'a returned node gets nothing back by itself');
+      const moves = plan(returned).writes.filter(({ isNote }) => !isNote);
+      assert.deepEqual(moves, [], 'a returned node gets nothing back by itself');
     }),
     { numRuns: 300 },
   );

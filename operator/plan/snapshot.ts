@@ -16,6 +16,8 @@ export type Assignment = {
   readonly reason: string;
   /** Last renewal of the Lease of a node that was lost, as that wrote it. Handed on until a node takes the camera up. */
   readonly lastSeenTime?: string | undefined;
+  /** Nodes that had the camera when their recorders fell silent, although the machines lived. */
+  readonly lostNodes?: readonly string[] | undefined;
 };
 
 /** A Camera as a cache or the API server shows it. Cameras that are being deleted are left out. */
@@ -44,6 +46,8 @@ export type NodeView = {
   readonly drain: boolean;
   /** False when the node itself says that it cannot record: no archive, the archive of another node. */
   readonly canRecord: boolean;
+  /** Kubernetes says that its machine is there and that a recorder was started on it: its silence is the recorder's own. */
+  readonly hasRecorder: boolean;
   readonly freeBytes?: number | undefined;
   readonly cameras: ReadonlyMap<string, CameraReport>;
 };
@@ -128,6 +132,8 @@ export type AssignmentWrite = {
   /** Of the assignment that is replaced; 0 when there is none. */
   readonly fromEpoch: number;
   readonly assignment: Assignment;
+  /** Nothing moves: only what is known of the camera is another. */
+  readonly isNote: boolean;
   /** Goes before all others: nobody records the camera. */
   readonly urgent: boolean;
   readonly confirm?: Confirmation | undefined;

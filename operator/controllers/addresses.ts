@@ -1,0 +1,36 @@
+// The addresses of a node's recorder: its pod as the kubelet reports it and the pool's rule in, URLs out; pure. What recorders
+// report about themselves is not used: with the stolen token of one recorder, an attacker could redirect all viewers, and with
+// them their tokens, to a host of their own.
+
+import { isIPv6 } from 'node:net';
+import type { RecorderNode } from '../../crds/recorder-node.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { API_PORT, PLAYBACK_PORT, SCHEME_ANNOTATION } from '../manifests/recorder.ts';
+import type { RecorderPod } from '../observe/caches.ts';
+
+export type Addresses = Pick<RecorderNode['spec'], 'address' | 'playbackAddress'>;
+
+/** Undefined while the pod has no address yet: the last known ones stay. */
+export function addressesOf({ spec }: RecorderPool, pod: RecorderPod): Addresses | undefined {
+  const scheme = pod.metadata.annotations?.[SCHEME_ANNOTATION] ?? (spec.tls ? 'https' : 'http');
+  const { type, template = '' } = spec.advertise;
+  if (type === 'Template') {
+    const url = template.replaceAll('{node}', pod.spec?.nodeName ?? '');
+    return URL.canParse(url) ? { address: new URL(url).origin, playbackAddress: new URL(url).origin } : undefined;
+  }
+  const ip = type === 'HostPort' ? pod.status?.hostIP : pod.status?.podIP;
+  if (ip === undefined) return undefined;
+  const base = `${scheme}://${hostInUrl(ip)}`;
+  return { address: `${base}:${API_PORT}`, playbackAddress: `${base}:${PLAYBACK_PORT}` };
+}
+
+export const hostInUrl = (ip: string): string => (isIPv6(ip) ? `[${ip}]` : ip);
+
+/** Of several pods of a node, the newest of those that are not being deleted. */
+export function podOfNode(pods: readonly RecorderPod[], node: string): RecorderPod | undefined {
+  const rank = ({ metadata: { deletionTimestamp, creationTimestamp = '' } }: RecorderPod): string =>
+    `${deletionTimestamp === undefined ? 1 : 0}${creationTimestamp}`;
+  return pods
+    .filter(({ spec }) => spec?.nodeName === node)
+    .reduce<RecorderPod | undefined>((a, b) => (a && rank(a) >= rank(b) ? a : b), undefined);
+}

@@ -1,0 +1,181 @@
+// Which Secrets the recorders of a pool may read: those that name hosts of cameras in their own annotation. A Camera that names a
+// Secret is not enough, because its author may not be the owner of the Secret.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Camera } from '../../crds/camera.ts';
+import { hostIn, hostsNamedBy } from '../../crds/login-hosts.ts';
+import { GRANTS_NAMED_LOGINS } from '../../crds/names.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { ApiError, isNotFound, type KubeApi, type KubeObject, type ObjectName } from '../kube/api.ts';
+import { CAMERA, ROLE, SECRET } from '../kube/resources.ts';
+import { controllerOf } from '../kube/owned.ts';
+import { roleOf } from '../manifests/recorder-access.ts';
+
+export interface CameraLoginsOptions {
+  readonly api: KubeApi;
+  /** What is known about the Secret of a camera has changed. */
+  readonly changed: (camera: Camera) => void;
+  readonly clock: Clock;
+}
+
+/** How long the annotation of a Secret is cached; a Secret without one is read again soon. */
+const FRESH_MS = 600_000;
+const RETRY_MS = 10_000;
+/** Secrets that are read at once. */
+const READS = 16;
+
+/**
+ * How long a Secret must have named hosts before the note in the Camera's status is removed. Recorders get the note by the Camera and
+ * read the Secret separately: a recorder that had neither would stop its camera for a moment.
+ */
+const LET_GO_MS = 60_000;
+
+interface Read {
+  readonly namesHosts: boolean;
+  /** Since when it names hosts. */
+  readonly sinceMs: number;
+  readonly readMs: number;
+}
+
+export class CameraLogins {
+  readonly #o: CameraLoginsOptions;
+  /** By pool and by name of the Secret. */
+  readonly #reads = new Map<string, ReadonlyMap<string, Read>>();
+  /** Pools that were searched for cameras from before Secrets had to name hosts. */
+  readonly #takenOver = new Map<string, Set<string>>();
+
+  constructor(options: CameraLoginsOptions) {
+    this.#o = options;
+  }
+
+  forget(key?: string): void {
+    for (const kept of [this.#reads, this.#takenOver]) {
+      if (key === undefined) kept.clear();
+      else kept.delete(key);
+    }
+  }
+
+  /** Whether the Secret of a camera names hosts; undefined while that is not known. */
+  namesHosts(key: string, { spec }: Camera): boolean | undefined {
+    return this.#reads.get(key)?.get(spec.credentialsSecretRef?.name ?? '')?.namesHosts;
+  }
+
+  /** Names of the Secrets that recorders may read. Throws ApiError, after which it should be called again. */
+  async granted(key: string, pool: RecorderPool, cameras: readonly Camera[]): Promise<readonly string[]> {
+    await this.#read(key, pool, cameras);
+    await this.#takeOver(key, pool, cameras);
+    await this.#letGo(key, cameras);
+    const names = cameras.flatMap((camera) => {
+      const name = camera.spec.credentialsSecretRef?.name;
+      const isUsedBefore = isPinned(camera) || (this.#takenOver.get(key)?.has(pinOf(camera)) ?? false);
+      return name !== undefined && (this.namesHosts(key, camera) || isUsedBefore) ? [name] : [];
+    });
+    return [...new Set(names)];
+  }
+
+  /** Reads the Secrets that are due. */
+  async #read(key: string, { metadata: { namespace } }: RecorderPool, cameras: readonly Camera[]): Promise<void> {
+    const { clock, changed } = this.#o;
+    const before = this.#reads.get(key);
+    const names = [...new Set(cameras.flatMap(({ spec }) => spec.credentialsSecretRef?.name ?? []))];
+    const reads = new Map<string, Read>();
+    const read = async (name: string): Promise<void> => {
+      const known = before?.get(name);
+      const nowMs = clock.monotonicMs();
+      const isDue = !known || nowMs - known.readMs >= (known.namesHosts ? FRESH_MS : RETRY_MS);
+      if (!isDue) return void reads.set(name, known);
+      const namesHosts = await this.#asksForHosts({ namespace, name });
+      const sinceMs = known?.namesHosts === namesHosts ? known.sinceMs : nowMs;
+      reads.set(name, { namesHosts, sinceMs, readMs: nowMs });
+    };
+    for (let i = 0; i < names.length; i += READS) await Promise.all(names.slice(i, i + READS).map(read));
+    this.#reads.set(key, reads);
+    for (const camera of cameras) {
+      const name = camera.spec.credentialsSecretRef?.name ?? '';
+      if (reads.get(name)?.namesHosts !== before?.get(name)?.namesHosts) changed(camera);
+    }
+  }
+
+  async #asksForHosts(name: ObjectName): Promise<boolean> {
+    try {
+      return hostsNamedBy((await this.#o.api.get(SECRET, name)).metadata.annotations) !== undefined;
+    } catch (err) {
+      // Where the operator may read no Secrets, it can grant none.
+      if (isNotFound(err) || (err instanceof ApiError && err.status === 403)) return false;
+      throw err;
+    }
+  }
+
+  /**
+   * Once for a pool: logins that its recorders were granted before Secrets had to name hosts stay granted. The operator notes in
+   * the status of each Camera, which its author cannot write, to which hosts the login went.
+   */
+  async #takeOver(key: string, pool: RecorderPool, cameras: readonly Camera[]): Promise<void> {
+    if (this.#takenOver.has(key)) return;
+    const { api } = this.#o;
+    const { namespace } = pool.metadata;
+    const granted = await this.#grantedBefore(pool);
+    const taken = new Set<string>();
+    for (const camera of cameras) {
+      const { credentialsSecretRef: ref, source, snapshot, onvif } = camera.spec;
+      if (!ref || !granted.includes(ref.name) || this.namesHosts(key, camera) || isPinned(camera)) continue;
+      const hosts = [source, snapshot, onvif].flatMap((address) => hostIn(address ?? '') ?? []);
+      const { uid, name } = camera.metadata;
+      const patch = { metadata: { uid }, status: { login: { secretName: ref.name, hosts: [...new Set(hosts)] } } };
+      await ignoreMissing(api.mergePatch(CAMERA, { namespace, name }, patch, { subresource: 'status' }));
+      taken.add(pinOf(camera));
+    }
+    this.#takenOver.set(key, taken);
+  }
+
+  /**
+   * Once a Secret names hosts, the note no longer counts, even if the annotation is removed again: the owner has then said
+   * that the Secret is for no camera.
+   */
+  async #letGo(key: string, cameras: readonly Camera[]): Promise<void> {
+    const nowMs = this.#o.clock.monotonicMs();
+    for (const camera of cameras) {
+      const read = this.#reads.get(key)?.get(camera.spec.credentialsSecretRef?.name ?? '');
+      if (!read?.namesHosts || nowMs - read.sinceMs < LET_GO_MS) continue;
+      this.#takenOver.get(key)?.delete(pinOf(camera));
+      if (!isPinned(camera)) continue;
+      const { namespace, name, uid } = camera.metadata;
+      const patch = { metadata: { uid }, status: { login: null } };
+      await ignoreMissing(this.#o.api.mergePatch(CAMERA, { namespace, name }, patch, { subresource: 'status' }));
+    }
+  }
+
+  /** Whether an older version made the Role, which granted every Secret that a Camera named. */
+  async #grantedBefore({ metadata: { namespace, name, uid } }: RecorderPool): Promise<readonly string[]> {
+    let role: KubeObject;
+    try {
+      role = await this.#o.api.get(ROLE, roleOf({ namespace, name }, []).metadata);
+    } catch (err) {
+      if (isNotFound(err)) return [];
+      throw err;
+    }
+    if (role.metadata.annotations?.[GRANTS_NAMED_LOGINS] !== undefined || controllerOf(role)?.uid !== uid) return [];
+    const rules = (role['rules'] ?? []) as readonly {
+      resources?: readonly string[];
+      resourceNames?: readonly string[];
+    }[];
+    return rules.flatMap(({ resources, resourceNames }) =>
+      resources?.includes('secrets') ? (resourceNames ?? []) : [],
+    );
+  }
+}
+
+/** The camera had its login before Secrets had to name hosts. */
+export const isPinned = ({ spec, status }: Camera): boolean =>
+  spec.credentialsSecretRef !== undefined && status?.login?.secretName === spec.credentialsSecretRef.name;
+
+/** For a camera that was noted a moment ago: caches may not show it yet. */
+const pinOf = ({ metadata, spec }: Camera): string => `${metadata.uid}/${spec.credentialsSecretRef?.name}`;
+
+async function ignoreMissing(call: Promise<unknown>): Promise<void> {
+  try {
+    await call;
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+}

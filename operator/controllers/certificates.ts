@@ -1,0 +1,223 @@
+// The CA of each pool, and the certificates of its recorders. The keys of the CAs are in one Secret in the operator's namespace,
+// which nothing else reads. Recorders make their own keys and put a request into the status of their RecorderNode, which only the
+// recorder of that node can write. The operator chooses the names in a certificate from what it knows itself.
+
+import { X509Certificate } from 'node:crypto';
+import { RequestError } from '../../base/x509.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { AUTHORITIES_SECRET, labels, nodeIdentity, poolLabels, recorderName } from '../../crds/names.ts';
+import type { RecorderNode } from '../../crds/recorder-node.ts';
+import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import { PEERS_PORT, serviceNamesOf } from '../manifests/recorder.ts';
+import { ApiError, isConflict, isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { RECORDER_NODE, SECRET } from '../kube/resources.ts';
+import type { Caches, ClusterNode, RecorderPod } from '../observe/caches.ts';
+import {
+  AUTHORITY_LIFE_MS,
+  BACKDATED_MS,
+  bundleOf,
+  isLeafDue,
+  LEAF_LIFE_MS,
+  madeFrom,
+  needsNext,
+  signerOf,
+  type KeptAuthority,
+} from '../plan/authorities.ts';
+import type { PlannedCondition } from '../plan/snapshot.ts';
+import { hostInUrl, podOfNode } from './addresses.ts';
+
+export interface CertificatesOptions {
+  readonly api: KubeApi;
+  readonly caches: Pick<Caches, 'nodesOf' | 'podsOf' | 'nodes'>;
+  /** Of the operator. */
+  readonly ownNamespace: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A condition that is True while recorders can be given certificates. */
+const TYPE = 'CertificatesIssued';
+
+export class Certificates {
+  readonly #o: CertificatesOptions;
+  /** As they are in the Secret, by pool; undefined before it was read in this term. */
+  #kept: Map<string, readonly KeptAuthority[]> | undefined;
+  #work: Promise<unknown> = Promise.resolve();
+
+  constructor(options: CertificatesOptions) {
+    this.#o = options;
+  }
+
+  /** Another leader may have written meanwhile. */
+  forget(): void {
+    this.#kept = undefined;
+  }
+
+  /** The authorities of a pool; made, or renewed, when it is time. The condition says why there are none. */
+  async authoritiesOf(pool: RecorderPool): Promise<readonly KeptAuthority[] | PlannedCondition> {
+    // One Secret holds those of all pools.
+    const turn = this.#work.then(() => this.#authoritiesOf(pool));
+    this.#work = turn.catch(() => {});
+    try {
+      return await turn;
+    } catch (err) {
+      if (!(err instanceof ApiError) || isConflict(err)) throw err;
+      const message = `the Secret ${AUTHORITIES_SECRET} with the keys of the CA cannot be read or written: ${err.message}`;
+      return { type: TYPE, status: 'False', reason: 'AuthorityUnavailable', message };
+    }
+  }
+
+  async #authoritiesOf({ metadata: { namespace, name } }: RecorderPool): Promise<readonly KeptAuthority[]> {
+    const { api, ownNamespace, clock } = this.#o;
+    // Names have no underscore.
+    const key = `${namespace}_${name}`;
+    const nowMs = clock.wallMs();
+    const known = this.#kept?.get(key);
+    if (known && !needsNext(known, nowMs)) return known;
+    const secret = await this.#read();
+    const kept = authoritiesIn(secret);
+    const present = kept.get(key) ?? [];
+    if (needsNext(present, nowMs)) {
+      const { newAuthority } = await import('../../base/x509.ts');
+      const times = { fromMs: nowMs - BACKDATED_MS, toMs: nowMs + AUTHORITY_LIFE_MS };
+      const made = await newAuthority({ commonName: `kube-nvr ${namespace}/${name}`, ...times });
+      kept.set(key, [...present, { ...made, fromMs: nowMs, toMs: times.toMs }]);
+      const object: KubeObject = {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: {
+          ...secret?.metadata,
+          name: AUTHORITIES_SECRET,
+          namespace: ownNamespace,
+          labels: { ...secret?.metadata.labels, ...labels('operator') },
+        },
+        type: 'kube-nvr.dev/authorities',
+        data: dataOf(kept),
+      };
+      // Compare and swap: losing a CA would make all its certificates worthless.
+      await (secret ? api.replace(SECRET, object) : api.create(SECRET, object));
+    }
+    this.#kept = kept;
+    return kept.get(key) ?? [];
+  }
+
+  async #read(): Promise<KubeObject | undefined> {
+    const { api, ownNamespace } = this.#o;
+    try {
+      return await api.get(SECRET, { namespace: ownNamespace, name: AUTHORITIES_SECRET });
+    } catch (err) {
+      if (isNotFound(err)) return undefined;
+      throw err;
+    }
+  }
+
+  /** Gives a certificate to each recorder that requests one, and writes the address for its peers. Throws ApiError. */
+  async sign(pool: RecorderPool, authorities: readonly KeptAuthority[]): Promise<PlannedCondition> {
+    const { caches, clock } = this.#o;
+    const nowMs = clock.wallMs();
+    const signer = signerOf(authorities, nowMs);
+    const pods = caches.podsOf(pool);
+    const refused: string[] = [];
+    for (const node of caches.nodesOf(pool)) {
+      if (!signer) continue;
+      try {
+        await this.#signNode(pool, node, podOfNode(pods, node.metadata.name), signer, bundleOf(authorities, nowMs));
+      } catch (err) {
+        if (!(err instanceof RequestError)) throw err;
+        refused.push(`${node.metadata.name} (${err.message})`);
+      }
+    }
+    return refused.length === 0
+      ? { type: TYPE, status: 'True', reason: 'Issued', message: '' }
+      : { type: TYPE, status: 'False', reason: 'RequestRefused', message: `requests of ${refused.join(', ')}` };
+  }
+
+  async #signNode(
+    pool: RecorderPool,
+    { metadata, spec, status }: RecorderNode,
+    pod: RecorderPod | undefined,
+    signer: KeptAuthority,
+    authorities: string,
+  ): Promise<void> {
+    const { api, caches, clock, log } = this.#o;
+    const { namespace, name } = metadata;
+    const request = status?.certificateRequest;
+    const patch = (fields: object): Promise<unknown> =>
+      api.mergePatch(RECORDER_NODE, { namespace, name }, { spec: fields });
+    if (request === undefined) {
+      // A recorder of an older version has no listener for its peers.
+      if (spec.peerAddress !== undefined) await patch({ peerAddress: null, certificate: null });
+      return;
+    }
+    const ip = pod?.status?.podIP;
+    const peerAddress = ip === undefined ? spec.peerAddress : `https://${hostInUrl(ip)}:${PEERS_PORT}`;
+    const names = namesOf(pool, name, pod, caches.nodes.get(spec.nodeName));
+    const from = madeFrom(request, names, signer, authorities);
+    const nowMs = clock.wallMs();
+    const isGood = spec.certificate?.madeFrom === from && !isLeafDue(endOf(spec.certificate.certificate), nowMs);
+    if (isGood && spec.peerAddress === peerAddress) return;
+    const { signRequest } = await import('../../base/x509.ts');
+    const times = { fromMs: nowMs - BACKDATED_MS, toMs: Math.min(nowMs + LEAF_LIFE_MS, signer.toMs) };
+    const certificate = isGood
+      ? spec.certificate
+      : {
+          certificate: await signRequest(request, signer, { commonName: name, names, ...times }),
+          authorities,
+          madeFrom: from,
+        };
+    await patch({ certificate, ...(peerAddress !== undefined && { peerAddress }) });
+    if (!isGood) log.info({ node: name, pool: pool.metadata.name }, 'certificate of a recorder signed');
+  }
+}
+
+/** All names and addresses of a recorder, and its identity for its peers. */
+function namesOf(
+  pool: RecorderPool,
+  node: string,
+  pod: RecorderPod | undefined,
+  machine: ClusterNode | undefined,
+): readonly string[] {
+  const { metadata, spec } = pool;
+  const { advertise, tls } = spec;
+  const template = advertise.template?.replaceAll('{node}', node);
+  const addresses = (machine?.status?.addresses ?? []).map(({ address }) => address);
+  return [
+    ...new Set([
+      node,
+      nodeIdentity(metadata.namespace ?? '', metadata.name, node),
+      ...serviceNamesOf(metadata),
+      ...(tls?.names ?? []),
+      ...(template !== undefined && URL.canParse(template) ? [new URL(template).hostname] : []),
+      ...[pod?.status?.podIP, pod?.status?.hostIP].filter((ip) => ip !== undefined),
+      ...addresses,
+    ]),
+  ];
+}
+
+const endOf = (certificate: string): number => new X509Certificate(certificate).validToDate.getTime();
+
+/** ConfigMap for clients: the CAs of the pool's recorders. */
+export const trustOf = ({ metadata }: RecorderPool, bundle: string): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: {
+    name: `${recorderName(metadata.name)}-ca`,
+    namespace: metadata.namespace,
+    labels: poolLabels(metadata.name),
+  },
+  data: { 'ca.crt': bundle },
+});
+
+function authoritiesIn(secret: KubeObject | undefined): Map<string, readonly KeptAuthority[]> {
+  const data = (secret?.['data'] ?? {}) as Readonly<Record<string, string>>;
+  return new Map(
+    Object.entries(data).map(([key, value]) => [
+      key,
+      JSON.parse(Buffer.from(value, 'base64').toString('utf8')) as readonly KeptAuthority[],
+    ]),
+  );
+}
+
+const dataOf = (kept: ReadonlyMap<string, readonly KeptAuthority[]>): Record<string, string> =>
+  Object.fromEntries([...kept].map(([key, all]) => [key, Buffer.from(JSON.stringify(all)).toString('base64')]));

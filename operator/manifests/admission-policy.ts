@@ -1,0 +1,50 @@
+// A ValidatingAdmissionPolicy and its binding: rules for written objects in, both manifests out; pure.
+
+import { labels } from '../../crds/names.ts';
+
+const ADMISSION = 'admissionregistration.k8s.io/v1';
+
+export interface Validation {
+  readonly expression: string;
+  readonly message?: string;
+  readonly messageExpression?: string;
+  readonly reason: 'Forbidden';
+}
+
+export interface AdmissionPolicy {
+  readonly name: string;
+  readonly apiGroup: string;
+  readonly resources: readonly string[];
+  readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
+  /** Requests that it applies to; left out: all. */
+  readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
+  readonly variables: readonly { readonly name: string; readonly expression: string }[];
+  readonly validations: readonly Validation[];
+}
+
+/** In the order in which they have to be applied. */
+export function admissionPolicy(policy: AdmissionPolicy) {
+  const { name, apiGroup, resources, operations, matchConditions, variables, validations } = policy;
+  const metadata = { name, labels: labels('operator') };
+  return [
+    {
+      apiVersion: ADMISSION,
+      kind: 'ValidatingAdmissionPolicy',
+      metadata,
+      spec: {
+        // If the policy cannot be evaluated, the write fails; a recorder goes on recording all the same.
+        failurePolicy: 'Fail',
+        matchConstraints: { resourceRules: [{ apiGroups: [apiGroup], apiVersions: ['*'], operations, resources }] },
+        ...(matchConditions && { matchConditions }),
+        variables,
+        validations,
+      },
+    },
+    {
+      apiVersion: ADMISSION,
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata,
+      spec: { policyName: name, validationActions: ['Deny'] },
+    },
+  ];
+}

@@ -1,0 +1,78 @@
+// Addresses of the cluster itself: of its nodes, pods and Services, and of the API server. No camera is there.
+
+import { isIP } from 'node:net';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import { ApiError, type KubeApi, type KubeObject } from '../kube/api.ts';
+import { ENDPOINT_SLICE, SERVICE_CIDR } from '../kube/resources.ts';
+import type { ClusterNode } from './caches.ts';
+
+export interface ClusterNetworksOptions {
+  readonly api: KubeApi;
+  readonly nodes: () => readonly ClusterNode[];
+  /** What the cluster's owner says beside: networks of pods that nodes do not tell. */
+  readonly told: readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Networks of Services and the API server's addresses change once in years. */
+const LOOK_MS = 300_000;
+
+export class ClusterNetworks {
+  readonly #o: ClusterNetworksOptions;
+  #lookedMs = -Infinity;
+  #services: readonly string[] = [];
+  #apiServers: readonly string[] = [];
+
+  constructor(options: ClusterNetworksOptions) {
+    this.#o = options;
+  }
+
+  /** As `10.96.0.0/12`, `10.0.0.7`; sorted. Throws ApiError when the API server has to be asked again. */
+  async list(): Promise<readonly string[]> {
+    const { clock, nodes, told } = this.#o;
+    if (clock.monotonicMs() - this.#lookedMs >= LOOK_MS) {
+      [this.#services, this.#apiServers] = await Promise.all([
+        this.#look(async (api) => (await api.list(SERVICE_CIDR, {})).items.flatMap(cidrsOf)),
+        this.#look(async (api) =>
+          addressesIn(await api.get(ENDPOINT_SLICE, { namespace: 'default', name: 'kubernetes' })),
+        ),
+      ]);
+      this.#lookedMs = clock.monotonicMs();
+    }
+    const ofNodes = nodes().flatMap(({ spec, status }) => [
+      ...(spec?.podCIDRs ?? []),
+      ...(status?.addresses ?? []).flatMap(({ address }) => address),
+    ]);
+    // Names of nodes are among the addresses.
+    return [...new Set([...told, ...this.#services, ...this.#apiServers, ...ofNodes])].filter(isNetwork).sort();
+  }
+
+  /** Nothing where there is no such kind (before Kubernetes 1.33), or no right to look: the cluster's owner tells the networks. */
+  async #look(look: (api: KubeApi) => Promise<readonly string[]>): Promise<readonly string[]> {
+    const { api, log } = this.#o;
+    try {
+      return await look(api);
+    } catch (err) {
+      if (!(err instanceof ApiError) || ![403, 404].includes(err.status)) throw err;
+      log.warn({ reason: err.reason, message: err.message }, 'networks of the cluster are not told');
+      return [];
+    }
+  }
+}
+
+/** An address, or a network as `10.96.0.0/12`. A recorder does not start with anything else. */
+export function isNetwork(text: string): boolean {
+  const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address);
+  return version !== 0 && Number(bits) <= (version === 4 ? 32 : 128);
+}
+
+const cidrsOf = (object: KubeObject): readonly string[] =>
+  (object['spec'] as { readonly cidrs?: readonly string[] } | undefined)?.cidrs ?? [];
+
+const addressesIn = (slice: KubeObject): readonly string[] =>
+  ((slice['endpoints'] ?? []) as readonly { readonly addresses?: readonly string[] }[]).flatMap(
+    ({ addresses = [] }) => addresses,
+  );
