@@ -16,6 +16,16 @@
 {{ include "kube-nvr.fullname" . }}-operator
 {{- end }}
 
+{{- /* Of the operator in each namespace that was given to it, with watch.allNamespaces. */}}
+{{- define "kube-nvr.tenantRole" -}}
+{{ include "kube-nvr.clusterName" . }}-operator-tenant
+{{- end }}
+
+{{- /* What the owner of a namespace runs to give it to the operator. */}}
+{{- define "kube-nvr.grantCommand" -}}
+kubectl --namespace={namespace} create rolebinding {{ include "kube-nvr.clusterName" . }}-operator --clusterrole={{ include "kube-nvr.tenantRole" . }} --serviceaccount={{ .Release.Namespace }}:{{ include "kube-nvr.operatorName" . }}
+{{- end }}
+
 {{- /* Where the pool is, and its recorders. */}}
 {{- define "kube-nvr.poolNamespace" -}}
 {{ .Values.watch.namespace | default .Release.Namespace }}
@@ -39,6 +49,12 @@
 {{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}
 {{- else }}{{ $image.repository }}:{{ $image.tag | default (index . 1) }}
 {{- end }}
+{{- end }}
+
+{{- /* Of recorders whose pool names none; may be empty. */}}
+{{- define "kube-nvr.recorderPriorityClass" -}}
+{{- $class := .Values.recorderPriorityClass -}}
+{{- $class.name | default (ternary (printf "%s-recorder" (include "kube-nvr.clusterName" .)) "" $class.create) }}
 {{- end }}
 
 {{- define "kube-nvr.labels" -}}
@@ -79,8 +95,8 @@ app.kubernetes.io/component: recorder
 {{- if and .Values.watch.allNamespaces .Values.watch.namespace -}}
 {{- fail "watch.namespace: leave it out when watch.allNamespaces is true" -}}
 {{- end -}}
-{{- if and .Values.watch.secretNamespaces (not .Values.watch.allNamespaces) -}}
-{{- fail "watch.secretNamespaces: is only for watch.allNamespaces" -}}
+{{- if and .Values.watch.namespaces (not .Values.watch.allNamespaces) -}}
+{{- fail "watch.namespaces: is only for watch.allNamespaces" -}}
 {{- end -}}
 {{- if and .Values.pool.enabled (not (dig "archive" "hostPath" "" .Values.pool.spec)) -}}
 {{- fail "pool.spec.archive.hostPath: is required: a directory that exists on each node that records, as /mnt/archive" -}}

@@ -8,9 +8,29 @@
     - recorderpools
     - recordernodes
   verbs:
-    - get
     - list
     - watch
+- apiGroups:
+    - coordination.k8s.io
+  resources:
+    - leases
+  verbs:
+    - list
+    - watch
+- apiGroups:
+    - ''
+  resources:
+    - pods
+  verbs:
+    - list
+    - watch
+- apiGroups:
+    - kube-nvr.dev
+  resources:
+    - cameras
+    - recordernodes
+  verbs:
+    - get
 - apiGroups:
     - kube-nvr.dev
   resources:
@@ -23,7 +43,6 @@
     - cameras/status
     - recorderpools/status
   verbs:
-    - update
     - patch
 - apiGroups:
     - kube-nvr.dev
@@ -31,7 +50,6 @@
     - recordernodes
   verbs:
     - create
-    - update
     - patch
     - delete
 - apiGroups:
@@ -52,11 +70,13 @@
     - leases
   verbs:
     - get
-    - list
-    - watch
     - create
+- apiGroups:
+    - coordination.k8s.io
+  resources:
+    - leases
+  verbs:
     - update
-    - delete
 - apiGroups:
     - ''
   resources:
@@ -65,19 +85,13 @@
     - configmaps
   verbs:
     - get
-    - list
-    - watch
     - create
     - patch
-    - delete
 - apiGroups:
     - ''
   resources:
     - pods
   verbs:
-    - get
-    - list
-    - watch
     - delete
 - apiGroups:
     - apps
@@ -85,27 +99,22 @@
     - daemonsets
   verbs:
     - get
-    - list
-    - watch
     - create
     - patch
-    - delete
-- apiGroups:
-    - apps
-  resources:
-    - controllerrevisions
-  verbs:
-    - get
-    - list
-    - watch
 - apiGroups:
     - policy
   resources:
     - poddisruptionbudgets
   verbs:
     - get
-    - list
-    - watch
+    - create
+    - patch
+- apiGroups:
+    - networking.k8s.io
+  resources:
+    - networkpolicies
+  verbs:
+    - get
     - create
     - patch
     - delete
@@ -116,11 +125,8 @@
     - rolebindings
   verbs:
     - get
-    - list
-    - watch
     - create
     - patch
-    - delete
 - apiGroups:
     - events.k8s.io
   resources:
@@ -130,6 +136,30 @@
     - patch
 {{- end }}
 
+{{- define "kube-nvr.rules.operatorEverywhere" -}}
+- apiGroups:
+    - kube-nvr.dev
+  resources:
+    - cameras
+    - recorderpools
+    - recordernodes
+  verbs:
+    - list
+    - watch
+- apiGroups:
+    - kube-nvr.dev
+  resources:
+    - recorderpools/status
+  verbs:
+    - patch
+- apiGroups:
+    - events.k8s.io
+  resources:
+    - events
+  verbs:
+    - create
+{{- end }}
+
 {{- define "kube-nvr.rules.operatorSecrets" -}}
 - apiGroups:
     - ''
@@ -137,6 +167,7 @@
     - secrets
   verbs:
     - get
+    - create
 {{- end }}
 
 {{- define "kube-nvr.rules.operatorLease" -}}
@@ -148,6 +179,21 @@
     - get
     - create
     - update
+- apiGroups:
+    - ''
+  resources:
+    - secrets
+  verbs:
+    - create
+- apiGroups:
+    - ''
+  resources:
+    - secrets
+  verbs:
+    - get
+    - update
+  resourceNames:
+    - kube-nvr-authorities
 {{- end }}
 
 {{- define "kube-nvr.rules.operatorCluster" -}}
@@ -156,9 +202,22 @@
   resources:
     - nodes
   verbs:
-    - get
     - list
     - watch
+- apiGroups:
+    - networking.k8s.io
+  resources:
+    - servicecidrs
+  verbs:
+    - list
+- apiGroups:
+    - discovery.k8s.io
+  resources:
+    - endpointslices
+  resourceNames:
+    - kubernetes
+  verbs:
+    - get
 {{- end }}
 
 {{- define "kube-nvr.rules.view" -}}
