@@ -1,12 +1,15 @@
 // The scripted camera of the tests as a command: options in, an RTSP server out, until Ctrl-C.
 
+import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { CaptureError, parseCapture } from '../recorder/probe/capture.ts';
 import { startCamera } from '../test/camera/camera.ts';
 import type { Camera } from '../test/camera/camera.ts';
 import type { Challenge } from '../test/camera/credentials.ts';
 import { AUDIO_NAMES, VIDEO_NAMES, audioMedia, videoMedia } from '../test/camera/media.ts';
 import type { AudioName, VideoName } from '../test/camera/media.ts';
 import type { CameraOptions, Outgoing, PacketInfo } from '../test/camera/options.ts';
+import { startReplay } from '../test/camera/replay.ts';
 import { audioTrack, videoTrack } from '../test/camera/tracks.ts';
 import type { CameraFrame, Track } from '../test/camera/tracks.ts';
 
@@ -50,6 +53,8 @@ The end
   --close-after S    closes all connections, every so many seconds
   --verbose          prints the requests as they come
   --help
+Instead of all that
+  --replay FILE      plays the camera of a capture (recorder probe --capture FILE); with --host, --port and --speed
 `;
 
 const OPTIONS = {
@@ -83,6 +88,7 @@ const OPTIONS = {
   'hang-after': { type: 'string' },
   'close-after': { type: 'string' },
   verbose: { type: 'boolean', default: false },
+  replay: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
@@ -156,7 +162,8 @@ function packetHook(values: Values): Pick<CameraOptions, 'onPacket'> {
   const swap = numberOf(values.swap, 'swap');
   const garbage = numberOf(values.garbage, 'garbage');
   const marker = values.marker === undefined ? undefined : oneOf(values.marker, ['none', 'all'] as const, 'marker');
-  const held = new Map<PacketInfo['session'], Buffer>();
+  /** By session and track: a packet belongs to the channel of its own track. */
+  const held = new Map<string, Buffer>();
   const every = (n: number | undefined, index: number): boolean => n !== undefined && index % n === n - 1;
   return {
     onPacket: (packet: Buffer, info: PacketInfo): Outgoing[] => {
@@ -166,10 +173,11 @@ function packetHook(values: Values): Pick<CameraOptions, 'onPacket'> {
       if (marker && info.frame.number >= 0) {
         packet[1] = ((packet[1] as number) & 0x7f) | (marker === 'all' ? 0x80 : 0);
       }
-      const before = held.get(info.session);
-      held.delete(info.session);
+      const place = `${info.session.id} ${info.trackIndex}`;
+      const before = held.get(place);
+      held.delete(place);
       if (every(swap, index) && !before) {
-        held.set(info.session, packet);
+        held.set(place, packet);
         return [];
       }
       const out: Outgoing[] = every(garbage, index) ? [{ raw: Buffer.from('\r\n\x9f$1') }] : [];
@@ -240,6 +248,7 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  if (values.replay !== undefined) return replay(values.replay, values);
   const options = await cameraOptions(values);
   const camera = await startCamera({
     ...options,
@@ -254,18 +263,34 @@ async function main(): Promise<void> {
   });
   schedule(camera, values);
   console.log(camera.url);
+  await untilInterrupted();
+  await camera.close();
+}
+
+async function replay(file: string, values: Values): Promise<void> {
+  const camera = await startReplay(parseCapture(await readFile(file)), {
+    host: values.host,
+    port: numberOf(values.port, 'port') ?? 8554,
+    speed: numberOf(values.speed, 'speed') ?? 1,
+  });
+  console.log(camera.url);
+  await untilInterrupted();
+  await camera.close();
+}
+
+async function untilInterrupted(): Promise<void> {
   await new Promise<void>((resolve) => {
     process.once('SIGINT', resolve);
     process.once('SIGTERM', resolve);
   });
-  await camera.close();
 }
 
 try {
   await main();
 } catch (error) {
   const { code, message } = error as { code?: string; message: string };
-  if (!(error instanceof UsageError) && !code?.startsWith('ERR_PARSE_ARGS') && code !== 'EADDRINUSE') throw error;
+  const expected = error instanceof UsageError || error instanceof CaptureError || code === 'ENOENT';
+  if (!expected && !code?.startsWith('ERR_PARSE_ARGS') && code !== 'EADDRINUSE') throw error;
   console.error(`error: ${message}`);
   process.exitCode = 2;
 }

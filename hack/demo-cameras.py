@@ -36,6 +36,8 @@ ENCODERS = {
     " ! h264parse ! rtph264pay name=pay{n} pt=96 config-interval={sets}",
     "h265": "x265enc tune=zerolatency speed-preset=ultrafast bitrate={kbps} key-int-max={gop} log-level=error"
     " option-string=pools=1:frame-threads=1:bframes=0 ! h265parse ! rtph265pay name=pay{n} pt=96 config-interval={sets}",
+    "mjpeg": "jpegenc quality=60 ! rtpjpegpay name=pay{n} pt=26",
+    "mjpeg-422": "videoconvert ! video/x-raw,format=Y42B ! jpegenc quality=60 ! rtpjpegpay name=pay{n} pt=26",
 }
 
 AUDIO = {
@@ -43,6 +45,9 @@ AUDIO = {
     "pcmu": "audio/x-raw,rate=8000,channels=1 ! mulawenc ! rtppcmupay name=pay{n}",
     "pcma": "audio/x-raw,rate=8000,channels=1 ! alawenc ! rtppcmapay name=pay{n}",
     "opus": "audio/x-raw,rate=48000,channels=2 ! opusenc ! rtpopuspay name=pay{n} pt=98",
+    "l16": "audio/x-raw,rate=44100,channels=2 ! audioconvert ! audio/x-raw,format=S16BE ! rtpL16pay name=pay{n} pt=98",
+    "mp2": "audio/x-raw,rate=48000,channels=2 ! twolamemp2enc ! mpegaudioparse ! rtpmpapay name=pay{n}",
+    "mp3": "audio/x-raw,rate=16000,channels=1 ! lamemp3enc ! mpegaudioparse ! rtpmpapay name=pay{n}",
 }
 
 
@@ -131,8 +136,9 @@ def main():
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="JSON list of cameras instead: name, video (h264, h264-b, h265), audio (aac, pcmu, pcma, opus, none),"
-        " pattern, width, height, fps, kbps, gop, auth (digest, basic), user, password, port; -: a line of standard input",
+        help="JSON list of cameras instead: name, video (h264, h264-b, h265, mjpeg, mjpeg-422), audio (aac, pcmu, pcma, opus,"
+        " l16, mp2, mp3, none), pattern, width, height, fps, kbps, gop, auth (digest, basic), user, password, port; -: a"
+        " line of standard input",
     )
     parser.add_argument("--with-parent", action="store_true", help="end when standard input closes")
     arguments = parser.parse_args()

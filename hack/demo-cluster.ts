@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
+import { CAMERA_HOSTS } from '../crds/names.ts';
 import { assert } from '../base/assert.ts';
 import { clusterMissing, startCluster, type Cluster } from '../test/cluster/cluster.ts';
 import { OWN_IMAGES } from '../test/cluster/own-images.ts';
@@ -64,7 +65,12 @@ async function startCameras(cluster: Cluster, count: number, log: number) {
 async function applyResources({ controlPlane }: Cluster, cameras: ReadonlyMap<string, string>): Promise<void> {
   await apply(controlPlane, [
     poolOfAllNodes(),
-    { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'demo-login', namespace: NAMESPACE }, stringData: LOGIN },
+    {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'demo-login', namespace: NAMESPACE, annotations: { [CAMERA_HOSTS]: '*' } },
+      stringData: LOGIN,
+    },
     ...Array.from(cameras, ([name, source], i) =>
       resource('Camera', name, { source, ...(i === 0 && { credentialsSecretRef: { name: 'demo-login' } }) }),
     ),

@@ -5,8 +5,9 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { API_VERSION } from '../crds/names.ts';
+import { API_VERSION, CAMERA_HOSTS } from '../crds/names.ts';
 import { CHART, Helm } from '../test/chart/helm.ts';
+import { metricsToken } from '../test/cluster/own-operator.ts';
 import { needProgram } from '../test/cluster/programs.ts';
 import { cameraPod, cameraUrl } from '../test/node/camera-pod.ts';
 import { machineImage } from '../test/node/images.ts';
@@ -65,15 +66,23 @@ async function install(cluster: RealCluster, helm: Helm): Promise<void> {
   const values = {
     // Of one node.
     operator: { antiAffinity: 'Preferred' },
-    pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE } } },
+    // The cameras are pods behind a Service.
+    pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE }, cameraNetworks: camerasAt(cluster) } },
   };
   await helm.run(['install', 'kube-nvr', CHART, '--namespace', NAMESPACE, '--wait', '--timeout', '5m'], values);
 }
 
+const camerasAt = ({ network }: RealCluster): readonly string[] => [network.ranges.services, network.ranges.pods];
+
 async function addCameras(cluster: RealCluster, cameras: readonly GstreamerCamera[]): Promise<void> {
   await apply(cluster, [
     ...cameraPod(SIGHTS, cameras),
-    { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'demo-login', namespace: NAMESPACE }, stringData: LOGIN },
+    {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'demo-login', namespace: NAMESPACE, annotations: { [CAMERA_HOSTS]: '*' } },
+      stringData: LOGIN,
+    },
     ...cameras.map(({ name, auth }) => ({
       apiVersion: API_VERSION,
       kind: 'Camera',
@@ -134,7 +143,8 @@ async function start(stack: AsyncDisposableStack, cameras: readonly GstreamerCam
     'kube-nvr-recorder': `${await field(cluster, 'service', 'default-recorder', '.spec.clusterIP')}:9998`,
     'kube-nvr-operator': `${await field(cluster, 'service', 'kube-nvr-operator', '.spec.clusterIP')}:8080`,
   };
-  const prometheus = await startDemoPrometheus(targets, cluster.node.name);
+  const token = await metricsToken(cluster.controlPlane, NAMESPACE, 'default');
+  const prometheus = await startDemoPrometheus(targets, { node: cluster.node.name, token });
   if (prometheus) stack.use(prometheus);
   say(['', ...(await guide(cluster, prometheus?.url))].join('\n'));
 }

@@ -21,14 +21,18 @@ export interface DemoPrometheus extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Undefined when the program is not here. */
-export async function startDemoPrometheus(targets: DemoTargets, node: string): Promise<DemoPrometheus | undefined> {
+/** `token`: of recorders. Undefined when the program is not here. */
+export async function startDemoPrometheus(
+  targets: DemoTargets,
+  { node, token }: { readonly node: string; readonly token: string },
+): Promise<DemoPrometheus | undefined> {
   if (prometheusMissing()) return undefined;
   const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-prometheus-'));
   mkdirSync(join(directory, 'data'));
   const file = join(directory, 'prometheus.yaml');
   // JSON is YAML.
   writeFileSync(file, JSON.stringify(configuration(targets, node)));
+  writeFileSync(join(directory, 'token'), token, { mode: 0o600 });
   const [port] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const program = new Program('prometheus', {
@@ -60,6 +64,7 @@ function configuration(targets: DemoTargets, node: string) {
     scrape_configs: Object.entries(targets).map(([job, address]) => ({
       job_name: job,
       honor_labels: true,
+      ...(job === 'kube-nvr-recorder' && { authorization: { credentials_file: 'token' } }),
       static_configs: [{ targets: [address], labels: job === 'kube-nvr-recorder' ? { node } : {} }],
     })),
   };

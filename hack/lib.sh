@@ -7,9 +7,9 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export ROOT
 NODE_MAJOR=24
-# What Kubernetes is built with: at least this minor of Go 1, and which one to fetch when there is none.
-GO_MINOR=24
-GO_TOOLCHAIN=1.24.13
+# What Go programs are built with: at least this minor of Go 1, and which one to fetch when there is none.
+GO_MINOR=26
+GO_TOOLCHAIN=1.26.8
 export npm_config_update_notifier=false
 
 say() { printf '%s\n' "$*" >&2; }
@@ -288,15 +288,47 @@ need_redocly() {
 }
 
 # Generates requests from the OpenAPI document; in an environment of its own, with versions that are named.
-need_schemathesis() {
-  local home=$CACHE/schemathesis requirements=$ROOT/test/openapi/requirements.txt
-  if cmp -s "$requirements" "$home/requirements.txt"; then return 0; fi
+need_schemathesis() { need_python_environment schemathesis "$ROOT/test/openapi/requirements.txt"; }
+
+# need_python_environment NAME REQUIREMENTS
+need_python_environment() {
+  local home=$CACHE/$1
+  if cmp -s "$2" "$home/requirements.txt"; then return 0; fi
   python3 -c 'import ensurepip, venv' 2>/dev/null || need_packages python3-venv || return 1
-  say "fetching schemathesis into $home"
+  say "fetching $1 into $home"
   rm -rf "$home"
   python3 -m venv "$home" &&
-    "$home/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" </dev/null >&2 &&
-    cp "$requirements" "$home/requirements.txt"
+    "$home/bin/pip" install --quiet --disable-pip-version-check --requirement "$2" </dev/null >&2 &&
+    cp "$2" "$home/requirements.txt"
+}
+
+# What makes clients of the OpenAPI document, in three languages, and says what of a change breaks them.
+OPENAPI_TYPESCRIPT_VERSION=7.13.0
+OPENAPI_FETCH_VERSION=0.17.0
+need_client_generators() {
+  local home=$CACHE/openapi-typescript requirements=$ROOT/test/openapi/clients/requirements.txt
+  local versions="$OPENAPI_TYPESCRIPT_VERSION $OPENAPI_FETCH_VERSION"
+  if [ "$(cat "$home/versions" 2>/dev/null || true)" != "$versions" ]; then
+    say "fetching openapi-typescript into $home"
+    mkdir -p "$home"
+    npm install --prefix "$home" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+      "openapi-typescript@$OPENAPI_TYPESCRIPT_VERSION" "openapi-fetch@$OPENAPI_FETCH_VERSION" </dev/null >&2 || return 1
+    echo "$versions" >"$home/versions"
+  fi
+  # Also where all is built: the client in Go is compiled by it.
+  need_go
+  built_with_openapi oapi-codegen github.com/oapi-codegen/oapi-codegen/v2 cmd/oapi-codegen &&
+    built_with_openapi oasdiff github.com/oasdiff/oasdiff &&
+    need_python_environment openapi-python-client "$requirements"
+}
+
+# built_with_openapi PROGRAM MODULE [PACKAGE]: of the modules that hack/openapi/go.mod fixes, with what clients import.
+built_with_openapi() {
+  local version
+  version=$(module_version openapi "$2")
+  if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
+  go -C "$ROOT/hack/openapi" build github.com/oapi-codegen/runtime </dev/null >&2 || return 1
+  go_build "$ROOT/hack/openapi" "$CACHE/$1/$version/$1" "" "$2${3:+/$3}"
 }
 
 # The programs only: the service that the package starts would scrape itself, and nobody looks.
@@ -320,7 +352,7 @@ setup() {
   return $code
 }
 
-# setup_group GROUP: base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images.
+# setup_group GROUP: base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images.
 setup_group() {
   case $1 in
     base)
@@ -330,6 +362,10 @@ setup_group() {
     media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
     # Network namespaces (iproute2) are where cameras are searched for.
     cameras) need_packages "${CAMERA_PACKAGES[@]}" iproute2=ip ;;
+    # Many cameras in one small program, which is built at first use.
+    senders) need_packages gcc=gcc libc6-dev ;;
+    # Namespaces with a device in each, and the program between the two.
+    links) need_packages iproute2=ip util-linux=unshare python3=python3 ;;
     browser) need_packages chromium=chromium fonts-dejavu-core ;;
     # Its programs only: tests make servers of their own.
     database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
@@ -339,6 +375,7 @@ setup_group() {
     api)
       need_redocly && need_schemathesis
       ;;
+    clients) need_client_generators ;;
     # Network namespaces (iproute2) are for the nodes.
     kube)
       if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd; fi
@@ -354,6 +391,6 @@ setup_group() {
       need_kubernetes kubelet kube-proxy && need_coredns
       ;;
     images) need_packages buildah=buildah debootstrap=debootstrap ;;
-    *) die "no such group: $1 (base, media, cameras, browser, database, jobs, shell, api, kube, helm, monitoring, kubelet, images)" ;;
+    *) die "no such group: $1 (base, media, cameras, senders, links, browser, database, jobs, shell, api, clients, kube, helm, monitoring, kubelet, images)" ;;
   esac
 }

@@ -1,4 +1,4 @@
-// The files of charts/kube-nvr that follow from elsewhere in the repository: kinds, rights, the admission policy, the
+// The files of charts/kube-nvr that follow from elsewhere in the repository: kinds, rights, admission policies, the
 // version, the schema of the values, dashboards, the README. Everything else there is written by hand.
 
 import { readFileSync } from 'node:fs';
@@ -10,11 +10,14 @@ import { KINDS } from '../../crds/kinds.ts';
 import { nodeIdentityPolicies } from '../../operator/manifests/node-identity-policy.ts';
 import {
   operatorClusterRules,
+  operatorEverywhereRules,
+  operatorAuthorityRules,
   operatorLeaseRules,
   operatorRules,
   operatorSecretRules,
 } from '../../operator/manifests/operator-access.ts';
 import { tokenReviewBindingOf, type PolicyRule } from '../../operator/manifests/recorder-access.ts';
+import { secretAccessPolicies } from '../../operator/manifests/secret-access-policy.ts';
 import { adminRules, editRules, viewRules } from '../../operator/manifests/user-access.ts';
 import { cameraDashboard } from '../monitoring/dashboards/camera.ts';
 import { fleetDashboard } from '../monitoring/dashboards/fleet.ts';
@@ -70,8 +73,9 @@ function chartYaml(): string {
 function rules(): string {
   const parts: Readonly<Record<string, readonly PolicyRule[]>> = {
     operator: operatorRules(),
+    operatorEverywhere: operatorEverywhereRules(),
     operatorSecrets: operatorSecretRules(),
-    operatorLease: operatorLeaseRules(),
+    operatorLease: [...operatorLeaseRules(), ...operatorAuthorityRules()],
     operatorCluster: operatorClusterRules(),
     view: viewRules(),
     edit: editRules(),
@@ -99,10 +103,12 @@ ${literal(yaml({ spec: crd.spec }))}`;
 }
 
 function admissionPolicy(): string {
-  const documents = nodeIdentityPolicies().map(({ apiVersion, kind, metadata, spec }) => {
-    const head = yaml({ apiVersion, kind, metadata: { name: metadata.name } });
-    return `---\n${literal(head)}${LABELS}${literal(yaml({ spec }))}`;
-  });
+  const documents = [...nodeIdentityPolicies(), ...secretAccessPolicies()].map(
+    ({ apiVersion, kind, metadata, spec }) => {
+      const head = yaml({ apiVersion, kind, metadata: { name: metadata.name } });
+      return `---\n${literal(head)}${LABELS}${literal(yaml({ spec }))}`;
+    },
+  );
   return `{{- /* ${MADE_BY} */}}\n{{- if .Values.admissionPolicy.enabled }}\n${documents.join('')}{{- end }}\n`;
 }
 

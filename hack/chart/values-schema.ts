@@ -19,19 +19,35 @@ const image = () =>
     digest: z.string().regex(/^(sha256:[0-9a-f]{64})?$/),
   });
 
+const poolName = () => ({ namespace: z.string().min(1).max(63), name: z.string().min(1).max(40) });
+
+const monitor = () =>
+  z.strictObject({
+    enabled: z.boolean(),
+    labels: stringMap(),
+    interval: z.string().regex(/^[0-9]+(ms|s|m)$/),
+    pools: z.array(z.strictObject({ ...poolName(), mode: z.enum(['Token', 'None']).optional() })),
+    tlsConfig: z.record(z.string(), z.unknown()),
+  });
+
 const values = z.strictObject({
   image: image().extend({
     pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']),
     pullSecrets: z.array(z.strictObject({ name: z.string().min(1) })),
   }),
   recorderImage: image(),
+  recorderPriorityClass: z.strictObject({
+    create: z.boolean(),
+    name: nameOrEmpty(),
+    value: z.int().max(1_000_000_000),
+  }),
   fullnameOverride: nameOrEmpty().max(40),
   crds: z.strictObject({ enabled: z.boolean(), keep: z.boolean() }),
   admissionPolicy: z.strictObject({ enabled: z.boolean() }),
   watch: z.strictObject({
     namespace: nameOrEmpty().max(63),
     allNamespaces: z.boolean(),
-    secretNamespaces: z.array(z.string().min(1).max(63)),
+    namespaces: z.array(z.string().min(1).max(63)),
   }),
   operator: z.strictObject({
     replicas: z.int().min(0).max(9),
@@ -56,14 +72,14 @@ const values = z.strictObject({
       .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/),
     spec: z.record(z.string(), z.unknown()),
   }),
-  tokenReviews: z.strictObject({
-    pools: z.array(z.strictObject({ namespace: z.string().min(1).max(63), name: z.string().min(1).max(40) })),
-  }),
+  tokenReviews: z.strictObject({ pools: z.array(z.strictObject(poolName())) }),
+  clusterNetworks: z.array(z.string().regex(/^[0-9A-Fa-f:.]+\/[0-9]{1,3}$/)),
   networkPolicy: z.strictObject({
     enabled: z.boolean(),
     clientsFrom: objects(),
     metricsFrom: objects(),
     apiServerPorts: z.array(port()).min(1),
+    databasePorts: z.array(port()).min(1),
   }),
   ingress: z.strictObject({
     enabled: z.boolean(),
@@ -79,16 +95,8 @@ const values = z.strictObject({
     hostnames: z.array(z.string().min(1)),
     playbackHostnames: z.array(z.string().min(1)),
   }),
-  podMonitor: z.strictObject({
-    enabled: z.boolean(),
-    labels: stringMap(),
-    interval: z.string().regex(/^[0-9]+(ms|s|m)$/),
-  }),
-  serviceMonitor: z.strictObject({
-    enabled: z.boolean(),
-    labels: stringMap(),
-    interval: z.string().regex(/^[0-9]+(ms|s|m)$/),
-  }),
+  podMonitor: monitor(),
+  serviceMonitor: monitor(),
   prometheusRule: z.strictObject({
     enabled: z.boolean(),
     labels: stringMap(),

@@ -24,9 +24,9 @@ apt-get -q source --only-source ffmpeg
 cd ffmpeg-*/
 ./configure --prefix=/usr --enable-gpl --enable-libx264 \
   --disable-everything --disable-autodetect --disable-network --disable-doc --disable-debug --disable-ffplay --disable-ffprobe \
-  --enable-protocol="$(list file pipe)" --enable-demuxer=mov --enable-muxer="$(list mp4 image2pipe null)" \
+  --enable-protocol="$(list file pipe subfile)" --enable-demuxer=mov --enable-muxer="$(list mp4 image2pipe null)" \
   --enable-decoder="$(list h264 hevc mjpeg)" --enable-parser="$(list h264 hevc mjpeg)" --enable-encoder="$(list libx264 mjpeg)" \
-  --enable-filter="$(list scale fps tpad settb setpts setsar format null)" \
+  --enable-filter="$(list scale fps tpad settb setpts setsar format null concat trim)" \
   --enable-bsf="$(list extract_extradata h264_mp4toannexb hevc_mp4toannexb)"
 make -j"$(nproc)" ffmpeg
 mkdir -p "$out"

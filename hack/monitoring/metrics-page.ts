@@ -13,7 +13,7 @@ Made by \`hack/generate-metrics-docs.ts\` from the code; do not edit. How to scr
 
 ## Recorder
 
-\`GET /metrics\` on \`metrics.listen\`, by default port 9998. Each camera that this node records has some 60 series; one
+\`GET /metrics\` on \`metrics.listen\`, by default port 9998 of this machine alone. Each camera that this node records has some 60 series; one
 that is gone from the node disappears. \`camera\` is the id of the camera, its name is a label of \`kube_nvr_camera_info\`
 alone.
 

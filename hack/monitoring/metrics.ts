@@ -4,17 +4,23 @@
 import { Registry, type Metric } from 'prom-client';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
+import { MemoryBudget } from '../../base/memory-budget.ts';
 import { OperatorMetrics } from '../../operator/metrics.ts';
 import { buildMetricsRegistry } from '../../recorder/api/prometheus.ts';
 import { registerGapMetrics } from '../../recorder/archive/gaps/metrics.ts';
 import { ArchiveMetrics } from '../../recorder/archive/metrics.ts';
 import { RetentionMetrics, type RetentionFigures } from '../../recorder/archive/retention/metrics.ts';
+import { noAudit } from '../../recorder/audit/entry.ts';
+import { auditLostLines } from '../../recorder/audit/trail.ts';
 import { DatabaseMetrics } from '../../recorder/database/metrics.ts';
+import { AuthFailures } from '../../recorder/http/auth-failures.ts';
 import { registerCertificateMetrics } from '../../recorder/http/certificate.ts';
 import { JobMetrics } from '../../recorder/jobs/metrics.ts';
 import { License } from '../../recorder/license/license.ts';
+import { registerMemoryMetrics } from '../../recorder/memory.ts';
 import { observePlayback } from '../../recorder/playback/metrics.ts';
 import { Sender } from '../../recorder/playback/sender.ts';
+import { registerWebhookMetrics } from '../../recorder/webhooks.ts';
 
 export interface MetricFacts {
   readonly name: string;
@@ -68,7 +74,10 @@ function recorderRegistry(): Registry {
     throw new Error('nothing is scraped here');
   });
   void new DatabaseMetrics(own, { reachable: () => true, waiting: () => 0, cameras: () => ({ used: 0, refused: 0 }) });
+  void new AuthFailures({ clock: systemClock, log: silentLog, registry: own, audit: noAudit });
+  auditLostLines(own);
   registerCertificateMetrics(own, () => undefined);
+  registerMemoryMetrics(own, new MemoryBudget(0));
   void new JobMetrics(own, { isAvailable: () => true, counts: async () => [], progressAgeMs: () => 0 });
   void new License({
     file: '',
@@ -80,6 +89,7 @@ function recorderRegistry(): Registry {
     clock: systemClock,
     log: silentLog,
   });
+  registerWebhookMetrics(own, []);
   observePlayback(own, new Sender({ clock: systemClock }));
   return Registry.merge([
     buildMetricsRegistry({ cameras: nobody, version: '', nodeName: '', clock: systemClock }),

@@ -1,0 +1,60 @@
+// Prints the OpenAPI document of a recorder that has everything, or writes it where a release compares with it:
+//   node hack/generate-openapi.ts [FILE]
+
+import { writeFileSync } from 'node:fs';
+import { format } from 'prettier';
+import { VirtualClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { buildApi } from '../recorder/api/app.ts';
+import { standaloneChecks, type ApiDeps } from '../recorder/api/deps.ts';
+import { noAudit } from '../recorder/audit/entry.ts';
+import { Authenticator } from '../recorder/http/auth.ts';
+import { joined, type OpenApiDocument } from '../recorder/http/openapi.ts';
+import { buildPlayback } from '../recorder/playback/app.ts';
+import packageJson from '../package.json' with { type: 'json' };
+
+/** What routes ask only when somebody asks them. */
+const unasked = {} as never;
+
+/** Of API and playback, with every route that there is. */
+export async function wholeDocument(): Promise<OpenApiDocument> {
+  const { version } = packageJson;
+  const clock = new VirtualClock();
+  const auth = new Authenticator({ mode: 'none', tokens: [] }, { clock });
+  const common = { version, recordPath: '', auth, archive: unasked, clock, log: silentLog };
+  const deps: ApiDeps = {
+    ...common,
+    nodeName: '',
+    address: '',
+    cameras: unasked,
+    gaps: unasked,
+    checks: standaloneChecks,
+    machine: unasked,
+    protections: unasked,
+    jobs: unasked,
+    ptz: unasked,
+    stills: unasked,
+    doctor: unasked,
+    cameraSwitch: unasked,
+    cameraEditor: unasked,
+    logLevels: unasked,
+    audit: { sink: noAudit, reader: unasked },
+    cluster: unasked,
+    events: unasked,
+  };
+  const [api, playback] = [await buildApi(deps), await buildPlayback(common)];
+  try {
+    await Promise.all([api.ready(), playback.ready()]);
+    const [own, other] = [api, playback].map((app) => app.swagger() as OpenApiDocument);
+    return joined(own as OpenApiDocument, other as OpenApiDocument, 'http://localhost:9996');
+  } finally {
+    await Promise.all([api.close(), playback.close()]);
+  }
+}
+
+if (import.meta.main) {
+  const text = await format(JSON.stringify(await wholeDocument()), { parser: 'json', printWidth: 120 });
+  const file = process.argv[2];
+  if (file === undefined) process.stdout.write(text);
+  else writeFileSync(file, text);
+}
