@@ -87,7 +87,7 @@ async function setUp(request: RtspRequest, connection: CameraConnection, camera:
   if (header(request, 'Session') !== undefined && !existing) return reply(454);
   if (!existing && camera.sessions.size >= (options.maxSessions ?? Number.POSITIVE_INFINITY)) return reply(453);
   const asked = header(request, 'Transport') ?? '';
-  const kind = /RTP\/AVP\/TCP|interleaved/i.test(asked) ? 'tcp' : 'udp';
+  const kind = /multicast/i.test(asked) ? 'multicast' : /RTP\/AVP\/TCP|interleaved/i.test(asked) ? 'tcp' : 'udp';
   if (!(options.transports ?? ['tcp', 'udp']).includes(kind)) return reply(461);
   const session = existing ?? new CameraSession(camera.newSessionId(), connection, options, camera.nowMs());
   if (!existing) {
@@ -95,7 +95,11 @@ async function setUp(request: RtspRequest, connection: CameraConnection, camera:
     connection.sessions.push(session);
   }
   const transport =
-    kind === 'tcp' ? tcpTransport(trackIndex, asked, options) : await udpTransport(asked, connection, options);
+    kind === 'tcp'
+      ? tcpTransport(trackIndex, asked, options)
+      : kind === 'udp'
+        ? await udpTransport(asked, connection, options)
+        : await multicastTransport(trackIndex, options);
   if (!transport) return reply(461);
   const ssrc = 0x5eed_0000 + camera.sessions.size * 0x100 + trackIndex;
   session.add(trackIndex, track, transport, ssrc);
@@ -126,6 +130,22 @@ async function udpTransport(
   };
 }
 
+async function multicastTransport(
+  trackIndex: number,
+  { multicast, udp }: CameraOptions,
+): Promise<Transport | undefined> {
+  if (!multicast) return undefined;
+  const { group, port } = multicast;
+  const sockets = await portPair(udp?.sendFrom ?? '127.0.0.1');
+  for (const socket of sockets) {
+    // What a test sends stays in this machine.
+    socket.setMulticastInterface('127.0.0.1');
+    socket.setMulticastTTL(0);
+  }
+  const ports = [port + trackIndex * 2, port + trackIndex * 2 + 1] as const;
+  return { kind: 'udp', multicast: true, clientAddress: group, clientPorts: ports, sockets };
+}
+
 /** An even port and the odd one above it, as RFC 3550 §11 wants. */
 async function portPair(address: string): Promise<[Socket, Socket]> {
   const bind = async (port: number): Promise<Socket | undefined> => {
@@ -153,6 +173,9 @@ function transportHeader(transport: Transport, ssrc: number, options: CameraOpti
   const id = `ssrc=${ssrc.toString(16).toUpperCase().padStart(8, '0')}`;
   if (transport.kind === 'tcp') {
     return `RTP/AVP/TCP;unicast;interleaved=${transport.channels.join('-')};${id};mode="PLAY"`;
+  }
+  if (transport.multicast) {
+    return `RTP/AVP;multicast;destination=${transport.clientAddress};port=${transport.clientPorts.join('-')};ttl=0;${id}`;
   }
   const parts = ['RTP/AVP', 'unicast', `client_port=${transport.clientPorts.join('-')}`];
   if (options.udp?.source) parts.push(`source=${options.udp.source}`);

@@ -6,6 +6,8 @@ import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { assertNever } from '../../base/assert.ts';
+import { OBU_DELIMITER, obuType, splitObus } from '../support/packetize-av1.ts';
 import { nalType, splitAnnexB } from '../support/packetize.ts';
 import { drawingExpression } from './frame-numbers.ts';
 
@@ -13,6 +15,7 @@ const run = promisify(execFile);
 
 /** One coded picture, in decoding order. */
 export interface VideoFrame {
+  /** NAL units; of MJPEG one JPEG file; of AV1 the OBUs of a temporal unit, without its delimiter. */
   readonly nals: readonly Buffer[];
   /** The number drawn into the picture. */
   readonly number: number;
@@ -26,7 +29,7 @@ export interface VideoFrame {
 
 export interface VideoMedia {
   readonly kind: 'video';
-  readonly codec: 'h264' | 'h265';
+  readonly codec: 'h264' | 'h265' | 'mjpeg' | 'av1';
   readonly width: number;
   readonly height: number;
   readonly framesPerSecond: number;
@@ -41,7 +44,7 @@ export interface AudioFrame {
 
 export interface AudioMedia {
   readonly kind: 'audio';
-  readonly codec: 'aac' | 'opus' | 'pcma' | 'pcmu';
+  readonly codec: 'aac' | 'opus' | 'pcma' | 'pcmu' | 'l16' | 'g722' | 'g726-32' | 'mp2' | 'mp3';
   readonly sampleRate: number;
   readonly channels: number;
   readonly samplesPerFrame: number;
@@ -49,7 +52,7 @@ export interface AudioMedia {
 }
 
 interface VideoSpec {
-  readonly codec: 'h264' | 'h265';
+  readonly codec: VideoMedia['codec'];
   readonly size: `${number}x${number}`;
   readonly fps: number;
   readonly seconds: number;
@@ -60,6 +63,8 @@ interface VideoSpec {
 
 const H264 = { codec: 'h264', size: '320x180', fps: 25, seconds: 10, firstNumber: 0 } as const;
 const H265 = { ...H264, codec: 'h265' } as const;
+const MJPEG = { codec: 'mjpeg', size: '320x180', fps: 25, seconds: 4, firstNumber: 0, encoder: '' } as const;
+const AV1 = { codec: 'av1', size: '320x180', fps: 25, seconds: 10, firstNumber: 0 } as const;
 const MAIN = 'keyint=25:scenecut=0:bframes=0:weightp=0:ref=1';
 const CLOSED_H265 = 'keyint=25:min-keyint=25:scenecut=0:open-gop=0';
 
@@ -84,8 +89,23 @@ const VIDEO = {
   'h264-main-chroma': { ...H264, profile: 'main', encoder: `${MAIN}:chroma-qp-offset=4` },
   // 1080p of pure noise is not needed anywhere; this one only has pictures of many packets.
   'h264-large': { ...H264, size: '640x360', seconds: 4, profile: 'baseline', encoder: 'keyint=25:scenecut=0:crf=18' },
+  // A constant 0.7 Mbit/s, several packets a picture: for links that are narrow, or lose packets.
+  'h264-busy': {
+    ...H264,
+    profile: 'baseline',
+    encoder: 'keyint=25:scenecut=0:bitrate=700:vbv-maxrate=700:vbv-bufsize=140',
+  },
   h265: { ...H265, encoder: `${CLOSED_H265}:bframes=0` },
   'h265-layers': { ...H265, encoder: `${CLOSED_H265}:bframes=3:b-adapt=0:b-pyramid=1:temporal-layers=1` },
+  mjpeg: MJPEG,
+  // A size that packets cannot say.
+  'mjpeg-wide': { ...MJPEG, size: '2560x48' },
+  av1: { ...AV1, encoder: '-c:v libaom-av1 -usage realtime -cpu-used 8 -crf 40 -g 25 -keyint_min 25 -lag-in-frames 0' },
+  // Hidden frames that others refer to, and frames that show one that came before.
+  'av1-hidden': {
+    ...AV1,
+    encoder: '-c:v libsvtav1 -preset 12 -crf 50 -g 25 -svtav1-params irefresh-type=2:hierarchical-levels=3',
+  },
   'h265-open-gop': { ...H265, encoder: 'keyint=25:min-keyint=25:scenecut=0:open-gop=1:bframes=3:b-adapt=0' },
 } as const satisfies Record<string, VideoSpec>;
 
@@ -101,6 +121,11 @@ const AUDIO = {
   opus: { codec: 'opus', sampleRate: 48_000, samplesPerFrame: 960 },
   pcma: { codec: 'pcma', sampleRate: 8_000, samplesPerFrame: 160 },
   pcmu: { codec: 'pcmu', sampleRate: 8_000, samplesPerFrame: 160 },
+  l16: { codec: 'l16', sampleRate: 44_100, samplesPerFrame: 441 },
+  g722: { codec: 'g722', sampleRate: 16_000, samplesPerFrame: 320 },
+  'g726-32': { codec: 'g726-32', sampleRate: 8_000, samplesPerFrame: 160 },
+  mp2: { codec: 'mp2', sampleRate: 48_000, samplesPerFrame: 1152 },
+  mp3: { codec: 'mp3', sampleRate: 16_000, samplesPerFrame: 576 },
 } as const satisfies Record<string, AudioSpec>;
 
 export type VideoName = keyof typeof VIDEO;
@@ -119,17 +144,13 @@ export async function videoMedia(name: VideoName): Promise<VideoMedia> {
       `geq=lum='${drawingExpression(spec.firstNumber)}',format=yuv420p`,
     ...'-map 0:v -flags +bitexact -threads 1'.split(' '),
     ...(spec.profile ? ['-profile:v', spec.profile] : []),
-    ...(spec.codec === 'h264'
-      ? ['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '28', '-x264-params', spec.encoder]
-      : ['-c:v', 'libx265', '-preset', 'ultrafast', '-crf', '30']),
-    ...(spec.codec === 'h265' ? ['-x265-params', `log-level=none:info=0:${spec.encoder}`] : []),
+    ...encoderOf(spec),
   ]);
   const [width = 0, height = 0] = spec.size.split('x').map(Number);
   const firstDts = packets[0]?.dts ?? 0;
   const ticks = 90_000 / spec.fps;
   const frames = packets.map((packet) => ({
-    // x264 writes its name into an SEI although it is asked for exact bits; cameras do not.
-    nals: splitAnnexB(packet.data).filter((nal) => !isEncoderName(nal, spec.codec)),
+    nals: unitsOf(packet.data, spec.codec),
     number: spec.firstNumber + packet.pts,
     pts90k: packet.pts * ticks,
     dts90k: (packet.dts - firstDts) * ticks,
@@ -138,33 +159,76 @@ export async function videoMedia(name: VideoName): Promise<VideoMedia> {
   return { kind: 'video', codec: spec.codec, width, height, framesPerSecond: spec.fps, frames };
 }
 
+const ENCODERS: Readonly<Record<AudioMedia['codec'], string>> = {
+  aac: 'aac',
+  opus: 'libopus',
+  pcma: 'pcm_alaw',
+  pcmu: 'pcm_mulaw',
+  l16: 'pcm_s16be',
+  g722: 'g722',
+  'g726-32': 'g726le',
+  mp2: 'mp2',
+  mp3: 'libmp3lame',
+};
+/** Of the codecs whose samples all take the same room. */
+const BITS_PER_SAMPLE = { pcma: 8, pcmu: 8, l16: 16, g722: 4, 'g726-32': 4 } as const;
+
 /** Ten seconds of a 440 Hz tone that sounds for the first tenth of every second. */
 export async function audioMedia(name: AudioName): Promise<AudioMedia> {
   const spec: AudioSpec = AUDIO[name];
-  const encoder = { aac: 'aac', opus: 'libopus', pcma: 'pcm_alaw', pcmu: 'pcm_mulaw' }[spec.codec];
+  const encoder = ENCODERS[spec.codec];
   const packets = await encoded([
     '-f',
     'lavfi',
     '-i',
     `aevalsrc='0.5*sin(2*PI*440*t)*lt(mod(t,1),0.1)':s=${spec.sampleRate}:d=10`,
-    ...`-map 0:a -c:a ${encoder} -b:a 32k -flags +bitexact`.split(' '),
+    ...`-map 0:a -c:a ${encoder} -b:a ${spec.codec === 'g722' ? '64k' : '32k'} -flags +bitexact`.split(' '),
   ]);
   const media = { kind: 'audio', ...spec, channels: 1 } as const;
-  if (spec.codec === 'aac' || spec.codec === 'opus') {
+  if (spec.codec === 'aac' || spec.codec === 'opus' || spec.codec === 'mp2' || spec.codec === 'mp3') {
     // Frames before time zero only prime the decoder.
     const frames = packets.filter((packet) => packet.pts >= 0).map(({ data, pts }) => ({ data, pts }));
     return { ...media, frames };
   }
   const octets = Buffer.concat(packets.map((packet) => packet.data));
-  const frames: AudioFrame[] = [];
-  for (let pts = 0; pts + spec.samplesPerFrame <= octets.length; pts += spec.samplesPerFrame) {
-    frames.push({ data: octets.subarray(pts, pts + spec.samplesPerFrame), pts });
-  }
+  const frameOctets = (spec.samplesPerFrame * BITS_PER_SAMPLE[spec.codec]) / 8;
+  const frames = Array.from({ length: Math.floor(octets.length / frameOctets) }, (_, i) => ({
+    data: octets.subarray(i * frameOctets, (i + 1) * frameOctets),
+    pts: i * spec.samplesPerFrame,
+  }));
   return { ...media, frames };
 }
 
-function isEncoderName(nal: Buffer, codec: VideoMedia['codec']): boolean {
-  return codec === 'h264' && nalType(nal, codec) === 6 && nal[1] === 5;
+function encoderOf({ codec, encoder }: VideoSpec): string[] {
+  switch (codec) {
+    case 'h264':
+      return ['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '28', '-x264-params', encoder];
+    case 'h265':
+      return [
+        '-c:v',
+        'libx265',
+        '-preset',
+        'ultrafast',
+        '-crf',
+        '30',
+        '-x265-params',
+        `log-level=none:info=0:${encoder}`,
+      ];
+    case 'mjpeg':
+      // RTP cannot carry other Huffman tables than those of the standard's annex.
+      return ['-pix_fmt', 'yuvj420p', '-c:v', 'mjpeg', '-huffman', 'default', '-q:v', '5'];
+    case 'av1':
+      return encoder.split(' ');
+    default:
+      return assertNever(codec);
+  }
+}
+
+/** x264 writes its name into an SEI although it is asked for exact bits; cameras do not. */
+function unitsOf(data: Buffer, codec: VideoMedia['codec']): Buffer[] {
+  if (codec === 'mjpeg') return [data];
+  if (codec === 'av1') return splitObus(data).filter((obu) => obuType(obu) !== OBU_DELIMITER);
+  return splitAnnexB(data).filter((nal) => !(codec === 'h264' && nalType(nal, codec) === 6 && nal[1] === 5));
 }
 
 interface EncodedPacket {

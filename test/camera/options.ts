@@ -80,7 +80,9 @@ export interface CameraOptions {
   /** A session lives on when its connection ends without TEARDOWN. */
   readonly sessionsOutliveConnections?: boolean;
   /** Others are answered with 461. */
-  readonly transports?: readonly ('tcp' | 'udp')[];
+  readonly transports?: readonly ('tcp' | 'udp' | 'multicast')[];
+  /** Where packets go, for a SETUP that asks for multicast: the group's address, and the port of track 0. */
+  readonly multicast?: { readonly group: string; readonly port: number };
   /** The channels to use instead of those asked for. */
   readonly channels?: (trackIndex: number) => readonly [number, number];
   readonly udp?: UdpBehaviour;

@@ -11,6 +11,7 @@ export type Transport =
   | { readonly kind: 'tcp'; readonly channels: readonly [number, number] }
   | {
       readonly kind: 'udp';
+      readonly multicast?: boolean;
       readonly clientAddress: string;
       readonly clientPorts: readonly [number, number];
       readonly sockets: readonly [Socket, Socket];

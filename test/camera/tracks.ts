@@ -8,9 +8,12 @@ import {
   packetizeH264,
   packetizeH265,
   packetizeLatm,
+  packetizeMpegAudio,
   packetizeOpus,
   packetizePayloads,
 } from '../support/packetize.ts';
+import { packetizeAv1 } from '../support/packetize-av1.ts';
+import { packetizeMjpeg } from '../support/packetize-mjpeg.ts';
 import type { PacketizeOptions } from '../support/packetize.ts';
 import type { AudioMedia, VideoMedia } from './media.ts';
 
@@ -57,18 +60,27 @@ export interface VideoTrackOptions extends TrackOptions {
   readonly aggregate?: boolean;
   /** The value of `a=fmtp` after the payload type; null: no such line. Absent: complete and right. */
   readonly fmtp?: string | null;
+  /** Further lines of the section. */
+  readonly attributes?: readonly string[];
   /** H.265 only: write decoding order numbers. */
   readonly decodingOrderNumbers?: boolean;
 }
 
 export function videoTrack(media: VideoMedia, options: VideoTrackOptions = {}): Track {
-  const { payloadType = 96, control = 'trackID=1', mtu = 1400, aggregate = false } = options;
+  const {
+    payloadType = media.codec === 'mjpeg' ? 26 : 96,
+    control = 'trackID=1',
+    mtu = 1400,
+    aggregate = false,
+  } = options;
   const fmtp = options.fmtp === undefined ? videoFmtp(media) : options.fmtp;
   // A picture is handed out when the last one that it waits for has been captured.
   const delay90k = Math.max(...media.frames.map((frame) => frame.pts90k - frame.dts90k));
   let decodingOrderNumber = 0;
   const packetize: Track['packetize'] = (units, packetizeOptions) => {
     const all = { mtu, aggregate, ...packetizeOptions };
+    if (media.codec === 'av1') return packetizeAv1(units, all);
+    if (media.codec === 'mjpeg') return packetizeMjpeg(joined(units), all);
     if (media.codec === 'h264') return packetizeH264(units, all);
     if (!options.decodingOrderNumbers) return packetizeH265(units, all);
     const first = decodingOrderNumber;
@@ -82,8 +94,9 @@ export function videoTrack(media: VideoMedia, options: VideoTrackOptions = {}): 
     control,
     sdp: [
       `m=video 0 RTP/AVP ${payloadType}`,
-      `a=rtpmap:${payloadType} ${media.codec.toUpperCase()}/90000`,
-      ...(fmtp === null ? [] : [`a=fmtp:${payloadType} ${fmtp}`]),
+      `a=rtpmap:${payloadType} ${media.codec === 'mjpeg' ? 'JPEG' : media.codec.toUpperCase()}/90000`,
+      ...(!fmtp ? [] : [`a=fmtp:${payloadType} ${fmtp}`]),
+      ...(options.attributes ?? []),
       `a=control:${control}`,
     ],
     frames: media.frames.map((frame, index) => ({
@@ -100,14 +113,15 @@ export function videoTrack(media: VideoMedia, options: VideoTrackOptions = {}): 
 }
 
 /** The format parameters a good camera gives: RFC 6184 §8.1, RFC 7798 §7.1. */
-export function videoFmtp(media: VideoMedia): string {
+export function videoFmtp({ codec, ...media }: VideoMedia): string {
+  if (codec === 'mjpeg' || codec === 'av1') return '';
   const nals = media.frames[0]?.nals ?? [];
   const sets = (type: number): string =>
     nals
-      .filter((nal) => nalType(nal, media.codec) === type)
+      .filter((nal) => nalType(nal, codec) === type)
       .map((nal) => nal.toString('base64'))
       .join(',');
-  if (media.codec === 'h265') return `sprop-vps=${sets(32)};sprop-sps=${sets(33)};sprop-pps=${sets(34)}`;
+  if (codec === 'h265') return `sprop-vps=${sets(32)};sprop-sps=${sets(33)};sprop-pps=${sets(34)}`;
   const sps = nals.find((nal) => nalType(nal, 'h264') === 7);
   const profile = sps?.subarray(1, 4).toString('hex') ?? '42001f';
   return `packetization-mode=1;profile-level-id=${profile};sprop-parameter-sets=${sets(7)},${sets(8)}`;
@@ -122,15 +136,32 @@ export interface AudioTrackOptions extends TrackOptions {
   readonly attributes?: readonly string[];
 }
 
+const STATIC_TYPES: ReadonlyMap<AudioMedia['codec'], number> = new Map([
+  ['pcmu', 0],
+  ['pcma', 8],
+  ['g722', 9],
+  ['l16', 11],
+  ['mp2', 14],
+  ['mp3', 14],
+]);
+
+/** RFC 3551 §4.5.2 and §4.5.13: G.722 counts in 8 kHz, MPEG audio in 90 kHz. */
+const CLOCK_RATES: ReadonlyMap<AudioMedia['codec'], number> = new Map([
+  ['g722', 8_000],
+  ['mp2', 90_000],
+  ['mp3', 90_000],
+]);
+
 export function audioTrack(media: AudioMedia, options: AudioTrackOptions = {}): Track {
-  const defaultType = { aac: 97, opus: 97, pcma: 8, pcmu: 0 }[media.codec];
+  const defaultType = STATIC_TYPES.get(media.codec) ?? 97;
   const { payloadType = defaultType, control = 'trackID=2', mtu = 1400, framesPerPacket = 1 } = options;
   const groups = Array.from({ length: Math.floor(media.frames.length / framesPerPacket) }, (_, i) =>
     media.frames.slice(i * framesPerPacket, (i + 1) * framesPerPacket),
   );
-  const clockRate = media.codec === 'opus' ? 48_000 : media.sampleRate;
+  const clockRate = CLOCK_RATES.get(media.codec) ?? media.sampleRate;
   const packetize: Track['packetize'] = (units, packetizeOptions) => {
     const all = { mtu, ...packetizeOptions };
+    if (media.codec === 'mp2' || media.codec === 'mp3') return packetizeMpegAudio(units, all);
     if (media.codec === 'aac') return options.latm ? packetizeLatm(joined(units), all) : packetizeAac(units, all);
     return media.codec === 'opus' ? packetizeOpus(joined(units), all) : packetizeG711(joined(units), all);
   };
@@ -150,7 +181,7 @@ export function audioTrack(media: AudioMedia, options: AudioTrackOptions = {}): 
       key: true,
       // Sent when its last sample has been captured.
       sendAtMs: (((group.at(-1)?.pts ?? 0) + media.samplesPerFrame) * 1000) / media.sampleRate,
-      timestamp: group[0]?.pts ?? 0,
+      timestamp: Math.round(((group[0]?.pts ?? 0) * clockRate) / media.sampleRate),
       units: group.map((frame) => frame.data),
     })),
     durationMs: 10_000,
@@ -169,6 +200,15 @@ function audioAttributes(media: AudioMedia, payloadType: number, latm: boolean):
       return [`a=rtpmap:${payloadType} PCMA/8000`];
     case 'pcmu':
       return [`a=rtpmap:${payloadType} PCMU/8000`];
+    case 'l16':
+      return [`a=rtpmap:${payloadType} L16/${rate}/${media.channels}`];
+    case 'g722':
+      return [`a=rtpmap:${payloadType} G722/8000`];
+    case 'mp2':
+    case 'mp3':
+      return [`a=rtpmap:${payloadType} MPA/90000`];
+    case 'g726-32':
+      return [`a=rtpmap:${payloadType} G726-32/8000`];
     case 'aac': {
       if (latm) {
         const config = streamMuxConfig(media);

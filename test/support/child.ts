@@ -3,6 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { WARNED } from './preload.ts';
 
 export interface Ended {
   readonly code: number | null;
@@ -49,6 +50,11 @@ export class Child {
     return this.#output;
   }
 
+  /** Writes to its standard input for the last time. */
+  end(input: string): void {
+    this.#process.stdin?.end(input);
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#process.kill(name);
   }
@@ -56,6 +62,8 @@ export class Child {
   async exit(): Promise<Ended> {
     const startMs = performance.now();
     await this.#exited;
+    const warned = this.#output.indexOf(WARNED);
+    if (warned >= 0) throw new Error(this.#output.slice(warned, warned + 2_000));
     return {
       code: this.#process.exitCode,
       signal: this.#process.signalCode,

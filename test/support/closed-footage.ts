@@ -9,9 +9,16 @@ export interface Interval {
   readonly toMs: number;
 }
 
+export interface ClosedFile extends Interval {
+  readonly path: string;
+  readonly cameraId: string;
+  /** When it was last written to, by the machine's clock. */
+  readonly modifiedMs: number;
+}
+
 /** Of those that are closed, in the order of time. */
-export async function closedFootage(files: readonly string[]): Promise<readonly Interval[]> {
-  const intervals: Interval[] = [];
+export async function closedFootage(files: readonly string[]): Promise<readonly ClosedFile[]> {
+  const closed: ClosedFile[] = [];
   for (const file of files) {
     const handle = await open(file);
     try {
@@ -19,13 +26,14 @@ export async function closedFootage(files: readonly string[]): Promise<readonly 
         const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset);
         return buffer.subarray(0, bytesRead);
       };
-      const state = await readMeta(read, (await handle.stat()).size);
+      const { size, mtimeMs: modifiedMs } = await handle.stat();
+      const state = await readMeta(read, size);
       if (state.kind !== 'finalized') continue;
-      const { wallStartMs, wallDurationMs } = state.meta;
-      intervals.push({ fromMs: wallStartMs, toMs: wallStartMs + wallDurationMs });
+      const { cameraId, wallStartMs, wallDurationMs } = state.meta;
+      closed.push({ path: file, cameraId, fromMs: wallStartMs, toMs: wallStartMs + wallDurationMs, modifiedMs });
     } finally {
       await handle.close();
     }
   }
-  return intervals.sort((a, b) => a.fromMs - b.fromMs);
+  return closed.sort((a, b) => a.fromMs - b.fromMs);
 }

@@ -16,7 +16,7 @@ import type { Run, SampleSink } from '../../recorder/camera/sink.ts';
 import { RowQueue } from '../../recorder/database/row-queue.ts';
 import { filenameOf, rowOf, type RowChange } from '../../recorder/database/row.ts';
 import { CrashDisk, type DiskImage } from './crash-disk.ts';
-import { random } from './crash-states.ts';
+import { random } from './random.ts';
 
 export const RECORD_PATH = '/recordings';
 export const WORK_DIR = '/state';
@@ -153,7 +153,7 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
     for (const { camera, audio } of cameras) camera.begin(runOf({ runId, audio: audio ? AUDIO : undefined }));
   };
   const protect = async (fromMs: number, toMs: number): Promise<() => Promise<void>> => {
-    const window = { cameraId: 'gate', fromMs, toMs, note: undefined };
+    const window = { cameraId: 'gate', fromMs, toMs, note: undefined, untilMs: undefined, by: undefined };
     const protection = await archive.protections?.add(window, clock.wallMs());
     const one = { ...window, since: log.length, until: Infinity };
     kept.push(one);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CrashDisk, type DiskImage } from './crash-disk.ts';
-import { crashState, DISK_MODELS, eachCrashState, kept, lost, random, SECTOR_BYTES } from './crash-states.ts';
+import { crashState, DISK_MODELS, eachCrashState, kept, lost, SECTOR_BYTES } from './crash-states.ts';
+import { random } from './random.ts';
 
 const filled = (value: number, bytes = 3 * SECTOR_BYTES): Buffer => Buffer.alloc(bytes, value);
 

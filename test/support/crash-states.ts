@@ -8,6 +8,7 @@
 
 import { createHash } from 'node:crypto';
 import { ROOT, type CrashDisk, type DiskChange, type DiskImage, type Inode } from './crash-disk.ts';
+import { random } from './random.ts';
 
 export type DiskModel = 'ordered' | 'harsh';
 export const DISK_MODELS: readonly DiskModel[] = ['ordered', 'harsh'];
@@ -18,17 +19,6 @@ export type Chooser = (count: number) => number;
 
 export const lost: Chooser = () => 0;
 export const kept: Chooser = (count) => count - 1;
-
-/** Repeatable chance, from a seed (mulberry32). */
-export function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /**
  * The disks that a power cut after the first `moment` changes may leave: nothing kept that need not be, everything

@@ -3,6 +3,7 @@
 import type { AccessUnit, Depacketizer } from '../../recorder/codec/access-unit.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
+import { ffmpeg, flacFile } from './encode.ts';
 
 export interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
   readonly bytes: Buffer;
@@ -60,6 +61,13 @@ export class Depacketizing {
   fault(name: string): number {
     return this.depacketizer.faults.get(name) ?? 0;
   }
+}
+
+/** The samples (16 bits, little endian, channels interleaved) of a stream that became FLAC, as ffmpeg decodes them. */
+export function decodedFlac({ depacketizer: { parameters }, units }: Depacketizing): Buffer {
+  if (parameters?.kind !== 'audio' || parameters.codec !== 'flac') throw new Error('not a stream of FLAC');
+  const frames = units.map((unit) => unit.bytes);
+  return ffmpeg(['-xerror', '-f', 'flac', '-i', '-', '-f', 's16le', '-'], flacFile(parameters.config, frames));
 }
 
 /** NAL units behind lengths of four bytes; throws when they do not add up. */

@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import type { AudioCodec, AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import type { FragmentSample } from '../../recorder/mp4/fragment.ts';
 
 export interface EncodedSample extends FragmentSample {
@@ -27,7 +27,7 @@ export interface VideoOptions {
 
 const FRAME_TICKS = 3600; // 25 pictures a second
 
-export function encodeVideo(directory: string, options: VideoOptions): Encoded<VideoParameters> {
+export function encodeVideo(directory: string, options: VideoOptions): Encoded<NalParameters> {
   const { codec, encoderParameters, size = '160x96', frames = 50, extra = [] } = options;
   const file = join(directory, `video-${process.hrtime.bigint()}.mp4`);
   const encoder =
@@ -52,7 +52,7 @@ export function encodeVideo(directory: string, options: VideoOptions): Encoded<V
   const sets = codec === 'h264' ? avcSets(bytes) : hevcSets(bytes);
   const codecString =
     codec === 'h264' ? `avc1.${(sets.sps[0] as Buffer).subarray(1, 4).toString('hex')}` : 'hvc1.1.6.L30.90';
-  const parameters: VideoParameters = {
+  const parameters: NalParameters = {
     kind: 'video',
     codec,
     width,
@@ -64,13 +64,22 @@ export function encodeVideo(directory: string, options: VideoOptions): Encoded<V
   return { parameters, samples };
 }
 
-export function encodeAudio(directory: string, codec: 'aac' | 'opus' | 'flac', seconds = 2): Encoded<AudioParameters> {
+const AUDIO_CODEC_STRINGS: Readonly<Record<AudioCodec, string>> = {
+  aac: 'mp4a.40.2',
+  opus: 'opus',
+  flac: 'flac',
+  mp2: 'mp4a.40.33',
+  mp3: 'mp4a.6B',
+};
+
+export function encodeAudio(directory: string, codec: AudioCodec, seconds = 2): Encoded<AudioParameters> {
   const file = join(directory, `audio-${process.hrtime.bigint()}.mp4`);
   const sampleRate = codec === 'flac' ? 8000 : 48_000;
-  const encoder = codec === 'opus' ? 'libopus' : codec;
+  const encoder = codec === 'opus' ? 'libopus' : codec === 'mp3' ? 'libmp3lame' : codec;
+  const format = codec === 'aac' ? 'fltp' : codec === 'mp3' ? 's16p' : 's16';
   // prettier-ignore
   ffmpeg(['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${sampleRate}:duration=${seconds}`, '-ac', '1',
-    '-sample_fmt', codec === 'aac' ? 'fltp' : 's16', '-c:a', encoder, '-strict', '-2', file]);
+    '-sample_fmt', format, '-c:a', encoder, '-strict', '-2', file]);
   const bytes = readFileSync(file);
   const packets = probePackets(file);
   let dts = 0;
@@ -86,7 +95,7 @@ export function encodeAudio(directory: string, codec: 'aac' | 'opus' | 'flac', s
     sampleRate,
     channels: 1,
     config: audioConfig(bytes, codec),
-    codecString: codec === 'aac' ? 'mp4a.40.2' : codec,
+    codecString: AUDIO_CODEC_STRINGS[codec],
   };
   return { parameters, samples };
 }
@@ -127,7 +136,7 @@ function contentsOf(file: Buffer, type: string): Buffer {
   return file.subarray(at + 4, at - 4 + file.readUInt32BE(at - 4));
 }
 
-type Sets = Pick<VideoParameters, 'vps' | 'sps' | 'pps'>;
+type Sets = Pick<NalParameters, 'vps' | 'sps' | 'pps'>;
 
 function avcSets(file: Buffer): Sets {
   const avcC = contentsOf(file, 'avcC');
@@ -160,8 +169,9 @@ function hevcSets(file: Buffer): Sets {
   return { vps: sets[32] ?? [], sps: sets[33] ?? [], pps: sets[34] ?? [] };
 }
 
-function audioConfig(file: Buffer, codec: 'aac' | 'opus' | 'flac'): Buffer {
+function audioConfig(file: Buffer, codec: AudioCodec): Buffer {
   if (codec === 'opus') return Buffer.from(contentsOf(file, 'dOps'));
   if (codec === 'flac') return Buffer.from(contentsOf(file, 'dfLa').subarray(8, 8 + 34));
+  if (codec === 'mp2' || codec === 'mp3') return Buffer.alloc(0);
   return Buffer.from('1188', 'hex'); // AudioSpecificConfig: AAC-LC, 48 kHz, one channel
 }

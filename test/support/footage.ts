@@ -98,7 +98,7 @@ export class FootageCamera {
     this.#startMs = this.#footage.clock.wallMs();
     const run: Run = {
       runId: (++this.#runs).toString(16).padStart(16, '0'),
-      video: videoParameters(this.video),
+      lead: videoParameters(this.video),
       audio: this.#audio && audioParameters(this.#audio),
     };
     this.recording.sink.begin(run);
@@ -178,6 +178,7 @@ function lengthPrefixed(nals: readonly Buffer[]): Buffer {
 }
 
 function videoParameters({ codec, width, height, frames }: VideoMedia): VideoParameters {
+  if (codec !== 'h264' && codec !== 'h265') throw new Error('footage has H.264 or H.265');
   const nals = (frames[0] as VideoFrame).nals;
   const of = (type: number): Buffer[] => nals.filter((nal) => nalType(nal, codec) === type);
   const sets = codec === 'h264' ? { vps: [], sps: of(7), pps: of(8) } : { vps: of(32), sps: of(33), pps: of(34) };

@@ -11,8 +11,8 @@ const PYTHON = '/usr/bin/python3';
 
 export interface GstreamerCamera {
   readonly name: string;
-  readonly video: 'h264' | 'h264-b' | 'h265';
-  readonly audio: 'aac' | 'pcmu' | 'pcma' | 'opus' | 'none';
+  readonly video: 'h264' | 'h264-b' | 'h265' | 'mjpeg' | 'mjpeg-422';
+  readonly audio: 'aac' | 'pcmu' | 'pcma' | 'opus' | 'l16' | 'mp2' | 'mp3' | 'none';
   readonly width?: number;
   readonly height?: number;
   readonly fps?: number;

@@ -54,6 +54,8 @@ export async function stage(t: TestContext, video = FOOTAGE): Promise<Stage> {
       };
       const jobs = new Jobs({
         directory: join(directory, 'results'),
+        keyDirectory: join(directory, 'signing'),
+        nodeName: 'rack 1',
         recordPath: root,
         archive,
         ffmpegPath: 'ffmpeg',
@@ -62,7 +64,7 @@ export async function stage(t: TestContext, video = FOOTAGE): Promise<Stage> {
         log: silentLog,
         room: async () => Infinity,
         mayHaveJobs: () => mayHaveJobs(queue),
-        openQueue: (work) => openQueue(queue, work),
+        openQueue: (work, ended) => openQueue(queue, work, ended),
         ...changes,
       });
       t.after(() => jobs.close());

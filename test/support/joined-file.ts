@@ -6,7 +6,7 @@ import type { SegmentMeta } from '../../recorder/mp4/meta.ts';
 import { readRefreshes } from '../../recorder/mp4/refresh.ts';
 import { readSampleIndex } from '../../recorder/mp4/sample-index.ts';
 import { SegmentWriter } from '../../recorder/mp4/segment.ts';
-import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { drawingExpression } from '../camera/frame-numbers.ts';
 import { encodeVideo, type Encoded } from './encoded-samples.ts';
 import { RecordedFile, meta, readFrom } from './recorded-file.ts';
@@ -22,7 +22,7 @@ export interface NumberedVideo {
 }
 
 /** Pictures that carry numbers, in the order in which they are shown; 25 a second. */
-export function numberedVideo(directory: string, video: NumberedVideo = {}): Encoded<VideoParameters> {
+export function numberedVideo(directory: string, video: NumberedVideo = {}): Encoded<NalParameters> {
   const { firstNumber = 0, frames = 100, size = '160x96', codec = 'h264' } = video;
   const encoderParameters = video.encoder ?? 'keyint=25:min-keyint=25:scenecut=0';
   const extra = ['-vf', `format=yuv420p,geq=lum='${drawingExpression(firstNumber)}':cb=128:cr=128`];
@@ -43,7 +43,7 @@ export interface PartOptions {
 }
 
 /** A finished file of the archive. */
-export function recordedPart(video: Encoded<VideoParameters>, options: PartOptions = {}): Buffer {
+export function recordedPart(video: Encoded<NalParameters>, options: PartOptions = {}): Buffer {
   const { wallStartMs = WALL_START_MS, run = 'a', sequence = 0, audio } = options;
   const about: SegmentMeta = { ...meta, wallStartMs, runId: run.repeat(16).slice(0, 16), sequence };
   const tracks = audio ? [video.parameters, audio.parameters] : [video.parameters];

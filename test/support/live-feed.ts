@@ -1,6 +1,6 @@
 // A camera without RTSP for tests of live streams: media in, samples in real time into a hub out.
 
-import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { SlabPool, SlabWriter } from '../../recorder/codec/slab.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';
 import { nalType } from './packetize.ts';
@@ -26,7 +26,7 @@ export interface FeedTrack<Parameters> {
 }
 
 /** A picture of `media`, whose numbers `videoState` reads from the screen. */
-export function feedVideo(media: VideoMedia): FeedTrack<VideoParameters> {
+export function feedVideo(media: VideoMedia): FeedTrack<NalParameters> {
   const sets = media.frames[0]?.nals ?? [];
   const sps = sets.filter((nal) => nalType(nal, 'h264') === 7);
   const ticks = 90_000 / media.framesPerSecond;
@@ -61,12 +61,12 @@ function lengthOf(nal: Buffer): Buffer {
 
 /** Plays out one track; frames that `drop` names are not sent. */
 class TrackFeed {
-  readonly #track: FeedTrack<VideoParameters | AudioParameters>;
+  readonly #track: FeedTrack<NalParameters | AudioParameters>;
   readonly #timescale: number;
   #next = 0;
   drop: (frame: Frame, seconds: number) => boolean = () => false;
 
-  constructor(track: FeedTrack<VideoParameters | AudioParameters>) {
+  constructor(track: FeedTrack<NalParameters | AudioParameters>) {
     this.#track = track;
     this.#timescale = track.parameters.kind === 'video' ? 90_000 : track.parameters.sampleRate;
   }
@@ -107,11 +107,11 @@ export class LiveFeed {
   readonly #startMs = performance.now();
 
   /** Begins a run and sends it in real time until `stop`. */
-  constructor(sink: SampleSink, video: FeedTrack<VideoParameters>, audio?: FeedTrack<AudioParameters>) {
+  constructor(sink: SampleSink, video: FeedTrack<NalParameters>, audio?: FeedTrack<AudioParameters>) {
     this.#sink = sink;
     this.#video = new TrackFeed(video);
     this.#audio = audio && new TrackFeed(audio);
-    sink.begin({ runId: '0000000000000000', video: video.parameters, audio: audio?.parameters });
+    sink.begin({ runId: '0000000000000000', lead: video.parameters, audio: audio?.parameters });
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
   }
 

@@ -79,6 +79,15 @@ export class Mount {
     }
   }
 
+  /** Nothing is written until `thaw`: who writes waits. ext4 only. */
+  freeze(): void {
+    execFileSync('fsfreeze', ['-f', this.path], quiet);
+  }
+
+  thaw(): void {
+    execFileSync('fsfreeze', ['-u', this.path], quiet);
+  }
+
   /** As after an error of the disk: the kernel refuses all further writing. ext4 only. */
   abort(): void {
     execFileSync('mount', ['-o', 'remount,abort', this.path], quiet);

@@ -244,6 +244,24 @@ export function packetizeG711(octets: Buffer, options: PacketizeOptions): Buffer
   return packetizePayloads([octets], options);
 }
 
+/** Frames of MPEG audio behind headers with their fragment's offset (RFC 2250 §3.5): several in a packet, or one in several. */
+export function packetizeMpegAudio(frames: readonly Buffer[], options: PacketizeOptions): Buffer[] {
+  const room = (options.mtu ?? 1400) - 16;
+  const behindOffset = (offset: number, data: readonly Buffer[]): Buffer => {
+    const header = Buffer.alloc(4);
+    header.writeUInt16BE(offset, 2);
+    return Buffer.concat([header, ...data]);
+  };
+  const whole = Buffer.concat(frames);
+  if (whole.length <= room) return packetizePayloads([behindOffset(0, frames)], options);
+  const payloads = frames.flatMap((frame) =>
+    Array.from({ length: Math.ceil(frame.length / room) }, (_, i) =>
+      behindOffset(i * room, [frame.subarray(i * room, (i + 1) * room)]),
+    ),
+  );
+  return packetizePayloads(payloads, options);
+}
+
 /** NAL units of an Annex B byte stream (ITU-T H.264 B.2), without start codes and trailing zeros. */
 export function splitAnnexB(stream: Buffer): Buffer[] {
   const nals: Buffer[] = [];

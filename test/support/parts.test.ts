@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const PARTS = [
   /^(base|crds|operator|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
   /^hack\/[^/]+\.test\.ts$/, // unit
-  /^test\/(sim|fuzz|hazards|e2e|crash|image|chart|monitoring|operations|node)\/[^/]+\.test\.ts$/,
+  /^test\/(sim|fuzz|soak|hazards|network|memory|e2e|crash|image|chart|monitoring|operations|node)\/[^/]+\.test\.ts$/,
   /^test\/cluster\/.*\.test\.ts$/,
 ];
 

@@ -1,4 +1,4 @@
-// A recorder without HTTP for tests: records cameras in this process into a temporary directory.
+// A recorder without HTTP for tests: records a camera in this process into a temporary directory, before a witness.
 
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,15 +8,21 @@ import { silentLog, type Log } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import type { FileSystem } from '../../recorder/archive/file-system.ts';
 import { Camera } from '../../recorder/camera/camera.ts';
-import type { TransportChoice } from '../../recorder/camera/session.ts';
+import type { TransportChoice } from '../../recorder/camera/session-options.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';
 import type { CameraStatus } from '../../recorder/camera/status.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
+import { Witness } from './witness.ts';
+import { anywhere, type Reach } from '../../recorder/reach/reach.ts';
 
 export interface RecordOptions {
   readonly source: string;
   readonly id?: string;
   readonly transport?: TransportChoice;
+  readonly maxBitrate?: number;
+  readonly allowPlaintextLogin?: boolean;
+  /** What is known of cameras; nothing when absent. */
+  readonly reach?: Reach;
   readonly clock?: Clock;
   readonly log?: Log;
   readonly format?: 'fmp4' | 'mp4';
@@ -33,9 +39,14 @@ export interface Recording {
   readonly archive: Archive;
   readonly pool: SlabPool;
   status(): CameraStatus;
+  /** Lets the camera, and whoever watches it, see what time it is. It happens by itself twenty times a second. */
+  tick(): void;
   /** Resolves when `condition` holds; looked at each 10 ms, and rejects after `timeoutMs` with the last status. */
   until(condition: (status: CameraStatus) => boolean, timeoutMs?: number): Promise<CameraStatus>;
-  /** Stops the camera, closes every file, and returns the paths in order of their names. */
+  /**
+   * Stops the camera, closes every file, and returns the paths in order of their names. Fails where the recording is what
+   * none may ever be.
+   */
   stop(): Promise<string[]>;
   /** Removes the directory as well; for `t.after`. */
   close(): Promise<void>;
@@ -50,7 +61,10 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const root = await mkdtemp(join(tmpdir(), 'record-'));
   const pool = new SlabPool();
   const id = options.id ?? 'cam';
-  const archive = new Archive({ root, clock, log, syncIntervalMs: 5_000, ...(options.fs ? { fs: options.fs } : {}) });
+  const witness = new Witness(clock);
+  const { observer } = witness;
+  const fs = options.fs ? { fs: options.fs } : {};
+  const archive = new Archive({ root, clock, log, syncIntervalMs: 5_000, observer, ...fs });
   await archive.recover();
   const recording = archive.sinkFor(
     {
@@ -62,22 +76,43 @@ export async function record(options: RecordOptions): Promise<Recording> {
     { needKeyFrame: () => undefined },
   );
   const camera = new Camera(
-    { id, name: id, source: options.source, transport: options.transport ?? 'auto' },
-    { clock, log, pool, receiveBuffer: Buffer.alloc(65_536), sinks: [recording.sink, ...(options.sinks ?? [])] },
+    {
+      id,
+      name: id,
+      source: options.source,
+      transport: options.transport ?? 'auto',
+      ...(options.maxBitrate === undefined ? {} : { maxBitrate: options.maxBitrate }),
+      allowPlaintextLogin: options.allowPlaintextLogin ?? false,
+    },
+    {
+      clock,
+      log,
+      pool,
+      reach: options.reach ?? anywhere(),
+      receiveBuffer: Buffer.alloc(65_536),
+      sinks: [recording.sink, witness.sink, ...(options.sinks ?? [])],
+    },
   );
-  const timer = setInterval(() => {
+  // What happens while it is stopped says nothing of the camera.
+  let watched = true;
+  const tick = (): void => {
     camera.tick(clock.monotonicMs());
     recording.tick();
-  }, TICK_MS);
+    if (watched) witness.look({ camera: camera.status(), archive: recording.status(), written: recording.written() });
+  };
+  const timer = setInterval(tick, TICK_MS);
   camera.start();
   let stopped: Promise<string[]> | undefined;
 
   const stop = async (): Promise<string[]> => {
+    watched = false;
     await camera.stop();
     await recording.close();
     clearInterval(timer);
     await archive.close();
-    return filesIn(root);
+    const files = await filesIn(root);
+    await witness.judge(files);
+    return files;
   };
   return {
     root,
@@ -85,6 +120,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     archive,
     pool,
     status: () => camera.status(),
+    tick,
     async until(condition, timeoutMs = 10_000) {
       const endMs = performance.now() + timeoutMs;
       for (;;) {

@@ -1,6 +1,6 @@
 // A recorded file in memory: what the archive writes to disk, for tests of what is in it.
 
-import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import type { SegmentClosing, SegmentMeta } from '../../recorder/mp4/meta.ts';
 import type { ReadAt } from '../../recorder/mp4/reader.ts';
 import { SampleChecksum } from '../../recorder/mp4/sample-checksum.ts';
@@ -34,14 +34,14 @@ export class RecordedFile {
   }
 
   /** Fragments of a second each, video first. */
-  static of(video: Encoded<VideoParameters>, audio: Encoded<AudioParameters> | undefined): RecordedFile {
+  static of(video: Encoded<NalParameters>, audio: Encoded<AudioParameters> | undefined): RecordedFile {
     const file = new RecordedFile(audio ? [video.parameters, audio.parameters] : [video.parameters]);
     file.appendAll(video, audio);
     return file;
   }
 
   appendAll(
-    video: Encoded<VideoParameters>,
+    video: Encoded<NalParameters>,
     audio: Encoded<AudioParameters> | undefined,
     fragmentMs = FRAGMENT_MS,
   ): void {
@@ -100,7 +100,7 @@ export const readFrom = (bytes: Buffer): [ReadAt, number] => [
 ];
 
 /** Samples that no decoder could read: for tests that look at times and places only. */
-export function fakeVideo(frames: number): Encoded<VideoParameters> {
+export function fakeVideo(frames: number): Encoded<NalParameters> {
   const bytes = Buffer.from('00000003658880', 'hex');
   return {
     parameters: {

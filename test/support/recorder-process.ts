@@ -6,13 +6,18 @@ import { createServer, type AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Agent, fetch as fetchWith } from 'undici';
 import { Child, type Ended } from './child.ts';
+import { closedFootage } from './closed-footage.ts';
+import { assertApart, assertGaps, assertNotAhead, type GapsAnswer } from './invariants.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MAX_STARTS = 3;
 /** On a machine that is busy with other things as well. */
 const MAX_START_MS = 60_000;
+const MAX_ANSWER_MS = 10_000;
 export const MAIN = join(ROOT, 'recorder/main.ts');
+/** A warning of Node in a recorder fails the test that stops it. */
+const PRELOAD = ['--import', import.meta.resolve('./preload.ts')];
 
 /** Ports of the loopback address that are free now. */
 export async function freePorts(count: number): Promise<number[]> {
@@ -101,7 +106,9 @@ export class RecorderProcess {
     mkdirSync(config.workDir, { recursive: true });
     const configFile = join(directory, 'config.yaml');
     writeConfig(configFile, config);
-    const [command, ...args] = [...(options.through ?? []), process.execPath, MAIN, '--config', configFile];
+    // What runs in an image is not this checkout's.
+    const preload = options.through ? [] : PRELOAD;
+    const [command, ...args] = [...(options.through ?? []), process.execPath, ...preload, MAIN, '--config', configFile];
     const child = new Child(command, args, {
       cwd: directory,
       ...(options.env ? { env: options.env } : {}),
@@ -120,7 +127,9 @@ export class RecorderProcess {
 
   /** Another process with the same configuration, after this one ended. */
   async restart({ waitUntilReady = true } = {}): Promise<RecorderProcess> {
-    const child = new Child(process.execPath, [MAIN, '--config', this.configFile], { cwd: dirname(this.configFile) });
+    const child = new Child(process.execPath, [...PRELOAD, MAIN, '--config', this.configFile], {
+      cwd: dirname(this.configFile),
+    });
     const recorder = new RecorderProcess(child, this.#config, this.configFile, this.#authority);
     if (waitUntilReady) await recorder.ready();
     return recorder;
@@ -190,8 +199,43 @@ export class RecorderProcess {
       .sort();
   }
 
-  stop(): Promise<Ended> {
-    return this.child.stop('SIGTERM');
+  /** Ends it as a service manager does. Fails where the archive is what none may ever be. */
+  async stop(): Promise<Ended> {
+    const answers = await this.#gaps();
+    const ended = await this.child.stop('SIGTERM');
+    // A disk that a test took away is not looked at.
+    const files = (await this.files().catch(() => [])).filter((file) => file.endsWith('.mp4'));
+    const footage = await closedFootage(files.map((file) => join(this.recordPath, file)));
+    assertApart(footage);
+    assertNotAhead(footage);
+    for (const [cameraId, answer] of answers) {
+      assertGaps(
+        answer,
+        footage.filter((file) => file.cameraId === cameraId),
+        `${cameraId}: ${this.child.output}`,
+      );
+    }
+    return ended;
+  }
+
+  /** What the ledger says of each camera; nothing where the caller may not ask, or gets no answer. */
+  async #gaps(): Promise<ReadonlyMap<string, GapsAnswer>> {
+    const answers = new Map<string, GapsAnswer>();
+    const signal = AbortSignal.timeout(MAX_ANSWER_MS);
+    const get = async (path: string): Promise<unknown> => {
+      const answer = await this.fetch(path, { signal });
+      return answer.ok ? answer.json() : undefined;
+    };
+    try {
+      const { cameras = [] } = ((await get('/api/cameras')) ?? {}) as { cameras?: readonly CameraAnswer[] };
+      for (const { id } of cameras) {
+        const answer = await get(`/api/archive/${encodeURIComponent(id)}/gaps`);
+        if (answer !== undefined) answers.set(id, answer as GapsAnswer);
+      }
+    } catch {
+      // It has ended, or hangs: tests of that look for themselves.
+    }
+    return answers;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -38,6 +38,7 @@ export const nodeOf = (name: string, over: Partial<PlannedNode> = {}): PlannedNo
   role: 'Voter',
   drain: false,
   canRecord: true,
+  hasRecorder: true,
   cameras: new Map(),
   liveness: LIVE,
   reluctant: false,

@@ -1,0 +1,107 @@
+// What can never be right, whatever a camera, a network or a disk does: footage of a camera that overlaps, that was
+// captured after it was written, or that is neither recorded nor accounted for.
+
+import assert from 'node:assert/strict';
+import type { ClosedFile, Interval } from './closed-footage.ts';
+
+/** What of `GET /api/archive/{camera_id}/gaps` is judged. */
+export interface GapsAnswer {
+  readonly known_until_ms: number;
+  readonly gaps: readonly {
+    readonly start_ms: number;
+    readonly end_ms: number;
+    readonly seconds: number;
+    readonly cause: string;
+    readonly is_open: boolean;
+  }[];
+  readonly wanted_seconds: number;
+  readonly recorded_seconds: number;
+  readonly missing_seconds: number;
+  readonly seconds_by_cause: Readonly<Record<string, number>>;
+  readonly degraded: readonly { readonly lost_frames: number; readonly expected_frames: number }[];
+}
+
+/** What footage and gaps may be off from the time that was wanted. */
+export const ACCOUNT_TOLERANCE_MS = 100;
+/** Files of a run join to the tick; two runs lie on the same clock. */
+const OVERLAP_TOLERANCE_MS = 1;
+/** Nothing is dated later than this behind its arrival, and what arrived is written before its file ends. */
+export const FUTURE_TOLERANCE_MS = 1_000;
+
+/** No two files of one camera hold the same time. */
+export function assertApart(files: readonly ClosedFile[]): void {
+  const lastOf = new Map<string, ClosedFile>();
+  for (const file of files) {
+    const before = lastOf.get(file.cameraId);
+    const overlapMs = before ? before.toMs - file.fromMs : 0;
+    assert.ok(
+      overlapMs <= OVERLAP_TOLERANCE_MS,
+      `${file.path} begins ${(overlapMs / 1000).toFixed(3)} s before ${before?.path} ends`,
+    );
+    if (!before || file.toMs > before.toMs) lastOf.set(file.cameraId, file);
+  }
+}
+
+/** No file ends behind the time at which it was written; for files of a recorder that goes by the machine's clock. */
+export function assertNotAhead(files: readonly ClosedFile[]): void {
+  for (const { path, toMs, modifiedMs } of files) {
+    const aheadMs = toMs - modifiedMs;
+    assert.ok(aheadMs <= FUTURE_TOLERANCE_MS, `${path} ends ${(aheadMs / 1000).toFixed(3)} s behind its last byte`);
+  }
+}
+
+/** A picture takes this long to its file, at most: until then a gap that is open may still be filled. */
+const UNWRITTEN_MS = 3_000;
+
+/**
+ * Gaps follow each other, each with a cause, add up, and none of them lies where there is footage. The answer may be older
+ * than the footage.
+ */
+export function assertGaps(answer: GapsAnswer, footage: readonly Interval[], story: string): void {
+  const told = `${JSON.stringify({ answer, footage })} ${story}`;
+  let lastMs = -Infinity;
+  for (const { start_ms, end_ms, cause } of answer.gaps) {
+    assert.ok(start_ms >= lastMs && end_ms > start_ms, `gaps overlap. ${told}`);
+    assert.notEqual(cause, 'unknown', `a gap has no cause. ${told}`);
+    lastMs = end_ms;
+    for (const { fromMs, toMs } of footage) {
+      const sharedMs = Math.min(toMs, end_ms, answer.known_until_ms - UNWRITTEN_MS) - Math.max(fromMs, start_ms);
+      assert.ok(sharedMs <= ACCOUNT_TOLERANCE_MS, `${sharedMs.toFixed(0)} ms are footage and gap. ${told}`);
+    }
+  }
+  const missing = answer.gaps.reduce((sum, { start_ms, end_ms }) => sum + end_ms - start_ms, 0) / 1000;
+  assert.ok(Math.abs(missing - answer.missing_seconds) < 0.001, `missing_seconds is off. ${told}`);
+  const wanted = answer.recorded_seconds + answer.missing_seconds;
+  assert.ok(Math.abs(wanted - answer.wanted_seconds) < 0.001, `wanted_seconds is off. ${told}`);
+}
+
+/** Footage and gaps lie side by side, without overlap and with nothing between, up to `known_until_ms`. */
+export function assertAccount(answer: GapsAnswer, footage: readonly Interval[], story: string): void {
+  const known = answer.known_until_ms;
+  const recorded = footage
+    .map(({ fromMs, toMs }) => ({ fromMs, toMs: Math.min(toMs, known) }))
+    .filter(({ fromMs, toMs }) => toMs > fromMs);
+  const gaps = answer.gaps.map(({ start_ms, end_ms }) => ({ fromMs: start_ms, toMs: end_ms }));
+  const all = [...recorded, ...gaps].sort((a, b) => a.fromMs - b.fromMs);
+  const first = all[0];
+  const last = all.at(-1);
+  if (!first || !last) return;
+  const told = `${story}: ${JSON.stringify({ known, gaps: answer.gaps, recorded })}`;
+  const close = (a: number, b: number, what: string): void =>
+    assert.ok(Math.abs(a - b) <= ACCOUNT_TOLERANCE_MS, `${what} is off by ${(a - b).toFixed(0)} ms. ${told}`);
+  for (const [i, { fromMs }] of all.entries()) {
+    const before = all[i - 1];
+    if (before) close(before.toMs, fromMs, 'what follows');
+  }
+  close(last.toMs, known, 'the end');
+  const wantedMs = known - first.fromMs;
+  close(sum(all), wantedMs, 'the sum');
+  close(answer.wanted_seconds * 1000, wantedMs, 'wanted_seconds');
+  close(answer.recorded_seconds * 1000, sum(recorded), 'recorded_seconds');
+  assert.ok(Math.abs(answer.missing_seconds * 1000 - sum(gaps)) <= 1, told);
+  const byCause = Object.values(answer.seconds_by_cause).reduce((all, seconds) => all + seconds, 0);
+  assert.ok(Math.abs(byCause - answer.missing_seconds) < 0.001, told);
+}
+
+const sum = (intervals: readonly Interval[]): number =>
+  intervals.reduce((all, { fromMs, toMs }) => all + toMs - fromMs, 0);

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { Child } from './child.ts';
+import { workspace } from './workspace.ts';
+
+const PRELOAD = import.meta.resolve('./preload.ts');
+
+/** Runs a test file with this code in its only test. */
+function run(t: TestContext, code: string) {
+  const file = join(workspace(t), 'it.test.mjs');
+  writeFileSync(file, `import { test } from 'node:test';\ntest('it works', async () => { ${code} });`);
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  return spawnSync(process.execPath, ['--import', PRELOAD, '--test', file], { env, encoding: 'utf8' });
+}
+
+test('a test file in which Node warns of something fails, and shows it; an experiment is no fault', (t) => {
+  const leak = 'for (let i = 0; i < 11; i++) process.on("leak", () => {});';
+  const leaking = run(t, leak);
+  assert.equal(leaking.status, 1, leaking.stdout);
+  assert.match(leaking.stdout + leaking.stderr, /a warning of Node fails the run: MaxListenersExceededWarning/);
+  const trying = run(t, 'process.emitWarning("new", "ExperimentalWarning");');
+  assert.equal(trying.status, 0, trying.stdout);
+});
+
+test('a test file that does not end is ended, and what keeps it is named', (t) => {
+  const kept = run(t, "const { createServer } = await import('node:net'); createServer().listen(0);");
+  assert.equal(kept.status, 1, kept.stdout);
+  assert.match(kept.stdout, /still running 10 s after its last test, because of: TCPServerWrap/);
+  // Only what would keep it: this timer ends with the process.
+  const ended = run(t, 'setTimeout(() => {}, 60_000).unref();');
+  assert.equal(ended.status, 0, ended.stdout);
+});
+
+test('a program of a test in which Node warns of something fails the test that waits for its end', async () => {
+  await using child = new Child(process.execPath, ['--import', PRELOAD, '--eval', 'process.emitWarning("no")']);
+  await assert.rejects(child.exit(), /a warning of Node fails the run: Warning: no/);
+});

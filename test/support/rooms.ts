@@ -1,0 +1,247 @@
+// The rooms of the house: what each may import. What a row does not name is refused (docs/design/layout.md).
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+
+export interface Room {
+  /** Directory from the root of the repository; its files belong to it unless a longer name does. */
+  readonly name: string;
+  /** Rooms above it in the table. `all`: each of them. */
+  readonly rooms: readonly string[] | 'all';
+  /** Names of packages and modules of Node, `node:*` for any of the latter; after `type ` for their types alone. */
+  readonly packages: readonly string[];
+}
+
+const METRICS = 'prom-client';
+const HTTP = ['fastify', '@fastify/swagger', 'fastify-type-provider-zod', 'zod', METRICS];
+
+/** From left to right: a room imports only what stands before it. */
+export const ROOMS: readonly Room[] = [
+  { name: 'base', rooms: [], packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'type zod'] },
+  { name: 'crds', rooms: [], packages: ['yaml', 'zod'] },
+  // Values in, values out: no socket, file, timer, process or logger.
+  { name: 'recorder/rtsp', rooms: ['base'], packages: ['node:crypto'] },
+  { name: 'recorder/rtp', rooms: [], packages: [] },
+  { name: 'recorder/codec', rooms: ['base', 'recorder/rtp'], packages: [] },
+  { name: 'recorder/mp4', rooms: ['base', 'recorder/codec'], packages: ['node:zlib'] },
+  { name: 'recorder/reach', rooms: ['base', 'recorder/rtsp'], packages: ['node:dns', 'node:net', 'node:tls'] },
+  { name: 'recorder/events', rooms: ['base', 'recorder/reach'], packages: ['node:*', 'undici'] },
+  {
+    name: 'recorder/camera',
+    rooms: ['base', 'recorder/rtsp', 'recorder/rtp', 'recorder/codec', 'recorder/mp4', 'recorder/reach'],
+    packages: ['node:crypto', 'node:dgram', 'node:http', 'node:net', 'ws'],
+  },
+  {
+    name: 'recorder/archive',
+    rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/camera'],
+    packages: ['node:*', METRICS],
+  },
+  { name: 'recorder/live', rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/camera'], packages: [] },
+  {
+    name: 'recorder/license',
+    rooms: ['base'],
+    packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'zod', METRICS],
+  },
+  {
+    name: 'recorder/config',
+    rooms: ['base', 'recorder/rtsp', 'recorder/reach', 'recorder/events', 'recorder/archive', 'recorder/license'],
+    packages: ['node:*', 'yaml', 'zod'],
+  },
+  { name: 'recorder/audit', rooms: ['base'], packages: ['node:*', METRICS] },
+  {
+    name: 'recorder/cluster',
+    rooms: ['base', 'crds', 'recorder/camera', 'recorder/archive', 'recorder/config'],
+    packages: ['node:crypto', 'node:net', 'node:path', 'node:util', 'zod'],
+  },
+  {
+    name: 'recorder/database',
+    rooms: ['base', 'recorder/mp4', 'recorder/camera', 'recorder/archive', 'recorder/config'],
+    packages: ['node:*', 'pg', METRICS],
+  },
+  {
+    name: 'recorder/jobs',
+    rooms: ['base', 'recorder/mp4', 'recorder/archive'],
+    packages: ['node:*', 'bullmq', 'ioredis', 'zod', METRICS],
+  },
+  {
+    name: 'recorder/still',
+    rooms: ['base', 'recorder/rtsp', 'recorder/mp4', 'recorder/reach', 'recorder/archive', 'recorder/jobs'],
+    packages: ['node:crypto', 'node:events', 'undici'],
+  },
+  {
+    name: 'recorder/probe',
+    rooms: [
+      'base',
+      'recorder/rtsp',
+      'recorder/rtp',
+      'recorder/codec',
+      'recorder/mp4',
+      'recorder/reach',
+      'recorder/camera',
+    ],
+    packages: ['node:zlib', 'zod'],
+  },
+  {
+    name: 'recorder/onvif',
+    rooms: ['base', 'crds', 'recorder/rtsp', 'recorder/reach'],
+    packages: ['node:*', 'onvif', 'sax', 'yaml'],
+  },
+  { name: 'recorder/http', rooms: ['base', 'recorder/config', 'recorder/audit'], packages: ['node:*', ...HTTP] },
+  {
+    name: 'recorder/playback',
+    rooms: ['base', 'recorder/mp4', 'recorder/archive', 'recorder/audit', 'recorder/http'],
+    packages: ['node:crypto', 'node:fs', 'node:http', 'node:zlib', ...HTTP],
+  },
+  {
+    name: 'recorder/api',
+    rooms: [
+      'base',
+      'recorder/codec',
+      'recorder/camera',
+      'recorder/archive',
+      'recorder/live',
+      'recorder/config',
+      'recorder/audit',
+      'recorder/cluster',
+      'recorder/database',
+      'recorder/jobs',
+      'recorder/still',
+      'recorder/probe',
+      'recorder/onvif',
+      'recorder/events',
+      'recorder/http',
+    ],
+    packages: ['node:*', '@fastify/websocket', 'type ws', ...HTTP],
+  },
+  { name: 'recorder', rooms: 'all', packages: ['node:*', 'pino', METRICS, 'type fastify', 'yaml'] },
+  { name: 'operator/kube', rooms: ['base', 'crds'], packages: ['@kubernetes/client-node', 'type undici'] },
+  { name: 'operator/plan', rooms: ['base', 'crds'], packages: ['node:crypto'] },
+  { name: 'operator/manifests', rooms: ['base', 'crds', 'operator/kube'], packages: ['yaml'] },
+  { name: 'operator/observe', rooms: ['base', 'crds', 'operator/kube', 'operator/plan'], packages: ['node:net'] },
+  {
+    name: 'operator/controllers',
+    rooms: ['base', 'crds', 'operator/kube', 'operator/plan', 'operator/manifests', 'operator/observe'],
+    packages: ['node:crypto', 'node:net'],
+  },
+  {
+    name: 'operator',
+    rooms: [
+      'base',
+      'crds',
+      'operator/kube',
+      'operator/plan',
+      'operator/manifests',
+      'operator/observe',
+      'operator/controllers',
+    ],
+    packages: ['node:*', 'pino', METRICS],
+  },
+];
+
+/** Tests and tools import what they like; what is shipped imports none of them. */
+export const OUTSIDE: readonly string[] = ['hack', 'test'];
+
+export interface Import {
+  /** From the root of the repository. */
+  readonly file: string;
+  readonly line: number;
+  /** As it stands in the source. */
+  readonly specifier: string;
+  /** The file that is meant, from the root; undefined: a package. */
+  readonly target: string | undefined;
+  readonly isType: boolean;
+}
+
+const IMPORT = /^(?:import|export)\s+(type\s)?[^;']*?from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\(\s*'([^']+)'/gm;
+
+export function importsOf(file: string, text: string): Import[] {
+  return [...text.matchAll(IMPORT)].map((match) => {
+    const specifier = (match[2] ?? match[3] ?? match[4]) as string;
+    return {
+      file,
+      line: text.slice(0, match.index).split('\n').length,
+      specifier,
+      target: specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : undefined,
+      isType: match[1] !== undefined,
+    };
+  });
+}
+
+function roomOf(file: string, table: readonly Room[]): Room | undefined {
+  const rooms = table.filter(({ name }) => file.startsWith(`${name}/`));
+  return rooms.sort((a, b) => b.name.length - a.name.length)[0];
+}
+
+/** Why an import is refused; undefined: it is allowed. */
+export function refusal(found: Import, table: readonly Room[] = ROOMS): string | undefined {
+  const { file, specifier, target, isType } = found;
+  const room = roomOf(file, table);
+  const at = `${file}:${found.line}: `;
+  if (!room) return `${at}belongs to no room`;
+  if (target === undefined) {
+    const may = room.packages.some((one) => {
+      if (one.startsWith('type ')) return isType && one.slice(5) === packageOf(specifier);
+      return one === packageOf(specifier) || (one === 'node:*' && specifier.startsWith('node:'));
+    });
+    return may ? undefined : `${at}${room.name} may not import the package ${specifier}`;
+  }
+  const other = roomOf(target, table);
+  if (!other) return `${at}${room.name} may not import ${target}: it is in no room`;
+  if (other === room || (room.rooms === 'all' ? !other.name.startsWith('operator') : room.rooms.includes(other.name))) {
+    return undefined;
+  }
+  return `${at}${room.name} may not import ${other.name} (${target})`;
+}
+
+/** `@a/b/c` and `a/c` are `@a/b` and `a`; modules of Node stay whole. */
+function packageOf(specifier: string): string {
+  if (specifier.startsWith('node:')) return specifier;
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+}
+
+/** Sources of these directories that are shipped: no tests, and nothing that serves only them. */
+export function shippedSources(root: string, directories: readonly string[]): string[] {
+  return directories.flatMap((directory) =>
+    readdirSync(join(root, directory), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      .filter((file) => !/\.test\.ts$|\.support\.ts$|(^|\/)test-support(\.ts$|\/)/.test(file))
+      .sort(),
+  );
+}
+
+export function readImports(root: string, files: readonly string[]): Import[] {
+  return files.flatMap((file) => importsOf(file, readFileSync(join(root, file), 'utf8')));
+}
+
+/** Files that import each other, directly or over others, types included: each circle once, as a path. */
+export function circles(imports: readonly Import[]): string[] {
+  const edges = Map.groupBy(
+    imports.filter(({ target }) => target !== undefined),
+    ({ file }) => file,
+  );
+  const done = new Set<string>();
+  const path: string[] = [];
+  const found: string[] = [];
+  const visit = (file: string): void => {
+    const at = path.indexOf(file);
+    if (at >= 0) found.push([...path.slice(at), file].join(' -> '));
+    if (at >= 0 || done.has(file)) return;
+    path.push(file);
+    for (const { target } of edges.get(file) ?? []) visit(target as string);
+    path.pop();
+    done.add(file);
+  };
+  for (const file of edges.keys()) visit(file);
+  return found;
+}
+
+/** The table of docs/design/layout.md. */
+export function roomTable(): string {
+  const code = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ') || 'none';
+  const rows = ROOMS.map(({ name, rooms, packages }) => {
+    const others = rooms === 'all' ? '`base`, `crds`, each `recorder/…`' : code(rooms);
+    return `| \`${name}\` | ${others} | ${code(packages)} |`;
+  });
+  return ['| room | rooms | packages |', '| --- | --- | --- |', ...rows].join('\n');
+}
