@@ -29,6 +29,7 @@ interface Recording {
 const MEDIA = {
   'H.264 and AAC': { encoder: 'keyint=10:scenecut=0', audio: 'aac' },
   'H.264 with B-frames and FLAC': { encoder: 'keyint=10:scenecut=0:bframes=2:b-adapt=0', audio: 'flac' },
+  'H.264 and MP3': { encoder: 'keyint=10:scenecut=0', audio: 'mp3' },
 } as const;
 
 /** A recording whose pictures carry their numbers in the order in which they are shown. */

@@ -2,7 +2,7 @@
 // reason, and nothing else is left.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -10,22 +10,29 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { formatPath } from '../../recorder/archive/names.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
-import { RecorderProcess } from '../support/recorder-process.ts';
+import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
+import { seeded } from '../support/random.ts';
 import { workspace } from '../support/workspace.ts';
+
+/** When things happen; of the seed that is printed. */
+const random = seeded();
 
 const skip = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
 const [KILLS, JOBS] = LONG ? [50, 30] : [4, 6];
 const FROM = WALL_START_MS / 1000;
 const SECONDS = 20;
 const FPS = 25;
+const PRELOAD = ['--import', import.meta.resolve('../support/preload.ts')];
 
 interface JobAnswer {
   readonly job_id: string;
   readonly kind: 'export' | 'timelapse';
-  readonly from: number;
-  readonly to: number;
+  /** Of a case. */
+  readonly cameras?: readonly unknown[];
+  readonly from_ms: number;
+  readonly to_ms: number;
   readonly state: string;
   readonly completed_at?: number;
   readonly size_bytes?: number;
@@ -41,22 +48,26 @@ async function node(t: TestContext): Promise<RecorderProcess> {
   return RecorderProcess.start({ directory, config: { cameras: [], log: { level: 'warn' } } });
 }
 
-/** Processes of a redis-server that works in this directory. */
-function serversOf(directory: string): number[] {
+/** Processes of a program that work in this directory, or with files of it. */
+function programsOf(program: string, directory: string): number[] {
   return readdirSync('/proc').flatMap((pid) => {
     try {
-      const isServer = /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('redis-server');
-      return isServer && readlinkSync(`/proc/${pid}/cwd`) === directory ? [Number(pid)] : [];
+      const isIt = /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith(program);
+      if (!isIt) return [];
+      const names = [readlinkSync(`/proc/${pid}/cwd`), ...readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')];
+      return names.some((name) => name.includes(directory)) ? [Number(pid)] : [];
     } catch {
       return [];
     }
   });
 }
 
+const serversOf = (directory: string): number[] => programsOf('redis-server', directory);
+
 /** Undefined while nobody answers. */
-async function ask<T>(recorder: RecorderProcess, path: string, method = 'GET'): Promise<T | undefined> {
+async function ask<T>(recorder: RecorderProcess, path: string, init: RequestInit = {}): Promise<T | undefined> {
   try {
-    const answer = await fetch(`${recorder.url}/api/archive/${path}`, { method, signal: AbortSignal.timeout(10_000) });
+    const answer = await fetch(`${recorder.url}/api/${path}`, { ...init, signal: AbortSignal.timeout(10_000) });
     return answer.ok ? ((await answer.json()) as T) : undefined;
   } catch {
     return undefined;
@@ -73,7 +84,13 @@ async function ready(recorder: RecorderProcess): Promise<void> {
 }
 
 const listed = async (recorder: RecorderProcess): Promise<JobAnswer[] | undefined> =>
-  (await ask<{ jobs: JobAnswer[] }>(recorder, 'jobs'))?.jobs;
+  (await ask<{ jobs: JobAnswer[] }>(recorder, 'archive/jobs'))?.jobs;
+
+const post = (body: object): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
+});
 
 test(
   `${KILLS} kills of recorder and Redis while ${JOBS} jobs are made: each ends once, with the right file`,
@@ -98,15 +115,17 @@ test(
       }
     };
     for (let kill = 0; kill < KILLS; kill++) {
-      // Every third is a time-lapse; each has a window of its own, so that none are shared.
+      // Of three, one is a case and one a time-lapse; each has a window of its own, so that none are shared.
       for (const upTo = Math.ceil(((kill + 1) * JOBS) / KILLS); asked < upTo; asked++) {
         const [from, to] = [FROM + (asked % 10) * 0.4, FROM + SECONDS - Math.floor(asked / 10) * 0.4];
         const what = asked % 3 === 2 ? `timelapse?speed=2&` : 'export?';
-        const job = await ask<JobAnswer>(recorder, `gate/${what}from=${from}&to=${to}`, 'POST');
+        const job = await (asked % 3 === 1
+          ? ask<JobAnswer>(recorder, 'cases', post({ cameras: ['gate'], from, to }))
+          : ask<JobAnswer>(recorder, `archive/gate/${what}from=${from}&to=${to}`, { method: 'POST' }));
         if (job) taken.add(job.job_id);
       }
       await note();
-      await sleep(Math.random() * 1_500);
+      await sleep(random() * 1_500);
       const which = kill % 3;
       if (which !== 0) for (const pid of serversOf(redis)) process.kill(pid, 'SIGKILL');
       if (which === 1) continue;
@@ -156,21 +175,30 @@ test(
       const bytes = Buffer.from(await answer.arrayBuffer());
       assert.equal(bytes.length, job.size_bytes);
       writeFileSync(file, bytes);
+      if (job.cameras) {
+        execFileSync(process.execPath, [...PRELOAD, MAIN, 'verify', file]);
+        const movie = await fetch(`${recorder.url}/api/archive/jobs/${id}/download?part=1`);
+        writeFileSync(file, Buffer.from(await movie.arrayBuffer()));
+      }
       const { numbers, complaints } = await decodePictures(file);
       assert.equal(complaints, '');
-      const frame = (time: number): number => Math.round((time - FROM) * FPS);
+      const frame = (ms: number): number => Math.round((ms / 1000 - FROM) * FPS);
       if (job.kind === 'export') {
-        const all = Array.from({ length: frame(job.to) - frame(job.from) }, (_, i) => frame(job.from) + i);
+        const all = Array.from({ length: frame(job.to_ms) - frame(job.from_ms) }, (_, i) => frame(job.from_ms) + i);
         assert.deepEqual(numbers, all);
       } else {
-        assert.equal(numbers.length, Math.round(((job.to - job.from) / 2) * 30));
-        assert.equal(numbers[0], frame(job.from));
+        assert.equal(numbers.length, Math.round(((job.to_ms - job.from_ms) / 2000) * 30));
+        assert.equal(numbers[0], frame(job.from_ms));
       }
     }
     await recorder.stop();
+    assert.deepEqual(programsOf('ffmpeg', work), [], 'no encoder is left');
     const done = [...ended.values()].filter(({ state }) => state === 'done');
     t.diagnostic(`${done.length} done, ${ended.size - done.length} failed`);
-    assert.deepEqual(readdirSync(join(work, 'jobs')).sort(), done.map(({ job_id }) => `${job_id}.mp4`).sort());
+    assert.deepEqual(
+      readdirSync(join(work, 'jobs')).sort(),
+      done.flatMap(({ job_id }) => [`${job_id}.manifest`, `${job_id}.mp4`]).sort(),
+    );
     assert.deepEqual(serversOf(redis), [], 'Redis has ended with the recorder');
   },
 );

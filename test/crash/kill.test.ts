@@ -16,7 +16,11 @@ import { decodingErrors } from '../support/probe.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
+import { seeded } from '../support/random.ts';
 import { workspace } from '../support/workspace.ts';
+
+/** When things happen; of the seed that is printed. */
+const random = seeded();
 
 const FRAMES_A_SECOND = 25;
 /** A stop takes longer than this. */
@@ -101,7 +105,7 @@ async function killed(
       () => Promise.resolve(cameras.every((sent) => sent.camera.playing.length > 0)),
       60_000,
     );
-    await sleep(1_000 + Math.random() * 4_000);
+    await sleep(1_000 + random() * 4_000);
     const sentBefore = cameras.map((sent) => sent.frames.length);
     const written = await writtenFrames(recorder, cameras.length);
     await end(recorder);
@@ -159,7 +163,7 @@ test(`kill -9 at ${CLOSING_KILLS} random moments of closing the files of 4 camer
   let during = 0;
   await killed(t, CLOSING_KILLS, async (recorder) => {
     recorder.child.signal('SIGTERM');
-    await sleep(Math.random() * CLOSING_MS);
+    await sleep(random() * CLOSING_MS);
     if (!recorder.child.ended) during++;
     await kill(recorder);
   });

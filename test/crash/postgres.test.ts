@@ -15,7 +15,11 @@ import { MAIN, RecorderProcess } from '../support/recorder-process.ts';
 import { assertRowsAreFiles, segmentFiles } from '../support/row-audit.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
+import { seeded } from '../support/random.ts';
 import { workspace } from '../support/workspace.ts';
+
+/** When things happen; of the seed that is printed. */
+const random = seeded();
 
 const ROUNDS = LONG ? 100 : 5;
 const DATABASE = 'crash';
@@ -31,14 +35,14 @@ const FAULTS: readonly Fault[] = [
   'blink',
 ];
 
-const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
-const chance = (part: number): boolean => Math.random() < part;
+const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
+const chance = (part: number): boolean => random() < part;
 async function kill(recorder: RecorderProcess): Promise<void> {
   recorder.child.signal('SIGKILL');
   await recorder.child.exit();
 }
 
-const moment = (maxMs: number): Promise<void> => sleep(Math.random() * maxMs);
+const moment = (maxMs: number): Promise<void> => sleep(random() * maxMs);
 
 test(
   `rows are files after ${ROUNDS} rounds of crashes and outages with 4 cameras`,

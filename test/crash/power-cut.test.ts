@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { recordHistory, recoverNode } from '../support/crash-node.ts';
 import { assertPromise, assertSame } from '../support/crash-promise.ts';
-import { crashState, DISK_MODELS, eachCrashState, random } from '../support/crash-states.ts';
+import { crashState, DISK_MODELS, eachCrashState } from '../support/crash-states.ts';
+import { random } from '../support/random.ts';
 import { LONG } from '../support/variant.ts';
 
 /** Change it to see other disks; a failure names the one it came from. */

@@ -11,16 +11,21 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { WebSocket } from 'ws';
 import { systemClock, VirtualClock } from '../../base/clock.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
+import { noAudit } from '../../recorder/audit/entry.ts';
 import { silentLog } from '../../base/log.ts';
+import { unlimitedMemory } from '../../base/memory-budget.ts';
 import type { ClusterAccess, ClusterCamera } from '../../recorder/api/cluster-access.ts';
 import { buildMetricsRegistry, buildMetricsServer } from '../../recorder/api/prometheus.ts';
 import { archiveStatus, build, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
-import type { JobKeeper, ProtectionKeeper } from '../../recorder/api/deps.ts';
+import type { EventSource, JobKeeper, ProtectionKeeper } from '../../recorder/api/deps.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
 import { temporaryDirectory, TestCamera, TestFileSystem } from '../../recorder/archive/test-support.ts';
+import { EditError, type CameraEditor } from '../../recorder/config/editor.ts';
 import { SwitchError } from '../../recorder/camera/switch.ts';
 import { loadConfig } from '../../recorder/config/load.ts';
 import type { Role, TokenConfig } from '../../recorder/config/schema.ts';
+import { EventStreams } from '../../recorder/events/event-stream.ts';
+import { EventJournal } from '../../recorder/events/journal.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../../recorder/http/auth.ts';
 import type { Review } from '../../recorder/http/token-review.ts';
 import type { Job } from '../../recorder/jobs/job.ts';
@@ -29,6 +34,7 @@ import { LiveLimits } from '../../recorder/live/limits.ts';
 import { run } from '../../recorder/live/test-support.ts';
 import { buildPlayback } from '../../recorder/playback/app.ts';
 import { startRecorder } from '../../recorder/recorder.ts';
+import type { ProbeReport } from '../../recorder/probe/report.ts';
 import { StillError } from '../../recorder/still/error.ts';
 import { workspace } from '../support/workspace.ts';
 import { API_ROUTES, CLUSTER_ROUTES, METRICS_ROUTES, PLAYBACK_ROUTES, type RouteFacts } from '../support/routes.ts';
@@ -128,6 +134,8 @@ function jobKeeper(t: TestContext): JobKeeper {
     remove: async (id) => find(id) !== undefined,
     estimate: async () => ({ sizeBytes: 5, durationMs: 1000, gaps: [] }),
     result: async () => ({ path, sizeBytes: 5, modifiedMs: NOON_MS }),
+    manifest: async () => ({ text: Buffer.from('{}'), signature: Buffer.alloc(64) }),
+    signingKey: async () => ({ publicKey: 'PEM', fingerprint: 'f'.repeat(64) }),
     isMember: () => true,
   };
 }
@@ -140,6 +148,8 @@ function protectionKeeper(): ProtectionKeeper {
     toMs: NOON_MS + 1000,
     createdMs: NOON_MS,
     note: undefined,
+    untilMs: undefined,
+    by: undefined,
   });
   const find = (id: string) => CAMERAS.map(windowOf).find((window) => window.id === id);
   return {
@@ -148,6 +158,7 @@ function protectionKeeper(): ProtectionKeeper {
     add: async ({ cameraId }) => windowOf(cameraId),
     remove: async (id) => find(id),
     countSegments: (cameraId) => (isKnown(cameraId) ? 1 : 0),
+    keptMs: 1000,
   };
 }
 
@@ -168,19 +179,56 @@ function clusterAccess(): ClusterAccess {
   const done = async () => ({ code: 200, message: 'done' });
   return {
     nodeID: 'rack-1',
-    ownerOf: async (cameraId) => (cameraId === AWAY ? owner : undefined),
+    ownerOf: (cameraId) => (cameraId === AWAY ? owner : undefined),
     holdersOf: (cameraId) =>
       cameraId === AWAY
         ? [{ nodeID: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
         : [],
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: [...CAMERAS, AWAY].map(clusterCamera) }),
     origins: () => [owner.url],
+    playbackOrigins: () => [],
     others: () => new Map([[AWAY, owner]]),
     metrics: async () => ({ leader: 'rack-1', hasMajority: true, voters: ['rack-1'], nodes: [] }),
     leader: () => ({ nodeID: 'rack-1', url: undefined }),
     ask: done,
     leave: done,
   };
+}
+
+function cameraEditor(): CameraEditor {
+  const edit = async (id: string) => {
+    if (!isKnown(id)) throw new EditError('unknown-camera', 'none');
+    return { settings: { id, source: `rtsp://${id}.example/` }, tag: '1' };
+  };
+  return {
+    read: edit,
+    change: edit,
+    add: async ({ id }) => edit(id as string),
+    remove: async (id) => void (await edit(id)),
+  };
+}
+
+const probeReport: ProbeReport = {
+  seconds: 1,
+  state: 'recording',
+  login: [],
+  methods: [],
+  answers: [],
+  unanswered: [],
+  streams: [],
+  not_recorded: [],
+  recorded: {},
+  runs_ended: [],
+  rows: [],
+};
+
+async function eventsOf(t: TestContext): Promise<EventSource> {
+  const clock = systemClock;
+  const memory = unlimitedMemory('events');
+  const journal = await EventJournal.open({ directory: workspace(t), node: 'rack-1', clock, log: silentLog, memory });
+  for (const cameraId of CAMERAS) journal.tell({ type: 'camera.state', cameraId, data: { state: 'recording' } });
+  await journal.close();
+  return { journal, streams: new EventStreams({ clock, memory }) };
 }
 
 /** Two cameras with all that there may be of them. */
@@ -213,10 +261,21 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
     jobs: jobKeeper(t),
     ptz: { get: (cameraId) => (isKnown(cameraId) ? movable : 'unknown') },
     stills: { snapshot: still, thumbnail: still },
+    doctor: {
+      report: async () => probeReport,
+      capture: async () => Buffer.from('capture'),
+      tryOut: async () => probeReport,
+    },
+    cameraEditor: cameraEditor(),
     cameraSwitch: { start: change, stop: change },
     logLevels: new LevelSwitch('info'),
+    audit: {
+      sink: noAudit,
+      reader: { read: async () => ({ lines: [], next: undefined }), end: { n: 0, sha256: '' } },
+    },
     cluster: clusterAccess(),
     refusedCameras: () => [{ id: 'yard-2', reason: { code: 'x', message: 'yard' } }],
+    events: await eventsOf(t),
     warnings: () => CAMERAS.map((cameraId) => ({ code: 'x', message: `of ${cameraId}`, cameraId })),
   });
   for (const id of CAMERAS) {
@@ -269,14 +328,15 @@ async function metricsStage(t: TestContext, options: Auth): Promise<Listener> {
   const cameras = { list: () => views, get: () => undefined };
   const registry = buildMetricsRegistry({ cameras, version: '1', nodeName: 'rack-1', clock });
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
-  const app = buildMetricsServer(registry, { log: silentLog, auth });
+  const app = buildMetricsServer(registry, { log: silentLog, auth, requireToken: true });
   t.after(() => app.close());
   return { app, clock };
 }
 
 /** What a caller sees of an answer; without what no two answers share. */
 function seenOf({ statusCode, headers, body }: LightMyRequestResponse): string {
-  const { 'x-request-id': id, date: _, ...rest } = headers;
+  // The tag is made of the body.
+  const { 'x-request-id': id, date: _, etag: __, ...rest } = headers;
   return JSON.stringify({ statusCode, rest, body }).replaceAll(String(id), 'ID');
 }
 
@@ -404,7 +464,8 @@ test('every route that a recorder has is in the table', async (t) => {
   const paths = { record_path: join(directory, 'recordings'), workDir: join(directory, 'work') };
   mkdirSync(paths.record_path);
   writeFileSync(file, JSON.stringify({ listen, playback: { listen }, metrics: { listen }, ...paths }));
-  const deps = { clock: systemClock, log: silentLog, version: '0', logLevels: new LevelSwitch('info') };
+  const configuration = { file, reload: async () => {} };
+  const deps = { clock: systemClock, log: silentLog, version: '0', logLevels: new LevelSwitch('info'), configuration };
   const recorder = await startRecorder(await loadConfig(file), deps);
   t.after(() => recorder.close());
   const { api, playback, metrics } = recorder.routes;

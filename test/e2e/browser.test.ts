@@ -44,9 +44,9 @@ describe('live in Chromium', { skip: browserMissing() }, () => {
   });
   after(() => browser.close());
 
-  async function scene(t: TestContext, video: VideoName, audio?: AudioName): Promise<Scene> {
+  async function scene(t: TestContext, video: VideoName | undefined, audio?: AudioName): Promise<Scene> {
     let lastNumber = 0;
-    const tracks = [videoTrack(await videoMedia(video))];
+    const tracks = video ? [videoTrack(await videoMedia(video))] : [];
     if (audio) tracks.push(audioTrack(await audioMedia(audio)));
     const cameraOptions: CameraOptions = {
       tracks,
@@ -93,6 +93,7 @@ describe('live in Chromium', { skip: browserMissing() }, () => {
     ['h264', 'aac', 'H.264 with AAC'],
     ['h264', 'pcmu', 'H.264 with G.711 as FLAC'],
     ['h264-bframes', 'opus', 'B-frames with Opus'],
+    ['av1', 'aac', 'AV1 with AAC'],
   ] as const) {
     test(`${sound}: plays with sound, and the picture on screen is the one the camera drew a moment ago`, async (t) => {
       const { page, lastSent } = await scene(t, video, audio);
@@ -113,6 +114,19 @@ describe('live in Chromium', { skip: browserMissing() }, () => {
       // Live, and not some seconds behind; how late exactly is what `npm run bench live` measures.
       assert.ok(medianMs <= 3_000, `the picture on screen is ${medianMs} ms old`);
       assert.ok(new Set(numbers).size > 20, `the picture moves: ${numbers.join(' ')}`);
+    });
+  }
+
+  for (const sound of ['aac', 'pcma'] as const) {
+    test(`a camera that offers only sound, as ${sound}, is heard`, async (t) => {
+      const { page } = await scene(t, undefined, sound);
+      await until('the player plays', async () => (await states(page)).at(-1)?.state === 'playing');
+      const first = await shown(page);
+      await until('two seconds of sound are heard', async () => {
+        const { error, currentTime, audioBytes } = await shown(page);
+        if (error !== undefined) throw new Error(error);
+        return currentTime > first.currentTime + 2 && audioBytes > first.audioBytes;
+      });
     });
   }
 

@@ -2,7 +2,7 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { startCamera } from '../camera/camera.ts';
@@ -24,6 +24,23 @@ test('--version prints the version of package.json', async () => {
   const { code, output } = await recorder('--version');
   assert.equal(code, 0);
   assert.ok(output.trim().split(/\s/).includes(version), output);
+});
+
+test('an older Node is told that it is one', async (t) => {
+  const preload = join(workspace(t), 'older.mjs');
+  writeFileSync(preload, "Object.defineProperty(process.versions, 'node', { value: '18.20.4' });");
+  const start = join(ROOT, 'recorder/start.js');
+  await using child = new Child(process.execPath, ['--import', preload, start, '--version']);
+  const { code } = await child.exit();
+  assert.equal(code, 1);
+  assert.match(child.output, /^recorder: needs Node 24 or newer, and this is v\S+ \(\/.*\)\n$/);
+  const { bin, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    bin: Record<string, string>;
+    engines: Record<string, string>;
+  };
+  assert.deepEqual([bin, engines], [{ recorder: './recorder/start.js' }, { node: '>=24.0.0' }]);
+  await using now = new Child(process.execPath, [start, '--version']);
+  assert.equal((await now.exit()).code, 0, now.output);
 });
 
 test('--check-config: a good file ends with 0 and starts nothing', async (t) => {
@@ -68,7 +85,9 @@ for (const mistake of MISTAKES) {
       assert.notEqual(code, 0, output);
       const lines = output.trim().split('\n');
       assert.equal(lines.length, 1, output);
-      assert.ok(lines[0]!.includes(`${file}: ${mistake.key}`), output);
+      // Where in the file, from line and column 1 on.
+      assert.match(lines[0]!, /:\d+:\d+: /);
+      assert.ok(lines[0]!.replace(/:\d+:\d+: /, ': ').includes(`${file}: ${mistake.key}`), output);
       assert.ok(!output.includes('hunter2'), output);
     });
   }
@@ -100,7 +119,52 @@ test('an address in use: the start ends with a line that names it', async (t) =>
   });
   const { code } = await started.child.exit();
   assert.notEqual(code, 0);
-  assert.ok(started.child.output.includes(address), started.child.output);
+  assert.ok(started.child.output.includes(`listen: ${address} is in use`), started.child.output);
+});
+
+test('what keeps a recorder from starting is told at once, each with its key and place, also by --check-config', async (t) => {
+  const directory = workspace(t);
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  t.after(() => taken.close());
+  const { port } = taken.address() as AddressInfo;
+  writeFileSync(join(directory, 'file'), '');
+  const config = join(directory, 'config.yaml');
+  const lines = [
+    `listen: 127.0.0.1:${port}`,
+    'playback: {listen: 127.0.0.1:1}',
+    'metrics: {listen: 127.0.0.1:1}',
+    `record_path: /proc/recordings`,
+    `workDir: ${join(directory, 'file', 'work')}`,
+    `tls: {certificate: ${join(directory, 'no.crt')}, key: ${join(directory, 'no.key')}}`,
+    'cluster: {mode: etcd, ca: /nowhere/ca.crt}',
+  ];
+  writeFileSync(config, `${lines.join('\n')}\n`);
+  for (const args of [[], ['--check-config']]) {
+    const { code, output } = await recorder(...args, '--config', config);
+    assert.equal(code, 1, output);
+    assert.deepEqual(output.trim().replace('recorder: ', '').replaceAll(`${directory}/`, '').split('\n'), [
+      'config.yaml:7:17: cluster.mode: etcd is not supported yet',
+      `config.yaml:1:9: listen: 127.0.0.1:${port} is in use by another program, or by another listener of this file (EADDRINUSE)`,
+      'config.yaml:3:19: metrics.listen: 127.0.0.1:1 is in use by another program, or by another listener of this file (EADDRINUSE)',
+      'config.yaml:5:10: workDir: file/work is no directory, or lies in a file (ENOTDIR)',
+      'config.yaml:4:14: record_path: /proc/recordings cannot be made (ENOENT)',
+      'config.yaml:6:20: tls.certificate: no.crt cannot be read (ENOENT)',
+      'config.yaml:7:27: cluster.ca: /nowhere/ca.crt cannot be read (ENOENT)',
+    ]);
+  }
+});
+
+test('--check-config accepts the configuration of a recorder that runs, and leaves nothing behind', async (t) => {
+  const directory = workspace(t);
+  await using running = await RecorderProcess.start({ directory, config: { cameras: [] } });
+  const { code, output } = await recorder('--check-config', '--config', running.configFile);
+  assert.deepEqual([code, output], [0, `${running.configFile}: ok, 0 cameras\n`]);
+  const other = join(workspace(t), 'config.yaml');
+  writeFileSync(other, `record_path: ${directory}/new/r\nworkDir: ${directory}/new/w\nlisten: 127.0.0.1:0\n`);
+  const checked = await recorder('--check-config', '--config', other);
+  assert.equal(checked.code, 0, checked.output);
+  assert.equal(existsSync(join(directory, 'new')), false);
 });
 
 test('a second recorder with the same configuration ends before it touches archive and cameras', async (t) => {

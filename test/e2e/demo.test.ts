@@ -68,6 +68,10 @@ describe('hack/demo', { skip: gstreamerMissing() }, () => {
       return lists.every((list) => list.length > 0);
     });
 
+    // Exports, time-lapses and stills need programs beside those of the cameras.
+    const { warnings } = (await (await fetch(`${url}api/cameras`)).json()) as { warnings: unknown[] };
+    assert.deepEqual(warnings, []);
+
     const started = descendants(child.pid);
     assert.ok(started.length >= 2, 'the recorder and the cameras are processes of their own');
     const ended = await child.stop('SIGINT');

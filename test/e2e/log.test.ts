@@ -3,12 +3,14 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
+const MAIN = join(import.meta.dirname, '../../recorder/main.ts');
 const TOKEN = 'admin-token-secret';
 const auth = {
   mode: 'token',
@@ -54,7 +56,7 @@ test('with a directory: log files, an audit of every changing call, and a level 
   await fetch(`${recorder.url}/cameras/stop`, { method: 'POST', headers, body: '{"id":"nobody"}' });
   await fetch(`${recorder.url}/cameras/stop?access_token=${TOKEN}`, { method: 'POST', body: '{"id":"nobody"}' });
   const audit = (): Line[] => linesOf(readFileSync(join(logs, 'audit.log'), 'utf8'));
-  await until('four lines', () => audit().length === 4);
+  await until('four lines of calls', () => audit().length === 4);
   const about = audit().map(({ caller, role, method, route, camera, status, address }) =>
     [caller, role, method, route, camera, status, address].join(' '),
   );
@@ -74,15 +76,30 @@ test('with a directory: log files, an audit of every changing call, and a level 
     assert.ok(names.length <= 3);
     return names.length === 3;
   });
+  const page = await fetch(`${recorder.url}/api/audit?who=root&what=log-level`, { headers });
+  const { lines } = (await page.json()) as { lines: Line[] };
+  assert.deepEqual(
+    lines.map(({ n, status }) => [n, status]),
+    [
+      [5, 200],
+      [2, 200],
+      [1, 200],
+    ],
+  );
   assert.equal((await recorder.stop()).code, 0);
+  const verify = (): string => spawnSync(process.execPath, [MAIN, 'audit', logs], { encoding: 'utf8' }).stdout;
+  assert.match(verify(), /^\d+ lines, 1 to \d+, the last with SHA-256 [0-9a-f]{64}: every line follows/);
   for (const name of readdirSync(logs)) {
     const text = readFileSync(join(logs, name), 'utf8');
-    assert.ok(text.length <= 4096, name);
+    if (!name.startsWith('audit')) assert.ok(text.length <= 4096, name);
     assert.ok(!text.includes(TOKEN), name);
   }
+  const file = join(logs, 'audit.log');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"nobody"', '"gate"'));
+  assert.match(verify(), /^audit\.log:\d+: line \d+ is not as it was written$/m);
 });
 
-test('without a directory the audit is in the log, whatever its level', async (t) => {
+test('without a directory the audit is in the log, whatever its level, and in files below the working directory', async (t) => {
   const directory = workspace(t);
   await using recorder = await RecorderProcess.start({ directory, config: { auth, log: { level: 'error' } } });
   await fetch(`${recorder.url}/cameras/start`, { method: 'POST', headers, body: '{"id":"nobody"}' });

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { spawn } from 'node:child_process';
 import { startCamera } from '../camera/camera.ts';
+import { browserMissing, launchBrowser } from '../support/browser.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { API_ROUTES, PLAYBACK_ROUTES } from '../support/routes.ts';
 import { workspace } from '../support/workspace.ts';
@@ -77,8 +78,9 @@ const NOT_DESCRIBED = /^GET \/($|page\/|reference|openapi\.json)|^OPTIONS /;
 
 const describedIn = ({ paths }: Document): string[] =>
   Object.entries(paths).flatMap(([path, operations]) =>
-    Object.keys(operations).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
+    methodsOf(operations).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
   );
+const methodsOf = (operations: object): string[] => Object.keys(operations).filter((key) => key !== 'servers');
 const shownOf = (routes: Readonly<Record<string, unknown>>): string[] =>
   Object.keys(routes).filter((name) => !NOT_DESCRIBED.test(name));
 
@@ -91,10 +93,12 @@ test('the documents of API and playback describe every route, and every answer i
   const document = await documentAt(recorder.url);
   const { openapi, paths } = document;
   assert.equal(openapi, '3.1.0');
-  assert.deepEqual(describedIn(document).sort(), shownOf(API_ROUTES).sort());
+  assert.deepEqual(describedIn(document).sort(), [...shownOf(API_ROUTES), ...files].sort(), 'one document has both');
+  const { servers } = paths['/{filename}'] as unknown as { servers: { url: string }[] };
+  assert.equal(servers[0]?.url, recorder.playbackUrl);
   const bare = Object.entries(paths).flatMap(([path, operations]) =>
-    Object.entries(operations).flatMap(([method, { responses }]) =>
-      Object.entries(responses).flatMap(([status, { content }]) => {
+    methodsOf(operations).flatMap((method) =>
+      Object.entries(operations[method]?.responses ?? {}).flatMap(([status, { content }]) => {
         const json = content?.['application/json'];
         return json && json.example === undefined ? [`${method.toUpperCase()} ${path} ${status}`] : [];
       }),
@@ -123,10 +127,30 @@ test(
     const args = ['--config-file', join(SETTINGS, 'schemathesis.toml'), 'run', `${recorder.url}/openapi.json`];
     args.push('--header', `Authorization: Bearer ${TOKEN}`, '--checks', 'all', '--max-time', String(SECONDS));
     args.push('--max-response-time', '30');
+    // They are of another listener.
+    args.push('--exclude-tag', 'playback');
     if (!LONG) args.push('--max-examples', '5');
     const { code, output } = await run(SCHEMATHESIS, args, workspace(t));
     t.diagnostic(/Test cases:\n\s*(.*)/.exec(output)?.[1] ?? 'no summary');
     assert.equal(code, 0, `${output.slice(-20_000)}\n${recorder.child.output.slice(-5_000)}`);
     assert.doesNotMatch(recorder.child.output, /"request failed"/, 'nothing failed inside');
+  },
+);
+
+test(
+  'the page for reading shows the fields of every answer, also of what is named elsewhere',
+  { skip: browserMissing() },
+  async (t) => {
+    const recorder = await recorderOf(t);
+    const browser = await launchBrowser();
+    t.after(() => browser.close());
+    const page = await browser.newPage();
+    await page.goto(`${recorder.url}/reference`);
+    const cameras = page
+      .locator('details', { has: page.locator('summary code', { hasText: /^\/api\/cameras$/ }) })
+      .first();
+    await cameras.waitFor();
+    assert.match((await cameras.textContent()) ?? '', /cameras\.codecs\.video\.width/);
+    assert.ok((await page.locator('details').count()) > 40, 'playback is there, too');
   },
 );

@@ -13,7 +13,7 @@ import { buildApi } from '../../recorder/api/app.ts';
 import type { CameraView } from '../../recorder/api/deps.ts';
 import { standaloneChecks } from '../../recorder/api/deps.ts';
 import { archiveStatus, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
-import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
+import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
 import { LiveLimits } from '../../recorder/live/limits.ts';
@@ -40,7 +40,7 @@ interface Studio {
   readonly page: Page;
   /** Ends every live connection as a broken network does. */
   cut(): void;
-  start(video: FeedTrack<VideoParameters>, audio?: FeedTrack<AudioParameters>): LiveFeed;
+  start(video: FeedTrack<NalParameters>, audio?: FeedTrack<AudioParameters>): LiveFeed;
   readonly state: () => Promise<VideoState>;
 }
 

@@ -114,7 +114,9 @@ describe('listing from the table', { skip }, () => {
                   startMs: openStartMs,
                   sequence: 999,
                   sizeBytes: 7,
+                  mtimeMs: openStartMs,
                   format: 'fmp4',
+                  isEmpty: false,
                 },
               ]
             : [];

@@ -1,4 +1,4 @@
-// The README's examples do what it says, and its links lead somewhere.
+// The examples of README and first steps do what they say, and links lead somewhere.
 
 import { after, before, describe, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -48,9 +48,9 @@ function aligned(value: unknown, other: unknown): unknown {
   );
 }
 
-const README = blocks('README.md');
+const STEPS = blocks('docs/first-steps.md');
 
-describe('README: the API at a glance', { skip: missingCurl() }, () => {
+describe('first steps: the API at a glance', { skip: missingCurl() }, () => {
   let directory: string;
   let camera: Camera;
   let recorder: RecorderProcess;
@@ -80,9 +80,9 @@ describe('README: the API at a glance', { skip: missingCurl() }, () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  README.forEach(({ language, text }, index) => {
+  STEPS.forEach(({ language, text }, index) => {
     if (language !== 'sh') return;
-    const expected = README[index + 1]?.language === 'json' ? README[index + 1]!.text : undefined;
+    const expected = STEPS[index + 1]?.language === 'json' ? STEPS[index + 1]!.text : undefined;
     test(text.slice(text.lastIndexOf('127.0.0.1') + 9).trim(), async () => {
       const script = text
         .replaceAll('http://127.0.0.1:9997', recorder.url)
@@ -100,13 +100,13 @@ describe('README: the API at a glance', { skip: missingCurl() }, () => {
   });
 });
 
-test('README: there are examples to test', () => {
-  const count = (language: string): number => README.filter((block) => block.language === language).length;
+test('first steps: there are examples to test', () => {
+  const count = (language: string): number => STEPS.filter((block) => block.language === language).length;
   assert.ok(count('sh') >= 6 && count('json') >= 4 && count('yaml') >= 1);
 });
 
-test('README: the example configuration is accepted', async () => {
-  for (const { text } of README.filter(({ language }) => language === 'yaml')) {
+test('README and first steps: the example configurations are accepted', async () => {
+  for (const { text } of [...blocks('README.md'), ...STEPS].filter(({ language }) => language === 'yaml')) {
     const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-readme-'));
     try {
       const file = join(directory, 'config.yaml');
@@ -119,7 +119,15 @@ test('README: the example configuration is accepted', async () => {
   }
 });
 
-for (const file of ['README.md', 'docs/README.md', 'docs/design/layout.md', 'CHANGELOG.md']) {
+for (const file of [
+  'README.md',
+  'docs/README.md',
+  'docs/first-steps.md',
+  'docs/performance.md',
+  'docs/testing.md',
+  'docs/design/layout.md',
+  'CHANGELOG.md',
+]) {
   test(`${file}: every file that it links to exists`, () => {
     const text = readFileSync(join(ROOT, file), 'utf8');
     const targets = [...text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)].map(([, target]) => target!);

@@ -80,6 +80,24 @@ test('reload: a camera in conf.d joins when its file appears and leaves when it 
   assert.equal(cameras.kept.connections.length, 1);
 });
 
+test('reload: where cameras may be counts for the next connection, and takes no running one away', async (t) => {
+  const { cameras, recorder } = await setting(t);
+  const entries = (...ids: readonly (keyof Setting['cameras'])[]) => ids.map((id) => ({ id, source: cameras[id].url }));
+  recorder.rewriteConfig({ cameraNetworks: ['10.0.0.0/8'], cameras: entries('kept', 'added') });
+  recorder.child.signal('SIGHUP');
+  const stateOf = async (id: string) => (await recorder.cameras()).find((camera) => camera.id === id);
+  await until('the new camera is refused', async () =>
+    JSON.stringify(await stateOf('added')).includes('address-refused'),
+  );
+  assert.equal(cameras.added.connections.length, 0);
+  assert.equal(cameras.kept.connections.length, 1);
+  assert.equal((await stateOf('kept'))?.state, 'recording');
+  recorder.rewriteConfig({ cameraNetworks: ['127.0.0.0/8'], cameras: entries('kept', 'added') });
+  recorder.child.signal('SIGHUP');
+  await recorder.untilRecording('added', 'kept');
+  assert.doesNotMatch(recorder.child.output, /need a restart/);
+});
+
 test('reload: a file with a mistake changes nothing and is named in the log with its key', async (t) => {
   const { cameras, recorder } = await setting(t);
   recorder.rewriteConfig({ cameras: [{ id: 'kept', source: 'http://not-a-camera/' }] });
@@ -88,5 +106,21 @@ test('reload: a file with a mistake changes nothing and is named in the log with
   assert.deepEqual(await ids(recorder), ['changed', 'kept', 'removed']);
   assert.equal(cameras.kept.connections.length, 1);
   assert.ok(recorder.child.output.includes(recorder.configFile));
+  assert.equal((await recorder.stop()).code, 0);
+});
+
+test('reload: what all cameras inherit is taken over without a new connection, and no restart is asked for', async (t) => {
+  const { cameras, recorder } = await setting(t);
+  const files = async (): Promise<number> =>
+    ((await recorder.get('/api/archive/kept/segments')) as { archive: unknown[] }).archive.length;
+  const before = await files();
+  recorder.rewriteConfig({
+    cameras: (['kept', 'changed', 'removed'] as const).map((id) => ({ id, source: cameras[id].url })),
+    archive: { segmentDuration: '1s' },
+  });
+  recorder.child.signal('SIGHUP');
+  await until('files are of a second now', async () => (await files()) >= before + 3);
+  for (const id of ['kept', 'changed', 'removed'] as const) assert.equal(cameras[id].connections.length, 1, id);
+  assert.doesNotMatch(recorder.child.output, /need a restart/);
   assert.equal((await recorder.stop()).code, 0);
 });

@@ -48,7 +48,7 @@ test('tokens come and go without a restart, and viewers with them', async (t) =>
     return socket;
   };
   const [leaving, staying] = [await watch('old'), await watch('kept')];
-  const left = once(leaving, 'close');
+  const left = once(leaving, 'close', { signal: AbortSignal.timeout(60_000) });
   recorder.rewriteConfig({ ...auth('new', 'kept'), cameras });
   const changedMs = performance.now();
   const [code, reason] = (await left) as [number, Buffer];
@@ -60,10 +60,12 @@ test('tokens come and go without a restart, and viewers with them', async (t) =>
   assert.doesNotMatch(recorder.child.output, /settings changed that need a restart/);
 });
 
-test('who guesses is told to wait and stands in the log without the guess; a right token still passes', async (t) => {
-  const config = { auth: { mode: 'token', tokens: [token('right')] } };
+test('who guesses is told to wait and stands in the log without the guess; tokens that were right before pass', async (t) => {
+  const config = { auth: { mode: 'token', tokens: [token('right'), token('other')] } };
   await using recorder = await RecorderProcess.start({ directory: workspace(t), config });
   const guess = (i: number): Promise<Response> => fetch(`${recorder.url}/api/cameras`, bearer(`guess-${i}`));
+  const statusOf = async (text: string) => (await fetch(`${recorder.url}/api/cameras`, bearer(text))).status;
+  assert.equal(await statusOf('right'), 200);
   const answers: Response[] = [];
   for (let i = 0; i < 15; i++) answers.push(await guess(i));
   assert.deepEqual(
@@ -73,11 +75,14 @@ test('who guesses is told to wait and stands in the log without the guess; a rig
   const limited = answers.at(-1) as Response;
   assert.match(limited.headers.get('retry-after') ?? '', /^[1-6]$/);
   assert.equal(((await limited.json()) as { code: string }).code, 'too-many-attempts');
-  assert.equal((await fetch(`${recorder.url}/api/cameras`, bearer('right'))).status, 200);
-  const lines = recorder.child.output.split('\n').filter((line) => line.includes('wrong token'));
-  assert.equal(lines.length, 11, 'ten guesses, and one line that says that the next are not written');
+  assert.deepEqual([await statusOf('right'), await statusOf('other')], [200, 429]);
+  // Readiness tells a guesser no more.
+  const ready = await fetch(`${recorder.url}/api/health/ready`, bearer('other'));
+  assert.equal(((await ready.json()) as { checks?: object }).checks, undefined);
+  const lines = recorder.child.output.split('\n').filter((line) => line.includes('a token was refused'));
+  assert.equal(lines.length, 1, 'what follows within a minute is one line more');
   assert.match(lines[0] ?? '', /"address":"127\.0\.0\.1"/);
-  assert.doesNotMatch(recorder.child.output, /guess-|right/);
+  assert.doesNotMatch(recorder.child.output, /guess-|"other"/);
 });
 
 test('where anyone may do everything, the start is refused on a network address, with file and key', async (t) => {
@@ -85,7 +90,7 @@ test('where anyone may do everything, the start is refused on a network address,
   const config = { listen: '0.0.0.0:0', auth: { mode: 'none' } };
   await using recorder = await RecorderProcess.start({ directory, config, waitUntilReady: false });
   await until('the recorder ends', () => recorder.child.ended);
-  const expected = `recorder: ${recorder.configFile}: auth.mode: none lets anyone do everything, and listen is 0.0.0.0:0: take a loopback address, or set auth.allowAnonymousNetwork: true\n`;
+  const expected = `recorder: ${recorder.configFile}:13:13: auth.mode: none lets anyone do everything, and listen is 0.0.0.0:0: take a loopback address, or set auth.allowAnonymousNetwork: true\n`;
   assert.equal(recorder.child.output, expected);
 });
 
@@ -155,7 +160,8 @@ test('a certificate that cannot be used stops the start, with file and key', asy
   const config = { tls: { certificate, key: certificate } };
   await using recorder = await RecorderProcess.start({ directory, config, waitUntilReady: false });
   await until('the recorder ends', () => recorder.child.ended);
-  assert.equal(recorder.child.output, `recorder: ${certificate}: tls.certificate: is no certificate in PEM\n`);
+  const expected = `recorder: ${recorder.configFile}:16:20: tls.certificate: ${certificate} is no certificate in PEM\n`;
+  assert.equal(recorder.child.output, expected);
 });
 
 interface CameraAnswer {
@@ -225,3 +231,44 @@ test(`${FLOOD} connections that send nothing, or a byte a second, do not cost a 
     [],
   );
 });
+
+/** More than the playback listener has places for, from a hundred addresses. */
+const STRANGERS = 800;
+
+for (const { name, tls } of [
+  { name: 'that are used and kept, over plain HTTP', tls: false },
+  { name: 'whose TLS handshake never ends', tls: true },
+]) {
+  test(`strangers with connections ${name} keep nobody out: all are answered, and places come back`, async (t) => {
+    const directory = workspace(t);
+    const files = { certificate: join(directory, 'tls.crt'), key: join(directory, 'tls.key') };
+    const { cert, key } = selfSignedCertificate('recorder');
+    writeFileSync(files.key, key);
+    writeFileSync(files.certificate, cert);
+    const config = { ...(tls ? { tls: files } : {}), auth: { mode: 'token', tokens: [token('ops')] } };
+    await using recorder = await RecorderProcess.start({ directory, config, waitUntilReady: !tls });
+    const live = `${tls ? recorder.url.replace('http', 'https') : recorder.url}/api/health/live`;
+    const isLive = async (): Promise<boolean> => (await (tls ? secure(live, '') : fetch(live))).status === 200;
+    await until('the recorder answers', isLive, 60_000);
+    const { port } = new URL(recorder.playbackUrl);
+    const sockets: Socket[] = [];
+    t.after(() => sockets.forEach((socket) => socket.destroy()));
+    for (let i = 0; i < STRANGERS; i++) {
+      const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: `127.0.1.${1 + (i % 100)}` });
+      socket.on('error', () => {}).resume();
+      sockets.push(socket);
+      if (!tls) socket.write('GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n');
+      if (i % 50 === 49) await once(socket, 'connect');
+    }
+    const path = '/hls/gate/index.m3u8?from=0&to=1';
+    const ask = async (text: string): Promise<number> =>
+      tls
+        ? (await secure(`https://127.0.0.1:${port}${path}`, text)).status
+        : (await fetch(`${recorder.playbackUrl}${path}`, bearer(text))).status;
+    for (let i = 0; i < 10; i++) assert.equal(await ask('ops'), 404, 'there is no camera gate, and that is said');
+    assert.equal(await ask('guess'), 401);
+    assert.ok(await isLive());
+    if (!tls) return;
+    await until('the handshakes were given up', () => sockets.every(({ closed }) => closed), 30_000);
+  });
+}

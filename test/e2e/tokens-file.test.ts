@@ -38,7 +38,7 @@ test('tokens of a mounted Secret count, another version of it applies by itself,
   assert.deepEqual([await statusWith('first'), await statusWith('second')], [401, 200]);
 
   mount(3, '[{name: x, role: viewer, sha256: plain-sesame}]');
-  const refusal = `${tokensFile}: auth.tokensFile[0].sha256: expected the 64 hexadecimal digits of the SHA-256 of the token`;
+  const refusal = `${tokensFile}:1:34: auth.tokensFile[0].sha256: expected the 64 hexadecimal digits of the SHA-256 of the token`;
   await until('it is refused', () => recorder.child.output.includes(refusal));
   assert.equal(await statusWith('third'), 200);
   assert.ok(!recorder.child.output.includes('plain-sesame'));

@@ -25,6 +25,7 @@ import { formatMessage, HeaderFields, parseHead } from '../../recorder/rtsp/mess
 import { parseSdp } from '../../recorder/rtsp/sdp.ts';
 import type { Presentation } from '../../recorder/rtsp/sdp.ts';
 import { parseRtspUrl } from '../../recorder/rtsp/url.ts';
+import { anywhere } from '../../recorder/reach/reach.ts';
 
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 3_000);
 /** A packet or a message with its body, and room to grow by doubling. */
@@ -117,7 +118,7 @@ test('framing: any bytes in any pieces give packets and messages, or an end, wit
         interleaved: (_channel, buffer, start, end) => assert.ok(start >= 0 && start < end && end <= buffer.length),
         message: () => {},
       });
-      framing.expect(0, 1, 96);
+      framing.expect(0, 1, [96]);
       onlyRtspErrors(() => {
         for (const chunk of chunks) framing.push(chunk, 0, chunk.length);
       });
@@ -241,7 +242,7 @@ class Replay {
       else if (action.kind === 'playing') this.played = true;
       else if (action.kind === 'established') {
         const { channels, media } = action.stream;
-        if (channels) this.#framing.expect(channels[0], channels[1], media.payloadType);
+        if (channels) this.#framing.expect(channels[0], channels[1], [media.payloadType]);
       } else if (action.kind === 'reconnect') {
         this.#framing = this.#newFraming();
         this.take(this.client.connected(this.nowMs));
@@ -306,7 +307,7 @@ test('session: mutated streams through a socket end as a camera that failed', as
   await once(server, 'listening');
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo;
-  const deps = { clock: new VirtualClock(), log: silentLog, receiveBuffer: Buffer.alloc(1_500) };
+  const deps = { reach: anywhere(), clock: new VirtualClock(), log: silentLog, receiveBuffer: Buffer.alloc(1_500) };
   let packets = 0;
   const handler = { select: choose, playing: () => {}, rtp: () => packets++, rtcp: () => {} };
   await fc.assert(

@@ -9,6 +9,7 @@ import { systemClock } from '../../base/clock.ts';
 import { StillError } from '../../recorder/still/error.ts';
 import { Snapshots } from '../../recorder/still/snapshots.ts';
 import { jpeg } from '../camera/still-camera.ts';
+import { anywhere } from '../../recorder/reach/reach.ts';
 
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 150);
 
@@ -61,6 +62,7 @@ test('still images: whatever a camera answers, an image or a reason comes of it'
       snapshot: `http://127.0.0.1:${port}/?${run}`,
       tls: { verify: false },
     }),
+    reach: anywhere(),
     clock: systemClock,
   });
   t.after(() => snapshots.close());

@@ -1,7 +1,9 @@
 // What cameras do with sound. The numbers are those of docs/cameras.md.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { audioMedia, videoMedia } from '../camera/media.ts';
 import type { AudioMedia } from '../camera/media.ts';
 import { senderReport } from '../camera/reports.ts';
@@ -11,6 +13,8 @@ import { packetizeAac } from '../support/packetize.ts';
 import { linearOf } from './g711-reference.ts';
 import { decodedSound, onlyFile, packetTimes, range, setStage, streamsOf } from './stage.ts';
 import type { Stage } from './stage.ts';
+
+const run = promisify(execFile);
 
 type Test = Parameters<typeof setStage>[0];
 
@@ -60,7 +64,7 @@ test('67. sound that cannot be understood is left out and said so; the video goe
   assert.deepEqual(await streamsOf(noConfig.file), ['video h264']);
 
   const unknown = await setStage(t, {
-    tracks: [videoTrack(await videoMedia('h264')), audioTrack(aac, { attributes: ['a=rtpmap:97 G726-32/8000'] })],
+    tracks: [videoTrack(await videoMedia('h264')), audioTrack(aac, { attributes: ['a=rtpmap:97 G723/8000'] })],
   });
   await unknown.play(60);
   assert.equal(typeof unknown.status.audioDropped?.message, 'string');
@@ -108,6 +112,46 @@ test('70. G.711 is stored without loss, as FLAC', async (t) => {
       const source = linearOf(Buffer.concat(media.frames.map((frame) => frame.data)), law);
       assert.ok(sound.length > 1.8 * 2 * 8000, `${sound.length} bytes of sound`);
       assert.ok(source.indexOf(sound) >= 0, 'sample for sample what the camera sent');
+    }
+  }
+});
+
+test('70. L16, G.722 and G.726 are stored as FLAC', async (t) => {
+  for (const [name, sampleRate] of [['l16', 44_100] as const, ['g722', 16_000] as const, ['g726-32', 8000] as const]) {
+    const media = await audioMedia(name);
+    const { file } = await playWithSound(t, audioTrack(media));
+    assert.deepEqual(await streamsOf(file), ['video h264', 'audio flac']);
+    await expectTone(file);
+    const sound = await decodedSound(file);
+    assert.ok(sound.length > 1.8 * 2 * sampleRate, `${sound.length} bytes of sound`);
+    if (name === 'l16') {
+      const source = Buffer.from(Buffer.concat(media.frames.map((frame) => frame.data))).swap16();
+      assert.ok(source.indexOf(sound) >= 0, 'sample for sample what the camera sent');
+    }
+  }
+});
+
+test('70. MP2 and MP3 are stored as they are, also where frames come in fragments or several in a packet', async (t) => {
+  for (const name of ['mp2', 'mp3'] as const) {
+    const media = await audioMedia(name);
+    for (const options of [{}, { mtu: 60 }, { framesPerPacket: 3 }]) {
+      const { file } = await playWithSound(t, audioTrack(media, options));
+      // An MP4 does not tell the layer: ffprobe calls both so, and decoders look into the frames.
+      assert.deepEqual(await streamsOf(file), ['video h264', 'audio mp3']);
+      const { stdout } = await run('ffmpeg', ['-v', 'error', '-i', file, ...'-map 0:a -c copy -f data -'.split(' ')], {
+        encoding: 'buffer',
+      });
+      assert.ok(
+        Buffer.concat(media.frames.map((frame) => frame.data)).includes(stdout),
+        'the bytes that the camera sent',
+      );
+      await expectTone(file);
+      const times = await packetTimes(file, 'a');
+      const frameMs = (media.samplesPerFrame * 1000) / media.sampleRate;
+      assert.ok(times.length * frameMs > 1_800, `${times.length} frames`);
+      // The movie begins and ends inside of a frame.
+      for (const { durationMs } of times.slice(1, -1))
+        assert.ok(Math.abs(durationMs - frameMs) < 0.1, `a frame of ${durationMs} ms`);
     }
   }
 });

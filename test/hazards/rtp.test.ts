@@ -174,7 +174,7 @@ test('46. timestamps step back once, or for good, without B-frames', async (t) =
 
 test('47. the timestamps say 25 pictures a second, the camera delivers 21', async (t) => {
   const stage = await setStage(t, { tracks: await videoAndAudio() });
-  const seconds = 60;
+  const seconds = 150;
   await stage.play(25 * seconds, { stretch: 25 / 21 });
   const outcome = await stage.finish();
   // The media repeats every 10 s.
@@ -184,10 +184,12 @@ test('47. the timestamps say 25 pictures a second, the camera delivers 21', asyn
     numbers,
     range(0, 25 * seconds).map((n) => n % 250),
   );
-  const packets = await packetTimes(onlyFile(outcome));
+  // Once the stamps have fallen 12 s behind, which no buffer explains, the pictures have the times of their arrival.
+  const packets = await packetTimes(outcome.files.at(-1) as (typeof outcome.files)[0]);
+  assert.ok(packets.length > 25 * 30);
   const lengthMs = (packets.at(-1)?.ptsMs ?? 0) - (packets[0]?.ptsMs ?? 0);
-  const trueMs = (seconds * 1000 * 25) / 21;
-  assert.ok(Math.abs(lengthMs - trueMs) < 2_000, `${lengthMs} ms recorded of ${trueMs} ms`);
+  const trueMs = ((packets.length - 1) * 1000) / 21;
+  assert.ok(Math.abs(lengthMs - trueMs) < 200, `${lengthMs} ms recorded of ${trueMs} ms`);
   assert.equal(stage.camera.connections.length, 1);
 });
 
@@ -254,6 +256,22 @@ test('50. UDP packets swapped and doubled', async (t) => {
   });
   await stage.play(75);
   // The last packet may be the held one.
+  await stage.pass(300);
+  assert.equal(stage.status.counters.packetsLost, 0);
+  await stage.expectPictures(range(0, 75));
+});
+
+test('50. the first UDP packets of a session swapped cost no picture', async (t) => {
+  const held: Buffer[] = [];
+  const stage = await setStage(t, {
+    tracks: [await fragmentedVideo()],
+    transport: 'udp',
+    onPacket: (packet, { packetIndex }): Outgoing[] => {
+      if (packetIndex < 3) held.unshift(packet);
+      return packetIndex < 3 ? [] : packetIndex === 3 ? [packet, ...held] : [packet];
+    },
+  });
+  await stage.play(75);
   await stage.pass(300);
   assert.equal(stage.status.counters.packetsLost, 0);
   await stage.expectPictures(range(0, 75));
@@ -334,13 +352,11 @@ test('72. a camera that stops without receiver reports over UDP', async (t) => {
   await stage.expectPictures([...range(0, 250), ...range(0, 250)]);
 });
 
-test('73. source= names another address, or a host, from which the packets come', async (t) => {
+test('73. source= names another address from which the packets come, or their own by a name', async (t) => {
   for (const source of ['127.0.0.2', 'localhost']) {
     const sendFrom = source === 'localhost' ? '127.0.0.1' : source;
     const stage = await setStage(t, { transport: 'udp', udp: { source, sendFrom } });
     await stage.camera.untilPlaying();
-    // A name takes a moment to look up.
-    await stage.pass(250);
     await stage.play(30);
     await stage.expectPictures(range(0, 30));
   }

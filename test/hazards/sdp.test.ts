@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { audioMedia, videoMedia } from '../camera/media.ts';
-import { header, reply, withHeader } from '../camera/message.ts';
+import { formatReply, header, reply, withHeader } from '../camera/message.ts';
 import { audioSpecificConfig, audioTrack, metadataTrack, videoFmtp, videoTrack } from '../camera/tracks.ts';
 import { nalType } from '../support/packetize.ts';
 import { linearOf } from './g711-reference.ts';
@@ -204,6 +204,10 @@ test('37. ONVIF metadata that is silent for five minutes is nobody’s concern',
     segmentDurationMs: 600_000,
   });
   await stage.play(5 * 60 * 5);
+  assert.deepEqual(
+    stage.status.notRecorded.map(({ kind, codec, reason }) => [kind, codec, reason.code]),
+    [['application', 'VND.ONVIF.METADATA', 'no-media']],
+  );
   assert.equal(requestsOf(stage.camera, 'SETUP').length, 1);
   assert.equal(stage.camera.connections.length, 1);
   // The test media is 130 s long and starts over.
@@ -221,6 +225,28 @@ test('38. several sections with one payload type (Ubiquiti)', async (t) => {
   await stage.play(30);
   const outcome = await stage.expectPictures(range(0, 30));
   assert.deepEqual(await streamsOf(onlyFile(outcome)), ['video h264', 'audio aac']);
+  assert.deepEqual(
+    outcome.status.notRecorded.map(({ kind, codec, reason }) => [kind, codec, reason.code]),
+    [['audio', 'OPUS', 'second-stream']],
+  );
+});
+
+test('39. Content-Length missing in the answer to DESCRIBE', async (t) => {
+  const stage = await setStage(t, {
+    onReply: (usual, request) => {
+      if (request.method !== 'DESCRIBE') return usual;
+      return Buffer.from(
+        formatReply(usual)
+          .toString('latin1')
+          .replace(/^Content-Length: .*\r\n/im, ''),
+        'latin1',
+      );
+    },
+  });
+  await stage.passUntil(() => stage.camera.playing.length === 1, 'a session', 5_000);
+  await stage.play(25);
+  await stage.expectPictures(range(0, 25));
+  assert.equal(stage.camera.connections.length, 1);
 });
 
 test('39. Content-Type missing or with parameters; a=framerate lies', async (t) => {

@@ -10,7 +10,8 @@ import type { TestContext } from 'node:test';
 import { inspect, promisify } from 'node:util';
 import { VirtualClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { TransportChoice } from '../../recorder/camera/session.ts';
+import type { TransportChoice } from '../../recorder/camera/session-options.ts';
+import type { Reach } from '../../recorder/reach/reach.ts';
 import type { CameraStatus } from '../../recorder/camera/status.ts';
 import { startCamera } from '../camera/camera.ts';
 import type { Camera } from '../camera/camera.ts';
@@ -27,6 +28,9 @@ export interface StageOptions extends CameraOptions {
   /** The source to record; the camera's URL with its login when absent. */
   readonly source?: (camera: Camera) => string;
   readonly segmentDurationMs?: number;
+  readonly maxBitrate?: number;
+  readonly allowPlaintextLogin?: boolean;
+  readonly reach?: Reach;
 }
 
 export interface Outcome {
@@ -85,6 +89,9 @@ export async function setStage(t: TestContext, options: StageOptions = {}): Prom
     clock,
     log,
     fs: disk.fs,
+    ...(options.maxBitrate === undefined ? {} : { maxBitrate: options.maxBitrate }),
+    ...(options.allowPlaintextLogin ? { allowPlaintextLogin: true } : {}),
+    ...(options.reach ? { reach: options.reach } : {}),
     ...(options.segmentDurationMs === undefined ? {} : { segmentDurationMs: options.segmentDurationMs }),
   });
   const stage = new Stage(camera, recording, clock, { log, disk });
@@ -167,7 +174,7 @@ export class Stage {
   /** The recorder has read what was sent and written what it wants to write. */
   async #settled(): Promise<void> {
     await this.camera.settled();
-    this.recording.camera.tick(this.clock.monotonicMs());
+    this.recording.tick();
     await this.disk.idle();
   }
 

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { decodePictures } from '../camera/frame-numbers.ts';
 import { videoMedia } from '../camera/media.ts';
 import type { VideoFrame, VideoMedia } from '../camera/media.ts';
 import { videoFmtp, videoTrack } from '../camera/tracks.ts';
@@ -279,6 +280,36 @@ test('62. a stream that is refreshed in slices and has one key frame only is rec
   const stage = await setStage(t, { tracks: [await fragmented('h264-intra-refresh')], segmentDurationMs: 1_000 });
   await stage.play(110);
   await stage.expectPictures(range(0, 110));
+});
+
+test('94. a stream that is refreshed in slices is joined where a refresh begins, and so do its files', async (t) => {
+  const stage = await setStage(t, { tracks: [await fragmented('h264-intra-refresh')], segmentDurationMs: 2_000 });
+  stage.seek(500);
+  await stage.play(230);
+  assert.equal(stage.status.videoRemark?.code, 'gradual-refresh');
+  const { files } = await stage.finish();
+  // From the first refresh behind the start on: a new file where one begins 5 s later.
+  assert.deepEqual(await Promise.all(files.map(async (file) => (await packetTimes(file)).length)), [125, 93]);
+  for (const [i, file] of files.entries()) {
+    const { numbers, complaints } = await decodePictures(file);
+    assert.equal(complaints, '');
+    // Decoders know by the same message from which picture on they are whole.
+    const last = i === 0 ? 149 : 242;
+    assert.equal(brief(numbers), brief(range(last - numbers.length + 1, last + 1)));
+    assert.ok(numbers.length >= (i === 0 ? 100 : 68), `${numbers.length} whole pictures`);
+  }
+});
+
+test('94. open groups are said in the state of the camera, because Chromium may stop at them', async (t) => {
+  for (const [name, code] of [
+    ['h264-open-gop', 'open-gop'],
+    ['h264-bframes', undefined],
+    ['h264', undefined],
+  ] as const) {
+    const stage = await setStage(t, { tracks: [await fragmented(name)] });
+    await stage.play(60);
+    assert.equal(stage.status.videoRemark?.code, code, name);
+  }
 });
 
 test('62. a stream that is joined at an open group begins with its key frame', async (t) => {
