@@ -20,6 +20,8 @@ export type ClusterOptions = {
 const SAMPLE_MS = 1_000;
 /** A connection outlives a cut of this length: what was lost is sent again. */
 const CONNECTION_MS = 5_000;
+/** Kubernetes says so late that a machine is lost. */
+const MACHINE_MS = { least: 40_000, most: 50_000 };
 
 export class Cluster {
   readonly timeline = new Timeline();
@@ -30,6 +32,8 @@ export class Cluster {
   readonly operators: readonly Operator[];
   readonly pool: PoolView;
   readonly limits: Limits;
+  /** A camera that no recorder survives. */
+  poison: string | undefined;
   /** Up to when processes are cut off: one cut may outlast another. */
   readonly #cutUntilMs = new Map<Process, number>();
 
@@ -52,7 +56,10 @@ export class Cluster {
     const processes = new Map<string, Process>();
     this.monitor = new Monitor(timeline, this.api, processes, this.limits);
     const common = { timeline, random, api: this.api, monitor: this.monitor };
-    const recorderDeps = { ...common, renewMs, mutation: rules.mutation };
+    const reads = (recorder: Recorder, camera: string): void => {
+      if (camera === this.poison) recorder.after(random.between(0, 2_000), () => this.crash(recorder));
+    };
+    const recorderDeps = { ...common, renewMs, mutation: rules.mutation, reads };
     this.recorders = Array.from({ length: nodes }, (_, i) => new Recorder(`n${i + 1}`, recorderDeps));
     const operatorDeps = { ...common, pool: (): PoolView => this.pool, Assigner: rules.Assigner };
     this.operators = [1, 2].map((i) => new Operator(`operator${i}`, operatorDeps));
@@ -99,6 +106,7 @@ export class Cluster {
       role: 'Voter',
       drain: false,
       canRecord: true,
+      hasRecorder: true,
       cameras: new Map(),
     };
     this.api.put('RecorderNode', node);
@@ -132,6 +140,20 @@ export class Cluster {
     process.kill();
     this.api.forget(process);
     this.#over(forMs, process, () => process.start());
+  }
+
+  /** The recorder alone, whose machine lives: it is started again, later each time. */
+  crash(recorder: Recorder): void {
+    if (recorder.isUp) this.kill(recorder, this.random.between(20_000, 40_000));
+  }
+
+  /** With all that is on it. */
+  loseMachine({ name }: Recorder, forMs: number): void {
+    const recorder = this.recorder(name);
+    const knownMs = this.random.between(MACHINE_MS.least, MACHINE_MS.most);
+    this.kill(recorder, forMs);
+    if (forMs > knownMs) this.at(this.nowMs + knownMs, () => this.changeNode(name, { hasRecorder: false }));
+    if (forMs < Infinity) this.at(this.nowMs + forMs, () => this.changeNode(name, { hasRecorder: true }));
   }
 
   freeze(process: Process, forMs: number): void {

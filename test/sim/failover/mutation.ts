@@ -121,6 +121,24 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
     code: "if (reportOf(camera, owner) === 'Recording') return complete;",
     broken: 'if (reportOf(camera, owner) !== undefined) return complete;',
   },
+  'nobody is suspect': {
+    meaning: 'a camera that two recorders did not survive is given a third one',
+    file: 'plan/suspects.ts',
+    code: 'lostNodes.length >= SUSPECT_FROM;',
+    broken: 'lostNodes.length > 99;',
+  },
+  'suspicion is not written': {
+    meaning: 'the nodes that a camera was lost with stay in the plan',
+    file: ASSIGNER,
+    code: 'lostNodes: assignment.lostNodes?.length ? assignment.lostNodes : null,',
+    broken: '',
+  },
+  'machines count against cameras': {
+    meaning: 'a camera is held back because two machines were lost',
+    file: 'plan/suspects.ts',
+    code: '.filter((name) => !isMachineLost(nodes.get(name)))',
+    broken: '',
+  },
   'slots are not given back': {
     meaning: 'a move counts as under way for ever',
     file: 'plan/plan.ts',

@@ -18,6 +18,8 @@ export type RecorderDeps = {
   readonly monitor: Monitor;
   readonly renewMs: number;
   readonly mutation: RecorderMutation | undefined;
+  /** Something of the camera is read: there are some that no recorder survives. */
+  readonly reads: (recorder: Recorder, camera: string) => void;
 };
 
 type Recording = { readonly uid: string; epoch: number; state: 'Connecting' | 'Recording' };
@@ -157,6 +159,7 @@ export class Recorder extends Process {
     this.after(random.between(100, 400) + random.between(0, 1_000), () => {
       if (this.#recordings.get(name) !== recording) return;
       recording.state = 'Recording';
+      this.#deps.reads(this, name);
       monitor.writes(this, name, uid, recording.epoch);
       this.#touchReport();
     });

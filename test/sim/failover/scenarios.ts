@@ -172,6 +172,49 @@ async function planned(seed: number, rules: Rules): Promise<Cluster> {
   return cluster;
 }
 
+/** A camera that no recorder survives takes two of them, and no third; a person who looks after it lets it go on. */
+async function poisoned(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules, { nodes: 5, pool: { maxConcurrentMoves: 8 } });
+  const { random, api, monitor } = cluster;
+  monitor.healthySinceMs = undefined;
+  const poison = random.pick([...api.all('Camera').keys()]);
+  const assigned = (camera: string) => api.all('Camera').get(camera)?.assignment;
+  cluster.poison = poison;
+  cluster.crash(cluster.recorder(assigned(poison)?.node ?? ''));
+  for (let i = 0; i < 4; i++) {
+    await cluster.run(cluster.nowMs + random.between(20_000, 50_000));
+    const leader = cluster.leader();
+    if (leader && random.chance(0.3)) cluster.kill(leader, 5_000);
+  }
+  const moves = monitor.moves.filter(({ camera }) => camera === poison);
+  if (moves.length > 1) monitor.fail(`${poison} was given a third node: ${JSON.stringify(moves)}`);
+  for (const name of api.all('Camera').keys()) {
+    const { node = '', lostNodes = [] } = assigned(name) ?? {};
+    // Those that came along with it are as suspect.
+    if (lostNodes.length < 2 && !monitor.activeWriters(name).includes(node)) monitor.fail(`nobody records ${name}`);
+  }
+  cluster.poison = undefined;
+  cluster.changeCamera(poison, { suspend: true });
+  await cluster.run(cluster.nowMs + 5_000);
+  cluster.changeCamera(poison, { suspend: false });
+  await cluster.run(cluster.nowMs + 40_000);
+  return finish(cluster);
+}
+
+/** Two machines are lost, one after the other: nothing is held against their cameras once Kubernetes says so. */
+async function loseMachines(seed: number, rules: Rules): Promise<Cluster> {
+  const cluster = await start(seed, rules, { nodes: 5, pool: { maxConcurrentMoves: 8 } });
+  const { random, recorders, monitor } = cluster;
+  const first = random.pick(recorders);
+  const second = random.pick(recorders.filter((recorder) => recorder !== first));
+  cluster.loseMachine(first, random.pick([Infinity, random.between(60_000, 120_000)]));
+  await cluster.run(cluster.nowMs + random.between(1_000, 120_000));
+  monitor.healthySinceMs = undefined;
+  cluster.loseMachine(second, Infinity);
+  await cluster.run(cluster.nowMs + 60_000);
+  return finish(cluster);
+}
+
 /** Everything at once. Afterwards it must settle. */
 async function chaos(seed: number, rules: Rules): Promise<Cluster> {
   const cluster = await start(seed, rules, {
@@ -221,6 +264,8 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'short faults', weight: 2, run: shortFaults },
   { name: 'the majority is lost', weight: 1, run: loseMajority },
   { name: 'planned moves', weight: 2, run: planned },
+  { name: 'a camera that no recorder survives', weight: 1, run: poisoned },
+  { name: 'machines are lost', weight: 1, run: loseMachines },
   EVERYTHING_AT_ONCE,
 ];
 
