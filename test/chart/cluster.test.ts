@@ -76,9 +76,9 @@ suite('the chart on nodes', { skip: helmMissing() || clusterMissing() }, () => {
     const { data } = await get(`/api/v1/namespaces/${NAMESPACE}/secrets/default-admin-token`);
     const token = Buffer.from(data.token, 'base64').toString();
     for (const node of NODES) {
-      const { status } = await get(`${OURS}/recordernodes/${node}`);
+      const { spec } = await get(`${OURS}/recordernodes/${node}`);
       const ask = async (headers: Record<string, string>): Promise<number> =>
-        (await fetch(`http://${status.address}/api/cameras`, { headers })).status;
+        (await fetch(`${spec.address}/api/cameras`, { headers })).status;
       assert.deepEqual([await ask({ authorization: `Bearer ${token}` }), await ask({})], [200, 401], node);
     }
   });

@@ -6,7 +6,9 @@ import { createHash } from 'node:crypto';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { API_VERSION } from '../../crds/names.ts';
-import { ApiError } from '../cluster/api-client.ts';
+import type { RecorderPoolStatus } from '../../crds/recorder-pool.ts';
+import type { Condition } from '../../crds/schema-parts.ts';
+import { ApiError, type ApiClient, type KubeObject } from '../cluster/api-client.ts';
 import { startControlPlane, type ControlPlane } from '../cluster/control-plane.ts';
 import { apiServerMissing } from '../cluster/programs.ts';
 import { Child } from '../support/child.ts';
@@ -62,7 +64,8 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     const pool = await get(POOL_PATH);
     poolUid = pool.metadata.uid;
     assert.equal(pool.spec.archive.hostPath, '/mnt/archive');
-    assert.deepEqual(pool.spec.auth, { mode: 'Token', tokensSecretRef: { name: 'default-tokens' } });
+    assert.equal(pool.spec.auth.mode, 'Token');
+    assert.deepEqual(pool.spec.auth.tokensSecretRef, { name: 'default-tokens' });
     assert.equal((await get(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${OPERATOR}`)).spec.replicas, 2);
     await get('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/kube-nvr-node-lease');
     await get('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/kube-nvr-node-lease');
@@ -88,7 +91,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
 
   test('recorders get the hash of the admin token, which lies in a Secret of its own', async () => {
     token = await secret('default-admin-token', 'token');
-    assert.match(token, /^[A-Za-z0-9]{43}$/);
+    assert.match(token, /^nvr_[A-Za-z0-9_-]{43}$/);
     const sha256 = createHash('sha256').update(token).digest('hex');
     assert.equal(await secret('default-tokens', 'tokens.yaml'), `- name: admin\n  role: admin\n  sha256: ${sha256}`);
   });
@@ -147,7 +150,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
       {
         pool: POOL,
         crds: { enabled: false },
-        watch: { allNamespaces: true, secretNamespaces: ['default'] },
+        watch: { allNamespaces: true, namespaces: ['default'] },
         ingress: {
           enabled: true,
           host: 'nvr.example.com',
@@ -168,7 +171,7 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     const args = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--validate=strict', '-f', '-'];
     const said = await controlPlane.kubectl(args, { input });
     assert.equal(said.trim().split('\n').length, objects.length, said);
-    assert.ok(ofKind(objects, 'NetworkPolicy').length === 2 && ofKind(objects, 'Ingress').length === 1);
+    assert.ok(ofKind(objects, 'NetworkPolicy').length === 3 && ofKind(objects, 'Ingress').length === 1);
   });
 
   test('the operator may do its work in its own namespace only, and list Secrets nowhere', async () => {
@@ -237,30 +240,170 @@ suite('the chart on an API server', { skip: helmMissing() || apiServerMissing() 
     assert.equal((await operator.exit()).code, 0, operator.output);
   });
 
-  test('with allNamespaces it makes those of a tenant, too, and hands on the login of a camera there', async () => {
-    const values = { pool: POOL, watch: { allNamespaces: true, secretNamespaces: ['tenant'] } };
-    await controlPlane.kubectl(['create', 'namespace', 'tenant']);
-    await upgrade(values);
-    assert.deepEqual([await may('get', 'secrets', 'tenant'), await may('get', 'secrets', 'default')], [true, false]);
-    await using _operator = await startOperator(values);
-    const make = (kind: string, name: string, spec: object): Promise<unknown> =>
-      controlPlane.api.create(`/apis/${API_VERSION}/namespaces/tenant/${kind.toLowerCase()}s`, {
+  suite('with allNamespaces', () => {
+    const values = { pool: POOL, watch: { allNamespaces: true, namespaces: ['tenant'] } };
+    /** The operator with the rights of the chart, and what it has in its hands. */
+    let operator: Child;
+    let thief: ApiClient;
+    const ours = (namespace: string, plural: string): string =>
+      `/apis/${API_VERSION}/namespaces/${namespace}/${plural}`;
+    const make = (namespace: string, kind: string, name: string, spec: object): Promise<unknown> =>
+      controlPlane.api.create(ours(namespace, `${kind.toLowerCase()}s`), {
         apiVersion: API_VERSION,
         kind,
         metadata: { name },
         spec,
       });
-    await make('Camera', 'yard', { source: 'rtsp://10.0.0.9/1', credentialsSecretRef: { name: 'yard-login' } });
-    await make('RecorderPool', 'default', { archive: { hostPath: '/mnt/archive' } });
-    await untilThere('/apis/apps/v1/namespaces/tenant/daemonsets/default-recorder');
-    const role = '/apis/rbac.authorization.k8s.io/v1/namespaces/tenant/roles/default-recorder';
-    await until(
-      'the recorders may read the login',
-      async () => JSON.stringify((await get(role)).rules).includes('"resourceNames":["yard-login"]'),
-      SLOW_MS,
+    const makePool = (namespace: string): Promise<unknown> =>
+      make(namespace, 'RecorderPool', 'default', { archive: { hostPath: '/mnt/archive' } });
+    /** `verb resource` that the operator may do in a namespace beside what everybody may. */
+    const mayDo = async (namespace: string): Promise<readonly string[]> => {
+      type Rule = { readonly verbs: readonly string[]; readonly resources: readonly string[] };
+      type Answer = KubeObject & { readonly status: { readonly resourceRules: readonly Rule[] } };
+      const { status } = await thief.create<Answer>('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SelfSubjectRulesReview',
+        spec: { namespace },
+      });
+      return status.resourceRules
+        .flatMap(({ verbs, resources }) => verbs.flatMap((verb) => resources.map((resource) => `${verb} ${resource}`)))
+        .filter((right) => !right.includes(' selfsubject'))
+        .sort();
+    };
+
+    before(async () => {
+      for (const namespace of ['tenant', 'owned', 'stranger']) {
+        await controlPlane.kubectl(['create', 'namespace', namespace]);
+      }
+      await controlPlane.kubectl(['-n', 'stranger', 'create', 'secret', 'generic', 'bank']);
+      await upgrade(values);
+      operator = await startOperator(values);
+      thief = controlPlane.api.withToken(
+        (await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'token', OPERATOR])).trim(),
+      );
+    });
+
+    after(async () => {
+      thief?.close();
+      await operator?.[Symbol.asyncDispose]();
+      await upgrade({ pool: POOL });
+    });
+
+    test('the operator makes the recorders of a tenant that is named, too, and hands on the login of a camera there', async () => {
+      assert.deepEqual([await may('get', 'secrets', 'tenant'), await may('get', 'secrets', 'default')], [true, false]);
+      await controlPlane.kubectl(['-n', 'tenant', 'create', 'secret', 'generic', 'yard-login']);
+      const hosts = 'kube-nvr.dev/camera-hosts=10.0.0.9';
+      await controlPlane.kubectl(['-n', 'tenant', 'annotate', 'secret', 'yard-login', hosts]);
+      await make('tenant', 'Camera', 'yard', {
+        source: 'rtsp://10.0.0.9/1',
+        credentialsSecretRef: { name: 'yard-login' },
+      });
+      await makePool('tenant');
+      await untilThere('/apis/apps/v1/namespaces/tenant/daemonsets/default-recorder');
+      const role = '/apis/rbac.authorization.k8s.io/v1/namespaces/tenant/roles/default-recorder';
+      await until(
+        'the recorders may read the login',
+        async () => JSON.stringify((await get(role)).rules).includes('"resourceNames":["yard-login"]'),
+        SLOW_MS,
+      );
+    });
+
+    test('a stolen token of the operator reads no Secret and makes no pod and no role where nobody named the namespace', async () => {
+      assert.deepEqual(await mayDo('stranger'), [
+        'create events',
+        'get endpointslices',
+        'list cameras',
+        'list nodes',
+        'list recordernodes',
+        'list recorderpools',
+        'list servicecidrs',
+        'patch recorderpools/status',
+        'watch cameras',
+        'watch nodes',
+        'watch recordernodes',
+        'watch recorderpools',
+      ]);
+      const core = '/api/v1/namespaces/stranger';
+      const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/stranger';
+      const metadata = { name: 'mine' };
+      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' };
+      const subjects = [{ kind: 'ServiceAccount', namespace: NAMESPACE, name: OPERATOR }];
+      const tenant = { ...roleRef, name: `${NAMESPACE}-${OPERATOR}-tenant` };
+      const account = `${core}/serviceaccounts/default/token`;
+      for (const [what, call] of [
+        ['a Secret', () => thief.get(`${core}/secrets/bank`)],
+        ['all Secrets', () => thief.list(`${core}/secrets`)],
+        ['all Secrets of the cluster', () => thief.list('/api/v1/secrets')],
+        ['pods, which have secrets in their environment', () => thief.list(`${core}/pods`)],
+        ['all pods of the cluster', () => thief.list('/api/v1/pods')],
+        ['all Leases of the cluster', () => thief.list('/apis/coordination.k8s.io/v1/leases')],
+        ['ConfigMaps', () => thief.list(`${core}/configmaps`)],
+        ['a pod', () => thief.create(`${core}/pods`, { metadata, spec: { containers: [{ name: 'a', image: 'a' }] } })],
+        ['a DaemonSet', () => thief.create('/apis/apps/v1/namespaces/stranger/daemonsets', { metadata })],
+        ['a Role', () => thief.create(`${rbac}/roles`, { metadata, rules: [] })],
+        ['a binding', () => thief.create(`${rbac}/rolebindings`, { metadata, roleRef, subjects })],
+        [
+          'the binding that would name it',
+          () => thief.create(`${rbac}/rolebindings`, { metadata, roleRef: tenant, subjects }),
+        ],
+        ['a token of another account', () => thief.create(account, { spec: { audiences: [] } })],
+        [
+          'a Camera',
+          () => thief.create(ours('stranger', 'cameras'), { metadata, spec: { source: 'rtsp://10.0.0.9/1' } }),
+        ],
+        ['a Lease', () => thief.create('/apis/coordination.k8s.io/v1/namespaces/stranger/leases', { metadata })],
+      ] as const) {
+        await assert.rejects(call(), { status: 403 }, what);
+      }
+    });
+
+    test('a pool elsewhere says which command gives the namespace; its owner runs that, and recorders come without a restart', async () => {
+      await makePool('owned');
+      const granted = async (): Promise<Condition | undefined> => {
+        const { status } = await get(`${ours('owned', 'recorderpools')}/default`);
+        return (status as RecorderPoolStatus | undefined)?.conditions?.find(({ type }) => type === 'NamespaceGranted');
+      };
+      const { status, reason, message } = await until('the pool says so', granted, SLOW_MS);
+      assert.deepEqual([status, reason], ['False', 'NoRights']);
+      const described = await until(
+        'so does an event',
+        async () => {
+          const text = await controlPlane.kubectl(['-n', 'owned', 'describe', 'recorderpool', 'default']);
+          return /Warning +NoRights .*kubectl --namespace=owned create rolebinding/.test(text) && text;
+        },
+        SLOW_MS,
+      );
+      assert.ok(described);
+      const [, command = ''] = /: kubectl (.*)$/.exec(message) ?? [];
+
+      // Olga may bind roles in her namespace, as its administrators may, and later make pools there.
+      const inOwned = (...args: readonly string[]): Promise<string> => controlPlane.kubectl(['-n', 'owned', ...args]);
+      await inOwned('create', 'role', 'owner', '--verb=create', '--resource=rolebindings');
+      await inOwned('create', 'rolebinding', 'olga', '--user=olga', '--role=owner');
+      const asOlga = ['--as=olga', ...command.split(' ')];
+      await until(
+        'she may bind what she has, and no more',
+        () => controlPlane.kubectl(asOlga).catch((err: unknown) => /not currently held/.test(String(err))),
+        SLOW_MS,
+      );
+      const pools = `--clusterrole=${NAMESPACE}-nvr-kube-nvr-admin`;
+      await inOwned('create', 'rolebinding', 'olga-pools', '--user=olga', pools);
+      await until('she may bind this', () => controlPlane.kubectl(asOlga).catch(() => false), SLOW_MS);
+      const elsewhere = asOlga.map((word) => word.replace('=owned', '=stranger'));
+      await assert.rejects(controlPlane.kubectl(elsewhere), /cannot create resource "rolebindings"/);
+
+      await untilThere('/apis/apps/v1/namespaces/owned/daemonsets/default-recorder');
+      await until('nothing is missing any more', async () => !(await granted()), SLOW_MS);
+      assert.ok((await mayDo('owned')).includes('get secrets'));
+      assert.ok(!(await mayDo('stranger')).includes('get secrets'));
+    });
+  });
+
+  test('without allNamespaces again, no right is left in the namespace of a tenant', async () => {
+    assert.deepEqual(
+      [await may('list', 'cameras.kube-nvr.dev', 'tenant'), await may('get', 'secrets', 'tenant')],
+      [false, false],
     );
-    await upgrade({ pool: POOL });
-    assert.equal(await may('list', 'cameras.kube-nvr.dev', 'tenant'), false);
   });
 
   test('a second release of the cluster, for another tenant, shares kinds and policy', async () => {

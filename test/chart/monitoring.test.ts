@@ -5,6 +5,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { metricsTokenName } from '../../crds/names.ts';
+import { METRICS_SCHEME_ANNOTATION } from '../../operator/manifests/recorder.ts';
 import { CHART, Helm, helmMissing, ofKind, one, type Manifest, type Values } from './helm.ts';
 
 const known = (...kinds: readonly string[]): readonly string[] =>
@@ -59,16 +61,68 @@ suite('what the chart gives to Prometheus and Grafana', { skip: helmMissing() },
       [operator, recorders].map(({ port, honorLabels, relabelings }) => [port, honorLabels, relabelings[0]]),
       [
         ['http', true, { targetLabel: 'job', replacement: 'kube-nvr-operator' }],
-        ['metrics', true, { targetLabel: 'job', replacement: 'kube-nvr-recorder' }],
+        ['metrics', true, recorders.relabelings[0]],
       ],
     );
     assert.deepEqual(
       recorders.relabelings.map(({ targetLabel }: Manifest) => targetLabel),
-      ['job', 'node', 'pool'],
+      ['__scheme__', 'job', 'node', 'pool'],
     );
     const both = { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } };
     await assert.rejects(helm.template(both), /serviceMonitor\.enabled: leave it off when podMonitor\.enabled is true/);
   });
+
+  for (const [kind, value, endpointsOf] of [
+    ['PodMonitor', 'podMonitor', ({ spec }: Manifest) => spec.podMetricsEndpoints],
+    ['ServiceMonitor', 'serviceMonitor', ({ spec }: Manifest) => spec.endpoints],
+  ] as const) {
+    test(`${kind}: each pool is scraped with its own token, beside its Secret, and trusted by its own CA`, async () => {
+      const made = async (values: Values, monitor: Values = {}): Promise<readonly Manifest[]> =>
+        ofKind(await helm.template({ ...values, [value]: { enabled: true, ...monitor } }, ...known(kind)), kind).slice(
+          1,
+        );
+      const pools = [
+        { namespace: 'video', name: 'north' },
+        { namespace: 'dock', name: 'south', mode: 'None' },
+      ];
+      const monitors = await made({}, { pools });
+      assert.deepEqual(
+        monitors.map(({ metadata, spec }) => [metadata.namespace, spec.selector.matchLabels['kube-nvr.dev/pool']]),
+        [
+          ['video', 'default'],
+          ['video', 'north'],
+          ['dock', 'south'],
+        ],
+      );
+      assert.equal(new Set(monitors.map(({ metadata }) => metadata.name)).size, 3);
+      const [, { authorization, tlsConfig, relabelings }] = monitors.map((monitor) => endpointsOf(monitor)[0]);
+      assert.deepEqual(authorization, { credentials: { name: metricsTokenName('north'), key: 'token' } });
+      assert.deepEqual(tlsConfig, {
+        ca: { configMap: { name: 'north-recorder-ca', key: 'ca.crt' } },
+        serverName: 'north-recorder',
+      });
+      const annotation = METRICS_SCHEME_ANNOTATION.replaceAll(/[^a-z]/g, '_');
+      assert.deepEqual(relabelings[0], {
+        sourceLabels: [`__meta_kubernetes_pod_annotation_${annotation}`],
+        regex: 'https',
+        targetLabel: '__scheme__',
+        replacement: 'https',
+      });
+      const open = endpointsOf(monitors[2])[0];
+      assert.deepEqual(
+        [open.authorization, open.tlsConfig, open.relabelings[0].targetLabel],
+        [undefined, undefined, 'job'],
+      );
+
+      const spec = { archive: { hostPath: '/mnt' }, auth: { mode: 'None' } };
+      const [own] = await made({ pool: { enabled: true, spec: { ...spec, metrics: { mode: 'None' } } } });
+      assert.equal(endpointsOf(own)[0].authorization, undefined);
+      const certificate = { pool: { enabled: true, spec: { ...spec, tls: { secretRef: { name: 'tls' } } } } };
+      await assert.rejects(made(certificate), new RegExp(`${value}\\.tlsConfig: say how`));
+      const [told] = await made(certificate, { tlsConfig: { insecureSkipVerify: true } });
+      assert.deepEqual(endpointsOf(told)[0].tlsConfig, { insecureSkipVerify: true });
+    });
+  }
 
   test('the PrometheusRule is the rule files, and its runbooks are where one says they are', async () => {
     const files = ['recorder', 'operator'].flatMap((name) => ruleFile(name).groups);

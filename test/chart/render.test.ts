@@ -25,7 +25,7 @@ suite('the chart', { skip: helmMissing() }, () => {
       for (const [index, { apiVersion, kind, metadata }] of objects.entries()) {
         assert.ok(typeof apiVersion === 'string' && typeof kind === 'string' && metadata.name, ids[index]);
         assert.equal(metadata.labels['app.kubernetes.io/instance'], 'nvr', ids[index]);
-        const ofCluster = /^(Cluster|CustomResourceDefinition|ValidatingAdmission)/.test(kind);
+        const ofCluster = /^(Cluster|CustomResourceDefinition|ValidatingAdmission|PriorityClass)/.test(kind);
         assert.equal(metadata.namespace === undefined, ofCluster, ids[index]);
       }
     });
@@ -77,25 +77,53 @@ suite('the chart', { skip: helmMissing() }, () => {
     assert.deepEqual(await images({ recorderImage: own }), [ofChart('operator'), named, ofChart('operator')]);
   });
 
-  test('without allNamespaces nothing of the cluster but nodes is the operator’s; with it, Secrets are still not', async () => {
+  test('nothing of the cluster but nodes and networks is the operator’s; with allNamespaces our own kinds, to look at', async () => {
+    /** As `get secrets`: what holds in every namespace. */
     const ofCluster = async (values: Values): Promise<readonly string[]> => {
       const objects = await helm.template(values);
       const bound = ofKind(objects, 'ClusterRoleBinding').map(({ roleRef }) => roleRef.name);
       return ofKind(objects, 'ClusterRole')
         .filter(({ metadata }) => bound.includes(metadata.name))
-        .flatMap(({ rules }) => rules.flatMap(({ resources }: Manifest) => resources));
+        .flatMap(({ rules }) => rules)
+        .flatMap(({ resources, verbs }: Manifest) => resources.map((name: string) => `${verbs.join(',')} ${name}`));
     };
-    assert.deepEqual(await ofCluster({}), ['nodes']);
-    const all = await ofCluster({ watch: { allNamespaces: true, secretNamespaces: ['a'] } });
-    assert.ok(all.includes('cameras') && !all.includes('secrets'), all.join());
-    const bindings = ofKind(
-      await helm.template({ watch: { allNamespaces: true, secretNamespaces: ['a'] } }),
-      'RoleBinding',
-    ).filter(({ roleRef }) => roleRef.name.endsWith('-secrets'));
+    const nodes = ['list,watch nodes', 'list servicecidrs', 'get endpointslices'];
+    assert.deepEqual(await ofCluster({}), nodes);
+    assert.deepEqual(await ofCluster({ watch: { allNamespaces: true, namespaces: ['a'] } }), [
+      ...nodes,
+      ...['cameras', 'recorderpools', 'recordernodes'].map((kind) => `list,watch ${kind}`),
+      'patch recorderpools/status',
+      'create events',
+    ]);
+  });
+
+  test('with allNamespaces its rights are bound in named namespaces, and the command that gives others is in its arguments', async () => {
+    const objects = await helm.template({ watch: { allNamespaces: true, namespaces: ['a'] } });
+    const role = 'video-nvr-kube-nvr-operator-tenant';
+    const bound = ofKind(objects, 'RoleBinding').filter(({ roleRef }) => roleRef.name === role);
     assert.deepEqual(
-      bindings.map(({ metadata }) => metadata.namespace),
+      bound.map(({ metadata }) => metadata.namespace),
       ['video', 'a'],
     );
+    const { args } = one(objects, 'Deployment').spec.template.spec.containers[0];
+    const command = args
+      .find((arg: string) => arg.startsWith('--grant-command='))
+      .split('=')
+      .slice(1)
+      .join('=');
+    const account = `video:${one(objects, 'ServiceAccount').metadata.name}`;
+    const create = 'create rolebinding video-nvr-kube-nvr-operator';
+    assert.equal(
+      command,
+      `kubectl --namespace={namespace} ${create} --clusterrole=${role} --serviceaccount=${account}`,
+    );
+    const admin = ofKind(objects, 'ClusterRole').find(({ metadata }) => metadata.name.endsWith('-admin'));
+    assert.deepEqual(admin?.rules.at(-1), {
+      apiGroups: ['rbac.authorization.k8s.io'],
+      resources: ['clusterroles'],
+      verbs: ['bind'],
+      resourceNames: [role],
+    });
   });
 
   test('PodMonitors are off by default, and left out where the cluster does not know them', async () => {

@@ -19,7 +19,7 @@ export const VARIANTS: readonly Variant[] = [
   { name: 'no values', values: {} },
   { name: 'a pool', values: { pool: POOL } },
   { name: 'a pool of a known kind', values: { pool: POOL }, args: RECORDER_POOL_KNOWN },
-  { name: 'all namespaces', values: { watch: { allNamespaces: true, secretNamespaces: ['a', 'b'] } } },
+  { name: 'all namespaces', values: { watch: { allNamespaces: true, namespaces: ['a', 'b'] } } },
   { name: 'another namespace', values: { watch: { namespace: 'footage' }, pool: POOL } },
   {
     name: 'tokens of the API server',
@@ -49,7 +49,12 @@ export const VARIANTS: readonly Variant[] = [
         hostnames: ['nvr.example.com'],
         playbackHostnames: ['p.example.com'],
       },
-      podMonitor: { enabled: true, labels: { release: 'prometheus' } },
+      podMonitor: {
+        enabled: true,
+        labels: { release: 'prometheus' },
+        pools: [{ namespace: 'tenant', name: 'north' }],
+        tlsConfig: { insecureSkipVerify: true },
+      },
       prometheusRule: { enabled: true, runbookBaseUrl: 'https://wiki.example.com/runbooks' },
       dashboards: { enabled: true, annotations: { grafana_folder: 'NVR' } },
       networkPolicy: { clientsFrom: [{ ipBlock: { cidr: '10.0.0.0/8' } }], metricsFrom: [{ namespaceSelector: {} }] },

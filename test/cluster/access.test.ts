@@ -8,18 +8,20 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { API_VERSION, nodeLeaseName, recorderName } from '../../crds/names.ts';
+import { API_VERSION, AUTHORITIES_SECRET, nodeLeaseName, recorderName } from '../../crds/names.ts';
 import { parseRecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject as ObjectToApply, Resource } from '../../operator/kube/api.ts';
 import { RestKubeApi } from '../../operator/kube/client.ts';
 import { EventRecorder } from '../../operator/kube/events.ts';
 import { KubeConfigConnection, loadKubeConfig } from '../../operator/kube/kube-config.ts';
-import { applyOwned, deleteOwned } from '../../operator/kube/owned.ts';
+import { applyOwned } from '../../operator/kube/owned.ts';
 import {
   CAMERA,
   CONFIG_MAP,
   DAEMON_SET,
+  ENDPOINT_SLICE,
   LEASE,
+  NETWORK_POLICY,
   NODE,
   POD,
   POD_DISRUPTION_BUDGET,
@@ -31,8 +33,10 @@ import {
   SERVICE_ACCOUNT,
 } from '../../operator/kube/resources.ts';
 import { applyStatus } from '../../operator/kube/status.ts';
+import { networkPolicyOf } from '../../operator/manifests/network-policy.ts';
 import { nodeIdentityPolicies } from '../../operator/manifests/node-identity-policy.ts';
 import {
+  operatorAuthorityRules,
   operatorClusterRules,
   operatorLeaseRules,
   operatorRules,
@@ -46,6 +50,7 @@ import {
   tokenReviewBindingOf,
   type PolicyRule,
 } from '../../operator/manifests/recorder-access.ts';
+import { ClusterNetworks } from '../../operator/observe/cluster-networks.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
 import type { ApiClient, KubeObject } from './api-client.ts';
@@ -54,6 +59,8 @@ import { apiServerMissing } from './programs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'home';
+/** The API server's default. */
+const SERVICE_NETWORK = '10.96.0.0/16';
 const OTHER = 'neighbours';
 const POOL = { namespace: NAMESPACE, name: 'default' };
 const ACCOUNT = serviceAccountOf(POOL).metadata.name;
@@ -143,6 +150,26 @@ async function grant(user: string, rules: readonly PolicyRule[], namespace?: str
   });
 }
 
+/** Nobody who only records needs to list these. */
+const OF_OTHERS = [
+  '/api/v1/nodes',
+  '/api/v1/namespaces',
+  '/api/v1/pods',
+  core('pods'),
+  core('configmaps'),
+  `/apis/${API_VERSION}/cameras`,
+  `/apis/${API_VERSION}/recordernodes`,
+  ours('cameras', OTHER),
+  leases(OTHER),
+  '/apis/coordination.k8s.io/v1/leases',
+  `${RBAC}/namespaces/${NAMESPACE}/roles`,
+];
+
+async function seesNobodyElse(): Promise<void> {
+  for (const path of OF_OTHERS) await denied(recorder.list(path), /cannot list resource/);
+  await denied(recorder.create(leases(OTHER), lease('node-1', 'node-1/1', OTHER)), /cannot create resource "leases"/);
+}
+
 const secret = (name: string) => ({
   apiVersion: 'v1',
   kind: 'Secret',
@@ -163,10 +190,11 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await grant('operator', [...operatorSecretRules()], NAMESPACE);
     await grant('operator', operatorClusterRules());
     await grant('operator', operatorLeaseRules(), 'kube-system');
+    await grant('operator', operatorAuthorityRules(), 'kube-system');
 
     // What the operator does for a pool, with the operator's own rights.
     await operator.create(core('serviceaccounts'), serviceAccountOf(POOL));
-    await operator.create(`${RBAC}/namespaces/${NAMESPACE}/roles`, roleOf(POOL, ['gate-login']));
+    await operator.create(`${RBAC}/namespaces/${NAMESPACE}/roles`, roleOf(POOL, ['gate-login'], ['node-1', 'node-2']));
     await operator.create(`${RBAC}/namespaces/${NAMESPACE}/rolebindings`, roleBindingOf(POOL));
     for (const node of ['node-1', 'node-2']) {
       await operator.create(ours('recordernodes'), {
@@ -176,7 +204,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
         spec: { nodeName: node, poolRef: { name: 'default' } },
       });
     }
-    await operator.create(leases(), lease('node-2'));
+    for (const node of ['node-1', 'node-2', 'node-3']) await operator.create(leases(), lease(node));
     await api.create(core('secrets'), secret('gate-login'));
     await api.create(core('secrets'), secret('database'));
     await api.create(ours('cameras'), {
@@ -204,8 +232,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await controlPlane?.close();
   });
 
-  test("a recorder makes and renews its own node's Lease, and writes its own report", async () => {
-    await recorder.create(leases(), lease('node-1'));
+  test("a recorder renews its own node's Lease, and writes its own report", async () => {
     await renew('node-1', 'node-1/2');
     const written = await recorder.patch<KubeObject & { status: unknown }>(
       reportPath('node-1'),
@@ -217,15 +244,17 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
 
   test("another node's Lease is denied: made, renewed, taken away", async () => {
     const words = /the recorder on node node-1 may only write kube-nvr-node-node-1/;
-    await denied(recorder.create(leases(), lease('node-3', 'node-1/1')), words);
+    await denied(recorder.create(leases(), lease('node-4', 'node-1/1')), /cannot create resource "leases"/);
     await denied(renew('node-2', 'node-1/1'), words);
+    await denied(renew('node-3', 'node-1/1'), /cannot update resource "leases"/);
     await denied(recorder.delete(`${leases()}/${nodeLeaseName('node-2')}`), /cannot delete resource "leases"/);
   });
 
   test("a Lease of other things is denied: the operator's, a name of one's own making", async () => {
     for (const name of ['kube-nvr-operator', 'node-1', 'kube-nvr-node-node-1x']) {
       const body = { ...lease('node-1'), metadata: { name } };
-      await denied(recorder.create(leases(), body), /may only write kube-nvr-node-node-1/);
+      await denied(recorder.create(leases(), body), /cannot create resource "leases"/);
+      await denied(recorder.replace(`${leases()}/${name}`, body), /cannot update resource "leases"/);
     }
   });
 
@@ -249,7 +278,8 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
 
   test('a token of the account that is bound to no pod writes nothing', async () => {
     const words = /not bound to a pod on a node/;
-    await denied(unbound.create(leases(), lease('node-3')), words);
+    const own = `${leases()}/${nodeLeaseName('node-1')}`;
+    await denied(unbound.replace(own, { ...lease('node-1'), metadata: (await recorder.get(own)).metadata }), words);
     await denied(unbound.patch(reportPath('node-1'), 'apply', report('node-1')), words);
   });
 
@@ -272,23 +302,7 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await denied(recorder.get(`${core('secrets', OTHER)}/gate-login`), /cannot get resource "secrets"/);
   });
 
-  test('neither the cluster nor another tenant is seen', async () => {
-    const paths = [
-      '/api/v1/nodes',
-      '/api/v1/namespaces',
-      '/api/v1/pods',
-      core('pods'),
-      core('configmaps'),
-      `/apis/${API_VERSION}/cameras`,
-      `/apis/${API_VERSION}/recordernodes`,
-      ours('cameras', OTHER),
-      leases(OTHER),
-      '/apis/coordination.k8s.io/v1/leases',
-      `${RBAC}/namespaces/${NAMESPACE}/roles`,
-    ];
-    for (const path of paths) await denied(recorder.list(path), /cannot list resource/);
-    await denied(recorder.create(leases(OTHER), lease('node-1', 'node-1/1', OTHER)), /cannot create resource "leases"/);
-  });
+  test('neither the cluster nor another tenant is seen', seesNobodyElse);
 
   test('a recorder may ask whose a token is and what he may do once its pool is bound to that, not before', async () => {
     const [reviews, accesses] = [
@@ -325,6 +339,8 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     );
     assert.equal(answer.status.authenticated, true);
     assert.equal((await recorder.create<KubeObject & Answer>(accesses, access)).status.allowed, true);
+    // That binding is the cluster's.
+    await seesNobodyElse();
   });
 
   test('rights are not handed on, tokens not made, users not impersonated', async () => {
@@ -350,6 +366,26 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     stale.close();
   });
 
+  test('policies do not stand in the way of others whose accounts are named alike, with rights over all or over Leases', async () => {
+    const rules = [{ apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update'] }];
+    const all = [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }];
+    for (const [name, granted] of [['flight-recorder', rules] as const, ['omnipotent-recorder', all] as const]) {
+      const account = `system:serviceaccount:${OTHER}:${name}`;
+      await grant(account, granted, OTHER);
+      const other = controlPlane.clientFor(name, { commonName: account });
+      await until(`${name} has its rights`, () =>
+        other.create(leases(OTHER), { ...lease('x', 'me', OTHER), metadata: { name } }).then(
+          () => true,
+          (err: { message?: string }) => {
+            assert.doesNotMatch(err.message ?? '', /ValidatingAdmissionPolicy/);
+            return false;
+          },
+        ),
+      );
+      other.close();
+    }
+  });
+
   test('policies do not stand in the way of others: the operator and kubelets write their Leases', async () => {
     await operator.create(leases('kube-system'), { ...lease('x'), metadata: { name: 'kube-nvr-operator' } });
     const kubelet = controlPlane.clientFor('kubelet-1', {
@@ -360,6 +396,18 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await controlPlane.kubectl(['create', 'namespace', 'kube-node-lease']).catch(() => {});
     await kubelet.create(leases('kube-node-lease'), own);
     kubelet.close();
+  });
+
+  test('the keys of the CAs are kept in one Secret beside the operator, which no recorder reads', async () => {
+    const path = core('secrets', 'kube-system');
+    const named = (name: string): object => ({ ...secret(name), metadata: { name } });
+    await operator.create(path, named(AUTHORITIES_SECRET));
+    const { metadata } = await operator.get(`${path}/${AUTHORITIES_SECRET}`);
+    await operator.replace(`${path}/${AUTHORITIES_SECRET}`, { ...named(AUTHORITIES_SECRET), metadata });
+    await controlPlane.api.create(path, named('other'));
+    await denied(operator.get(`${path}/other`), /cannot get resource "secrets"/);
+    await denied(operator.delete(`${path}/${AUTHORITIES_SECRET}`), /cannot delete resource "secrets"/);
+    await denied(recorder.get(`${path}/${AUTHORITIES_SECRET}`), /cannot get resource "secrets"/);
   });
 
   test('the operator reads no Secret of another tenant, lists none', async () => {
@@ -383,7 +431,11 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
       [SERVICE_ACCOUNT, serviceAccountOf(name)],
       [ROLE, roleOf(name, ['gate-login', 'yard-login'])],
       [ROLE_BINDING, roleBindingOf(name)],
-      [CONFIG_MAP, configMapOf(pool)],
+      [CONFIG_MAP, configMapOf(pool, ['10.96.0.0/12'])],
+      [
+        NETWORK_POLICY,
+        networkPolicyOf(pool, { apiServer: [6443], databases: [5432] }, ['10.96.0.0/12']) as ObjectToApply,
+      ],
       ...servicesOf(pool).map((service): [Resource, ObjectToApply] => [SERVICE, service]),
       [POD_DISRUPTION_BUDGET, disruptionBudgetOf(pool)],
       [DAEMON_SET, daemonSetOf(pool, 'kube-nvr', 'digest')],
@@ -400,10 +452,20 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
       { metadata: { ...name, name: 'node-5' }, spec: { nodeName: 'node-5', poolRef: { name: 'north' } } },
       { fieldManager: 'kube-nvr-operator' },
     );
-    for (const resource of [CAMERA, RECORDER_POOL, RECORDER_NODE, LEASE, POD, DAEMON_SET]) {
+    for (const resource of [CAMERA, RECORDER_POOL, RECORDER_NODE, LEASE, POD]) {
       await client.list(resource, { namespace: NAMESPACE });
     }
     await client.list(NODE, {});
+    const networks = new ClusterNetworks({
+      api: client,
+      nodes: () => [],
+      told: [],
+      clock: systemClock,
+      log: silentLog,
+    });
+    // An API server on the loopback stands in no EndpointSlice; that it may be read is said by the answer.
+    assert.deepEqual(await networks.list(), [SERVICE_NETWORK]);
+    await assert.rejects(client.get(ENDPOINT_SLICE, { namespace: 'default', name: 'kubernetes' }), { status: 404 });
     const events = new EventRecorder({ api: client, clock: systemClock, log: silentLog, instance: 'test' });
     const event = { type: 'Normal', reason: 'Updated', action: 'Apply', note: 'tried' } as const;
     for (let i = 0; i < 3; i++) events.record(pool, event);
@@ -419,8 +481,9 @@ suite('rights on a real API server', { skip: apiServerMissing() }, () => {
     await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { spec: { suspend: false } });
     await client.mergePatch(CAMERA, { ...name, name: 'gate' }, { status: { archives: [] } }, { subresource: 'status' });
     await client.delete(RECORDER_NODE, { ...name, name: 'node-5' });
-    await deleteOwned(client, DAEMON_SET, { ...name, name: recorderName(name.name) }, owner);
-    await assert.rejects(client.get(DAEMON_SET, { ...name, name: recorderName(name.name) }), { status: 404 });
+    const daemonSets = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;
+    const unused = operator.delete(`${daemonSets}/${recorderName(name.name)}`);
+    await denied(unused, /cannot delete resource "daemonsets"/);
   });
 
   test('the operator cannot give recorders what it does not have itself', async () => {

@@ -112,10 +112,12 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     const { spec } = (await create(camera('defaults'))) as KubeObject & { spec: Json };
     assert.deepEqual(spec, {
       source: 'rtsp://10.0.0.9/1',
+      allowPlaintextLogin: false,
       transport: 'Auto',
       ptz: false,
       suspend: false,
       record: { format: 'fmp4', segmentSeconds: 300 },
+      maxBitrate: 100,
       poolRef: { name: 'default' },
       placement: { failover: 'Automatic', priority: 0 },
     });
@@ -136,6 +138,12 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
     },
     { what: 'a login in onvif', body: camera('x', { onvif: 'https://u:p@10.0.0.9/onvif' }), field: 'spec.onvif' },
     { what: 'a source that is no RTSP', body: camera('x', { source: 'http://10.0.0.9/1' }), field: 'spec.source' },
+    {
+      what: 'a fingerprint that is none',
+      body: camera('x', { tls: { fingerprint: 'ab' } }),
+      field: 'spec.tls.fingerprint',
+    },
+    { what: 'an authority that is none', body: camera('x', { tls: { ca: 'x' } }), field: 'spec.tls.ca' },
     { what: 'a source without a host', body: camera('x', { source: 'rtsp:///1' }), field: 'spec.source' },
     { what: 'no source', body: object('Camera', 'x', {}), field: 'spec.source' },
     {
@@ -190,6 +198,13 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       }),
       field: 'spec.placement.nodeSelector',
     },
+    ...['10.0.0.0', '10.0.0.0/33', 'cameras.example/8', 'fd00::/129', '10.0.0/8', '::ffff:10.0.0.0/104'].map(
+      (network) => ({
+        what: `${network} as a network of cameras`,
+        body: pool('x', { cameraNetworks: ['10.20.0.0/16', network] }),
+        field: 'spec.cameraNetworks[1]',
+      }),
+    ),
     { what: 'a pool without an archive', body: object('RecorderPool', 'x', {}), field: 'spec.archive' },
     {
       what: 'a relative archive',
@@ -203,6 +218,17 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       field: 'spec.archive.hostPath',
       words: '..',
     },
+    {
+      what: 'a protection that ends at once',
+      body: pool('x', { archive: { hostPath: '/mnt/archive', protectForSeconds: 60 } }),
+      field: 'spec.archive.protectForSeconds',
+    },
+    {
+      what: 'a protection in words',
+      body: pool('x', { archive: { hostPath: '/mnt/archive', protectForSeconds: '90d' } }),
+      field: 'spec.archive.protectForSeconds',
+    },
+    { what: 'another way to metrics', body: pool('x', { metrics: { mode: 'Basic' } }), field: 'spec.metrics.mode' },
     {
       what: 'state in the archive',
       body: pool('x', { stateHostPath: '/mnt/archive/state' }),
@@ -218,6 +244,38 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       what: 'a Secret of tokens that nobody uses',
       body: pool('x', { auth: { mode: 'None', tokensSecretRef: { name: 'a' } } }),
       field: 'spec.auth.tokensSecretRef',
+    },
+    {
+      what: 'a proxy that is a name',
+      body: pool('x', { trustedProxies: ['10.0.0.1', 'proxy.example'] }),
+      field: 'spec.trustedProxies[1]',
+      words: 'expected an address or a network',
+    },
+    {
+      what: 'a proxy whose network is too long',
+      body: pool('x', { trustedProxies: ['10.0.0.0/33'] }),
+      field: 'spec.trustedProxies[0]',
+    },
+    { what: 'an audience of nobody', body: pool('x', { auth: { audiences: [''] } }), field: 'spec.auth.audiences[0]' },
+    {
+      what: 'a host with a port',
+      body: pool('x', { auth: { mode: 'None', allowedHosts: ['nvr.example:9997'] } }),
+      field: 'spec.auth.allowedHosts[0]',
+    },
+    {
+      what: 'certificates of the CA and a Secret at once',
+      body: pool('x', { tls: { mode: 'Auto', secretRef: { name: 'tls' } } }),
+      field: 'spec.tls.secretRef',
+    },
+    {
+      what: 'TLS by a Secret without one',
+      body: pool('x', { tls: {} }),
+      field: 'spec.tls.secretRef',
+    },
+    {
+      what: 'names for a certificate of a Secret',
+      body: pool('x', { tls: { secretRef: { name: 'tls' }, names: ['nvr.example'] } }),
+      field: 'spec.tls.names',
     },
     {
       what: 'an address by template without one',
@@ -405,6 +463,16 @@ suite('the contract on a real API server', { skip: apiServerMissing() }, () => {
       const body = pool('tokens', { auth: { mode, tokensSecretRef: { name: 'a' } } });
       await create(body, '?dryRun=All');
     }
+  });
+
+  test('RecorderPool: tokens are meant for us unless it says otherwise, also for the API server itself', async () => {
+    const audiences = async (auth: Json | undefined): Promise<unknown> => {
+      const made = await create(pool('audience', auth && { auth }), '?dryRun=All');
+      return (made as KubeObject & { spec: { auth: Json } }).spec.auth['audiences'];
+    };
+    assert.deepEqual(await audiences(undefined), ['kube-nvr.dev']);
+    assert.deepEqual(await audiences({ mode: 'Kubernetes', audiences: [] }), []);
+    await create(pool('proxies', { trustedProxies: ['10.0.0.1', '10.0.0.0/8', 'fd00::/8', '::1'] }), '?dryRun=All');
   });
 
   test('RecorderPool: where footage and state lie cannot be changed', async () => {

@@ -3,11 +3,14 @@
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import type { CameraAssignment } from '../../crds/camera.ts';
-import { API_VERSION, nodeLeaseName, poolLabels } from '../../crds/names.ts';
+import { API_VERSION, CAMERA_HOSTS, nodeLeaseName, poolLabels } from '../../crds/names.ts';
 import type { RecorderNodeStatus, RecorderRequest, ReportedCamera } from '../../crds/recorder-node.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
@@ -38,6 +41,11 @@ async function createNode(name: string): Promise<void> {
     metadata: { name, labels: poolLabels('default') },
     spec: { nodeName: name, poolRef: { name: 'default' }, role: 'Voter' },
   });
+  await controlPlane.api.create(`/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`, {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: nodeLeaseName(name) },
+  });
 }
 
 /** Files of a service account as a kubelet puts them into a pod. */
@@ -60,20 +68,27 @@ const env = (): NodeJS.ProcessEnv => ({
   KUBE_NVR_SERVICE_ACCOUNT_DIR: account,
 });
 
-async function startNode(name: string): Promise<RecorderProcess> {
+async function startNode(name: string, waitUntilReady = true): Promise<RecorderProcess> {
   const directory = join(outer, name);
   mkdirSync(directory, { recursive: true });
   const recorder = await RecorderProcess.start({
     directory,
     env: env(),
+    waitUntilReady,
     config: {
       nodeName: name,
       cluster: { mode: 'kubernetes', renewInterval: '1s', dataDir: join(directory, 'data') },
+      cameraNetworks: ['127.0.0.0/8'],
       archive: { segmentDuration: '2s' },
     },
   });
   recorders.set(name, recorder);
   return recorder;
+}
+
+/** What the operator says of its pod. */
+async function tellAddress(name: string): Promise<void> {
+  await controlPlane.api.patch(`${BASE}/recordernodes/${name}`, 'merge', { spec: { address: url(name) } });
 }
 
 async function createCamera(name: string, spec: Json = {}): Promise<void> {
@@ -152,6 +167,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await createNode('node-a');
     await createNode('node-b');
     await Promise.all([startNode('node-a'), startNode('node-b')]);
+    await Promise.all([tellAddress('node-a'), tellAddress('node-b')]);
   });
 
   after(async () => {
@@ -163,9 +179,12 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
 
   test('a node shows that it lives by a Lease that changes, and says where it is reached', async () => {
     const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${nodeLeaseName('node-a')}`;
-    type Lease = KubeObject & { spec: { holderIdentity: string; leaseTransitions: number } };
-    const first = await until('there is a Lease', () => controlPlane.api.get<Lease>(path));
-    assert.match(first.spec.holderIdentity, /^node-a\/[0-9a-f]{12}$/);
+    type Lease = KubeObject & { spec: { holderIdentity?: string; leaseTransitions: number } };
+    const first = await until('it is held', async () => {
+      const lease = await controlPlane.api.get<Lease>(path);
+      return lease.spec.holderIdentity !== undefined && lease;
+    });
+    assert.match(first.spec.holderIdentity ?? '', /^node-a\/[0-9a-f]{12}$/);
     assert.deepEqual(first.metadata.labels?.['kube-nvr.dev/pool'], 'default');
     const next = await until('it changes', async () => {
       const lease = await controlPlane.api.get<Lease>(path);
@@ -234,14 +253,61 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     assert.ok(own.status === 200 && archive.length > 0, `${own.status}, ${archive.length} segments`);
   });
 
+  test('strangers who ask for thousands of made-up cameras cost the API server no read, and the Lease goes on', async () => {
+    /** Reads of single Cameras that the API server has answered. */
+    const reads = async (): Promise<number> => {
+      const metrics = await controlPlane.kubectl(['get', '--raw', '/metrics']);
+      const lines = metrics.split('\n').filter((line) => /^apiserver_request_total\{.*resource="cameras"/.test(line));
+      return lines
+        .filter((line) => line.includes('verb="GET"'))
+        .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+    };
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${nodeLeaseName('node-a')}`;
+    const before = await reads();
+    const signs = new Map<string, number>();
+    const end = new AbortController();
+    const watching = (async () => {
+      while (!end.signal.aborted) {
+        const { metadata } = await controlPlane.api.get(path);
+        if (!signs.has(metadata.resourceVersion)) signs.set(metadata.resourceVersion, performance.now());
+        await setTimeout(100);
+      }
+    })();
+    const statuses = new Set<number>();
+    let made = 0;
+    const agent = new Agent({ keepAlive: true });
+    const stranger = async (): Promise<void> => {
+      while (made < 6_000) {
+        const asked = get(`${url('node-a')}/api/archive/made-up-${made++}/current`, { agent });
+        const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+        statuses.add(answer.statusCode ?? 0);
+        await once(answer.resume(), 'end');
+      }
+    };
+    await Promise.all(Array.from({ length: 200 }, stranger));
+    agent.destroy();
+    // Three more, so that the last distance ends.
+    const count = signs.size;
+    await until('the Lease is renewed afterwards', () => signs.size >= count + 3);
+    end.abort();
+    await watching;
+    assert.deepEqual([...statuses], [404]);
+    assert.equal((await reads()) - before, 0);
+    const times = [...signs.values()];
+    const longestMs = Math.max(...times.slice(1).map((ms, i) => ms - (times[i] ?? ms)));
+    assert.ok(longestMs < 15_000, `${Math.round(longestMs)} ms without a sign of life are a failover`);
+  });
+
   test('without the API server a camera is recorded on, also by a process that starts then', async () => {
     await untilReported('node-b', 'gate', { state: 'Recording' });
     const epoch = (await report('node-b', 'gate'))!.epoch;
     await controlPlane.stop('kube-apiserver');
     await recorders.get('node-b')!.child.stop('SIGKILL');
-    await startNode('node-b');
+    // It says that nobody can tell it what changed, and records.
+    await startNode('node-b', false);
     await untilStateOn('node-b', 'gate', 'recording');
     await controlPlane.start('kube-apiserver');
+    await tellAddress('node-b');
     await untilReported('node-b', 'gate', { epoch, state: 'Recording' });
   });
 
@@ -264,7 +330,44 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     assert.match(failed.message ?? '', /Secret vault-login/);
     const data = ['--from-literal=username=viewer', '--from-literal=password=s3cret'];
     await controlPlane.kubectl(['-n', NAMESPACE, 'create', 'secret', 'generic', 'vault-login', ...data]);
+    const nobody = await until('it is known that the Secret is for no host', async () => {
+      const { message = '' } = (await report('node-a', 'vault')) ?? {};
+      return message.includes('is not for') && message;
+    });
+    assert.match(nobody, /kube-nvr.dev\/camera-hosts is missing$/);
+    const annotate = (hosts: string): Promise<string> =>
+      controlPlane.kubectl([
+        '-n',
+        NAMESPACE,
+        'annotate',
+        '--overwrite',
+        'secret',
+        'vault-login',
+        `${CAMERA_HOSTS}=${hosts}`,
+      ]);
+    await annotate('10.0.0.0/8');
+    await until('another host is told', async () =>
+      (await report('node-a', 'vault'))?.message?.endsWith(`${CAMERA_HOSTS} names 10.0.0.0/8`),
+    );
+    await annotate('10.0.0.0/8,127.0.0.0/8');
     await untilReported('node-a', 'vault', { epoch, state: 'Recording' });
+    // It reads a Secret that works every ten minutes, and at once when the operator says that it names hosts no more.
+    await annotate('');
+    const time = new Date().toISOString();
+    const condition = {
+      type: 'CredentialsResolved',
+      status: 'False',
+      reason: 'NoHosts',
+      message: '',
+      lastTransitionTime: time,
+    };
+    await controlPlane.api.patch(`${BASE}/cameras/vault/status`, 'merge', { status: { conditions: [condition] } });
+    await until(
+      'it is used for no host any more',
+      async () => (await report('node-a', 'vault'))?.message?.endsWith('camera-hosts is missing'),
+      60_000,
+    );
+    assert.equal(await stateOn('node-a', 'vault'), undefined);
     const everything = await controlPlane.kubectl(['-n', NAMESPACE, 'get', 'cameras,recordernodes', '-o', 'yaml']);
     assert.ok(!everything.includes('s3cret'), 'the password is nowhere but in the Secret');
   });
@@ -357,6 +460,7 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
       config: {
         nodeName: 'node-b',
         cluster: { mode: 'kubernetes', renewInterval: '1s', dataDir: join(directory, 'data') },
+        cameraNetworks: ['127.0.0.0/8'],
       },
     });
     recorders.set('node-b', again);

@@ -3,7 +3,7 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { API_VERSION } from '../../crds/names.ts';
+import { API_VERSION, directoryOfPool, metricsTokenName } from '../../crds/names.ts';
 import { OPERATOR_NODE_FLAG } from '../../hack/image/layout.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
@@ -22,8 +22,9 @@ const READY_TIMEOUT_MS = 120_000;
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The directory of a node that its recorder writes footage to, as this machine sees it. */
-export const archiveOf = (cluster: Cluster, node: string): string => join(cluster.node(node).root, ARCHIVE);
+/** The directory of a node that the recorder of the pool `default` writes footage to, as this machine sees it. */
+export const archiveOf = (cluster: Cluster, node: string): string =>
+  join(cluster.node(node).root, ARCHIVE, directoryOfPool({ namespace: NAMESPACE, pool: 'default' }));
 
 /** As a disk that is mounted on every node. */
 export function makeArchives(cluster: Cluster): void {
@@ -38,14 +39,26 @@ export const resource = (kind: string, name: string, spec: Json): Json => ({
   spec,
 });
 
-/** A pool of all nodes that anybody may look at. */
+/** A pool of all nodes that anybody may look at. Its cameras are on this machine. */
 export const poolOfAllNodes = (spec: Json = {}): Json =>
-  resource('RecorderPool', 'default', { archive: { hostPath: ARCHIVE }, auth: { mode: 'None' }, ...spec });
+  resource('RecorderPool', 'default', {
+    archive: { hostPath: ARCHIVE },
+    auth: { mode: 'None' },
+    cameraNetworks: ['0.0.0.0/0', '127.0.0.0/8'],
+    ...spec,
+  });
 
 export async function apply(controlPlane: ControlPlane, items: readonly Json[]): Promise<void> {
   await controlPlane.kubectl(['apply', '-f', '-'], {
     input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
   });
+}
+
+/** By which metrics of a pool's recorders are read, as the operator has made it. */
+export async function metricsToken({ api }: ControlPlane, namespace: string, pool: string): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/secrets/${metricsTokenName(pool)}`;
+  const { data } = await api.get<{ readonly data: { readonly token: string } }>(path);
+  return Buffer.from(data.token, 'base64').toString('utf8');
 }
 
 /** A replica of the operator; ends with the process that started it. */
@@ -61,7 +74,7 @@ export interface OwnOperator {
 export async function startOperator(
   controlPlane: ControlPlane,
   directory: string,
-  { kubeconfig = controlPlane.kubeconfig } = {},
+  { kubeconfig = controlPlane.kubeconfig, args = [] as readonly string[] } = {},
 ): Promise<OwnOperator> {
   const [port = 0] = await freePorts(1);
   const name = `operator-${port}`;
@@ -69,7 +82,7 @@ export async function startOperator(
   const options = ['--kubeconfig', kubeconfig, '--namespace', NAMESPACE, '--listen', address];
   const program = new Program(name, {
     command: process.execPath,
-    args: [OPERATOR_NODE_FLAG, MAIN, ...options, '--image', 'kube-nvr-recorder:checkout'],
+    args: [OPERATOR_NODE_FLAG, MAIN, ...options, '--image', 'kube-nvr-recorder:checkout', ...args],
     logFile: join(directory, `${name}.log`),
     env: { ...process.env, POD_NAME: name, POD_NAMESPACE: NAMESPACE },
   });

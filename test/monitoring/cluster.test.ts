@@ -5,7 +5,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { CameraAssignment } from '../../crds/camera.ts';
-import { recorderName } from '../../crds/names.ts';
+import { CAMERA_HOSTS, recorderName } from '../../crds/names.ts';
 import { metricsOf, seriesOf } from '../../hack/monitoring/metrics.ts';
 import { startCamera } from '../camera/camera.ts';
 import { AdmissionWebhook } from '../cluster/admission-webhook.ts';
@@ -15,6 +15,7 @@ import { OWN_IMAGES } from '../cluster/own-images.ts';
 import {
   apply,
   makeArchives,
+  metricsToken,
   NAMESPACE,
   poolOfAllNodes,
   resource,
@@ -73,6 +74,9 @@ test(
       camera('gate'),
       camera('nowhere', { placement: { nodeSelector: { of: 'none' } } }),
     ]);
+    const token = (): Promise<string | undefined> =>
+      metricsToken(cluster.controlPlane, NAMESPACE, 'default').catch(() => undefined);
+    prometheus.authorize(await until('the pool has a token for metrics', token, SLOW_MS));
     prometheus.scrape(
       'kube-nvr-recorder',
       Object.fromEntries(cluster.nodes.map(({ name, address }) => [name, `${address}:9998`])),
@@ -105,6 +109,12 @@ test(
       apiVersions: ['v1'],
       operations: ['CREATE', 'UPDATE'],
       resources: ['roles'],
+    });
+    // A Secret that names no hosts of cameras would be granted to nobody.
+    await cluster.api.create(`/api/v1/namespaces/${NAMESPACE}/secrets`, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'login', annotations: { [CAMERA_HOSTS]: '*' } },
     });
     await apply(cluster.controlPlane, [camera('locked', { suspend: true, credentialsSecretRef: { name: 'login' } })]);
     const stuck = await prometheus.fires('KubeNvrOperatorQueueStuck', { name: 'pool' });

@@ -60,9 +60,12 @@ export class Prometheus {
       scrape_configs: JOBS.map((job) => ({
         job_name: job,
         honor_labels: true,
+        // Read again for each scrape; recorders that ask for no token do not look at it.
+        ...(job === 'kube-nvr-recorder' && { authorization: { credentials_file: 'token' } }),
         file_sd_configs: [{ files: [`${job}.targets.json`], refresh_interval: '1s' }],
       })),
     };
+    writeFileSync(join(directory, 'token'), 'none');
     writeFileSync(join(directory, 'prometheus.yaml'), JSON.stringify(config));
     const [port = 0] = await freePorts(1);
     const child = new Child('prometheus', [
@@ -92,6 +95,11 @@ export class Prometheus {
       labels: job === 'kube-nvr-recorder' ? { node } : {},
     }));
     writeFileSync(join(this.#directory, `${job}.targets.json`), JSON.stringify(groups));
+  }
+
+  /** Recorders are scraped with this token from now on. */
+  authorize(token: string): void {
+    writeFileSync(join(this.#directory, 'token'), token);
   }
 
   async alerts(): Promise<readonly FiringAlert[]> {

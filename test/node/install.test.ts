@@ -3,9 +3,9 @@
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { API_VERSION } from '../../crds/names.ts';
@@ -17,7 +17,6 @@ import { probe } from '../support/probe.ts';
 import { until } from '../support/until.ts';
 import { LONG } from '../support/variant.ts';
 import { cameraPod, cameraUrl } from './camera-pod.ts';
-import { Contention } from './contention.ts';
 import { machineImage } from './images.ts';
 import { addOlderImage } from './older-image.ts';
 import { OPERATOR_IMAGE, ownImages, RECORDER_IMAGE, VERSION } from './own-images.ts';
@@ -31,20 +30,28 @@ const SYSTEM = 'nvr-system';
 const VIDEO = 'video';
 const SIGHTS = 'sights';
 const ARCHIVE = '/mnt/archive';
+const STATE = '/var/lib/kube-nvr';
+/** Of the pool, in both. */
+const OWN = `${VIDEO}_default`;
+/** What a version before this layout left in them, and where. */
+const EARLIER = { id: '0c6e3a52-0000-4000-8000-000000000001', file: '2025/01/31/Cellar_cellar_20250131_235959999.mp4' };
 const OURS = `/apis/${API_VERSION}/namespaces/${VIDEO}`;
 const SLOW_MS = 120_000;
-/** Issue 9: what an upgrade may cost on a node. */
-const MAX_UPGRADE_GAP_MS = 3_000;
+/** Of recorders, unless their pool names another. */
+const USER = 65_532;
+/** What a failover takes at least. `npm run bench:failover` measures what a restart in place takes, against its bound of 3 s. */
+const MAX_UPGRADE_GAP_MS = 15_000;
 const IDLE_MS = LONG ? 60_000 : 5_000;
 const CAMERAS: readonly GstreamerCamera[] = [
   { name: 'gate', video: 'h264', audio: 'aac', width: 320, height: 180, fps: 25, gop: 25 },
   { name: 'yard', video: 'h265', audio: 'none', width: 320, height: 180, fps: 15, gop: 15 },
 ];
-const VALUES: Values = {
+/** The cameras are pods behind a Service. */
+const valuesFor = ({ network: { ranges } }: RealCluster): Values => ({
   watch: { namespace: VIDEO },
   operator: { replicas: 2, antiAffinity: 'Preferred' },
-  pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE } } },
-};
+  pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE }, cameraNetworks: [ranges.services, ranges.pods] } },
+});
 
 interface Gap {
   readonly seconds: number;
@@ -69,7 +76,13 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
       await addOlderImage(node, `${image}:${VERSION}`, `${image}:${PREVIOUS_VERSION}`);
     }
     previousChart(previous);
-    mkdirSync(join(node.root, ARCHIVE), { recursive: true });
+    const leave = (path: string, text: string): void => {
+      mkdirSync(dirname(join(node.root, path)), { recursive: true });
+      writeFileSync(join(node.root, path), text);
+    };
+    leave(`${ARCHIVE}/${EARLIER.file}`, 'footage');
+    leave(`${ARCHIVE}/.kube-nvr/archive.json`, JSON.stringify({ id: EARLIER.id, node: node.name }));
+    leave(`${STATE}/state/archive-id`, JSON.stringify({ '/var/lib/recorder/recordings': EARLIER.id }));
     const items = [namespace(SYSTEM, 'restricted'), namespace(VIDEO, 'privileged'), ...cameraPod(SIGHTS, CAMERAS)];
     await apply(items);
     await cluster.kubectl(['-n', SIGHTS, 'wait', '--for=condition=Ready', 'pod/cameras', '--timeout=60s']);
@@ -89,11 +102,14 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
   const operators = async (): Promise<readonly Manifest[]> =>
     (await pods(SYSTEM)).filter(({ metadata }) => metadata.labels['app.kubernetes.io/component'] === 'operator');
   const run = (command: string, chart: string, ...more: readonly string[]): Promise<string> =>
-    helm.run([command, 'nvr', chart, '--namespace', SYSTEM, '--wait', '--timeout', '120s', ...more], VALUES);
+    helm.run(
+      [command, 'nvr', chart, '--namespace', SYSTEM, '--wait', '--timeout', '120s', ...more],
+      valuesFor(cluster),
+    );
 
   /** Files of the archive by the names that they have on the node's disk. */
   const files = (camera: string): readonly string[] => {
-    const root = join(cluster.node.root, ARCHIVE);
+    const root = join(cluster.node.root, ARCHIVE, OWN);
     return (readdirSync(root, { recursive: true }) as string[])
       .filter(
         (file) => file.endsWith('.mp4') && !file.startsWith('.kube-nvr/') && basename(file).includes(`_${camera}_`),
@@ -183,7 +199,22 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     await untilVersion(PREVIOUS_VERSION);
   });
 
-  test('an upgrade costs a camera at most three seconds, and brings the kinds of the new version', async (t) => {
+  test('what a version before left on the node is this pool’s, and its user’s; closed footage was not touched', () => {
+    const at = (...path: readonly string[]): string => join(cluster.node.root, ...path);
+    assert.deepEqual(readdirSync(at(ARCHIVE)), [OWN]);
+    assert.deepEqual(readdirSync(at(STATE)), [OWN]);
+    const { id, pool } = JSON.parse(readFileSync(at(ARCHIVE, OWN, '.kube-nvr/archive.json'), 'utf8'));
+    assert.deepEqual([id, pool], [EARLIER.id, `${VIDEO}/default`]);
+    const ownerOf = (...path: readonly string[]): number => statSync(at(...path)).uid;
+    assert.deepEqual(
+      [ownerOf(ARCHIVE), ownerOf(ARCHIVE, OWN), ownerOf(ARCHIVE, OWN, dirname(EARLIER.file)), ownerOf(STATE, OWN)],
+      [0, USER, USER, USER],
+    );
+    assert.equal(ownerOf(ARCHIVE, OWN, EARLIER.file), 0);
+    for (const file of files('gate')) assert.equal(statSync(file).uid, USER);
+  });
+
+  test('an upgrade costs a camera a restart of its recorder and no failover, and brings the kinds of the new version', async (t) => {
     const schema = async (kind: string): Promise<Manifest> =>
       (await get(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.kube-nvr.dev`)).spec.versions[0]
         .schema.openAPIV3Schema.properties.spec.properties;
@@ -193,22 +224,16 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     ];
     assert.deepEqual(await fields(), [false, true]);
     const before = new Map(CAMERAS.map(({ name }) => [name, files(name).length]));
-    const contention = new Contention();
     await run('upgrade', CHART);
     await untilVersion(VERSION);
     await untilFootageGrows();
-    const slower = contention.stop();
-    const bound = MAX_UPGRADE_GAP_MS * slower;
-    t.diagnostic(
-      `the machine is ${slower.toFixed(1)} times slower than when it is idle: ${seconds(bound)} are allowed`,
-    );
     assert.deepEqual(await fields(), [true, false]);
     for (const { name } of CAMERAS) {
       const gap = await gapMs(name, before.get(name)!);
       const told = (await gaps(name)).filter(({ cause }) => cause !== 'starting');
       t.diagnostic(`${name}: ${seconds(gap)} without footage; the recorder tells ${JSON.stringify(told)}`);
-      assert.ok(gap <= bound, `${name}: ${seconds(gap)}`);
-      assert.ok(told.length > 0 && told.every((gap) => gap.seconds * 1000 <= bound), JSON.stringify(told));
+      assert.ok(gap <= MAX_UPGRADE_GAP_MS, `${name}: ${seconds(gap)}`);
+      assert.ok(told.length > 0 && told.every((one) => one.seconds * 1000 <= MAX_UPGRADE_GAP_MS), JSON.stringify(told));
     }
   });
 
@@ -262,7 +287,11 @@ suite('the chart on a real node', { skip: realClusterMissing() || helmMissing() 
     const node = (script: string): Promise<string> => exec('node', '--print', script);
     await assert.rejects(node("fs.writeFileSync('/app/x', '')"), /EROFS/);
     await node("fs.writeFileSync('/tmp/x', '')");
-    assert.match(await node("fs.readFileSync('/proc/1/status', 'utf8')"), /^CapEff:\t0{16}$/m);
+    const status = await node("fs.readFileSync('/proc/1/status', 'utf8')");
+    assert.match(status, /^CapEff:\t0{16}$/m);
+    assert.match(status, /^NoNewPrivs:\t1$/m);
+    assert.match(status, new RegExp(`^Uid:\t${USER}\t${USER}`, 'm'));
+    assert.equal(await node("fs.readdirSync('/var/lib/recorder').sort().join()"), 'recordings,state\n');
     const claims = await node("fs.readFileSync('/var/run/secrets/kubernetes.io/serviceaccount/token', 'utf8')");
     const { 'kubernetes.io': bound } = JSON.parse(Buffer.from(claims.split('.')[1]!, 'base64url').toString());
     assert.deepEqual([bound.node.name, bound.pod.name], [cluster.node.name, recorder.metadata.name]);

@@ -10,7 +10,12 @@ import { freePorts, MAIN } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
-type Listed = { readonly archive: readonly { readonly filename: string; readonly is_open: boolean }[] };
+type Listed = {
+  readonly archive: readonly { readonly filename: string; readonly is_open: boolean; readonly size: number }[];
+};
+
+/** Of a file with pictures: its header alone is shorter. */
+const FOOTAGE_BYTES = 10_000;
 
 const READY_MS = 60_000;
 
@@ -44,7 +49,11 @@ test('a server that burnt down is restored from its configuration, and old and n
   const listed = async (): Promise<Listed['archive']> =>
     ((await (await ask('/api/archive/gate/segments')).json()) as Listed).archive;
   const untilOpen = (): Promise<string> =>
-    until('it records', async () => (await listed()).find(({ is_open }) => is_open)?.filename, READY_MS);
+    until(
+      'it records',
+      async () => (await listed()).find(({ is_open, size }) => is_open && size > FOOTAGE_BYTES)?.filename,
+      READY_MS,
+    );
 
   cpSync(path('etc'), path('backup'), { recursive: true });
   const first = await start(path('etc'));

@@ -17,7 +17,8 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { KINDS } from '../../crds/kinds.ts';
-import { API_VERSION, GROUP } from '../../crds/names.ts';
+import { hostIn } from '../../crds/login-hosts.ts';
+import { API_VERSION, CAMERA_HOSTS, directoryOfPool, GROUP } from '../../crds/names.ts';
 import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
 import type { KubeObject } from '../cluster/api-client.ts';
@@ -151,9 +152,16 @@ export class Stage {
     return this.cluster.api.list(`${OURS}/recordernodes`);
   }
 
+  /** The pool's own directory in the archive of a node. */
+  #footage(node: string): string {
+    return join(this.archive(node), directoryOfPool({ namespace: NAMESPACE, pool: 'default' }));
+  }
+
   /** Footage of a camera on a node's disk. */
   files(node: string, camera: string): readonly string[] {
-    const names = readdirSync(this.archive(node), { recursive: true }) as string[];
+    const directory = this.#footage(node);
+    if (!existsSync(directory)) return [];
+    const names = readdirSync(directory, { recursive: true }) as string[];
     return names
       .filter((name) => !name.startsWith('.') && name.endsWith('.mp4') && name.includes(`_${camera}_`))
       .sort();
@@ -166,7 +174,7 @@ export class Stage {
       .flatMap(({ name }) =>
         this.files(name, camera).map((file) => ({
           startMs: startOf(file),
-          endMs: statSync(join(this.archive(name), file)).mtimeMs,
+          endMs: statSync(join(this.#footage(name), file)).mtimeMs,
         })),
       )
       .sort((a, b) => a.startMs - b.startMs);
@@ -267,7 +275,12 @@ const manifests = (gate: Camera, hall: Camera, login: object): object => {
     apiVersion: 'v1',
     kind: 'List',
     items: [
-      { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hall-login' }, stringData: login },
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'hall-login', annotations: { [CAMERA_HOSTS]: hostIn(hall.url) } },
+        stringData: login,
+      },
       camera('gate', { source: gate.url, placement: { preferredNode: 'node-1' } }),
       camera('hall', {
         source: hall.url,
