@@ -9,6 +9,8 @@ import { summarize, type Summary } from './report.ts';
 
 export interface AskResult {
   readonly requestsPerSecond: number;
+  /** Answers, those before the measured window as well. */
+  readonly all: number;
   /** Milliseconds from a request's first byte to its answer's last. */
   readonly times: Summary;
   /** Answers that were not 200, and connections that ended. */
@@ -21,6 +23,7 @@ async function ask(address: string, count: number, seconds: number, request: str
   const [host = '', port = ''] = address.split(':');
   let times: number[] = [];
   let failed = 0;
+  let all = 0;
   let answerBytes = 0;
   let stopped = false;
   let waiting = count;
@@ -42,6 +45,7 @@ async function ask(address: string, count: number, seconds: number, request: str
       got += bytes.length;
       if (got < whole) return;
       times.push(performance.now() - startMs);
+      all++;
       answerBytes = got;
       if (isFirst && --waiting === 0) everyClientAnswered.resolve();
       isFirst = false;
@@ -67,7 +71,7 @@ async function ask(address: string, count: number, seconds: number, request: str
   await sleep(seconds * 1000);
   const elapsed = (performance.now() - startMs) / 1000;
   stopped = true;
-  return { requestsPerSecond: times.length / elapsed, times: summarize(times), failed, answerBytes };
+  return { requestsPerSecond: times.length / elapsed, all, times: summarize(times), failed, answerBytes };
 }
 
 const [address = '', count = '', seconds = '', path = '', token = ''] = process.argv.slice(2);

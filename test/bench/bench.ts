@@ -15,6 +15,8 @@ export interface Bench {
   readonly directory: string;
   /** Shorter windows and fewer rounds: for a look, not for a record. */
   readonly quick: boolean;
+  /** The main.ts of another version, to compare with. */
+  readonly before: string | undefined;
   say(text: string): void;
   figure(figure: Figure): void;
 }
@@ -46,6 +48,8 @@ export interface Stage {
 export interface Recording extends Omit<RecorderOptions, 'urls' | 'directory'> {
   readonly cameras: number;
   readonly mode?: WriteMode;
+  /** Over how much time the cameras' key frames are spread; default: one picture. */
+  readonly spreadMs?: number;
   /** Of its directory, where several record at once. */
   readonly name?: string;
   /** Called with the recorder's directory before it starts. */
@@ -58,10 +62,16 @@ export async function recording<T>(
   options: Recording,
   measure: (stage: Stage) => Promise<T>,
 ): Promise<{ result: T; verdict: Verdict; exitCode: number | null }> {
-  const { cameras, mode = 'wire', name = 'recorder', prepare, ...recorderOptions } = options;
+  const { cameras, mode = 'wire', spreadMs, name = 'recorder', prepare, ...recorderOptions } = options;
   const directory = emptyDirectory(bench, name);
   prepare?.(directory);
-  const sender = await startSender({ media: bench.media, cameras, mode, directory });
+  const sender = await startSender({
+    media: bench.media,
+    cameras,
+    mode,
+    directory,
+    ...(spreadMs === undefined ? {} : { spreadMs }),
+  });
   try {
     const recorder = await startRecorder({ ...recorderOptions, urls: sender.urls, directory });
     try {

@@ -1,7 +1,7 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
 //
-// Parts: cpu memory live viewers listing listing-postgres playback retention api costs everything; without a name, all. `--quick`: a look in under two minutes.
-// `--save` keeps the print in test/bench/results/ and the figures in the README; it needs long windows.
+// Parts: cpu memory scale live viewers events listing listing-postgres playback retention api costs everything outage before before-requests; without a name, all. `--quick`: a look in under two minutes.
+// `--save` keeps the print in test/bench/results/ and the figures in docs/performance.md; it needs long windows.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,24 +10,31 @@ import { parseArgs } from 'node:util';
 import type { Bench } from './bench.ts';
 import { prepareMedia } from './media.ts';
 import { measureApi } from './parts/api.ts';
+import { measureBefore } from './parts/before.ts';
+import { measureRequestsBefore } from './parts/before-requests.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
+import { measureEvents } from './parts/events.ts';
 import { measureEverything } from './parts/everything.ts';
 import { measureExport } from './parts/export.ts';
 import { measureListing } from './parts/listing.ts';
 import { measureListingPostgres } from './parts/listing-postgres.ts';
 import { measureLive } from './parts/live.ts';
 import { measureMemory } from './parts/memory.ts';
+import { measureOutage } from './parts/outage.ts';
 import { measurePlayback } from './parts/playback.ts';
 import { measureRetention } from './parts/retention.ts';
+import { measureScale } from './parts/scale.ts';
 import { measureViewers } from './parts/viewers.ts';
 import { figureTable, machine, machineInWords, shortTable, verdictOf, type Figure } from './report.ts';
 
 const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   cpu: measureCpu,
   memory: measureMemory,
+  scale: measureScale,
   live: measureLive,
   viewers: measureViewers,
+  events: measureEvents,
   listing: measureListing,
   playback: measurePlayback,
   retention: measureRetention,
@@ -36,6 +43,9 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   api: measureApi,
   costs: measureCosts,
   everything: measureEverything,
+  outage: measureOutage,
+  before: measureBefore,
+  'before-requests': measureRequestsBefore,
 };
 
 /** What a kept print holds at least: all that needs no other servers. */
@@ -43,7 +53,11 @@ const SAVED = ['cpu', 'memory', 'live', 'viewers', 'listing', 'costs'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { quick: { type: 'boolean', default: false }, save: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    save: { type: 'boolean', default: false },
+    before: { type: 'string' },
+  },
 });
 const names = positionals.length === 0 ? Object.keys(PARTS) : positionals;
 const unknown = names.find((name) => !PARTS[name]);
@@ -59,14 +73,14 @@ const say = (line: string): void => {
   console.log(line);
 };
 
-/** Puts the figures that have a bound between the marks in the README. */
-function saveToReadme(): void {
-  const path = join(import.meta.dirname, '..', '..', 'README.md');
-  const readme = readFileSync(path, 'utf8');
+/** Puts the figures that have a bound between the marks of the page. */
+function saveToPage(): void {
+  const path = join(import.meta.dirname, '..', '..', 'docs', 'performance.md');
+  const page = readFileSync(path, 'utf8');
   const block = `<!-- bench -->\n\n${shortTable(figures)}\n\nMeasured on ${machineInWords()}.\n\n<!-- /bench -->`;
   writeFileSync(
     path,
-    readme.replace(/<!-- bench -->(.*<!-- \/bench -->)?/s, () => block),
+    page.replace(/<!-- bench -->(.*<!-- \/bench -->)?/s, () => block),
   );
 }
 
@@ -77,6 +91,7 @@ try {
     media,
     directory,
     quick: values.quick,
+    before: values.before,
     say,
     figure: (figure) => figures.push(figure),
   };
@@ -102,7 +117,7 @@ try {
       const results = join(import.meta.dirname, 'results');
       mkdirSync(results, { recursive: true });
       writeFileSync(join(results, 'latest.txt'), `${text.join('\n')}\n`);
-      saveToReadme();
+      saveToPage();
     }
   }
 } finally {

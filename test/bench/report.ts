@@ -69,10 +69,10 @@ export const figureTable = (figures: readonly Figure[]): string =>
 /** The figures that have a bound, for readers who want to know what it costs. */
 export const shortTable = (figures: readonly Figure[]): string =>
   table(
-    ['figure', 'measured', 'bound'],
+    ['figure', 'measured', 'bound', 'verdict'],
     figures
-      .filter((figure) => figure.must !== undefined && !figure.figure.startsWith(' '))
-      .map(({ figure, measured, unit, must }) => [figure, `${format(measured)} ${unit}`, format(must ?? 0)]),
+      .filter(({ figure, must }) => must !== undefined && !figure.startsWith(' '))
+      .map((one) => [one.figure, `${format(one.measured)} ${one.unit}`, format(one.must ?? 0), verdictOf(one)]),
   );
 
 /** What the figures were measured on, as pairs of a word and a description. */

@@ -2,6 +2,7 @@
 //
 //   node viewer.ts latency ADDRESS SECONDS CAMERA...   one viewer a camera; age of each picture when it arrives
 //   node viewer.ts first ADDRESS COUNT CAMERA...       COUNT connections in turn; time to the first whole picture
+//   node viewer.ts events ADDRESS COUNT             COUNT followers of all events until standard input says `stop`
 //   node viewer.ts crowd ADDRESS COUNT CAMERA          COUNT viewers of one camera until standard input says `stop`
 
 import { randomBytes } from 'node:crypto';
@@ -98,20 +99,60 @@ async function crowd(address: string, count: number, camera: string): Promise<un
   process.stdout.write('connected\n');
   const start = Float64Array.from(received);
   const startMs = performance.now();
-  await new Promise<void>((resolve) => {
+  await untilStop();
+  const seconds = (performance.now() - startMs) / 1000;
+  const rates = Array.from(received, (bytes, i) => ((bytes - (start[i] as number)) * 8) / seconds / 1e6);
+  return { closed, megabitsPerSecond: summarize(rates) };
+}
+
+const untilStop = (): Promise<void> =>
+  new Promise((resolve) => {
     createInterface({ input: process.stdin }).on('line', (line) => {
       if (line === 'stop') resolve();
     });
   });
-  const seconds = (performance.now() - startMs) / 1000;
-  const rates = Array.from(received, (bytes, i) => ((bytes - (start[i] as number)) * 8) / seconds / 1e6);
-  return { closed, megabitsPerSecond: summarize(rates) };
+
+async function follow(address: string, count: number): Promise<unknown> {
+  const [host = '', port = ''] = address.split(':');
+  const told: number[][] = [];
+  let closed = 0;
+  const begun = new Set<number>();
+  for (let i = 0; i < count; i++) {
+    const ids: number[] = [];
+    told.push(ids);
+    let rest = '';
+    const socket = connect({ host, port: Number(port) });
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      if (rest === '' && ids.length === 0 && text.startsWith('HTTP/1.1 200')) begun.add(i);
+      rest += text;
+      const end = rest.lastIndexOf('\n\n');
+      for (const [, id] of rest.slice(0, Math.max(0, end)).matchAll(/^id: (\d+)\nevent: /gm)) ids.push(Number(id));
+      rest = rest.slice(end + 1);
+    });
+    socket.on('close', () => closed++).on('error', () => {});
+    socket.write(`GET /api/events HTTP/1.1\r\nHost: ${address}\r\n\r\n`);
+    await sleep(2);
+  }
+  while (begun.size < count) await sleep(50);
+  for (const ids of told) ids.length = 0;
+  process.stdout.write('connected\n');
+  await untilStop();
+  const all = new Set(told.flat());
+  let lost = 0;
+  let disordered = 0;
+  for (const ids of told) {
+    lost += all.size - new Set(ids).size;
+    disordered += ids.filter((id, i) => i > 0 && id <= (ids[i - 1] as number)).length;
+  }
+  return { closed, events: all.size, lost, disordered };
 }
 
 const [mode, address = '', number = '0', ...cameras] = process.argv.slice(2);
 const run = mode === 'latency' ? latency : mode === 'first' ? first : undefined;
 const result = run
   ? await run(address, Number(number), cameras)
-  : await crowd(address, Number(number), cameras[0] as string);
+  : mode === 'events'
+    ? await follow(address, Number(number))
+    : await crowd(address, Number(number), cameras[0] as string);
 process.stdout.write(`${JSON.stringify(result)}\n`);
 process.exit(0);

@@ -146,11 +146,11 @@ if (values.save) {
   const order = (run: Run): number => EVENTS.findIndex(({ name }) => name === run.event) * 1_000 + run.run;
   const lines = runs.toSorted((a, b) => order(a) - order(b)).map(lineOf);
   writeFileSync(join(RESULTS, 'failover.txt'), `${text}\n== runs (seconds; counts)\n${lines.join('\n')}\n`);
-  const readme = join(import.meta.dirname, '../../../README.md');
+  const page = join(import.meta.dirname, '../../../docs/performance.md');
   const block = `<!-- failover -->\n\n${shortFailoverTable(runs)}\n\nMeasured on ${machineInWords()}.\n\n<!-- /failover -->`;
   writeFileSync(
-    readme,
-    readFileSync(readme, 'utf8').replace(/<!-- failover -->(.*<!-- \/failover -->)?/s, () => block),
+    page,
+    readFileSync(page, 'utf8').replace(/<!-- failover -->(.*<!-- \/failover -->)?/s, () => block),
   );
 }
 process.exitCode = runs.every(isMet) ? 0 : 1;

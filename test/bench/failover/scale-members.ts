@@ -148,9 +148,9 @@ class Member {
     const api = this.#api;
     this.#lease = new NodeLease({
       ...common,
+      // One member must not end the connections of all.
+      reconnect: () => {},
       api: {
-        // One member must not end the connections of all.
-        reconnect: () => {},
         get: (path, options) => api.get(path, options),
         call: async (...call) => {
           const answer = await api.call(...call);

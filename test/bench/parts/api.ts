@@ -6,7 +6,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { FastifyRequest } from 'fastify';
-import { Authenticator, type Caller } from '../../../recorder/http/auth.ts';
+import { Authenticator } from '../../../recorder/http/auth.ts';
+import type { Caller } from '../../../recorder/http/caller.ts';
 import { writeDay } from '../archive.ts';
 import type { AskResult } from '../asker.ts';
 import { CAMERAS, recording, type Bench } from '../bench.ts';
@@ -27,7 +28,7 @@ const tokenOf = (name: string) => ({
   role: 'viewer' as const,
   sha256: createHash('sha256').update(name).digest('hex'),
 });
-const tokens = [...Array.from({ length: TOKENS - 1 }, (_, i) => tokenOf(`other-${i}`)), tokenOf(TOKEN)];
+export const tokens = [...Array.from({ length: TOKENS - 1 }, (_, i) => tokenOf(`other-${i}`)), tokenOf(TOKEN)];
 
 export async function measureApi(bench: Bench): Promise<void> {
   measureAuthentication(bench);
@@ -37,7 +38,8 @@ export async function measureApi(bench: Bench): Promise<void> {
 /** With the token that is compared last, of twenty. */
 function measureAuthentication(bench: Bench): void {
   const auth = new Authenticator({ mode: 'token', tokens });
-  const request = { headers: { authorization: `Bearer ${TOKEN}` }, query: {} } as unknown as FastifyRequest;
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const request = { ip: '10.0.0.9', protocol: 'http', headers, query: {} } as unknown as FastifyRequest;
   const rounds = bench.quick ? 20_000 : 200_000;
   const run = (): number => {
     const startMs = performance.now();
@@ -131,7 +133,7 @@ async function measureRoute(bench: Bench, address: string, name: string, path: s
 const best = (results: readonly AskResult[]): AskResult =>
   results.reduce((a, b) => (b.requestsPerSecond > a.requestsPerSecond ? b : a));
 
-async function asked(
+export async function asked(
   bench: Bench,
   address: string,
   path: string,

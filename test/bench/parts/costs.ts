@@ -7,7 +7,7 @@ import { familyOf, sleep } from '../processes.ts';
 import { table } from '../report.ts';
 
 /** Counts system calls by name over `seconds`: with perf, which hardly slows the process, else with strace. */
-function countSystemCalls(pid: number, seconds: number): { tool: string; calls: Map<string, number> } {
+export function countSystemCalls(pid: number, seconds: number): { tool: string; calls: Map<string, number> } {
   const calls = new Map<string, number>();
   const family = familyOf(pid).join(',');
   const perf = spawnSync(

@@ -63,7 +63,7 @@ typedef struct {
   size_t request_size;
   uint8_t *queue;
   size_t queue_start, queue_end;
-  uint16_t lengths[QUEUE_PACKETS]; // of the packets in the queue; the first may be partly written
+  uint16_t lengths[2 * QUEUE_PACKETS]; // of the packets in the queue; the first may be partly written
   uint32_t lengths_start, lengths_end;
   int64_t next_video, next_audio; // numbers of the next picture and audio frame on the camera's timeline
   int64_t next_report_ns, wire_free_ns;
@@ -199,14 +199,18 @@ static void pump(connection *c) {
 }
 
 static bool room(connection *c, size_t bytes, uint32_t packets) {
-  if (c->queue_end + bytes <= QUEUE_BYTES && c->lengths_end + packets <= QUEUE_PACKETS) return true;
-  memmove(c->queue, c->queue + c->queue_start, c->queue_end - c->queue_start);
-  c->queue_end -= c->queue_start;
-  c->queue_start = 0;
-  memmove(c->lengths, c->lengths + c->lengths_start, (c->lengths_end - c->lengths_start) * sizeof *c->lengths);
-  c->lengths_end -= c->lengths_start;
-  c->lengths_start = 0;
-  return c->queue_end + bytes <= QUEUE_BYTES && c->lengths_end + packets <= QUEUE_PACKETS;
+  if (c->queue_end - c->queue_start + bytes > QUEUE_BYTES) return false;
+  if (c->lengths_end - c->lengths_start + packets > QUEUE_PACKETS) return false;
+  // There is twice the memory: a queue that stays full is moved once for each time that it was sent, not for each picture.
+  if (c->queue_end + bytes > 2 * QUEUE_BYTES || c->lengths_end + packets > 2 * QUEUE_PACKETS) {
+    memmove(c->queue, c->queue + c->queue_start, c->queue_end - c->queue_start);
+    c->queue_end -= c->queue_start;
+    c->queue_start = 0;
+    memmove(c->lengths, c->lengths + c->lengths_start, (c->lengths_end - c->lengths_start) * sizeof *c->lengths);
+    c->lengths_end -= c->lengths_start;
+    c->lengths_start = 0;
+  }
+  return true;
 }
 
 static void put_u16(uint8_t *p, uint32_t v) { p[0] = (uint8_t)(v >> 8); p[1] = (uint8_t)v; }
@@ -433,7 +437,7 @@ static void accept_one(int listener) {
   connection *c = calloc(1, sizeof *c);
   c->fd = fd;
   c->camera = -1;
-  c->queue = malloc(QUEUE_BYTES);
+  c->queue = malloc(2 * QUEUE_BYTES);
   c->first_frame = c->first_key_frame = c->last_frame = -1;
   c->video_sequence = (uint16_t)(connection_count * 4001);
   c->audio_sequence = (uint16_t)(connection_count * 2003);
