@@ -18,12 +18,13 @@ RUN apt-get -q update && \
 COPY hack/image/ffmpeg.sh /build/ffmpeg.sh
 RUN /build/ffmpeg.sh /build/ffmpeg
 COPY --from=builder /usr/local/bin/node /build/node
-COPY hack/image/collect.sh /build/collect.sh
+COPY hack/image/collect.sh hack/image/pause.c /build/
 # Without the names that only a debugger of Node itself reads: 18 MB.
 RUN strip -o /usr/local/bin/node /build/node && \
     cp /build/ffmpeg/ffmpeg /usr/local/bin/ffmpeg && \
     /build/collect.sh /operator /usr/local/bin/node && \
-    /build/collect.sh /recorder /usr/local/bin/node /usr/local/bin/ffmpeg /usr/bin/redis-server && \
+    gcc -static -Os -s -o /usr/local/bin/pause /build/pause.c && \
+    /build/collect.sh /recorder /usr/local/bin/node /usr/local/bin/ffmpeg /usr/bin/redis-server /usr/bin/prlimit /usr/local/bin/pause && \
     mkdir -p /recorder/usr/share/doc/ffmpeg && \
     cp /build/ffmpeg/copyright /build/ffmpeg/version /recorder/usr/share/doc/ffmpeg/
 
@@ -62,7 +63,8 @@ COPY --from=system /recorder /
 COPY --from=build /out/recorder /
 ENV PATH=/usr/local/bin:/usr/bin
 WORKDIR /app
-# Its user is who owns the archive on the node; the kubelet makes directories as root.
+# On Kubernetes its directories are given to this user before it starts (recorder prepare-node).
+USER 65532:65532
 EXPOSE 9996 9997 9998
 LABEL org.opencontainers.image.title="kube-nvr-recorder" \
       org.opencontainers.image.description="Recorder of kube-nvr: records cameras on one node" \
