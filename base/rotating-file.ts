@@ -3,6 +3,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock, type Clock } from './clock.ts';
+import { DAY_MS } from './units.ts';
 
 export interface RotatingFileOptions {
   readonly directory: string;
@@ -14,7 +15,6 @@ export interface RotatingFileOptions {
   readonly clock?: Pick<Clock, 'wallMs'>;
 }
 
-const DAY_MS = 86_400_000;
 /** Days of UTC since 1970. */
 const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 

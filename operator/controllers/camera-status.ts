@@ -7,6 +7,7 @@ import { mergeConditions, unknownConditions, type StatedCondition, type Transiti
 import type { Reports } from '../observe/views.ts';
 import type { PlannedCondition } from '../plan/snapshot.ts';
 import { isPinned } from './camera-logins.ts';
+import { HOUR_MS } from '../../base/units.ts';
 
 export interface CameraFacts {
   readonly camera: Camera;
@@ -126,7 +127,7 @@ function credentialsOf(camera: Camera, namesHosts: boolean | undefined, report: 
 }
 
 /** A status is not rewritten for less: thousands of cameras would write all day. */
-const COARSE_MS = 6 * 3_600_000;
+const COARSE_MS = 6 * HOUR_MS;
 
 /** Footage stays where it was recorded: what is known of a node that is away is still true. */
 function archivesOf(camera: Camera, nodes: CameraFacts['nodes']): readonly Archive[] {

@@ -3,6 +3,7 @@
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 import { OPERATOR_MANAGER } from '../../crds/names.ts';
 import { ApiError, isNotFound, type KubeApi, type KubeObject, type ObjectMetadata } from './api.ts';
 import { EVENT } from './resources.ts';
@@ -46,7 +47,7 @@ interface Series {
 }
 
 /** As client-go: what repeats within this time belongs to the same series. */
-const SERIES_MS = 6 * 60_000;
+const SERIES_MS = 6 * MINUTE_MS;
 /** A series that goes on is written now and then, not each time. */
 const REFRESH_MS = 30_000;
 /** Events are a courtesy: memory and the API server come first. */

@@ -2,6 +2,7 @@
 // Authorities overlap: the next one is published before it signs, so that everybody trusts it by then.
 
 import { createHash } from 'node:crypto';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
 /** Both PEM, with the time of its making and its end; milliseconds since 1970. */
 export interface KeptAuthority {
@@ -11,7 +12,6 @@ export interface KeptAuthority {
   readonly toMs: number;
 }
 
-const DAY_MS = 86_400_000;
 export const AUTHORITY_LIFE_MS = 10 * 365 * DAY_MS;
 /** Nodes renew long before: none has a certificate that outlives its CA. */
 const NEXT_BEFORE_MS = 3 * 365 * DAY_MS;
@@ -20,7 +20,7 @@ const PUBLISHED_MS = DAY_MS;
 export const LEAF_LIFE_MS = 90 * DAY_MS;
 const RENEW_BEFORE_MS = 30 * DAY_MS;
 /** Clocks of others may be behind. */
-export const BACKDATED_MS = 3_600_000;
+export const BACKDATED_MS = HOUR_MS;
 
 /** Those that still count, the newest last. */
 export const valid = (all: readonly KeptAuthority[], nowMs: number): readonly KeptAuthority[] =>

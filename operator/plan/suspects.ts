@@ -2,10 +2,11 @@
 // the machines lived, is not given a third one (docs/design/failover.md). Values in, values out.
 
 import type { Assignment, PlannedCamera, PlannedNode } from './snapshot.ts';
+import { HOUR_MS } from '../../base/units.ts';
 
 const SUSPECT_FROM = 2;
 /** A camera that was recorded for so long, by a node that lived all the time, is innocent. */
-const INNOCENT_MS = 3_600_000;
+const INNOCENT_MS = HOUR_MS;
 /** Kubernetes says that a machine is lost within a minute of its last sign of life; what it says later is another story. */
 const EVIDENCE_MS = 120_000;
 

@@ -1,5 +1,7 @@
 // Times as the API writes and reads them.
 
+import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
+
 /** ISO 8601 with offset, in UTC: `2026-11-21T03:00:00.123+00:00`. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '+00:00');
 
@@ -25,9 +27,6 @@ const twoDigits = (value: number): string => (value < 10 ? `0${value}` : String(
 
 /** Whole seconds since 1970. */
 export const epochSeconds = (ms: number): number => Math.floor(ms / 1000);
-
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 /**
  * The day that `nowMs` lies in, first and last instant: by the clock of a viewer `offsetMinutes` ahead of UTC, or by

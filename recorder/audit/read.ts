@@ -3,11 +3,12 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import { BLOCK_BYTES, filesOf, firstLineOf, openFrom, parseLine, type AuditLine } from './files.ts';
+import { HOUR_MS } from '../../base/units.ts';
 
 /** One query reads no more. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
 /** Lines stand in the order in which they were written; a clock that was set back is expected to be off by no more. */
-const CLOCK_STEP_MS = 3_600_000;
+const CLOCK_STEP_MS = HOUR_MS;
 
 export interface AuditQuery {
   /** Milliseconds since 1970, [from, to). */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { Counter, type Registry } from 'prom-client';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import type { AuditEntry, AuditSink } from './entry.ts';
 import { asideName, chainEndOf, filesOf, firstLineOf, hashOf, isAuditFile } from './files.ts';
 import { NEWEST, NO_LINE, openFrom, type ChainEnd } from './files.ts';
@@ -16,10 +17,8 @@ const MAX_WAITING = 4_096;
 const RETRY_MS = 2_000;
 /** A line is handed to the operating system at once and synced after this time, which a crash of the machine may cost. */
 const SYNC_MS = 5_000;
-const HOUR_MS = 3_600_000;
 /** A stop waits no longer than this for a disk that hangs. */
 const CLOSE_MS = 2_000;
-const DAY_MS = 86_400_000;
 
 export interface AuditTrailOptions {
   readonly directory: string;

@@ -3,9 +3,10 @@
 
 import { newKeepaliveMemory } from '../rtsp/keepalive.ts';
 import { Patience } from './patience.ts';
+import { HOUR_MS } from '../../base/units.ts';
 
 /** For so long a camera that hung on its sound is not asked for it. */
-const WITHOUT_SOUND_MS = 3_600_000;
+const WITHOUT_SOUND_MS = HOUR_MS;
 
 export class Lessons {
   readonly keepalive = newKeepaliveMemory();

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { AccessUnit, AudioParameters } from '../codec/access-unit.ts';
-import { VIDEO_TIMESCALE, type TrackParameters } from '../mp4/sample.ts';
+import { TICKS_PER_MS, type TrackParameters } from '../mp4/sample.ts';
 import { ArrivalClock } from './arrival-clock.ts';
 import { DecodeOrder } from './decode-order.ts';
 import type { RtpClock } from './rtp-clock.ts';
@@ -33,7 +33,6 @@ const HOST_INTERVAL_MS = 250;
 /** Run time at which the first picture of a run is shown, so that decoding times and early audio are not negative. */
 const RUN_START_MS = 10_000;
 const ASSUMED_DISTANCE_MS = 40;
-const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 
 /** What a camera's connections have taught that its parameter sets and stamps do not say; survives them. */
 export interface TimelineMemory {

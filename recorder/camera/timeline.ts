@@ -2,6 +2,7 @@
 // streams' clocks, what the camera says of how they belong together, and when a run begins and ends.
 
 import type { Clock } from '../../base/clock.ts';
+import { HOUR_MS } from '../../base/units.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { RtpClock } from './rtp-clock.ts';
 import { Run, type TimelineMemory } from './run.ts';
@@ -11,7 +12,7 @@ import type { EndReason, SampleSink } from './sink.ts';
 const MAX_PICTURE_MS = 1_000;
 const MAX_PICTURE_DISTANCES = 5;
 /** What two long distances in a row teach of a camera that varies its rate holds for so long. */
-const SLOW_VALID_MS = 3_600_000;
+const SLOW_VALID_MS = HOUR_MS;
 /** Sender reports further apart than this say nothing about each other. */
 const REPORT_VALID_MS = 60_000;
 /** Reports at least so far apart are compared with the stamps. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { parsePeer } from './peer.ts';
 import { LOG_LEVELS, type LogLevel } from '../../base/log-level.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint, type CameraTls } from '../reach/connect.ts';
 import { EVENT_TYPES, matchesType } from '../events/event.ts';
 import { WEBHOOK_SECRET } from '../events/signature.ts';
@@ -79,7 +80,7 @@ const url = (...schemes: string[]) =>
 
 const retention = z
   .strictObject({
-    maxAge: duration(60_000, '1m', 36_525 * 86_400_000, '36525d')
+    maxAge: duration(60_000, '1m', 36_525 * DAY_MS, '36525d')
       .optional()
       .describe('Footage older than this is deleted.'),
     maxSize: size()
@@ -91,7 +92,7 @@ const retention = z
   })
   .transform((r) => ({ maxAgeMs: r.maxAge, maxSizeBytes: r.maxSize, minFree: r.minFree }));
 
-const SEGMENT_DURATION = () => duration(1_000, '1s', 86_400_000, '24h');
+const SEGMENT_DURATION = () => duration(1_000, '1s', DAY_MS, '24h');
 
 /** The camera id is part of file names and addresses, and the name of a Kubernetes object later. */
 export const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
@@ -371,7 +372,7 @@ export const ConfigFile = z.strictObject({
         .string()
         .default('')
         .describe('Where the files of the audit are. Empty: log.directory, or else <workDir>/audit.'),
-      maxAge: duration(86_400_000, '1d', 36_525 * 86_400_000, '36525d')
+      maxAge: duration(DAY_MS, '1d', 36_525 * DAY_MS, '36525d')
         .prefault('90d')
         .describe('A file is removed when its last line is older.'),
       maxSize: size()
@@ -476,7 +477,7 @@ export const ConfigFile = z.strictObject({
         .prefault('5s')
         .describe('How often footage is forced to the disk: a power cut loses at most this much.'),
       retention: retention.prefault({}).describe('Limits of all cameras together.'),
-      protectFor: duration(3_600_000, '1h', 36_525 * 86_400_000, '36525d')
+      protectFor: duration(HOUR_MS, '1h', 36_525 * DAY_MS, '36525d')
         .prefault('90d')
         .describe('A protection of footage ends after this time unless an admin says otherwise.'),
     })

@@ -3,6 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { EXPECTED_RTSP_SCHEME, hasRtspScheme, parseRtspUrl } from '../rtsp/url.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
 /** A value that cannot be understood; the message says what would be, and never repeats a secret. */
 export class ValueError extends Error {}
@@ -11,9 +12,9 @@ const DURATION_UNITS_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,
   m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
+  h: HOUR_MS,
+  d: DAY_MS,
+  w: 7 * DAY_MS,
 };
 
 /** `5m`, `1h30m`, `250ms`, `30d` to milliseconds. */

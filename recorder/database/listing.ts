@@ -5,6 +5,7 @@ import { localCalendar, offsetCalendar, type Calendar } from '../archive/calenda
 import { openSegment } from '../archive/index.ts';
 import type { ListedSegment, ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
 import type { Clock } from '../../base/clock.ts';
+import { HOUR_MS } from '../../base/units.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './error.ts';
 import { cameraOf, filenameOf, type RecordingRow, type RowChange } from './row.ts';
@@ -23,7 +24,7 @@ export interface ListingDeps {
 }
 
 /** No segment is longer: it ends at the first key frame behind midnight, or soon after. */
-const MAX_SEGMENT_MS = 26 * 3_600_000;
+const MAX_SEGMENT_MS = 26 * HOUR_MS;
 /** Segments overlap only where a clock was stepped back: so many before an interval are looked at. */
 const LOOK_BACK = 8;
 
@@ -202,7 +203,7 @@ async function daysOf(deps: ListingDeps, cameraId: string, calendar: Calendar): 
 export function midnightsOf(calendar: Calendar, firstMs: number, lastMs: number): number[] {
   const midnights: number[] = [];
   // No day is longer than 25 hours: what begins so long before is in the day before, or in the same one.
-  let midnightMs = calendar.nextMidnight(firstMs - 25 * 3_600_000 - 1);
+  let midnightMs = calendar.nextMidnight(firstMs - 25 * HOUR_MS - 1);
   while (midnightMs <= firstMs) {
     midnights[0] = midnightMs;
     midnightMs = calendar.nextMidnight(midnightMs);

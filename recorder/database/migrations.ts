@@ -3,6 +3,7 @@
 
 import type { Connection, Run } from './connection.ts';
 import { DatabaseError } from './error.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 
 /** Only ever appended to: databases out there have run each of these. */
 const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] = [
@@ -83,7 +84,7 @@ export const SCHEMA_VERSION = MIGRATIONS.at(-1)?.version ?? 0;
 /** Any number: it only has to be the same in all recorders and unlikely in other programs. */
 const LOCK_KEY = 7_235_419_082;
 /** Another recorder may be at it; building an index over years of rows takes its time. */
-const MIGRATION_TIMEOUT_MS = 10 * 60_000;
+const MIGRATION_TIMEOUT_MS = 10 * MINUTE_MS;
 
 /**
  * Brings the database up to `SCHEMA_VERSION`. Any number of recorders may do so at once: one works, the others find it

@@ -6,6 +6,7 @@ import type { Inventory, InventoryDay } from '../archive/inventory.ts';
 import { formatPath, parsePath, type SegmentName } from '../archive/names.ts';
 import type { Connection } from './connection.ts';
 import { rowOf, type RowChange } from './row.ts';
+import { DAY_MS } from '../../base/units.ts';
 
 export interface ReconcileDeps {
   readonly connection: Pick<Connection, 'run'>;
@@ -30,7 +31,6 @@ export interface ReconcileReport {
 
 /** With so few rows at stake nobody can tell a missing disk from a removed directory. */
 const MIN_ROWS_FOR_DOUBT = 100;
-const DAY_MS = 86_400_000;
 /** One look at all rows of a node: some millions. */
 const COUNT_TIMEOUT_MS = 120_000;
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
+import { HOUR_MS } from '../../base/units.ts';
 import { makeEvent, parseEvent, type NodeEvent, type Told } from './event.ts';
 
 export interface JournalOptions {
@@ -20,7 +21,7 @@ export interface JournalOptions {
 }
 
 /** How long events are kept, unless there are too many for the memory. */
-export const KEPT_MS = 3_600_000;
+export const KEPT_MS = HOUR_MS;
 /** Events wait for the disk, so that a kill takes none that somebody has seen; a disk that hangs holds them up no longer. */
 const HELD_MS = 1_000;
 /** The file is written again when so much of it is of no use, and at least half. */

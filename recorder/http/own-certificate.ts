@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { readPrivate, writePrivate } from '../../base/private-file.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { CertificateError, type CertificatePair, type CertificatePaths } from './certificate.ts';
 
 export interface OwnCertificateOptions {
@@ -26,9 +27,9 @@ export interface Signed {
 }
 
 /** Browsers and operating systems accept no server certificate that is valid for longer. */
-const LIFE_MS = 397 * 86_400_000;
+const LIFE_MS = 397 * DAY_MS;
 /** Clocks of clients may be behind. */
-const BACKDATED_MS = 3_600_000;
+const BACKDATED_MS = HOUR_MS;
 /** The clock of a machine may be corrected long after its start. */
 const CHECK_MS = 60_000;
 

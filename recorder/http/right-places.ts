@@ -1,10 +1,11 @@
 // Which token was valid from which network: it still passes there when others are held off. In bounded memory, for a day.
 
 import type { Clock } from '../../base/clock.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
-const REMEMBERED_MS = 86_400_000;
+const REMEMBERED_MS = DAY_MS;
 /** A request that finds a younger note leaves it as it is. */
-const RENEWED_MS = 3_600_000;
+const RENEWED_MS = HOUR_MS;
 /** Beyond this the note that was renewed longest ago goes. Some 200 bytes each. */
 const MAX_PLACES = 10_000;
 

@@ -11,7 +11,7 @@ import { MoviesPlanner } from '../mp4/join-movies.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';
 import { readRefreshes } from '../mp4/refresh.ts';
 import { readMovieIndex, type MovieIndex } from '../mp4/sample-index.ts';
-import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import { TICKS_PER_MS } from '../mp4/sample.ts';
 import { JobError, diskError, noPictures } from './error.ts';
 import type { ExportPlan, PartRef } from './export-plan.ts';
 import { describeMovie, type JobFacts } from './facts.ts';
@@ -34,7 +34,6 @@ interface Fetched {
   readonly job: DonePart;
 }
 
-const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 /** At once, of one assembly. */
 const CONCURRENT_DOWNLOADS = 4;
 /** How much of the work is fetching. */

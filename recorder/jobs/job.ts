@@ -3,6 +3,7 @@
 import type { FootageGap } from '../mp4/join.ts';
 import type { JobErrorCode } from './error.ts';
 import type { AssemblyPart } from './peer-part.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
 export type JobKind = 'export' | 'timelapse';
 export type JobState = 'pending' | 'running' | 'done' | 'failed';
@@ -103,13 +104,13 @@ export interface Job extends JobRequest {
 }
 
 /** How long a result can be fetched after the job is done. */
-export const RESULT_KEPT_MS = 3_600_000;
+export const RESULT_KEPT_MS = HOUR_MS;
 /** Whether the result of a job cannot be fetched any more. */
 export const isExpired = ({ completedAtMs = Infinity }: Job, nowMs: number): boolean =>
   nowMs - completedAtMs >= RESULT_KEPT_MS;
 
 /** How long a job is known after it has ended, of the last five thousand. */
-export const JOB_KEPT_MS = 7 * 86_400_000;
+export const JOB_KEPT_MS = 7 * DAY_MS;
 
 /**
  * Assemblies have a queue of their own: they wait for exports of other nodes, which must not wait for assemblies of

@@ -9,6 +9,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
 import { Turns } from '../../base/turns.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 import { assemble } from './assemble.ts';
 import { exportCase } from './case.ts';
 import { JobError } from './error.ts';
@@ -86,7 +87,7 @@ const RESULT_SHARED_MS = 1_800_000;
 const SWEEP_MS = 60_000;
 /** Of one job. */
 const TOLD_INTERVAL_MS = 1_000;
-const FFMPEG_FOUND_FOR_MS = 15 * 60_000;
+const FFMPEG_FOUND_FOR_MS = 15 * MINUTE_MS;
 /** A scrape does not wait for a Redis that is away. */
 const COUNT_TIMEOUT_MS = 500;
 /** Also of an archive of several. */

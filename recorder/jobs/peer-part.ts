@@ -7,6 +7,7 @@ import { open, readFile, rename, rm, stat, writeFile, type FileHandle } from 'no
 import { z } from 'zod';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import { HOUR_MS } from '../../base/units.ts';
 import { JobError, diskError } from './error.ts';
 import { findMember } from './members.ts';
 import { PeerFailure, askMember, askPeer, unreachable, type PeerAccess } from './peer-request.ts';
@@ -40,7 +41,7 @@ export const PEER_LIMITS: PeerLimits = {
   waitMs: 600_000,
   pollMs: 1_000,
   slowest: { bytes: 1024 * 1024, ms: 60_000 },
-  partMs: 3_600_000,
+  partMs: HOUR_MS,
 };
 
 export interface PartDeps {

@@ -3,6 +3,7 @@
 
 import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
+import { DAY_MS } from '../../base/units.ts';
 
 const Day = z.iso.date({ error: 'expected a day as 2027-12-31' });
 
@@ -83,8 +84,6 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   const field = issue?.path.join('.') ?? '';
   throw new LicenseError('license-malformed', `not what a licence says: ${field}: ${issue?.message}`);
 }
-
-const DAY_MS = 86_400_000;
 
 /** The first instant at which it is not good any more; Infinity when there is none. */
 export const expiryMs = ({ expires }: Pick<LicenseStatement, 'expires'>): number =>

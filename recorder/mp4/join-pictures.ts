@@ -3,9 +3,7 @@
 
 import { paceOf, type RecordedMeta } from './meta.ts';
 import type { TrackIndex } from './sample-index.ts';
-import { VIDEO_TIMESCALE } from './sample.ts';
-
-const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
+import { TICKS_PER_MS } from './sample.ts';
 
 /** Wall time at which a picture was captured that is shown at `time`. */
 export const wallAt = (meta: RecordedMeta, time: number): number =>

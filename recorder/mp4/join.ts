@@ -21,7 +21,7 @@ import type { Edit, TrackContents, TrackHeader } from './movie.ts';
 import { MOVIE_TIMESCALE, completeMovieParts, progressiveFileType } from './movie.ts';
 import type { SampleIndex, TrackIndex } from './sample-index.ts';
 import { SampleTable, chunkOffsetBox, placelessBoxes } from './sample-table.ts';
-import { VIDEO_TIMESCALE } from './sample.ts';
+import { TICKS_PER_MS } from './sample.ts';
 import { neededFor } from './thinning.ts';
 
 /** Wall time, milliseconds since 1970. */
@@ -381,4 +381,4 @@ export function gapsIn({ fromMs, toMs }: JoinWindow, parts: readonly PlacedPart[
   return gaps;
 }
 
-const toMs = (ticks: number): number => ticks / (VIDEO_TIMESCALE / 1000);
+const toMs = (ticks: number): number => ticks / TICKS_PER_MS;

@@ -7,6 +7,7 @@ export type TrackParameters = VideoParameters | AudioParameters;
 
 /** Ticks a second of every track that leads: video, or sound that is alone. Audio beside video counts in its sampling rate. */
 export const VIDEO_TIMESCALE = 90_000;
+export const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 
 /** One access unit with its place in time. Its duration is the distance to the next sample's `dts`. */
 export interface Sample {

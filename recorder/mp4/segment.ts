@@ -23,7 +23,7 @@ import {
 } from './movie.ts';
 import { SampleTable, sampleTableBoxes } from './sample-table.ts';
 import type { TrackParameters } from './sample.ts';
-import { VIDEO_TIMESCALE } from './sample.ts';
+import { TICKS_PER_MS } from './sample.ts';
 
 /** What completes a file: write `tail` at its end, sync, overwrite `patch.bytes` at `patch.offset`, sync. */
 export interface SegmentEnd {
@@ -117,8 +117,7 @@ export class SegmentWriter {
   /** What is shown so far, in milliseconds: from the first picture that can be decoded to the end of the last. */
   get mediaDurationMs(): number {
     const { video, audio } = this.#tables;
-    if (video.sampleCount > 0)
-      return (video.presentationEndTicks - video.presentationStartTicks) / (VIDEO_TIMESCALE / 1000);
+    if (video.sampleCount > 0) return (video.presentationEndTicks - video.presentationStartTicks) / TICKS_PER_MS;
     const timescale = this.#headers.find((header) => header.kind === 'audio')?.timescale ?? 1;
     return (audio.mediaDuration / timescale) * 1000;
   }

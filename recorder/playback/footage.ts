@@ -2,20 +2,20 @@
 
 import { z } from 'zod';
 import { concurrently } from '../../base/concurrently.ts';
+import { HOUR_MS } from '../../base/units.ts';
 import { ArchiveError } from '../archive/faults.ts';
 import { ApiError } from '../http/problem.ts';
 import { EpochSeconds } from '../http/query.ts';
 import { paceOf } from '../mp4/meta.ts';
 import type { FileParts } from '../mp4/parts.ts';
-import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
+import { TICKS_PER_MS } from '../mp4/sample.ts';
 import type { PlaybackArchive } from './deps.ts';
 import type { PartsCache } from './parts-cache.ts';
 
-const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 /** A day when clocks are set back, as for listing. */
-const MAX_INTERVAL_MS = 25 * 3_600_000;
+const MAX_INTERVAL_MS = 25 * HOUR_MS;
 /** What is played without `from`. */
-const DEFAULT_INTERVAL_MS = 3_600_000;
+const DEFAULT_INTERVAL_MS = HOUR_MS;
 const CONCURRENT_READS = 8;
 
 export const IntervalQuery = z.object({

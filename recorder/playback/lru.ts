@@ -3,9 +3,10 @@
 // What nobody asked for in an hour goes as well: of files that retention removed nothing is left then.
 
 import type { Clock } from '../../base/clock.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 
 /** Values are kept for at least so long, and at most for twice that, where there is room and somebody asks for any. */
-const UNUSED_MS = 30 * 60_000;
+const UNUSED_MS = 30 * MINUTE_MS;
 
 export interface LruOptions<V> {
   /** Of all values together, in what `weigh` counts. */

@@ -5,6 +5,7 @@
 // retention takes from the middle, as between two protected windows, stays listed as a gap.
 
 import type { Clock } from '../../base/clock.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import type { Footage } from './footage.ts';
 import { Lru } from './lru.ts';
@@ -35,7 +36,7 @@ interface Followed {
 }
 
 /** Nobody follows a playlist any more that nobody has asked for in this time. */
-const FORGET_MS = 10 * 60_000;
+const FORGET_MS = 10 * MINUTE_MS;
 /** A day has 14 400 parts: their numbers end before those of a day that begins a second later. */
 const NUMBERS_A_MS = 100;
 /** Lists of some ten days, whose files are mostly known to the cache of parts anyway. */

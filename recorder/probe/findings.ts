@@ -2,6 +2,7 @@
 
 import type { CameraStatus } from '../camera/status.ts';
 import type { Examined, ExaminedStream } from './examination.ts';
+import { DAY_MS } from '../../base/units.ts';
 
 export interface Finding {
   /** Of the table in docs/cameras.md. */
@@ -135,9 +136,7 @@ function withoutSets({ media }: ExaminedStream): boolean {
 function reports({ reports: { senderReports, clockOffsetMs } }: ExaminedStream): string | undefined {
   if (senderReports === 0) return 'no sender reports';
   if (clockOffsetMs === undefined) return 'sender reports without a clock';
-  return Math.abs(clockOffsetMs) > 86_400_000
-    ? `its clock is ${Math.round(clockOffsetMs / 86_400_000)} days off`
-    : undefined;
+  return Math.abs(clockOffsetMs) > DAY_MS ? `its clock is ${Math.round(clockOffsetMs / DAY_MS)} days off` : undefined;
 }
 
 function wrongRate({ packets: { clockRatio } }: ExaminedStream): string | undefined {

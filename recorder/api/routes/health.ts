@@ -3,6 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
+import { MINUTE_MS } from '../../../base/units.ts';
 import { Reason } from '../../probe/reason.ts';
 import type { Authenticator } from '../../http/auth.ts';
 import type { ApiDeps, CameraDirectory } from '../deps.ts';
@@ -19,7 +20,7 @@ const LOOK_CACHE_MS = 1_000;
  * A node that the cluster has not heard of for so long is out of service: its cameras were given to others long ago. An
  * API server that restarts or is upgraded is back by then, and all nodes record and answer meanwhile.
  */
-const CUT_OFF_MS = 5 * 60_000;
+const CUT_OFF_MS = 5 * MINUTE_MS;
 
 const Live = z.object({ status: z.literal('live') }).meta({ id: 'Live', description: 'The process can answer.' });
 
