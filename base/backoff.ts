@@ -1,11 +1,11 @@
-// Retry delays: doubling with jitter between a first and a greatest delay.
+// Retry delays that double, with jitter, from a first delay up to a maximum.
 
 export interface BackoffOptions {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** Part of the delay that is random, 0 to 1. */
+  /** The share of the delay that is random, 0 to 1. */
   readonly jitter?: number;
-  /** A number in [0, 1); tests hand in their own. */
+  /** Returns a number in [0, 1); tests pass their own. */
   readonly random?: () => number;
 }
 

@@ -1,4 +1,4 @@
-/* oxlint-disable no-process-env -- what a child gets of it */
+/* oxlint-disable no-process-env -- the tests check what a child inherits from it */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { globSync, readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { until } from '../test/support/until.ts';
 import { startChild, type ChildLimits } from './child.ts';
 
-/** What a child is and may; `script` is JavaScript. */
+/** Evaluates `script` (a JavaScript expression) in a child process and returns the value. */
 async function inChild(script: string, limits: ChildLimits, background = false): Promise<unknown> {
   const child = startChild(process.execPath, ['-e', `console.log(JSON.stringify(${script}))`], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -100,7 +100,7 @@ test('a child does not outlive a process that is killed', async () => {
   await until('the child is gone', () => !isAlive(pid));
 });
 
-/** A zombie has ended: whoever inherits it has not asked how. */
+/** A zombie counts as ended: its new parent has just not reaped it yet. */
 function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

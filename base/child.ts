@@ -1,6 +1,6 @@
-// The only place that starts other programs. Of this process's environment, which has addresses with passwords, they get only the
-// variables by which programs and libraries are found. They run within limits, because some of them read data of cameras, and they
-// end with this process, however it ends.
+// The only place that starts other programs. Our environment contains addresses with passwords, so a child gets only the
+// variables that locate programs and libraries. Children run with resource limits, because some of them parse data from cameras,
+// and they end when this process ends, in whatever way it ends.
 
 import { spawn, type ChildProcessByStdio, type IOType } from 'node:child_process';
 import { accessSync, constants, readFileSync, writeFile } from 'node:fs';
@@ -8,13 +8,13 @@ import { constants as os, setPriority } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
-/** As in getrlimit(2). A limit that is left out is that of this process. */
+/** Resource limits, as in getrlimit(2). A limit that is left out is inherited from this process. */
 export interface ChildLimits {
-  /** Memory that it may allocate (RLIMIT_DATA). */
+  /** Memory that the child may allocate (RLIMIT_DATA). */
   readonly memoryBytes?: number;
-  /** Of all its threads together; then it is killed (RLIMIT_CPU). */
+  /** Processor time of all its threads together; beyond it the kernel kills the child (RLIMIT_CPU). */
   readonly cpuSeconds?: number;
-  /** Of each file that it writes (RLIMIT_FSIZE). */
+  /** Maximum size of each file that it writes (RLIMIT_FSIZE). */
   readonly fileBytes?: number;
   readonly openFiles?: number;
 }
@@ -22,9 +22,11 @@ export interface ChildLimits {
 export interface ChildOptions<In extends IOType, Out extends IOType, Err extends IOType> {
   readonly stdio: readonly [In, Out, Err];
   readonly limits: ChildLimits;
-  /** Recording goes first: it gets the remaining processor time, and is the first to be killed when memory runs out. */
+  /**
+   * Runs the child at a lower priority than recording: it gets leftover processor time and is killed first when memory runs out.
+   */
   readonly background?: boolean;
-  /** Kills it. */
+  /** Kills the child when it aborts. */
   readonly signal?: AbortSignal;
   readonly cwd?: string;
 }
@@ -36,28 +38,29 @@ type Child<In extends IOType, Out extends IOType, Err extends IOType> = ChildPro
   Stream<Err, Readable>
 >;
 
-/** Its standard output, such as its version. */
+/** For programs that only print a short answer to standard output, such as their version. */
 export const ANSWERS_ONLY: ChildLimits = { memoryBytes: 1024 ** 3, cpuSeconds: 10, fileBytes: 0, openFiles: 64 };
 
-/** Sets the limits before it runs the program. Part of util-linux, and of the recorder's image. */
+/** From util-linux (part of the recorder's image): sets the limits and then runs the program. */
 const PRLIMIT = 'prlimit';
 /**
- * Has the kernel kill the program when this process dies (PR_SET_PDEATHSIG in prctl(2)). Part of util-linux, and not of the
- * image: a container ends with its first process.
+ * From util-linux: asks the kernel to kill the program when this process dies (PR_SET_PDEATHSIG in prctl(2)). Not in the image,
+ * where it is not needed: a container ends with its first process.
  */
 const SETPRIV = 'setpriv';
 const KEPT = ['PATH', 'LD_LIBRARY_PATH', 'TZ'] as const;
 
 /**
- * Emits `error` with ENOENT when there is no such program. Without `prlimit` on this machine it runs without limits, and
- * without `setpriv` it outlives a process that is killed. Not for threads: it ends with the thread that started it.
+ * Starts `program`. The child emits `error` with ENOENT when there is no such program. Where `prlimit` is not installed it runs
+ * without limits; where `setpriv` is not installed it survives a SIGKILL of this process. Do not call this from a worker thread:
+ * the child ends with the thread that started it.
  */
 export function startChild<In extends IOType, Out extends IOType, Err extends IOType>(
   program: string,
   args: readonly string[],
   { stdio, limits, background = false, signal, cwd }: ChildOptions<In, Out, Err>,
 ): Child<In, Out, Err> {
-  // oxlint-disable-next-line no-process-env -- to hand on as little of it as can be
+  // oxlint-disable-next-line no-process-env -- read here so that as little as possible is passed on
   const { env } = process;
   const path = env['PATH'] ?? '';
   const before = isFound(program, path)
@@ -76,13 +79,13 @@ export function startChild<In extends IOType, Out extends IOType, Err extends IO
   });
   if (background && child.pid !== undefined) {
     setPriority(child.pid, os.priority.PRIORITY_LOW);
-    // proc(5): a process with 1000 is killed first. Not every sandbox has it.
+    // proc(5): a process with 1000 is killed first. Some sandboxes do not have this file.
     writeFile(`/proc/${child.pid}/oom_score_adj`, '1000', () => {});
   }
   return child as unknown as Child<In, Out, Err>;
 }
 
-/** Not above the limit of this process, which prlimit would refuse. */
+/** The prlimit options. A limit above that of this process is lowered to it, because prlimit would refuse it. */
 function boundsOf({ memoryBytes, cpuSeconds, fileBytes, openFiles }: ChildLimits): string[] {
   const own = ownLimits();
   const bound = (option: string, name: string, wanted: number | undefined): string[] => {
@@ -99,7 +102,7 @@ function boundsOf({ memoryBytes, cpuSeconds, fileBytes, openFiles }: ChildLimits
   ];
 }
 
-/** Hard limits by their names in proc(5), without unlimited ones. */
+/** The hard limits of this process by their names in proc(5), without the unlimited ones. */
 function ownLimits(): ReadonlyMap<string, number> {
   const lines = readFileSync('/proc/self/limits', 'latin1').split('\n');
   return new Map(

@@ -1,4 +1,4 @@
-// Time as a dependency: the system's clock, and a virtual one that tests move by hand.
+// Time as a dependency: the system clock, and a virtual clock that tests move by hand.
 
 /** A timer that can be cancelled; cancelling twice is harmless. */
 export interface Timer {
@@ -6,7 +6,7 @@ export interface Timer {
 }
 
 export interface Clock {
-  /** Milliseconds on a clock that never steps; only differences mean something. */
+  /** Milliseconds on a clock that never steps; only differences are meaningful. */
   monotonicMs(): number;
   /** Milliseconds since 1970-01-01 UTC; the host may step it in both directions. */
   wallMs(): number;
@@ -66,7 +66,7 @@ export class VirtualClock implements Clock {
     return this.#wallMs;
   }
 
-  /** Timers that wait. */
+  /** The number of pending timers. */
   get timers(): number {
     return this.#timers.size;
   }
@@ -85,7 +85,7 @@ export class VirtualClock implements Clock {
   advance(ms: number): void {
     const targetMs = this.#monotonicMs + ms;
     for (;;) {
-      // Those of one time in the order in which they were set, which is that of the set.
+      // Timers due at the same time run in the order in which they were set: a Set keeps insertion order.
       let due: VirtualTimer | undefined;
       for (const timer of this.#timers) if (timer.atMs <= targetMs && timer.atMs < (due?.atMs ?? Infinity)) due = timer;
       if (!due) break;

@@ -1,6 +1,9 @@
-// Many things to do in, some of them under way at any time.
+// Runs work on many items with a limit on how many run at a time.
 
-/** `Promise.all` over `items`, at most `limit` at a time. What is known without waiting is not waited for. */
+/**
+ * `Promise.all` over `items`, with at most `limit` calls of `work` at a time. A result that is not a promise is used without
+ * awaiting.
+ */
 export async function concurrently<T, R>(
   items: readonly T[],
   limit: number,

@@ -9,7 +9,7 @@ import { lockFile } from './file-lock.ts';
 
 const MODULE = JSON.stringify(import.meta.resolve('./file-lock.ts'));
 
-/** A process that holds the lock until it is killed; its exit code is 3 when somebody else has it. */
+/** A process that holds the lock until it is killed; it exits with code 3 when the lock is already held. */
 async function holder(path: string): Promise<{ readonly pid: number; kill(): Promise<void> } | undefined> {
   const script = `import { lockFile } from ${MODULE};
     if (!lockFile(${JSON.stringify(path)})) process.exit(3);

@@ -1,6 +1,6 @@
-// A lock that the kernel holds for this process and releases when the process ends, however it ends. Node itself has none;
-// SQLite, which is part of it, takes POSIX locks (fcntl(2), F_SETLK) on its files. The file stays empty. Such a lock
-// counts for all containers of a machine, and on NFS for all machines, where the file server keeps locks.
+// A file lock that the kernel holds for this process and releases when the process ends, in whatever way it ends. Node has no API
+// for this, but its SQLite takes POSIX locks (fcntl(2), F_SETLK) on its database files. The file stays empty. The lock is valid
+// across all containers of a machine, and on NFS across machines if the file server supports locks.
 
 import { DatabaseSync } from 'node:sqlite';
 
@@ -12,13 +12,14 @@ export interface FileLock {
 const SQLITE_BUSY = 5;
 
 /**
- * Creates the file if it is missing. Nothing else in this process may open it, because closing it again would release the lock.
- * Undefined: it is held already, perhaps by this process. Throws if the file cannot be created, or its file system has no locks.
+ * Takes the lock and creates the file if it is missing. Nothing else in this process may open the file: closing it would release
+ * the lock. Returns undefined if the lock is already held, perhaps by this process. Throws if the file cannot be created or its
+ * file system does not support locks.
  */
 export function lockFile(path: string): FileLock | undefined {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
-    // In memory, because a journal would be a second file.
+    // In memory, because a journal on disk would be a second file.
     database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
   } catch (err) {
     database.close();

@@ -1,5 +1,5 @@
-// Notices that files changed, however they are changed: written in place, replaced by an editor, switched by a symbolic
-// link as Kubernetes does with ConfigMaps and Secrets, or on a file system that reports nothing.
+// Notices changes of files, whether they are written in place, replaced by an editor, switched by a symbolic link (as Kubernetes
+// does with ConfigMaps and Secrets), or stored on a file system that reports no changes.
 
 import { createHash } from 'node:crypto';
 import { watch } from 'node:fs';
@@ -9,19 +9,19 @@ import { dirname } from 'node:path';
 import { systemClock } from './clock.ts';
 import type { Clock, Timer } from './clock.ts';
 
-/** What to look at; asked for at each look, for it may change with what is there. */
+/** What to watch. The functions are called before every check, because the set of files may change. */
 export interface Watched {
-  /** Those whose content counts. One that cannot be read counts as empty. */
+  /** Files whose content is compared. A file that cannot be read counts as empty. */
   readonly files: () => Promise<readonly string[]> | readonly string[];
-  /** Directories in which files may appear, beside those of `files`. */
+  /** More directories in which files may appear, besides those of `files`. */
   readonly directories?: readonly string[];
 }
 
 export interface WatchOptions {
   readonly clock?: Clock;
-  /** Editors write a file in several steps; this long after the last one it is looked at. */
+  /** Editors write a file in several steps: the check waits until nothing has changed for this long. */
   readonly settleMs?: number;
-  /** Network file systems report nothing, and the kernel's watches can run out: look anyway, this often. */
+  /** Network file systems report no changes and the kernel's watches can run out, so the files are also checked this often. */
   readonly pollMs?: number;
 }
 
@@ -35,12 +35,12 @@ export class FileWatcher {
   #settling: Timer | undefined;
   #polling: Timer | undefined;
   #digest: string | undefined;
-  /** One look at a time. */
+  /** The last check; checks run one after another. */
   #work: Promise<void>;
   #triggered = false;
   #closed = false;
 
-  /** Calls `onChange` when the content of the files has become another one. */
+  /** Calls `onChange` when the content of the files has changed. */
   constructor(watched: Watched, onChange: () => void, options: WatchOptions = {}) {
     this.#watched = watched;
     this.#onChange = onChange;
@@ -51,12 +51,12 @@ export class FileWatcher {
     this.#schedulePoll();
   }
 
-  /** Resolves when the watches stand and changes from now on are noticed. */
+  /** Resolves when the watches are set up; from then on changes are noticed. */
   get ready(): Promise<void> {
     return this.#work;
   }
 
-  /** Reports a change whether there is one or not: what SIGHUP asks for. */
+  /** Reports a change even if there is none. Used for SIGHUP. */
   trigger(): void {
     if (this.#closed) return;
     this.#triggered = true;
@@ -84,7 +84,7 @@ export class FileWatcher {
     });
   }
 
-  /** Watches first and reads then, so that no change falls between. */
+  /** Sets up the watches before reading, so that no change is lost in between. */
   async #look(report: boolean): Promise<void> {
     const files = await this.#watched.files();
     const directories = await directoriesOf(files, this.#watched.directories ?? []);
@@ -98,7 +98,7 @@ export class FileWatcher {
     if (report) this.#onChange();
   }
 
-  /** Told apart from the field because a look may be overtaken by `close`. */
+  /** A function, because `close` may be called during the awaits of a check and TypeScript would narrow the field. */
   #isClosed(): boolean {
     return this.#closed;
   }
@@ -109,7 +109,7 @@ export class FileWatcher {
       watcher.on('error', () => watcher.close());
       this.#watchers.push(watcher);
     } catch {
-      // No such directory, or no watches left: the poll notices as well, only later.
+      // No such directory, or no watches left: polling will notice changes too, only later.
     }
   }
 
@@ -119,7 +119,7 @@ export class FileWatcher {
   }
 }
 
-/** The directories in which a change may show: those of the files, and those that symbolic links lead to. */
+/** The directories in which a change can become visible: those of the files and of the targets of symbolic links. */
 async function directoriesOf(files: readonly string[], others: readonly string[]): Promise<Set<string>> {
   const directories = new Set(others);
   for (const path of files) {

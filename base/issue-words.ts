@@ -1,4 +1,4 @@
-// What zod found wrong in, words for people out. The value itself is left out: it may be a secret.
+// Turns a zod issue into plain words. The value is left out: it may be a secret.
 
 import type { z } from 'zod';
 
@@ -16,7 +16,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries', set: ' entries' };
 
 export function issueWords(issue: z.core.$ZodIssue): string {
-  // What is written in a way of its own says itself how.
+  // A schema with its own message is quoted as it is.
   if (!/^(?:Invalid|Too|Unrecognized)/.test(issue.message)) return issue.message;
   switch (issue.code) {
     case 'invalid_type':

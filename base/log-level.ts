@@ -1,15 +1,15 @@
-// How much is logged, changed while the process runs: a log and a level in, a log out that follows the level.
+// A log whose level can be changed while the process runs.
 
 import type { Log } from './log.ts';
 
-/** From the most to the fewest lines. */
+/** Ordered from the most to the fewest lines. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The level of a log and of all its children. */
+/** The current level of a log and all its children. */
 export class LevelSwitch {
-  /** What the configuration says. */
+  /** The level in the configuration. */
   #configured: LogLevel;
   #rank: number;
 
@@ -30,19 +30,22 @@ export class LevelSwitch {
     return this.#configured;
   }
 
-  /** The configuration says so now, and what was said since does not count any more. */
+  /** Sets the level from the configuration. A change there overrides what was set at run time. */
   configure(level: LogLevel): void {
     if (level === this.#configured) return;
     this.#configured = level;
     this.level = level;
   }
 
-  /** Everything, or what the configuration says again. */
+  /** Switches between `debug` and the level in the configuration. */
   toggleDebug(): void {
     this.level = this.level === 'debug' ? (this.#configured === 'debug' ? 'info' : this.#configured) : 'debug';
   }
 
-  /** `log`, which has to write every line, at this level. pino's own children keep the level that they began with. */
+  /**
+   * Wraps `log`, which must itself write every level, so that it follows this level. pino's children would keep the level with
+   * which they were created.
+   */
   apply(log: Log): Log {
     const writes = (level: LogLevel): boolean => LOG_LEVELS.indexOf(level) >= this.#rank;
     return {

@@ -1,8 +1,8 @@
-// The logger's interface: a part of pino's, so that rooms do not depend on pino itself.
+// The logger's interface: a subset of pino's, so that the rooms do not depend on pino.
 
 type Fields = Record<string, unknown>;
 
-/** Messages are constant sentences, values go in fields; never a password or a URL with a user part. */
+/** Messages are constant sentences and values go into fields. Never log a password or a URL with a user part. */
 export interface Log {
   debug(fields: Fields, message: string): void;
   info(fields: Fields, message: string): void;

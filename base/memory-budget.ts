@@ -1,14 +1,14 @@
-// The bytes of media that a process may hold at once, shared by all that hold some. When they run short, the users that are
-// missed least give way first; recording gives way to nothing.
+// A shared limit on the bytes of media that the process holds at once. When it is reached, the less important users release
+// memory first; recording comes last.
 
 import { assert } from './assert.ts';
 
 export interface MemoryUse {
-  /** Of this user alone. */
+  /** Limit of this user alone. */
   readonly maxBytes: number;
-  /** As much it has whatever the others hold. */
+  /** Bytes that this user may always hold, whatever the others hold. */
   readonly minBytes?: number;
-  /** Lets go of `bytes`, at once and as far as it can, because it or one named after it has no room left. */
+  /** Releases up to `bytes` at once. Called when this user, or one opened later, has no room left. */
   readonly shed?: (bytes: number) => void;
 }
 
@@ -25,12 +25,12 @@ export class MemoryBudget {
     return this.#usedBytes;
   }
 
-  /** In the order in which they give way. */
+  /** Ordered by who gives way first. */
   get accounts(): readonly MemoryAccount[] {
     return this.#accounts;
   }
 
-  /** A user that gives way before all that are opened later. */
+  /** Opens an account that gives way before all accounts opened later. */
   open(name: string, use: MemoryUse): MemoryAccount {
     assert(!this.#accounts.some((account) => account.name === name), 'two users of memory have one name');
     const account = new MemoryAccount(name, use, {
@@ -41,7 +41,10 @@ export class MemoryBudget {
     return account;
   }
 
-  /** Whether `bytes` fit now, after those that give way before `account`, and then itself, were asked to. */
+  /**
+   * Whether `bytes` fit, after asking first the accounts that give way before `account` and then `account` itself to release
+   * memory.
+   */
   #makeRoom(account: MemoryAccount, bytes: number): boolean {
     const ownExcess = (): number => account.usedBytes + bytes - account.maxBytes;
     const excess = (): number => this.#usedBytes + bytes - this.limitBytes;
@@ -60,7 +63,7 @@ interface Owner {
   makeRoom(bytes: number): boolean;
 }
 
-/** What one user of a budget holds. */
+/** What one user of the budget holds. */
 export class MemoryAccount {
   readonly name: string;
   readonly maxBytes: number;
@@ -70,7 +73,7 @@ export class MemoryAccount {
   #usedBytes = 0;
   #isShedding = false;
   readonly #waiting: { readonly bytes: number; readonly taken: () => void }[] = [];
-  /** How often it was asked to let go of something that it had, and how often it was refused. */
+  /** How often this user was asked to release memory while it held some, and how often it was refused some. */
   sheds = 0;
   refusals = 0;
 
@@ -86,7 +89,7 @@ export class MemoryAccount {
     return this.#usedBytes;
   }
 
-  /** False: there is no room, and nothing was taken. What is taken when the user holds nothing always has room. */
+  /** Takes `bytes`. False: there is no room and nothing was taken. A user that holds nothing always gets what it asks for. */
   take(bytes: number): boolean {
     if (bytes > 0 && !this.#owner.makeRoom(bytes) && this.#usedBytes > 0) {
       this.refusals++;
@@ -96,12 +99,12 @@ export class MemoryAccount {
     return true;
   }
 
-  /** From now on it holds so much in all, in any case: others have so much less. */
+  /** Sets what this user holds in all, even beyond the limit; the others have that much less. */
   hold(bytes: number): void {
     this.#add(bytes - this.#usedBytes);
   }
 
-  /** Resolves when `bytes` were taken, in order of asking: for work that can wait. */
+  /** Takes `bytes` once there is room, in order of the calls: for work that can wait. */
   async taken(bytes: number): Promise<void> {
     if (this.#waiting.length > 0 || !this.take(bytes)) {
       await new Promise<void>((taken) => this.#waiting.push({ bytes, taken }));
@@ -121,18 +124,18 @@ export class MemoryAccount {
   giveBack(bytes: number): void {
     assert(bytes <= this.#usedBytes, 'more memory is given back than was taken');
     this.#add(-bytes);
-    // A caller that is refused waits until this user gives something back.
+    // Serve the waiting callers in order. Only this user giving memory back serves them, not others doing so.
     for (let first = this.#waiting[0]; first && this.take(first.bytes); first = this.#waiting[0]) {
       this.#waiting.shift();
       first.taken();
     }
   }
 
-  /** For the budget. */
+  /** Called by the budget. */
   shed(bytes: number): void {
     if (this.#usedBytes === 0 || this.#isShedding) return;
     const before = this.#usedBytes;
-    // What is let go of may make the user take again.
+    // Releasing memory may make the user take some again.
     this.#isShedding = true;
     try {
       this.#shed(bytes);
@@ -148,6 +151,6 @@ export class MemoryAccount {
   }
 }
 
-/** For a test or a tool that has no budget. */
+/** An account without a limit, for tests and tools that have no budget. */
 export const unlimitedMemory = (name: string): MemoryAccount =>
   new MemoryBudget(Infinity).open(name, { maxBytes: Infinity });

@@ -1,5 +1,4 @@
-// How much memory this process may use: the limit of its control groups (Linux: cgroups, version 1 or 2), or the
-// machine's memory.
+// How much memory this process may use: the limit of its control groups (cgroups, version 1 or 2), or the machine's memory.
 
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
@@ -10,7 +9,7 @@ export interface MemoryLimit {
   readonly from: 'control-group' | 'machine';
 }
 
-/** What the system says; tests bring their own. `read` throws for a file that is not there. */
+/** What the system reports; tests pass their own. `read` throws if the file does not exist. */
 export interface MemoryFacts {
   readonly read: (path: string) => string;
   readonly totalBytes: number;
@@ -21,8 +20,8 @@ const system: MemoryFacts = { read: (path) => readFileSync(path, 'latin1'), tota
 const MOUNT = '/sys/fs/cgroup';
 
 /**
- * `process.constrainedMemory()` reads the group that the process is in and no group around it: the limit of a systemd
- * slice, or of a pod around its container, would not be seen.
+ * The smallest limit of all control groups around this process. `process.constrainedMemory()` reads only the innermost group, and
+ * so misses the limit of a systemd slice, or of a pod around its container.
  */
 export function memoryLimit({ read, totalBytes }: MemoryFacts = system): MemoryLimit {
   const text = (path: string): string | undefined => {
@@ -36,7 +35,7 @@ export function memoryLimit({ read, totalBytes }: MemoryFacts = system): MemoryL
   let from: MemoryLimit['from'] = 'machine';
   const consider = (value: string | undefined): void => {
     const limit = Number(value ?? NaN);
-    // `max`, and what version 1 says where there is no limit: nearly 2^63.
+    // `max` (not a number) or, in version 1, nearly 2^63 mean that there is no limit.
     if (!(limit > 0 && limit < bytes)) return;
     bytes = limit;
     from = 'control-group';
@@ -46,11 +45,11 @@ export function memoryLimit({ read, totalBytes }: MemoryFacts = system): MemoryL
     const isVersion2 = hierarchy === '0';
     if (!isVersion2 && !controllers.split(',').includes('memory')) continue;
     const root = isVersion2 ? MOUNT : join(MOUNT, 'memory');
-    // In a container the path may be that of the host, and the container's own group be mounted as the root.
+    // In a container the path may be that of the host while the container's own group is mounted as the root.
     for (let group = path; ; group = dirname(group)) {
       if (isVersion2) {
         consider(text(join(root, group, 'memory.max')));
-        // Beyond this the kernel slows the process down until it holds less.
+        // Above memory.high the kernel throttles the process.
         consider(text(join(root, group, 'memory.high')));
       } else consider(text(join(root, group, 'memory.limit_in_bytes')));
       if (group === '/' || group === '' || group === '.') break;

@@ -1,6 +1,6 @@
-// A misspelt name in, the one of some names that was probably meant out.
+// Finds the name that was probably meant by a misspelt one.
 
-/** Undefined where none is near: at most one letter in four may be another, and at least one. */
+/** The closest of the `known` names; undefined if none is close. At most a quarter of the letters may differ, but always one. */
 export function nearName(name: string, known: Iterable<string>): string | undefined {
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const candidate of known) {
@@ -14,7 +14,7 @@ export function nearName(name: string, known: Iterable<string>): string | undefi
 
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
 
-/** Letters to add, remove, exchange, or swap with their neighbour (optimal string alignment). */
+/** The number of letters to add, remove, replace, or swap with their neighbour (optimal string alignment distance). */
 function distanceBetween(a: string, b: string): number {
   let [before, row]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= a.length; i++) {

@@ -1,38 +1,38 @@
-// Networks as text, `10.0.0.0/8`, or single addresses: which of them no camera is in, and which lie within others.
+// IP networks in CIDR notation: those in which no camera can be, and tests of containment.
 
 import { BlockList, isIPv6 } from 'node:net';
 
-/** No camera has these addresses, and the author of a Camera must not make a pod connect to them. */
+/** No camera has these addresses, and a Camera's author must not be able to make a pod connect to them. */
 export const NO_CAMERA_THERE: readonly string[] = [
   // This machine.
   '127.0.0.0/8',
   '::1/128',
-  // Unspecified: most systems take it for this machine (RFC 6890 §2.2.2).
+  // Unspecified address: most systems treat it as this machine (RFC 6890 §2.2.2).
   '0.0.0.0/8',
   '::/128',
-  // Link-local, and with it what clouds tell their machines, secrets included...
+  // Link-local, which includes the metadata services of clouds, with their secrets...
   '169.254.0.0/16',
   'fe80::/10',
-  // ...and where some of them tell it else: Alibaba, Azure, AWS, Google.
+  // ...and the other addresses of metadata services: Alibaba, Azure, AWS, Google.
   '100.100.100.200/32',
   '168.63.129.16/32',
   'fd00:ec2::254/128',
   'fd20:ce::254/128',
-  // Multicast, reserved and broadcast: nothing that can be connected to.
+  // Multicast, reserved and broadcast: not reachable by a connection.
   '224.0.0.0/4',
   '240.0.0.0/4',
   'ff00::/8',
 ];
 
-/** `10.0.0.7` as `10.0.0.7/32`; networks as they are. */
+/** A single address gets its prefix length (`10.0.0.7/32`); a network is returned unchanged. */
 export const withPrefixLength = (text: string): string =>
   text.includes('/') ? text : `${text}/${isIPv6(text) ? 128 : 32}`;
 
-/** Whether the network `inner` is a part of `outer`, and not all of it. */
+/** Whether the network `inner` is a proper part of `outer`. */
 export function isWithin(inner: string, outer: string): boolean {
   const [[address, length], [outerAddress, outerLength]] = [split(inner), split(outer)];
   const family = familyOf(outerAddress);
-  // A BlockList finds IPv4 in ::/0.
+  // The families are compared because a BlockList matches IPv4 addresses against ::/0.
   if (familyOf(address) !== family || length <= outerLength) return false;
   const network = new BlockList();
   network.addSubnet(outerAddress, outerLength, family);

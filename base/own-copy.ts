@@ -1,6 +1,6 @@
 /**
- * A copy in memory of its own, for what is kept. A small Buffer that Node makes is a piece of its pool, and keeps all
- * 64 KiB of that for as long as it lives.
+ * Copies `bytes` into memory that nothing shares, for data that is kept. A small Buffer made by Node is a slice of its 64 KiB
+ * pool, and keeps the whole pool alive.
  */
 export function ownCopy(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);

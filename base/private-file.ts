@@ -1,4 +1,4 @@
-// Files that only this process' user may read, as keys: written whole or not at all, and read only where nobody else can have
+// Files that only this process's user may read, such as keys. They are written atomically, and read only if nobody else can have
 // put them there.
 
 import { constants } from 'node:fs';
@@ -6,8 +6,8 @@ import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Undefined when there is none. A link is not followed, and what others may have written or read is not taken: `refuse` makes
- * the error of what is wrong with it.
+ * Undefined when there is no file. Symbolic links are not followed. A file that others may read or write is not accepted:
+ * `refuse` makes the error from the description of the problem.
  */
 export async function readPrivate(path: string, refuse: (problem: string) => Error): Promise<string | undefined> {
   let file;
@@ -28,7 +28,7 @@ export async function readPrivate(path: string, refuse: (problem: string) => Err
   }
 }
 
-/** It is there whole, or not at all, also after a power cut. Mode 0600. */
+/** Writes the file atomically, even across a power cut. Mode 0600. */
 export async function writePrivate(path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });

@@ -1,4 +1,4 @@
-// Log lines in, files of bounded size and number out: `recorder.log`, `recorder.log.1` (the one before), and so on.
+// Log files of limited size and number: `recorder.log` is the newest, `recorder.log.1` the one before, and so on.
 
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,18 +10,18 @@ export interface RotatingFileOptions {
   /** Name of the newest file. */
   readonly name: string;
   readonly maxBytes?: number;
-  /** Files kept, the newest included. */
+  /** The number of files kept, including the newest. */
   readonly maxFiles?: number;
   readonly clock?: Pick<Clock, 'wallMs'>;
 }
 
-/** Days of UTC since 1970. */
+/** Days since 1970-01-01 UTC. */
 const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 
 /**
- * A file is put aside before it grows beyond `maxBytes`, and with the first line of another day (UTC) than that of its
- * last one. Writes synchronously: a line is in the file when `write` returns, so that the last line before a crash is there.
- * A disk that refuses costs lines, never the process.
+ * Starts a new file before the current one would exceed `maxBytes`, and with the first line of a new day (UTC). Writes
+ * synchronously: the line is in the file when `write` returns, so that the last line before a crash is kept. A disk that refuses
+ * writes costs log lines, never the process.
  */
 export class RotatingFile {
   readonly #path: string;
@@ -30,10 +30,10 @@ export class RotatingFile {
   readonly #clock: Pick<Clock, 'wallMs'>;
   #descriptor: number | undefined;
   #size = 0;
-  /** Of the last line. */
+  /** The day of the last line. */
   #day = 0;
 
-  /** Throws when the directory cannot be made or written. */
+  /** Throws when the directory cannot be created or written. */
   constructor(options: RotatingFileOptions) {
     const { directory, name, maxBytes = 10 * 1024 * 1024, maxFiles = 10, clock = systemClock } = options;
     mkdirSync(directory, { recursive: true });
@@ -76,7 +76,7 @@ export class RotatingFile {
       try {
         renameSync(i === 0 ? this.#path : `${this.#path}.${i}`, `${this.#path}.${i + 1}`);
       } catch {
-        // Not that many files yet.
+        // There are fewer files than that yet.
       }
     }
     this.#open();

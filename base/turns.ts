@@ -1,4 +1,4 @@
-// So many at once; others wait for their turn, in order.
+// Limits how many pieces of work run at once; the others wait in order.
 
 export class Turns {
   #free: number;
@@ -8,7 +8,7 @@ export class Turns {
     this.#free = atOnce;
   }
 
-  /** Runs `work` when it is its turn. Throws the signal's reason when it aborts before. */
+  /** Runs `work` when its turn comes. Throws the signal's reason if it aborts before that. */
   async take<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     await this.#turn(signal);
     try {

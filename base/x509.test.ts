@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { newAuthority, newKey, newRequest, RequestError, selfSigned, signRequest } from './x509.ts';
-// After ours, which brings what it needs.
+// Must come after our module, which imports what this library needs.
 import * as x509 from '@peculiar/x509';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.now();
 const TIMES = { fromMs: NOW_MS - 3_600_000, toMs: NOW_MS + 90 * DAY_MS };
 
-/** Files that openssl reads. */
+/** Writes `files` to a temporary directory, for openssl to read. */
 function written(t: TestContext, files: Readonly<Record<string, string>>): string {
   const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-x509-'));
   t.after(() => rmSync(directory, { recursive: true }));
@@ -87,7 +87,7 @@ test('a request that is damaged, of another curve or not signed by its key is no
   for (let i = 0; i < der.length; i++) {
     const damaged = Buffer.from(der);
     damaged.writeUInt8(damaged.readUInt8(i) ^ 1, i);
-    // Nothing but its key counts.
+    // Only the key in the request is used.
     const key = await signRequest(toPem(damaged), authority, subject).then(keyIn, (err: unknown) => err);
     assert.ok(key === own || key instanceof RequestError, `byte ${i}`);
   }

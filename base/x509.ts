@@ -1,5 +1,5 @@
-// Certificates that the project makes itself: keys, requests, a CA and what it signs. PEM in and out, ECDSA on P-256 with
-// SHA-256 throughout (RFC 5280, RFC 2986). Load it only where one is made: the library behind it costs a process 20 MB.
+// Certificates that the project makes itself: keys, requests, a CA and the certificates it signs. All are PEM, ECDSA on P-256
+// with SHA-256 (RFC 5280, RFC 2986). Import it only where a certificate is made: its library costs a process 20 MB.
 
 import 'reflect-metadata';
 import {
@@ -13,7 +13,7 @@ import {
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
 
-/** Both PEM; the key is PKCS #8. */
+/** A CA. Both fields are PEM; the key is PKCS #8. */
 export interface Authority {
   readonly certificate: string;
   readonly key: string;
@@ -22,19 +22,19 @@ export interface Authority {
 /** The subject and validity of a certificate. Times are milliseconds since 1970. */
 export interface Subject {
   readonly commonName: string;
-  /** Names and addresses of the holder, and its identities as URIs; in any order. */
+  /** DNS names, IP addresses and URIs of the holder (subjectAltName), in any order. */
   readonly names: readonly string[];
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** A request that must not be signed. */
+/** A certificate request that must not be signed. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
 }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
-/** X.520: some programs refuse longer names. */
+/** ub-common-name of X.520: some programs refuse longer names. */
 const MAX_COMMON_NAME = 64;
 
 export function newKey(): string {
@@ -42,7 +42,7 @@ export function newKey(): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
 }
 
-/** A self-signed certificate of a server. */
+/** Makes a self-signed server certificate. */
 export async function selfSigned(key: string, subject: Subject): Promise<string> {
   const keys = await pairOf(key);
   return pem(
@@ -51,7 +51,7 @@ export async function selfSigned(key: string, subject: Subject): Promise<string>
       issuer: nameOf(subject.commonName),
       publicKey: keys.publicKey,
       signingKey: keys.privateKey,
-      // Not a CA: a client that trusts it trusts this one server.
+      // Not a CA: a client that trusts this certificate trusts this server only.
       extensions: await extensionsOf(subject, keys.publicKey, keys.publicKey, [x509.ExtendedKeyUsage.serverAuth]),
     }),
   );
@@ -75,7 +75,7 @@ export async function newAuthority(subject: Omit<Subject, 'names'>): Promise<Aut
   return { certificate: pem(certificate), key };
 }
 
-/** PKCS #10. It proves that the requester has the key, and names nothing: the signer chooses what to sign. */
+/** Makes a PKCS #10 request. It proves possession of the key and names nothing: the signer chooses the names. */
 export async function newRequest(key: string): Promise<string> {
   const keys = await pairOf(key);
   return pem(
@@ -83,7 +83,7 @@ export async function newRequest(key: string): Promise<string> {
   );
 }
 
-/** A certificate for a server that is also a client. Throws RequestError. */
+/** Signs a certificate for a server that also acts as a client. Throws RequestError. */
 export async function signRequest(request: string, authority: Authority, subject: Subject): Promise<string> {
   const publicKey = await publicKeyIn(request);
   const ca = await pairOf(authority.key);
@@ -114,7 +114,7 @@ async function publicKeyIn(request: string): Promise<webcrypto.CryptoKey> {
 }
 
 const common = ({ commonName, fromMs, toMs }: Omit<Subject, 'names'>) => ({
-  // Positive, not zero, 127 bits (RFC 5280 §4.1.2.2).
+  // Positive and not zero, 127 bits (RFC 5280 §4.1.2.2).
   serialNumber: ((randomBytes(16).readUInt8() & 0x3f) | 0x40).toString(16) + randomBytes(15).toString('hex'),
   subject: nameOf(commonName),
   notBefore: new Date(fromMs),

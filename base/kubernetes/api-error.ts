@@ -1,11 +1,11 @@
-// What a client of the API server is told when it cannot do what it was asked.
+// The error that a client of the API server throws when a call fails.
 
-/** An answer that is no success, or none at all: `status` 0. */
+/** The response was not a success, or there was no response (`status` 0). */
 export class ApiError extends Error {
   readonly status: number;
-  /** `reason` of the Status object, as `NotFound`, or for no answer a code of ours: `UNREACHABLE`, `INVALID_ANSWER`. */
+  /** `reason` of the Status object, such as `NotFound`. Without a response, one of our codes: `UNREACHABLE`, `INVALID_ANSWER`. */
   readonly reason: string;
-  /** What the server asks us to wait before the next try. */
+  /** How long the server asks us to wait before retrying. */
   readonly retryAfterMs: number | undefined;
 
   constructor(

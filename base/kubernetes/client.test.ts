@@ -1,4 +1,4 @@
-// The client against a scripted server that answers as API servers, proxies before them and broken links do.
+// The client against a scripted server that behaves like API servers, their proxies and broken links.
 
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ import { KubernetesClient, type Connection, type WatchEvent } from './client.ts'
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 let server: Server | undefined;
-/** Where the client goes instead of to the server. */
+/** The port to connect to instead of the server's. */
 let port: number | undefined;
 
 function serverPort(): number {
@@ -22,7 +22,7 @@ function serverPort(): number {
   return (server.address() as AddressInfo).port;
 }
 
-/** A client of a server that does what `handler` says. */
+/** A client connected to a server whose responses come from `handler`. */
 async function clientOf(handler: Handler): Promise<KubernetesClient> {
   server?.closeAllConnections();
   server?.close();
@@ -137,7 +137,7 @@ test('an answer that begins and does not end is given up as well', async () => {
 });
 
 test('a deadline holds also while the connection is being made', async () => {
-  // Connections are taken, and nothing is said: the handshake of TLS waits for ever.
+  // The connection is accepted but nothing is sent, so the TLS handshake never completes.
   const mute = createTcpServer().listen(0, '127.0.0.1');
   await once(mute, 'listening');
   port = undefined;
@@ -251,7 +251,7 @@ test('an event without end is not kept in memory', async () => {
 test('an answer that is seen too late is none, whether or not the timer of the limit has come first', async (t) => {
   const LIMIT_MS = 100;
   await clientOf((_request, response) => void response.end(JSON.stringify(object('gate'))));
-  /** The process stands still before the answer's bytes are seen; they are, in the turn of the event loop that goes on. */
+  /** Freezes the process before the bytes of the response are processed; they arrive in the event loop turn after it resumes. */
   const paused = (handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler =>
     new Proxy(handler, {
       get(target, key) {
@@ -276,7 +276,7 @@ test('an answer that is seen too late is none, whether or not the timer of the l
   await assert.rejects(client.get('/'), { status: 0, reason: 'UNREACHABLE', message: /it did not answer in time$/ });
 });
 
-// The simulation of failover counts on it (test/sim/failover/api-server.ts).
+// The failover simulation relies on it (test/sim/failover/api-server.ts).
 test('an answer that came while the process was frozen, beyond its time limit, is none: it is about the past', async () => {
   const LIMIT_MS = 300;
   await clientOf((_request, response) => {

@@ -1,20 +1,20 @@
-// The API server of Kubernetes: JSON with a deadline for every call, and watches as a stream of events.
-// https://kubernetes.io/docs/reference/using-api/api-concepts/
+// A client of the Kubernetes API server for JSON: every call has a deadline, and a watch is an async stream of events. Used by
+// the operator and the recorders. https://kubernetes.io/docs/reference/using-api/api-concepts/
 
 import { errors, request, type Dispatcher } from 'undici';
 import { ApiError } from './api-error.ts';
 
-/** How the API server is reached, and as whom. */
+/** How to reach the API server and authenticate to it. */
 export interface Connection {
   /** `https://10.96.0.1:443` */
   readonly url: string;
-  /** For the next request: whatever proves who asks, and the pool of connections to use. */
+  /** Called before each request: returns the headers that authenticate it and the connection pool to use. */
   prepare(): Promise<{ readonly headers: Readonly<Record<string, string>>; readonly dispatcher?: Dispatcher }>;
-  /** Forgets every connection: one that was cut may look open for minutes. Calls under way fail. */
+  /** Drops all connections, because one that was cut may look open for minutes. Calls in flight fail. */
   reconnect(): void;
   /**
-   * A call was not answered: new calls get new connections, because others that look idle may be as dead. Calls under
-   * way go on.
+   * Called after a call got no response: new calls get new connections, because other idle ones may be dead too. Calls in flight
+   * continue.
    */
   distrust?(): void;
   close(): Promise<void>;
@@ -22,20 +22,23 @@ export interface Connection {
 
 export interface ClientOptions {
   readonly userAgent: string;
-  /** A healthy API server answers in milliseconds; one that is overloaded says so (429) or is as good as away. */
+  /** A healthy API server answers in milliseconds; an overloaded one says so (429), and a slower one counts as unreachable. */
   readonly callTimeoutMs: number;
-  /** The server ends a watch after this time; clients do not all come back in one moment. Default 30 to 40 s. */
+  /**
+   * The range from which the duration of a watch is picked at random, so that clients do not all reconnect at once. Default 30 to
+   * 40 s.
+   */
   readonly watchSeconds?: { readonly least: number; readonly most: number };
-  /** A watch that is silent for longer hangs on a dead connection. Default: 5 s longer than one may last. */
+  /** A watch without any data for longer than this is on a dead connection. Default: 5 s more than the longest watch. */
   readonly watchSilenceMs?: number;
   readonly random?: () => number;
 }
 
-/** A watch on a dead connection looks like one that has nothing to tell, until it should have ended: each is short. */
+/** A watch on a dead connection looks like an idle one until it was due to end, so watches are short. */
 const WATCH_SECONDS = { least: 30, most: 40 };
 const WATCH_GRACE_MS = 5_000;
 
-/** What every object of the API server has, as far as it is read here. */
+/** The fields of an object that this client reads. */
 export interface KubernetesObject {
   readonly metadata: {
     readonly name: string;
@@ -58,9 +61,9 @@ export interface WatchEvent {
 export interface CallOptions {
   readonly query?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** Instead of the usual deadline. */
+  /** Replaces the default deadline. */
   readonly timeoutMs?: number | undefined;
-  /** Of the body; default `application/json`. */
+  /** Type of the request body; default `application/json`. */
   readonly contentType?: string;
 }
 
@@ -71,9 +74,9 @@ export interface WatchOptions {
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** The longest answer that is read: a list of thousands of cameras. */
+/** The longest response body that is read: a list of thousands of cameras. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** One object of a watch: etcd holds none beyond 1.5 MB. */
+/** One object in a watch: etcd stores none above 1.5 MB. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 
 export class KubernetesClient {
@@ -89,7 +92,7 @@ export class KubernetesClient {
     this.#watchSilenceMs = options.watchSilenceMs ?? this.#watchSeconds.most * 1000 + WATCH_GRACE_MS;
   }
 
-  /** The answer's JSON. Throws ApiError. */
+  /** Returns the parsed JSON of the response. Throws ApiError. */
   async call(method: Method, path: string, body?: unknown, options: CallOptions = {}): Promise<unknown> {
     const timeoutMs = options.timeoutMs ?? this.#options.callTimeoutMs;
     const deadlineMs = performance.now() + timeoutMs;
@@ -98,7 +101,7 @@ export class KubernetesClient {
     const response = await this.#send(method, path, body, { ...options, signal }, options.signal);
     try {
       const text = await textOf(response.body);
-      // After a pause of the process the answer may be seen before the timer, and is about the past all the same.
+      // After the process was frozen, a late response can be processed before the timer fires. It is out of date all the same.
       if (performance.now() > deadlineMs) throw new DOMException('it came too late', 'TimeoutError');
       if (response.statusCode >= 300) throw refusalOf(response, text);
       return text === '' ? undefined : (JSON.parse(text) as unknown);
@@ -120,16 +123,19 @@ export class KubernetesClient {
     return { items: items.map(asObject), resourceVersion: metadata.resourceVersion };
   }
 
-  /** Server-side apply (https://kubernetes.io/docs/reference/using-api/server-side-apply/); takes fields from others. */
+  /**
+   * Server-side apply (https://kubernetes.io/docs/reference/using-api/server-side-apply/) with `force`: takes over fields from
+   * other managers.
+   */
   async apply(path: string, fieldManager: string, body: unknown): Promise<KubernetesObject> {
     const query = { fieldManager, force: 'true' };
-    // JSON is YAML.
+    // Every JSON document is also YAML.
     return asObject(await this.call('PATCH', path, body, { query, contentType: 'application/apply-patch+yaml' }));
   }
 
   /**
-   * Events since `resourceVersion`, until the server ends the watch or `signal` aborts. Throws ApiError; with
-   * status 410 the list must be read anew.
+   * Events since `resourceVersion`, until the server ends the watch or `signal` aborts. Throws ApiError; status 410 means that
+   * the caller must list again.
    */
   async *watch(path: string, resourceVersion: string, { query, signal }: WatchOptions): AsyncGenerator<WatchEvent> {
     const { least, most } = this.#watchSeconds;
@@ -159,7 +165,7 @@ export class KubernetesClient {
     await this.#connection.close();
   }
 
-  /** `caller`: when it has aborted, the server is not to blame. */
+  /** `caller` is the caller's signal: once it has aborted, a failure is not blamed on the server. */
   async #send(
     method: Method,
     path: string,
@@ -202,8 +208,8 @@ export class KubernetesClient {
 const invalid = (what: string): ApiError => new ApiError(0, 'INVALID_ANSWER', `the API server's answer is not ${what}`);
 
 /**
- * Rejects as soon as `signal` aborts. undici does so only once the request has a connection, which on a dead link takes
- * until its connect timeout; then it drops the request unsent.
+ * Rejects as soon as `signal` aborts. undici does so only once the request has a connection, which on a dead link takes until its
+ * connect timeout; it then drops the request unsent.
  */
 async function promptly<T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return answer;
@@ -220,7 +226,9 @@ async function promptly<T>(answer: Promise<T>, signal: AbortSignal | undefined):
   }
 }
 
-/** Why nothing was heard, without the address: messages go into status and logs of others. */
+/**
+ * Describes why there was no response. The address is left out, because the message ends up in statuses and in logs of others.
+ */
 function unreachable(cause: unknown): ApiError {
   const code = cause instanceof errors.UndiciError || isSystemError(cause) ? cause.code : undefined;
   const name = cause instanceof Error ? cause.name : String(cause);
@@ -236,7 +244,7 @@ function refusalOf({ statusCode, headers }: Dispatcher.ResponseData, text: strin
   try {
     said = (JSON.parse(text) ?? {}) as typeof said;
   } catch {
-    // A proxy in front of it answers in its own words.
+    // A proxy in front of the server answers in another format.
   }
   const reason = typeof said.reason === 'string' && said.reason !== '' ? said.reason : `Status${statusCode}`;
   const message = typeof said.message === 'string' ? said.message.slice(0, 1_000) : `it answered ${statusCode}`;
@@ -251,7 +259,7 @@ function asObject(value: unknown): KubernetesObject {
   return value as KubernetesObject;
 }
 
-/** A line of a watch (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes). */
+/** Parses one line of a watch (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes). */
 function eventOf(line: string): WatchEvent {
   const event = parse(line) as { type?: unknown; object?: { code?: unknown; reason?: unknown; message?: unknown } };
   if (event.type === 'ERROR') {

@@ -1,5 +1,5 @@
-// A copy of all objects of one kind, kept true by a watch and, because watches lose things, by a list now and then.
-// What changed is told by key; objects are parsed, frozen, and never handed out half.
+// A local copy of all objects of one kind, kept up to date by a watch and, because watches can lose events, by an occasional
+// list. Handlers get the key of what changed; objects are parsed and frozen.
 
 import { assert } from '../assert.ts';
 import { Backoff } from '../backoff.ts';
@@ -8,7 +8,7 @@ import type { Log } from '../log.ts';
 import { ApiError } from './api-error.ts';
 import { isNewer } from './resource-version.ts';
 
-/** As much of an object as an informer looks at itself. */
+/** The fields of an object that an informer itself reads. */
 export interface Listed {
   readonly metadata: ListedMetadata;
   readonly [field: string]: unknown;
@@ -21,12 +21,12 @@ export interface ListedMetadata {
   readonly resourceVersion?: string | undefined;
 }
 
-/** Where the objects are: a collection of the API server, or a selection of it. */
+/** Where the objects come from: a collection of the API server or a selection of it. */
 export interface ObjectSource<O extends Listed> {
-  /** For logs: `cameras`. */
+  /** The name used in logs, such as `cameras`. */
   readonly name: string;
   list(signal: AbortSignal): Promise<{ readonly items: readonly O[]; readonly resourceVersion: string }>;
-  /** Changes after `resourceVersion`, with bookmarks, until the server ends the watch. Throws ApiError. */
+  /** Changes after `resourceVersion`, including bookmarks, until the server ends the watch. Throws ApiError. */
   watch(
     resourceVersion: string,
     signal: AbortSignal,
@@ -38,22 +38,22 @@ export type Change<T> =
   | { readonly kind: 'changed'; readonly key: string; readonly object: T; readonly previous: T }
   | { readonly kind: 'deleted'; readonly key: string; readonly previous: T };
 
-/** Told what happens; metrics stand behind it. */
+/** Notified of what happens; used for metrics. */
 export interface InformerObserver {
   event(type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'): void;
   failed(): void;
   relisted(): void;
-  /** A list showed changes that the watch should have told before, and had not. */
+  /** A list showed `count` changes that the watch should have reported before. */
   missed(count: number): void;
-  /** How many objects are there, and how many of the server's are not understood. */
+  /** The number of objects in the copy and of objects that could not be parsed. */
   counted(objects: number, invalid: number): void;
 }
 
 export interface InformerOptions<T, O extends Listed> {
   readonly source: ObjectSource<O>;
-  /** Throws for an object that is not what it should be. */
+  /** Throws if the object is not valid. */
   readonly parse: (object: O) => T;
-  /** Default: `namespace/name`, or `name` for what has no namespace. */
+  /** Default: `namespace/name`, or `name` for objects without a namespace. */
   readonly keyOf?: (metadata: ListedMetadata) => string;
   readonly clock: Clock;
   readonly log: Log;
@@ -75,9 +75,9 @@ interface Version {
 
 const RELIST_MS = 600_000;
 const RETRY = { firstMs: 250, maxMs: 30_000, jitter: 0.3 };
-/** After so many failures in a row the place to go on from is doubted as well. */
+/** After this many failures in a row the saved `resourceVersion` is dropped and the objects are listed again. */
 const RELIST_AFTER_FAILURES = 5;
-/** A watch that ends sooner and has told nothing is a failure: it must not begin again at once. */
+/** A watch that ends sooner without an event counts as a failure, so that the next one starts after a delay. */
 const SHORT_WATCH_MS = 5_000;
 
 export class Informer<T, O extends Listed = Listed> {
@@ -90,7 +90,7 @@ export class Informer<T, O extends Listed = Listed> {
   readonly #synced = Promise.withResolvers<void>();
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
-  /** Of the list or watch under way; another one begins when it is aborted. */
+  /** Aborts the current list or watch; the loop then starts the next one. */
   #round = new AbortController();
   #isSynced = false;
   #isRefused = false;
@@ -105,27 +105,27 @@ export class Informer<T, O extends Listed = Listed> {
     this.#contactMs = options.clock.monotonicMs();
   }
 
-  /** Whether the objects have been listed once. Before, nothing that is missing here may be called missing. */
+  /** Whether the objects have been listed once. Until then, absence from the copy means nothing. */
   get isSynced(): boolean {
     return this.#isSynced;
   }
 
-  /** The last try was refused (403): there is no right to it, as far as is known. It is tried again now and then. */
+  /** Whether the last attempt was refused (403), so that the permission is probably missing. It is retried occasionally. */
   get isRefused(): boolean {
     return this.#isRefused;
   }
 
-  /** Time since the server was heard last: an event, a bookmark, an answer. */
+  /** Time since the server was last heard from: an event, a bookmark or a list. */
   get ageMs(): number {
     return this.#options.clock.monotonicMs() - this.#contactMs;
   }
 
-  /** Objects that the server has and this program does not understand, as they are now. */
+  /** The objects that the server has now and this program cannot parse. */
   get invalid(): readonly Invalid[] {
     return [...this.#invalid.values()];
   }
 
-  /** By key. While the API server is away, what was true last. */
+  /** Objects by key. While the API server is unreachable these are the last known ones. */
   get objects(): ReadonlyMap<string, T> {
     return this.#objects;
   }
@@ -138,12 +138,12 @@ export class Informer<T, O extends Listed = Listed> {
     return [...this.#objects.values()];
   }
 
-  /** A handler that throws is logged, and hinders neither the others nor the watch. */
+  /** A handler that throws is logged; it stops neither the other handlers nor the watch. */
   onChange(handler: (change: Change<T>) => void): void {
     this.#handlers.push(handler);
   }
 
-  /** Called when the copy is whole again: after each list, also one that shows nothing new, and after each event. */
+  /** Called when the copy is consistent again: after each list, even without changes, and after each event. */
   onUpdate(handler: () => void): void {
     this.#updateHandlers.push(handler);
   }
@@ -153,7 +153,7 @@ export class Informer<T, O extends Listed = Listed> {
     this.#run = this.#follow(this.#stop.signal);
   }
 
-  /** Lists anew at once: after the API server was away, a watch that looks alive may be dead. */
+  /** Lists again at once: after an outage of the API server, a watch that looks alive may be dead. */
   resync(): void {
     this.#backoff.reset();
     this.#round.abort();
@@ -191,11 +191,11 @@ export class Informer<T, O extends Listed = Listed> {
       } catch (err) {
         if (signal.aborted) continue;
         const isRefused = err instanceof ApiError && err.status === 403;
-        // A right that may come in days is told of once, not every half minute.
+        // A missing permission may last for days: report it once, not every half minute.
         const isKnown = isRefused && this.#isRefused;
         this.#isRefused = isRefused;
         if (!isKnown) this.#options.observer?.failed();
-        // Too old a place to go on from: the list gives a new one.
+        // The saved `resourceVersion` is too old to resume from: list to get a new one.
         const isExpired = err instanceof ApiError && err.status === 410;
         if (isExpired || ++this.#failures % RELIST_AFTER_FAILURES === 0) resourceVersion = undefined;
         const askedMs = err instanceof ApiError ? (err.retryAfterMs ?? 0) : 0;
@@ -206,14 +206,17 @@ export class Informer<T, O extends Listed = Listed> {
     }
   }
 
-  /** Yields where to go on from after each event. Throws when the watch fails or ends so soon that it must have. */
+  /**
+   * Yields the `resourceVersion` to resume from after each event. Throws when the watch fails, or ends so soon that it must have
+   * failed.
+   */
   async *#watch(from: string, signal: AbortSignal): AsyncGenerator<string> {
     const { source, clock, observer } = this.#options;
     const startMs = clock.monotonicMs();
     let isQuiet = true;
     for await (const { type, object } of source.watch(from, signal)) {
       if (signal.aborted) return;
-      // Only an event shows that the watch works: a server that fails accepts connections as well.
+      // Only an event shows that the watch works: a failing server accepts connections too.
       isQuiet = false;
       this.#failures = 0;
       this.#isRefused = false;
@@ -232,7 +235,7 @@ export class Informer<T, O extends Listed = Listed> {
     this.#contactMs = clock.monotonicMs();
   }
 
-  /** `seenUntil`: up to where the watch has told everything, as it should. */
+  /** `seenUntil`: the `resourceVersion` up to which the watch should have reported every change. */
   async #list(seenUntil: string | undefined, signal: AbortSignal): Promise<string> {
     const { source, clock, observer, random = Math.random } = this.#options;
     const { items, resourceVersion } = await source.list(signal);
@@ -242,7 +245,7 @@ export class Informer<T, O extends Listed = Listed> {
     const gone = new Set([...this.#objects.keys(), ...this.#invalid.keys()]);
     for (const item of items) {
       gone.delete(this.#keyOf(item.metadata));
-      // What changed after the last event may just be on its way.
+      // A change after the last event may just not have arrived yet.
       const isOld = seenUntil !== undefined && !isNewer(item.metadata.resourceVersion ?? '', seenUntil);
       if (this.#put(item) && isOld) missed++;
     }
@@ -252,7 +255,7 @@ export class Informer<T, O extends Listed = Listed> {
     }
     observer?.relisted();
     if (missed > 0) observer?.missed(missed);
-    // Replicas that were started together do not list together for ever.
+    // With jitter, so that replicas started together do not keep listing at the same time.
     this.#relistAtMs = clock.monotonicMs() + (this.#options.relistMs ?? RELIST_MS) * (0.9 + 0.2 * random());
     this.#isSynced = true;
     this.#isRefused = false;
@@ -261,7 +264,7 @@ export class Informer<T, O extends Listed = Listed> {
     return resourceVersion;
   }
 
-  /** Whether this is news. */
+  /** Stores an object; returns whether the copy changed. */
   #put(raw: O): boolean {
     const { parse, log, source } = this.#options;
     const key = this.#keyOf(raw.metadata);
@@ -278,13 +281,13 @@ export class Informer<T, O extends Listed = Listed> {
       const message = err instanceof Error ? err.message : String(err);
       this.#invalid.set(key, { key, uid, message, resourceVersion });
       log.warn({ resource: source.name, key, problem: message }, 'object not understood');
-      // What was known before stays: a node must not lose its cameras because its newer recorder reports in new words.
-      // A write that rests on it is refused, because its resourceVersion is old.
+      // Keep what was known: a node must not lose its cameras because its newer recorder reports fields that we cannot parse. A
+      // write based on the old object is refused, because its resourceVersion is outdated.
       if (known && known.uid !== uid) this.#remove(key);
       return true;
     }
     this.#invalid.delete(key);
-    // The same name with another uid is another object: nothing of the first may be taken for the second's.
+    // The same name with another uid is another object: nothing known of the old one applies to it.
     if (known && known.uid !== uid) this.#remove(key);
     this.#objects.set(key, object);
     this.#versions.set(key, { resourceVersion, uid });
@@ -326,13 +329,13 @@ export class Informer<T, O extends Listed = Listed> {
 
 const keyOf = ({ namespace, name }: ListedMetadata): string => (namespace ? `${namespace}/${name}` : name);
 
-/** Who set which field is of no use here, and often the larger part of an object. A write without it leaves it alone. */
+/** Drops managedFields: unused here and often most of the object. Writing the object without them does not change them. */
 function withoutManagedFields<O extends Listed>(object: O): O {
   const { managedFields: _, ...metadata } = object.metadata as ListedMetadata & { readonly managedFields?: unknown };
   return { ...object, metadata };
 }
 
-/** Nobody can change what others see. */
+/** Readers share the objects, so they must not be able to change them. */
 function deepFreeze<V>(value: V): V {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const part of Object.values(value)) deepFreeze(part);

@@ -1,6 +1,6 @@
-// The API server as every pod is told of it: an address, and files with an authority and a token that the kubelet renews
-// (https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/). The full client of Kubernetes would do this as
-// well, and costs a process 60 MB.
+// The connection of a pod to its API server: the address from its environment, and the CA and token from files that the kubelet
+// renews (https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/). The full Kubernetes client could do this too,
+// but costs a process 60 MB.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ import type { PodPlace } from './pod-place.ts';
 
 export interface PodConnectionOptions {
   readonly place: PodPlace;
-  /** How many there are at most; watches have theirs for long. Undefined: as many as are needed. */
+  /** Maximum number of connections; each watch occupies one for long. Undefined: no limit. */
   readonly connections: number | undefined;
   readonly clock: Clock;
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Probes of a connection on which nothing is said: after this time, then each second, ten of them (Node's defaults). */
+/** TCP keep-alive: the first probe after this idle time, then one each second, ten in all (Node's defaults). */
 const KEEP_ALIVE_MS = 15_000;
 /** How often the files are read again. */
 const RENEWED_MS = 60_000;
@@ -81,7 +81,7 @@ export class PodConnection implements Connection {
   }
 
   async #readAgain(): Promise<void> {
-    // Whatever comes of it, the next try is a minute later: the token is good for some minutes more.
+    // Even if this fails, the next attempt is a minute later: the token stays valid for some more minutes.
     this.#readMs = this.#options.clock.monotonicMs();
     try {
       const { ca, token } = await filesOf(this.#options.place);
@@ -90,7 +90,7 @@ export class PodConnection implements Connection {
       this.#ca = ca;
       this.distrust();
     } catch {
-      // Files that are being replaced.
+      // The files are probably being replaced right now: keep the old ones.
     }
   }
 }

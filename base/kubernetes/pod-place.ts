@@ -1,4 +1,4 @@
-// Where a pod finds the API server, as its kubelet told it.
+// Where a pod finds its API server, from the environment that the kubelet sets.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,13 +6,13 @@ import { join } from 'node:path';
 export interface PodPlace {
   /** `https://10.96.0.1:443` */
   readonly url: string;
-  /** With the files `token`, `ca.crt` and `namespace`. */
+  /** The directory with the files `token`, `ca.crt` and `namespace`. */
   readonly serviceAccountDirectory: string;
 }
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** Undefined for a process that runs in no pod. `KUBE_NVR_SERVICE_ACCOUNT_DIR` is for tests. */
+/** Undefined if the process does not run in a pod. `KUBE_NVR_SERVICE_ACCOUNT_DIR` is for tests. */
 export function podPlace(env: Readonly<Record<string, string | undefined>>): PodPlace | undefined {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = env;
   if (!host) return undefined;

@@ -1,9 +1,9 @@
-// Which of two versions of one object is the newer. Since Kubernetes 1.35 the API promises that resource versions are
-// decimal numbers that grow (KEP-5504); etcd has always made them so.
+// Tells which of two versions of one object is newer. Kubernetes 1.35 and later promise that resource versions are increasing
+// decimal numbers (KEP-5504); etcd has always produced such.
 
 const DECIMAL = /^[0-9]+$/;
 
-/** `a` is newer than `b`. Of versions that are not numbers every other one is taken for newer. */
+/** Whether `a` is newer than `b`. If either is not a number, any difference counts as newer. */
 export function isNewer(a: string, b: string): boolean {
   if (a === b) return false;
   if (!DECIMAL.test(a) || !DECIMAL.test(b)) return true;
