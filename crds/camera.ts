@@ -1,4 +1,4 @@
-// The contract of a Camera: users write the spec, the operator writes the status.
+// The Camera resource: users write its spec, the operator writes its status.
 
 import { z } from 'zod';
 import { API_VERSION, CAMERA_HOSTS } from './names.ts';
@@ -106,7 +106,7 @@ const spec = z.object({
   suspend: z.boolean().default(false).describe('true: known, but not recorded.'),
   record: z
     .object({
-      // Names of formats as the recorder's API has them, not constants of ours; hence lower case.
+      // Lower case, unlike our own enum values: these are names of file formats, as in the recorder's API.
       format: z
         .enum(['fmp4', 'mp4'])
         .default('fmp4')
@@ -189,7 +189,7 @@ export const cameraSchema = withRules(
     status: status.optional(),
   }),
   {
-    // At the root, so that neither status nor assignment can be taken away and begun anew.
+    // At the root, so that nobody can remove the status or the assignment and start the epoch over.
     rule:
       '!has(oldSelf.status) || !has(oldSelf.status.assignment) || (has(self.status) && has(self.status.assignment) ' +
       '&& self.status.assignment.epoch >= oldSelf.status.assignment.epoch)',
@@ -206,7 +206,7 @@ export type AssignmentReason = (typeof ASSIGNMENT_REASONS)[number];
 export type Camera = Immutable<z.output<typeof cameraSchema>>;
 export type CameraSpec = Camera['spec'];
 export type CameraStatus = NonNullable<Camera['status']>;
-/** Who records the camera. Of two claims the one with the higher epoch is true. */
+/** Which node records the camera. If two nodes claim it, the one with the higher epoch is right. */
 export type CameraAssignment = NonNullable<CameraStatus['assignment']>;
 
 /** Throws ResourceError. */

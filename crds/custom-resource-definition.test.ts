@@ -1,5 +1,5 @@
-// The CRDs by the conventions of the Kubernetes API (sig-architecture, api-conventions.md), without an API server;
-// test/cluster asks a real one.
+// Checks the CRDs against the conventions of the Kubernetes API (sig-architecture, api-conventions.md) without an API server;
+// test/cluster uses a real one.
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -49,7 +49,7 @@ function* fieldsBelow(path: string, schema: Schema): Generator<Field> {
   }
 }
 
-/** What we define: API server and zod know metadata on their own. */
+/** Only our own fields: the API server and zod know the metadata themselves. */
 const FIELDS: readonly Field[] = KINDS.flatMap((definition) =>
   [...fieldsBelow(definition.kind, schemaOf(definition))].filter(
     ({ path }) => !/^\w+\.(metadata|apiVersion|kind)/.test(path),
@@ -111,13 +111,14 @@ test('lists say how they merge; lists of objects are maps by key', () => {
     const keys = (schema['x-kubernetes-list-map-keys'] ?? []) as string[];
     return type !== 'map' || keys.length === 0 || keys.some((key) => !schema.items!.required!.includes(key));
   });
-  // The nodes that were lost are written as one, the last first. Tolerations may differ in their effect alone: they have no key.
+  // The lost nodes are always written as a whole, newest first. Tolerations may differ in their effect alone, so they have no
+  // key.
   assert.deepEqual(paths(odd), ['Camera.status.assignment.lostNodes', 'RecorderPool.spec.tolerations']);
 });
 
 test('enumerations are CamelCase', () => {
   const odd = FIELDS.filter(({ schema }) => schema.enum?.some((value) => !/^[A-Z][A-Za-z]*$/.test(value)));
-  // The names of file formats are the same as in the recorder's API and file.
+  // The names of file formats are those of the recorder's API and its configuration file.
   assert.deepEqual(paths(odd), ['Camera.spec.record.format']);
 });
 
@@ -153,7 +154,7 @@ test('status has conditions and observedGeneration, no phase, and nothing that c
     ]);
   }
   const changing = FIELDS.filter(({ name }) => /^phase$|bitrate|frame|fps|bytesPer|packets/i.test(name));
-  // A setting, not what comes.
+  // `maxBitrate` is a setting, not a measurement.
   assert.deepEqual(paths(changing), ['Camera.spec.maxBitrate']);
 });
 

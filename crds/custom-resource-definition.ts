@@ -1,5 +1,5 @@
-// A kind's zod schema to its CustomResourceDefinition with a structural schema
-// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
+// Makes the CustomResourceDefinition of a kind, with a structural schema, from its zod schema. Used by hack/generate-crds.ts.
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/)
 
 import { stringify } from 'yaml';
 import { z } from 'zod';
@@ -53,7 +53,7 @@ function printerColumn({ wide, ...column }: PrinterColumn): Json {
 function rootSchema(definition: KindDefinition): Json {
   const schema = z.toJSONSchema(definition.schema, {
     target: 'openapi-3.0',
-    // What users write: fields with a default may be left out.
+    // The schema of what users write: fields with a default are optional.
     io: 'input',
     override: ({ jsonSchema }) => makeStructural(jsonSchema),
   }) as Json & { properties: Json };
@@ -66,13 +66,13 @@ function rootSchema(definition: KindDefinition): Json {
       ...schema.properties,
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
-      // The API server knows metadata itself, and takes here only rules for the name.
+      // The API server knows the metadata schema itself and accepts only restrictions of the name here.
       metadata: { type: 'object', properties: { name: { type: 'string', ...definition.name } } },
     },
   };
 }
 
-/** Removes what a structural schema must not have, and puts in what stands in our own metadata. */
+/** Removes what a structural schema must not contain, and replaces our own metadata (`crdEnum`, `crdIntOrString`) by schemas. */
 function makeStructural(schema: Json): void {
   if (schema['crdEnum'] !== undefined) {
     replaceUnion(schema, { type: 'string', enum: schema['crdEnum'] });
@@ -84,12 +84,15 @@ function makeStructural(schema: Json): void {
       maxLength: 32,
     });
   }
-  // Unknown fields are pruned by the API server; saying so in the schema is refused beside `properties`.
+  // The API server prunes unknown fields, and rejects `additionalProperties` beside `properties`.
   if (schema['properties'] !== undefined) delete schema['additionalProperties'];
   if (schema['type'] === 'integer') schema['format'] = 'int64';
 }
 
-/** The API server judges a default by the rules of its place before it fills in the defaults below. */
+/**
+ * Completes the default of each object with the defaults of its fields: the API server validates a default before it fills in
+ * those of the fields.
+ */
 function fillDefaults(schema: Json): void {
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, Json>);
   for (const [, property] of properties) fillDefaults(property);

@@ -1,4 +1,4 @@
-// What the API server shall know of each kind beside its schema: names, columns of `kubectl get`, selectable fields.
+// What a CRD says about each kind besides its schema: names, columns of `kubectl get` and selectable fields.
 
 import type { z } from 'zod';
 import { cameraSchema, MAX_CAMERA_NAME } from './camera.ts';
@@ -6,7 +6,7 @@ import { ASSIGNED_NODE_FIELD, CAMERAS, PREVIOUS_NODE_FIELD, RECORDER_NODES, RECO
 import { recorderNodeSchema } from './recorder-node.ts';
 import { MAX_POOL_NAME, recorderPoolSchema } from './recorder-pool.ts';
 
-/** A column of `kubectl get`; `wide` ones only with `-o wide`. */
+/** A column of `kubectl get`; `wide` columns appear only with `-o wide`. */
 export interface PrinterColumn {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'boolean' | 'date';
@@ -22,7 +22,7 @@ export interface KindDefinition {
   readonly singular: string;
   readonly shortName: string;
   readonly schema: z.ZodType;
-  /** What `metadata.name` may be, beyond what Kubernetes asks of it. */
+  /** Restrictions of `metadata.name` beyond those of Kubernetes. */
   readonly name: { readonly maxLength: number; readonly pattern?: string };
   readonly columns: readonly PrinterColumn[];
   /** Fields for field selectors, such as `status.assignment.node`. */
@@ -72,7 +72,7 @@ export const RECORDER_POOL_KIND: KindDefinition = {
   singular: 'recorderpool',
   shortName: 'rpool',
   schema: recorderPoolSchema,
-  // No dots: the name is part of the name of a Service.
+  // No dots: the name becomes part of the name of a Service.
   name: { maxLength: MAX_POOL_NAME, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' },
   columns: [
     { name: 'Nodes', type: 'integer', jsonPath: '.status.nodesReady', description: 'Nodes that record or could.' },

@@ -1,11 +1,11 @@
-// Which cameras a Secret's login is for: the Secret itself says so, in an annotation. Who writes a Camera says where it is,
-// but may not be the one whose login it is.
+// The hosts to which a Secret's login may be sent. The Secret itself names them in an annotation: the author of a Camera chooses
+// its address, but may not own the login.
 
 import { CAMERA_HOSTS } from './names.ts';
 
 /**
- * What stands in the annotation: addresses, networks as `10.20.0.0/16`, names, `*.cameras.example` for names below that one,
- * `*` for every host; with commas or blanks between. Undefined when it names nothing: the Secret is no camera's login.
+ * Reads the annotation: addresses, networks (`10.20.0.0/16`), names, `*.cameras.example` for all names below that one, or `*` for
+ * every host; separated by commas or white space. Undefined if it names nothing: the Secret is then not a camera's login.
  */
 export function hostsNamedBy(
   annotations: Readonly<Record<string, unknown>> | undefined,
@@ -21,7 +21,10 @@ export function hostsNamedBy(
   return hosts.length > 0 ? hosts : undefined;
 }
 
-/** The host of a Camera's address, without brackets; undefined for one that could be read otherwise. */
+/**
+ * The host of a Camera's address, without brackets. Undefined if the address is ambiguous and another parser could find another
+ * host.
+ */
 export function hostIn(address: string): string | undefined {
   const match = /^[a-z+]+:\/\/(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?(?:[/?].*)?$/i.exec(address);
   return (match?.[1] ?? match?.[2])?.toLowerCase();

@@ -1,9 +1,9 @@
-// Names that operator and recorders agree on (docs/design/cluster.md), and the functions that make them.
+// Names that the operator and the recorders share (docs/design/cluster.md), and functions that make them.
 
 export const GROUP = 'kube-nvr.dev';
 export const VERSION = 'v1alpha1';
 export const API_VERSION = `${GROUP}/${VERSION}`;
-/** Whom tokens of Kubernetes for recorders are meant for, unless a pool says otherwise. */
+/** The audience of Kubernetes tokens for recorders, unless the pool sets another. */
 export const TOKEN_AUDIENCE = GROUP;
 /** `kubectl get kubenvr` lists all kinds of the group. */
 export const CATEGORY = 'kubenvr';
@@ -18,70 +18,76 @@ export const NAME_LABEL = 'app.kubernetes.io/name';
 export const COMPONENT_LABEL = 'app.kubernetes.io/component';
 export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by';
 
-/** On a Secret: the hosts of the cameras that its login is for (`hostsNamedBy`). Without it no recorder may read the Secret. */
+/**
+ * Annotation of a Secret: the hosts of the cameras that its login is for (`hostsNamedBy`). Without it no recorder may read the
+ * Secret.
+ */
 export const CAMERA_HOSTS = 'kube-nvr.dev/camera-hosts';
 
-/** On the Role of a pool's recorders: only Secrets that name hosts are in it, or what was in use before they had to. */
+/**
+ * Annotation of the Role of a pool's recorders: the Role contains only Secrets that name hosts, or that were in use before this
+ * was required.
+ */
 export const GRANTS_NAMED_LOGINS = 'kube-nvr.dev/grants-named-logins';
 
 export const APP_NAME = 'kube-nvr';
 export type Component = 'recorder' | 'operator';
 
-/** Writes objects that the operator owns. */
+/** Field manager of the objects that the operator owns. */
 export const OPERATOR_MANAGER = 'kube-nvr-operator';
-/** Writes the status of Cameras and RecorderPools. */
+/** Field manager of the operator for the status of Cameras and RecorderPools. */
 export const OPERATOR_STATUS_MANAGER = 'kube-nvr-operator-status';
-/** Writes the status of a RecorderNode. */
+/** Field manager of the recorder for the status of its RecorderNode. */
 export const RECORDER_MANAGER = 'kube-nvr-recorder';
 
-/** The Lease that says which replica of the operator leads; in the operator's own namespace. */
+/** The Lease of the operator's leader election; in the operator's own namespace. */
 export const OPERATOR_LEASE = 'kube-nvr-operator';
 
-/** The keys of the CAs of all pools; in the operator's own namespace, and nobody else's to read. */
+/** The Secret with the CA keys of all pools; in the operator's own namespace, where nothing else may read it. */
 export const AUTHORITIES_SECRET = 'kube-nvr-authorities';
 
-/** Who a recorder is for its peers: a URI in its certificate, which holds wherever it is reached. */
+/** The identity of a recorder towards its peers: a URI in its certificate, independent of its address. */
 export const nodeIdentity = (namespace: string, pool: string, node: string): string =>
   `kube-nvr://${namespace}/${pool}/${node}`;
 
-/** Fields by which Cameras can be selected in a list or watch. */
+/** Fields of Cameras that can be used in the field selector of a list or watch. */
 export const ASSIGNED_NODE_FIELD = 'status.assignment.node';
 export const PREVIOUS_NODE_FIELD = 'status.assignment.previousNode';
 
-/** A token bound to a pod carries its node in this extra claim (since Kubernetes 1.32 always). */
+/** The extra claim with the node of a token that is bound to a pod (always set since Kubernetes 1.32). */
 export const NODE_NAME_CLAIM = 'authentication.kubernetes.io/node-name';
 
 const NODE_LEASE_PREFIX = 'kube-nvr-node-';
 
-/** The Lease by which the recorder on this node shows that it lives; in the pool's namespace. */
+/** The Lease that the recorder of a node renews while it is alive; in the pool's namespace. */
 export const nodeLeaseName = (node: string): string => `${NODE_LEASE_PREFIX}${node}`;
 
-/** The node whose Lease this is; undefined for other Leases. */
+/** The node to which a Lease belongs; undefined for other Leases. */
 export const nodeOfLease = (lease: string): string | undefined =>
   lease.startsWith(NODE_LEASE_PREFIX) ? lease.slice(NODE_LEASE_PREFIX.length) : undefined;
 
-/** Labels of what belongs to no single pool. */
+/** Labels of objects that belong to no single pool. */
 export const labels = (component: Component): Record<string, string> => ({
   [NAME_LABEL]: APP_NAME,
   [COMPONENT_LABEL]: component,
   [MANAGED_BY_LABEL]: OPERATOR_MANAGER,
 });
 
-/** Labels of everything that belongs to a pool: its DaemonSet and pods, Leases, RecorderNodes. */
+/** Labels of all objects of a pool: its DaemonSet and pods, Leases, RecorderNodes. */
 export const poolLabels = (pool: string): Record<string, string> => ({
   ...labels('recorder'),
   [POOL_LABEL]: pool,
 });
 
-/** DaemonSet, ServiceAccount, Role, RoleBinding, Service and PodDisruptionBudget of a pool. */
+/** Name of the DaemonSet, ServiceAccount, Role, RoleBinding, Service and PodDisruptionBudget of a pool. */
 export const recorderName = (pool: string): string => `${pool}-recorder`;
 
-/** The Secret with the token by which metrics of a pool's recorders are read. */
+/** The Secret with the token for reading the metrics of a pool's recorders. */
 export const metricsTokenName = (pool: string): string => `${pool}-metrics-token`;
 
 /**
- * The directory of a pool in a volume of its nodes. One level, and a name that neither a namespace nor a pool can have, nor
- * anything that an archive holds.
+ * The directory of a pool in a volume of its nodes. It is a single level, and its name can be neither that of a namespace, a pool
+ * nor of anything in an archive.
  */
 export const directoryOfPool = ({ namespace, pool }: { readonly namespace: string; readonly pool: string }): string =>
   `${namespace}_${pool}`;

@@ -1,9 +1,11 @@
-// What the API server sends, checked against a kind's schema: a typed value leaves, or an error that names the fields.
+// Validates objects from the API server against the schema of their kind. Errors name the fields.
 
 import type { z } from 'zod';
 import type { Immutable } from './schema-parts.ts';
 
-/** An object that is not what its kind promises. `fields` are paths such as `spec.source` or `status.cameras[2].epoch`. */
+/**
+ * An object that does not match the schema of its kind. `fields` are paths such as `spec.source` or `status.cameras[2].epoch`.
+ */
 export class ResourceError extends Error {
   readonly code = 'INVALID_RESOURCE';
   readonly fields: readonly string[];
@@ -15,7 +17,7 @@ export class ResourceError extends Error {
   }
 }
 
-/** Values of the object are never part of the message: an address could hold a password. */
+/** Throws ResourceError. Its message never contains values of the object, because an address could contain a password. */
 export function parseResource<T extends z.ZodType>(kind: string, schema: T, value: unknown): Immutable<z.output<T>> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data as Immutable<z.output<T>>;

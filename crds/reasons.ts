@@ -1,9 +1,12 @@
-// Why something is as it is, in two forms: the API's codes and the words of resources. Recorders write words, whoever lists
-// cameras reads them back.
+// Converts reasons between the recorder's API (`wrong-disk`) and the conditions of resources (`WrongDisk`). Recorders write the
+// latter, and the API converts it back when it lists cameras.
 
 const MAX_LENGTH = 128;
 
-/** `wrong-disk` to `WrongDisk`: a reason of a condition is a word (metav1.Condition). `Failed`, if there is none in it. */
+/**
+ * `wrong-disk` to `WrongDisk`, because the reason of a condition is one CamelCase word (metav1.Condition). `Failed` if the code
+ * contains no letter to start with.
+ */
 export function reasonOf(code: string): string {
   const word = code
     .split(/[^A-Za-z0-9]+/)

@@ -1,4 +1,4 @@
-// The contract of a RecorderNode: the operator (or a person) writes the spec, the recorder of that node its status.
+// The RecorderNode resource: the operator (or a person) writes its spec, the recorder of that node writes its status.
 
 import { z } from 'zod';
 import { API_VERSION } from './names.ts';
@@ -22,7 +22,7 @@ import {
 import { MAX_CAMERA_NAME } from './camera.ts';
 import { MAX_CAMERAS_PER_NODE } from './recorder-pool.ts';
 
-/** How many requests a recorder can have open. */
+/** How many requests of one recorder may be open. */
 export const MAX_REQUESTS = 32;
 
 const CAMERA_STATES = ['Connecting', 'Recording', 'Silent', 'Failed', 'Stopped'] as const;
@@ -30,7 +30,7 @@ const REQUEST_KINDS = ['Suspend', 'AddLearner', 'ChangeMembership', 'RemoveNode'
 
 const cameraName = () => subdomain(MAX_CAMERA_NAME);
 const epoch = () => integer(1, Number.MAX_SAFE_INTEGER);
-/** Chosen by the recorder, so that an answer finds its question. */
+/** Chosen by the recorder, to match the response with the request. */
 const requestID = () => z.string().min(1).max(64);
 
 const response = z.object({
@@ -39,7 +39,7 @@ const response = z.object({
   message: z.string().max(1024).optional().describe('What the answer says, for people.'),
 });
 
-/** Base of a listener, as `https://10.0.0.7:9997`. */
+/** Base URL of a listener, such as `https://10.0.0.7:9997`. */
 const url = () =>
   z
     .string()
@@ -102,7 +102,7 @@ const reportedCamera = statusObject({
   lastWrittenTime: time().optional().describe('Coarse: written when something else changes, or every 300 s.'),
 });
 
-/** Field of a request that exactly one kind has. */
+/** Rule: the field is required for requests of these kinds and forbidden for others. */
 const onlyWith = (field: string, kinds: readonly string[]): CelRule => ({
   rule: `(self.kind in [${kinds.map((kind) => `'${kind}'`).join(', ')}]) == has(self.${field})`,
   message: `is required when kind is ${kinds.join(' or ')}, and forbidden otherwise`,
@@ -182,10 +182,10 @@ export type RecorderNodeStatus = NonNullable<RecorderNode['status']>;
 export type RecorderResponse = Immutable<z.output<typeof response>>;
 /** One camera as its node reports it. */
 export type ReportedCamera = NonNullable<RecorderNodeStatus['cameras']>[number];
-/** What a recorder asks of the operator. */
+/** A request of a recorder to the operator. */
 export type RecorderRequest = NonNullable<RecorderNodeStatus['requests']>[number];
 
-/** What a recorder reports of its cameras, without what the operator has found to be false. */
+/** The cameras that a recorder reports, without reports that the operator has refused. */
 export const believedReports = ({ spec, status }: Pick<RecorderNode, 'spec' | 'status'>): readonly ReportedCamera[] => {
   const { refusedReports: refused = [] } = spec;
   const reports = status?.cameras ?? [];

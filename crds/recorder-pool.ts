@@ -1,4 +1,4 @@
-// The contract of a RecorderPool: which nodes record, how, and the rules of failover.
+// The RecorderPool resource: which nodes record, how they record, and the rules of failover.
 
 import { z } from 'zod';
 import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
@@ -22,12 +22,12 @@ import {
   type Immutable,
 } from './schema-parts.ts';
 
-/** The pool's name is part of names of Services, which have at most 63 characters, and of a label. */
+/** The pool's name becomes part of a label and of names of Services, which have at most 63 characters. */
 export const MAX_POOL_NAME = 40;
-/** A report of all cameras of a node must fit into its RecorderNode. */
+/** The report of all cameras of a node must fit into its RecorderNode. */
 export const MAX_CAMERAS_PER_NODE = 500;
 
-/** A directory of the host. `/` and `..` would let a pod write anywhere. */
+/** A directory of the host. `/` and `..` are forbidden, because they would let a pod write anywhere. */
 const hostPath = () =>
   withRules(
     z
@@ -42,7 +42,7 @@ const hostPath = () =>
     },
   );
 
-/** As browsers write it. `*` would show every camera to every page where anyone may look. */
+/** An origin as browsers send it. `*` is not accepted: it would show every camera to every web page if anyone may look. */
 const origin = () =>
   z
     .string()
@@ -58,13 +58,13 @@ const hostName = () =>
     .max(253)
     .regex(/^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/, 'expected nvr.example.com');
 
-/** As the recorder's own file takes it. */
+/** The format of the recorder's configuration file. */
 const network = () =>
   withRules(z.string().max(64), {
     rule: 'isIP(self) || isCIDR(self)',
     message: 'expected an address or a network such as 10.0.0.1 or 10.0.0.0/8',
   });
-/** As a NetworkPolicy takes it. */
+/** The format of a NetworkPolicy. */
 const cidr = () =>
   withRules(
     z

@@ -1,4 +1,5 @@
-// The schemas of our kinds in, their reference for people out: Markdown, a table with a row a field.
+// Generates the reference of our kinds from their schemas: Markdown, a table with one row per field. Used by
+// hack/generate-crds.ts.
 
 import { toCustomResourceDefinition, type Json } from './custom-resource-definition.ts';
 import { KINDS, type KindDefinition } from './kinds.ts';
@@ -20,7 +21,7 @@ interface Schema extends Json {
   readonly 'x-kubernetes-validations'?: readonly CelRule[];
 }
 
-/** What each kind is for, and what its conditions say. */
+/** The introduction and the conditions of each kind. */
 const ABOUT: Readonly<Record<string, string>> = {
   Camera:
     'One camera. Users write `spec`, the operator writes `status`. Deleting it stops its recording at once; footage stays.',
@@ -90,7 +91,7 @@ function rowsOf(prefix: string, schema: Schema): Row[] {
       fallback: isRequired ? 'required' : formatDefault(value),
       meaning: value.description ?? '',
     };
-    // A group without words of its own is said by its fields.
+    // A group without a description is documented by its fields.
     const isGroup = value.properties !== undefined && !isRequired && value.description === undefined;
     return isGroup ? inner : [own, ...inner];
   });
@@ -114,7 +115,7 @@ function integerType({ minimum, maximum }: Schema): string {
 function formatDefault({ default: value, properties = {} }: Schema): string {
   if (value === undefined || value === null) return '';
   if (typeof value !== 'object') return `\`${String(value)}\``;
-  // What the fields of a group say themselves is not said twice.
+  // Defaults that the fields of a group document themselves are not repeated.
   const isOwn = Object.keys(value).some((name) => properties[name]?.default === undefined);
   return isOwn ? `\`${JSON.stringify(value)}\`` : '';
 }

@@ -1,5 +1,5 @@
-// Parts of our kinds' schemas. What Kubernetes wants beyond JSON Schema (list types, CEL rules) is metadata of the
-// zod schema, so that one text is both the check in our programs and the CRD.
+// Building blocks of the schemas of our kinds. What Kubernetes has beyond JSON Schema (list types, CEL rules) is metadata of the
+// zod schema, so that one definition gives both the validation in our programs and the CRD.
 
 import { z } from 'zod';
 
@@ -7,54 +7,54 @@ import { z } from 'zod';
 export interface CelRule {
   readonly rule: string;
   readonly message: string;
-  /** JSON path of the field that the message is about, when it lies below the rule's own place. */
+  /** JSON path of the field that the message is about, if it is not the one with the rule. */
   readonly fieldPath?: string;
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
 }
 
-/** Every part is read-only: what one room hands to another is never changed. */
+/** `T` with every part read-only: values passed between rooms are never changed. */
 export type Immutable<T> = T extends readonly (infer Item)[]
   ? readonly Immutable<Item>[]
   : T extends object
     ? { readonly [Key in keyof T]: Immutable<T[Key]> }
     : T;
 
-/** Rules of one field. Later calls replace earlier ones. */
+/** Sets the CEL rules of a field; a later call replaces the rules of an earlier one. */
 export function withRules<T extends z.ZodType>(schema: T, ...rules: CelRule[]): T {
   return schema.meta({ 'x-kubernetes-validations': rules });
 }
 
 /**
- * A part of a status. Fields that are unknown here are kept, so that an older program that replaces a status does not
- * erase what a newer one has written.
+ * An object in a status. It keeps unknown fields, so that an older program that replaces the status does not erase what a newer
+ * one wrote.
  */
 export function statusObject<T extends z.ZodRawShape>(shape: T): z.ZodObject<T> {
   return z.looseObject(shape);
 }
 
-/** An enumeration in a status: the API server takes only `values`; readers also take what a newer version has. */
+/** An enumeration in a status: the API server accepts only `values`, but readers also accept values of newer versions. */
 export function statusEnum<const T extends readonly [string, ...string[]]>(values: T) {
   return z.union([z.enum(values), z.string() as z.ZodType<string & {}>]).meta({ crdEnum: values });
 }
 
-/** A list whose items are told apart by `keys`. */
+/** A list (type `map`) whose items are identified by `keys`. */
 export function listMap<T extends z.ZodType>(item: T, maxItems: number, ...keys: string[]) {
   return z.array(item).max(maxItems).meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys });
 }
 
-/** A list that is written as a whole. */
+/** A list that is always replaced as a whole. */
 export function atomicList<T extends z.ZodType>(item: T, maxItems: number) {
   return z.array(item).max(maxItems).meta({ 'x-kubernetes-list-type': 'atomic' });
 }
 
-/** A list of different strings or numbers. */
+/** A list (type `set`) of distinct strings or numbers. */
 export function listSet<T extends z.ZodType>(item: T, maxItems: number) {
   return z.array(item).max(maxItems).meta({ 'x-kubernetes-list-type': 'set' });
 }
 
 export const integer = (min: number, max: number) => z.number().int().min(min).max(max);
 
-/** RFC 3339, as Kubernetes writes it; read as a string because lists and watches of clients differ about dates. */
+/** RFC 3339 as Kubernetes writes it. Kept as a string, because clients differ in how they return dates from lists and watches. */
 export const time = () => z.string().max(64).meta({ format: 'date-time' });
 
 const DNS_LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
@@ -62,31 +62,31 @@ const DNS_LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const SUBDOMAIN = `${DNS_LABEL}(\\.${DNS_LABEL})*`;
 const EXPECTED_SUBDOMAIN = 'expected lower-case letters, digits, "-" and "."';
 
-/** RFC 1123 subdomain: the name of most objects, nodes among them. */
+/** RFC 1123 subdomain: the name of most objects, including nodes. */
 export const subdomain = (maxLength = 253) =>
   z
     .string()
     .max(maxLength)
     .regex(new RegExp(`^${SUBDOMAIN}$`), EXPECTED_SUBDOMAIN);
 
-/** Leaves room for the prefix of a node's Lease in a name of 253 characters. */
+/** Leaves room for the prefix of a node's Lease, whose name has at most 253 characters. */
 const MAX_NODE_NAME = 239;
 
 export const nodeName = () => subdomain(MAX_NODE_NAME);
 
-/** Manifests made from templates have an empty string where nothing is meant. */
+/** Manifests rendered from templates have an empty string where no node is meant. */
 export const nodeNameOrEmpty = () =>
   z
     .string()
     .max(MAX_NODE_NAME)
     .regex(new RegExp(`^(${SUBDOMAIN})?$`), EXPECTED_SUBDOMAIN);
 
-/** A reference to an object of the same namespace. */
+/** A reference to an object in the same namespace. */
 export const reference = () => z.object({ name: subdomain().min(1).describe('Name of an object of this namespace.') });
 
 /**
- * An address that must not carry a login: whoever may read the object would read it. `schemes` as in `rtsp`, `rtsps`.
- * The pattern leaves the user part to the rule, whose message does not repeat the address.
+ * An address that must not contain a login, because everyone who may read the object would see it. `schemes`: such as `rtsp`,
+ * `rtsps`. The pattern accepts a user part and leaves it to the rule, whose message does not repeat the address.
  */
 export function addressWithoutUser(...schemes: string[]) {
   return withRules(
@@ -114,7 +114,7 @@ export const quantity = () =>
     .union([z.number().int().nonnegative(), z.string().max(32).regex(QUANTITY, 'expected a size such as 200Gi')])
     .meta({ crdIntOrString: QUANTITY.source });
 
-/** A quantity of CPU or memory in a pod; also `500m` and exponents. */
+/** A quantity of CPU or memory in a pod; also allows `500m` and exponents. */
 const podQuantity = () => {
   const pattern =
     /^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$/;
@@ -126,7 +126,6 @@ const podQuantity = () => {
 const stringMap = (maxProperties: number, maxLength: number) =>
   z.record(z.string(), z.string().max(maxLength)).meta({ maxProperties });
 
-/** Labels that a node must have. */
 export const nodeSelector = () => stringMap(32, 63).describe('Labels that a node must have.');
 
 const podResources = () => z.record(z.string(), podQuantity()).meta({ maxProperties: 16 }).optional();
@@ -137,7 +136,7 @@ export const resources = () =>
     limits: podResources().describe('What the pod may use at most.'),
   });
 
-/** As in a pod. */
+/** A toleration, as in a pod. */
 export const toleration = () =>
   z.object({
     key: z.string().max(316).optional().describe('The taint that is tolerated; empty with Exists: every taint.'),
@@ -152,7 +151,7 @@ export const toleration = () =>
       .describe('With NoExecute: how long the taint is tolerated.'),
   });
 
-/** Limits of an archive, all at once. */
+/** The limits of an archive; all of them apply together. */
 export const retention = () =>
   z.object({
     maxAgeSeconds: integer(60, 36_525 * 86_400)
@@ -183,7 +182,7 @@ const conditionSchema = statusObject({
   message: z.string().max(4096),
 });
 
-/** The state of a resource in one respect, as `kubectl wait --for=condition=` knows it. */
+/** Conditions of a resource, as used by `kubectl wait --for=condition=`. */
 export const conditions = () => listMap(conditionSchema, 16, 'type').describe('States of this resource.');
 
 export type Condition = Immutable<z.output<typeof conditionSchema>>;
@@ -197,7 +196,7 @@ const ownerReference = statusObject({
   blockOwnerDeletion: z.boolean().optional(),
 });
 
-/** What we read of an object's metadata; the rest is kept. */
+/** The metadata that we read; other fields are kept. */
 export const metadata = statusObject({
   name: z.string().min(1),
   namespace: z.string().min(1),

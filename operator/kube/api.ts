@@ -1,18 +1,18 @@
-// The door of this room: what the operator needs of an API server. `client.ts` speaks to a real one; a simulation may
-// stand behind the same interface.
+// The interface of this room: the calls to the API server that the operator needs. `client.ts` implements it over HTTPS;
+// simulations implement it in memory.
 
 import { ApiError } from '../../base/kubernetes/api-error.ts';
 
 export { ApiError };
 
-/** What objects of one kind are called in paths: `/apis/{group}/{version}/namespaces/{namespace}/{plural}`. */
+/** A kind and how its paths are made: `/apis/{group}/{version}/namespaces/{namespace}/{plural}`. */
 export interface Resource {
-  /** Empty: the core group. */
+  /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
   readonly plural: string;
   readonly kind: string;
-  /** Of the whole cluster: Nodes, Namespaces. */
+  /** Cluster-scoped: Nodes, Namespaces. */
   readonly clusterScoped?: true;
 }
 
@@ -39,7 +39,7 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean | undefined;
 }
 
-/** Any object, as JSON. Times are strings: reading and watching give the same. */
+/** Any object as JSON. Times stay strings, in lists and watches alike. */
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -53,7 +53,7 @@ export interface ObjectName {
 }
 
 export interface Selection {
-  /** Left out: of all namespaces. */
+  /** Left out: all namespaces. */
   readonly namespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
@@ -64,7 +64,7 @@ export interface ObjectList {
   readonly resourceVersion: string;
 }
 
-/** A bookmark has an object with nothing but `metadata.resourceVersion`. */
+/** The object of a bookmark has nothing but `metadata.resourceVersion`. */
 export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
   readonly object: KubeObject;
@@ -72,37 +72,37 @@ export interface WatchEvent {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Instead of the client's own deadline. */
+  /** Replaces the client's default deadline. */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface WriteOptions extends CallOptions {
   readonly subresource?: 'status' | undefined;
-  /** Refuse or accept, but write nothing. */
+  /** Validate without writing. */
   readonly dryRun?: boolean | undefined;
 }
 
 export interface ApplyOptions extends WriteOptions {
   readonly fieldManager: string;
-  /** Takes fields that another manager has set. */
+  /** Takes over fields that another manager has set. */
   readonly force?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Delete this object and no later one of its name. */
+  /** Delete only the object with this uid, not a later one of the same name. */
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
   readonly propagationPolicy?: 'Foreground' | 'Background' | 'Orphan' | undefined;
   readonly gracePeriodSeconds?: number | undefined;
 }
 
-/** Every call has a deadline, and throws ApiError for an answer that is no success as for none. */
+/** Every call has a deadline. It throws ApiError when the response is not a success and when there is none. */
 export interface KubeApi {
   get(resource: Resource, name: ObjectName, options?: CallOptions): Promise<KubeObject>;
   list(resource: Resource, selection: Selection, options?: CallOptions): Promise<ObjectList>;
   /**
-   * Changes after `resourceVersion`, with bookmarks. Ends when the server ends it, which it does after some time;
-   * throws ApiError when it fails, with status 410 when `resourceVersion` is too old to go on from.
+   * Changes after `resourceVersion`, including bookmarks. The generator ends when the server ends the watch, as it does after
+   * some time. Throws ApiError when the watch fails; status 410 means that `resourceVersion` is too old to resume from.
    */
   watch(
     resource: Resource,
@@ -110,9 +110,9 @@ export interface KubeApi {
     signal: AbortSignal,
   ): AsyncIterable<WatchEvent>;
   create(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
-  /** With `metadata.resourceVersion` the write is lost (409) when somebody else wrote before. */
+  /** With `metadata.resourceVersion`, the write fails (409) if the object was changed since. */
   replace(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
-  /** RFC 7396. */
+  /** JSON merge patch, RFC 7396. */
   mergePatch(resource: Resource, name: ObjectName, patch: object, options?: WriteOptions): Promise<KubeObject>;
   /** Server-side apply. */
   apply(resource: Resource, object: KubeObject, options: ApplyOptions): Promise<KubeObject>;
@@ -122,14 +122,14 @@ export interface KubeApi {
 const hasStatus = (err: unknown, status: number): boolean => err instanceof ApiError && err.status === status;
 
 export const isNotFound = (err: unknown): boolean => hasStatus(err, 404);
-/** Somebody else wrote before, or the object exists already. */
+/** The object was changed since it was read, or it exists already. */
 export const isConflict = (err: unknown): boolean => hasStatus(err, 409);
-/** A list or watch must begin anew. */
+/** A list or watch must start over. */
 export const isExpired = (err: unknown): boolean => hasStatus(err, 410);
-/** Nobody knows whether the call was carried out. */
+/** There was no response: it is unknown whether the call was carried out. */
 export const isUnanswered = (err: unknown): boolean => hasStatus(err, 0);
 
-/** `namespace/name`, or `name` for what has no namespace: the key of queues and caches. */
+/** `namespace/name`, or `name` for objects without a namespace: the key in queues and caches. */
 export const keyOf = ({ namespace, name }: ObjectName): string => (namespace ? `${namespace}/${name}` : name);
 
 /** The inverse of `keyOf`. */

@@ -1,4 +1,4 @@
-// The API server behind the interface of this room: objects in and out, as JSON over HTTPS.
+// The implementation of KubeApi for a real API server: JSON over HTTPS.
 
 import {
   type CallOptions as RequestOptions,
@@ -94,7 +94,7 @@ export class RestKubeApi implements KubeApi {
     await this.#client.call('DELETE', objectPath(resource, name), body, call);
   }
 
-  /** Ends every connection; calls under way fail. */
+  /** Closes every connection; calls in flight fail. */
   async close(): Promise<void> {
     await this.#client.close();
   }
@@ -116,7 +116,7 @@ export class RestKubeApi implements KubeApi {
   }
 }
 
-/** The API server asks for both in a body, and lists leave them out. */
+/** Adds `apiVersion` and `kind`: the API server requires them in a body, but lists leave them out. */
 const typed = (resource: Resource, object: KubeObject): KubeObject => ({
   ...object,
   apiVersion: apiVersionOf(resource),

@@ -1,9 +1,9 @@
-// Conditions of a status (sig-architecture, api-conventions.md): what is known comes in, the list to write goes out.
+// Merges the conditions that a controller states into those in a status (sig-architecture, api-conventions.md).
 
 import type { Condition } from '../../crds/schema-parts.ts';
 import { secondTime } from './time.ts';
 
-/** A condition as a controller states it; times are made here. */
+/** A condition as a controller states it; `mergeConditions` adds the times. */
 export interface StatedCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -13,9 +13,9 @@ export interface StatedCondition {
 }
 
 export interface MergedConditions {
-  /** Sorted by type. The same array as before when nothing changed. */
+  /** Sorted by type. The same array as before if nothing changed. */
   readonly conditions: readonly Condition[];
-  /** Conditions whose status changed, or that are new: what is worth an event. */
+  /** Conditions that are new or whose status changed: candidates for an event. */
   readonly transitions: readonly Transition[];
 }
 
@@ -24,12 +24,12 @@ export interface Transition {
   readonly to: Condition;
 }
 
-/** The API server refuses longer messages; a cut one still helps. */
+/** The API server rejects longer messages; a truncated one is still useful. */
 const MAX_MESSAGE = 4096;
 
 /**
- * `lastTransitionTime` changes only with the status; reason and message may change without. Conditions that are not
- * stated any more are dropped. `generation`: of the object that was looked at.
+ * `lastTransitionTime` changes only with the status, not with the reason or message. Conditions that are no longer stated are
+ * dropped. `generation` is that of the object that was examined.
  */
 export function mergeConditions(
   before: readonly Condition[],
@@ -60,7 +60,7 @@ export function mergeConditions(
   return { conditions: isUnchanged ? before : conditions, transitions };
 }
 
-/** What a resource shows that no controller has looked at yet: every condition is there, and Unknown. */
+/** The conditions of a resource that no controller has examined yet: all of them Unknown. */
 export function unknownConditions(types: readonly string[]): readonly StatedCondition[] {
   return types.map((type) => ({ type, status: 'Unknown', reason: 'Pending', message: 'not looked at yet' }));
 }

@@ -1,8 +1,8 @@
-// An API server whose calls are counted, also those that fail, by the verbs of its own audit log and metrics.
+// A KubeApi that counts its calls, including failed ones, by the verbs of the API server's own audit log and metrics.
 
 import type { KubeApi, Resource } from './api.ts';
 
-/** `count` is told of each call before it is sent; `resource` as in paths. */
+/** `count` is called before each call is sent; `resource` is the plural name used in paths. */
 export function countedCalls(api: KubeApi, count: (verb: string, resource: string) => void): KubeApi {
   const counted =
     <Rest extends readonly unknown[], T>(verb: string, call: (resource: Resource, ...rest: Rest) => T) =>

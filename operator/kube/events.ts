@@ -1,5 +1,5 @@
-// Events (events.k8s.io/v1): what people see in `kubectl describe` when something changed. The same thing again within
-// some minutes becomes one event that counts.
+// Writes Events (events.k8s.io/v1), which `kubectl describe` shows. Repetitions within some minutes become one Event with a
+// count.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -18,9 +18,9 @@ export interface Regarding {
 
 export interface EventText {
   readonly type: 'Normal' | 'Warning';
-  /** Why, as one specific CamelCase word: `NodeUnavailable`, not `Failed`. */
+  /** The cause, as one specific CamelCase word: `NodeUnavailable`, not `Failed`. */
   readonly reason: string;
-  /** What was done: `Assign`. */
+  /** What was done, such as `Assign`. */
   readonly action: string;
   readonly note: string;
 }
@@ -29,7 +29,7 @@ export interface EventRecorderOptions {
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly log: Log;
-  /** Of this replica: the name of its pod. */
+  /** Identifies this replica: the name of its pod. */
   readonly instance: string;
 }
 
@@ -37,22 +37,22 @@ interface Series {
   readonly key: string;
   readonly regarding: Regarding;
   readonly text: EventText;
-  /** Of the event that was created; undefined until it was. */
+  /** Name of the Event once it has been created. */
   name: { readonly namespace: string; readonly name: string } | undefined;
   count: number;
   lastMs: number;
   lastWallMs: number;
-  /** What is written already. */
+  /** The count that has been written. */
   written: number;
 }
 
-/** As client-go: what repeats within this time belongs to the same series. */
+/** As in client-go: repetitions within this time belong to the same series. */
 const SERIES_MS = 6 * MINUTE_MS;
-/** A series that goes on is written now and then, not each time. */
+/** An ongoing series is written this often, not at every repetition. */
 const REFRESH_MS = 30_000;
-/** Events are a courtesy: memory and the API server come first. */
+/** Bounds memory: Events are best effort. */
 const MAX_SERIES = 2_000;
-/** Different events about one object: so many at once, then one in this time. */
+/** Rate limit for different Events about one object: a burst of this many, then one per OBJECT_REFILL_MS. */
 const OBJECT_BURST = 20;
 const OBJECT_REFILL_MS = 60_000;
 const MAX_NOTE = 1024;
@@ -63,7 +63,7 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #series = new Map<string, Series>();
   readonly #buckets = new Map<string, { readonly tokens: number; readonly atMs: number }>();
-  /** Waits to be written, in order. */
+  /** Series that wait to be written, in order. */
   readonly #pending = new Set<Series>();
   readonly #refreshes = new Map<Series, Timer>();
   #sending: Promise<void> | undefined;
@@ -73,7 +73,7 @@ export class EventRecorder {
     this.#options = options;
   }
 
-  /** Never throws, and waits for nothing. */
+  /** Returns at once and never throws. */
   record(regarding: Regarding, text: EventText): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -102,7 +102,7 @@ export class EventRecorder {
     else this.#refreshLater(series);
   }
 
-  /** Writes what waits, and resolves when that is done or has failed. */
+  /** Writes what is pending; resolves when it is written or has failed. */
   async close(): Promise<void> {
     for (const [series, timer] of this.#refreshes) {
       timer.cancel();
@@ -113,7 +113,7 @@ export class EventRecorder {
     await this.#sending;
   }
 
-  /** Takes a token from the object's bucket. */
+  /** Takes a token from the object's bucket; false if it is empty. */
   #mayBegin(object: string, nowMs: number): boolean {
     const before = this.#buckets.get(object) ?? { tokens: OBJECT_BURST, atMs: nowMs };
     const tokens = Math.min(OBJECT_BURST, before.tokens + (nowMs - before.atMs) / OBJECT_REFILL_MS);
@@ -139,7 +139,7 @@ export class EventRecorder {
   }
 
   async #sendAll(): Promise<void> {
-    // Callers of `record` go on first, so that what they record together is sent together.
+    // Let the callers of `record` continue first, so that Events recorded together are sent together.
     await Promise.resolve();
     for (const series of this.#pending) {
       this.#pending.delete(series);
@@ -158,7 +158,7 @@ export class EventRecorder {
         series.written = series.written === 0 ? 1 : count;
         if (series.written >= count) return;
       } catch (err) {
-        // It was forgotten by the API server meanwhile (an hour by default).
+        // The API server has deleted the Event meanwhile (after an hour by default): create it again.
         if (isNotFound(err) && series.name) Object.assign(series, { name: undefined, written: 0 });
         else if (tries >= MAX_TRIES || !isPassing(err)) {
           log.debug({ err, reason: series.text.reason }, 'event not written');
@@ -175,7 +175,7 @@ export class EventRecorder {
     const { name, namespace, uid, resourceVersion } = metadata;
     const event: KubeObject = {
       metadata: {
-        // Unique without the server's help, so that a try whose answer was lost is not made twice.
+        // Unique without the server's help, so that a retry after a lost response does not create a second Event.
         name: `${name.slice(0, 200)}.${Math.round(clock.wallMs()).toString(16)}${(this.#names++).toString(16)}`,
         namespace: namespace ?? 'default',
       },
@@ -193,18 +193,18 @@ export class EventRecorder {
   }
 }
 
-/** Only this may change in an event. */
+/** The only part of an Event that may be changed. */
 const seriesOf = ({ count, lastWallMs }: Series): object => ({
   series: { count, lastObservedTime: microTime(lastWallMs) },
 });
 
-/** The oldest entry makes room. */
+/** Sets an entry; beyond the limit the oldest one is removed. */
 function setLimited<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key);
   map.set(key, value);
   if (map.size > MAX_SERIES) map.delete(map.keys().next().value as string);
 }
 
-/** Whether it may succeed a little later. */
+/** Whether a retry may succeed. */
 const isPassing = (err: unknown): boolean =>
   err instanceof ApiError && (err.status === 0 || err.status === 429 || err.status >= 500);

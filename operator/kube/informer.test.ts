@@ -50,7 +50,7 @@ class Setup {
     await settle();
   }
 
-  /** Lets time pass in steps, so that everybody acts in between. */
+  /** Advances the clock in steps, so that all parties can react in between. */
   async pass(ms: number, stepMs = 1_000): Promise<void> {
     for (let passedMs = 0; passedMs < ms; passedMs += stepMs) {
       this.clock.advance(Math.min(stepMs, ms - passedMs));
@@ -213,7 +213,7 @@ test('whatever watches lose is found by the list every ten minutes, told, and co
   await s.api.delete(CAMERA, ref('goes'));
   await s.api.mergePatch(CAMERA, ref('stays'), { spec: { ptz: true } });
   s.api.drop = () => false;
-  // The watch goes on beyond what it has lost.
+  // The watch continues after the events that it lost.
   await s.api.create(CAMERA, camera('later'));
   s.api.bookmark();
   await s.pass(610_000, 10_000);

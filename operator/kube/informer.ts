@@ -1,4 +1,4 @@
-// The informer of base/kubernetes for a kind that the operator reads.
+// Makes an informer (base/kubernetes) for one of the operator's resources.
 
 import type { Clock } from '../../base/clock.ts';
 import { Informer as ObjectInformer, type InformerObserver } from '../../base/kubernetes/informer.ts';
@@ -11,7 +11,7 @@ export interface InformerOptions<T> {
   readonly api: KubeApi;
   readonly resource: Resource;
   readonly selection?: Selection;
-  /** Throws for an object that is not what it should be. */
+  /** Throws if the object is not valid. */
   readonly parse: (object: KubeObject) => T;
   readonly clock: Clock;
   readonly log: Log;

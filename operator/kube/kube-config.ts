@@ -1,5 +1,5 @@
-// How the operator reaches its API server: kubeconfig files, pods, exec plug-ins and proxies are read by
-// @kubernetes/client-node; connections are kept here, because it makes a new pool, and so a TLS handshake, for each call.
+// How the operator reaches its API server. @kubernetes/client-node handles kubeconfig files, service accounts, exec plug-ins and
+// proxies. The connection pool is kept here, because the library makes a new one, and so a TLS handshake, for each call.
 
 import { KubeConfig } from '@kubernetes/client-node';
 import type { Dispatcher } from 'undici';
@@ -8,13 +8,13 @@ import type { Connection } from '../../base/kubernetes/client.ts';
 
 type RequestContext = Parameters<KubeConfig['applySecurityAuthentication']>[0];
 
-/** Certificates and authorities are files that are renewed: a pool is used for so long, then made anew from them. */
+/** Certificates and CAs are files that get renewed: after this time a new pool reads them again. */
 const POOL_MS = 300_000;
 
-/** What the library supposes when nothing tells of a cluster. */
+/** The server that the library assumes when it finds no cluster. */
 const SUPPOSED = 'http://localhost:8080';
 
-/** `file` undefined: as kubectl finds it, and the pod's service account when there is none. Throws when neither is there. */
+/** `file` undefined: the kubeconfig that kubectl would use, or else the pod's service account. Throws if there is neither. */
 export function loadKubeConfig(file: string | undefined): KubeConfig {
   const config = new KubeConfig();
   if (file === undefined) config.loadFromDefault();
@@ -62,12 +62,12 @@ export class KubeConfigConnection implements Connection {
     await this.#pool?.dispatcher.destroy();
   }
 
-  /** `made`: the one of the library, which has no connections as long as nothing is asked through it. */
+  /** Returns the pool to use. `made` is the library's new one, which has no connections until it is used. */
   #reuse(made: Dispatcher | undefined): Dispatcher | undefined {
     if (!made) return undefined;
     const nowMs = this.#clock.monotonicMs();
     if (this.#pool && nowMs - this.#pool.bornMs < POOL_MS) return this.#pool.dispatcher;
-    // Ends when the calls under way end, watches among them.
+    // Completes once its calls and watches have ended.
     void this.#pool?.dispatcher.close().catch(() => {});
     this.#pool = { dispatcher: made, bornMs: nowMs };
     return made;

@@ -11,16 +11,16 @@ import { writesOfLeader } from './writes-of-leader.ts';
 
 const NAME = { namespace: 'system', name: 'kube-nvr-operator' };
 
-/** A replica with a clock of its own: it can be frozen, and its wall clock can be wrong. */
+/** A replica with its own clock, so that it can be frozen or have a wrong wall clock. */
 class Replica {
   readonly clock: VirtualClock;
   readonly elector: LeaderElector;
   readonly terms: ('began' | 'ended')[] = [];
-  /** Of the last term. */
+  /** The signal of the last term. */
   term: AbortSignal | undefined;
   readonly #stop = new AbortController();
   readonly #run: Promise<void>;
-  /** Work that is done before a term ends. */
+  /** Work that must complete before a term ends. */
   finishWork: Promise<void> = Promise.resolve();
 
   constructor(api: KubeApi, identity: string, wallMs = Date.UTC(2026, 0, 1)) {
@@ -52,7 +52,7 @@ class Replica {
   }
 }
 
-/** Moves all clocks on together, in steps, so that everybody acts in between. */
+/** Advances all clocks together, in steps, so that all replicas can react in between. */
 async function pass(ms: number, ...replicas: Replica[]): Promise<void> {
   for (let passedMs = 0; passedMs < ms; passedMs += 500) {
     await settle();
@@ -104,7 +104,7 @@ test('a leader that dies is replaced 10 s after its last renewal, and not before
   await settle();
   const b = new Replica(api, 'b');
   await pass(9_000, a, b);
-  // From here on the clock of `a` stands still: its process is gone.
+  // From here on the clock of `a` does not move: its process is dead.
   const fromMs = b.clock.monotonicMs();
   while (!b.leads && b.clock.monotonicMs() - fromMs < 60_000) await pass(500, b);
   const tookMs = b.clock.monotonicMs() - fromMs;
@@ -130,7 +130,7 @@ test('a leader that was frozen knows when it wakes up, before anything else, tha
   const guarded = writesOfLeader(api, () => a.leads);
   const camera = { metadata: { namespace: 'home', name: 'gate' } };
   await guarded.create(LEASE, camera);
-  // Thirty seconds in which no timer ran.
+  // Thirty seconds during which no timer ran.
   const frozen = a.clock.monotonicMs();
   a.clock.monotonicMs = () => frozen + 30_000;
   assert.equal(a.leads, false);

@@ -1,6 +1,6 @@
-// One replica of the operator leads: it holds a Lease (coordination.k8s.io/v1), written by compare-and-swap. Whether
-// another's Lease has run out is judged by whether it changes on our own monotonic clock, never by the times in it.
-// There may still be two leaders for a moment: what they write is guarded by resourceVersion and epoch.
+// Leader election among the replicas of the operator, with a Lease (coordination.k8s.io/v1) that is written by compare-and-swap.
+// Whether another replica's Lease has expired is judged only by how long it has not changed on our own monotonic clock, never by
+// the times inside it. Two replicas may still believe to lead for a moment: resourceVersion and epoch protect what they write.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -14,8 +14,8 @@ export interface LeaderElectorOptions {
   readonly namespace: string;
   readonly name?: string;
   /**
-   * Of this process alone: the uid of its pod and something random. A container that starts again must not go on as the
-   * leader at once: it has watched no Lease of a recorder yet, and the other replica has (docs/design/failover.md).
+   * Identifies this process: the uid of its pod and a random part. A restarted container must not resume leading at once: it has
+   * not watched any Lease of a recorder yet, but the other replica has (docs/design/failover.md).
    */
   readonly identity: string;
   readonly clock: Clock;
@@ -25,14 +25,16 @@ export interface LeaderElectorOptions {
 }
 
 export interface LeaderTiming {
-  /** A Lease that did not change for so long may be taken by another. Whole seconds. */
+  /** Another replica may take a Lease that has not changed for this long. Whole seconds. */
   readonly leaseDurationMs: number;
-  /** A leader that could not renew for so long leads no more. Less than `leaseDurationMs`. */
+  /** A leader that could not renew for this long stops leading. Less than `leaseDurationMs`. */
   readonly renewDeadlineMs: number;
   readonly retryMs: number;
 }
 
-/** A dead leader must be replaced before the cameras of a dead node are due (15 s): it may have been the same node. */
+/**
+ * A dead leader must be replaced before the cameras of a dead node must be moved (15 s), because both may have been on one node.
+ */
 export const DEFAULT_TIMING: LeaderTiming = { leaseDurationMs: 10_000, renewDeadlineMs: 7_000, retryMs: 2_000 };
 
 interface Spec {
@@ -47,11 +49,11 @@ export class LeaderElector {
   readonly #options: LeaderElectorOptions;
   readonly #timing: LeaderTiming;
   readonly #name: string;
-  /** As it was read or written last. */
+  /** The Lease as last read or written. */
   #lease: KubeObject | undefined;
-  /** When it was seen to change. */
+  /** When it was last seen to change, on the monotonic clock. */
   #observedMs = 0;
-  /** When the last renewal that succeeded was sent; undefined while another leads. */
+  /** When the last successful renewal was sent; undefined while not leading. */
   #renewedMs: number | undefined;
 
   constructor(options: LeaderElectorOptions) {
@@ -60,19 +62,19 @@ export class LeaderElector {
     this.#name = options.name ?? OPERATOR_LEASE;
   }
 
-  /** By the clock as it is now: a process that was frozen knows before it does anything else. */
+  /** Computed from the current time, so that a process that was frozen knows before it does anything else. */
   get isLeader(): boolean {
     return this.#renewedMs !== undefined && this.#remainingMs() > 0;
   }
 
-  /** Who holds the Lease as far as is known here. */
+  /** The holder of the Lease as last seen. */
   get holder(): string | undefined {
     return this.#spec().holderIdentity ?? undefined;
   }
 
   /**
-   * Takes part until `signal` aborts. `lead` is called whenever this replica is elected; its signal aborts when
-   * leadership is lost or the election ends, and the Lease is let go of only after it has returned.
+   * Takes part in the election until `signal` aborts. `lead` is called each time this replica is elected. Its signal aborts when
+   * leadership is lost or the election ends; the Lease is released only after `lead` has returned.
    */
   async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     const { clock, log, identity } = this.#options;
@@ -119,7 +121,7 @@ export class LeaderElector {
       if (signal.aborted) return;
       const remainingMs = this.#remainingMs();
       if (remainingMs <= 0) return this.#lose();
-      // A call that hangs must not outlive the term.
+      // A call that hangs must not outlast the term.
       const inTime = new AbortController();
       const timer = clock.after(remainingMs, () => inTime.abort());
       const abort = (): void => inTime.abort();
@@ -137,11 +139,11 @@ export class LeaderElector {
     }
   }
 
-  /** Takes or renews the Lease. False: another has it. Throws when that cannot be told. */
+  /** Takes or renews the Lease. False if another replica holds it. Throws if that cannot be determined. */
   async #tryAcquire(signal: AbortSignal): Promise<boolean> {
     const { api, clock, identity } = this.#options;
     const call = { signal, timeoutMs: this.#timing.retryMs };
-    // A leader knows the version it wrote; anybody else must look first.
+    // A leader knows the version that it wrote; a candidate must read first.
     if (this.#renewedMs === undefined || !this.#lease) await this.#read(call);
     const { holderIdentity, leaseDurationSeconds = 0 } = this.#spec();
     if (this.#lease && holderIdentity && holderIdentity !== identity) {
@@ -155,23 +157,23 @@ export class LeaderElector {
       const next = this.#next();
       this.#lease = await (this.#lease ? api.replace(LEASE, next, call) : api.create(LEASE, next, call));
     } catch (err) {
-      // Deleted by hand: the next try makes it anew.
+      // Deleted by hand: the next attempt creates it.
       if (isNotFound(err)) this.#lease = undefined;
       if (!isConflict(err)) throw err;
-      // Somebody was faster; or a write of our own went through although its answer was lost.
+      // Another replica was faster, or our own write succeeded although its response was lost.
       await this.#read(call);
       if (this.#spec().holderIdentity === identity) throw err;
       this.#lose();
       return false;
     }
-    // An answer that comes after the term is worth nothing.
+    // A response after the end of the term does not count.
     if (signal.aborted) return false;
     this.#observedMs = sentMs;
     this.#renewedMs = sentMs;
     return true;
   }
 
-  /** Waits for `answer`, and not a moment longer than until `signal` aborts: then it counts as no. */
+  /** Waits for `answer` until `signal` aborts; an abort counts as false. */
   async #inTime(answer: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
     const aborted = Promise.withResolvers<boolean>();
     const abort = (): void => aborted.resolve(false);
@@ -214,7 +216,7 @@ export class LeaderElector {
     };
   }
 
-  /** Lets the next replica lead at once. */
+  /** Releases the Lease, so that another replica can lead at once. */
   async #release(): Promise<void> {
     const { api, log, clock, identity } = this.#options;
     const isHeld = this.isLeader;
@@ -228,7 +230,7 @@ export class LeaderElector {
         try {
           this.#lease = await api.replace(LEASE, { ...this.#lease, spec }, call);
         } catch (err) {
-          // A renewal of our own was under way.
+          // One of our own renewals was in flight.
           if (!isConflict(err) || tries === 2) throw err;
           await this.#read(call);
         }
@@ -248,7 +250,7 @@ export class LeaderElector {
     return this.#renewedMs + this.#timing.renewDeadlineMs - this.#options.clock.monotonicMs();
   }
 
-  /** With jitter: candidates do not ask together. */
+  /** With jitter, so that candidates do not all ask at once. */
   #retryMs(): number {
     return this.#timing.retryMs * (1 + 0.2 * (this.#options.random ?? Math.random)());
   }

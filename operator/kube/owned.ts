@@ -1,4 +1,4 @@
-// Objects that belong to one of ours: applied under its name, and only when they are not somebody else's.
+// Applies and deletes objects that one of our resources owns; objects of others are left alone.
 
 import { OPERATOR_MANAGER } from '../../crds/names.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type Resource,
 } from './api.ts';
 
-/** The resource whose deletion takes its objects with it. */
+/** The resource that owns the objects: when it is deleted, so are they. */
 export interface Owner {
   readonly apiVersion: string;
   readonly kind: string;
@@ -19,11 +19,11 @@ export interface Owner {
   readonly uid: string;
 }
 
-/** An object of this name exists and is not ours. It is left as it is. */
+/** An object of this name exists and is not ours. It is not changed. */
 export class ForeignObjectError extends Error {
   readonly code = 'FOREIGN_OBJECT';
   readonly key: string;
-  /** `Kind/name` of its controller; undefined when it has none. */
+  /** `Kind/name` of the controller of the object; undefined if it has none. */
   readonly controller: string | undefined;
 
   constructor(resource: Resource, key: string, controller: OwnerReference | undefined) {
@@ -39,8 +39,8 @@ export const controllerOf = (object: KubeObject): OwnerReference | undefined =>
   object.metadata.ownerReferences?.find((reference) => reference.controller === true);
 
 /**
- * Server-side apply of an object that `owner` controls. Throws ForeignObjectError when there is one of its name that
- * `owner` does not control: judged by uid, because a new owner may have the name of an old one.
+ * Server-side apply of an object with `owner` as its controller. Throws ForeignObjectError if an object of this name exists that
+ * `owner` does not control. Owners are compared by uid, because a new owner may have the name of an old one.
  */
 export async function applyOwned(
   api: KubeApi,
@@ -61,13 +61,13 @@ export async function applyOwned(
   const metadata = {
     ...object.metadata,
     ownerReferences: [reference],
-    // Deleted and made again by somebody else since we looked: refused, because a uid is immutable.
+    // If the object was deleted and created by others since it was read, the apply fails, because a uid is immutable.
     ...(existing && { uid: existing.metadata.uid }),
   };
   return api.apply(resource, { ...object, metadata }, { ...options, fieldManager: OPERATOR_MANAGER, force: true });
 }
 
-/** Deletes what `owner` controls; what is not there or not its own is left alone. */
+/** Deletes an object that `owner` controls. Does nothing if it does not exist or has another owner. */
 export async function deleteOwned(
   api: KubeApi,
   resource: Resource,

@@ -1,11 +1,11 @@
-// Writes to a status: conditions and figures by server-side apply, what is allocated by compare-and-swap.
+// Writes the status of resources: conditions and numbers by server-side apply, assignments by compare-and-swap.
 
 import { OPERATOR_STATUS_MANAGER } from '../../crds/names.ts';
 import type { CallOptions, KubeApi, KubeObject, ObjectName, Resource } from './api.ts';
 
 /**
- * Applies the operator's part of a status. `status` is all of it: a field that it had applied before and is not there
- * any more goes away. Fields of other managers stay, the assignment of a Camera among them.
+ * Applies the operator's fields of a status. `status` must contain all of them: fields applied before and now missing are
+ * removed. Fields of other managers stay, such as the assignment of a Camera.
  */
 export async function applyStatus(
   api: KubeApi,
@@ -21,7 +21,7 @@ export async function applyStatus(
   );
 }
 
-/** Replaces a status as it was read: a conflict when anybody has changed the object since. */
+/** Replaces the status of an object as it was read; throws a conflict (409) if the object was changed since. */
 export async function replaceStatus(
   api: KubeApi,
   resource: Resource,

@@ -1,5 +1,5 @@
-// An API server in memory for tests that move time by hand: resource versions, compare-and-swap, watches, and failures
-// that a test asks for. What must hold with a real one is tested with a real one (test/cluster/).
+// An API server in memory for tests with a virtual clock: resource versions, compare-and-swap, watches, and failures that a test
+// injects. Behaviour that matters with a real API server is also tested with one (test/cluster/).
 
 import {
   ApiError,
@@ -21,13 +21,13 @@ export type Verb = 'get' | 'list' | 'watch' | 'create' | 'replace' | 'mergePatch
 
 interface Watcher {
   readonly resource: Resource;
-  /** Undefined: of all. */
+  /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
   push(event: WatchEvent): void;
   end(err?: Error): void;
 }
 
-/** Lets every promise that can go on go on. */
+/** Runs every promise callback that is ready. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
@@ -37,13 +37,13 @@ export class MemoryApi implements KubeApi {
   readonly #watchers = new Set<Watcher>();
   #version = 100;
   #uids = 0;
-  /** Every call, as `replace cameras/home/gate`. */
+  /** All calls so far, such as `replace cameras/home/gate`. */
   readonly calls: string[] = [];
-  /** Called before a call is carried out; what it throws is what the caller sees. */
+  /** Called before a call is carried out; an error it throws is thrown to the caller. */
   before: (verb: Verb, resource: Resource) => Promise<void> | void = () => {};
-  /** Called after a call was carried out, before its answer is sent: to lose answers. */
+  /** Called after a call was carried out and before the response is sent, for example to lose the response. */
   after: (verb: Verb, resource: Resource) => Promise<void> | void = () => {};
-  /** Events that watches lose. */
+  /** Whether watches lose the event. */
   drop: (event: WatchEvent) => boolean = () => false;
 
   get watches(): number {
@@ -54,7 +54,7 @@ export class MemoryApi implements KubeApi {
     return this.calls.filter((call) => call.startsWith(`${verb} `)).length;
   }
 
-  /** Ends every watch: with an error, or as the server does after some time. */
+  /** Ends every watch: with an error, or normally as the server does after some time. */
   endWatches(err?: Error): void {
     for (const watcher of this.#watchers) watcher.end(err);
   }
@@ -184,7 +184,7 @@ export class MemoryApi implements KubeApi {
 
 const path = (resource: Resource, name: ObjectName): string => `${resource.plural}/${keyOf(name)}`;
 
-/** RFC 7396. */
+/** JSON merge patch, RFC 7396. */
 function merge(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
   const merged: Record<string, unknown> = { ...(target as object) };

@@ -1,7 +1,7 @@
-// Instants as the API server wants them written.
+// Formats times as the API server requires them.
 
-/** metav1.MicroTime: six digits after the second, or the API server refuses it. */
+/** metav1.MicroTime: the API server requires six decimals. */
 export const microTime = (wallMs: number): string => new Date(wallMs).toISOString().replace('Z', '000Z');
 
-/** metav1.Time: whole seconds. */
+/** metav1.Time: in whole seconds. */
 export const secondTime = (wallMs: number): string => new Date(wallMs).toISOString().replace(/\.\d{3}Z$/, 'Z');

@@ -6,7 +6,7 @@ import { silentLog } from '../../base/log.ts';
 import { ApiError } from './api.ts';
 import { runWorkers, WorkQueue, type Outcome, type QueueObserver, type RateLimits } from './workqueue.ts';
 
-/** Lets every promise that can go on go on. */
+/** Runs every promise callback that is ready. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const NO_BUCKET: RateLimits = { firstMs: 5, maxMs: 1_000_000, perSecond: 1e9, burst: 1e9 };
@@ -133,7 +133,7 @@ test('of several times for a key the earliest counts, and it comes once', () => 
   assert.equal(queue.depth, 0);
 });
 
-/** Runs one worker; `outcomes` says what each look at a key ends with. */
+/** Runs one worker; `outcomes` are the results of its calls of `reconcile`, in order. */
 function withWorker(outcomes: (Outcome | Error | undefined)[], limits = NO_BUCKET) {
   const { queue, clock } = queueOf(limits);
   const looks: number[] = [];

@@ -1,28 +1,28 @@
-// Keys of objects to look at. A key waits once however often it was added, and one worker has it at a time; failures
-// come back later and later. The rules are those of client-go's util/workqueue.
+// A queue of keys of objects to reconcile. A key that is added several times waits once, and only one worker has it at a time.
+// Keys that fail return with growing delays. The rules are those of client-go's util/workqueue.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiError } from './api.ts';
 
 export interface RateLimits {
-  /** A key's delay after its first failure; it doubles with each. */
+  /** Delay of a key after its first failure; it doubles with each further one. */
   readonly firstMs: number;
   readonly maxMs: number;
-  /** Failed keys of the whole queue a second, and how many may come at once. */
+  /** Rate limit for retries of the whole queue: per second, and in a burst. */
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** client-go's: 5 ms·2ⁿ up to 1000 s for a key; 10 a second, 100 at once, for all. */
+/** The values of client-go: 5 ms·2ⁿ up to 1000 s for each key; 10 a second in bursts of 100 for all keys. */
 export const DEFAULT_RATE_LIMITS: RateLimits = { firstMs: 5, maxMs: 1_000_000, perSecond: 10, burst: 100 };
 
-/** Told what happens in a queue; metrics stand behind it. */
+/** Notified of what happens in a queue; used for metrics. */
 export interface QueueObserver {
   depth(count: number): void;
   added(): void;
   retried(): void;
-  /** A worker took a key that had waited so long. */
+  /** A worker took a key that had waited this long. */
   taken(waitedMs: number): void;
   finished(workedMs: number): void;
 }
@@ -37,11 +37,11 @@ export class WorkQueue {
   readonly #clock: Clock;
   readonly #observer: QueueObserver | undefined;
   readonly #limits: RateLimits;
-  /** In the order in which they are taken, with the time they were added. */
+  /** Waiting keys in the order in which they will be taken, with the time they were added. */
   readonly #waiting = new Map<string, number>();
-  /** With the time at which work began. */
+  /** Keys being worked on, with the time at which the work began. */
   readonly #processing = new Map<string, number>();
-  /** Added while a worker had them: they wait again when it is done. */
+  /** Keys added while a worker had them: they wait again once it is done. */
   readonly #again = new Set<string>();
   readonly #delayed = new Map<string, { readonly dueMs: number; readonly timer: Timer }>();
   readonly #failures = new Map<string, number>();
@@ -58,12 +58,12 @@ export class WorkQueue {
     this.#tokensAtMs = clock.monotonicMs();
   }
 
-  /** Keys that wait for a worker now. */
+  /** The number of keys that wait for a worker. */
   get depth(): number {
     return this.#waiting.size;
   }
 
-  /** Seconds of work under way: all together, and the longest. What only grows is stuck. */
+  /** Duration of the work in progress: the sum and the longest. A worker whose value only grows is stuck. */
   get unfinished(): { readonly totalMs: number; readonly longestMs: number } {
     const nowMs = this.#clock.monotonicMs();
     const ages = [...this.#processing.values()].map((startedMs) => nowMs - startedMs);
@@ -77,7 +77,7 @@ export class WorkQueue {
     else this.#enqueue(key);
   }
 
-  /** Adds the key later. Of several times the earliest counts. */
+  /** Adds the key after a delay. If it is delayed several times, the earliest counts. */
   addAfter(key: string, delayMs: number): void {
     if (this.#closed) return;
     if (delayMs <= 0) return this.add(key);
@@ -92,7 +92,7 @@ export class WorkQueue {
     this.#delayed.set(key, { dueMs, timer });
   }
 
-  /** Adds the key again after a failure: later each time, and not before `atLeastMs`. */
+  /** Adds the key again after a failure, with a delay that grows each time and is at least `atLeastMs`. */
   retry(key: string, atLeastMs = 0): void {
     const failures = this.#failures.get(key) ?? 0;
     this.#failures.set(key, failures + 1);
@@ -102,12 +102,12 @@ export class WorkQueue {
     this.addAfter(key, Math.max(delayMs, this.#reserve(), atLeastMs));
   }
 
-  /** The key has succeeded: its next failure is its first again. */
+  /** Resets the key's failures, after a success. */
   forget(key: string): void {
     this.#failures.delete(key);
   }
 
-  /** The next key, once there is one; undefined when the queue is closed. `done` must follow. */
+  /** Resolves with the next key, or undefined when the queue is closed. Call `done` afterwards. */
   take(): Promise<string | undefined> {
     if (this.#closed) return Promise.resolve(undefined);
     const next = this.#waiting.keys().next();
@@ -123,7 +123,7 @@ export class WorkQueue {
     if (this.#again.delete(key) && !this.#closed) this.#enqueue(key);
   }
 
-  /** Nothing is taken any more; what workers have is theirs until they are done. */
+  /** Workers get no more keys but may finish those they have. */
   close(): void {
     this.#closed = true;
     for (const { timer } of this.#delayed.values()) timer.cancel();
@@ -150,7 +150,7 @@ export class WorkQueue {
     return key;
   }
 
-  /** Takes one token of the bucket, in debt if need be; when it will be there, in milliseconds from now. */
+  /** Takes one token from the bucket, which may go into debt. Returns after how many milliseconds the token is available. */
   #reserve(): number {
     const { perSecond, burst } = this.#limits;
     const nowMs = this.#clock.monotonicMs();
@@ -160,26 +160,26 @@ export class WorkQueue {
   }
 }
 
-/** What a look at one key ended with; an error is thrown. */
+/** The result of reconciling one key; failures are thrown. */
 export interface Outcome {
-  /** Look again after this time although nothing failed. */
+  /** Reconcile again after this time although nothing failed. */
   readonly recheckMs?: number | undefined;
 }
 
 export interface WorkersOptions {
   readonly queue: WorkQueue;
-  /** How many keys are worked on at once. */
+  /** The number of keys worked on at once. */
   readonly workers: number;
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome | void>;
   readonly log: Log;
-  /** Counts; called after each look. */
+  /** Called after each reconciliation, for metrics. */
   readonly observe?: ((outcome: 'success' | 'error', seconds: number) => void) | undefined;
   readonly clock: Clock;
 }
 
 /**
- * Works on keys until `signal` aborts; resolves when every worker has finished the key it had. `hardStop` is handed to
- * `reconcile`, so that a stop can let calls end by themselves first.
+ * Reconciles keys until `signal` aborts; resolves when every worker has finished its key. `reconcile` gets `hardStop`, which may
+ * abort later, so that calls can end normally first.
  */
 export async function runWorkers(options: WorkersOptions, signal: AbortSignal, hardStop = signal): Promise<void> {
   const { queue, workers } = options;

@@ -1,8 +1,8 @@
-// An API server that takes writes only from the leader: the last look before a request is sent.
+// A KubeApi that refuses writes unless this replica leads: the last check before a request is sent.
 
 import { ApiError, type KubeApi } from './api.ts';
 
-/** Reads go through; a write while `isLeader` is false throws ApiError `NOT_LEADER` and is not sent. */
+/** Reads pass through. A write while `isLeader` is false throws ApiError `NOT_LEADER` and is not sent. */
 export function writesOfLeader(api: KubeApi, isLeader: () => boolean): KubeApi {
   const check = (): void => {
     if (!isLeader()) throw new ApiError(0, 'NOT_LEADER', 'another replica may lead: nothing is written');
