@@ -573,6 +573,19 @@ test('TEARDOWN ends a session and is over with whatever answer; without a sessio
   assert.deepEqual(early.client.tearDown(0), [{ kind: 'closed' }]);
 });
 
+test('TEARDOWN before a SETUP is answered ends the dialogue: whatever the answer, no request follows', () => {
+  for (const status of [200, 302, 401, 454]) {
+    const d = new Dialogue({ source: 'rtsp://u:p@10.0.0.9/live' }).described(VIDEO + AUDIO).setUp(0, 1);
+    d.answer(200, ['Session: abc', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1']);
+    const late = ['RTSP/1.0', String(status), 'Reason\r\nCSeq:', d.last.headers.get('CSeq')].join(' ');
+    const fields = 'Location: rtsp://10.0.0.9/x\r\nWWW-Authenticate: Digest realm="c", nonce="n"';
+    d.take(d.client.tearDown(d.nowMs)).say({ ...parseHead(`${late}\r\n${fields}`), body: '' });
+    assert.equal(d.methods, 'OPTIONS DESCRIBE SETUP SETUP TEARDOWN', String(status));
+    d.answer(200);
+    assert.deepEqual(d.actions.at(-1), { kind: 'closed' });
+  }
+});
+
 test('errors repeat neither password nor control characters of the camera', () => {
   const d = new Dialogue({ source: 'rtsp://u:secret@10.0.0.9/live' }).connect().answer(200);
   const reply = { ...parseHead('RTSP/1.0 500 x\u0007y'), body: '' };

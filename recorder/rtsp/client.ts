@@ -44,12 +44,46 @@ export interface ClientOptions {
   readonly answerMs?: number;
 }
 
+/** What DESCRIBE told. */
+interface Description {
+  readonly presentation: Presentation;
+  /** What the controls of the presentation are relative to. */
+  readonly base: string;
+  /** The URL that stands for all streams. */
+  readonly aggregateUrl: string;
+}
+
+/** OPTIONS or DESCRIBE waits for its answer. */
+interface Describing {
+  readonly kind: 'describing';
+}
+
+/** SETUP of a stream waits for its answer. */
+interface SettingUp {
+  readonly kind: 'settingUp';
+  readonly setups: StreamSetups;
+  readonly aggregateUrl: string;
+}
+
+/** PLAY waits for its answer. */
+interface Starting {
+  readonly kind: 'starting';
+  readonly setups: StreamSetups;
+  readonly aggregateUrl: string;
+  /** PLAY was asked for with the slash at the end of the URL added, or removed. */
+  readonly slashToggled: boolean;
+}
+
+/** A request of the dialogue waits for its answer. */
+type Asking = Describing | SettingUp | Starting;
+
 type State =
   | { readonly kind: 'disconnected' }
-  /** A request of the dialogue is on its way; which one, the reply tells. */
-  | { readonly kind: 'asking' }
-  | { readonly kind: 'choosing' }
-  | { readonly kind: 'playing' }
+  | Asking
+  /** The caller chooses streams. */
+  | { readonly kind: 'choosing'; readonly description: Description }
+  | { readonly kind: 'playing'; readonly aggregateUrl: string }
+  /** TEARDOWN waits for its answer. */
   | { readonly kind: 'leaving' }
   | { readonly kind: 'closed' };
 
@@ -65,6 +99,19 @@ const RANGE: Outgoing['fields'] = [['Range', 'npt=0.000-']];
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 const isRedirect = (status: number): boolean => status >= 301 && status <= 308 && status !== 304;
 
+const isAsking = (state: State): state is Asking =>
+  state.kind === 'describing' || state.kind === 'settingUp' || state.kind === 'starting';
+
+/** The SETUP that waits for its answer, where it is for sound beside a video. */
+const soundOf = (state: State): SettingUp | undefined =>
+  state.kind === 'settingUp' && state.setups.isForSound ? state : undefined;
+
+/** The URL that TEARDOWN names; undefined where there is no session to end. */
+function sessionUrl(state: State): string | undefined {
+  if (state.kind === 'settingUp') return state.setups.hasAny ? state.aggregateUrl : undefined;
+  return state.kind === 'starting' || state.kind === 'playing' ? state.aggregateUrl : undefined;
+}
+
 export class RtspClient {
   readonly #transport: TransportKind;
   readonly #requests: Requests;
@@ -73,12 +120,8 @@ export class RtspClient {
   #login: Login;
   #url: RtspUrl;
   #state: State = { kind: 'disconnected' };
-  #aggregateUrl = '';
-  #description: { readonly base: string; readonly presentation: Presentation } | undefined;
-  #setups: StreamSetups | undefined;
   #redirects = 0;
   #freshConnections = 0;
-  #slashToggled = false;
   readonly #answerMs: number;
   #soundAsked = false;
   #soundHung = false;
@@ -97,7 +140,7 @@ export class RtspClient {
 
   /** A session exists on the camera, and TEARDOWN would end it. */
   get hasSession(): boolean {
-    return (this.#setups?.hasAny ?? false) && this.#state.kind !== 'disconnected' && this.#state.kind !== 'closed';
+    return this.#state.kind === 'leaving' || sessionUrl(this.#state) !== undefined;
   }
 
   get playing(): boolean {
@@ -128,10 +171,8 @@ export class RtspClient {
   connected(nowMs: number): ClientAction[] {
     this.#requests.reset();
     this.#keepalive.stop();
-    this.#setups = undefined;
-    this.#slashToggled = false;
     this.#soundAsked = false;
-    this.#state = { kind: 'asking' };
+    this.#state = { kind: 'describing' };
     return [this.#ask('OPTIONS', this.#url.request, [], nowMs)];
   }
 
@@ -141,7 +182,7 @@ export class RtspClient {
    */
   disconnected(): ClientAction[] {
     const dialogue = this.#requests.dialogue;
-    const afterChallenge = this.#state.kind === 'asking' && (dialogue?.challengesAnswered ?? 0) > 0;
+    const afterChallenge = isAsking(this.#state) && (dialogue?.challengesAnswered ?? 0) > 0;
     return afterChallenge ? this.#reconnectOnce() : [];
   }
 
@@ -152,50 +193,51 @@ export class RtspClient {
     const pending = this.#requests.take(message);
     if (!pending) return [];
     this.#slowestAnswerMs = Math.max(this.#slowestAnswerMs, nowMs - pending.sentMs);
-    if (message.status === 401) return this.#unauthorized(pending, message, nowMs);
     // What some answer to OPTIONS without looking at the login says nothing of it.
     if (isSuccess(message.status) && pending.method !== 'OPTIONS') this.#requests.answered();
-    switch (pending.role) {
-      case 'dialogue':
-        return this.#state.kind === 'asking' ? this.#dialogueAnswer(pending, message, nowMs) : [];
-      case 'keepalive':
-        if (!isSuccess(message.status)) this.#keepalive.refused();
-        return [];
-      case 'teardown':
-        this.#state = { kind: 'closed' };
-        return [{ kind: 'closed' }];
-      default:
-        return assertNever(pending.role);
+    if (pending.role === 'dialogue') {
+      // TEARDOWN may have ended the dialogue meanwhile.
+      return isAsking(this.#state) ? this.#dialogueAnswer(this.#state, pending, message, nowMs) : [];
     }
+    if (message.status === 401) return this.#unauthorized(pending, message, nowMs);
+    if (pending.role === 'teardown') {
+      this.#state = { kind: 'closed' };
+      return [{ kind: 'closed' }];
+    }
+    if (!isSuccess(message.status)) this.#keepalive.refused();
+    return [];
   }
 
   /** Asks for the streams that the caller chose, in this order; what is no video may be refused by the camera. */
   setUp(setups: readonly SetupRequest[], nowMs: number): ClientAction[] {
-    assert(this.#state.kind === 'choosing' && this.#description, 'setUp without a presentation');
+    assert(this.#state.kind === 'choosing', 'setUp without a presentation');
     assert(setups.length > 0, 'setUp of no stream');
-    this.#setups = new StreamSetups(this.#transport, this.#description, setups);
-    this.#state = { kind: 'asking' };
-    return this.#goOn(this.#setups, nowMs);
+    const { description } = this.#state;
+    const { aggregateUrl } = description;
+    const wanted = new StreamSetups(this.#transport, description, setups);
+    return this.#goOn({ kind: 'settingUp', setups: wanted, aggregateUrl }, nowMs);
   }
 
   /** To be called every half second or so. Throws `no-answer` when the camera lets a request wait. */
   tick(nowMs: number): ClientAction[] {
+    const state = this.#state;
     const dialogue = this.#requests.dialogue;
-    if (this.#state.kind === 'asking' && dialogue) return this.#wait(dialogue, nowMs);
-    if (this.#state.kind !== 'playing' || !this.#keepalive.takeDue(nowMs)) return [];
+    if (isAsking(state) && dialogue) return this.#wait(dialogue, nowMs);
+    if (state.kind !== 'playing' || !this.#keepalive.takeDue(nowMs)) return [];
     const method = this.#keepalive.method;
-    return [this.#send({ role: 'keepalive', method, url: this.#aggregateUrl, fields: [] }, nowMs)];
+    return [this.#send({ role: 'keepalive', method, url: state.aggregateUrl, fields: [] }, nowMs)];
   }
 
   /** Ends the session; the connection may be closed after `closed`, or when the caller has waited long enough. */
   tearDown(nowMs: number): ClientAction[] {
-    if (!this.hasSession) {
+    if (this.#state.kind === 'leaving') return [];
+    const url = sessionUrl(this.#state);
+    if (url === undefined) {
       this.#state = { kind: 'closed' };
       return [{ kind: 'closed' }];
     }
-    if (this.#state.kind === 'leaving') return [];
     this.#state = { kind: 'leaving' };
-    return [this.#send({ role: 'teardown', method: 'TEARDOWN', url: this.#aggregateUrl, fields: [] }, nowMs)];
+    return [this.#send({ role: 'teardown', method: 'TEARDOWN', url, fields: [] }, nowMs)];
   }
 
   #wait(dialogue: Pending, nowMs: number): ClientAction[] {
@@ -204,10 +246,11 @@ export class RtspClient {
       this.#requests.abandon(dialogue);
       return [this.#askDescribe(nowMs)];
     }
-    if (this.#isForSound(dialogue) && waitedMs >= SOUND_TIMEOUT_MS) {
+    const sound = soundOf(this.#state);
+    if (sound && waitedMs >= SOUND_TIMEOUT_MS) {
       this.#requests.abandon(dialogue);
       this.#soundHung = true;
-      return this.#withoutSound('the camera did not answer SETUP of the sound within 5 s', nowMs);
+      return this.#withoutSound(sound, 'the camera did not answer SETUP of the sound within 5 s', nowMs);
     }
     if (waitedMs < this.#answerMs) return [];
     throw new RtspError(
@@ -234,7 +277,8 @@ export class RtspClient {
         this.#keepalive.refused();
         return [];
       }
-      if (this.#isForSound(pending)) return this.#withoutSound(refusalOf(pending, response), nowMs);
+      const sound = soundOf(this.#state);
+      if (sound) return this.#withoutSound(sound, refusalOf(pending, response), nowMs);
       throw error;
     }
     if (pending.role === 'dialogue' && response.headers.get('Connection')?.toLowerCase() === 'close') {
@@ -244,73 +288,75 @@ export class RtspClient {
     return [this.#send(again, nowMs, again.challengesAnswered)];
   }
 
-  #dialogueAnswer(pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
-    if (isRedirect(response.status) && !this.#isForSound(pending)) {
+  #dialogueAnswer(state: Asking, pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
+    if (response.status === 401) return this.#unauthorized(pending, response, nowMs);
+    if (isRedirect(response.status) && !soundOf(state)) {
       const location = response.headers.get('Location');
       if (location) return this.#redirect(location);
     }
-    switch (pending.method) {
-      case 'OPTIONS':
-        // Whatever a camera says to OPTIONS, DESCRIBE decides.
-        for (const line of response.headers.all('Public')) this.#keepalive.cameraOffers(parsePublic(line));
-        return [this.#askDescribe(nowMs)];
-      case 'DESCRIBE':
-        if (!isSuccess(response.status)) return this.#refused(pending, response);
-        return this.#described(response);
-      case 'SETUP':
-        return this.#setUpAnswer(pending, response, nowMs);
+    switch (state.kind) {
+      case 'describing':
+        return pending.method === 'OPTIONS' ? this.#offered(response, nowMs) : this.#described(pending, response);
+      case 'settingUp':
+        return this.#setUpAnswer(state, pending, response, nowMs);
+      case 'starting':
+        return this.#playAnswer(state, pending, response, nowMs);
       default:
-        return this.#playAnswer(pending, response, nowMs);
+        return assertNever(state);
     }
+  }
+
+  /** Whatever a camera says to OPTIONS, DESCRIBE decides. */
+  #offered(response: RtspResponse, nowMs: number): ClientAction[] {
+    for (const line of response.headers.all('Public')) this.#keepalive.cameraOffers(parsePublic(line));
+    return [this.#askDescribe(nowMs)];
   }
 
   #askDescribe(nowMs: number): ClientAction {
     return this.#ask('DESCRIBE', this.#url.request, [['Accept', 'application/sdp']], nowMs);
   }
 
-  #described(response: RtspResponse): ClientAction[] {
+  #described(pending: Pending, response: RtspResponse): ClientAction[] {
+    if (!isSuccess(response.status)) return this.#refused(pending, response);
     // No look at Content-Type: it is missing, or has parameters, on some cameras.
     const presentation = parseSdp(response.body);
     const base = resolveBase(this.#url.request, response.headers);
-    this.#description = { base, presentation };
-    this.#aggregateUrl = resolveControl(base, presentation.control);
-    this.#state = { kind: 'choosing' };
+    const aggregateUrl = resolveControl(base, presentation.control);
+    this.#state = { kind: 'choosing', description: { presentation, base, aggregateUrl } };
     return [{ kind: 'select', presentation }];
   }
 
-  #setUpAnswer(pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
-    const setups = this.#setups;
-    assert(setups, 'SETUP answered that was not asked');
-    const isForSound = this.#isForSound(pending);
+  #setUpAnswer(state: SettingUp, pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
+    const sound = soundOf(state);
     if (!isSuccess(response.status)) {
-      return isForSound ? this.#withoutSound(refusalOf(pending, response), nowMs) : this.#refused(pending, response);
+      return sound ? this.#withoutSound(sound, refusalOf(pending, response), nowMs) : this.#refused(pending, response);
     }
     let stream: EstablishedStream;
     try {
       this.#rememberSession(response);
-      stream = setups.agreed(pending.url, response.headers.get('Transport') ?? '');
+      stream = state.setups.agreed(pending.url, response.headers.get('Transport') ?? '');
     } catch (error) {
-      if (!isForSound || !(error instanceof RtspError)) throw error;
-      return this.#withoutSound(`SETUP of the sound: ${error.message}`, nowMs);
+      if (!sound || !(error instanceof RtspError)) throw error;
+      return this.#withoutSound(sound, `SETUP of the sound: ${error.message}`, nowMs);
     }
-    return [{ kind: 'established', stream }, ...this.#goOn(setups, nowMs)];
+    return [{ kind: 'established', stream }, ...this.#goOn(state, nowMs)];
   }
 
   /** Whatever becomes of sound beside a video, the video goes on. */
-  #isForSound(pending: Pending): boolean {
-    return pending.method === 'SETUP' && (this.#setups?.isForSound ?? false);
-  }
-
-  #withoutSound(why: string, nowMs: number): ClientAction[] {
-    assert(this.#setups, 'no sound was asked for');
-    this.#setups.refused(why);
-    return this.#goOn(this.#setups, nowMs);
+  #withoutSound(state: SettingUp, why: string, nowMs: number): ClientAction[] {
+    state.setups.refused(why);
+    return this.#goOn(state, nowMs);
   }
 
   /** The next SETUP, or PLAY. */
-  #goOn(setups: StreamSetups, nowMs: number): ClientAction[] {
+  #goOn(state: SettingUp, nowMs: number): ClientAction[] {
+    const { setups, aggregateUrl } = state;
     const { request } = setups;
-    if (!request) return [this.#askPlay(this.#aggregateUrl, RANGE, nowMs)];
+    if (!request) {
+      this.#state = { kind: 'starting', setups, aggregateUrl, slashToggled: false };
+      return [this.#askPlay(aggregateUrl, RANGE, nowMs)];
+    }
+    this.#state = state;
     this.#soundAsked ||= setups.isForSound;
     return [this.#ask('SETUP', request.url, [['Transport', request.transport]], nowMs)];
   }
@@ -328,25 +374,25 @@ export class RtspClient {
     return this.#ask('PLAY', url, fields, nowMs);
   }
 
-  #playAnswer(pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
+  #playAnswer(state: Starting, pending: Pending, response: RtspResponse, nowMs: number): ClientAction[] {
     if (!isSuccess(response.status)) {
       const { status } = response;
-      if ([400, 404, 405, 451].includes(status) && !this.#slashToggled) {
-        this.#slashToggled = true;
+      if ([400, 404, 405, 451].includes(status) && !state.slashToggled) {
+        this.#state = { ...state, slashToggled: true };
         return [this.#askPlay(toggleTrailingSlash(pending.url), pending.fields, nowMs)];
       }
       // What may be wrong with the request, apart from a session that is lost, may be the Range.
       if (status >= 400 && status < 500 && status !== 454 && pending.fields.length > 0) {
-        return [this.#askPlay(this.#aggregateUrl, [], nowMs)];
+        return [this.#askPlay(state.aggregateUrl, [], nowMs)];
       }
       return this.#refused(pending, response);
     }
-    this.#aggregateUrl = pending.url;
     this.#rememberSession(response);
-    this.#state = { kind: 'playing' };
+    this.#state = { kind: 'playing', aggregateUrl: pending.url };
     this.#keepalive.start(nowMs);
-    const streams = this.#setups?.started(response.headers.get('RTP-Info') ?? '') ?? [];
-    return [{ kind: 'playing', streams, soundRefused: this.#setups?.soundRefused }];
+    const { setups } = state;
+    const streams = setups.started(response.headers.get('RTP-Info') ?? '');
+    return [{ kind: 'playing', streams, soundRefused: setups.soundRefused }];
   }
 
   #refused(pending: Pending, response: RtspResponse): ClientAction[] {
