@@ -105,7 +105,7 @@ async function main(): Promise<void> {
   const connection = await connect(options.kubeconfig, options['all-namespaces'] ? undefined : CONNECTIONS);
   const home = ownNamespace();
   const namespace = options['all-namespaces'] ? undefined : (options.namespace ?? home);
-  const operator = startOperator({
+  const operator = await startOperator({
     api: new RestKubeApi(connection),
     namespace,
     ...(options['grant-command'] !== undefined && { grantCommand: options['grant-command'] }),

@@ -6,7 +6,8 @@ import { plan } from './plan/plan.ts';
 
 function setup() {
   const replica = { leads: true };
-  const metrics = new OperatorMetrics({ isLeader: () => replica.leads, watches: () => [], queues: () => [] });
+  const metrics = new OperatorMetrics();
+  metrics.follow({ isLeader: () => replica.leads, watches: () => [], queues: () => [] });
   const series = async (name: string): Promise<readonly string[]> =>
     (await metrics.registry.metrics()).split('\n').filter((line) => line.startsWith(`kube_nvr_operator_${name}{`));
   return { replica, metrics, series };

@@ -52,8 +52,12 @@ export class OperatorMetrics {
   ]);
   readonly #requests = this.#counter('api_requests_total', 'Calls of the API server.', ['verb', 'resource']);
 
-  constructor({ isLeader, watches, queues }: OperatorFacts) {
+  constructor() {
     collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** Gauges that are read from the parts of the operator, each of which needs these metrics itself. To be called once. */
+  follow({ isLeader, watches, queues }: OperatorFacts): void {
     this.#collected('leader', '1 while this replica leads.', [], (gauge) => gauge.set(isLeader() ? 1 : 0));
     this.#observePools(isLeader);
     this.#collected('watch_age_seconds', 'Since the API server was heard.', ['resource'], (gauge) => {

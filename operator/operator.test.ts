@@ -58,7 +58,7 @@ class World {
     api.calls.length = 0;
     api.before = before;
     const options = { namespace: NAMESPACE, ownNamespace: 'system', identity: 'one/1', image: 'recorder' };
-    const operator = startOperator({ ...options, api, clock, log: silentLog, ...more });
+    const operator = await startOperator({ ...options, api, clock, log: silentLog, ...more });
     t.after(async () => {
       const end = { isReached: false };
       void operator.close().then(() => (end.isReached = true));

@@ -98,6 +98,7 @@ function recorderRegistry(): Registry {
 }
 
 function operatorRegistry(): Registry {
-  const { registry } = new OperatorMetrics({ isLeader: () => false, watches: () => [], queues: () => [] });
-  return registry;
+  const metrics = new OperatorMetrics();
+  metrics.follow({ isLeader: () => false, watches: () => [], queues: () => [] });
+  return metrics.registry;
 }

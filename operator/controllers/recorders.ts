@@ -43,8 +43,6 @@ export interface RecordersOptions {
   /** Of pools that name none. */
   readonly image: string;
   readonly priorityClass: string;
-  /** The leader's last plan of a pool, with the nodes that it looked at, by name. */
-  readonly planOf: (key: string) => Planned | undefined;
   readonly logins: CameraLogins;
   /** Where no camera is. */
   readonly clusterNetworks: () => Promise<readonly string[]>;
@@ -54,6 +52,7 @@ export interface RecordersOptions {
   readonly clock: Clock;
 }
 
+/** The leader's last plan of a pool, with the nodes that it looked at, by name. */
 interface Planned {
   readonly plan: Plan;
   readonly nodes: ReadonlyMap<string, PlannedNode>;
@@ -107,8 +106,15 @@ export class Recorders {
     }
   }
 
-  /** Makes the pool's objects what it says, and takes the next step of its update. */
-  async reconcile(key: string, pool: RecorderPool): Promise<Rollout & { readonly recheckMs: number | undefined }> {
+  /**
+   * Makes the pool's objects what it says, and takes the next step of its update. `lastPlan` may return another plan after
+   * each write.
+   */
+  async reconcile(
+    key: string,
+    pool: RecorderPool,
+    lastPlan: () => Planned | undefined,
+  ): Promise<Rollout & { readonly recheckMs: number | undefined }> {
     const digest = digestOf(pool, this.#o);
     const taken = this.#takenNodes(pool);
     const { certificates, clock } = this.#o;
@@ -116,9 +122,9 @@ export class Recorders {
     const bundle = 'status' in authorities ? undefined : bundleOf(authorities, clock.wallMs());
     const foreign = await this.#apply(key, pool, digest, { taken: [...taken.keys()], bundle });
     const pods = this.#podsOf(pool, digest);
-    await this.#keepNodes(pool, pods);
+    await this.#keepNodes(pool, pods, lastPlan);
     const issued = 'status' in authorities ? authorities : await certificates.sign(pool, authorities);
-    const planned = this.#o.planOf(key);
+    const planned = lastPlan();
     const rollout = planRollout({
       type: pool.spec.update.type,
       drain: pool.spec.update.drain,
@@ -309,8 +315,12 @@ export class Recorders {
   }
 
   /** A RecorderNode for each node that has a pod, with its addresses; none for nodes that are gone. */
-  async #keepNodes(pool: RecorderPool, pods: readonly RolloutPod[]): Promise<void> {
-    const { api, caches, planOf, events } = this.#o;
+  async #keepNodes(
+    pool: RecorderPool,
+    pods: readonly RolloutPod[],
+    lastPlan: () => Planned | undefined,
+  ): Promise<void> {
+    const { api, caches, events } = this.#o;
     const { namespace, name, uid = '' } = pool.metadata;
     const known = new Map(caches.nodesOf(pool).map((node) => [node.metadata.name, node]));
     for (const node of new Set(pods.map(({ node }) => node))) {
@@ -347,7 +357,7 @@ export class Recorders {
         });
     }
     for (const [node, { metadata }] of known) await this.#keepLease(pool, node, metadata.uid ?? '');
-    const { nodes } = planOf(`${namespace}/${name}`) ?? {};
+    const { nodes } = lastPlan() ?? {};
     if (!caches.nodes.isSynced || !nodes) return;
     const withPod = new Set(pods.map(({ node }) => node));
     for (const node of known.keys()) {

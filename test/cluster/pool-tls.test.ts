@@ -139,7 +139,7 @@ suite('a pool with certificates of its own CA', { skip: clusterMissing() }, () =
     camera = await startCamera({ pace: 'realtime', host: addresses.cameras });
     const clock: Clock = { ...systemClock, wallMs: () => Date.now() - behindMs };
     connection = new KubeConfigConnection(loadKubeConfig(cluster.kubeconfig), systemClock);
-    operator = startOperator({
+    operator = await startOperator({
       api: new RestKubeApi(connection),
       namespace: NAMESPACE,
       ownNamespace: NAMESPACE,

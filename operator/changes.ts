@@ -1,0 +1,112 @@
+// What a change in the caches leads to: another plan of a pool, and keys in the queues.
+
+import { nodeOfLease, POOL_LABEL } from '../crds/names.ts';
+import type { Camera } from '../crds/camera.ts';
+import type { RecorderNode } from '../crds/recorder-node.ts';
+import type { RecorderPool } from '../crds/recorder-pool.ts';
+import type { ReportJudge } from './controllers/reports.ts';
+import { keyOf, nameOfKey, type KubeObject } from './kube/api.ts';
+import type { Change } from './kube/informer.ts';
+import type { OperatorMetrics } from './metrics.ts';
+import { poolKeyOf, type Caches, type ClusterNode, type RecorderPod } from './observe/caches.ts';
+import type { Pools } from './pools.ts';
+import type { Queues } from './queues.ts';
+
+export interface ChangesOptions {
+  readonly caches: Caches;
+  readonly pools: Pools;
+  readonly queues: Queues;
+  readonly judge: ReportJudge;
+  readonly metrics: OperatorMetrics;
+}
+
+/** Hundreds of nodes report at once. */
+const POOL_SOON_MS = 250;
+
+/** To be called before the caches start. */
+export function followChanges(options: ChangesOptions): void {
+  const { caches } = options;
+  caches.cameras.onChange((change) => cameraChanged(change, options));
+  caches.recorderNodes.onChange((change) => recorderNodeChanged(change, options));
+  caches.leases.onChange((change) => leaseChanged(change, options));
+  caches.nodes.onChange((change) => nodeChanged(change, options));
+  caches.pods.onChange((change) => podChanged(change, options));
+  caches.pools.onChange((change) => poolChanged(change, options));
+}
+
+function cameraChanged(change: Change<Camera>, { pools, queues }: ChangesOptions): void {
+  const before = change.kind === 'added' ? undefined : change.previous;
+  const now = change.kind === 'deleted' ? undefined : change.object;
+  for (const camera of [before, now]) if (camera) pools.changed(poolKeyOf(camera));
+  queues.showSoon(change.key);
+  // Secrets that recorders may read follow from the cameras.
+  if (before?.spec.credentialsSecretRef?.name === now?.spec.credentialsSecretRef?.name) return;
+  const camera = now ?? before;
+  if (camera) queues.pool.add(poolKeyOf(camera));
+}
+
+function recorderNodeChanged(change: Change<RecorderNode>, { pools, queues, judge, metrics }: ChangesOptions): void {
+  const node = objectOf(change);
+  const poolKey = poolKeyOf(node);
+  // A standby does so too: it may have to move this node's cameras as the first thing it does.
+  if (change.kind === 'added') metrics.knows(nameOfKey(poolKey), node.metadata.name);
+  pools.changed(poolKey);
+  queues.pool.addAfter(poolKey, POOL_SOON_MS);
+  if (change.kind === 'deleted') return judge.forget(change.key);
+  queues.request.add(change.key);
+  const before = change.kind === 'changed' ? change.previous.status : undefined;
+  for (const camera of camerasToldOtherwise(before, node.status)) {
+    queues.showSoon(`${node.metadata.namespace}/${camera}`);
+  }
+}
+
+/** Names of cameras of which a node reports something else than before; some may be named twice. */
+function camerasToldOtherwise(before: RecorderNode['status'], now: RecorderNode['status']): readonly string[] {
+  const told = new Map((before?.cameras ?? []).map((report) => [report.name, JSON.stringify(report)]));
+  const reports = (now?.cameras ?? []).filter((report) => told.get(report.name) !== JSON.stringify(report));
+  const archives =
+    JSON.stringify(before?.archives) === JSON.stringify(now?.archives)
+      ? []
+      : [...(before?.archives ?? []), ...(now?.archives ?? [])];
+  return [...reports.map(({ name }) => name), ...archives.map(({ camera }) => camera)];
+}
+
+function leaseChanged(change: Change<KubeObject>, { pools, queues }: ChangesOptions): void {
+  const { namespace = '', name, resourceVersion = '', labels } = objectOf(change).metadata;
+  const node = nodeOfLease(name);
+  const pool = labels?.[POOL_LABEL];
+  if (node === undefined || pool === undefined) return;
+  // It is made again.
+  if (change.kind === 'deleted') queues.pool.add(`${namespace}/${pool}`);
+  else pools.get(`${namespace}/${pool}`)?.sawLease(node, resourceVersion);
+}
+
+/** Pools select nodes of Kubernetes by labels. */
+function nodeChanged(change: Change<ClusterNode>, { pools, queues }: ChangesOptions): void {
+  const isSame =
+    change.kind === 'changed' &&
+    JSON.stringify(change.previous.metadata.labels) === JSON.stringify(change.object.metadata.labels);
+  if (isSame) return;
+  for (const key of pools.keys) {
+    pools.changed(key);
+    queues.pool.add(key);
+  }
+}
+
+function podChanged(change: Change<RecorderPod>, { queues }: ChangesOptions): void {
+  const { namespace, labels } = objectOf(change).metadata;
+  const pool = labels?.[POOL_LABEL];
+  if (pool !== undefined) queues.pool.add(keyOf({ namespace, name: pool }));
+}
+
+function poolChanged(change: Change<RecorderPool>, { caches, pools, queues }: ChangesOptions): void {
+  pools.changed(change.key);
+  queues.pool.add(change.key);
+  // Cameras show whether there is a pool.
+  if (change.kind === 'changed') return;
+  for (const camera of caches.cameras.list()) {
+    if (poolKeyOf(camera) === change.key) queues.showSoon(keyOf(camera.metadata));
+  }
+}
+
+const objectOf = <T>(change: Change<T>): T => (change.kind === 'deleted' ? change.previous : change.object);

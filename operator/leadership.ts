@@ -1,0 +1,89 @@
+// Takes part in the election, and works on the queues while this replica leads.
+
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Recorders } from './controllers/recorders.ts';
+import { keyOf } from './kube/api.ts';
+import type { LeaderElector } from './kube/leader.ts';
+import { runWorkers } from './kube/workqueue.ts';
+import type { OperatorMetrics } from './metrics.ts';
+import type { Caches } from './observe/caches.ts';
+import type { Pools } from './pools.ts';
+import type { QueueName, Queues } from './queues.ts';
+import type { Reconcilers } from './reconcilers.ts';
+
+export interface LeadershipOptions {
+  readonly elector: LeaderElector;
+  readonly caches: Caches;
+  readonly pools: Pools;
+  readonly queues: Queues;
+  readonly recorders: Recorders;
+  readonly reconcilers: Reconcilers;
+  readonly metrics: OperatorMetrics;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How long calls under way may take when this replica stops. */
+const STOP_MS = 5_000;
+/** Keys that are worked on at once. */
+const WORKERS: Readonly<Record<QueueName, number>> = { camera: 8, pool: 2, request: 4 };
+
+export class Leadership {
+  readonly #o: LeadershipOptions;
+  readonly #stop = new AbortController();
+  readonly #hardStop = new AbortController();
+  #election: Promise<void> = Promise.resolve();
+
+  constructor(options: LeadershipOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    this.#election = this.#o.elector.run((term) => this.#lead(term), this.#stop.signal);
+  }
+
+  /** Ends what is being written, and lets go of the Lease. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    const timer = this.#o.clock.after(STOP_MS, () => this.#hardStop.abort());
+    await this.#election;
+    timer.cancel();
+  }
+
+  /** What only the leader does, until `term` aborts. */
+  async #lead(term: AbortSignal): Promise<void> {
+    const { caches, recorders, queues } = this.#o;
+    await caches.whenSynced(term);
+    if (term.aborted) return;
+    recorders.forget();
+    this.#addAll();
+    await Promise.all([this.#work('camera', term), this.#work('pool', term), this.#work('request', term)]);
+    queues.renew();
+  }
+
+  #addAll(): void {
+    const { caches, pools, queues } = this.#o;
+    const poolKeys = caches.pools.list().map(({ metadata }) => keyOf(metadata));
+    for (const key of poolKeys) pools.changed(key);
+    for (const camera of caches.cameras.list()) queues.camera.add(keyOf(camera.metadata));
+    for (const key of poolKeys) queues.pool.add(key);
+    for (const node of caches.recorderNodes.list()) queues.request.add(keyOf(node.metadata));
+  }
+
+  #work(name: QueueName, term: AbortSignal): Promise<void> {
+    const { queues, reconcilers, metrics, clock, log } = this.#o;
+    return runWorkers(
+      {
+        queue: queues[name],
+        workers: WORKERS[name],
+        reconcile: (key) => reconcilers[name](key),
+        log,
+        clock,
+        observe: (outcome, seconds) => metrics.reconciled(name, outcome, seconds),
+      },
+      term,
+      this.#hardStop.signal,
+    );
+  }
+}

@@ -1,0 +1,188 @@
+// One pool as this replica knows it: its assigner, the leader's last plan of it, and the cameras whose statuses wait while
+// cameras are given to nodes.
+
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { Assigner } from './controllers/assigner.ts';
+import { nameOfKey, type KubeApi } from './kube/api.ts';
+import type { EventRecorder } from './kube/events.ts';
+import { isFailover, type OperatorMetrics } from './metrics.ts';
+import type { Caches } from './observe/caches.ts';
+import { isSettled } from './plan/settled.ts';
+import type { AssignmentWrite, Plan, PlannedNode, PoolObjects, Snapshot } from './plan/snapshot.ts';
+import type { Queues } from './queues.ts';
+
+export interface PoolRuntimeOptions {
+  /** Writes are refused while this replica does not lead. */
+  readonly api: KubeApi;
+  readonly caches: Caches;
+  readonly queues: Queues;
+  readonly events: EventRecorder;
+  readonly metrics: OperatorMetrics;
+  readonly isLeader: () => boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What the leader planned last, and from what. */
+export interface LastPlan {
+  readonly plan: Plan;
+  readonly snapshot: Snapshot;
+  /** Those of the snapshot by name. */
+  readonly nodes: ReadonlyMap<string, PlannedNode>;
+}
+
+/** Since when cameras are given to nodes, when the last one was, and those that are to be shown after it. */
+interface Placing {
+  readonly sinceMs: number;
+  movedMs: number;
+  readonly held: Set<string>;
+}
+
+/**
+ * While cameras that nobody records are given to nodes, showing what is known of any waits: each write of a status takes
+ * the API server as long as an assignment. For so long after the last assignment, and for at most a minute in all.
+ */
+const HOLD_MS = 5_000;
+const MAX_HOLD_MS = 60_000;
+
+export class PoolRuntime {
+  readonly #key: string;
+  readonly #namespace: string;
+  readonly #name: string;
+  readonly #o: PoolRuntimeOptions;
+  readonly #assigner: Assigner;
+  #last: LastPlan | undefined;
+  #placing: Placing | undefined;
+
+  /** `objects`: of the pool, as the caches show them now. */
+  constructor(key: string, objects: PoolObjects, options: PoolRuntimeOptions) {
+    const { namespace = '', name } = nameOfKey(key);
+    const { api, caches, isLeader, clock, log } = options;
+    this.#key = key;
+    this.#namespace = namespace;
+    this.#name = name;
+    this.#o = options;
+    this.#assigner = new Assigner(
+      {
+        api,
+        namespace,
+        objects: () => caches.poolObjects(key),
+        lease: (lease) => caches.leases.get(`${namespace}/${lease}`),
+        isSynced: () => caches.isSynced && caches.isSyncedIn(namespace),
+        isLeader,
+        planned: (plan, snapshot) => this.#planned(plan, snapshot),
+        moved: (write) => this.#moved(write),
+        clock,
+        log,
+      },
+      objects,
+    );
+  }
+
+  /** Undefined until this replica has made a plan as the leader. */
+  get lastPlan(): LastPlan | undefined {
+    return this.#last;
+  }
+
+  /** See `isSettled`; what a leader before has shown stands until then. */
+  get isTooEarly(): boolean {
+    return !(this.#last && isSettled(this.#last.snapshot, this.#assigner.observedForMs));
+  }
+
+  isLive(node: string): boolean {
+    return this.#last?.nodes.get(node)?.liveness.state === 'Live';
+  }
+
+  /** Whether showing the camera waits for cameras that are given to nodes; it is added to its queue after that. */
+  holds(cameraKey: string): boolean {
+    if (!this.#isHolding) return false;
+    this.#placing?.held.add(cameraKey);
+    return true;
+  }
+
+  /** Something that the plan depends on has changed. */
+  changed(): void {
+    this.#assigner.changed();
+  }
+
+  /** The Lease of a node is another. */
+  sawLease(node: string, resourceVersion: string): void {
+    this.#assigner.sawLease(node, resourceVersion);
+  }
+
+  close(): void {
+    this.#assigner.close();
+    this.#showHeld();
+  }
+
+  get #isHolding(): boolean {
+    if (!this.#placing) return false;
+    const nowMs = this.#o.clock.monotonicMs();
+    return nowMs - this.#placing.movedMs < HOLD_MS && nowMs - this.#placing.sinceMs < MAX_HOLD_MS;
+  }
+
+  #showHeld(): void {
+    for (const key of this.#placing?.held ?? []) this.#o.queues.camera.add(key);
+    this.#placing?.held.clear();
+  }
+
+  #planned(plan: Plan, snapshot: Snapshot): void {
+    const before = this.#last;
+    this.#last = { plan, snapshot, nodes: new Map(snapshot.nodes.map((node) => [node.name, node])) };
+    this.#keepPlacing(isPlacing(this.#last));
+    this.#o.metrics.planned(this.#namespace, this.#name, plan, snapshot);
+    this.#showChanges(before, this.#last);
+  }
+
+  #keepPlacing(isPlacingNow: boolean): void {
+    if (!isPlacingNow || !this.#isHolding) this.#showHeld();
+    const nowMs = this.#o.clock.monotonicMs();
+    if (isPlacingNow) this.#placing ??= { sinceMs: nowMs, movedMs: nowMs, held: new Set() };
+    else this.#placing = undefined;
+  }
+
+  #showChanges(before: LastPlan | undefined, { plan, snapshot, nodes }: LastPlan): void {
+    const { queues } = this.#o;
+    for (const [camera, condition] of plan.cameras) {
+      const { status, reason, message } = before?.plan.cameras.get(camera) ?? {};
+      if (status !== condition.status || reason !== condition.reason || message !== condition.message) {
+        queues.showSoon(`${this.#namespace}/${camera}`);
+      }
+    }
+    const judged = new Set<string | undefined>();
+    for (const [node, { liveness }] of nodes) {
+      if (before?.nodes.get(node)?.liveness.state !== liveness.state) judged.add(node);
+    }
+    if (judged.size > 0) {
+      queues.pool.add(this.#key);
+      for (const { name: camera, assignment } of snapshot.cameras) {
+        if (judged.has(assignment?.node)) queues.showSoon(`${this.#namespace}/${camera}`);
+      }
+    }
+    if (JSON.stringify([before?.plan.pool, before?.plan.leader]) !== JSON.stringify([plan.pool, plan.leader])) {
+      queues.pool.add(this.#key);
+    }
+  }
+
+  #moved({ camera, assignment }: AssignmentWrite): void {
+    const { metrics, clock, caches, events } = this.#o;
+    metrics.moved(this.#namespace, this.#name, assignment);
+    if (this.#placing) this.#placing.movedMs = clock.monotonicMs();
+    const regarding = caches.cameras.get(`${this.#namespace}/${camera}`);
+    if (!regarding) return;
+    const { node, previousNode, reason } = assignment;
+    const note =
+      node === undefined
+        ? 'recorded by no node'
+        : `recorded by ${node}${previousNode === undefined ? '' : `, before by ${previousNode}`}`;
+    const type = isFailover(reason) ? 'Warning' : 'Normal';
+    events.record(regarding, { type, reason, action: 'Assign', note });
+  }
+}
+
+/** Cameras are given to nodes, or wait for their turn. */
+const isPlacing = ({ plan, snapshot }: LastPlan): boolean =>
+  plan.writes.some(({ urgent }) => urgent) ||
+  snapshot.cameras.some(({ writing }) => writing) ||
+  [...plan.cameras.values()].some(({ reason }) => reason === 'Waiting');

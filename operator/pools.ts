@@ -1,0 +1,51 @@
+// The pools that this replica looks after: each is opened when it is seen first, and closed when it is gone.
+
+import { nameOfKey } from './kube/api.ts';
+import { PoolRuntime, type PoolRuntimeOptions } from './pool-runtime.ts';
+
+export interface PoolsOptions extends PoolRuntimeOptions {
+  /** The pool is gone. */
+  readonly ended: (key: string) => void;
+}
+
+export class Pools {
+  readonly #o: PoolsOptions;
+  readonly #byKey = new Map<string, PoolRuntime>();
+  #closed = false;
+
+  constructor(options: PoolsOptions) {
+    this.#o = options;
+  }
+
+  /** Undefined when there is no such pool. */
+  get(key: string): PoolRuntime | undefined {
+    return this.#byKey.get(key);
+  }
+
+  get keys(): readonly string[] {
+    return [...this.#byKey.keys()];
+  }
+
+  /** Something that the plan of the pool depends on has changed; it may be new, or gone. */
+  changed(key: string): void {
+    if (this.#closed) return;
+    const pool = this.#byKey.get(key);
+    if (!pool) return this.#open(key);
+    if (this.#o.caches.pools.get(key)) return pool.changed();
+    pool.close();
+    this.#byKey.delete(key);
+    const { namespace = '', name } = nameOfKey(key);
+    this.#o.metrics.forget(namespace, name);
+    this.#o.ended(key);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const pool of this.#byKey.values()) pool.close();
+  }
+
+  #open(key: string): void {
+    const objects = this.#o.caches.poolObjects(key);
+    if (objects) this.#byKey.set(key, new PoolRuntime(key, objects, this.#o));
+  }
+}

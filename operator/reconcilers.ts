@@ -1,0 +1,169 @@
+// What the leader does with a key of each queue: status of a camera; objects, nodes and status of a pool; requests of a node.
+
+import type { Clock } from '../base/clock.ts';
+import type { RecorderPool } from '../crds/recorder-pool.ts';
+import type { CameraLogins } from './controllers/camera-logins.ts';
+import { statusOfCamera } from './controllers/camera-status.ts';
+import { statusOfNode } from './controllers/node-status.ts';
+import { BAD_WHEN_TRUE, statusOfPool, statusOfRefused } from './controllers/pool-status.ts';
+import type { Recorders } from './controllers/recorders.ts';
+import type { ReportJudge } from './controllers/reports.ts';
+import { answerRequests } from './controllers/requests.ts';
+import { isNotFound, keyOf, type KubeApi } from './kube/api.ts';
+import type { Transition } from './kube/conditions.ts';
+import type { EventRecorder, Regarding } from './kube/events.ts';
+import { CAMERA, RECORDER_NODE, RECORDER_POOL } from './kube/resources.ts';
+import { applyStatus } from './kube/status.ts';
+import type { Outcome } from './kube/workqueue.ts';
+import { poolKeyOf, type Caches } from './observe/caches.ts';
+import type { LastPlan } from './pool-runtime.ts';
+import type { Pools } from './pools.ts';
+import type { QueueName } from './queues.ts';
+
+export interface ReconcilersOptions {
+  /** Writes are refused while this replica does not lead. */
+  readonly api: KubeApi;
+  readonly caches: Caches;
+  readonly pools: Pools;
+  readonly recorders: Recorders;
+  readonly logins: CameraLogins;
+  readonly judge: ReportJudge;
+  readonly events: EventRecorder;
+  /** Shown with a pool of a namespace that refuses the operator; undefined: no other namespace is looked after. */
+  readonly grantCommand: string | undefined;
+  readonly clock: Clock;
+}
+
+/** A pool is looked at this often although nothing happened: its counts come from reports. */
+const POOL_MS = 10_000;
+/** How soon a replica that has just started looks whether it knows enough to show. */
+const EARLY_MS = 1_000;
+
+/** Each looks at what a key names, writes what should be different, and throws ApiError when it has to look again. */
+export class Reconcilers implements Record<QueueName, (key: string) => Promise<Outcome | void>> {
+  readonly #o: ReconcilersOptions;
+
+  constructor(options: ReconcilersOptions) {
+    this.#o = options;
+  }
+
+  async camera(key: string): Promise<Outcome | void> {
+    const { api, caches, pools, logins, clock } = this.#o;
+    const camera = caches.cameras.get(key);
+    if (!camera) return;
+    const wait = this.#waitIn(camera.metadata.namespace);
+    if (wait) return wait;
+    const poolKey = poolKeyOf(camera);
+    const pool = caches.pools.get(poolKey);
+    const runtime = pools.get(poolKey);
+    if (pool && camera.status?.conditions && runtime?.isTooEarly) return { recheckMs: EARLY_MS };
+    if (runtime?.holds(key)) return;
+    const { status, isChanged, transitions } = statusOfCamera({
+      camera,
+      assigned: runtime?.lastPlan?.plan.cameras.get(camera.metadata.name),
+      nodes: pool ? caches.reportsOf(pool) : new Map(),
+      isLive: (node) => runtime?.isLive(node) ?? false,
+      hasPool: pool !== undefined,
+      namesHosts: logins.namesHosts(poolKey, camera),
+      nowMs: clock.wallMs(),
+    });
+    if (!isChanged) return;
+    await ifThere(applyStatus(api, CAMERA, camera.metadata, status));
+    this.#tell(camera, transitions);
+  }
+
+  async pool(key: string): Promise<Outcome | void> {
+    const { api, caches, pools, recorders, clock } = this.#o;
+    const pool = caches.pools.get(key);
+    if (!pool || pool.metadata.deletionTimestamp !== undefined) return;
+    const wait = this.#waitIn(pool.metadata.namespace);
+    if (wait) {
+      if (caches.isRefusedIn(pool.metadata.namespace)) await this.#showRefused(pool);
+      return wait;
+    }
+    const { recheckMs, ...rollout } = await recorders.reconcile(key, pool, () => pools.get(key)?.lastPlan);
+    const runtime = pools.get(key);
+    if (pool.status?.conditions && runtime?.isTooEarly) return { recheckMs: Math.min(recheckMs ?? EARLY_MS, EARLY_MS) };
+    const { plan, snapshot, nodes } = runtime?.lastPlan ?? {};
+    if (nodes) await this.#showNodes(pool, nodes);
+    const { status, isChanged, transitions } = statusOfPool({
+      pool,
+      plan,
+      snapshot,
+      rollout,
+      nowMs: clock.wallMs(),
+    });
+    if (isChanged) {
+      await ifThere(applyStatus(api, RECORDER_POOL, pool.metadata, status));
+      this.#tell(pool, transitions);
+    }
+    return { recheckMs: recheckMs ?? POOL_MS };
+  }
+
+  async request(key: string): Promise<Outcome | void> {
+    const { api, caches, pools, judge } = this.#o;
+    const node = caches.recorderNodes.get(key);
+    if (!node) return;
+    const wait = this.#waitIn(node.metadata.namespace);
+    if (wait) return wait;
+    const isLive = ({ metadata }: RecorderPool, name: string): boolean =>
+      pools.get(keyOf(metadata))?.isLive(name) ?? false;
+    await ifThere(answerRequests(node, { api, caches, isLive }));
+    return ifThere(judge.judge(key, node));
+  }
+
+  /** Nothing is written in a namespace before all of it is known, which needs rights there: how long to wait. */
+  #waitIn(namespace: string): Outcome | undefined {
+    const { caches } = this.#o;
+    if (caches.isSyncedIn(namespace)) return undefined;
+    return { recheckMs: caches.isRefusedIn(namespace) ? POOL_MS : EARLY_MS };
+  }
+
+  async #showRefused(pool: RecorderPool): Promise<void> {
+    const { api, caches, grantCommand: command, clock } = this.#o;
+    if (command === undefined) return;
+    const wasOurs = caches.wasSyncedIn(pool.metadata.namespace);
+    const shown = statusOfRefused({ pool, command, wasOurs, nowMs: clock.wallMs() });
+    if (!shown?.isChanged) return;
+    await ifThere(applyStatus(api, RECORDER_POOL, pool.metadata, shown.status));
+    this.#tell(pool, shown.transitions);
+  }
+
+  /** What recorders cannot say themselves: that they are gone. */
+  async #showNodes(pool: RecorderPool, nodes: LastPlan['nodes']): Promise<void> {
+    const { api, caches, clock } = this.#o;
+    for (const node of caches.nodesOf(pool)) {
+      const liveness = nodes.get(node.metadata.name)?.liveness;
+      const { status, isChanged, transitions } = statusOfNode(node, liveness, clock.wallMs());
+      if (!isChanged) continue;
+      await ifThere(applyStatus(api, RECORDER_NODE, node.metadata, status));
+      this.#tell(node, transitions);
+    }
+  }
+
+  /** Conditions that changed are events; what is Unknown at first is not, nor Ready, which sums the others up. */
+  #tell(regarding: Regarding, transitions: readonly Transition[]): void {
+    for (const { from, to } of transitions) {
+      if (to.type === 'Ready' || to.status === 'Unknown' || (!from && to.status === 'True')) continue;
+      const isGood = (to.status === 'True') !== BAD_WHEN_TRUE.has(to.type);
+      if (!from && isGood) continue;
+      const note = to.message === '' ? `${to.type} is ${to.status}` : to.message;
+      this.#o.events.record(regarding, {
+        type: isGood ? 'Normal' : 'Warning',
+        reason: to.reason,
+        action: to.type,
+        note,
+      });
+    }
+  }
+}
+
+/** What was deleted meanwhile needs nothing more. */
+async function ifThere<T>(write: Promise<T>): Promise<T | undefined> {
+  try {
+    return await write;
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+    return undefined;
+  }
+}
