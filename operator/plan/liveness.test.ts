@@ -4,16 +4,16 @@ import { LivenessDetector } from './liveness.ts';
 
 const OPTIONS = { unavailableAfterMs: 15_000, renewMs: 2_000 };
 
-/** A pool whose nodes renew every two seconds unless they are told not to; the API server answers every read. */
+/** A pool whose nodes renew every two seconds unless a test stops them; the API server answers every read. */
 class Pool {
   readonly detector = new LivenessDetector(OPTIONS);
   readonly names: readonly string[];
   readonly silent = new Set<string>();
   readonly versions = new Map<string, number>();
-  /** The API server is there. */
+  /** Whether the API server answers. */
   answers = true;
   isFrozen = false;
-  /** Watches deliver. */
+  /** Whether watches deliver events. */
   watches = true;
   nowMs = 1_000_000;
   reads = 0;
@@ -45,7 +45,7 @@ class Pool {
     return this;
   }
 
-  /** This process does nothing for some time; what the nodes did meanwhile is seen afterwards. */
+  /** Freezes this process for some time; it sees afterwards what the nodes did meanwhile. */
   freeze(seconds: number): this {
     this.isFrozen = true;
     this.pass(seconds);

@@ -1,14 +1,14 @@
-// The failure detector of one pool: what is seen of the nodes' Leases comes in, who is live goes out. Time is a value
-// on the observer's own monotonic clock; the times inside a Lease are never read (docs/design/failover.md).
+// The failure detector of one pool: decides from the changes of the nodes' Leases which nodes are live. Times are on the
+// observer's own monotonic clock; the times inside a Lease are never used (docs/design/failover.md).
 
 import { isNewer } from '../../base/kubernetes/resource-version.ts';
 import type { Liveness, Role } from './snapshot.ts';
 
-/** A node counts as heard while no more than this many renewals are missing. */
+/** A node counts as heard until more than this many renewals are missing. */
 const HEARD_RENEWALS = 3;
-/** Silence after which a Lease is read directly: a watch may be late or dead. */
+/** After this many missing renewals the Lease is read directly, because the watch may be late or dead. */
 const SUSPECT_RENEWALS = 2;
-/** How often a node that is known to be unavailable is read, beside the watch. */
+/** How often the Lease of an unavailable node is read, in addition to the watch. */
 const UNAVAILABLE_READ_MS = 10_000;
 
 export type DetectorOptions = { readonly unavailableAfterMs: number; readonly renewMs: number };
@@ -16,13 +16,16 @@ export type DetectorOptions = { readonly unavailableAfterMs: number; readonly re
 type Observed = {
   role: Role;
   resourceVersion: string | undefined;
-  /** No change was seen since nobody was heard: the next one may be an old one. */
+  /** No change was seen since the last time without a majority, so the next change may have happened during it. */
   isStale: boolean;
-  /** When a change was seen last. */
+  /** When a change was last seen. */
   heardMs: number | undefined;
-  /** Since when the node has been Live without a break. */
+  /** When the node last became Live. */
   liveSinceMs: number;
-  /** Where the silence that may condemn the node begins: its last change, or the end of a time without a majority. */
+  /**
+   * The start of the silence after which the node counts as unavailable: its last change, or the end of a time without a
+   * majority.
+   */
   silentFromMs: number;
   readSentMs: number | undefined;
   /** When the last read was sent that found the Lease unchanged. */
@@ -30,18 +33,18 @@ type Observed = {
 };
 
 /**
- * Silence of a node counts only while more than half of the voters are heard. When the API server is away, does not
- * take writes, is cut off from everybody, or this process was frozen, nobody is heard: then all clocks start over as
- * soon as a majority speaks again, and every node has the whole time once more. The first change that is seen of a node
- * after such a time is no sign of life, as at the start: it may have happened before.
+ * The silence of a node counts only while more than half of the voters are heard. If the API server is down, refuses writes or is
+ * cut off from every node, or if this process was frozen, no node is heard. All clocks then restart once a majority is heard
+ * again, so that every node gets the full time once more. The first change of a node after such an outage, as after the start, is
+ * no sign of life, because it may have happened earlier.
  */
 export class LivenessDetector {
   #unavailableAfterMs = 0;
   #renewMs = 0;
   readonly #nodes = new Map<string, Observed>();
-  /** Since when a majority has been heard without a break; undefined while there is none. */
+  /** Since when a majority has been heard without interruption; undefined while there is none. */
   #majoritySinceMs: number | undefined;
-  /** Until when more than half of the voters count as heard, if nothing more is seen. */
+  /** The time until which more than half of the voters count as heard if no further change is seen. */
   #majorityEndMs = -Infinity;
 
   constructor(options: DetectorOptions) {
@@ -53,7 +56,7 @@ export class LivenessDetector {
     this.#renewMs = options.renewMs;
   }
 
-  /** The nodes of the pool. Those that are new are Unknown; those that are gone are forgotten. */
+  /** Sets the nodes of the pool. New nodes are Unknown; nodes that are gone are forgotten. */
   track(nodes: readonly { readonly name: string; readonly role: Role }[], nowMs: number): void {
     this.#advance(nowMs);
     let isChanged = false;
@@ -72,7 +75,7 @@ export class LivenessDetector {
     if (isChanged) this.#count(nowMs);
   }
 
-  /** A watch or a list from a cache shows the Lease at this version. The first sight of a Lease is no sign of life. */
+  /** A watch or a list from a cache shows the Lease at this version. The first version seen is no sign of life. */
   saw(name: string, resourceVersion: string, nowMs: number): void {
     const node = this.#nodes.get(name);
     if (!node) return;
@@ -83,8 +86,8 @@ export class LivenessDetector {
   }
 
   /**
-   * The API server itself (a read without `resourceVersion`) answered a request of `sentMs`; undefined: there is no
-   * such Lease. Not to be called for requests that failed.
+   * Records the response of the API server itself (a read without `resourceVersion`) to a request sent at `sentMs`; undefined
+   * means that there is no such Lease. Not called for failed requests.
    */
   read(name: string, resourceVersion: string | undefined, sentMs: number, nowMs: number): void {
     const node = this.#nodes.get(name);
@@ -94,12 +97,12 @@ export class LivenessDetector {
     if (resourceVersion === undefined || resourceVersion === last) {
       node.unchangedMs = sentMs;
     } else if (last === undefined || isNewer(resourceVersion, last) || (node.heardMs ?? 0) <= sentMs) {
-      // Older than what was seen before the request was sent: the API server was restored from a backup.
+      // Older than what was seen before the request: the API server was restored from a backup.
       this.#changed(node, resourceVersion, nowMs);
     }
   }
 
-  /** The Leases to read now. Each call counts as having sent them; what is not answered is asked for again. */
+  /** Returns the Leases to read now, and counts them as requested; a Lease without a response is returned again later. */
   reads(nowMs: number): readonly string[] {
     this.#advance(nowMs);
     const due: string[] = [];
@@ -111,7 +114,7 @@ export class LivenessDetector {
     return due;
   }
 
-  /** In how many milliseconds `reads` or `liveness` can say something new although nothing was seen. */
+  /** The milliseconds after which `reads` or `liveness` can change even if nothing is seen. */
   nextMs(nowMs: number): number {
     this.#advance(nowMs);
     let next = Infinity;
@@ -138,7 +141,7 @@ export class LivenessDetector {
     return { state, heard: false, silentMs, liveForMs: 0 };
   }
 
-  /** Changes when a node is judged otherwise than before: then a plan is due. */
+  /** A string that changes when the state of any node does: a new plan is then due. */
   summary(nowMs: number): string {
     let summary = this.majoritySinceMs(nowMs) === undefined ? '' : 'majority ';
     for (const name of this.#nodes.keys()) {
@@ -148,7 +151,7 @@ export class LivenessDetector {
     return summary;
   }
 
-  /** Since when more than half of the voters have been heard without a break; undefined while they are not. */
+  /** Since when more than half of the voters have been heard without interruption; undefined while they are not. */
   majoritySinceMs(nowMs: number): number | undefined {
     this.#advance(nowMs);
     return this.#majoritySinceMs;
@@ -167,7 +170,7 @@ export class LivenessDetector {
     const againMs = (node.readSentMs ?? -Infinity) + this.#renewMs / 2;
     if (this.#isUnavailable(node)) return (node.readSentMs ?? nowMs) + UNAVAILABLE_READ_MS;
     const condemnedMs = node.silentFromMs + this.#unavailableAfterMs;
-    // Exactly when the time is up, whenever the last read was: no second is given away.
+    // Exactly at this time, whenever the last read was, so that failover is not delayed.
     if (nowMs >= condemnedMs && (node.readSentMs ?? -Infinity) < condemnedMs) return condemnedMs;
     const suspectMs = (node.heardMs ?? node.silentFromMs) + SUSPECT_RENEWALS * this.#renewMs;
     const dueMs = Math.max(suspectMs, againMs);
@@ -176,7 +179,7 @@ export class LivenessDetector {
 
   #changed(node: Observed, resourceVersion: string, nowMs: number): void {
     node.resourceVersion = resourceVersion;
-    // However old the change is, the node is given the benefit of the doubt, and the majority is not.
+    // The change may be old. The node gets the benefit of the doubt; the majority does not.
     node.silentFromMs = nowMs;
     if (node.isStale) {
       node.isStale = false;
@@ -187,7 +190,7 @@ export class LivenessDetector {
     this.#count(nowMs);
   }
 
-  /** Notices that the majority was lost since the last call, however long ago that is. */
+  /** Detects that the majority was lost since the last call, however long ago. */
   #advance(nowMs: number): void {
     if (this.#majoritySinceMs === undefined || this.#majorityEndMs >= nowMs) return;
     this.#majoritySinceMs = undefined;
@@ -201,7 +204,7 @@ export class LivenessDetector {
     this.#majorityEndMs = (heard.sort((a, b) => b - a)[needed - 1] ?? -Infinity) + this.#heardForMs();
     this.#advance(nowMs);
     if (this.#majoritySinceMs === undefined && this.#majorityEndMs >= nowMs) {
-      // A majority speaks again: everybody's silence begins now.
+      // A majority is heard again: the silence of every node starts now.
       this.#majoritySinceMs = nowMs;
       for (const node of this.#nodes.values()) node.silentFromMs = nowMs;
     }

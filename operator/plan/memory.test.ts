@@ -29,7 +29,7 @@ const objects = (
   cameras,
 });
 
-/** Both nodes have been heard. */
+/** A memory that has heard both nodes. */
 function memoryOf(start: PoolObjects): PoolMemory {
   const memory = new PoolMemory(start);
   memory.look(start, 0);
@@ -57,7 +57,7 @@ test('what the API server answered is forgotten when the cache shows it, and is 
   const memory = memoryOf(objects([camera({ resourceVersion: '10' })]));
   memory.learned(camera().uid, assigned('a', 1, '11'));
   assert.equal(seen(memory.look(objects([assigned('a', 1, '11')]), 1_000)).assignment?.node, 'a');
-  // A cluster that was restored from a backup begins its versions again where the backup stood.
+  // After a restore from a backup, a cluster continues with the resource versions of the backup.
   assert.equal(seen(memory.look(objects([assigned('b', 2, '5')]), 1_001)).assignment?.node, 'b');
 });
 

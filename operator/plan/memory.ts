@@ -1,5 +1,5 @@
-// What one process of the operator remembers of a pool between two plans, leader or not: what it has seen of the
-// Leases, since when it knows each assignment, and what it has written itself and its caches do not show yet.
+// What one operator process remembers of a pool between plans, whether it leads or not: what it saw of the Leases, since when it
+// knows each assignment, and its own writes that its caches do not show yet.
 
 import { LivenessDetector } from './liveness.ts';
 import { isNewer } from '../../base/kubernetes/resource-version.ts';
@@ -13,24 +13,24 @@ import type {
   Snapshot,
 } from './snapshot.ts';
 
-/** How long a node that did not take up a camera is chosen last. */
+/** For this long, a node that did not take up a camera is chosen last. */
 const RELUCTANT_MS = 60_000;
 
-/** An assignment as it was first seen. */
+/** What is known about the current assignment of a camera. */
 type Known = {
   epoch: number;
   node: string | undefined;
   sinceMs: number;
-  /** Since when its node has not listed it; undefined while it does. */
+  /** Since when the node has not listed the camera; undefined while it lists it. */
   missingSinceMs: number | undefined;
   wasTakenUp: boolean;
 };
 
 /** What is known of a Camera beyond the cache. */
 type Own = {
-  /** Sent and not answered. */
+  /** The assignment of a write that has been sent but has no response yet. */
   writing?: Assignment | undefined;
-  /** What the API server answered; counts until the cache is as new. */
+  /** The Camera in the last response of the API server; used until the cache is as new. */
   seen?: CameraView | undefined;
 };
 
@@ -46,8 +46,8 @@ export class PoolMemory {
   }
 
   /**
-   * Takes in what the caches show, and adds what only this process knows. Standbys call it as well, whenever something
-   * changes and once a second, so that they know ages when they come to lead.
+   * Updates the memory from the caches and returns the snapshot to plan with. Standbys also call it, at every change and once a
+   * second, so that they know all ages when they start to lead.
    */
   look({ pool, nodes, cameras }: PoolObjects, nowMs: number): Snapshot {
     this.detector.configure(pool);
@@ -69,15 +69,15 @@ export class PoolMemory {
     };
   }
 
-  /** Before a write is sent. The Camera is left alone until `learned` says what became of it. */
+  /** Call before a write is sent. The Camera is not planned again until `learned` reports the result. */
   writing({ uid, assignment, confirm }: AssignmentWrite, nowMs: number): void {
     this.#own.set(uid, { ...this.#own.get(uid), writing: assignment });
     if (confirm?.kind === 'NotTakenUp') this.#reluctantSinceMs.set(confirm.node, nowMs);
   }
 
   /**
-   * What the API server itself shows of the Camera: its answer to a write, or, where the write was refused or its answer
-   * was lost, to a read. Undefined: the Camera is gone, or the write was not sent.
+   * The current Camera according to the API server: its response to a write or, if the write was refused or its response was
+   * lost, to a read. Undefined if the Camera is gone or the write was not sent.
    */
   learned(uid: string, camera: CameraView | undefined): void {
     const seen = camera ?? this.#own.get(uid)?.seen;
@@ -85,7 +85,7 @@ export class PoolMemory {
     else this.#own.delete(uid);
   }
 
-  /** Around a change of a role: one at a time, until the cache shows it. */
+  /** Call with true before a role is changed, and with false once the cache shows the change: roles change one at a time. */
   changingRoles(underWay: boolean): void {
     this.#changingRoles = underWay;
   }

@@ -1,46 +1,46 @@
-// What one camera needs: nothing, another word in its assignment, or another node. Which node, and when, is decided
-// where all cameras are seen together (plan.ts).
+// Decides for each camera alone whether it needs nothing, a changed assignment on the same node, or another node. Which node, and
+// when, is decided for all cameras together (plan.ts).
 
-import { matches, type Rooms } from './rooms.ts';
+import { matches, type NodeLoads } from './node-loads.ts';
 import { isSuspect, lostNodesOf, withLostNodes } from './suspects.ts';
 import type { Assignment, Confirmation, PlannedCamera, PlannedNode, Reason, Snapshot } from './snapshot.ts';
 
-/** A node that has not listed a camera it was given by then does not get to keep it. */
+/** A node that has not listed a new camera within this time loses it. */
 export const TAKE_UP_MS = 5_000;
-/** A handover that has not ended by then: the new node cannot get at the camera, or the camera serves only one client. */
+/** A handover that takes longer fails: the new node cannot reach the camera, or the camera serves only one client. */
 const HANDOVER_MS = 30_000;
-/** A handover of a camera that its old node does not record either has nothing to wait for. Reports are younger than this. */
+/** If the old node does not record the camera either, a handover waits only this long. Reports are younger than this. */
 const IDLE_HANDOVER_MS = 5_000;
 
 export type Need =
-  /** Nothing, before `recheckMs` at the earliest. */
+  /** Needs nothing; look again after `recheckMs`. */
   | { readonly kind: 'none'; readonly recheckMs?: number | undefined }
-  /** The same node, or none: can be written at once, with or without a majority. */
+  /** The same node, or none. Can be written at once, with or without a majority. */
   | { readonly kind: 'write'; readonly assignment: Assignment; readonly isNote?: boolean }
   | Placement;
 
-/** Another node. */
+/** The camera needs another node. */
 export type Placement = {
   readonly kind: 'place';
   readonly reason: Reason;
-  /** Nobody records the camera now. */
+  /** No node records the camera now. */
   readonly urgent: boolean;
-  /** Goes on recording until the new node does. */
+  /** This node continues to record until the new one does. */
   readonly recordingNow?: string | undefined;
-  /** Back to the node that still records it, if it may. */
+  /** The node that still records the camera; the camera returns to it if possible. */
   readonly back?: string | undefined;
-  /** Only there, or not at all. */
+  /** The only node that may get the camera. */
   readonly only?: string | undefined;
   readonly confirm?: Confirmation | undefined;
-  /** What counts against the camera from then on. */
+  /** The new `lostNodes` of the assignment. */
   readonly lostNodes?: readonly string[];
 };
 
 export type Context = {
   readonly snapshot: Snapshot;
   readonly nodes: ReadonlyMap<string, PlannedNode>;
-  readonly rooms: Rooms;
-  /** Some node has not been heard at all yet: the pool, or this observer, has just begun. */
+  readonly nodeLoads: NodeLoads;
+  /** Some node has never been heard: the pool, or this observer, has only just started. */
   readonly isGathering: boolean;
 };
 
@@ -52,7 +52,7 @@ export function needOf(camera: PlannedCamera, context: Context): Need {
   if (suspend) return assignment?.node === undefined ? NONE : { kind: 'write', assignment: suspended(assignment) };
   if (assignment?.node === undefined) {
     const waitMs = context.snapshot.pool.unavailableAfterMs - context.snapshot.majorityForMs;
-    // The first nodes that speak would get everything, and keep it.
+    // Otherwise the nodes that are heard first would get all cameras and keep them.
     if (waitMs > 0 && context.isGathering) return { kind: 'none', recheckMs: waitMs };
     return { kind: 'place', reason: 'Scheduled', urgent: true };
   }
@@ -65,7 +65,10 @@ export function needOf(camera: PlannedCamera, context: Context): Need {
   return { kind: 'write', assignment: withLostNodes(assignment, lostNodes), isNote: true };
 }
 
-/** What counts against the camera goes with it; a suspect goes nowhere but away from a node that a person empties, and back to the one that still records it. */
+/**
+ * Adds the new lost nodes to what is written. A suspect camera moves only away from a node that is being drained, or back to the
+ * node that still records it.
+ */
 function placed(need: Need, lostNodes: readonly string[]): Need {
   if (need.kind === 'none') return need;
   if (need.kind === 'write') return { ...need, assignment: withLostNodes(need.assignment, lostNodes) };
@@ -73,11 +76,11 @@ function placed(need: Need, lostNodes: readonly string[]): Need {
   return need.back === undefined ? NONE : { ...need, lostNodes, only: need.back };
 }
 
-/** Of a camera that has a node. */
+/** The need of a camera that has a node. */
 function assignedNeedOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {
   const { assignment } = camera;
   if (owner.liveness.state === 'Unavailable') {
-    // A planned move can be taken back although failover is off: its old node never stopped.
+    // Even without failover a planned move can be reverted, because the old node never stopped.
     if (camera.failover === 'Never' && recordingNow(camera, context) === undefined) return NONE;
     return placeOf(camera, context, 'NodeUnavailable');
   }
@@ -88,27 +91,27 @@ function assignedNeedOf(camera: PlannedCamera, owner: PlannedNode, context: Cont
   return rest.kind === 'none' ? { kind: 'none', recheckMs: earlier(missing.recheckMs, rest.recheckMs) } : rest;
 }
 
-/** Whether the node reports the camera under the epoch of its assignment. */
+/** The state that the node reports for the camera under the epoch of its assignment, if any. */
 export function reportOf(camera: PlannedCamera, owner: PlannedNode): string | undefined {
   const report = owner.cameras.get(camera.name);
   return report && report.epoch === camera.assignment?.epoch ? report.state : undefined;
 }
 
-/** The old node of an unfinished handover, as long as it is there. */
+/** The old node of an unfinished handover, if it still exists. */
 function recordingNow({ assignment }: PlannedCamera, { nodes }: Context): string | undefined {
   if (assignment?.handover !== 'Pending' || assignment.previousNode === undefined) return undefined;
   const previous = nodes.get(assignment.previousNode);
   return previous?.liveness.state === 'Live' && previous.name !== assignment.node ? previous.name : undefined;
 }
 
-/** Away from a node that is lost for the camera. */
+/** A placement on another node, because this one is lost for the camera. */
 function placeOf(camera: PlannedCamera, context: Context, reason: Reason, confirm?: Confirmation): Placement {
   const recording = recordingNow(camera, context);
   if (recording !== undefined) {
-    const back = context.rooms.isOpen(recording, camera) ? recording : undefined;
+    const back = context.nodeLoads.isOpen(recording, camera) ? recording : undefined;
     return { kind: 'place', reason, urgent: false, recordingNow: recording, back, confirm };
   }
-  // A node that left the pool may well go on recording: until the next one does.
+  // A node that left the pool may still be recording: it continues until the new node records.
   if (reason === 'Ineligible') {
     return { kind: 'place', reason, urgent: false, recordingNow: camera.assignment?.node, confirm };
   }
@@ -119,7 +122,7 @@ function missingOf(camera: PlannedCamera, owner: PlannedNode, context: Context):
   const { assignment, missingForMs, wasTakenUp } = camera;
   const { pool, majorityForMs } = context.snapshot;
   if (assignment === undefined || missingForMs === undefined) return NONE;
-  // A node that had the camera and speaks without naming it may be starting; one that is silent is judged as a node.
+  // A node that had the camera and reports without it may be restarting. A silent node is judged by its liveness.
   if (wasTakenUp && !owner.liveness.heard) return NONE;
   const limitMs = wasTakenUp ? pool.unavailableAfterMs : TAKE_UP_MS;
   const forMs = Math.min(missingForMs, majorityForMs);
@@ -129,13 +132,13 @@ function missingOf(camera: PlannedCamera, owner: PlannedNode, context: Context):
 
 function handoverOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {
   const { assignment } = camera;
-  const { nodes, rooms, snapshot } = context;
+  const { nodes, nodeLoads, snapshot } = context;
   if (!assignment) return NONE;
   const complete: Need = { kind: 'write', assignment: { ...assignment, handover: 'Complete' } };
   const previous = assignment.previousNode === undefined ? undefined : nodes.get(assignment.previousNode);
   if (assignment.previousNode === undefined || assignment.previousNode === owner.name) return complete;
   if (previous?.liveness.state === 'Unavailable') return complete;
-  // Whoever records it now must not stop for a node that may be dying.
+  // The node that records the camera now must not stop in favour of a node that may be dying.
   if (!owner.liveness.heard) return NONE;
   if (reportOf(camera, owner) === 'Recording') return complete;
 
@@ -144,15 +147,15 @@ function handoverOf(camera: PlannedCamera, owner: PlannedNode, context: Context)
   if (isIdle && forMs >= IDLE_HANDOVER_MS) return complete;
   if (forMs < HANDOVER_MS)
     return { kind: 'none', recheckMs: (forMs < IDLE_HANDOVER_MS ? IDLE_HANDOVER_MS : HANDOVER_MS) - forMs };
-  if (previous && rooms.isOpen(previous.name, camera)) {
+  if (previous && nodeLoads.isOpen(previous.name, camera)) {
     return { kind: 'place', reason: 'NotTakenUp', urgent: false, recordingNow: previous.name, back: previous.name };
   }
-  return complete; // The old node must be emptied, and a person asked for that.
+  return complete; // The old node is being drained, at somebody's request.
 }
 
 function plannedOf(camera: PlannedCamera, owner: PlannedNode, context: Context): Need {
   const { assignment, preferredNode } = camera;
-  const { nodes, rooms, snapshot } = context;
+  const { nodes, nodeLoads, snapshot } = context;
   const move = (reason: Reason, only?: string): Placement => {
     return { kind: 'place', reason, urgent: false, recordingNow: owner.name, only };
   };
@@ -161,7 +164,7 @@ function plannedOf(camera: PlannedCamera, owner: PlannedNode, context: Context):
   if (preferredNode === undefined || preferredNode === owner.name) return NONE;
 
   const preferred = nodes.get(preferredNode);
-  if (!preferred || preferred.reluctant || !rooms.isOpen(preferredNode, camera)) return NONE;
+  if (!preferred || preferred.reluctant || !nodeLoads.isOpen(preferredNode, camera)) return NONE;
   const waitedMs = Math.min(preferred.liveness.liveForMs, camera.assignedForMs);
   const { failbackAfterMs } = snapshot.pool;
   if (waitedMs < failbackAfterMs) return { kind: 'none', recheckMs: failbackAfterMs - waitedMs };

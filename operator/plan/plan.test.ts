@@ -16,7 +16,7 @@ import {
 
 const NODES = [nodeOf('a'), nodeOf('b'), nodeOf('c')];
 
-/** `c0 c1 …` on one node. */
+/** Cameras `c0 c1 …` on one node. */
 const many = (count: number, node: string, over: Partial<PlannedCamera> = {}): PlannedCamera[] =>
   Array.from({ length: count }, (_, i) => recordedBy(`c${i}`, node, over));
 
@@ -433,7 +433,7 @@ test('cameras that lost their node go before a thousand new ones, of which 256 a
     ['c0', 'c1', 'c2'],
   );
   assert.equal(writes.length, 3 + 256);
-  // Also those that already wait to be written.
+  // Also together with writes that already wait.
   const late = urgentFirst([...writes.slice(3), ...writes.slice(0, 3)]);
   assert.deepEqual(late, writes);
 });

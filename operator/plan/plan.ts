@@ -1,8 +1,8 @@
-// The plan of one pool: a snapshot comes in, what should be written goes out. Pure: the same snapshot gives the same
-// plan, and the plan of a world that needs nothing is empty. The rules are docs/design/failover.md.
+// Makes the plan of one pool: which writes its snapshot calls for. Pure: equal snapshots give equal plans, and a pool that needs
+// no change gives an empty plan. docs/design/failover.md has the rules.
 
 import { needOf, reportOf, TAKE_UP_MS, type Context, type Need, type Placement } from './needs.ts';
-import { Rooms } from './rooms.ts';
+import { NodeLoads } from './node-loads.ts';
 import { isSuspect, withLostNodes } from './suspects.ts';
 import type {
   Assignment,
@@ -15,24 +15,24 @@ import type {
 } from './snapshot.ts';
 import { planRoles, quorumOf, type Quorum } from './voters.ts';
 
-/** First assignments of one plan: about as many as an API server takes in a second. */
+/** Most first assignments in one plan: about as many writes as an API server accepts in a second. */
 const MAX_SCHEDULED = 256;
 
 type Needing = { readonly camera: PlannedCamera; readonly need: Placement };
 type Placed = {
   readonly writes: AssignmentWrite[];
   readonly conditions: Map<string, PlannedCondition>;
-  /** Cameras that should have another node, and there is no room. */
+  /** Cameras that need another node although every node is full. */
   readonly lacking: string[];
 };
 
 export function plan(snapshot: Snapshot): Plan {
   const nodes = new Map(snapshot.nodes.map((node) => [node.name, node]));
-  const rooms = new Rooms(snapshot);
+  const nodeLoads = new NodeLoads(snapshot);
   const isGathering = snapshot.nodes.some(
     ({ liveness }) => liveness.state === 'Unknown' && liveness.silentMs === undefined,
   );
-  const context: Context = { snapshot, nodes, rooms, isGathering };
+  const context: Context = { snapshot, nodes, nodeLoads, isGathering };
   const cameras = [...snapshot.cameras].sort(byPriority);
   const quorum = quorumOf(snapshot);
 
@@ -49,7 +49,7 @@ export function plan(snapshot: Snapshot): Plan {
     cameras: new Map(
       cameras.map((camera) => [camera.name, placed.conditions.get(camera.name) ?? assignedCondition(camera, nodes)]),
     ),
-    pool: poolConditions(quorum, placed, rooms, snapshot),
+    pool: poolConditions(quorum, placed, nodeLoads, snapshot),
     leader: quorum.leader,
     voters: quorum.voters,
     quorum: { needed: quorum.needed, live: quorum.live },
@@ -61,7 +61,7 @@ export function plan(snapshot: Snapshot): Plan {
   };
 }
 
-/** A camera that lost its node does not wait behind hundreds that are new. */
+/** Puts cameras without a recorder first, so that they do not wait for hundreds of new ones. */
 export const urgentFirst = (writes: readonly AssignmentWrite[]): AssignmentWrite[] => [
   ...writes.filter(({ urgent }) => urgent),
   ...writes.filter(({ urgent }) => !urgent),
@@ -69,12 +69,12 @@ export const urgentFirst = (writes: readonly AssignmentWrite[]): AssignmentWrite
 
 const isPlacement = (entry: { camera: PlannedCamera; need: Need }): entry is Needing => entry.need.kind === 'place';
 
-/** Cameras beyond the limit of a node that has shrunk: those of least priority go, if there is room elsewhere. */
-function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { nodes, rooms }: Context): Needing[] {
+/** Cameras above the limit of a node whose limit was lowered. Those with the lowest priority move, if other nodes have room. */
+function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { nodes, nodeLoads }: Context): Needing[] {
   const found: Needing[] = [];
   const left = new Map<string, number>();
   for (const { name, liveness } of nodes.values()) {
-    if (liveness.state === 'Live' && rooms.excess(name) > 0) left.set(name, rooms.excess(name));
+    if (liveness.state === 'Live' && nodeLoads.excess(name) > 0) left.set(name, nodeLoads.excess(name));
   }
   if (left.size === 0) return found;
   for (const { camera, need } of needs.toReversed()) {
@@ -93,17 +93,18 @@ function tooMany(needs: readonly { camera: PlannedCamera; need: Need }[], { node
   return found;
 }
 
-/** Gives nodes to those that need one: cameras without a recorder first, then by priority, as far as there are slots. */
-function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum: Quorum): Placed {
+/** Chooses nodes for the cameras that need one, as far as slots allow: cameras without a recorder first, then by priority. */
+function place(placing: readonly Needing[], { snapshot, nodeLoads }: Context, quorum: Quorum): Placed {
   const placed: Placed = { writes: [], conditions: new Map(), lacking: [] };
   const slots = slotsOf(snapshot);
   const inOrder = [...placing.filter(({ need }) => need.urgent), ...placing.filter(({ need }) => !need.urgent)];
-  // More than one plan writes fill one node after the other: a node names what it has got in few reports, not each alone.
+  // If one plan cannot place all, fill one node after the other: a node then reports its cameras in a few updates instead of one
+  // by one.
   const scheduled = placing.filter(({ need }) => need.reason === 'Scheduled').length;
-  const share = scheduled > MAX_SCHEDULED ? rooms.share(scheduled) : 0;
+  const share = scheduled > MAX_SCHEDULED ? nodeLoads.share(scheduled) : 0;
   for (const { camera, need } of inOrder) {
     const refuse = (reason: string, message: string): void => {
-      // A camera that is recorded where it should no longer be is assigned all the same.
+      // A camera that is recorded by the wrong node still counts as assigned.
       if (need.urgent || need.confirm !== undefined)
         placed.conditions.set(camera.name, condition('Assigned', 'False', reason, message));
     };
@@ -117,28 +118,28 @@ function place(placing: readonly Needing[], { snapshot, rooms }: Context, quorum
       continue;
     }
     const owner = camera.assignment?.node;
-    const target = targetOf(camera, need, rooms, share);
+    const target = targetOf(camera, need, nodeLoads, share);
     if (target === undefined) {
-      if (rooms.hasCandidates(camera, owner)) {
+      if (nodeLoads.hasCandidates(camera, owner)) {
         placed.lacking.push(camera.name);
         refuse('NoRoom', 'every node that could record it has its limit of cameras');
       } else refuse('NoEligibleNode', 'no live node of the pool may record it');
       continue;
     }
     take();
-    rooms.move(owner, target);
+    nodeLoads.move(owner, target);
     placed.writes.push(writeOf(camera, assignmentOf(camera, need, target), need));
   }
   return placed;
 }
 
-function targetOf(camera: PlannedCamera, need: Placement, rooms: Rooms, share: number): string | undefined {
+function targetOf(camera: PlannedCamera, need: Placement, nodeLoads: NodeLoads, share: number): string | undefined {
   const only = need.only ?? need.back;
-  if (only !== undefined) return rooms.isOpen(only, camera) ? only : undefined;
+  if (only !== undefined) return nodeLoads.isOpen(only, camera) ? only : undefined;
   const { assignment } = camera;
-  // A camera that was suspended goes on where its footage lies.
+  // A suspended camera returns to the node with its footage.
   const favourite = assignment?.node === undefined ? assignment?.previousNode : undefined;
-  return rooms.best(camera, assignment?.node, { favourite, ...(need.reason === 'Scheduled' && { share }) });
+  return nodeLoads.best(camera, assignment?.node, { favourite, ...(need.reason === 'Scheduled' && { share }) });
 }
 
 function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Assignment {
@@ -156,7 +157,7 @@ function assignmentOf(camera: PlannedCamera, need: Placement, node: string): Ass
     ...(before !== undefined && before !== node && { previousNode: before }),
     handover: 'Complete',
     reason: need.reason,
-    // Whoever was to take it up has not: what is missing is still missing since then.
+    // The node that should have taken the camera up did not, so its footage is still missing since the same time.
     ...(wasNeverTakenUp(camera) &&
       camera.assignment?.lastSeenTime !== undefined && { lastSeenTime: camera.assignment.lastSeenTime }),
   };
@@ -177,14 +178,14 @@ function writeOf(camera: PlannedCamera, assignment: Assignment, need?: Placement
 }
 
 type Slots = {
-  /** False: none is free. Otherwise what takes one. */
+  /** False if no slot is free; otherwise a function that takes one. */
   free(camera: PlannedCamera, need: Placement): false | (() => void);
 };
 
 /**
- * Moves under way. A move has a slot until it is taken up, or has been waited for long enough; a handover until it
- * ends. Neither waits for a node that is not heard. Cameras that nobody records do not wait for handovers, and each node
- * that lives may take as many of them: what a move costs is paid by the node that begins to record.
+ * Limits the moves in progress. A move occupies a slot until the camera is taken up or the wait for that is over; a handover
+ * occupies it until it ends. Neither waits for a node that is not heard. Cameras without a recorder do not wait for handovers,
+ * and each live node may take `maxConcurrentMoves` of them, because the node that starts to record bears the cost of a move.
  */
 function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
   const heard = new Set(nodes.filter(({ liveness }) => liveness.heard).map(({ name }) => name));
@@ -206,7 +207,7 @@ function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
       const { maxConcurrentMoves } = pool;
       if (need.reason === 'Scheduled') return scheduled < MAX_SCHEDULED && ((): number => (scheduled += 1));
       if (need.urgent) return lost < maxConcurrentMoves * takers && ((): number => (lost += 1));
-      if (inHandover.has(camera)) return (): void => {}; // It has a slot.
+      if (inHandover.has(camera)) return (): void => {}; // The camera already has a slot.
       return lost + inHandover.size + planned < maxConcurrentMoves && ((): number => (planned += 1));
     },
   };
@@ -233,11 +234,11 @@ const suspectMessage = ({ assignment }: PlannedCamera): string =>
   `${assignment?.lostNodes?.join(' and ')} had it when their recorders fell silent, so it goes to no other node: find ` +
   'out why, then set spec.suspend to true and back to false';
 
-function poolConditions(quorum: Quorum, placed: Placed, rooms: Rooms, { nodes }: Snapshot): PlannedCondition[] {
+function poolConditions(quorum: Quorum, placed: Placed, nodeLoads: NodeLoads, { nodes }: Snapshot): PlannedCondition[] {
   const { voters, live, needed, available } = quorum;
   const count = `${live} of ${voters.length} voters are live, ${needed} are needed`;
   const why = voters.length === 0 ? 'NoVoters' : 'NoMajority';
-  const full = nodes.filter(({ name }) => rooms.excess(name) > 0).map(({ name }) => name);
+  const full = nodes.filter(({ name }) => nodeLoads.excess(name) > 0).map(({ name }) => name);
   return [
     available
       ? condition('QuorumAvailable', 'True', 'Majority', count)
@@ -253,7 +254,7 @@ function poolConditions(quorum: Quorum, placed: Placed, rooms: Rooms, { nodes }:
   ];
 }
 
-/** Names for a message, which has a bound. */
+/** Some names for a message, whose length is limited. */
 function someOf(names: readonly string[]): string {
   const shown = [...names].sort().slice(0, 10);
   return names.length > shown.length ? `${shown.join(', ')} and ${names.length - shown.length} more` : shown.join(', ');

@@ -1,4 +1,4 @@
-// What holds for every plan, whatever the world looks like.
+// Properties of every plan, for arbitrary snapshots.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -39,7 +39,9 @@ const nodes = fc.subarray(NODES, { minLength: 1 }).chain((names) =>
   ),
 );
 
-/** Anything that could stand in a Camera: also nodes that nobody knows, gaps of epochs, handovers to nowhere. */
+/**
+ * Anything that a Camera may contain, including unknown nodes, gaps between epochs, and handovers from nodes that do not exist.
+ */
 const camera = (name: string): fc.Arbitrary<PlannedCamera> =>
   fc
     .record({
@@ -92,11 +94,11 @@ const isOpen = ({ liveness, drain, canRecord }: PlannedNode): boolean => livenes
 const suits = (camera: PlannedCamera, { labels }: PlannedNode): boolean =>
   Object.entries(camera.nodeSelector).every(([key, value]) => labels[key] === value);
 
-/** Plans and carries out until there is nothing to do. */
+/** Plans and applies the plans until nothing is left to do. */
 function settle(snapshot: Snapshot, seen: (before: Snapshot, after: Snapshot) => void = () => {}): Snapshot {
   for (let round = 0; round < 200; round++) {
     const planned = plan(snapshot);
-    // In the first round what was under way comes to an end.
+    // The first round also completes what was in progress.
     if (round > 0 && planned.writes.length === 0 && !planned.role) return snapshot;
     const after = carriedOut(snapshot, planned);
     seen(snapshot, after);
@@ -164,7 +166,7 @@ test('no plan starts more moves than there are slots', () => {
       const moves = writes.filter(({ assignment }) => assignment.node && assignment.reason !== 'Scheduled');
       const now = new Map(snapshot.cameras.map(({ name, assignment }) => [name, assignment]));
       const heard = new Set(snapshot.nodes.flatMap(({ name, liveness }) => (liveness.heard ? [name] : [])));
-      // One that goes to another node than was planned has its slot already.
+      // A camera that is sent to another node than planned already has its slot.
       const hasSlot = (camera: string): boolean => {
         const { handover, node } = now.get(camera) ?? {};
         return handover === 'Pending' && node !== undefined && heard.has(node);

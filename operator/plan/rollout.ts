@@ -1,31 +1,31 @@
-// The next step of a rolling update of one pool: one node at a time, the next when the last is ready and online. Pods and
-// nodes in, what to do now out; pure.
+// Plans the next step of a rolling update of one pool: one node at a time, the next when the previous one is ready and online.
+// Pure.
 
 import type { PlannedCondition } from './snapshot.ts';
 
 export type RolloutPod = {
   readonly name: string;
   readonly node: string;
-  /** Runs what the pool says now. */
+  /** The pod matches the pool's current settings. */
   readonly isCurrent: boolean;
   readonly isReady: boolean;
   readonly isTerminating: boolean;
-  /** Since it was ready last, or since it was made; 0 while it is. */
+  /** Time since it was last ready, or since it was created; 0 while it is ready. */
   readonly notReadyForMs: number;
 };
 
 export type RolloutNode = {
   readonly name: string;
-  /** Its Lease changes. An operator that has just begun to lead has heard of nobody yet. */
+  /** The node's Lease changes. A new leader has not seen any change at first. */
   readonly isOnline: boolean;
-  /** Its kubelet works: without it no pod is replaced. */
+  /** The node's kubelet works; otherwise its pod is not replaced. */
   readonly isReachable: boolean;
   readonly isVoter: boolean;
-  /** Its turn has come; since when, undefined when it has not. Kept with the node, for the next leader. */
+  /** How long the node has been updating; undefined if it is not. Stored on the RecorderNode for the next leader. */
   readonly updatingForMs: number | undefined;
-  /** Cameras are to leave it, because of the update or because a person wants that. */
+  /** The node's cameras are being moved away, for the update or at somebody's request. */
   readonly isDrained: boolean;
-  /** Cameras that it still records. */
+  /** The number of cameras that the node still records. */
   readonly cameras: number;
 };
 
@@ -40,21 +40,21 @@ export type RolloutView = {
 
 export type RolloutStep =
   | { readonly kind: 'none' }
-  /** The node's turn begins; with `drain` its cameras are to leave before its pod is replaced. */
+  /** Start to update the node; with `drain`, move its cameras away before its pod is replaced. */
   | { readonly kind: 'begin'; readonly node: string; readonly drain: boolean }
   | { readonly kind: 'delete'; readonly pod: string; readonly node: string }
-  /** The node's new pod is ready and online: cameras may come back, and the next node's turn comes. */
+  /** The node's new pod is ready and online: cameras may return, and the next node can be updated. */
   | { readonly kind: 'end'; readonly node: string };
 
 export type RolloutPlan = {
   readonly step: RolloutStep;
   readonly condition: PlannedCondition;
-  /** Nodes whose pod is up to date and ready. */
+  /** The number of nodes whose pod is up to date and ready. */
   readonly updated: number;
   readonly recheckMs: number | undefined;
 };
 
-/** Cameras that find no other node are not waited for longer: a gap of seconds is better than no update. */
+/** Cameras that find no other node are not waited for longer than this: a gap of seconds is better than no update. */
 const MAX_DRAIN_MS = 60_000;
 const LOOK_AGAIN_MS = 1_000;
 
@@ -86,16 +86,16 @@ const NOTHING: RolloutStep = { kind: 'none' };
 function stepOfTurn(node: RolloutNode, view: RolloutView): RolloutStep {
   const ofNode = view.pods.filter((one) => one.node === node.name);
   const pod = ofNode.find(({ isTerminating }) => !isTerminating);
-  // Its old pod is gone and the new one not there yet, or both are there for a moment.
+  // The old pod is gone and the new one not there yet, or both exist for a moment.
   if (!pod || ofNode.length > 1) return NOTHING;
   if (pod.isCurrent) return pod.isReady && node.isOnline ? { kind: 'end', node: node.name } : NOTHING;
   const isEmpty = !node.isDrained || node.cameras === 0 || (node.updatingForMs ?? 0) > MAX_DRAIN_MS;
-  // Never a second node away, whatever became of it since the turn began.
+  // Never take a second node down, even if another one failed since the update of this one started.
   const mayGo = isEmpty && (!pod.isReady || othersOnline(node.name, view));
   return mayGo ? { kind: 'delete', pod: pod.name, node: node.name } : NOTHING;
 }
 
-/** All that have a pod and a kubelet: a machine that is dead cannot be waited for. */
+/** Whether all other nodes with a pod and a working kubelet are online; a dead machine is not waited for. */
 function othersOnline(name: string, { nodes, pods }: RolloutView): boolean {
   const withPod = new Set(pods.filter(({ isTerminating }) => !isTerminating).map(({ node }) => node));
   return nodes.every(
@@ -108,14 +108,14 @@ function nextTurn(view: RolloutView, busy: readonly RolloutPod[]): RolloutStep {
   const nodes = new Map(view.nodes.map((node) => [node.name, node]));
   const nodeOf = (pod: RolloutPod): RolloutNode | undefined => nodes.get(pod.node);
   const outdated = view.pods.filter((pod) => !pod.isCurrent && !pod.isTerminating && nodeOf(pod)?.isReachable);
-  // What does not work can only get better: a roll-back begins with what the roll-out broke.
+  // Broken pods first, because they can only improve: a rollback starts with the pods that the rollout broke.
   const broken = outdated.find((pod) => !pod.isReady);
   if (broken) return { kind: 'begin', node: broken.node, drain: false };
   const order = (pod: RolloutPod): number => (pod.node === view.leader ? 2 : nodeOf(pod)?.isVoter === true ? 1 : 0);
   const [next] = outdated.toSorted((a, b) => order(a) - order(b) || (a.node < b.node ? -1 : 1));
   if (!next || busy.length > 0) return NOTHING;
   const node = nodeOf(next);
-  // Also itself: whoever has heard of nobody does not know what is recorded where.
+  // Includes this node: as long as its Lease has not been seen to change, it is unknown what it records.
   if (!node?.isOnline || !othersOnline(next.node, view)) return NOTHING;
   const hasOther = view.nodes.some(({ name, isOnline }) => name !== next.node && isOnline);
   return { kind: 'begin', node: next.node, drain: view.drain && hasOther && node.cameras > 0 };

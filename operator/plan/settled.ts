@@ -1,13 +1,13 @@
-// Whether an observer has seen enough of a pool to say something about its nodes. Pure.
+// Decides whether an observer has watched a pool for long enough to report on its nodes. Pure.
 
 import type { Snapshot } from './snapshot.ts';
 
-/** Within so many renewals every node that lives has been heard. */
+/** Every live node has been heard within this many renewals. */
 const RENEWALS = 3;
 
 /**
- * A replica that has just started has heard of nobody, which says nothing about the nodes. What the leader before it has
- * shown stands until all were heard, or there was time enough for those that live.
+ * A replica that has just started has heard no node yet, which says nothing about the nodes. The status written by the previous
+ * leader stays until all nodes were heard or every live node had enough time.
  */
 export function isSettled({ pool, nodes, majorityForMs }: Snapshot, observedForMs: number): boolean {
   return (

@@ -6,7 +6,7 @@ import { LIVE, nodeOf, recordedBy, snapshotOf, UNAVAILABLE } from '../../test/su
 
 const HOUR_MS = 3_600_000;
 
-/** On node b, after it was moved there from a lost node a. */
+/** A camera on node b that was moved there from the lost node a. */
 const moved = (over: Partial<Assignment> = {}, camera: Partial<PlannedCamera> = {}): PlannedCamera =>
   recordedBy('x', 'b', {
     assignment: {

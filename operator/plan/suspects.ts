@@ -1,16 +1,16 @@
-// Which cameras may be what makes recorders fall silent: a camera that was on two nodes when their recorders did, although
-// the machines lived, is not given a third one (docs/design/failover.md). Values in, values out.
+// Finds cameras that may be what makes recorders fall silent. A camera that was on two nodes whose recorders fell silent although
+// the machines were alive is not given a third node (docs/design/failover.md). Pure.
 
 import type { Assignment, PlannedCamera, PlannedNode } from './snapshot.ts';
 import { HOUR_MS } from '../../base/units.ts';
 
 const SUSPECT_FROM = 2;
-/** A camera that was recorded for so long, by a node that lived all the time, is innocent. */
+/** A camera that a live node has recorded for this long is not a suspect. */
 const INNOCENT_MS = HOUR_MS;
-/** Kubernetes says that a machine is lost within a minute of its last sign of life; what it says later is another story. */
+/** Kubernetes reports a lost machine within a minute of its last sign of life; a later report has another cause. */
 const EVIDENCE_MS = 120_000;
 
-/** Only a person gives it another node. */
+/** A suspect camera gets another node only at somebody's request. */
 export const isSuspect = ({ lostNodes = [] }: Pick<Assignment, 'lostNodes'>): boolean =>
   lostNodes.length >= SUSPECT_FROM;
 
@@ -25,7 +25,8 @@ export function lostNodesOf(
   const { liveForMs } = owner.liveness;
   const isRecorded = owner.cameras.get(camera.name)?.state === 'Recording';
   if (isRecorded && Math.min(liveForMs, assignedForMs) >= INNOCENT_MS) return [];
-  // Until a handover ends both have it. One that never took it up may have hung over it at once, and is silent only now.
+  // Until a handover ends, both nodes have the camera. A node that never took it up may have hung on it at once and only now be
+  // known to be silent.
   const isNew = assignment?.reason === 'NotTakenUp' && assignedForMs < EVIDENCE_MS;
   const hadIt = assignment?.handover === 'Pending' || isNew;
   const previous = hadIt ? nodes.get(assignment?.previousNode ?? '') : undefined;
@@ -42,7 +43,7 @@ export function withLostNodes(assignment: Assignment, lostNodes: readonly string
 const isSilent = (node: PlannedNode | undefined): node is PlannedNode =>
   node?.hasRecorder === true && node.liveness.state === 'Unavailable';
 
-/** It was not the recorder alone that fell silent. */
+/** Whether the whole machine was lost, not only its recorder. */
 function isMachineLost(node: PlannedNode | undefined): boolean {
   if (!node || node.hasRecorder) return false;
   const { state, silentMs = Infinity } = node.liveness;

@@ -10,7 +10,7 @@ const LOST = { ...UNAVAILABLE, silentMs: 700_000 };
 const learner = (name: string, over: Partial<PlannedNode> = {}): PlannedNode =>
   nodeOf(name, { role: 'Learner', ...over });
 
-/** Changes roles until nothing changes: the voters, and how many changes it took. */
+/** Applies role changes until none is left; returns the voters and the number of changes. */
 function settled(nodes: readonly PlannedNode[]): { voters: string; changes: number } {
   let world = snapshotOf(nodes, [], { pool: { membership: 'Automatic' } });
   for (let changes = 0; changes < 20; changes++) {

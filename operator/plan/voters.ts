@@ -1,18 +1,18 @@
-// Who votes: majority, the voter that leads, and in Automatic pools which nodes are voters at all.
+// Computes the majority of the voters, which of them leads, and in Automatic pools which nodes are voters.
 
 import type { PlannedNode, RoleWrite, Snapshot } from './snapshot.ts';
 
-/** More voters than this make no pool safer, and each must be heard. */
+/** More voters would not make a pool safer, and each of them must be heard. */
 const MAX_VOTERS = 7;
 
 export type Quorum = {
   readonly voters: readonly string[];
-  /** Live voters that a majority needs. */
+  /** Live voters needed for a majority. */
   readonly needed: number;
   readonly live: number;
-  /** More than half of the voters are live: what is told. */
+  /** More than half of the voters are Live: this is what the status shows. */
   readonly available: boolean;
-  /** More than half of the voters are heard at this very time: what is acted on. */
+  /** More than half of the voters are heard right now: this is what decisions depend on. */
   readonly heard: boolean;
   readonly leader: string | undefined;
 };
@@ -34,9 +34,9 @@ export function quorumOf({ pool, nodes }: Snapshot): Quorum {
 }
 
 /**
- * The next change of a role, at most one at a time: an odd number of voters, up to seven, that never change without
- * need. A voter that is gone for long gives its vote to a learner that is there; without one it keeps it, because fewer
- * voters would only hide that a node is missing.
+ * The next change of a role, at most one at a time. The goal is an odd number of voters, at most seven, that changes only when
+ * needed. A voter that has been gone for long gives its vote to a live learner. Without such a learner it keeps the vote, because
+ * fewer voters would only hide that a node is missing.
  */
 export function planRoles({ pool, nodes, changingRoles }: Snapshot): RoleWrite | undefined {
   if (pool.membership === 'Manual' || changingRoles) return undefined;

@@ -1,11 +1,11 @@
-// How many cameras each node has while a plan is made, and which node a camera should go to.
+// Counts the cameras of each node while a plan is made, and chooses the node for a camera.
 
 import type { PlannedCamera, PlannedNode, Snapshot } from './snapshot.ts';
 
-/** Cameras of each node; grows as the plan hands them out. */
-export class Rooms {
+/** The cameras of each node, updated while the plan assigns them. */
+export class NodeLoads {
   readonly #loads = new Map<string, number>();
-  /** Nodes that may be given something at all. */
+  /** Nodes that may get cameras. */
   readonly #open: readonly PlannedNode[];
   readonly #openByName: ReadonlyMap<string, PlannedNode>;
   readonly #limit: number;
@@ -21,7 +21,7 @@ export class Rooms {
     return this.#loads.get(node) ?? 0;
   }
 
-  /** How many cameras the node has beyond its limit. */
+  /** By how many cameras the node exceeds its limit. */
   excess(node: string): number {
     return Math.max(0, this.load(node) - this.#limit);
   }
@@ -31,22 +31,22 @@ export class Rooms {
     if (to !== undefined) this.#add(to, 1);
   }
 
-  /** How many cameras each open node has when `more` have been given out evenly. */
+  /** The number of cameras on each open node if `more` were distributed evenly. */
   share(more: number): number {
     const loads = this.#open.reduce((sum, { name }) => sum + this.load(name), 0);
     return Math.ceil((loads + more) / Math.max(1, this.#open.length));
   }
 
-  /** The node could be given the camera now. */
+  /** Whether the node could be given the camera now. */
   isOpen(node: string, camera: PlannedCamera): boolean {
     const found = this.#openByName.get(node);
     return found !== undefined && matches(camera, found) && this.load(node) < this.#limit;
   }
 
   /**
-   * The preferred node, or else `favourite`, or else the one with the most room: the fewest cameras, then the most free
-   * bytes, then the first name. Nodes that lately did not take cameras up come last. With `share`, nodes are filled up to
-   * it one after the other.
+   * Chooses the preferred node, or else `favourite`, or else the node with the most room: fewest cameras, then most free bytes,
+   * then first name. Nodes that recently did not take up cameras come last. With `share`, nodes are filled one after the other up
+   * to that number.
    */
   best(
     camera: PlannedCamera,
@@ -61,7 +61,7 @@ export class Rooms {
     return best?.name;
   }
 
-  /** Somebody could record the camera, were there room. */
+  /** Whether any node could record the camera if it had room. */
   hasCandidates(camera: PlannedCamera, except: string | undefined): boolean {
     return this.#open.some((node) => node.name !== except && matches(camera, node));
   }
@@ -88,12 +88,12 @@ export class Rooms {
   }
 }
 
-/** The fuller one of those below `share`, otherwise the emptier one. */
+/** Compares loads: below `share` the fuller node comes first, otherwise the emptier one. */
 function byLoad(a: number, b: number, share: number): number {
   return a < share && b < share ? b - a : a - b;
 }
 
-/** The node has all labels that the camera asks for. */
+/** Whether the node has all labels that the camera requires. */
 export function matches({ nodeSelector }: PlannedCamera, { labels }: PlannedNode): boolean {
   for (const label in nodeSelector) if (labels[label] !== nodeSelector[label]) return false;
   return true;
