@@ -1,6 +1,6 @@
-// The addresses of a node's recorder: its pod as the kubelet reports it and the pool's rule in, URLs out; pure. What recorders
-// report about themselves is not used: with the stolen token of one recorder, an attacker could redirect all viewers, and with
-// them their tokens, to a host of their own.
+// Makes the addresses of a node's recorder from its pod, as reported by the kubelet, and the pool's settings. Pure. What
+// recorders report about themselves is not used: with the stolen token of one recorder, an attacker could redirect all viewers,
+// and with them their tokens, to a host of their own.
 
 import { isIPv6 } from 'node:net';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
@@ -10,7 +10,7 @@ import type { RecorderPod } from '../observe/caches.ts';
 
 export type Addresses = Pick<RecorderNode['spec'], 'address' | 'playbackAddress'>;
 
-/** Undefined while the pod has no address yet: the last known ones stay. */
+/** Undefined while the pod has no IP address yet; the last known addresses then stay. */
 export function addressesOf({ spec }: RecorderPool, pod: RecorderPod): Addresses | undefined {
   const scheme = pod.metadata.annotations?.[SCHEME_ANNOTATION] ?? (spec.tls ? 'https' : 'http');
   const { type, template = '' } = spec.advertise;
@@ -26,7 +26,7 @@ export function addressesOf({ spec }: RecorderPool, pod: RecorderPod): Addresses
 
 export const hostInUrl = (ip: string): string => (isIPv6(ip) ? `[${ip}]` : ip);
 
-/** Of several pods of a node, the newest of those that are not being deleted. */
+/** The newest pod of the node; pods that are being deleted come last. */
 export function podOfNode(pods: readonly RecorderPod[], node: string): RecorderPod | undefined {
   const rank = ({ metadata: { deletionTimestamp, creationTimestamp = '' } }: RecorderPod): string =>
     `${deletionTimestamp === undefined ? 1 : 0}${creationTimestamp}`;

@@ -1,6 +1,6 @@
-// One pool's cameras get their nodes: what is seen goes into the detector and the plan, what the plan wants is written by
-// compare-and-swap (docs/design/failover.md). Standbys look as the leader does, so that a failover does not begin anew
-// with the leader's; they write nothing.
+// Assigns the cameras of one pool to nodes: feeds the failure detector and the planner, and writes the plan by compare-and-swap
+// (docs/design/failover.md). Standbys watch just like the leader but write nothing, so that a new leader does not have to start
+// watching from zero.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -16,18 +16,18 @@ import { plan, urgentFirst } from '../plan/plan.ts';
 import type { AssignmentWrite, CameraView, Plan, PoolObjects, RoleWrite, Snapshot } from '../plan/snapshot.ts';
 
 export interface AssignerOptions {
-  /** Writes are refused while this replica does not lead. */
+  /** Refuses writes while this replica does not lead. */
   readonly api: KubeApi;
   readonly namespace: string;
-  /** What the caches show; undefined when the pool is gone. */
+  /** The pool's objects in the caches; undefined when the pool is gone. */
   readonly objects: () => PoolObjects | undefined;
-  /** The Lease of a node as its cache shows it. */
+  /** The Lease of a node in the cache. */
   readonly lease: (name: string) => KubeObject | undefined;
   readonly isSynced: () => boolean;
   readonly isLeader: () => boolean;
-  /** After each plan of the leader: what is now to be shown. */
+  /** Called with each plan of the leader; the statuses are made from it. */
   readonly planned: (plan: Plan, snapshot: Snapshot) => void;
-  /** An assignment that the API server took. */
+  /** Called when an assignment has been written. */
   readonly moved: (write: AssignmentWrite) => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -35,19 +35,22 @@ export interface AssignerOptions {
 
 const COALESCE_MS = 10;
 const JUDGE_MS = 1_000;
-/** A plan is made at least so often: for what depends on ages alone. */
+/** A plan is made at least this often, because some rules depend on time alone. */
 const PLAN_MS = 5_000;
-/** Planning takes at most a tenth of the time, however much happens: that of 5 000 cameras is tens of milliseconds. */
+/**
+ * The pause after a plan is this multiple of the time it took, so that planning uses at most a tenth of the time. A plan for 5
+ * 000 cameras takes tens of milliseconds.
+ */
 const PAUSE_PER_PLAN = 9;
 const MAX_PAUSE_MS = 500;
-/** While writes wait for those under way: what another plan wants would wait behind them. */
+/** The least pause while writes are queued: those of another plan would only wait too. */
 const BUSY_PLAN_MS = 500;
 const READ_MS = 1_000;
-/** When so many Leases are to be read, all are listed: an API server that is late must not be asked for each of hundreds. */
+/** From this number on, Leases are read with one list: hundreds of single reads would overload a slow API server. */
 const LIST_FROM = 5;
 const WRITE_MS = 3_000;
 const RETRY_MS = 1_000;
-/** Writes under way at once: many cameras move together when a node dies. */
+/** Most writes in flight: when a node dies, many cameras move at once. */
 const MAX_WRITES = 32;
 
 export class Assigner {
@@ -55,8 +58,8 @@ export class Assigner {
   readonly #memory: PoolMemory;
   #queue: AssignmentWrite[] = [];
   /**
-   * When silent nodes renewed their Leases last, as the reads say that must confirm their silence. Nothing is judged by
-   * it; it is the clock of the node's footage.
+   * When silent nodes last renewed their Leases, from the reads that confirm their silence. It does not affect decisions; it
+   * tells where the footage of the node ends.
    */
   readonly #renewTimes = new Map<string, string>();
   #writing = 0;
@@ -71,7 +74,7 @@ export class Assigner {
   #summary = '';
   #closed = false;
 
-  /** `objects` must be there. */
+  /** `objects` are those of the pool, which must exist. */
   constructor(options: AssignerOptions, objects: PoolObjects) {
     this.#o = options;
     this.#memory = new PoolMemory(objects);
@@ -79,12 +82,12 @@ export class Assigner {
     this.#tick();
   }
 
-  /** For how long this process has looked at the pool. */
+  /** How long this process has watched the pool. */
   get observedForMs(): number {
     return this.#nowMs() - this.#sinceMs;
   }
 
-  /** Something that the plan depends on has changed. */
+  /** Call when something that the plan depends on has changed. */
   changed(): void {
     if (this.#closed) return;
     const leastMs = this.#queue.length > 0 ? BUSY_PLAN_MS : COALESCE_MS;
@@ -96,7 +99,7 @@ export class Assigner {
     });
   }
 
-  /** The Lease of a node is another. */
+  /** Call when the Lease of a node has changed. */
   sawLease(node: string, resourceVersion: string): void {
     this.#memory.detector.saw(node, resourceVersion, this.#nowMs());
     this.#judge();
@@ -120,7 +123,7 @@ export class Assigner {
     this.#tickTimer = this.#o.clock.after(nextMs, () => this.#tick());
   }
 
-  /** Reads the Leases that are due, and plans when somebody is judged otherwise than before. */
+  /** Reads the Leases that are due, and plans when the state of any node has changed. */
   #judge(): void {
     const { detector } = this.#memory;
     const due = detector.reads(this.#nowMs());
@@ -141,7 +144,7 @@ export class Assigner {
       resourceVersion = lease.metadata.resourceVersion;
       this.#noteRenewal(node, lease);
     } catch (err) {
-      // Without an answer nothing is known.
+      // Without a response nothing is known.
       if (!isNotFound(err)) return;
     }
     if (this.#closed) return;
@@ -149,7 +152,7 @@ export class Assigner {
     this.#judge();
   }
 
-  /** As `#readLease`, of many; what is asked for meanwhile waits for the next time. */
+  /** Like `#readLease` for many Leases; one list at a time. */
   async #readLeases(nodes: readonly string[]): Promise<void> {
     const { api, namespace, objects } = this.#o;
     const pool = objects()?.pool.name;
@@ -157,7 +160,7 @@ export class Assigner {
     this.#listing = true;
     const sentMs = this.#nowMs();
     try {
-      // No resourceVersion: not from a cache.
+      // Without a resourceVersion the list does not come from a cache.
       const { items } = await api.list(
         LEASE,
         { namespace, labelSelector: `${POOL_LABEL}=${pool}` },
@@ -171,7 +174,7 @@ export class Assigner {
         this.#memory.detector.read(node, lease?.metadata.resourceVersion, sentMs, this.#nowMs());
       }
     } catch {
-      // Without an answer nothing is known.
+      // Without a response nothing is known.
       return;
     } finally {
       this.#listing = false;
@@ -182,7 +185,7 @@ export class Assigner {
   #noteRenewal(node: string, lease: KubeObject): void {
     const { renewTime } = (lease['spec'] ?? {}) as { renewTime?: unknown };
     const ms = typeof renewTime === 'string' ? Date.parse(renewTime) : NaN;
-    // A Camera would be refused for what is no time.
+    // The API server would reject a Camera with an invalid time.
     if (!Number.isNaN(ms)) this.#renewTimes.set(node, new Date(ms).toISOString());
   }
 
@@ -232,13 +235,13 @@ export class Assigner {
       }
     } catch (err) {
       log.debug({ camera: write.camera, err }, 'assignment not written');
-      // Refused, or no answer: only the API server knows what is true.
+      // The write was refused or got no response: ask the API server for the current state.
       return this.#ascertain(write);
     }
     this.#learn(write.uid, camera);
   }
 
-  /** Asks again and again until the API server says what became of a write. */
+  /** Reads the Camera, repeatedly if necessary, until the result of the write is known. */
   async #ascertain(write: AssignmentWrite): Promise<void> {
     if (this.#closed) return;
     try {
@@ -253,13 +256,13 @@ export class Assigner {
     this.changed();
   }
 
-  /** What must be read from the API server itself before the write. */
+  /** Reads what must be confirmed by the API server itself before the write. */
   async #isConfirmed({ camera, confirm }: AssignmentWrite): Promise<boolean> {
     if (!confirm) return true;
     const { api, namespace } = this.#o;
     try {
       const node = await api.get(RECORDER_NODE, { namespace, name: confirm.node }, { timeoutMs: READ_MS });
-      // It may have joined another pool, or the Camera has.
+      // The node may have joined another pool, or the Camera may have.
       if (confirm.kind === 'NodeGone')
         return parseRecorderNode(node).spec.poolRef.name !== this.#o.objects()?.pool.name;
       const { cameras } = (node['status'] ?? {}) as { cameras?: readonly { name?: unknown; epoch?: unknown }[] };
@@ -273,7 +276,7 @@ export class Assigner {
   async #replace({ camera: name, resourceVersion, uid, assignment, lostNode }: AssignmentWrite): Promise<CameraView> {
     const { api, namespace, clock } = this.#o;
     const lastSeenTime = assignment.lastSeenTime ?? this.#renewTimes.get(lostNode ?? '');
-    // Only the assignment: conditions of the status are applied by others, and stay.
+    // Patches only the assignment: the conditions of the status are applied by another manager.
     const patch = {
       metadata: { resourceVersion, uid },
       status: {

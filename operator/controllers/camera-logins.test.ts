@@ -46,7 +46,7 @@ async function setting() {
       api.create(SECRET, {
         metadata: { name, namespace: 'home', ...(hosts && { annotations: { 'kube-nvr.dev/camera-hosts': hosts } }) },
       }),
-    /** As a version made it that granted what Cameras named. */
+    /** The Role as made by versions that granted every Secret that a Camera names. */
     oldRole: (secrets: readonly string[], uid = 'pool-1') => {
       const { annotations: _, ...metadata } = roleOf({ namespace: 'home', name: 'default' }, secrets).metadata;
       const owner = { apiVersion: API_VERSION, kind: 'RecorderPool', name: 'default', uid, controller: true };
@@ -109,7 +109,7 @@ test('what was granted before Secrets had to name hosts goes on, for the hosts i
   assert.deepEqual(await loginOf('gate'), { login: { secretName: 'gate-login', hosts: ['10.0.0.9', '10.0.0.10'] } });
   assert.deepEqual(await loginOf('away'), { login: { secretName: 'gate-login', hosts: ['gate.example'] } });
   assert.deepEqual([await loginOf('yard'), await loginOf('thief')], [undefined, undefined]);
-  // The next leader finds it in the Cameras.
+  // The next leader learns this from the Cameras.
   assert.deepEqual((await granted(open())).toSorted(), ['gate-login', 'yard-login']);
 });
 

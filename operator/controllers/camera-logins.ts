@@ -13,7 +13,7 @@ import { roleOf } from '../manifests/recorder-access.ts';
 
 export interface CameraLoginsOptions {
   readonly api: KubeApi;
-  /** What is known about the Secret of a camera has changed. */
+  /** Called when what is known about the Secret of a camera has changed. */
   readonly changed: (camera: Camera) => void;
   readonly clock: Clock;
 }
@@ -21,12 +21,12 @@ export interface CameraLoginsOptions {
 /** How long the annotation of a Secret is cached; a Secret without one is read again soon. */
 const FRESH_MS = 600_000;
 const RETRY_MS = 10_000;
-/** Secrets that are read at once. */
+/** How many Secrets are read at once. */
 const READS = 16;
 
 /**
- * How long a Secret must have named hosts before the note in the Camera's status is removed. Recorders get the note by the Camera and
- * read the Secret separately: a recorder that had neither would stop its camera for a moment.
+ * How long a Secret must have named hosts before the note in the Camera's status is removed. Recorders get the note with the
+ * Camera but read the Secret separately: a recorder that saw neither would stop its camera for a moment.
  */
 const LET_GO_MS = 60_000;
 
@@ -39,9 +39,9 @@ interface Read {
 
 export class CameraLogins {
   readonly #o: CameraLoginsOptions;
-  /** By pool and by name of the Secret. */
+  /** By pool and name of the Secret. */
   readonly #reads = new Map<string, ReadonlyMap<string, Read>>();
-  /** Pools that were searched for cameras from before Secrets had to name hosts. */
+  /** For each pool, the cameras whose logins were taken over from before Secrets had to name hosts. */
   readonly #takenOver = new Map<string, Set<string>>();
 
   constructor(options: CameraLoginsOptions) {
@@ -55,12 +55,12 @@ export class CameraLogins {
     }
   }
 
-  /** Whether the Secret of a camera names hosts; undefined while that is not known. */
+  /** Whether the Secret of a camera names hosts; undefined while this is unknown. */
   namesHosts(key: string, { spec }: Camera): boolean | undefined {
     return this.#reads.get(key)?.get(spec.credentialsSecretRef?.name ?? '')?.namesHosts;
   }
 
-  /** Names of the Secrets that recorders may read. Throws ApiError, after which it should be called again. */
+  /** The names of the Secrets that the recorders may read. Throws ApiError; call it again then. */
   async granted(key: string, pool: RecorderPool, cameras: readonly Camera[]): Promise<readonly string[]> {
     await this.#read(key, pool, cameras);
     await this.#takeOver(key, pool, cameras);
@@ -100,15 +100,15 @@ export class CameraLogins {
     try {
       return hostsNamedBy((await this.#o.api.get(SECRET, name)).metadata.annotations) !== undefined;
     } catch (err) {
-      // Where the operator may read no Secrets, it can grant none.
+      // If the operator may not read a Secret, it cannot grant it.
       if (isNotFound(err) || (err instanceof ApiError && err.status === 403)) return false;
       throw err;
     }
   }
 
   /**
-   * Once for a pool: logins that its recorders were granted before Secrets had to name hosts stay granted. The operator notes in
-   * the status of each Camera, which its author cannot write, to which hosts the login went.
+   * Once per pool: logins that its recorders were granted before Secrets had to name hosts stay granted. The operator notes in
+   * the status of each Camera, which its author cannot write, to which hosts the login was sent.
    */
   async #takeOver(key: string, pool: RecorderPool, cameras: readonly Camera[]): Promise<void> {
     if (this.#takenOver.has(key)) return;
@@ -165,11 +165,11 @@ export class CameraLogins {
   }
 }
 
-/** The camera had its login before Secrets had to name hosts. */
+/** Whether the camera got its login before Secrets had to name hosts. */
 export const isPinned = ({ spec, status }: Camera): boolean =>
   spec.credentialsSecretRef !== undefined && status?.login?.secretName === spec.credentialsSecretRef.name;
 
-/** For a camera that was noted a moment ago: caches may not show it yet. */
+/** Identifies a camera that was noted a moment ago; caches may not show the note yet. */
 const pinOf = ({ metadata, spec }: Camera): string => `${metadata.uid}/${spec.credentialsSecretRef?.name}`;
 
 async function ignoreMissing(call: Promise<unknown>): Promise<void> {

@@ -18,7 +18,7 @@ const camera = (assignment: Json | undefined, spec: Json = {}): Camera =>
     spec: { source: 'rtsp://10.0.0.9/1', ...spec },
     status: { assignment },
   });
-/** A node that reports the camera in this state, if any. */
+/** A node that reports the camera in the given state, or does not report it. */
 const node = (name: string, state?: string, epoch = 2, reason?: string): RecorderNode =>
   parseRecorderNode({
     apiVersion: API_VERSION,
@@ -40,7 +40,7 @@ const ASSIGNED = { type: 'Assigned', status: 'True', reason: 'Assigned', message
 const byName = (nodes: readonly RecorderNode[]): ReadonlyMap<string, Reports> =>
   new Map(nodes.map((one) => [one.metadata.name, reportsOf(one)]));
 
-/** `Recording` and `Ready` as kubectl shows them. */
+/** The conditions `Recording` and `Ready` as kubectl shows them. */
 function shown(of: Camera, nodes: readonly RecorderNode[], dead: readonly string[] = []): readonly string[] {
   const { status } = statusOfCamera({
     camera: of,

@@ -1,4 +1,4 @@
-// What a Camera shows: conditions and where its footage lies. What is known in, the status to apply out; pure.
+// Computes the status of a Camera that the operator applies: conditions and the nodes that hold its footage. Pure.
 
 import type { Camera } from '../../crds/camera.ts';
 import { CAMERA_HOSTS } from '../../crds/names.ts';
@@ -11,20 +11,20 @@ import { HOUR_MS } from '../../base/units.ts';
 
 export interface CameraFacts {
   readonly camera: Camera;
-  /** Of the plan; undefined before the first. */
+  /** From the plan; undefined before the first one. */
   readonly assigned: PlannedCondition | undefined;
-  /** What the nodes of the camera's pool report, by their names. */
+  /** What the nodes of the camera's pool report, by node name. */
   readonly nodes: ReadonlyMap<string, Reports>;
-  /** Whether a node shows that it lives. */
+  /** Whether a node is Live. */
   readonly isLive: (node: string) => boolean;
   readonly hasPool: boolean;
-  /** Whether its Secret says which cameras it is for; undefined: not known. */
+  /** Whether its Secret names hosts; undefined if unknown. */
   readonly namesHosts: boolean | undefined;
   readonly nowMs: number;
 }
 
 export interface ShownStatus {
-  /** What the operator applies: the assignment is not part of it. */
+  /** The fields that the operator applies; the assignment is written separately. */
   readonly status: Readonly<Record<string, unknown>>;
   readonly isChanged: boolean;
   readonly transitions: readonly Transition[];
@@ -66,7 +66,7 @@ function conditionsOf({
     nodes.get(node ?? '')?.cameras.get(camera.metadata.name);
   const { node, previousNode, handover } = assignment ?? {};
   const report = reportOf(node);
-  // Until the new node has a key frame the old one records on.
+  // Until the new node has a key frame, the old one continues to record.
   const giver = handover === 'Pending' && report?.state !== 'Recording' ? previousNode : undefined;
   const given = giver !== undefined && isLive(giver) ? reportOf(giver) : undefined;
   const isGiven = given?.state === 'Recording';
@@ -126,15 +126,15 @@ function credentialsOf(camera: Camera, namesHosts: boolean | undefined, report: 
   );
 }
 
-/** A status is not rewritten for less: thousands of cameras would write all day. */
+/** A time in the status is not updated for a smaller difference: thousands of cameras would cause writes all day. */
 const COARSE_MS = 6 * HOUR_MS;
 
-/** Footage stays where it was recorded: what is known of a node that is away is still true. */
+/** Footage stays where it was recorded, so what is known of an unreachable node is kept. */
 function archivesOf(camera: Camera, nodes: CameraFacts['nodes']): readonly Archive[] {
   const known = new Map((camera.status?.archives ?? []).map((archive) => [archive.node, archive]));
   const owner = camera.status?.assignment?.node;
   for (const [node, { isTold, archives }] of nodes) {
-    // A node that has reported and lists nothing holds nothing: server-side apply drops a list that became empty.
+    // If a node has reported and lists no archives, it holds no footage: server-side apply drops a list that became empty.
     if (!isTold) continue;
     const archive = archives.get(camera.metadata.name);
     const before = known.get(node);
@@ -143,7 +143,7 @@ function archivesOf(camera: Camera, nodes: CameraFacts['nodes']): readonly Archi
       continue;
     }
     const oldestTime = coarse(before?.oldestTime, archive.oldestTime);
-    // Of the node that records it, the newest footage is always that of now.
+    // On the node that records the camera, the newest footage is always current.
     const newestTime = node === owner ? undefined : coarse(before?.newestTime, archive.newestTime);
     known.set(node, {
       node,

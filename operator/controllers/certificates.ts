@@ -30,18 +30,18 @@ import { hostInUrl, podOfNode } from './addresses.ts';
 export interface CertificatesOptions {
   readonly api: KubeApi;
   readonly caches: Pick<Caches, 'nodesOf' | 'podsOf' | 'nodes'>;
-  /** Of the operator. */
+  /** The operator's own namespace. */
   readonly ownNamespace: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A condition that is True while recorders can be given certificates. */
+/** Condition type: True while recorders can be given certificates. */
 const TYPE = 'CertificatesIssued';
 
 export class Certificates {
   readonly #o: CertificatesOptions;
-  /** As they are in the Secret, by pool; undefined before it was read in this term. */
+  /** The content of the Secret by pool; undefined until it was read in this term of leadership. */
   #kept: Map<string, readonly KeptAuthority[]> | undefined;
   #work: Promise<unknown> = Promise.resolve();
 
@@ -49,14 +49,14 @@ export class Certificates {
     this.#o = options;
   }
 
-  /** Another leader may have written meanwhile. */
+  /** Drops the cached Secret, because another leader may have written it meanwhile. */
   forget(): void {
     this.#kept = undefined;
   }
 
-  /** The authorities of a pool; made, or renewed, when it is time. The condition says why there are none. */
+  /** The CAs of a pool; makes or renews them when needed. If that is impossible, the returned condition says why. */
   async authoritiesOf(pool: RecorderPool): Promise<readonly KeptAuthority[] | PlannedCondition> {
-    // One Secret holds those of all pools.
+    // One at a time, because one Secret holds the CAs of all pools.
     const turn = this.#work.then(() => this.#authoritiesOf(pool));
     this.#work = turn.catch(() => {});
     try {
@@ -70,7 +70,7 @@ export class Certificates {
 
   async #authoritiesOf({ metadata: { namespace, name } }: RecorderPool): Promise<readonly KeptAuthority[]> {
     const { api, ownNamespace, clock } = this.#o;
-    // Names have no underscore.
+    // Names contain no underscore, so the key is unique.
     const key = `${namespace}_${name}`;
     const nowMs = clock.wallMs();
     const known = this.#kept?.get(key);
@@ -95,7 +95,7 @@ export class Certificates {
         type: 'kube-nvr.dev/authorities',
         data: dataOf(kept),
       };
-      // Compare and swap: losing a CA would make all its certificates worthless.
+      // Compare-and-swap: losing a CA would make all its certificates worthless.
       await (secret ? api.replace(SECRET, object) : api.create(SECRET, object));
     }
     this.#kept = kept;
@@ -112,7 +112,7 @@ export class Certificates {
     }
   }
 
-  /** Gives a certificate to each recorder that requests one, and writes the address for its peers. Throws ApiError. */
+  /** Issues a certificate to each recorder that requests one, and writes the address for its peers. Throws ApiError. */
   async sign(pool: RecorderPool, authorities: readonly KeptAuthority[]): Promise<PlannedCondition> {
     const { caches, clock } = this.#o;
     const nowMs = clock.wallMs();
@@ -146,7 +146,7 @@ export class Certificates {
     const patch = (fields: object): Promise<unknown> =>
       api.mergePatch(RECORDER_NODE, { namespace, name }, { spec: fields });
     if (request === undefined) {
-      // A recorder of an older version has no listener for its peers.
+      // A recorder of an older version does not listen for peers.
       if (spec.peerAddress !== undefined) await patch({ peerAddress: null, certificate: null });
       return;
     }
@@ -171,7 +171,7 @@ export class Certificates {
   }
 }
 
-/** All names and addresses of a recorder, and its identity for its peers. */
+/** All names and addresses of a recorder, and its identity towards its peers. */
 function namesOf(
   pool: RecorderPool,
   node: string,
@@ -197,7 +197,7 @@ function namesOf(
 
 const endOf = (certificate: string): number => new X509Certificate(certificate).validToDate.getTime();
 
-/** ConfigMap for clients: the CAs of the pool's recorders. */
+/** The ConfigMap for clients with the CAs of the pool's recorders. */
 export const trustOf = ({ metadata }: RecorderPool, bundle: string): KubeObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',

@@ -1,5 +1,5 @@
-// The token by which Prometheus reads the metrics of a pool's recorders: a Secret of the pool, made once, and made again when
-// somebody has deleted it. Recorders are told its digest alone.
+// The token with which Prometheus reads the metrics of a pool's recorders. It is in a Secret of the pool, which is made once and
+// made again if it was deleted. Recorders get only the digest of the token.
 
 import { newToken, sha256 } from '../../base/new-token.ts';
 import { metricsTokenName, poolLabels } from '../../crds/names.ts';
@@ -8,12 +8,12 @@ import { isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
 import type { Owner } from '../kube/owned.ts';
 import { SECRET } from '../kube/resources.ts';
 
-/** The key of the Secret. */
+/** The key in the Secret's data. */
 const KEY = 'token';
 
 /**
- * SHA-256 of the pool's token in hexadecimal digits; undefined for a Secret without one, which is left as it is. Throws
- * ApiError when the Secret cannot be read or made.
+ * SHA-256 of the pool's token in hexadecimal digits. Undefined for a Secret without a token; such a Secret is not changed. Throws
+ * ApiError when the Secret cannot be read or created.
  */
 export async function metricsTokenOf(api: KubeApi, pool: RecorderPool, owner: Owner): Promise<string | undefined> {
   const { namespace, name: poolName } = pool.metadata;
@@ -45,7 +45,7 @@ async function getOrMake(
 
 function tokenIn({ data }: KubeObject): string | undefined {
   const value = (data as Readonly<Record<string, unknown>> | undefined)?.[KEY];
-  // Prometheus sends it without blanks, which editors leave at the end.
+  // Prometheus trims the token, and editors leave white space at its end.
   const token = typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8').trim() : '';
   return token === '' ? undefined : token;
 }

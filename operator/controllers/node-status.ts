@@ -1,5 +1,5 @@
-// What a RecorderNode shows beside what its recorder tells itself: whether anything is heard of it. A node and its
-// liveness in, the condition to apply out; pure.
+// Computes the condition of a RecorderNode that the operator adds to what the recorder reports itself: whether the node is
+// online. Pure.
 
 import type { RecorderNode } from '../../crds/recorder-node.ts';
 import { mergeConditions, type StatedCondition } from '../kube/conditions.ts';
@@ -8,11 +8,11 @@ import type { ShownStatus } from './camera-status.ts';
 
 const TYPE = 'Online';
 
-/** `liveness` undefined: the node is not looked at yet. */
+/** `liveness` undefined: the node has not been examined yet. */
 export function statusOfNode(node: RecorderNode, liveness: Liveness | undefined, nowMs: number): ShownStatus {
   const before = (node.status?.conditions ?? []).filter(({ type }) => type === TYPE);
   const stated = online(liveness);
-  // Its generation grows with every answer to it: nothing of that concerns this condition.
+  // No observedGeneration: the generation also grows with each response to a request, which does not concern this condition.
   const { conditions, transitions } = mergeConditions(before, [stated], undefined, new Date(nowMs));
   return { status: { conditions }, isChanged: conditions !== before, transitions };
 }

@@ -1,11 +1,11 @@
-// What a RecorderPool shows. What is known in, the status to apply out; pure.
+// Computes the status of a RecorderPool. Pure.
 
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { mergeConditions, type StatedCondition } from '../kube/conditions.ts';
 import type { Plan, PlannedCondition, Snapshot } from '../plan/snapshot.ts';
 import type { ShownStatus } from './camera-status.ts';
 
-/** How the pods of a pool are: see `recorders.ts`. */
+/** The state of the pool's pods; see `recorders.ts`. */
 export interface Rollout {
   readonly nodesUpdated: number;
   readonly conditions: readonly PlannedCondition[];
@@ -13,7 +13,7 @@ export interface Rollout {
 
 export interface PoolFacts {
   readonly pool: RecorderPool;
-  /** Of the leader's last plan; undefined before the first. */
+  /** The leader's last plan; undefined before the first one. */
   readonly plan: Plan | undefined;
   readonly snapshot: Snapshot | undefined;
   readonly rollout: Rollout | undefined;
@@ -28,7 +28,7 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   const nodes = snapshot?.nodes ?? [];
   const cameras = snapshot?.cameras ?? [];
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  // What a node said before it fell silent is no news.
+  // The last report of a node that has fallen silent does not count.
   const isRecording = (name: string, node: string | undefined, epoch: number): boolean => {
     const { liveness, cameras: reports } = byName.get(node ?? '') ?? {};
     const report = reports?.get(name);
@@ -40,7 +40,7 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
     ...(rollout && { nodesUpdated: rollout.nodesUpdated }),
     cameras: cameras.length,
     camerasAssigned: cameras.filter(({ assignment }) => assignment?.node !== undefined).length,
-    // Until a planned move is complete, the old node records on.
+    // Until a planned move is complete, the old node continues to record.
     camerasRecording: cameras.filter(
       ({ name, assignment }) =>
         assignment &&
@@ -67,33 +67,33 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
 
 export interface Refusal {
   readonly pool: RecorderPool;
-  /** What an owner of the namespace runs to change that. */
+  /** The command with which an owner of the namespace can grant the rights. */
   readonly command: string;
-  /** This process has looked after the pool before. */
+  /** This process has managed the pool before. */
   readonly wasOurs: boolean;
   readonly nowMs: number;
 }
 
-/** What a pool shows in a namespace where the operator has no rights; undefined when it is not ours to say. */
+/** The status of a pool in a namespace where the operator has no rights; undefined if another operator manages the pool. */
 export function statusOfRefused({ pool, command, wasOurs, nowMs }: Refusal): ShownStatus | undefined {
   const { namespace, generation } = pool.metadata;
   const before = pool.status?.conditions ?? [];
-  // An operator of the namespace alone may look after it: two would write against each other for ever.
+  // Another operator, of this namespace alone, may manage the pool: two operators would overwrite each other for ever.
   const isOthers = before.some(({ type }) => !['Ready', 'NamespaceGranted'].includes(type));
   if (isOthers && !wasOurs) return undefined;
   const message =
     `the operator has no rights in the namespace ${namespace} and does nothing there; ` +
     `who may give them runs: ${command.replaceAll('{namespace}', namespace)}`;
-  // Stated only while it is so: elsewhere there is nothing to say about it.
+  // Added only while it is False: other pools do not have this condition.
   const refused: StatedCondition = { type: 'NamespaceGranted', status: 'False', reason: 'NoRights', message };
   const { conditions, transitions } = mergeConditions(before, withReady([refused]), generation, new Date(nowMs));
   return { status: { observedGeneration: generation, conditions }, isChanged: conditions !== before, transitions };
 }
 
-/** Conditions that are wrong when they are True. */
+/** Conditions that report a problem when they are True. */
 export const BAD_WHEN_TRUE: ReadonlySet<string> = new Set(['FailoverSuspended', 'NodesTaken', 'RolloutStopped']);
 
-/** True when nothing is wrong. */
+/** Adds the condition `Ready`: True when no condition reports a problem. */
 function withReady(stated: readonly StatedCondition[]): readonly StatedCondition[] {
   if (stated.length === 0) {
     return [{ type: 'Ready', status: 'Unknown', reason: 'Pending', message: 'not looked at yet' }];

@@ -1,4 +1,4 @@
-// docs/operations/reasons.md names whatever conditions say: the words are read from the code that writes them.
+// Checks that docs/operations/reasons.md lists every reason of the conditions, by searching the code that sets them.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';

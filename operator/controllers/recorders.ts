@@ -1,5 +1,5 @@
-// A pool's recorders: the objects that make them run, a RecorderNode for each node that has one, and updates one node at
-// a time.
+// Reconciles the recorders of a pool: the objects that run them, a RecorderNode for each node that has one, and rolling updates
+// of one node at a time.
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -40,11 +40,11 @@ export interface RecordersOptions {
   readonly api: KubeApi;
   readonly caches: Caches;
   readonly events: EventRecorder;
-  /** Of pools that name none. */
+  /** The image for pools that name none. */
   readonly image: string;
   readonly priorityClass: string;
   readonly logins: CameraLogins;
-  /** Where no camera is. */
+  /** Networks in which no camera can be. */
   readonly clusterNetworks: () => Promise<readonly string[]>;
   /** Undefined: no NetworkPolicies are made. */
   readonly egress: EgressPorts | undefined;
@@ -52,33 +52,33 @@ export interface RecordersOptions {
   readonly clock: Clock;
 }
 
-/** The leader's last plan of a pool, with the nodes that it looked at, by name. */
+/** The leader's last plan of a pool, with the nodes that it was made for, by name. */
 interface Planned {
   readonly plan: Plan;
   readonly nodes: ReadonlyMap<string, PlannedNode>;
 }
 
-/** The node's turn of an update has come, since when; on the RecorderNode, so that the next leader knows. */
+/** Annotation of a RecorderNode: since when the node is being updated. Stored there for the next leader. */
 const UPDATING_SINCE = 'kube-nvr.dev/updating-since';
-/** `spec.drain` is for that update; a person's drain stays. */
+/** Annotation of a RecorderNode: `spec.drain` was set for the update. A drain that somebody else set stays. */
 const DRAINED_FOR_UPDATE = 'kube-nvr.dev/drained-for-update';
-/** Of the pod template: what the pool says, in short. */
+/** Annotation of the pod template: the digest of the pool's settings. */
 const SETTINGS = 'kube-nvr.dev/settings';
 
-/** Objects that somebody has changed or deleted are as they should be again after this time. */
+/** Objects are applied again after this time, which repairs what others have changed or deleted. */
 const APPLY_ANEW_MS = 300_000;
 
-/** Instead of a digest: there is none. */
+/** In place of a digest: the object does not exist. */
 const NONE = 'none';
 
-/** How long a write is waited for in the cache. */
+/** How long to wait until the cache shows a write. */
 const EXPECT_MS = 10_000;
 
-/** What was applied last, so that a pool that has not changed costs no request. */
+/** What was last applied, so that an unchanged pool costs no requests. */
 interface Applied {
   readonly uid: string | undefined;
   readonly digests: Map<string, string>;
-  /** Of the token for metrics. */
+  /** Digest of the token for metrics. */
   metricsSha256?: string;
   readonly sinceMs: number;
 }
@@ -86,7 +86,10 @@ interface Applied {
 export class Recorders {
   readonly #o: RecordersOptions;
   readonly #applied = new Map<string, Applied>();
-  /** The turn that was begun or ended last, by pool, until the cache shows it: another one would be planned on old news. */
+  /**
+   * The last update that was begun or ended, by pool, until the cache shows it. Until then the next step would be planned on
+   * outdated data.
+   */
   readonly #expected = new Map<
     string,
     { readonly node: string; readonly isUpdating: boolean; readonly sinceMs: number }
@@ -96,7 +99,7 @@ export class Recorders {
     this.#o = options;
   }
 
-  /** Another leader may have written meanwhile: everything is applied anew. */
+  /** Another leader may have written meanwhile: forget what was applied, so that everything is applied again. */
   forget(key?: string): void {
     if (key === undefined) this.#o.certificates.forget();
     this.#o.logins.forget(key);
@@ -133,7 +136,7 @@ export class Recorders {
       pods,
       nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
     });
-    // Without a plan nothing is known of the nodes.
+    // Without a plan nothing is known about the nodes.
     if (planned && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
     return {
       nodesUpdated: rollout.updated,
@@ -178,7 +181,7 @@ export class Recorders {
       ...(policy ? [[NETWORK_POLICY, policy] as const] : []),
       [DAEMON_SET, daemonSetOf(pool, image, digest, priorityClass, taken)],
     ];
-    // One that an earlier spec asked for.
+    // A policy that an earlier spec required.
     const policyID = `${NETWORK_POLICY.kind}/${recorderName(name)}`;
     if (!policy && egress && digests.get(policyID) !== NONE) {
       await deleteOwned(api, NETWORK_POLICY, { namespace, name: recorderName(name) }, owner);
@@ -199,7 +202,10 @@ export class Recorders {
     return problem;
   }
 
-  /** Without one recorders go on: metrics are then for those alone who see all cameras. */
+  /**
+   * The digest of the token for metrics, or the condition that says why there is none. Recorders work without it, but then
+   * metrics need a token for all cameras.
+   */
   async #metricsToken(pool: RecorderPool, owner: Owner): Promise<string | PlannedCondition> {
     const secret = `the Secret ${metricsTokenName(pool.metadata.name)}`;
     let why = `${secret} has no token: delete it, and another one is made`;
@@ -213,7 +219,7 @@ export class Recorders {
     return { type: 'ResourcesApplied', status: 'False', reason: 'NoMetricsToken', message: why };
   }
 
-  /** Also of nodes whose pod has just come: its recorder will write at once. */
+  /** Includes nodes whose pod has just started: their recorders are about to write. */
   #nodeNames(pool: RecorderPool): readonly string[] {
     const { caches } = this.#o;
     const nodes = caches.nodesOf(pool).map(({ metadata }) => metadata.name);
@@ -226,7 +232,7 @@ export class Recorders {
     ];
   }
 
-  /** Nodes that this pool selects and that record for another one of the namespace, with the name of that. */
+  /** Nodes that this pool selects but that record for another pool of the namespace, with that pool's name. */
   #takenNodes({ metadata, spec }: RecorderPool): ReadonlyMap<string, string> {
     const { recorderNodes, nodes } = this.#o.caches;
     const others = recorderNodes.list().filter((node) => {
@@ -273,7 +279,7 @@ export class Recorders {
     };
   }
 
-  /** Whether the cache shows what was written last of the pool's turns. */
+  /** Whether the cache shows the last update that was begun or ended. */
   #isUpToDate(key: string): boolean {
     const expected = this.#expected.get(key);
     if (!expected) return true;
@@ -314,7 +320,7 @@ export class Recorders {
     if (!isUpdating) say('NodeUpdated', `${step.node} is updated`);
   }
 
-  /** A RecorderNode for each node that has a pod, with its addresses; none for nodes that are gone. */
+  /** Creates a RecorderNode for each node that has a pod, updates its addresses, and deletes those of nodes that are gone. */
   async #keepNodes(
     pool: RecorderPool,
     pods: readonly RolloutPod[],
@@ -352,7 +358,7 @@ export class Recorders {
           spec: { nodeName: node, poolRef: { name }, ...addresses },
         })
         .catch((err: unknown) => {
-          // The cache is behind: it is there.
+          // The cache is outdated: the object exists.
           if (!isConflict(err)) throw err;
         });
     }
@@ -368,7 +374,7 @@ export class Recorders {
     }
   }
 
-  /** Empty, for the recorder of the node to renew. It goes with the RecorderNode. */
+  /** Creates the empty Lease that the node's recorder renews. It is deleted with the RecorderNode. */
   async #keepLease({ metadata }: RecorderPool, node: string, uid: string): Promise<void> {
     const { api, caches } = this.#o;
     const { namespace, name: pool } = metadata;
@@ -394,7 +400,7 @@ const NOTHING_FOREIGN: PlannedCondition = {
   message: '',
 };
 
-/** Said of so many nodes, and of how many more there are. */
+/** A message names this many nodes and counts the others. */
 const MAX_NAMED = 5;
 
 function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
@@ -405,7 +411,7 @@ function takenCondition(taken: ReadonlyMap<string, string>): PlannedCondition {
   return { type: 'NodesTaken', status: 'True', reason: 'NodeTaken', message };
 }
 
-/** `labels` undefined: there is no such node. */
+/** `labels` undefined: the node does not exist. */
 function isSelected(
   labels: Readonly<Record<string, string>> | undefined,
   selector: Readonly<Record<string, string>> | undefined = {},
@@ -413,7 +419,7 @@ function isSelected(
   return labels !== undefined && Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
 
-/** Another one makes every pod outdated. */
+/** Digest of the settings; when it changes, every pod is outdated. */
 function digestOf(pool: RecorderPool, { image, priorityClass }: RecordersOptions): string {
   const { spec } = daemonSetOf(pool, image, '', priorityClass) as unknown as { spec: { template: unknown } };
   return createHash('sha256')

@@ -11,7 +11,7 @@ import { ReportJudge } from './reports.ts';
 
 const KEY = 'video/node-2';
 
-/** A judge that knows the Camera gate under an epoch, and a RecorderNode that reports what a test says. */
+/** A judge whose cache has the Camera `gate` with the given epoch, and a RecorderNode whose reports a test chooses. */
 async function court(epoch: number) {
   const api = new MemoryApi();
   const clock = new VirtualClock();

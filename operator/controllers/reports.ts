@@ -1,6 +1,6 @@
-// Reports of cameras with an epoch that the Camera never had. While the API server is away, recorders believe the report with the
-// highest epoch: with the stolen token of one node, an attacker could draw all cameras to it. Only the operator knows all Cameras,
-// so it names false reports in the spec of the RecorderNode, and recorders ignore them.
+// Finds reports of cameras with an epoch that the Camera never had. While the API server is unreachable, recorders believe the
+// report with the highest epoch: with the stolen token of one node, an attacker could attract all cameras to it. Only the
+// operator knows all Cameras, so it names false reports in the spec of the RecorderNode, and recorders ignore them.
 
 import type { Clock } from '../../base/clock.ts';
 import type { RecorderNode } from '../../crds/recorder-node.ts';
@@ -15,7 +15,7 @@ const REMEMBERED_MS = 60_000;
 
 export class ReportJudge {
   readonly #o: { readonly api: KubeApi; readonly caches: Pick<Caches, 'cameras'>; readonly clock: Clock };
-  /** By node, of each camera whose report was ahead of it: when that was seen first and last; monotonic ms. */
+  /** By node and camera: when the report was first and last seen to be ahead of the Camera; monotonic ms. */
   readonly #ahead = new Map<string, Map<string, { readonly sinceMs: number; seenMs: number }>>();
 
   constructor(options: { readonly api: KubeApi; readonly caches: Pick<Caches, 'cameras'>; readonly clock: Clock }) {

@@ -1,5 +1,6 @@
-// What recorders ask in the status of their RecorderNode is carried out and answered in its spec. A recorder may ask for
-// its own cameras, and the leading node for the membership: here, whoever steals a node's token gets no further.
+// Carries out the requests in the status of RecorderNodes and writes the responses into their spec. A recorder may only request
+// changes of its own cameras, and only the leading node those of the membership, which limits what a stolen token of a node can
+// do.
 
 import type { RecorderNode, RecorderRequest, RecorderResponse } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
@@ -10,7 +11,7 @@ import type { Caches } from '../observe/caches.ts';
 export interface RequestsOptions {
   readonly api: KubeApi;
   readonly caches: Caches;
-  /** Whether a node shows that it lives. */
+  /** Whether a node is Live. */
   readonly isLive: (pool: RecorderPool, node: string) => boolean;
 }
 
@@ -22,7 +23,7 @@ interface Answer {
 const ok = (message: string): Answer => ({ code: 200, message });
 const refused = (code: number, message: string): Answer => ({ code, message });
 
-/** Carries out what one node asks, and answers it. Throws ApiError when the API server has to be asked again. */
+/** Carries out the requests of one node and writes the responses. Throws ApiError; call it again then. */
 export async function answerRequests(node: RecorderNode, options: RequestsOptions): Promise<void> {
   const { api, caches } = options;
   const requests = node.status?.requests ?? [];
@@ -86,15 +87,15 @@ async function suspend(
   return ok(suspend ? 'suspended' : 'no longer suspended');
 }
 
-async function addLearner(nodeID: string, pool: RecorderPool, { api, caches }: RequestsOptions): Promise<Answer> {
-  const node = caches.nodesOf(pool).find(({ metadata }) => metadata.name === nodeID);
-  if (!node) return refused(404, `${nodeID} is no node of the pool ${pool.metadata.name}`);
-  if (node.spec.role !== 'Removed') return ok(`${nodeID} is a member already`);
+async function addLearner(nodeId: string, pool: RecorderPool, { api, caches }: RequestsOptions): Promise<Answer> {
+  const node = caches.nodesOf(pool).find(({ metadata }) => metadata.name === nodeId);
+  if (!node) return refused(404, `${nodeId} is no node of the pool ${pool.metadata.name}`);
+  if (node.spec.role !== 'Removed') return ok(`${nodeId} is a member already`);
   await setRole(api, node, 'Learner');
-  return ok(`${nodeID} is a learner`);
+  return ok(`${nodeId} is a learner`);
 }
 
-/** One vote at a time, and never so that those who have one could not decide. */
+/** Changes one vote at a time, and only if the new voters have a live majority. */
 async function changeMembership(
   voters: readonly string[],
   pool: RecorderPool,
@@ -121,27 +122,27 @@ async function changeMembership(
 }
 
 async function remove(
-  nodeID: string,
+  nodeId: string,
   pool: RecorderPool,
   { api, caches, isLive, force, asked }: RequestsOptions & { force: boolean; asked: 'Leave' | 'RemoveNode' },
 ): Promise<Answer> {
   const nodes = caches.nodesOf(pool);
-  const node = nodes.find(({ metadata }) => metadata.name === nodeID);
-  if (!node) return refused(404, `${nodeID} is no node of the pool ${pool.metadata.name}`);
-  if (node.spec.role === 'Removed') return ok(`${nodeID} is no member`);
-  if (asked === 'RemoveNode' && !force && isLive(pool, nodeID)) {
-    return refused(409, `${nodeID} is live: let it leave, or say force`);
+  const node = nodes.find(({ metadata }) => metadata.name === nodeId);
+  if (!node) return refused(404, `${nodeId} is no node of the pool ${pool.metadata.name}`);
+  if (node.spec.role === 'Removed') return ok(`${nodeId} is no member`);
+  if (asked === 'RemoveNode' && !force && isLive(pool, nodeId)) {
+    return refused(409, `${nodeId} is live: let it leave, or say force`);
   }
-  const rest = nodes.filter(({ metadata, spec }) => metadata.name !== nodeID && spec.role === 'Voter');
+  const rest = nodes.filter(({ metadata, spec }) => metadata.name !== nodeId && spec.role === 'Voter');
   const live = rest.filter(({ metadata }) => isLive(pool, metadata.name)).length;
   if (!force && node.spec.role === 'Voter' && live * 2 <= rest.length) {
-    return refused(409, `without ${nodeID} only ${live} of ${rest.length} voters are live: that is no majority`);
+    return refused(409, `without ${nodeId} only ${live} of ${rest.length} voters are live: that is no majority`);
   }
   await setRole(api, node, 'Removed');
-  return ok(`${nodeID} was removed`);
+  return ok(`${nodeId} was removed`);
 }
 
-/** A conflict is thrown: what was decided rests on what others have changed. */
+/** Throws on conflicts, because the decision was made from the node as it was read. */
 async function setRole(api: KubeApi, { metadata }: RecorderNode, role: 'Learner' | 'Voter' | 'Removed'): Promise<void> {
   const { namespace, name, resourceVersion } = metadata;
   await api.mergePatch(RECORDER_NODE, { namespace, name }, { metadata: { resourceVersion }, spec: { role } });

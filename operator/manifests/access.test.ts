@@ -13,7 +13,7 @@ import {
 import { recorderRules, roleBindingOf, roleOf, serviceAccountOf, type PolicyRule } from './recorder-access.ts';
 import { secretAccessPolicies, secretReferences } from './secret-access-policy.ts';
 
-/** As `get secrets.`: one line for each verb on each resource. */
+/** Rights such as `get secrets.`, one for each verb on each resource. */
 const rights = (rules: readonly PolicyRule[]): string[] =>
   rules.flatMap(({ apiGroups, resources, verbs }) =>
     apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}.${group}`))),

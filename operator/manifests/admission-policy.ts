@@ -1,4 +1,4 @@
-// A ValidatingAdmissionPolicy and its binding: rules for written objects in, both manifests out; pure.
+// Makes a ValidatingAdmissionPolicy and its binding from rules for the written objects. Pure.
 
 import { labels } from '../../crds/names.ts';
 
@@ -16,13 +16,13 @@ export interface AdmissionPolicy {
   readonly apiGroup: string;
   readonly resources: readonly string[];
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
-  /** Requests that it applies to; left out: all. */
+  /** The requests to which it applies; left out: all. */
   readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
   readonly variables: readonly { readonly name: string; readonly expression: string }[];
   readonly validations: readonly Validation[];
 }
 
-/** In the order in which they have to be applied. */
+/** Both manifests, in the order in which they must be applied. */
 export function admissionPolicy(policy: AdmissionPolicy) {
   const { name, apiGroup, resources, operations, matchConditions, variables, validations } = policy;
   const metadata = { name, labels: labels('operator') };
@@ -32,7 +32,7 @@ export function admissionPolicy(policy: AdmissionPolicy) {
       kind: 'ValidatingAdmissionPolicy',
       metadata,
       spec: {
-        // If the policy cannot be evaluated, the write fails; a recorder goes on recording all the same.
+        // If the policy cannot be evaluated, the write fails; a recorder continues to record all the same.
         failurePolicy: 'Fail',
         matchConstraints: { resourceRules: [{ apiGroups: [apiGroup], apiVersions: ['*'], operations, resources }] },
         ...(matchConditions && { matchConditions }),

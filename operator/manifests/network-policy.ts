@@ -1,5 +1,5 @@
-// What recorders of a pool reach, where the pool says in which networks its cameras are: a RecorderPool in, a NetworkPolicy
-// out; pure. Recorders refuse other addresses themselves; this holds also for one that was taken over.
+// Makes the NetworkPolicy with the egress rules of a pool's recorders, if the pool names the networks of its cameras. Pure.
+// Recorders refuse other addresses themselves, but the policy also binds a compromised one.
 
 import { isWithin, NO_CAMERA_THERE, withPrefixLength } from '../../base/networks.ts';
 import { MANAGED_BY_LABEL, poolLabels, recorderName } from '../../crds/names.ts';
@@ -7,10 +7,10 @@ import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import type { KubeObject } from '../kube/api.ts';
 import { PEERS_PORT } from './recorder.ts';
 
-/** Ports of services whose addresses the operator does not know: recorders reach them at any address. */
+/** Ports of services whose addresses the operator does not know: recorders may reach these ports at any address. */
 export interface EgressPorts {
   readonly apiServer: readonly number[];
-  /** Of database and Redis, where the pool has one. */
+  /** Ports of the database and of Redis, if the pool has them. */
   readonly databases: readonly number[];
 }
 
@@ -19,7 +19,7 @@ const DNS = [
   { port: 53, protocol: 'TCP' },
 ];
 
-/** `clusterNetworks`: the cluster's own networks and addresses. Undefined for a pool whose cameras may be anywhere. */
+/** `clusterNetworks`: networks and addresses of the cluster itself. Returns undefined if the pool's cameras may be anywhere. */
 export function networkPolicyOf(
   pool: RecorderPool,
   ports: EgressPorts,
@@ -53,7 +53,7 @@ export function networkPolicyOf(
   };
 }
 
-/** As recorders judge: of two networks that hold an address the narrower one decides, of two equal ones `cidr`. */
+/** The same rule as in recorders: of two networks that contain an address, the smaller one decides; of two equal ones, `cidr`. */
 function blockOf(cidr: string, refused: readonly string[]): { readonly cidr: string; readonly except?: string[] } {
   const except = [...new Set(refused.filter((network) => isWithin(network, cidr)))];
   return except.length > 0 ? { cidr, except } : { cidr };

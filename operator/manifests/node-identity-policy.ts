@@ -1,5 +1,5 @@
-// A recorder writes as the node its pod runs on, and as no other: ValidatingAdmissionPolicies compare the name of the
-// object with the node that the caller's token is bound to. The same for every pool; installed once for a cluster.
+// A recorder may write only the objects of the node its pod runs on: ValidatingAdmissionPolicies compare the name of the object
+// with the node to which the caller's token is bound. The same for every pool; installed once in a cluster.
 
 import { GROUP, NODE_NAME_CLAIM, nodeLeaseName, RECORDER_NODES } from '../../crds/names.ts';
 import { admissionPolicy, type Validation } from './admission-policy.ts';
@@ -8,14 +8,14 @@ const mayDo = (verb: string): string =>
   `authorizer.group('${GROUP}').resource('${RECORDER_NODES}').namespace(request.namespace).check('${verb}').allowed()`;
 
 /**
- * A service account of our recorders: its name ends as `recorderName` makes it, and it may watch RecorderNodes but
- * not delete them. Accounts of other programs with such a name are not affected.
+ * CEL: whether the caller is a service account of our recorders. Its name ends as `recorderName` makes it, and it may watch
+ * RecorderNodes but not delete them. Accounts of other programs with such a name are not affected.
  */
 const IS_RECORDER =
   "request.userInfo.username.matches('^system:serviceaccount:[^:]+:.+-recorder$') && " +
   `${mayDo('watch')} && !${mayDo('delete')}`;
 
-/** The node of the caller's pod; empty if the token is bound to no pod. */
+/** CEL: the node of the caller's pod; empty if the token is not bound to a pod. */
 const NODE =
   `'${NODE_NAME_CLAIM}' in request.userInfo.extra && size(request.userInfo.extra['${NODE_NAME_CLAIM}']) == 1 ? ` +
   `request.userInfo.extra['${NODE_NAME_CLAIM}'][0] : ''`;
@@ -35,7 +35,7 @@ export function nodeIdentityPolicies() {
   ];
 }
 
-/** `expected`: the only name that the caller may write, in CEL. */
+/** `expected` is a CEL expression for the only name that the caller may write. */
 function policy(
   name: string,
   apiGroup: string,

@@ -1,5 +1,5 @@
-// What the operator itself may do, as rules for the chart. Three parts: in each namespace that was given to it, in its own
-// namespace, and in the cluster, where it only reads Nodes; one of all namespaces sees our own kinds there as well.
+// RBAC rules of the operator itself, for the chart. They have three parts: for each namespace given to it, for its own namespace,
+// and for the cluster, where it only reads Nodes. An operator of all namespaces also sees our own kinds everywhere.
 
 import { AUTHORITIES_SECRET, CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS } from '../../crds/names.ts';
 import type { PolicyRule } from './recorder-access.ts';
@@ -10,12 +10,12 @@ const followRule: PolicyRule = {
   resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES],
   verbs: FOLLOW,
 };
-/** Server-side apply; objects are deleted together with their owner. */
+/** Verbs for server-side apply; objects are deleted together with their owner. */
 const APPLY = ['get', 'create', 'patch'];
 
 /**
- * In each namespace that was given to it. It includes the rights that it grants to recorders, because the API server lets no
- * account grant rights that it does not have.
+ * Rules for each namespace given to the operator. They include the rights that it grants to recorders, because the API server
+ * lets no account grant rights that it does not have.
  */
 export function operatorRules(): readonly PolicyRule[] {
   return [
@@ -23,22 +23,22 @@ export function operatorRules(): readonly PolicyRule[] {
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: FOLLOW },
     { apiGroups: [''], resources: ['pods'], verbs: FOLLOW },
     { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_NODES], verbs: ['get'] },
-    // Of a Camera's spec only `suspend`, when a recorder was asked to.
+    // Only `spec.suspend`, when a recorder requests it.
     { apiGroups: [GROUP], resources: [CAMERAS], verbs: ['patch'] },
     { apiGroups: [GROUP], resources: [`${CAMERAS}/status`, `${RECORDER_POOLS}/status`], verbs: ['patch'] },
     { apiGroups: [GROUP], resources: [RECORDER_NODES], verbs: ['create', 'patch', 'delete'] },
-    // One condition; the recorder of the node writes everything else.
+    // Only one condition; the node's recorder writes all the rest.
     { apiGroups: [GROUP], resources: [`${RECORDER_NODES}/status`], verbs: ['patch'] },
-    // Owner references that block the deletion of a pool.
+    // Needed for owner references that block the deletion of a pool.
     { apiGroups: [GROUP], resources: [`${RECORDER_POOLS}/finalizers`], verbs: ['update'] },
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create'] },
-    // Only to grant it, name by name.
+    // Only to grant this right to recorders, for single names.
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['update'] },
     { apiGroups: [''], resources: ['serviceaccounts', 'services', 'configmaps'], verbs: APPLY },
     { apiGroups: [''], resources: ['pods'], verbs: ['delete'] },
     { apiGroups: ['apps'], resources: ['daemonsets'], verbs: APPLY },
     { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: APPLY },
-    // Also to delete one that the pool no longer needs.
+    // `delete` for a policy that the pool no longer needs.
     { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: [...APPLY, 'delete'] },
     { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles', 'rolebindings'], verbs: APPLY },
     { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
@@ -46,8 +46,8 @@ export function operatorRules(): readonly PolicyRule[] {
 }
 
 /**
- * In all namespaces, of an operator that looks after all: our own kinds, which hold no secret. Where a namespace was not
- * given to it, it says so: in the pool's status, and in an event, which has to be in the namespace of what it is about.
+ * Rules for all namespaces, for an operator of all: it sees our own kinds, which contain no secrets. In a namespace where it has
+ * no rights it reports this in the pool's status and in an Event, which must be in the namespace of its object.
  */
 export const operatorEverywhereRules = (): readonly PolicyRule[] => [
   followRule,
@@ -55,30 +55,28 @@ export const operatorEverywhereRules = (): readonly PolicyRule[] => [
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] },
 ];
 
-/**
- * In each namespace that was given to it. Separate, so that it is easy to see how little of Secrets the operator can read.
- */
+/** Rules for each namespace given to the operator; separate, to show clearly how little of Secrets it can read. */
 export const operatorSecretRules = (): readonly PolicyRule[] => [
-  // No list and no watch: a Secret can be read only by its name. One Secret of each pool it makes, and changes none; nobody
-  // can be let create certain names only.
+  // Neither list nor watch: a Secret can be read only by name. The operator creates one Secret for each pool and changes none.
+  // RBAC cannot limit `create` to certain names.
   { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create'] },
 ];
 
-/** In the operator's own namespace: who leads. */
+/** In the operator's own namespace: leader election. */
 export const operatorLeaseRules = (): readonly PolicyRule[] => [
   { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update'] },
 ];
 
-/** In the operator's own namespace: the keys of the CAs. RBAC cannot limit `create` to one name. */
+/** In the operator's own namespace: the CA keys. RBAC cannot limit `create` to one name. */
 export const operatorAuthorityRules = (): readonly PolicyRule[] => [
   { apiGroups: [''], resources: ['secrets'], verbs: ['create'] },
   { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'update'], resourceNames: [AUTHORITIES_SECRET] },
 ];
 
-/** In the cluster: nodes with their labels, and networks where no camera may be. */
+/** In the cluster: nodes with their labels, and the networks in which no camera may be. */
 export const operatorClusterRules = (): readonly PolicyRule[] => [
   { apiGroups: [''], resources: ['nodes'], verbs: FOLLOW },
   { apiGroups: ['networking.k8s.io'], resources: ['servicecidrs'], verbs: ['list'] },
-  // Of the API server: the slice of this name is in the namespace default.
+  // The addresses of the API server: the slice of this name is in the namespace `default`.
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], resourceNames: ['kubernetes'], verbs: ['get'] },
 ];

@@ -1,5 +1,5 @@
-// What the recorders of a pool may do: a ServiceAccount, a Role and its binding. One account for all nodes of a pool;
-// the admission policy limits each node to its own objects (node-identity-policy.ts).
+// The rights of a pool's recorders: a ServiceAccount, a Role and its binding. All nodes of a pool share one account; an admission
+// policy limits each node to its own objects (node-identity-policy.ts).
 
 import {
   APP_NAME,
@@ -19,11 +19,11 @@ export interface PolicyRule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
-  /** Left out: every object. Never an empty list, which means the same. */
+  /** Left out: every object. Never use an empty list, which means the same. */
   readonly resourceNames?: readonly string[];
 }
 
-/** Where a pool is. */
+/** The namespace and name of a pool. */
 export interface PoolName {
   readonly namespace: string;
   readonly name: string;
@@ -41,7 +41,7 @@ export const serviceAccountOf = (pool: PoolName) => ({
   apiVersion: 'v1',
   kind: 'ServiceAccount',
   metadata: metadataOf(pool),
-  // Pods that need its token mount it explicitly.
+  // Pods that need the token mount it explicitly.
   automountServiceAccountToken: false,
 });
 
@@ -60,7 +60,7 @@ export function recorderRules(secrets: readonly string[], nodes: readonly string
   ];
 }
 
-/** None for no names: a rule without them is for every object. */
+/** No rule at all for no names: without names it would apply to every object. */
 function named(rule: PolicyRule, names: readonly string[]): readonly PolicyRule[] {
   return names.length > 0 ? [{ ...rule, resourceNames: [...new Set(names)].sort() }] : [];
 }
@@ -80,12 +80,12 @@ export const roleBindingOf = (pool: PoolName) => ({
   subjects: [{ kind: 'ServiceAccount', namespace: pool.namespace, name: recorderName(pool.name) }],
 });
 
-/** A role of every cluster: it may review tokens and the rights of their users, and nothing else. */
+/** A ClusterRole that every cluster has: it may only review tokens and the rights of their users. */
 const AUTH_DELEGATOR = 'system:auth-delegator';
 
 /**
- * Lets the recorders of these pools ask the API server about tokens, which pools with `auth.mode: Kubernetes` need. It is an
- * object of the cluster, where the operator has no rights, so the chart makes it.
+ * Lets the recorders of these pools ask the API server about tokens, for pools with `auth.mode: Kubernetes`. The binding is
+ * cluster-scoped, where the operator has no rights, so the chart makes it.
  */
 export const tokenReviewBindingOf = (pools: readonly PoolName[]) => ({
   apiVersion: `${RBAC}/v1`,

@@ -5,7 +5,7 @@ import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.t
 import { ConfigFile, toConfig } from '../../recorder/config/schema.ts';
 import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } from './recorder.ts';
 
-// oxlint-disable-next-line typescript/no-explicit-any -- an object of any kind, looked at by path
+// oxlint-disable-next-line typescript/no-explicit-any -- an object of any kind, accessed by path
 type Manifest = any;
 
 const pool = (spec: object = {}): RecorderPool =>
@@ -77,7 +77,7 @@ test('metrics of a pool are where its Services and monitors look for them', () =
   const { metrics } = settingsOf(pool()) as Manifest;
   const { spec } = daemonSetOf(pool(), 'image', 'digest') as Manifest;
   const { containerPort } = spec.template.spec.containers[0].ports.find(({ name }: Manifest) => name === 'metrics');
-  // Else only the pod itself would reach them.
+  // Otherwise only the pod itself could reach them.
   assert.equal(metrics.listen, `:${containerPort}`);
 });
 
@@ -217,7 +217,7 @@ test('a recorder is nobody’s root: a user of its own, no rights, nothing to wr
 test('what makes the directories may change owners, and has no token, no settings and no Secret', () => {
   const all = { databaseSecretRef: { name: 'db' }, tls: { secretRef: { name: 'tls' } } };
   const { containers, initContainers } = podSpecOf(all);
-  // Nothing is recorded while a container before the recorder's runs.
+  // Nothing would be recorded while a container that precedes the recorder's runs.
   assert.equal(initContainers, undefined);
   const [{ env: told }, { args, env, securityContext, volumeMounts }] = containers;
   assert.deepEqual(securityContext.capabilities, { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'SETGID', 'SETUID'] });
@@ -253,7 +253,7 @@ test('no pod runs on nodes that record for another pool', () => {
   const { spec } = daemonSetOf(pool(), 'image', 'digest', '', ['node-1', 'node-2']) as Manifest;
   const [term] =
     spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
-  // The API server takes one value a requirement of a field.
+  // The API server accepts one value per requirement of `matchFields`.
   assert.deepEqual(
     term.matchFields.map(({ key, operator, values }: Manifest) => [key, operator, ...values]),
     [

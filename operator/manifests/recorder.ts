@@ -1,5 +1,4 @@
-// The objects that a pool needs beside its rights: settings, DaemonSet, Services, PodDisruptionBudget. A RecorderPool in,
-// manifests out; pure.
+// Makes the objects of a pool, apart from its rights: settings, DaemonSet, Services, PodDisruptionBudget. Pure.
 
 import { stringify } from 'yaml';
 import {
@@ -20,29 +19,29 @@ export const METRICS_PORT = 9998;
 export const HEALTH_PORT = 9994;
 export const PEERS_PORT = 9995;
 
-/** Of a pod: the scheme of its listeners. During an update, pods with the old and the new one run side by side. */
+/** Annotation of a pod: the scheme of its listeners. During an update, pods with the old and the new scheme run side by side. */
 export const SCHEME_ANNOTATION = 'kube-nvr.dev/scheme';
 
-/** Of a pod whose metrics are read by HTTPS. */
+/** Annotation of a pod whose metrics are read over HTTPS. */
 export const METRICS_SCHEME_ANNOTATION = 'kube-nvr.dev/metrics-scheme';
 
 const CONFIG_DIRECTORY = '/etc/recorder';
 const STATE_DIRECTORY = '/var/lib/recorder';
 const ARCHIVE_DIRECTORY = `${STATE_DIRECTORY}/recordings`;
-/** In the ConfigMap, and in no setting: recorders of before would not take their file then. */
+/** A file in the ConfigMap and not a setting: recorders of older versions would reject an unknown setting. */
 const METRICS_TOKEN_FILE = 'metrics-token.sha256';
 const TLS_DIRECTORY = `${CONFIG_DIRECTORY}-tls`;
 const TOKENS_DIRECTORY = `${CONFIG_DIRECTORY}-tokens`;
 const LICENSE_DIRECTORY = `${CONFIG_DIRECTORY}-license`;
-/** Where clients of the API server look for the token of their pod. */
+/** Where Kubernetes clients look for the token of their pod. */
 const TOKEN_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** As the kubelet's own: it is renewed at four fifths of its life. */
+/** The lifetime that the kubelet itself uses for tokens; it renews them after four fifths of it. */
 const TOKEN_SECONDS = 3607;
-/** The same for all pools: after a change of user, the new one can read older footage. */
+/** The same for all pools: after a change of `runAsUser`, the new user can read older footage. */
 const GROUP = 65_532;
-/** Is deleted with the pod, and survives restarts of its container. */
+/** Deleted with the pod; survives restarts of its container. */
 const TMP_DIRECTORY = '/tmp';
-/** Files are closed within seconds; after this time kubelets kill the container. */
+/** Recorders close their files within seconds; after this time the kubelet kills the container. */
 const GRACE_SECONDS = 30;
 
 const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): KubeObject['metadata'] => ({
@@ -52,8 +51,8 @@ const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): Kube
 });
 
 /**
- * The recorder's own file. Secrets are not in it. Without `clusterNetworks`, only settings that a recorder reads once; it
- * follows changes of where cameras may be while it runs.
+ * The recorder's configuration file, without secrets. Without `clusterNetworks` it has only the settings that a recorder reads
+ * once; it follows changes of the networks while it runs.
  */
 export function settingsOf(
   { metadata, spec }: RecorderPool,
@@ -73,7 +72,7 @@ export function settingsOf(
         audiences: [...spec.auth.audiences],
         allowPlaintext: spec.auth.allowPlaintext,
       }),
-      // None in a RecorderPool is explicit already.
+      // Mode None in a RecorderPool is explicit enough.
       ...(spec.auth.mode === 'None' && {
         allowAnonymousNetwork: true,
         allowedHosts: [...serviceNamesOf(metadata), ...(spec.auth.allowedHosts ?? [])],
@@ -115,7 +114,7 @@ const retentionOf = ({
 const tlsOf = ({ mode }: NonNullable<RecorderPool['spec']['tls']>): unknown =>
   mode === 'Auto' ? 'auto' : { certificate: `${TLS_DIRECTORY}/tls.crt`, key: `${TLS_DIRECTORY}/tls.key` };
 
-/** Names of the Services, with the domain that nearly all clusters have. */
+/** DNS names of the pool's Services, with the domain that nearly all clusters have. */
 export function serviceNamesOf({ name, namespace }: RecorderPool['metadata']): readonly string[] {
   const domains = ['', `.${namespace}`, `.${namespace}.svc`, `.${namespace}.svc.cluster.local`];
   return [recorderName(name), `${recorderName(name)}-nodes`].flatMap((service) =>
@@ -124,8 +123,8 @@ export function serviceNamesOf({ name, namespace }: RecorderPool['metadata']): r
 }
 
 /**
- * `clusterNetworks`: where no camera may be unless the pool allows it. `metricsSha256`: of the token for metrics, in hexadecimal
- * digits; empty: there is none, and metrics need a token for all cameras.
+ * `clusterNetworks`: networks in which no camera may be unless the pool allows it. `metricsSha256`: digest of the token for
+ * metrics in hexadecimal digits; empty if there is none, and metrics then need a token for all cameras.
  */
 export const configMapOf = (
   pool: RecorderPool,
@@ -142,8 +141,8 @@ export const configMapOf = (
 });
 
 /**
- * `image`, `priorityClass`: for pools that name none. `digest`: of the settings that pods read once, at their start; a new
- * digest makes a new revision. `taken`: nodes that record for other pools of the namespace; no pod runs there.
+ * `image`, `priorityClass`: defaults for pools that name none. `digest`: of the settings that pods read only at their start; a
+ * new digest makes a new revision. `taken`: nodes that record for other pools of the namespace, where no pod runs.
  */
 export function daemonSetOf(
   pool: RecorderPool,
@@ -160,7 +159,7 @@ export function daemonSetOf(
     metadata: meta(pool),
     spec: {
       selector: { matchLabels: { [NAME_LABEL]: APP_NAME, [POOL_LABEL]: metadata.name } },
-      // The operator deletes pods one node at a time.
+      // The operator itself deletes the pods, one node at a time.
       updateStrategy: { type: 'OnDelete' },
       template: {
         metadata: {
@@ -181,7 +180,7 @@ export function daemonSetOf(
           ...(spec.tolerations && { tolerations: spec.tolerations }),
           ...(priorityClassName !== '' && { priorityClassName }),
           ...(spec.imagePullSecretRefs && { imagePullSecrets: spec.imagePullSecretRefs }),
-          // Only one of its containers needs it, and has it as a volume.
+          // Only one of the containers needs the token and mounts it as a volume.
           automountServiceAccountToken: false,
           securityContext: {
             runAsUser: spec.runAsUser,
@@ -197,7 +196,7 @@ export function daemonSetOf(
   };
 }
 
-/** What a node with so many cameras needs (docs/sizing.md). No CPU limit: packets that wait too long are lost. */
+/** Resources of a node with this many cameras (docs/sizing.md). No CPU limit: packets that wait too long are lost. */
 function resourcesFor(cameras: number) {
   const mebibytes = 256 + 2 * cameras;
   return {
@@ -207,9 +206,9 @@ function resourcesFor(cameras: number) {
 }
 
 /**
- * Makes the pool's directories in the volumes of the node, for the recorder's user, and then waits as that user. Until then it
- * is root with the capabilities for that; it has no token, no settings and no Secret. It runs beside the recorder, not before it:
- * kubelets take a second or two to continue after a container has ended, and nothing would be recorded in that time.
+ * A container that makes the pool's directories in the volumes of the node, for the recorder's user, and then waits as that user.
+ * Until then it is root with the capabilities for that; it has no token, settings or Secrets. It runs beside the recorder, not
+ * before it: kubelets take a second or two to continue after a container has ended, and nothing would be recorded in that time.
  */
 function directories({ metadata, spec }: RecorderPool, image: string): Record<string, unknown> {
   const { namespace, name } = metadata;
@@ -219,7 +218,7 @@ function directories({ metadata, spec }: RecorderPool, image: string): Record<st
     name: 'directories',
     image,
     args: ['prepare-node', ...Object.entries({ ...words, ...places }).map(([key, value]) => `--${key}=${value}`)],
-    // For a moment, and then next to nothing.
+    // Needed for a moment; afterwards the container uses almost nothing.
     resources: { requests: { cpu: '1m', memory: '2Mi' }, limits: { memory: '256Mi' } },
     securityContext: {
       runAsUser: 0,
@@ -227,7 +226,7 @@ function directories({ metadata, spec }: RecorderPool, image: string): Record<st
       runAsNonRoot: false,
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
-      // To change owners, to continue in directories of the new owner, and to become the recorder's user.
+      // To change owners, to continue in directories of the new owner, and to switch to the recorder's user.
       capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'SETGID', 'SETUID'] },
     },
     volumeMounts: Object.entries(places).map(([name, mountPath]) => ({ name, mountPath })),
@@ -235,7 +234,7 @@ function directories({ metadata, spec }: RecorderPool, image: string): Record<st
   };
 }
 
-/** One requirement for each label; all must hold. */
+/** One requirement for each node; all must hold. */
 const notOn = (nodes: readonly string[]) => ({
   nodeAffinity: {
     requiredDuringSchedulingIgnoredDuringExecution: {
@@ -247,7 +246,7 @@ const notOn = (nodes: readonly string[]) => ({
 });
 
 function container({ metadata, spec }: RecorderPool, image: string): Record<string, unknown> {
-  // Not the API's port: a client that takes all its places must not make the kubelet end the recorder.
+  // A separate port: clients that occupy all connections of the API must not make the kubelet restart the recorder.
   const probe = (path: string) => ({ httpGet: { path, port: 'health' }, timeoutSeconds: 5 });
   const port = (name: string, containerPort: number, isReached = true) => ({
     name,
@@ -266,9 +265,10 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
       fieldEnv('POD_IP', 'status.podIP'),
       fieldEnv('HOST_IP', 'status.hostIP'),
       { name: 'KUBE_NVR_DIRECTORY_OWNER', value: `${spec.runAsUser}:${GROUP}` },
-      // Node keeps there what it has compiled: the container's next start takes three quarters of the time.
+      // Node keeps compiled code there: the next start of the container takes a quarter less time.
       { name: 'NODE_COMPILE_CACHE', value: `${TMP_DIRECTORY}/compiled` },
-      // Here and not in the file, because recorders of an older version read that too if they restart before their update.
+      // An environment variable and not a setting: recorders of an older version that restart before their update read the file
+      // too.
       { name: 'KUBE_NVR_HEALTH_LISTEN', value: `:${HEALTH_PORT}` },
       { name: 'KUBE_NVR_PEERS_LISTEN', value: `:${PEERS_PORT}` },
       ...(spec.metrics.mode === 'Token'
@@ -315,7 +315,7 @@ const secretEnv = (name: string, secret: string) => ({
   valueFrom: { secretKeyRef: { name: secret, key: 'url' } },
 });
 
-/** Kubernetes replaces `$( )` by the value. */
+/** Kubernetes replaces `$(NAME)` by the value of the variable. */
 function advertised({ advertise }: RecorderPool['spec'], port: number): string {
   switch (advertise.type) {
     case 'HostPort':
@@ -330,7 +330,7 @@ function advertised({ advertise }: RecorderPool['spec'], port: number): string {
 function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, unknown>[] {
   const secret = (name: string, secretName: string) => ({ name, secret: { secretName } });
   return [
-    // Not created if it is missing: the mount point of a disk that is not mounted must not be taken for the disk.
+    // Not created if missing: the mount point of a disk that is not mounted must not be taken for the disk.
     { name: 'archive', hostPath: { path: spec.archive.hostPath, type: 'Directory' } },
     { name: 'state', hostPath: { path: spec.stateHostPath, type: 'DirectoryOrCreate' } },
     { name: 'config', configMap: { name: recorderName(metadata.name) } },
@@ -351,7 +351,7 @@ function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, un
   ];
 }
 
-/** One for any node, and one with a name for each of them. */
+/** Two Services: one for any node, and a headless one with a DNS name for each node. */
 export function servicesOf(pool: RecorderPool): readonly KubeObject[] {
   const { name } = pool.metadata;
   const { [MANAGED_BY_LABEL]: _managedBy, ...selector } = poolLabels(name);

@@ -1,26 +1,26 @@
-// No author gets a Secret by naming it. Recorders read the Secrets that a Camera or a RecorderPool names, and send them where its
-// author says; so ValidatingAdmissionPolicies ask the API server whether the author may get that Secret. The same for every
-// namespace; installed once for a cluster.
+// Nobody gains access to a Secret by naming it. Recorders read the Secrets that a Camera or RecorderPool names and send them
+// where its author says, so ValidatingAdmissionPolicies ask the API server whether the author may get that Secret. The same for
+// every namespace; installed once in a cluster.
 
 import { toCustomResourceDefinition } from '../../crds/custom-resource-definition.ts';
 import { KINDS, type KindDefinition } from '../../crds/kinds.ts';
 import { GROUP } from '../../crds/names.ts';
 import { admissionPolicy, type Validation } from './admission-policy.ts';
 
-/** Fields that decide where a Secret goes and who can read it on the way: if one changes, references count as new. */
+/** Fields that decide where a Secret is sent and who can read it on the way: if one changes, all references count as new. */
 const DESTINATIONS: Readonly<Record<string, readonly string[]>> = {
   Camera: ['source', 'snapshot', 'onvif', 'tls', 'allowPlaintextLogin'],
   RecorderPool: ['image'],
 };
 
-/** A field of a spec that names one Secret, or a list of at most so many. */
+/** A field of a spec that names one Secret, or a list of at most `maxItems`. */
 export interface SecretReference {
-  /** As `auth.tokensSecretRef`. */
+  /** Such as `auth.tokensSecretRef`. */
   readonly path: string;
   readonly maxItems: number | undefined;
 }
 
-/** Policies and their bindings, in the order in which they should be applied. */
+/** Policies and their bindings, in the order in which they must be applied. */
 export function secretAccessPolicies() {
   return KINDS.flatMap((definition) => {
     const references = secretReferences(definition);
@@ -34,7 +34,7 @@ export function secretAccessPolicies() {
       operations: ['CREATE', 'UPDATE'],
       variables: [
         { name: 'goesWhereItWent', expression: ['oldObject != null', ...isSame].join(' && ') },
-        // A change of other fields needs no right to it: the operator suspends a camera, a tool writes it again.
+        // Unchanged references need no right to the Secret: the operator may suspend a camera, and a tool may write it again.
         ...references.map((reference) => ({
           name: variableOf(reference),
           expression: `${namesIn('object', reference)}.filter(name, name != '' && !(variables.goesWhereItWent && name in ${namesIn('oldObject', reference)}))`,
@@ -45,16 +45,16 @@ export function secretAccessPolicies() {
   });
 }
 
-/** The names that the author must have the right to: of one field. */
+/** CEL variable with the names in one field to which the author must have access. */
 const variableOf = ({ path }: SecretReference): string => path.replaceAll('.', '_');
 
-/** A list of names, in CEL; '' where there is none. */
+/** A CEL expression for the list of names; '' where there is none. */
 function namesIn(root: 'object' | 'oldObject', { path, maxItems }: SecretReference): string {
   const field = `${root}.spec.?${path.replaceAll('.', '.?')}`;
   return maxItems === undefined ? `[${field}.?name.orValue('')]` : `${field}.orValue([]).map(secret, secret.name)`;
 }
 
-/** One for each name: the cost limit of an expression allows two questions to the authorizer, and no more. */
+/** One validation for each name: the cost limit of an expression allows only two authorizer checks. */
 const validationsOf = (reference: SecretReference): readonly Validation[] =>
   Array.from({ length: reference.maxItems ?? 1 }, (_, i) => {
     const names = `variables.${variableOf(reference)}`;
@@ -70,7 +70,7 @@ interface Schema {
   readonly maxItems?: number;
 }
 
-/** Every field of a kind's spec that refers to a Secret, recognised by the field's name. */
+/** All fields of a kind's spec that refer to a Secret, recognised by the field's name. */
 export function secretReferences(definition: KindDefinition): readonly SecretReference[] {
   const { versions } = toCustomResourceDefinition(definition).spec as unknown as {
     readonly versions: readonly [{ readonly schema: { readonly openAPIV3Schema: Schema } }];

@@ -1,4 +1,4 @@
-// What people may do with our kinds, as rules of ClusterRoles that a cluster's owner binds or aggregates.
+// Rules of ClusterRoles for people who use our kinds; a cluster's owner binds or aggregates them.
 
 import { CAMERAS, GROUP, RECORDER_NODES, RECORDER_POOLS } from '../../crds/names.ts';
 import type { PolicyRule } from './recorder-access.ts';
@@ -6,18 +6,18 @@ import type { PolicyRule } from './recorder-access.ts';
 const READ = ['get', 'list', 'watch'];
 const WRITE = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 
-/** Reading everything of the group. */
+/** Reads everything of the group. */
 export const viewRules = (): readonly PolicyRule[] => [
   { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: READ },
 ];
 
-/** Also writing Cameras. Not pools: their author chooses the image that runs on the nodes, and a directory of theirs. */
+/** Also writes Cameras. Not pools: their author chooses the image that runs on the nodes and the directories that it gets. */
 export const editRules = (): readonly PolicyRule[] => [
   ...viewRules(),
   { apiGroups: [GROUP], resources: [CAMERAS], verbs: WRITE },
 ];
 
-/** Everything: as good as root on the nodes that record. */
+/** Writes everything, which amounts to root on the nodes that record. */
 export const adminRules = (): readonly PolicyRule[] => [
   ...viewRules(),
   { apiGroups: [GROUP], resources: [CAMERAS, RECORDER_POOLS, RECORDER_NODES], verbs: WRITE },

@@ -20,7 +20,7 @@ const object = (kind: string, namespace: string, name: string, spec: object): Ku
 const nodeOf = (namespace: string, name: string, spec: object = {}): KubeObject =>
   object('RecorderNode', namespace, name, { nodeName: name, poolRef: { name: 'default' }, role: 'Voter', ...spec });
 
-/** Two tenants whose pools, cameras, nodes and pods have the names `default` and `<namespace>-...`. */
+/** Two tenants with pools, cameras, nodes and pods named `default` and `<namespace>-...`. */
 async function stage(t: TestContext) {
   const api = new MemoryApi();
   for (const namespace of TENANTS) {
@@ -34,7 +34,7 @@ async function stage(t: TestContext) {
   caches.start();
   t.after(() => caches.close());
   await caches.whenSynced(AbortSignal.timeout(10_000));
-  // Of single namespaces, which came with the pools.
+  // The informers of single namespaces start with the pools.
   await settle();
   const pool = (namespace: string): RecorderPool =>
     caches.pools.list().find(({ metadata }) => metadata.namespace === namespace) ?? assert.fail('no pool');

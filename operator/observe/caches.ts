@@ -1,4 +1,4 @@
-// Copies of all that the operator looks at, kept by informers; questions about a pool are answered from them.
+// Informers for all objects that the operator reads, and queries over them.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -13,7 +13,7 @@ import type { PoolObjects } from '../plan/snapshot.ts';
 import { NamespacedInformers } from './namespaced-informers.ts';
 import { reportsOf, viewOfCamera, viewOfNode, viewOfPool, type NodePlace, type Reports } from './views.ts';
 
-/** A Kubernetes node, as far as it matters here. */
+/** A Kubernetes node: the fields that matter here. */
 export interface ClusterNode extends KubeObject {
   readonly spec?: {
     readonly unschedulable?: boolean;
@@ -37,7 +37,7 @@ interface ConditionsOf {
 /** A pod of a recorder. */
 export interface RecorderPod extends KubeObject {
   readonly spec?: { readonly nodeName?: string };
-  /** Written by the kubelet of its node. */
+  /** Written by the node's kubelet. */
   readonly status?: ConditionsOf & {
     readonly podIP?: string;
     readonly hostIP?: string;
@@ -53,30 +53,30 @@ interface ContainerStatus {
 
 export interface CachesOptions {
   readonly api: KubeApi;
-  /** Of which cameras and pools are looked after; undefined: of all. */
+  /** The namespace whose cameras and pools are managed; undefined: all namespaces. */
   readonly namespace: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly observerOf?: ((resource: Resource) => InformerObserver) | undefined;
 }
 
-/** Leases and pods of recorders; those of other programs are none of our business. */
+/** Label selector for the Leases and pods of recorders. */
 const RECORDERS = `${NAME_LABEL}=${APP_NAME},${COMPONENT_LABEL}=recorder`;
 
 export class Caches {
   readonly cameras: Informer<Camera>;
   readonly pools: Informer<RecorderPool>;
   readonly recorderNodes: Informer<RecorderNode>;
-  /** Of namespaces that have a pool or a camera. */
+  /** In namespaces that have a pool or a camera. */
   readonly leases: NamespacedInformers<KubeObject>;
   readonly nodes: Informer<ClusterNode>;
-  /** Likewise. */
+  /** In namespaces that have a pool or a camera. */
   readonly pods: NamespacedInformers<RecorderPod>;
   readonly #namespace: string | undefined;
-  /** Views of cameras as long as the object is the same: there are thousands. */
+  /** Views of cameras, cached per object, because there are thousands. */
   readonly #cameraViews = new WeakMap<Camera, PoolObjects['cameras'][number]>();
   readonly #reports = new WeakMap<RecorderNode, Reports>();
-  /** By pool, as long as no node has changed: thousands of cameras are shown at once. */
+  /** By pool; valid until a node changes, because thousands of cameras need it at once. */
   readonly #reportsByPool = new Map<string, ReadonlyMap<string, Reports>>();
 
   constructor({ api, namespace, clock, log, observerOf }: CachesOptions) {
@@ -115,7 +115,7 @@ export class Caches {
     if (namespace === undefined) for (const kind of [this.cameras, this.pools]) this.#followWith(kind);
   }
 
-  /** Namespaces come with their first pool or camera, and go with the last. */
+  /** Follows a namespace from its first pool or camera to the last. */
   #followWith(kind: Informer<Camera> | Informer<RecorderPool>): void {
     kind.onChange((change: Change<Camera | RecorderPool>) => {
       const { namespace } = (change.kind === 'deleted' ? change.previous : change.object).metadata;
@@ -131,7 +131,7 @@ export class Caches {
     for (const informers of [this.leases, this.pods]) informers.follow(namespace);
   }
 
-  /** Those of the cluster, and of the one namespace that is looked after. */
+  /** The informers of the cluster and of the single managed namespace. */
   get #fixed(): readonly Pick<
     Informer<KubeObject>,
     'resource' | 'isSynced' | 'ageMs' | 'start' | 'whenSynced' | 'close'
@@ -147,7 +147,7 @@ export class Caches {
     return [this.leases.in(namespace), this.pods.in(namespace)];
   }
 
-  /** Since the API server was heard, by kind. */
+  /** Time since the API server was last heard from, by kind. */
   get ages(): readonly { readonly resource: string; readonly ageMs: number }[] {
     return [
       ...this.#fixed.map(({ resource, ageMs }) => ({ resource: resource.plural, ageMs })),
@@ -156,22 +156,22 @@ export class Caches {
     ];
   }
 
-  /** Of an operator of all namespaces: but for what is in single ones. See `isSyncedIn`. */
+  /** Whether the informers that are not per namespace are synced; for the others see `isSyncedIn`. */
   get isSynced(): boolean {
     return [...this.#fixed, ...this.#own].every((informer) => informer?.isSynced);
   }
 
-  /** Everything of the namespace is known. Not while its Leases and pods may not be looked at. */
+  /** Everything in the namespace is known. False while the operator may not read its Leases or pods. */
   isSyncedIn(namespace: string): boolean {
     return this.wasSyncedIn(namespace) && !this.isRefusedIn(namespace);
   }
 
-  /** It was, though rights may have been taken away since. */
+  /** It has been synced once; rights may have been withdrawn since. */
   wasSyncedIn(namespace: string): boolean {
     return this.#in(namespace).every((informer) => informer?.isSynced);
   }
 
-  /** Nobody has given the operator rights in the namespace. */
+  /** The operator has no rights in the namespace. */
   isRefusedIn(namespace: string): boolean {
     return this.#in(namespace).some((informer) => informer?.isRefused);
   }
@@ -181,7 +181,7 @@ export class Caches {
     if (this.#namespace !== undefined) this.#follow(this.#namespace);
   }
 
-  /** As `isSynced`. */
+  /** Waits for the informers of `isSynced`. */
   async whenSynced(signal: AbortSignal): Promise<void> {
     await Promise.all([...this.#fixed, ...this.#own].map(async (informer) => informer?.whenSynced(signal)));
   }
@@ -190,7 +190,7 @@ export class Caches {
     await Promise.all([...this.#fixed, this.leases, this.pods].map((informers) => informers.close()));
   }
 
-  /** Cameras that a pool records, or is to let go of. */
+  /** The cameras that a pool records, or still has to release. */
   camerasOf(pool: RecorderPool): readonly Camera[] {
     const { namespace, name } = pool.metadata;
     return this.cameras
@@ -205,7 +205,7 @@ export class Caches {
       .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.poolRef.name === name);
   }
 
-  /** What each node of a pool reports, by its name. */
+  /** What each node of a pool reports, by node name. */
   reportsOf(pool: RecorderPool): ReadonlyMap<string, Reports> {
     const key = keyOf(pool.metadata);
     let reports = this.#reportsByPool.get(key);
@@ -221,7 +221,7 @@ export class Caches {
     return pods.filter((pod) => pod.metadata.labels?.[POOL_LABEL] === metadata.name);
   }
 
-  /** What the planner looks at; undefined when there is no such pool. */
+  /** The input of the planner; undefined if there is no such pool. */
   poolObjects(key: string): PoolObjects | undefined {
     const pool = this.pools.get(key);
     if (!pool) return undefined;
@@ -258,10 +258,10 @@ export class Caches {
   }
 }
 
-/** The pool of a camera or node, as a key. */
+/** The key of the pool to which a camera or node belongs. */
 export const poolKeyOf = (object: Camera | RecorderNode): string =>
   keyOf({ namespace: object.metadata.namespace, name: object.spec.poolRef.name });
 
-/** Of a pod or a node. */
+/** Whether a pod or node is ready. */
 export const isReady = (status: ConditionsOf | undefined): boolean =>
   status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;

@@ -1,4 +1,4 @@
-// Addresses of the cluster itself: of its nodes, pods and Services, and of the API server. No camera is there.
+// The addresses of the cluster itself: of its nodes, pods and Services, and of the API server. No camera is there.
 
 import { isIP } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
@@ -10,13 +10,13 @@ import type { ClusterNode } from './caches.ts';
 export interface ClusterNetworksOptions {
   readonly api: KubeApi;
   readonly nodes: () => readonly ClusterNode[];
-  /** What the cluster's owner says beside: networks of pods that nodes do not tell. */
+  /** Networks configured by the cluster's owner, such as those of pods that nodes do not report. */
   readonly told: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Networks of Services and the API server's addresses change once in years. */
+/** The networks of Services and the API server's addresses change only once in years. */
 const LOOK_MS = 300_000;
 
 export class ClusterNetworks {
@@ -29,7 +29,7 @@ export class ClusterNetworks {
     this.#o = options;
   }
 
-  /** As `10.96.0.0/12`, `10.0.0.7`; sorted. Throws ApiError when the API server has to be asked again. */
+  /** Sorted, such as `10.0.0.7`, `10.96.0.0/12`. Throws ApiError; call it again then. */
   async list(): Promise<readonly string[]> {
     const { clock, nodes, told } = this.#o;
     if (clock.monotonicMs() - this.#lookedMs >= LOOK_MS) {
@@ -45,11 +45,14 @@ export class ClusterNetworks {
       ...(spec?.podCIDRs ?? []),
       ...(status?.addresses ?? []).flatMap(({ address }) => address),
     ]);
-    // Names of nodes are among the addresses.
+    // The addresses of nodes include host names.
     return [...new Set([...told, ...this.#services, ...this.#apiServers, ...ofNodes])].filter(isNetwork).sort();
   }
 
-  /** Nothing where there is no such kind (before Kubernetes 1.33), or no right to look: the cluster's owner tells the networks. */
+  /**
+   * Empty if the kind does not exist (before Kubernetes 1.33) or may not be read: the cluster's owner then has to configure the
+   * networks.
+   */
   async #look(look: (api: KubeApi) => Promise<readonly string[]>): Promise<readonly string[]> {
     const { api, log } = this.#o;
     try {
@@ -62,7 +65,7 @@ export class ClusterNetworks {
   }
 }
 
-/** An address, or a network as `10.96.0.0/12`. A recorder does not start with anything else. */
+/** Whether the text is an address or a network such as `10.96.0.0/12`. A recorder does not start with anything else. */
 export function isNetwork(text: string): boolean {
   const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const version = isIP(address);

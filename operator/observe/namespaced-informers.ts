@@ -1,5 +1,5 @@
-// The objects of one kind in each namespace that is followed. A role of the cluster could show them all with one watch; but
-// rights to what is not of our own kinds are given by namespace, and may come later than the objects that need them.
+// One informer per followed namespace for objects of one kind. A ClusterRole could allow one watch for all, but rights to kinds
+// that are not ours are granted per namespace, and may be granted later than the objects that need them are created.
 
 import { nameOfKey } from '../kube/api.ts';
 import type { Change, Informer } from '../kube/informer.ts';
@@ -13,7 +13,7 @@ export class NamespacedInformers<T> {
     this.#make = make;
   }
 
-  /** One that is followed already goes on. */
+  /** Does nothing for a namespace that is already followed. */
   follow(namespace: string): void {
     if (this.#informers.has(namespace)) return;
     const informer = this.#make(namespace);
@@ -22,14 +22,14 @@ export class NamespacedInformers<T> {
     informer.start();
   }
 
-  /** Its objects are forgotten, and no handler is told. */
+  /** Forgets the objects of the namespace without notifying handlers. */
   async leave(namespace: string): Promise<void> {
     const informer = this.#informers.get(namespace);
     this.#informers.delete(namespace);
     await informer?.close();
   }
 
-  /** Undefined where it is not followed. */
+  /** Undefined if the namespace is not followed. */
   in(namespace: string): Informer<T> | undefined {
     return this.#informers.get(namespace);
   }
@@ -38,20 +38,20 @@ export class NamespacedInformers<T> {
     return this.in(nameOfKey(key).namespace ?? '')?.get(key);
   }
 
-  /** Since the API server was heard, where it was heard least; of namespaces that refuse us, nothing is expected. */
+  /** Time since the API server was last heard from, the longest of all namespaces; namespaces that refuse access are left out. */
   get ageMs(): number {
     const heard = [...this.#informers.values()].filter(({ isRefused }) => !isRefused);
     return Math.max(0, ...heard.map(({ ageMs }) => ageMs));
   }
 
-  /** Objects that are there, and those that are not understood. */
+  /** The number of objects, and of those that could not be parsed. */
   get counts(): readonly [objects: number, invalid: number] {
     const informers = [...this.#informers.values()];
     const sum = (of: (informer: Informer<T>) => number): number => informers.reduce((n, one) => n + of(one), 0);
     return [sum(({ objects }) => objects.size), sum(({ invalid }) => invalid.length)];
   }
 
-  /** Of namespaces that are followed later as well. */
+  /** Also for namespaces that are followed later. */
   onChange(handler: (change: Change<T>) => void): void {
     this.#handlers.push(handler);
     for (const informer of this.#informers.values()) informer.onChange(handler);

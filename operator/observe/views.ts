@@ -1,4 +1,4 @@
-// Resources as the planner sees them: objects of the caches in, values without what it does not need out. Pure.
+// Converts resources to the values that the planner needs. Pure.
 
 import type { Camera, CameraAssignment } from '../../crds/camera.ts';
 import type { RecorderNode, ReportedCamera } from '../../crds/recorder-node.ts';
@@ -55,9 +55,9 @@ const assignmentOf = ({
 
 type NodeArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
 
-/** What a node reports, by the names of the cameras. */
+/** What a node reports, by camera name. */
 export interface Reports {
-  /** It has said what it holds; otherwise nothing follows from what is missing here. */
+  /** The node has reported its archives; otherwise a missing one means nothing. */
   readonly isTold: boolean;
   readonly cameras: ReadonlyMap<string, ReportedCamera>;
   readonly archives: ReadonlyMap<string, NodeArchive>;
@@ -69,14 +69,14 @@ export const reportsOf = ({ status }: RecorderNode): Reports => ({
   archives: new Map(status?.archives?.map((archive) => [archive.camera, archive])),
 });
 
-/** What Kubernetes shows of the place of a recorder. */
+/** What Kubernetes shows about the node of a recorder. */
 export interface NodePlace {
-  /** Of the Kubernetes node. */
+  /** Labels of the Kubernetes node. */
   readonly labels: NodeView['labels'];
   readonly hasRecorder: boolean;
 }
 
-/** One that was removed from the cluster is left by its cameras, and gets none. */
+/** A removed node gets no cameras, and its cameras leave it. */
 export function viewOfNode({ metadata, spec, status }: RecorderNode, place: NodePlace, { cameras }: Reports): NodeView {
   const isRemoved = spec.role === 'Removed';
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
@@ -89,7 +89,7 @@ export function viewOfNode({ metadata, spec, status }: RecorderNode, place: Node
     canRecord: ready?.status !== 'False',
     hasRecorder: place.hasRecorder,
     freeBytes: status?.freeBytes,
-    // A state of a newer version is a string as well.
+    // A state of a newer version is also a string.
     cameras: cameras as NodeView['cameras'],
   };
 }
