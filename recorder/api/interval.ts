@@ -4,19 +4,16 @@
 import { z } from 'zod';
 import { ArchiveError } from '../archive/faults.ts';
 import { DatabaseError } from '../database/error.ts';
+import { IntervalQuery as Bounds, requireAtMostOneDay } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
-import { EpochSeconds, queryNumber } from '../http/query.ts';
+import { queryNumber } from '../http/query.ts';
 import type { SegmentQuery } from './deps.ts';
 import { dayAround } from './times.ts';
 
 const DAY_SECONDS = 86_400;
-/** A day when clocks are set back. */
-const MAX_INTERVAL_SECONDS = 25 * 3_600;
 const OFFSET = 'expected a whole number from -840 to 840';
 
-export const IntervalQuery = z.object({
-  from: EpochSeconds.optional().describe('Start of the interval, seconds since 1970.'),
-  to: EpochSeconds.optional().describe('End of the interval, seconds since 1970.'),
+export const IntervalQuery = Bounds.extend({
   tz_offset_minutes: queryNumber(z.int(OFFSET).min(-840, OFFSET).max(840, OFFSET))
     .optional()
     .describe('Minutes the viewer is ahead of UTC, -840 to 840. Days are then computed by the clock of the viewer.'),
@@ -46,10 +43,9 @@ export function intervalOf(
 
 export function toQuery({ from, to, tzOffsetMinutes }: Interval): SegmentQuery {
   if (from > to) throw new ApiError(400, 'invalid-interval', 'from: expected a time that is not later than to');
-  if (to - from > MAX_INTERVAL_SECONDS) {
-    throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
-  }
-  return { fromMs: from * 1000, toMs: to * 1000, tzOffsetMinutes };
+  const interval = { fromMs: from * 1000, toMs: to * 1000 };
+  requireAtMostOneDay(interval);
+  return { ...interval, tzOffsetMinutes };
 }
 
 /** The archive says why it cannot be read; that is an answer of its own, never an empty list. */

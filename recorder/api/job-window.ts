@@ -1,5 +1,6 @@
 // The window of a job, as it is asked for: which are refused.
 
+import { requireOrder } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
 
 const MAX_WINDOW_SECONDS = 4 * 3_600;
@@ -7,7 +8,7 @@ export const MAX_WINDOW = 'four hours';
 
 /** Seconds since 1970 in. Throws ApiError. */
 export function checkWindow({ from, to }: { readonly from: number; readonly to: number }) {
-  if (from >= to) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
+  requireOrder({ from, to });
   if (to - from > MAX_WINDOW_SECONDS) {
     throw new ApiError(413, 'window-too-long', 'to: expected at most 4 hours after from');
   }

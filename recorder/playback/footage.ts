@@ -4,42 +4,35 @@ import { z } from 'zod';
 import { concurrently } from '../../base/concurrently.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { ArchiveError } from '../archive/faults.ts';
+import {
+  IntervalQuery as Bounds,
+  MAX_INTERVAL_MS,
+  requireAtMostOneDay,
+  requireOrder,
+  type Interval,
+} from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
-import { EpochSeconds } from '../http/query.ts';
 import { paceOf } from '../mp4/meta.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { TICKS_PER_MS } from '../mp4/sample.ts';
 import type { PlaybackArchive } from './deps.ts';
 import type { PartsCache } from './parts-cache.ts';
 
-/** A day when clocks are set back, as for listing. */
-const MAX_INTERVAL_MS = 25 * HOUR_MS;
 /** What is played without `from`. */
 const DEFAULT_INTERVAL_MS = HOUR_MS;
 const CONCURRENT_READS = 8;
 
-export const IntervalQuery = z.object({
-  from: EpochSeconds.optional().describe('Start of the interval, seconds since 1970.'),
-  to: EpochSeconds.optional().describe('End of the interval, seconds since 1970.'),
-  access_token: z.string().optional(),
-});
+export const IntervalQuery = Bounds.extend({ access_token: z.string().optional() });
 
 /** A camera id as part of an address: anything that is none simply has no footage. */
 export const CameraParams = z.object({ camera_id: z.string() });
-
-export interface Interval {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 /** Without `from`: an hour. Without `to`: as long as an interval may be. */
 export function toInterval({ from, to }: z.output<typeof IntervalQuery>, nowMs: number): Interval {
   const fromMs = from === undefined ? (to === undefined ? nowMs : to * 1000) - DEFAULT_INTERVAL_MS : from * 1000;
   const toMs = to === undefined ? fromMs + MAX_INTERVAL_MS : to * 1000;
-  if (fromMs >= toMs) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
-  if (toMs - fromMs > MAX_INTERVAL_MS) {
-    throw new ApiError(400, 'interval-too-wide', 'to: expected at most 25 hours after from');
-  }
+  requireOrder({ from: fromMs, to: toMs });
+  requireAtMostOneDay({ fromMs, toMs });
   return { fromMs, toMs };
 }
 

@@ -14,13 +14,12 @@ import { recover } from '../mp4/recover.ts';
 import type { ArchiveFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { totalSize } from './body.ts';
-import type { Validators } from '../http/conditions.ts';
+import type { Selectable } from '../http/selection.ts';
 import { Lru } from './lru.ts';
 
 /** A body with what tells it from others. */
-export interface Representation extends Validators {
+export interface Representation extends Selectable {
   readonly pieces: readonly Piece[];
-  readonly sizeBytes: number;
 }
 
 /** What makes a file out of the first bytes of a growing one. */

@@ -4,13 +4,13 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../../base/log.ts';
-import { ApiError, pathOf } from '../http/problem.ts';
+import { pathOf } from '../http/problem.ts';
+import { select } from '../http/selection.ts';
 import type { ArchiveFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { slice, totalSize } from './body.ts';
 import type { ByteRange } from '../http/byte-range.ts';
-import { contentRange, parseRange } from '../http/byte-range.ts';
-import { evaluate, rangeApplies } from '../http/conditions.ts';
+import { contentRange } from '../http/byte-range.ts';
 import type { Representation } from './recording.ts';
 import { SendAborted, type Sender } from './sender.ts';
 
@@ -34,34 +34,19 @@ export class Responder {
   /** Answers GET and HEAD. Resolves when the last byte was taken, or the client is gone. */
   async respond(request: FastifyRequest, reply: FastifyReply, answer: Answer): Promise<void> {
     const { representation, contentType, cacheControl } = answer;
-    const { pieces, sizeBytes, etag, modifiedMs } = representation;
-    reply.headers({
-      etag,
-      'last-modified': new Date(modifiedMs).toUTCString(),
-      'accept-ranges': 'bytes',
-      'cache-control': cacheControl,
-      'x-content-type-options': 'nosniff',
-    });
-    const outcome = evaluate(request.headers, representation);
-    if (outcome === 'failed') throw new ApiError(412, 'precondition-failed', 'the recording is in another state');
-    if (outcome === 'not-modified') return this.stream(request, reply, 304, async () => {});
-    // A range of a HEAD request means nothing (§14.2).
-    const ranged = request.method === 'GET' && rangeApplies(request.headers, representation);
-    const asked = parseRange(ranged ? request.headers.range : undefined, sizeBytes);
-    if (asked.kind === 'unsatisfiable') {
-      reply.header('content-range', `bytes */${sizeBytes}`);
-      throw new ApiError(416, 'range-not-satisfiable', `Range: the recording has ${sizeBytes} bytes`);
-    }
+    const { pieces, sizeBytes } = representation;
+    const selected = select(request, reply, representation, { what: 'recording', cacheControl });
+    if (selected === 'not-modified') return this.stream(request, reply, 304, async () => {});
     reply.header('content-type', contentType);
-    if (asked.kind === 'whole') return this.#send(request, reply, 200, answer.file, pieces);
-    const [first] = asked.ranges as [ByteRange];
-    if (asked.ranges.length === 1) {
+    if (selected === 'whole') return this.#send(request, reply, 200, answer.file, pieces);
+    const [first, second] = selected;
+    if (first && !second) {
       reply.header('content-range', contentRange(first, sizeBytes));
       return this.#send(request, reply, 206, answer.file, slice(pieces, first));
     }
     const boundary = randomBytes(12).toString('hex');
     reply.header('content-type', `multipart/byteranges; boundary=${boundary}`);
-    return this.#send(request, reply, 206, answer.file, multipart(answer, asked.ranges, boundary));
+    return this.#send(request, reply, 206, answer.file, multipart(answer, selected, boundary));
   }
 
   /** Takes the reply over from fastify and lets `send` write its body; one that fails ends the connection. */

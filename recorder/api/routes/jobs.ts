@@ -21,10 +21,10 @@ import { Manifest, SIGNATURE_BYTES } from '../../jobs/manifest.ts';
 import { codecName, movieName } from '../../jobs/movie-name.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell, visit } from '../../http/audit.ts';
-import { contentRange, parseRange } from '../../http/byte-range.ts';
-import { evaluate, rangeApplies } from '../../http/conditions.ts';
+import { contentRange } from '../../http/byte-range.ts';
 import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
+import { select } from '../../http/selection.ts';
 import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { checkWindow } from '../job-window.ts';
@@ -365,14 +365,11 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: Pick<Deps, 'jobs' | 
       if (job.state === 'failed') throw new ApiError(409, 'job-failed', job.reason ?? 'the job failed');
       const result = await jobs.result(job);
       if (!result) throw new ApiError(410, 'result-expired', 'the result has expired: ask for the window again');
-      const disposition = request.query.download ? 'attachment' : 'inline';
       const wanted = wantedOf(job, request.query.part, result.sizeBytes);
-      reply.header('content-disposition', `${disposition}; filename="${wanted.name}"`);
-      reply.header('etag', `"${wanted.tag}-${wanted.sizeBytes.toString(16)}"`);
       const cameras = job.case?.cameras;
       const about = { camera: job.cameraId, cameras, job: job.id, fromMs: job.fromMs, toMs: job.toMs };
       visit(request, reply, about);
-      return sendFile(request, reply, result, wanted);
+      return sendFile(request, reply, result, wanted, request.query.download ? 'attachment' : 'inline');
     },
   );
 
@@ -576,29 +573,20 @@ function sendFile(
   request: FastifyRequest,
   reply: FastifyReply,
   { path, modifiedMs }: { readonly path: string; readonly modifiedMs: number },
-  { start, sizeBytes, type }: Wanted,
+  { name, tag, start, sizeBytes, type }: Wanted,
+  disposition: 'inline' | 'attachment',
 ): FastifyReply {
-  const current = { etag: String(reply.getHeader('etag')), modifiedMs };
-  const state = evaluate(request.headers, current);
-  if (state === 'not-modified') return reply.code(304).send();
-  if (state === 'failed') throw new ApiError(412, 'precondition-failed', 'the movie is another than the one asked for');
-  const isRangeAsked = request.method === 'GET' && rangeApplies(request.headers, current);
-  const asked = parseRange(isRangeAsked ? request.headers.range : undefined, sizeBytes);
-  if (asked.kind === 'unsatisfiable') {
-    reply.header('content-range', `bytes */${sizeBytes}`).removeHeader('content-disposition');
-    throw new ApiError(416, 'range-not-satisfiable', `Range: the movie has ${sizeBytes} bytes`);
-  }
+  const current = { etag: `"${tag}-${sizeBytes.toString(16)}"`, modifiedMs, sizeBytes };
+  const selected = select(request, reply, current, { what: 'movie', cacheControl: 'private, no-cache' });
+  if (selected === 'not-modified') return reply.code(304).send();
   // Several ranges may be answered with all (§14.2).
-  const range = asked.kind === 'ranges' && asked.ranges.length === 1 ? asked.ranges[0] : undefined;
+  const range = selected !== 'whole' && selected.length === 1 ? selected[0] : undefined;
   const { from, to } = range ?? { from: 0, to: sizeBytes };
   if (range) reply.code(206).header('content-range', contentRange(range, sizeBytes));
   reply.headers({
-    'accept-ranges': 'bytes',
-    'cache-control': 'private, no-cache',
+    'content-disposition': `${disposition}; filename="${name}"`,
     'content-length': to - from,
     'content-type': type,
-    'last-modified': new Date(modifiedMs).toUTCString(),
-    'x-content-type-options': 'nosniff',
   });
   const body = createReadStream(path, {
     start: start + from,

@@ -10,6 +10,7 @@ import { tell } from '../../http/audit.ts';
 import { requireRole } from '../../http/auth.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { isKnownCamera, type ApiDeps, type ProtectedWindow, type ProtectionKeeper } from '../deps.ts';
+import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { isoTime } from '../times.ts';
@@ -121,7 +122,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       const cameraId = params.camera_id;
       const { from, to, note } = query;
       if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
-      if (from >= to) throw new ApiError(400, 'invalid-interval', 'from: expected a time before to');
+      requireOrder({ from, to });
       const caller = callerOf(request);
       const nowMs = clock.wallMs();
       const untilMs = endOf(query.until, nowMs + protections.keptMs, nowMs);

@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { visit } from '../../http/audit.ts';
+import { listsTag } from '../../http/conditions.ts';
 import { Bytes } from '../../http/openapi.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { StillError, type StillErrorCode } from '../../still/error.ts';
@@ -56,18 +57,13 @@ function send(request: FastifyRequest, reply: FastifyReply, { type, body, etag, 
     // The bytes are a stranger's: they are an image, and nothing else.
     'content-security-policy': "default-src 'none'; sandbox",
   });
-  if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  if (listsTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
   // As it is: a schema would make text of it.
   return reply
     .type(type)
     .serializer((payload: unknown) => payload as string)
     .send(body);
 }
-
-/** RFC 9110 §13.1.2: a list of tags, weak or not, or any. */
-const matches = (header: string | undefined, etag: string): boolean =>
-  header !== undefined &&
-  header.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 
 async function show(
   request: FastifyRequest<{ Params: z.output<typeof CameraParams> }>,

@@ -86,7 +86,6 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
         'content-type': 'application/vnd.apple.mpegurl',
         'content-length': totalSize(playlist),
         'cache-control': 'no-store',
-        'x-content-type-options': 'nosniff',
       });
       await deps.responder.stream(request, reply, 200, (raw) => sendTogether(raw, playlist));
       return reply;

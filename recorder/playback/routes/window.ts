@@ -73,7 +73,6 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
         'accept-ranges': 'none',
         'cache-control': 'no-store',
         'content-disposition': `${query.download ? 'attachment' : 'inline'}; filename="${name}"`,
-        'x-content-type-options': 'nosniff',
       });
       const next = footage.find(({ parts }) => !goesOn(first.parts.headers, parts.headers));
       if (next) reply.headers(endingBefore(cameraId, next.parts.meta.wallStartMs, toMs));
