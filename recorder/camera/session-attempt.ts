@@ -49,35 +49,50 @@ export interface AttemptOptions extends SessionOptions {
   readonly receiveBuffer: Buffer;
 }
 
+interface Connected {
+  readonly connection: CameraConnection;
+  readonly framing: RtspFraming;
+}
+
+/** The dialogue has not come to the choice of streams. */
+interface Asking extends Connected {
+  readonly kind: 'asking';
+  readonly streams?: undefined;
+}
+
+/** Media may come: some cameras send it ahead of their answer to PLAY. */
+interface SettingUp extends Connected {
+  readonly kind: 'settingUp';
+  readonly streams: MediaStreams;
+}
+
+interface Watched extends Connected {
+  readonly kind: 'playing';
+  readonly streams: MediaStreams;
+  readonly sinceMs: number;
+  readonly watchdog: Watchdog;
+}
+
+/** The connection of an attempt, and how far the dialogue on it has come. */
+type Link = { readonly kind: 'opening'; readonly streams?: undefined } | Asking | SettingUp | Watched;
+
 export class SessionAttempt {
   readonly #options: AttemptOptions;
   readonly #client: RtspClient;
   readonly #outcome = Promise.withResolvers<void>();
   /** Aborts what is under way when the attempt ends. */
   readonly #ending = new AbortController();
-  #connection: CameraConnection | undefined;
-  #framing: RtspFraming;
-  #streams: MediaStreams | undefined;
+  #link: Link = { kind: 'opening' };
   #timer: Timer | undefined;
   #ended = false;
   #torn = Promise.withResolvers<void>();
   #unknownChannelLogged = false;
-  #leadStream = -1;
   /** Set by each packet, looked at by each tick: cheaper than asking the clock for each packet. */
   #sawVideo = false;
   #sawPacket = false;
   #sawBytes = false;
-  #playingSinceMs: number | undefined;
-  #watchdog: Watchdog | undefined;
   readonly #lessons: Lessons;
   readonly #withoutSound: boolean;
-
-  /** Takes the packets of every transport. */
-  readonly #media: MediaHandler = {
-    rtp: (stream, buffer, start, end) => this.#rtp(stream, buffer, start, end),
-    rtcp: (stream, buffer, start, end) => this.#rtcp(stream, buffer, start, end),
-    receptionReport: (stream) => this.#options.handler.receptionReport?.(stream, this.#nowMs),
-  };
 
   constructor(options: AttemptOptions) {
     this.#options = options;
@@ -90,7 +105,6 @@ export class SessionAttempt {
       keepalive: this.#lessons.keepalive,
       answerMs: this.#lessons.answers.limitMs,
     });
-    this.#framing = this.#newFraming();
   }
 
   /** Rejects with `CameraError`, `RtspError` or `TransportUnfit`; resolves when `signal` aborted. */
@@ -131,17 +145,18 @@ export class SessionAttempt {
   #learn(error: unknown): void {
     const client = this.#client;
     if (error instanceof RtspError && error.code === 'no-answer') this.#lessons.answers.exceeded();
-    if (!this.#watchdog) return this.#lessons.neverPlayed(client.soundAsked, this.#nowMs);
+    const link = this.#link;
+    if (link.kind !== 'playing') return this.#lessons.neverPlayed(client.soundAsked, this.#nowMs);
     if (!(error instanceof CameraError)) return;
     if (error.code === 'closed-by-camera') client.ended(this.#nowMs);
-    if (error.code === 'stream-silent') client.ended(this.#watchdog.lastPacketMs);
+    if (error.code === 'stream-silent') client.ended(link.watchdog.lastPacketMs);
   }
 
   /** TEARDOWN where there is something to tear down, then everything is closed. */
   async #leave(): Promise<void> {
     const { clock } = this.#options.deps;
     try {
-      if (this.#connection && !this.#connection.destroyed && this.#client.hasSession) {
+      if (this.#link.kind !== 'opening' && !this.#link.connection.destroyed && this.#client.hasSession) {
         this.#perform(this.#client.tearDown(this.#nowMs));
         const waited = new AbortController();
         await Promise.race([this.#torn.promise, clock.sleep(TEARDOWN_WAIT_MS, waited.signal)]);
@@ -152,9 +167,13 @@ export class SessionAttempt {
     } finally {
       this.#timer?.cancel();
       this.#ending.abort();
-      this.#connection?.destroy();
-      this.#streams?.close();
+      this.#dropLink();
     }
+  }
+
+  #dropLink(): void {
+    if (this.#link.kind !== 'opening') this.#link.connection.destroy();
+    this.#link.streams?.close();
   }
 
   /** Runs `step`; what it throws ends the attempt. Nothing may escape into a socket's callback. */
@@ -211,8 +230,7 @@ export class SessionAttempt {
 
   async #open(url: RtspUrl): Promise<void> {
     const { deps, tls, receiveBuffer } = this.#options;
-    this.#framing = this.#newFraming();
-    const framing = this.#framing;
+    const framing = this.#newFraming();
     try {
       const connection = await openConnection(
         url,
@@ -228,7 +246,7 @@ export class SessionAttempt {
         this.#ending.signal,
       );
       if (this.#ended) return connection.destroy();
-      this.#connection = connection;
+      this.#link = { kind: 'asking', connection, framing };
       this.#options.handler.connected?.();
       this.#guard(() => this.#perform(this.#client.connected(this.#nowMs)));
     } catch (error) {
@@ -240,15 +258,12 @@ export class SessionAttempt {
 
   /** Drops the connection and opens another, as the dialogue asked for. */
   #reopen(url: RtspUrl): void {
-    this.#connection?.destroy();
-    this.#connection = undefined;
-    this.#streams?.close();
-    this.#streams = undefined;
+    this.#dropLink();
+    this.#link = { kind: 'opening' };
     void this.#open(url);
   }
 
   #closed(error: Error | undefined): void {
-    this.#connection = undefined;
     this.#torn.resolve();
     if (this.#ended) return;
     const actions = this.#client.disconnected();
@@ -262,13 +277,13 @@ export class SessionAttempt {
       switch (action.kind) {
         case 'send':
           this.#options.handler.said?.({ atMs: this.#nowMs, from: 'recorder', text: action.text });
-          this.#connection?.send(action.text);
+          if (this.#link.kind !== 'opening') this.#link.connection.send(action.text);
           break;
         case 'select':
           this.#select(action.presentation);
           break;
         case 'established':
-          this.#streams?.establish(action.stream);
+          this.#link.streams?.establish(action.stream);
           break;
         case 'playing':
           this.#playing(action.streams, action.soundRefused);
@@ -292,19 +307,17 @@ export class SessionAttempt {
     const isLead = (index: number): boolean => !offersVideo || presentation.media[index]?.kind === 'video';
     const chosen = this.#withoutSound ? selected.filter(isLead) : selected;
     // Of a camera that offers only sound, that is what is watched.
-    this.#leadStream = chosen.findIndex(isLead);
-    if (this.#leadStream < 0) throw new CameraError('no-video', 'the camera offers no video that can be recorded');
-    void this.#setUp(chosen);
+    const leadStream = chosen.findIndex(isLead);
+    if (leadStream < 0) throw new CameraError('no-video', 'the camera offers no video that can be recorded');
+    if (this.#link.kind === 'asking') void this.#setUp(this.#link, chosen, leadStream);
   }
 
-  async #setUp(chosen: readonly number[]): Promise<void> {
-    const connection = this.#connection;
-    if (!connection) return;
+  async #setUp(link: Asking, chosen: readonly number[], leadStream: number): Promise<void> {
     try {
-      const streams = await this.#openStreams(chosen.length, connection);
+      const streams = await this.#openStreams(link, chosen.length, this.#mediaHandler(leadStream));
       // The attempt may have ended, or begun again on another connection, meanwhile.
-      if (this.#ended || this.#connection !== connection) return streams.close();
-      this.#streams = streams;
+      if (this.#ended || this.#link !== link) return streams.close();
+      this.#link = { ...link, kind: 'settingUp', streams };
       const setups = chosen.map((mediaIndex, stream) => ({ mediaIndex, ...streams.setup(stream) }));
       this.#guard(() => this.#perform(this.#client.setUp(setups, this.#nowMs)));
     } catch (error) {
@@ -312,28 +325,38 @@ export class SessionAttempt {
     }
   }
 
-  async #openStreams(count: number, connection: CameraConnection): Promise<MediaStreams> {
+  async #openStreams({ connection, framing }: Asking, count: number, media: MediaHandler): Promise<MediaStreams> {
     switch (this.#options.transport) {
       case 'tcp':
-        return new InterleavedStreams(this.#framing, connection, this.#media);
+        return new InterleavedStreams(framing, connection, media);
       case 'udp':
-        return await UdpStreams.open(count, connection, this.#media);
+        return await UdpStreams.open(count, connection, media);
       case 'multicast':
-        return new MulticastStreams(connection, this.#media, (error) => this.#failed(error));
+        return new MulticastStreams(connection, media, (error) => this.#failed(error));
       default:
         return assertNever(this.#options.transport);
     }
   }
 
+  /** Takes the packets of every transport. */
+  #mediaHandler(leadStream: number): MediaHandler {
+    return {
+      rtp: (stream, buffer, start, end) => this.#rtp(stream, stream === leadStream, buffer, start, end),
+      rtcp: (stream, buffer, start, end) => this.#rtcp(stream, buffer, start, end),
+      receptionReport: (stream) => this.#options.handler.receptionReport?.(stream, this.#nowMs),
+    };
+  }
+
   #playing(streams: readonly StartedStream[], soundRefused: string | undefined): void {
-    if (this.#ended) return;
+    const link = this.#link;
+    if (this.#ended || link.kind !== 'settingUp') return;
     const { handler, transport } = this.#options;
     const nowMs = this.#nowMs;
     if (this.#client.soundHung) this.#lessons.soundHung(nowMs);
-    this.#playingSinceMs = nowMs;
-    this.#watchdog = new Watchdog({ nowMs, pictures: handler.pictures, start: this.#lessons.start });
-    this.#framing.playing = true;
-    this.#streams?.start(nowMs);
+    const watchdog = new Watchdog({ nowMs, pictures: handler.pictures, start: this.#lessons.start });
+    this.#link = { ...link, kind: 'playing', sinceMs: nowMs, watchdog };
+    link.framing.playing = true;
+    link.streams.start(nowMs);
     handler.playing({
       transport,
       soundRefused: this.#withoutSound ? 'the camera hung when it was asked for its sound' : soundRefused,
@@ -348,18 +371,18 @@ export class SessionAttempt {
   }
 
   #interleaved(channel: number, buffer: Buffer, start: number, end: number): void {
-    if (this.#streams?.interleaved?.(channel, buffer, start, end)) return;
+    if (this.#link.streams?.interleaved?.(channel, buffer, start, end)) return;
     // Reolink and others send on channels that nobody set up.
     if (!this.#unknownChannelLogged) this.#options.deps.log.debug({ channel }, 'data on a channel that was not set up');
     this.#unknownChannelLogged = true;
   }
 
-  #rtp(stream: number, buffer: Buffer, start: number, end: number): void {
+  #rtp(stream: number, leads: boolean, buffer: Buffer, start: number, end: number): void {
     // After the end the wire is still read, for the reply to TEARDOWN, but nothing is delivered.
     if (this.#ended) return;
     this.#options.deps.pacer?.noteRead();
     this.#sawPacket = true;
-    if (stream === this.#leadStream) this.#sawVideo = true;
+    if (leads) this.#sawVideo = true;
     // Over TCP the whole read is metered.
     const isRead = this.#options.transport !== 'tcp';
     const startMs = isRead ? this.#nowMs : 0;
@@ -385,22 +408,20 @@ export class SessionAttempt {
   }
 
   #tick(nowMs: number): void {
-    if (!this.#sawBytes) this.#framing.settle();
+    if (!this.#sawBytes && this.#link.kind !== 'opening') this.#link.framing.settle();
     this.#sawBytes = false;
     this.#perform(this.#client.tick(nowMs));
-    this.#streams?.tick(nowMs);
-    this.#watch(nowMs);
+    this.#link.streams?.tick(nowMs);
+    if (this.#link.kind === 'playing') this.#watch(this.#link.watchdog, this.#link.sinceMs, nowMs);
   }
 
   /** Only video counts: audio, metadata and replies go on while an encoder hangs. */
-  #watch(nowMs: number): void {
+  #watch(watchdog: Watchdog, sinceMs: number, nowMs: number): void {
     const { transport, memory, fallback } = this.#options;
-    const watchdog = this.#watchdog;
-    if (!watchdog || this.#playingSinceMs === undefined) return;
     const sawVideo = this.#sawVideo;
     this.#sawVideo = false;
     if (sawVideo) memory.transport = transport;
-    if (transport === 'udp' && fallback && !this.#sawPacket && nowMs - this.#playingSinceMs >= UDP_SILENCE_MS) {
+    if (transport === 'udp' && fallback && !this.#sawPacket && nowMs - sinceMs >= UDP_SILENCE_MS) {
       throw new TransportUnfit('nothing arrived over UDP for 3 s', true);
     }
     if (watchdog.check(nowMs, sawVideo) === 'joined') this.#lessons.answers.met(this.#client.slowestAnswerMs);
