@@ -3,8 +3,8 @@
 
 import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { Log } from '../base/log.ts';
-import { nodeFileSystem } from './archive/file-system.ts';
-import { ArchiveIdentity } from './archive/identity.ts';
+import { nodeFileSystem } from './archive/disk/file-system.ts';
+import { ArchiveIdentity } from './archive/disk/identity.ts';
 import { ConfigError } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { ownerOf } from './owner.ts';

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../base/clock.ts';
-import { nodeFileSystem, type FileSystem } from './archive/file-system.ts';
+import { nodeFileSystem, type FileSystem } from './archive/disk/file-system.ts';
 import { NodeCameraEditor, type NodeCameraEditorDeps } from './camera-editor.ts';
 import { EditError, type EditErrorCode } from './config/editor.ts';
 import { loadConfig } from './config/load.ts';

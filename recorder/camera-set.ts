@@ -6,7 +6,7 @@ import type { Log } from '../base/log.ts';
 import type { MemoryAccount } from '../base/memory-budget.ts';
 import type { CameraDirectory, CameraView } from './api/deps.ts';
 import type { Archive } from './archive/archive.ts';
-import type { CameraArchive } from './archive/camera-archive.ts';
+import type { CameraArchive } from './archive/segments/camera-archive.ts';
 import type { GapLedger } from './archive/gaps/ledger.ts';
 import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';

@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { workspace } from '../test/support/workspace.ts';
-import { nodeFileSystem, type FileSystem } from './archive/file-system.ts';
+import { nodeFileSystem, type FileSystem } from './archive/disk/file-system.ts';
 import { NodeCameraSwitch, type NodeCameraSwitchDeps } from './camera-switch.ts';
 import { SwitchError } from './camera/switch.ts';
 import { CameraFile, toCameraConfig, type CameraConfig } from './config/schema.ts';

@@ -3,8 +3,8 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { errorCode, type FileSystem } from './archive/file-system.ts';
-import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/state-file.ts';
+import { errorCode, type FileSystem } from './archive/disk/file-system.ts';
+import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
 import type { Reason } from './camera/status.ts';
 import { SwitchError, type CameraSwitch, type SwitchErrorCode } from './camera/switch.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Archive } from './archive/archive.ts';
 import type { CameraView, Warning } from './api/deps.ts';
-import { nodeFileSystem, type Space } from './archive/file-system.ts';
+import { nodeFileSystem, type Space } from './archive/disk/file-system.ts';
 import type { CameraSet } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';
 import type { AssignmentObserver, CameraReport, NodeFacts, TimeAccount } from './cluster/cluster.ts';

@@ -1,7 +1,7 @@
 // Whether the disk of a node is so full that the node cannot record: what writing met goes in, what the cluster is told comes
 // out. In the cluster its cameras then go to other nodes, after which nobody writes here: only room says that it is over.
 
-import type { Space } from './archive/file-system.ts';
+import type { Space } from './archive/disk/file-system.ts';
 import { headroomFor } from './archive/retention/plan.ts';
 
 export interface FullDiskFault {

@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { VirtualClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { until } from '../test/support/until.ts';
-import { nodeFileSystem } from './archive/file-system.ts';
+import { nodeFileSystem } from './archive/disk/file-system.ts';
 import { openCameraLogins } from './kept-logins.ts';
 
 const place = { kind: 'rtsp', host: '10.0.0.9', port: 554 } as const;

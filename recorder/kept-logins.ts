@@ -2,8 +2,8 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { FileSystem } from './archive/file-system.ts';
-import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/state-file.ts';
+import type { FileSystem } from './archive/disk/file-system.ts';
+import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import { CameraLogins, type BetterLogin, type BetterLogins } from './reach/logins.ts';
 
 export interface KeptLoginsDeps {

@@ -53,7 +53,7 @@ const COMPILED_MS = 5_000;
 
 /**
  * Disks and name lookups share this pool. Changes and syncs of the archive take 96 threads at most
- * (archive/disk-turns.ts): a disk that hangs leaves the others to all else.
+ * (archive/disk/disk-turns.ts): a disk that hangs leaves the others to all else.
  */
 process.env['UV_THREADPOOL_SIZE'] ??= '112';
 

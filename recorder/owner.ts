@@ -5,9 +5,9 @@ import type { FileLock } from '../base/file-lock.ts';
 import { podNamespace, type PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { Log } from '../base/log.ts';
 import type { ArchiveOptions } from './archive/archive.ts';
-import { DirectoryInUse, takeDirectory } from './archive/directory-lock.ts';
-import { nodeFileSystem as fs } from './archive/file-system.ts';
-import { makeDirectories } from './archive/state-file.ts';
+import { DirectoryInUse, takeDirectory } from './archive/disk/directory-lock.ts';
+import { nodeFileSystem as fs } from './archive/disk/file-system.ts';
+import { makeDirectories } from './archive/disk/state-file.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 

@@ -10,8 +10,8 @@ import type { Clock } from '../base/clock.ts';
 import { lockFile } from '../base/file-lock.ts';
 import type { Log } from '../base/log.ts';
 import { directoryOfPool } from '../crds/names.ts';
-import { formatPath, parseBaseName } from './archive/names.ts';
-import { parseJson } from './archive/state-file.ts';
+import { formatPath, parseBaseName } from './archive/disk/names.ts';
+import { parseJson } from './archive/disk/state-file.ts';
 
 export const PREPARE_USAGE = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
 

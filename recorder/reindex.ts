@@ -3,11 +3,11 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { ArchiveError, WrongDiskError } from './archive/faults.ts';
-import { nodeFileSystem as fs } from './archive/file-system.ts';
-import { ArchiveIdentity } from './archive/identity.ts';
-import { ArchiveIndex } from './archive/index.ts';
-import { SegmentStore } from './archive/segment-store.ts';
+import { ArchiveError, WrongDiskError } from './archive/disk/faults.ts';
+import { nodeFileSystem as fs } from './archive/disk/file-system.ts';
+import { ArchiveIdentity } from './archive/disk/identity.ts';
+import { ArchiveIndex } from './archive/catalogue/catalogue.ts';
+import { SegmentStore } from './archive/disk/segment-store.ts';
 import type { Config } from './config/schema.ts';
 import { Connection } from './database/connection.ts';
 import { DatabaseError } from './database/error.ts';

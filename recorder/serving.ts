@@ -12,7 +12,7 @@ import { standaloneChecks, type ApiDeps, type ArchiveReader, type ProtectionKeep
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import type { Archive } from './archive/archive.ts';
-import { nodeFileSystem } from './archive/file-system.ts';
+import { nodeFileSystem } from './archive/disk/file-system.ts';
 import type { GapReport } from './archive/gaps/camera-ledger.ts';
 import type { GapLedger } from './archive/gaps/ledger.ts';
 import { bytesOf } from './archive/retention/plan.ts';

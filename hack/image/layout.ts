@@ -6,18 +6,24 @@
  */
 export const OPERATOR_NODE_FLAG = '--max-semi-space-size=2';
 
+interface Layout {
+  readonly entryPoints: Readonly<Record<string, string>>;
+  /** Entry points that are started as threads, each by one source. */
+  readonly threads: readonly { readonly name: string; readonly startedBy: string }[];
+  /** Read while it runs: from the repository, to where the bundle looks for them. */
+  readonly files: Readonly<Record<string, string>>;
+  readonly nodeFlag: string | undefined;
+}
+
 export const PROGRAMS = {
-  operator: { entryPoints: { main: 'operator/main.ts' }, files: {}, nodeFlag: OPERATOR_NODE_FLAG },
+  operator: { entryPoints: { main: 'operator/main.ts' }, threads: [], files: {}, nodeFlag: OPERATOR_NODE_FLAG },
   recorder: {
-    entryPoints: { main: 'recorder/main.ts', 'details-worker': 'recorder/archive/details-worker.ts' },
-    /** Read while it runs: from the repository, to where the bundle looks for them. */
+    entryPoints: { main: 'recorder/main.ts', 'details-worker': 'recorder/archive/catalogue/details-worker.ts' },
+    threads: [{ name: 'details-worker', startedBy: 'recorder/archive/catalogue/details-reader.ts' }],
     files: { 'recorder/api/page': 'page' },
     nodeFlag: undefined,
   },
-} as const satisfies Record<
-  string,
-  { entryPoints: Record<string, string>; files: Record<string, string>; nodeFlag: string | undefined }
->;
+} as const satisfies Record<string, Layout>;
 
 export type Program = keyof typeof PROGRAMS;
 

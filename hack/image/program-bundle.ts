@@ -18,16 +18,29 @@ const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.j
 >;
 export const ABOUT = { name, version, license };
 
-/** Threads are started by the name of their file, which no longer ends in `.ts`. */
-const threads: esbuild.Plugin = {
-  name: 'threads',
-  setup(build) {
-    build.onLoad({ filter: /\/recorder\/archive\/details-reader\.ts$/ }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replace("new URL('./details-worker.ts'", "new URL('./details-worker.js'"),
-      loader: 'ts',
-    }));
-  },
-};
+/**
+ * A thread is started by the name of its file, which no longer ends in `.ts`. Fails the build where the source does not
+ * start it so: the program would run, and miss its thread at the first question.
+ */
+function threadsOf(program: Program): esbuild.Plugin {
+  const waiting = new Map(PROGRAMS[program].threads.map(({ startedBy, name }) => [join(ROOT, startedBy), name]));
+  return {
+    name: 'threads',
+    setup(build) {
+      build.onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const name = waiting.get(path);
+        if (name === undefined) return undefined;
+        const source = readFileSync(path, 'utf8');
+        const contents = source.replace(`new URL('./${name}.ts'`, `new URL('./${name}.js'`);
+        if (contents !== source) waiting.delete(path);
+        return { contents, loader: 'ts' };
+      });
+      build.onEnd(() => ({
+        errors: Array.from(waiting, ([path, name]) => ({ text: `${path} does not start the thread ${name}` })),
+      }));
+    },
+  };
+}
 
 /** Writes `<directory>/<program>/main.js` and what it reads while it runs; says what it is made of. */
 export async function bundleProgram(program: Program, directory: string): Promise<esbuild.Metafile> {
@@ -41,7 +54,7 @@ export async function bundleProgram(program: Program, directory: string): Promis
     format: 'esm',
     banner: { js: COMMONJS },
     external: OPTIONAL,
-    plugins: [threads],
+    plugins: [threadsOf(program)],
     // For `node --enable-source-maps`, which is not on by itself: it costs a recorder 60 MB of memory.
     sourcemap: 'linked',
     sourcesContent: false,

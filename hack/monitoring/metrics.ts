@@ -8,7 +8,7 @@ import { MemoryBudget } from '../../base/memory-budget.ts';
 import { OperatorMetrics } from '../../operator/metrics.ts';
 import { buildMetricsRegistry } from '../../recorder/api/prometheus.ts';
 import { registerGapMetrics } from '../../recorder/archive/gaps/metrics.ts';
-import { ArchiveMetrics } from '../../recorder/archive/metrics.ts';
+import { ArchiveMetrics } from '../../recorder/archive/segments/metrics.ts';
 import { RetentionMetrics, type RetentionFigures } from '../../recorder/archive/retention/metrics.ts';
 import { noAudit } from '../../recorder/audit/entry.ts';
 import { auditLostLines } from '../../recorder/audit/trail.ts';

@@ -53,8 +53,8 @@ test('every reason that the operator gives has its row', () => {
 test('every reason for which a recorder does not record has its row', () => {
   const unions = [
     /type CameraErrorCode =([^;]+);/.exec(read('recorder/camera/error.ts'))?.[1],
-    /type DiskFaultCode =([^;]+);/.exec(read('recorder/archive/faults.ts'))?.[1],
-    /type WrongDiskCode =([^;]+);/.exec(read('recorder/archive/faults.ts'))?.[1],
+    /type DiskFaultCode =([^;]+);/.exec(read('recorder/archive/disk/faults.ts'))?.[1],
+    /type WrongDiskCode =([^;]+);/.exec(read('recorder/archive/disk/faults.ts'))?.[1],
   ].join('');
   const codes = wordsOf(unions, /'([a-z-]+)'/g);
   assert.ok(codes.includes('disk-full') && codes.includes('archive-foreign') && codes.includes('no-key-frame'));

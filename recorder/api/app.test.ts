@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Log } from '../../base/log.ts';
 import { silentLog } from '../../base/log.ts';
-import { ArchiveError } from '../archive/faults.ts';
+import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { SegmentQuery } from './deps.ts';
 import { standaloneChecks } from './deps.ts';

@@ -10,7 +10,7 @@ import type { AuditSink } from '../audit/entry.ts';
 import type { ChainEnd } from '../audit/files.ts';
 import type { AuditPage, AuditQuery } from '../audit/read.ts';
 import type { Visits } from '../audit/visits.ts';
-import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
+import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';

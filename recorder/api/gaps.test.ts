@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
-import { ArchiveError } from '../archive/faults.ts';
+import { ArchiveError } from '../archive/disk/faults.ts';
 import { archiveStatus, as, build, cameraStatus, noGaps } from './test-support.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);

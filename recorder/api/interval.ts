@@ -2,7 +2,7 @@
 // the archive cannot be read.
 
 import { z } from 'zod';
-import { ArchiveError } from '../archive/faults.ts';
+import { ArchiveError } from '../archive/disk/faults.ts';
 import { DatabaseError } from '../database/error.ts';
 import { IntervalQuery as Bounds, requireAtMostOneDay } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';

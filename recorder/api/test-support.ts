@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import type { CameraArchiveStatus } from '../archive/camera-archive.ts';
+import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
 import type { CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';

@@ -5,11 +5,11 @@ import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import { SlabPool, SlabWriter } from '../codec/slab.ts';
 import { encodeAudio, encodeVideo, type EncodedSample } from '../../test/support/encoded-samples.ts';
 import { decodingErrors, probe, topLevelBoxes } from '../../test/support/probe.ts';
+import { SlabPool, SlabWriter } from '../codec/slab.ts';
 import { Archive } from './archive.ts';
-import type { CameraArchive } from './camera-archive.ts';
+import type { CameraArchive } from './segments/camera-archive.ts';
 import {
   AUDIO,
   TestCamera,

@@ -6,32 +6,32 @@ import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
-import {
-  CameraArchive,
-  type CameraArchiveCallbacks,
-  type CameraArchiveOptions,
-  type CameraArchiveOwner,
-} from './camera-archive.ts';
-import { ThreadedDetailsReader, type DetailsReader } from './details-reader.ts';
-import { takingTurns } from './disk-turns.ts';
-import { DiskWatch } from './disk-watch.ts';
-import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './faults.ts';
-import { nodeFileSystem, type FileSystem } from './file-system.ts';
-import type { Interval } from './gaps/intervals.ts';
-import { newHistory, type CameraHistory } from './history.ts';
-import { ArchiveIdentity, type IdentityOptions } from './identity.ts';
-import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './index.ts';
-import type { Inventory } from './inventory.ts';
-import { ArchiveMetrics } from './metrics.ts';
-import { formatPath, isCameraId, parsePath, type SegmentName } from './names.ts';
-import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
-import { recoverArchive, recoveryPaths, type RecoveryReport } from './recovery.ts';
+import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './catalogue/catalogue.ts';
+import { ThreadedDetailsReader, type DetailsReader } from './catalogue/details-reader.ts';
+import type { Interval } from './catalogue/interval.ts';
+import type { Inventory } from './catalogue/inventory.ts';
+import { noObserver, type ClosedSegment, type SegmentObserver } from './catalogue/observer.ts';
+import { takingTurns } from './disk/disk-turns.ts';
+import { DiskWatch } from './disk/disk-watch.ts';
+import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './disk/faults.ts';
+import { nodeFileSystem, type FileSystem } from './disk/file-system.ts';
+import { ArchiveIdentity, type IdentityOptions } from './disk/identity.ts';
+import { formatPath, isCameraId, parsePath, type SegmentName } from './disk/names.ts';
+import { SegmentStore } from './disk/segment-store.ts';
 import type { RetentionWarning } from './retention/alarms.ts';
 import type { Limits } from './retention/plan.ts';
 import type { Protections } from './retention/protections.ts';
 import { Retention } from './retention/retention.ts';
 import { roomMaking } from './retention/room.ts';
-import { SegmentStore } from './segment-store.ts';
+import {
+  CameraArchive,
+  type CameraArchiveCallbacks,
+  type CameraArchiveOptions,
+  type CameraArchiveOwner,
+} from './segments/camera-archive.ts';
+import { newHistory, type CameraHistory } from './segments/history.ts';
+import { ArchiveMetrics } from './segments/metrics.ts';
+import { recoverArchive, recoveryPaths, type RecoveryReport } from './segments/recovery.ts';
 
 export interface ArchiveOptions {
   /** The record path, absolute. */

@@ -11,11 +11,11 @@ import type { EndReason, Run, SampleSink } from '../camera/sink.ts';
 import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
 import { Slab, SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { RecordedMeta } from '../mp4/meta.ts';
-import { readSampleIndex, type TrackIndex } from '../mp4/sample-index.ts';
 import type { Sample } from '../mp4/sample.ts';
+import { readSampleIndex, type TrackIndex } from '../mp4/sample-index.ts';
 import { Archive } from './archive.ts';
-import type { CameraArchive } from './camera-archive.ts';
-import { nodeFileSystem, type FileFacts, type FileSystem, type OpenFile, type Space } from './file-system.ts';
+import { nodeFileSystem, type FileFacts, type FileSystem, type OpenFile, type Space } from './disk/file-system.ts';
+import type { CameraArchive } from './segments/camera-archive.ts';
 
 /** A directory that is gone after the test. */
 export function temporaryDirectory(t: { after(callback: () => void): void }): string {

@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { PodConnection } from '../../base/kubernetes/pod-connection.ts';
 import { podNamespace, type PodPlace } from '../../base/kubernetes/pod-place.ts';
 import type { Log } from '../../base/log.ts';
-import { nodeFileSystem } from '../archive/file-system.ts';
+import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import { ClusterSwitch, ClusterView } from './access.ts';
 import { ApiServer, CONNECTIONS } from './api-server.ts';
 import { CameraList } from './camera-list.ts';

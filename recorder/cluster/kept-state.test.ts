@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { parseCamera } from '../../crds/camera.ts';
-import { nodeFileSystem } from '../archive/file-system.ts';
+import { nodeFileSystem } from '../archive/disk/file-system.ts';
 import { KeptState, type Kept } from './kept-state.ts';
 
 const camera = parseCamera({

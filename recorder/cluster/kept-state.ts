@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
 import { hostIn } from '../../crds/login-hosts.ts';
-import type { FileSystem } from '../archive/file-system.ts';
-import { makeDirectories, parseJson, readIfThere, replaceFile } from '../archive/state-file.ts';
+import type { FileSystem } from '../archive/disk/file-system.ts';
+import { makeDirectories, parseJson, readIfThere, replaceFile } from '../archive/disk/state-file.ts';
 import type { Assignment } from './assignments.ts';
 import type { Login } from './camera-settings.ts';
 

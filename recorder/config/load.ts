@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { issueWords, MISSING } from '../../base/issue-words.ts';
-import { fileNameOf } from '../archive/names.ts';
+import { fileNameOf } from '../archive/disk/names.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
 import { CameraFile, ConfigFile, TokenFile, toConfig } from './schema.ts';

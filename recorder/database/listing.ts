@@ -1,9 +1,9 @@
 // Listing from the table: camera and interval in, closed segments and days out. What is still on its way to the table,
 // and what is being written, is added from memory, so that no segment is missing at any moment.
 
-import { localCalendar, offsetCalendar, type Calendar } from '../archive/calendar.ts';
-import { openSegment } from '../archive/index.ts';
-import type { ListedSegment, ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
+import { localCalendar, offsetCalendar, type Calendar } from '../archive/catalogue/calendar.ts';
+import { openSegment } from '../archive/catalogue/catalogue.ts';
+import type { ListedSegment, ListQuery, OpenEntry, SegmentListing } from '../archive/catalogue/catalogue.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import type { Connection } from './connection.ts';

@@ -2,8 +2,8 @@
 // process died between a file and its row), and rows whose files are gone. Reads numbers by camera and day first, then
 // names, and only files that have no row.
 
-import type { Inventory, InventoryDay } from '../archive/inventory.ts';
-import { formatPath, parsePath, type SegmentName } from '../archive/names.ts';
+import type { Inventory, InventoryDay } from '../archive/catalogue/inventory.ts';
+import { formatPath, parsePath, type SegmentName } from '../archive/disk/names.ts';
 import type { Connection } from './connection.ts';
 import { rowOf, type RowChange } from './row.ts';
 import { DAY_MS } from '../../base/units.ts';

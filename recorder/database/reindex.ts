@@ -1,7 +1,7 @@
 // `recorder --reindex`: makes the table `recordings` what the files of the archive say, whatever it said before. Reads
 // every file, so it takes minutes for a large archive; it may be stopped and begun again, and the recorder may run.
 
-import type { Inventory } from '../archive/inventory.ts';
+import type { Inventory } from '../archive/catalogue/inventory.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './error.ts';

@@ -8,7 +8,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { errorCode, type FileSystem, type OpenFile } from '../archive/file-system.ts';
+import { errorCode, type FileSystem, type OpenFile } from '../archive/disk/file-system.ts';
 import { formatLine, parseLine, type RowChange } from './row.ts';
 
 export interface RowQueueOptions {

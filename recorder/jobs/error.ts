@@ -1,6 +1,6 @@
 // Why a job fails, for the person who asked for it.
 
-import { errorCode } from '../archive/file-system.ts';
+import { errorCode } from '../archive/disk/file-system.ts';
 
 export const JOB_ERROR_CODES = [
   'no-footage',

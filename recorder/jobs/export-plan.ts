@@ -2,8 +2,8 @@
 // index of one at a time.
 
 import { join } from 'node:path';
-import { ArchiveError } from '../archive/faults.ts';
-import type { ListQuery, SegmentListing } from '../archive/index.ts';
+import { ArchiveError } from '../archive/disk/faults.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { IndexMemory } from '../mp4/index-memory.ts';

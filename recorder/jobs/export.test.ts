@@ -13,7 +13,7 @@ import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/j
 import { probe } from '../../test/support/probe.ts';
 import { workspace } from '../../test/support/workspace.ts';
 import { Archive } from '../archive/archive.ts';
-import { formatPath } from '../archive/names.ts';
+import { formatPath } from '../archive/disk/names.ts';
 import { bench } from '../archive/test-support.ts';
 import { readSampleIndex } from '../mp4/sample-index.ts';
 import { estimateExport, exportWindow } from './export.ts';

@@ -24,7 +24,7 @@ import { encodeVideo } from '../../test/support/encoded-samples.ts';
 import { probe } from '../../test/support/probe.ts';
 import { until } from '../../test/support/until.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../../test/support/joined-file.ts';
-import { formatPath } from '../archive/names.ts';
+import { formatPath } from '../archive/disk/names.ts';
 import { ended, request, stage } from '../../test/support/jobs-stage.ts';
 import { silentLog } from '../../base/log.ts';
 import { workspace } from '../../test/support/workspace.ts';

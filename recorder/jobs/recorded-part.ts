@@ -3,7 +3,7 @@
 
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
-import { errorCode } from '../archive/file-system.ts';
+import { errorCode } from '../archive/disk/file-system.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import type { IndexMemory } from '../mp4/index-memory.ts';
 import { recover } from '../mp4/recover.ts';

@@ -10,7 +10,7 @@ import { Backoff } from '../../base/backoff.ts';
 import { startChild, type ChildLimits } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { errorCode } from '../archive/file-system.ts';
+import { errorCode } from '../archive/disk/file-system.ts';
 import { JobsUnavailable } from './job.ts';
 
 export interface RedisServerOptions {

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { parsePath, type SegmentName } from '../archive/names.ts';
+import { parsePath, type SegmentName } from '../archive/disk/names.ts';
 import { ArchiveFiles } from './archive-file.ts';
 
 const PATH = '2026/01/01/Gate_gate_20260101_120000000.mp4';

@@ -3,9 +3,9 @@
 
 import * as fs from 'node:fs';
 import { assert } from '../../base/assert.ts';
-import { errorCode } from '../archive/file-system.ts';
-import type { SegmentName } from '../archive/names.ts';
-import { formatPath } from '../archive/names.ts';
+import { errorCode } from '../archive/disk/file-system.ts';
+import type { SegmentName } from '../archive/disk/names.ts';
+import { formatPath } from '../archive/disk/names.ts';
 import type { ReadAt } from '../mp4/reader.ts';
 
 type Done<T> = (err: Error | null, value: T) => void;

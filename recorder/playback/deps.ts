@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
-import type { ListQuery, OpenEntry, SegmentListing } from '../archive/index.ts';
+import type { ListQuery, OpenEntry, SegmentListing } from '../archive/catalogue/catalogue.ts';
 import type { Visits } from '../audit/visits.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';

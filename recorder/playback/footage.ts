@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { concurrently } from '../../base/concurrently.ts';
 import { HOUR_MS } from '../../base/units.ts';
-import { ArchiveError } from '../archive/faults.ts';
+import { ArchiveError } from '../archive/disk/faults.ts';
 import {
   IntervalQuery as Bounds,
   MAX_INTERVAL_MS,

@@ -2,8 +2,8 @@
 // an open one, only what was written since the last time is read.
 
 import type { Clock } from '../../base/clock.ts';
-import type { OpenEntry } from '../archive/index.ts';
-import { parsePath } from '../archive/names.ts';
+import type { OpenEntry } from '../archive/catalogue/catalogue.ts';
+import { parsePath } from '../archive/disk/names.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import { GrowingParts, readParts, type FileParts } from '../mp4/parts.ts';
 import { readLayout } from '../mp4/reader.ts';

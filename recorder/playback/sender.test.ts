@@ -9,7 +9,7 @@ import { test, type TestContext } from 'node:test';
 import { systemClock } from '../../base/clock.ts';
 import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
 import { until } from '../../test/support/until.ts';
-import { parsePath, type SegmentName } from '../archive/names.ts';
+import { parsePath, type SegmentName } from '../archive/disk/names.ts';
 import { ArchiveFiles, type ArchiveFile } from './archive-file.ts';
 import { SendAborted, Sender } from './sender.ts';
 

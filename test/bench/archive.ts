@@ -3,7 +3,7 @@
 
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from '../../recorder/mp4/fragment.ts';
 import { VIDEO_TIMESCALE } from '../../recorder/mp4/sample.ts';

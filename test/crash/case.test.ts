@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { linkSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { encodeVideo } from '../support/encoded-samples.ts';
 import { recordedPart, WALL_START_MS } from '../support/joined-file.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';

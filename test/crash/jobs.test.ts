@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';
 import { MAIN, RecorderProcess } from '../support/recorder-process.ts';

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { CertificateAuthority } from '../cluster/certificates.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from '../support/joined-file.ts';

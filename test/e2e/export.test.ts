@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { startCamera } from '../camera/camera.ts';
 import { decodePictures } from '../camera/frame-numbers.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';

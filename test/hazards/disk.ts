@@ -1,8 +1,8 @@
 // The real disk, with two additions: it can be told to stand still, and one can wait until it has nothing left to do
 // (the tests' time does not pass meanwhile, so that no disk is too slow for it).
 
-import { nodeFileSystem } from '../../recorder/archive/file-system.ts';
-import type { FileSystem, OpenFile } from '../../recorder/archive/file-system.ts';
+import { nodeFileSystem } from '../../recorder/archive/disk/file-system.ts';
+import type { FileSystem, OpenFile } from '../../recorder/archive/disk/file-system.ts';
 
 export class TestDisk {
   readonly fs: FileSystem;

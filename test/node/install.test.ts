@@ -9,7 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { API_VERSION } from '../../crds/names.ts';
-import { parseBaseName } from '../../recorder/archive/names.ts';
+import { parseBaseName } from '../../recorder/archive/disk/names.ts';
 import { CHART, Helm, helmMissing, type Manifest, type Values } from '../chart/helm.ts';
 import { closedFootage } from '../support/closed-footage.ts';
 import { gstreamerMissing, type GstreamerCamera } from '../support/gstreamer-cameras.ts';

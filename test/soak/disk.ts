@@ -2,7 +2,7 @@
 
 import * as fs from 'node:fs';
 import { systemError } from '../../recorder/archive/test-support.ts';
-import type { FileFacts, FileSystem, OpenFile, Space } from '../../recorder/archive/file-system.ts';
+import type { FileFacts, FileSystem, OpenFile, Space } from '../../recorder/archive/disk/file-system.ts';
 
 const factsOf = (stats: fs.Stats): FileFacts => ({
   sizeBytes: stats.size,

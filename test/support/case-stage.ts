@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { exportCase, type CaseDeps, type CaseRequest, type WrittenCase } from '../../recorder/jobs/case.ts';
 import { Manifest, signManifest } from '../../recorder/jobs/manifest.ts';
 import { NodeKey } from '../../recorder/jobs/node-key.ts';

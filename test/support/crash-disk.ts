@@ -1,7 +1,7 @@
 // A disk in memory that keeps a log of everything it is told, so that a test can ask which disks a power cut at any
 // moment may leave (crash-states.ts). What is written is seen at once by everyone who reads, and safe only once synced.
 
-import type { FileFacts, FileSystem, OpenFile, Space } from '../../recorder/archive/file-system.ts';
+import type { FileFacts, FileSystem, OpenFile, Space } from '../../recorder/archive/disk/file-system.ts';
 
 /** Files and directories are numbered in the order in which they are made; the root is 0. */
 export type Inode = number;

@@ -4,10 +4,10 @@
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { GapLedger } from '../../recorder/archive/gaps/ledger.ts';
-import { allOf, type ClosedSegment, type SegmentObserver } from '../../recorder/archive/observer.ts';
-import type { RecoveryReport } from '../../recorder/archive/recovery.ts';
+import { allOf, type ClosedSegment, type SegmentObserver } from '../../recorder/archive/catalogue/observer.ts';
+import type { RecoveryReport } from '../../recorder/archive/segments/recovery.ts';
 import type { RetentionLimits } from '../../recorder/archive/retention/plan.ts';
 import { AUDIO, runOf, TestCamera } from '../../recorder/archive/test-support.ts';
 import { FanOut } from '../../recorder/camera/fan-out.ts';

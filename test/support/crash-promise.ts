@@ -1,7 +1,7 @@
 // What a recorder promises of a disk after a power cut and a start: docs/design/crash-safety.md, as assertions.
 
 import assert from 'node:assert/strict';
-import { parsePath } from '../../recorder/archive/names.ts';
+import { parsePath } from '../../recorder/archive/disk/names.ts';
 import { filenameOf } from '../../recorder/database/row.ts';
 import { readSampleIndex, type TrackIndex } from '../../recorder/mp4/sample-index.ts';
 import type { CrashDisk } from './crash-disk.ts';

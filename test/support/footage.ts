@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
-import type { CameraArchive } from '../../recorder/archive/camera-archive.ts';
+import type { CameraArchive } from '../../recorder/archive/segments/camera-archive.ts';
 import { TestFileSystem } from '../../recorder/archive/test-support.ts';
 import type { EndReason, Run } from '../../recorder/camera/sink.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';

@@ -9,7 +9,7 @@ import { silentLog } from '../../base/log.ts';
 import { numberedVideo, recordedPart, WALL_START_MS } from './joined-file.ts';
 import { until } from './until.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
-import { formatPath } from '../../recorder/archive/names.ts';
+import { formatPath } from '../../recorder/archive/disk/names.ts';
 import type { Job, JobRequest } from '../../recorder/jobs/job.ts';
 import { Jobs, type JobsOptions } from '../../recorder/jobs/jobs.ts';
 import { mayHaveJobs, openQueue, type QueueOptions } from '../../recorder/jobs/open-queue.ts';

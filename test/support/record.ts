@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
 import { Archive } from '../../recorder/archive/archive.ts';
-import type { FileSystem } from '../../recorder/archive/file-system.ts';
+import type { FileSystem } from '../../recorder/archive/disk/file-system.ts';
 import { Camera } from '../../recorder/camera/camera.ts';
 import type { TransportChoice } from '../../recorder/camera/session-options.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';

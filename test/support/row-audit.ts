@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parsePath } from '../../recorder/archive/names.ts';
+import { parsePath } from '../../recorder/archive/disk/names.ts';
 import { readMeta } from '../../recorder/mp4/reader.ts';
 import type { Postgres } from './postgres.ts';
 

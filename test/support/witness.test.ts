@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import { TestCamera } from '../../recorder/archive/test-support.ts';
 import { newCounters, type CameraStatus } from '../../recorder/camera/status.ts';
-import type { CameraArchiveStatus } from '../../recorder/archive/camera-archive.ts';
+import type { CameraArchiveStatus } from '../../recorder/archive/segments/camera-archive.ts';
 import { videoMedia } from '../camera/media.ts';
 import { filesIn } from './record.ts';
 import { Footage } from './footage.ts';

@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict';
 import type { Clock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
-import type { CameraArchiveStatus } from '../../recorder/archive/camera-archive.ts';
+import type { CameraArchiveStatus } from '../../recorder/archive/segments/camera-archive.ts';
 import { CameraGaps } from '../../recorder/archive/gaps/camera-gaps.ts';
-import type { Interval } from '../../recorder/archive/gaps/intervals.ts';
-import type { ClosedSegment, SegmentObserver } from '../../recorder/archive/observer.ts';
+import type { Interval } from '../../recorder/archive/catalogue/interval.ts';
+import type { ClosedSegment, SegmentObserver } from '../../recorder/archive/catalogue/observer.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';
 import type { CameraStatus } from '../../recorder/camera/status.ts';
 import { closedFootage } from './closed-footage.ts';

@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { footageOf } from '../../audit/entry.ts';
-import { diskFault } from '../../archive/faults.ts';
+import { diskFault } from '../../archive/disk/faults.ts';
 import { ProtectionError } from '../../archive/retention/protections.ts';
 import { callerOf, visibleCamera } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';

@@ -3,8 +3,8 @@
 // disk takes it.
 
 import { readFile } from 'node:fs/promises';
-import { errorCode, type FileSystem, type OpenFile } from '../file-system.ts';
-import { parseJson } from '../state-file.ts';
+import { errorCode, type FileSystem, type OpenFile } from '../disk/file-system.ts';
+import { parseJson } from '../disk/state-file.ts';
 
 export interface SignOfLife {
   /** Milliseconds since 1970. */

@@ -3,16 +3,16 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
-import type { CameraStatus } from '../../camera/status.ts';
 import type { SampleSink } from '../../camera/sink.ts';
-import type { CameraArchiveStatus } from '../camera-archive.ts';
+import type { CameraStatus } from '../../camera/status.ts';
+import type { Interval } from '../catalogue/interval.ts';
+import type { CameraArchiveStatus } from '../segments/camera-archive.ts';
 import { CameraLedger, MIN_GAP_MS, type GapReport } from './camera-ledger.ts';
 import { cameraCause, diskCause, isHalted, type GapCause, type HaltCause, type LedgerState } from './cause.ts';
 import { DegradedMinute, type Degraded } from './degraded.ts';
-import type { Interval } from './intervals.ts';
+import { GapTeller, type GapObserver } from './gap-teller.ts';
 import type { LedgerRecord } from './record.ts';
 import { RunBreaks } from './run-breaks.ts';
-import { GapTeller, type GapObserver } from './gap-teller.ts';
 import { Silence } from './silence.ts';
 
 /** A camera that is to be recorded, at one moment. */

@@ -1,9 +1,10 @@
 // The account of one camera's time, without clock and disk: records and footage in; which time was to be recorded, and
 // which of it is missing and why, out (docs/design/gaps.md).
 
+import type { Interval } from '../catalogue/interval.ts';
 import { isExplainedBy, isPassing, LEDGER_STATES, type GapCause, type LedgerState } from './cause.ts';
 import { DegradedTime, type Degraded } from './degraded.ts';
-import { IntervalSet, type Interval } from './intervals.ts';
+import { IntervalSet } from './intervals.ts';
 import type { LedgerRecord } from './record.ts';
 import { Stretches, type Stretch } from './stretches.ts';
 

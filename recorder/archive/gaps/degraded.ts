@@ -1,7 +1,7 @@
 // Footage in which pictures are missing, each for less than a second: no gap, and not whole either. One camera's pictures
 // in, the minutes that lack some out; and what is known of them all.
 
-import type { Interval } from './intervals.ts';
+import type { Interval } from '../catalogue/interval.ts';
 
 /** Milliseconds since 1970, from the first picture to the end of the last. */
 export interface Degraded extends Interval {

@@ -1,11 +1,7 @@
 // Sets of instants as intervals [from, to): sorted, apart, in milliseconds since 1970.
 
+import type { Interval } from '../catalogue/interval.ts';
 import { Stretches, type Stretch } from './stretches.ts';
-
-export interface Interval {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 /** Intervals that are at most `joinMs` apart become one. Times are whole milliseconds. */
 export class IntervalSet {

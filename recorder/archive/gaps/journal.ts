@@ -2,8 +2,8 @@
 // that has grown is replaced by a shorter one that says the same, so that it stays small for years.
 
 import type { Log } from '../../../base/log.ts';
-import { errorCode, type FileSystem, type OpenFile } from '../file-system.ts';
-import { readIfThere, replaceFile } from '../state-file.ts';
+import { errorCode, type FileSystem, type OpenFile } from '../disk/file-system.ts';
+import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import { formatRecord, parseJournal, type LedgerRecord } from './record.ts';
 
 export interface JournalOptions {

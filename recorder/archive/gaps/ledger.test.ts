@@ -8,7 +8,7 @@ import { VirtualClock } from '../../../base/clock.ts';
 import { FanOut } from '../../camera/fan-out.ts';
 import { newCounters, type CameraState } from '../../camera/status.ts';
 import { Archive } from '../archive.ts';
-import type { CameraArchive } from '../camera-archive.ts';
+import type { CameraArchive } from '../segments/camera-archive.ts';
 import {
   gate,
   readSegments,

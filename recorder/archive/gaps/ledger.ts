@@ -5,18 +5,18 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { SampleSink } from '../../camera/sink.ts';
-import { errorCode, nodeFileSystem, type FileSystem } from '../file-system.ts';
-import { isCameraId } from '../names.ts';
-import type { ClosedSegment, SegmentObserver } from '../observer.ts';
+import type { Interval } from '../catalogue/interval.ts';
+import type { ClosedSegment, SegmentObserver } from '../catalogue/observer.ts';
+import { errorCode, nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
+import { isCameraId } from '../disk/names.ts';
 import { AliveFile } from './alive.ts';
 import { CameraGaps, type Downtime, type Observation } from './camera-gaps.ts';
 import type { GapReport } from './camera-ledger.ts';
-import type { GapObserver } from './gap-teller.ts';
 import type { HaltCause, LedgerState } from './cause.ts';
-import type { Interval } from './intervals.ts';
+import type { GapObserver } from './gap-teller.ts';
 import { Journal } from './journal.ts';
-import type { LedgerRecord } from './record.ts';
 import { registerGapMetrics } from './metrics.ts';
+import type { LedgerRecord } from './record.ts';
 
 export interface GapLedgerOptions {
   /** The record path, absolute. */

@@ -1,11 +1,11 @@
 // Each camera's oldest segment that may go: names, holds and protections in, one candidate a camera out. Remembered
 // until something changes, so that looking at all cameras costs nothing.
 
-import { errorCode } from '../file-system.ts';
-import type { Footage, FoundSegment } from '../footage.ts';
-import type { ArchiveIndex } from '../index.ts';
-import { formatPath, type SegmentName } from '../names.ts';
-import type { SegmentStore } from '../segment-store.ts';
+import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import type { Footage, FoundSegment } from '../catalogue/footage.ts';
+import { errorCode } from '../disk/file-system.ts';
+import { formatPath, type SegmentName } from '../disk/names.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Leases } from './leases.ts';
 import type { OldestSegment } from './plan.ts';
 import type { Protections } from './protections.ts';

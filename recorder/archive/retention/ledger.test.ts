@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { dayStartMs } from '../names.ts';
+import { dayStartMs } from '../disk/names.ts';
 import { parseTotals, UsageLedger, type DayCount } from './ledger.ts';
 
 const DAY_MS = 86_400_000;

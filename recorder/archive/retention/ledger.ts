@@ -2,8 +2,8 @@
 // small file between runs; where the number of names does not agree with it, files are measured again.
 
 import { assert } from '../../../base/assert.ts';
-import { dayPath, dayStartMs, parseDay, type SegmentName } from '../names.ts';
-import { parseJson } from '../state-file.ts';
+import { dayPath, dayStartMs, parseDay, type SegmentName } from '../disk/names.ts';
+import { parseJson } from '../disk/state-file.ts';
 
 /** Closed segments of one camera that begin on one UTC day. */
 export interface DayTotal {

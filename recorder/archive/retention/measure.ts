@@ -1,9 +1,9 @@
 // The slow check of sizes: one camera's day at a time is measured file by file, first those of which nothing certain is
 // known, then all of them again within a day or so.
 
-import type { Footage } from '../footage.ts';
-import { formatPath } from '../names.ts';
-import type { SegmentStore } from '../segment-store.ts';
+import type { Footage } from '../catalogue/footage.ts';
+import { formatPath } from '../disk/names.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
 import type { UsageLedger } from './ledger.ts';
 
 export interface MeasureDeps {

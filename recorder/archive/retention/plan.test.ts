@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Space } from '../file-system.ts';
+import type { Space } from '../disk/file-system.ts';
 import {
   bytesOf,
   effectiveMaxSize,

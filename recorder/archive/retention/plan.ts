@@ -1,7 +1,7 @@
 // What is to be removed now: sizes, limits, free room and each camera's oldest segment in; the camera whose oldest goes
 // and the rule that wants it out, or nothing. Pure: whoever asks removes that segment and asks again.
 
-import type { Space } from '../file-system.ts';
+import type { Space } from '../disk/file-system.ts';
 
 /** A part of a file system: a share of its size, or a number of bytes. */
 export type RoomAmount =

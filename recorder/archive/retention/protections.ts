@@ -2,9 +2,9 @@
 // `.kube-nvr/protections.json`, so that a disk that moves to another node keeps what it was told.
 
 import { randomUUID } from 'node:crypto';
-import type { FileSystem } from '../file-system.ts';
-import { isCameraId } from '../names.ts';
-import { parseJson, readIfThere, replaceFile } from '../state-file.ts';
+import type { FileSystem } from '../disk/file-system.ts';
+import { isCameraId } from '../disk/names.ts';
+import { parseJson, readIfThere, replaceFile } from '../disk/state-file.ts';
 
 export interface Protection {
   readonly id: string;

@@ -1,10 +1,10 @@
 // Removes one segment: a candidate in, its file and everything that is known of it gone, or a reason to leave it.
 
 import type { Log } from '../../../base/log.ts';
-import { errorCode, type FileSystem } from '../file-system.ts';
-import type { ArchiveIndex } from '../index.ts';
-import { dayStartMs } from '../names.ts';
-import type { SegmentStore } from '../segment-store.ts';
+import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import { errorCode, type FileSystem } from '../disk/file-system.ts';
+import { dayStartMs } from '../disk/names.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Candidate, Candidates, Respect } from './candidates.ts';
 import type { UsageLedger } from './ledger.ts';
 import type { RetentionMetrics } from './metrics.ts';

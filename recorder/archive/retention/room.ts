@@ -1,6 +1,6 @@
 // A file system that makes room: what finds the disk full removes old footage and is done again, with the same bytes.
 
-import { errorCode, type FileSystem, type OpenFile } from '../file-system.ts';
+import { errorCode, type FileSystem, type OpenFile } from '../disk/file-system.ts';
 
 export interface RoomMaker {
   /** Grows with each removal. */

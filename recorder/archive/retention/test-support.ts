@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { VirtualClock } from '../../../base/clock.ts';
 import { Archive } from '../archive.ts';
-import type { CameraArchive } from '../camera-archive.ts';
-import type { ClosedSegment } from '../observer.ts';
+import type { ClosedSegment } from '../catalogue/observer.ts';
+import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
+import type { CameraArchive } from '../segments/camera-archive.ts';
 import { systemError, TestCamera, TestFileSystem, TestLog } from '../test-support.ts';
-import { formatPath, parsePath, type SegmentName } from '../names.ts';
 import type { Limits, RetentionLimits } from './plan.ts';
 
 /** A disk of `capacityBytes` on which `strangerBytes` are not ours: writes beyond fail as on a full one. */

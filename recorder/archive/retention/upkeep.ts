@@ -2,11 +2,11 @@
 // saved for the next start. Never more than a few files at a time.
 
 import type { Log } from '../../../base/log.ts';
-import type { FileSystem } from '../file-system.ts';
-import type { ArchiveIndex } from '../index.ts';
-import { dayPath, dayStartMs, parsePath } from '../names.ts';
-import type { SegmentStore } from '../segment-store.ts';
-import { readIfThere, replaceFile } from '../state-file.ts';
+import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import type { FileSystem } from '../disk/file-system.ts';
+import { dayPath, dayStartMs, parsePath } from '../disk/names.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
+import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import type { Candidates } from './candidates.ts';
 import { parseTotals, type DayCount, type UsageLedger } from './ledger.ts';
 import { Measure } from './measure.ts';

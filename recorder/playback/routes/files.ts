@@ -2,7 +2,7 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { parsePath, type SegmentName } from '../../archive/names.ts';
+import { parsePath, type SegmentName } from '../../archive/disk/names.ts';
 import { callerOf } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';

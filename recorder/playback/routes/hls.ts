@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
-import { parsePath, type SegmentName } from '../../archive/names.ts';
+import { parsePath, type SegmentName } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';

@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
-import { isCameraId, parsePath } from '../../archive/names.ts';
+import { isCameraId, parsePath } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';

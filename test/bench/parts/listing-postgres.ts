@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Connection } from '../../../recorder/database/connection.ts';
 import { daysSql, midnightsOf, segmentsSql } from '../../../recorder/database/listing.ts';
 import { migrate } from '../../../recorder/database/migrations.ts';
-import { offsetCalendar } from '../../../recorder/archive/calendar.ts';
+import { offsetCalendar } from '../../../recorder/archive/catalogue/calendar.ts';
 import { silentLog } from '../../../base/log.ts';
 import { Postgres } from '../../support/postgres.ts';
 import { writeArchive } from '../archive.ts';

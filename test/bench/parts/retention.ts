@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { VirtualClock } from '../../../base/clock.ts';
 import { silentLog } from '../../../base/log.ts';
 import { Archive } from '../../../recorder/archive/archive.ts';
-import { formatPath, type SegmentName } from '../../../recorder/archive/names.ts';
+import { formatPath, type SegmentName } from '../../../recorder/archive/disk/names.ts';
 import { UsageLedger } from '../../../recorder/archive/retention/ledger.ts';
 import { emptyDirectory, type Bench } from '../bench.ts';
 import { cameraId, startRecorder } from '../recorder.ts';

@@ -1,0 +1,417 @@
+// The archive as a list: camera and interval in, segments and days out, from the directories and from what files say
+// about themselves. What was read is remembered; a closed file does not change.
+
+import type { Clock } from '../../../base/clock.ts';
+import { concurrently } from '../../../base/concurrently.ts';
+import { readMeta, type FileState } from '../../mp4/reader.ts';
+import { ArchiveError } from '../disk/faults.ts';
+import { errorCode, type FileFacts } from '../disk/file-system.ts';
+import { formatPath, type SegmentName } from '../disk/names.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
+import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';
+import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from './day-tree.ts';
+import type { DetailsReader } from './details-reader.ts';
+import { Footage, type FoundSegment } from './footage.ts';
+import { Inventory } from './inventory.ts';
+import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
+
+/** A segment as the listing shows it. */
+export interface ListedSegment {
+  /** Relative to the record path. */
+  readonly path: string;
+  readonly startMs: number;
+  readonly sequence: number;
+  /** Final when `isOpen` is false. */
+  readonly sizeBytes: number;
+  readonly mtimeMs: number;
+  readonly isOpen: boolean;
+  /** The node whose disk holds it, where that is another. */
+  readonly nodeID?: string;
+  /** Where a complete one ends, as far as its file tells. */
+  readonly endMs?: number | undefined;
+}
+
+export interface SegmentListing {
+  /** By start. */
+  readonly segments: readonly ListedSegment[];
+  /** `YYYY-MM-DD`, ascending. */
+  readonly days: readonly string[];
+}
+
+export type RecordFormat = 'fmp4' | 'mp4';
+
+/** A segment of the recording in progress. */
+export interface OpenEntry {
+  readonly path: string;
+  readonly startMs: number;
+  readonly sequence: number;
+  readonly sizeBytes: number;
+  readonly mtimeMs: number;
+  /** Only `fmp4` can be played before it is closed. */
+  readonly format: RecordFormat;
+  /** No picture is in it yet: the one before stands for it in lists. */
+  readonly isEmpty: boolean;
+  /** Where it ends, of one that is complete and stands for the next. */
+  readonly endMs?: number | undefined;
+}
+
+export interface ListQuery {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Minutes the viewer is ahead of UTC; undefined: days by the node's own clock. */
+  readonly tzOffsetMinutes?: number | undefined;
+}
+
+/** An entry of a camera with its place. */
+interface Found {
+  readonly entry: Entry;
+  readonly path: string;
+  readonly startMs: number;
+}
+
+/** No segment is longer: it ends at the first key frame behind midnight, or soon after. */
+const MAX_SEGMENT_MS = 26 * 3_600_000;
+/** Segments overlap only where a clock was stepped back: so many before an interval that end before it, and none longer is looked for. */
+const LOOK_BACK = 8;
+/** Shorter files say nothing about themselves. */
+const MIN_RECORDING_BYTES = 64;
+/** A file that does not tell its end is taken to end with the next, and after this at the latest. */
+const MAX_UNKNOWN_MS = 2 * 3_600_000;
+/** What a file of another hand says is remembered when nobody has touched it for so long. */
+const FOREIGN_SETTLED_MS = 60_000;
+const CONCURRENT_READS = 32;
+/** From so many files on that nothing is known of, a thread of its own is quicker than one call after the other. */
+const MIN_FOR_THREAD = 8;
+/** Remembered details: some 20 MB where as many files are there and looked at. */
+const MAX_DETAILS = 200_000;
+/** They are counted when so many were added. */
+const COUNT_EVERY = MAX_DETAILS / 2;
+
+export class ArchiveIndex {
+  readonly #store: SegmentStore;
+  readonly #clock: Clock;
+  readonly #tree: DayTree;
+  readonly #reader: DetailsReader | undefined;
+  readonly #observer: SegmentObserver;
+  /** Details that were added since those that are there were counted. */
+  #uncounted = 0;
+
+  /** Without a `reader` every file is read through the store. */
+  constructor(store: SegmentStore, clock: Clock, reader?: DetailsReader, observer: SegmentObserver = noObserver) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#reader = reader;
+    this.#observer = observer;
+    this.#tree = new DayTree(store, clock);
+  }
+
+  /** Reads the names of the whole archive. Throws ArchiveError. */
+  load(): Promise<void> {
+    return this.#tree.refresh(-Infinity, Infinity);
+  }
+
+  /** The names themselves, and what single files say. */
+  get inventory(): Inventory {
+    return new Inventory(this.#store, this.#tree, this.#clock);
+  }
+
+  /** The names as those look at them who remove the oldest. */
+  get footage(): Footage {
+    return new Footage(this.#tree);
+  }
+
+  /** Every camera with footage, as of the last look. */
+  cameras(): Set<string> {
+    const ids = new Set<string>();
+    for (const day of this.#tree.days()) for (const cameraId of day.cameras.keys()) ids.add(cameraId);
+    return ids;
+  }
+
+  /** Segments of a camera from the newest on, as of the last look. */
+  *newestFirst(cameraId: string): Generator<SegmentName> {
+    for (const { entry, startMs } of this.#backwards(cameraId, Infinity)) yield { name: entry.name, cameraId, startMs };
+  }
+
+  /** Wall time at which a closed segment ends; undefined when its file is gone. Throws ArchiveError. */
+  async endOf({ segment, nextStartMs }: FoundSegment): Promise<number | undefined> {
+    const entry = this.#tree.entry(segment);
+    if (!entry) return undefined;
+    return this.#endOf({ entry, path: formatPath(segment), startMs: segment.startMs }, nextStartMs);
+  }
+
+  /** Takes note of a file that this process has created. */
+  opened(segment: SegmentName): void {
+    this.#tree.added(segment);
+  }
+
+  /** Takes note of a file that is complete now, or that recovery found complete. */
+  closed(closed: ClosedSegment): void {
+    const entry = this.#tree.entry(closed.segment);
+    const { sizeBytes, mtimeMs, endMs, meta } = closed;
+    if (entry) this.#remember(entry, { sizeBytes, mtimeMs, sequence: meta?.sequence ?? 0, endMs });
+    this.#observer.closed(closed);
+  }
+
+  /** Takes note of a file that this process has removed. */
+  removed(segment: SegmentName): void {
+    this.#tree.removed(segment);
+    this.#observer.removed(segment);
+  }
+
+  /** Takes note of a day's directory that this process has removed. */
+  removedDay(dayMs: number): void {
+    this.#tree.removedDay(dayMs);
+  }
+
+  /** The file has changed although it was closed. */
+  forget(segment: SegmentName): void {
+    const entry = this.#tree.entry(segment);
+    if (entry) entry.details = undefined;
+  }
+
+  /**
+   * Segments that overlap [fromMs, toMs), or hold the instant when both are the same, and all days with footage.
+   * Throws ArchiveError. `opened` says what is in progress when it is called.
+   */
+  async list(cameraId: string, query: ListQuery, opened: () => readonly OpenEntry[]): Promise<SegmentListing> {
+    const { fromMs, toMs, tzOffsetMinutes } = query;
+    await this.#tree.refresh(fromMs - MAX_SEGMENT_MS, toMs);
+    const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
+    // Asked for only now: a file that was begun during the look would be taken for a closed one.
+    const open = opened();
+    const openPaths = new Set([...open.map(({ path }) => path), ...this.#store.unannounced]);
+    const inside = this.#startingIn(cameraId, fromMs, toMs).filter(({ path }) => !openPaths.has(path));
+    await this.#readTogether([...this.#lookedBackAt(cameraId, fromMs, openPaths), ...inside]);
+    const [before, listed, days] = await Promise.all([
+      this.#reachingInto(cameraId, fromMs, openPaths),
+      concurrently(inside, CONCURRENT_READS, (found) => this.#listed(found)),
+      this.#daysOf(
+        cameraId,
+        calendar,
+        open.filter(({ endMs }) => endMs === undefined),
+      ),
+    ]);
+    const nowMs = this.#clock.wallMs();
+    const segments = [...before, ...listed].filter((segment) => segment !== undefined);
+    for (const entry of open) {
+      if (entry.startMs >= toMs && entry.startMs !== fromMs) continue;
+      // It grows: what is written now reaches up to now.
+      if (entry.startMs < fromMs && nowMs <= fromMs) continue;
+      if (!entry.isEmpty) segments.push(openSegment(entry));
+    }
+    segments.sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence);
+    return { segments, days };
+  }
+
+  #startingIn(cameraId: string, fromMs: number, toMs: number): Found[] {
+    const found: Found[] = [];
+    for (const day of this.#tree.days()) {
+      if (day.startMs + 86_400_000 <= fromMs || day.startMs > toMs) continue;
+      for (const entry of day.cameras.get(cameraId) ?? []) {
+        const startMs = day.startMs + entry.timeMs;
+        if (startMs >= fromMs && (startMs < toMs || startMs === fromMs)) found.push(place(day, cameraId, entry));
+      }
+    }
+    return found;
+  }
+
+  /** What `#reachingInto` looks at where nothing is unusual. */
+  #lookedBackAt(cameraId: string, fromMs: number, open: ReadonlySet<string>): Found[] {
+    const closed: Found[] = [];
+    for (const found of this.#backwards(cameraId, fromMs)) {
+      if (closed.length > LOOK_BACK || fromMs - found.startMs > MAX_SEGMENT_MS) break;
+      if (!open.has(found.path)) closed.push(found);
+    }
+    return closed;
+  }
+
+  /** Segments that begin before `fromMs` and end behind it. */
+  async #reachingInto(
+    cameraId: string,
+    fromMs: number,
+    open: ReadonlySet<string>,
+  ): Promise<(ListedSegment | undefined)[]> {
+    const reaching: Found[] = [];
+    let nextStartMs = this.#firstFrom(cameraId, fromMs);
+    let misses = 0;
+    for (const found of this.#backwards(cameraId, fromMs)) {
+      if (misses === LOOK_BACK || fromMs - found.startMs > MAX_SEGMENT_MS) break;
+      if (!open.has(found.path)) {
+        const endMs = await this.#endOf(found, nextStartMs);
+        if (endMs !== undefined && endMs > fromMs) reaching.push(found);
+        else misses++;
+      }
+      nextStartMs = found.startMs;
+    }
+    return concurrently(reaching, CONCURRENT_READS, (found) => this.#listed(found));
+  }
+
+  async #listed(found: Found): Promise<ListedSegment | undefined> {
+    const details = await this.#read(found);
+    if (!details) return undefined;
+    const { sizeBytes, mtimeMs, sequence, endMs } = details;
+    return { path: found.path, startMs: found.startMs, sequence, sizeBytes, mtimeMs, isOpen: false, endMs };
+  }
+
+  /** Where a closed segment ends; undefined when the file is gone. */
+  async #endOf(found: Found, nextStartMs: number | undefined): Promise<number | undefined> {
+    const details = await this.#read(found);
+    if (!details) return undefined;
+    if (details.endMs !== undefined) return details.endMs;
+    const latestMs = Math.min(nextStartMs ?? Infinity, found.startMs + MAX_UNKNOWN_MS, details.mtimeMs);
+    return Math.max(found.startMs, latestMs);
+  }
+
+  async #daysOf(cameraId: string, calendar: Calendar, open: readonly OpenEntry[]): Promise<string[]> {
+    const days = new Set<string>();
+    const lasts: { found: Found; nextStartMs: number | undefined }[] = [];
+    let previous: Found | undefined;
+    for (const day of this.#tree.days()) {
+      const entries = day.cameras.get(cameraId);
+      const first = entries?.[0];
+      if (!entries || !first) continue;
+      const firstMs = day.startMs + first.timeMs;
+      days.add(calendar.dayOf(firstMs));
+      if (previous) lasts.push({ found: previous, nextStartMs: firstMs });
+      const midnight = lastBefore(entries, calendar.nextMidnight(firstMs) - day.startMs);
+      const beforeMidnight = entries[midnight];
+      const afterMidnight = entries[midnight + 1];
+      if (beforeMidnight && afterMidnight) {
+        days.add(calendar.dayOf(day.startMs + afterMidnight.timeMs));
+        lasts.push({
+          found: place(day, cameraId, beforeMidnight),
+          nextStartMs: day.startMs + afterMidnight.timeMs,
+        });
+      }
+      previous = place(day, cameraId, entries.at(-1) as Entry);
+    }
+    if (previous) lasts.push({ found: previous, nextStartMs: undefined });
+    // A day may hold nothing but the end of a segment that began on the day before.
+    const nowMs = this.#clock.wallMs();
+    const unsure = lasts
+      .map(({ found, nextStartMs }) => ({ found, nextStartMs, midnightMs: calendar.nextMidnight(found.startMs) }))
+      .filter(({ midnightMs }) => !days.has(calendar.dayOf(midnightMs)));
+    await concurrently(unsure, CONCURRENT_READS, async ({ found, nextStartMs, midnightMs }) => {
+      const written = open.some((entry) => entry.path === found.path);
+      const endMs = written ? nowMs : await this.#endOf(found, nextStartMs);
+      if (endMs !== undefined && endMs > midnightMs) days.add(calendar.dayOf(midnightMs));
+    });
+    return [...days].sort();
+  }
+
+  #firstFrom(cameraId: string, fromMs: number): number | undefined {
+    for (const day of this.#tree.days()) {
+      if (day.startMs + 86_400_000 <= fromMs) continue;
+      const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs >= fromMs);
+      if (entry) return day.startMs + entry.timeMs;
+    }
+    return undefined;
+  }
+
+  *#backwards(cameraId: string, beforeMs: number): Generator<Found> {
+    const days = this.#tree.days();
+    for (let d = days.length - 1; d >= 0; d--) {
+      const day = days[d] as Day;
+      if (day.startMs >= beforeMs) continue;
+      const entries = day.cameras.get(cameraId) ?? [];
+      for (let i = lastBefore(entries, beforeMs - day.startMs); i >= 0; i--)
+        yield place(day, cameraId, entries[i] as Entry);
+    }
+  }
+
+  /** Reads what many files say in one go. What cannot be had so is left to `#read`. */
+  async #readTogether(all: readonly Found[]): Promise<void> {
+    const unknown = this.#reader ? all.filter(({ entry }) => !entry.details) : [];
+    if (!this.#reader || unknown.length < MIN_FOR_THREAD) return;
+    const details = await this.#reader.read(unknown.map(({ path }) => this.#store.absolute(path)));
+    for (const [i, { entry }] of unknown.entries()) {
+      const said = details[i];
+      if (said) this.#remember(entry, said);
+    }
+  }
+
+  /** What a file says; undefined when it is gone. Throws ArchiveError when not even its size can be had. */
+  async #read({ entry, path, startMs }: Found): Promise<SegmentDetails | undefined> {
+    if (entry.details) return entry.details;
+    const absolute = this.#store.absolute(path);
+    let facts: FileFacts;
+    try {
+      facts = await this.#store.fs.facts(absolute);
+    } catch (cause) {
+      if (errorCode(cause) === 'ENOENT') return undefined;
+      throw new ArchiveError('a file of the archive cannot be read', { cause });
+    }
+    // A directory with the name of a segment.
+    if (!facts.isFile) return undefined;
+    const { sizeBytes, mtimeMs } = facts;
+    const state = await this.#stateOf(absolute, sizeBytes);
+    if (state?.kind === 'finalized') {
+      const { sequence, wallStartMs, wallDurationMs } = state.meta;
+      return this.#remember(entry, { sizeBytes, mtimeMs, sequence, endMs: wallStartMs + wallDurationMs });
+    }
+    const sequence = state?.kind === 'open' ? (state.meta?.sequence ?? 0) : 0;
+    const details: SegmentDetails = { sizeBytes, mtimeMs, sequence, endMs: undefined };
+    const settled = state?.kind === 'foreign' && this.#clock.wallMs() - Math.max(mtimeMs, startMs) > FOREIGN_SETTLED_MS;
+    return settled ? this.#remember(entry, details) : details;
+  }
+
+  /** Undefined when the file cannot be read: it is listed all the same, by its name and size. */
+  async #stateOf(absolute: string, sizeBytes: number): Promise<FileState | undefined> {
+    if (sizeBytes < MIN_RECORDING_BYTES) return { kind: 'foreign' };
+    try {
+      const file = await this.#store.fs.open(absolute, 'read');
+      try {
+        return await readMeta((offset, length) => file.read(offset, length), sizeBytes);
+      } finally {
+        await file.close();
+      }
+    } catch {
+      return undefined;
+    }
+  }
+
+  #remember(entry: Entry, details: SegmentDetails): SegmentDetails {
+    if (!entry.details && ++this.#uncounted > COUNT_EVERY) this.#forgetMany();
+    entry.details = details;
+    return details;
+  }
+
+  /** Keeps those of the newest footage. */
+  #forgetMany(): void {
+    let left = MAX_DETAILS - COUNT_EVERY;
+    for (const day of this.#tree.days().toReversed()) {
+      for (const entries of day.cameras.values()) {
+        for (const entry of entries) if (entry.details && left-- <= 0) entry.details = undefined;
+      }
+    }
+    this.#uncounted = 0;
+  }
+}
+
+const place = (day: Day, cameraId: string, entry: Entry): Found => ({
+  entry,
+  path: entryPath(day, cameraId, entry),
+  startMs: day.startMs + entry.timeMs,
+});
+
+export const openSegment = ({ path, startMs, sequence, sizeBytes, mtimeMs, endMs }: OpenEntry): ListedSegment => ({
+  path,
+  startMs,
+  sequence,
+  sizeBytes,
+  mtimeMs,
+  isOpen: true,
+  endMs,
+});
+
+/** Index of the last entry that begins before `timeMs`, -1 when none does. Entries are sorted. */
+function lastBefore(entries: readonly Entry[], timeMs: number): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((entries[middle] as Entry).timeMs < timeMs) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { systemClock } from '../../../base/clock.ts';
+import { writeArchive } from '../../../test/bench/archive.ts';
+import { nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
+import { formatPath } from '../disk/names.ts';
+import { SegmentStore } from '../disk/segment-store.ts';
+import { ArchiveIndex } from './catalogue.ts';
+import { ThreadedDetailsReader } from './details-reader.ts';
+
+const HOUR_MS = 3_600_000;
+const START_MS = Date.UTC(2026, 0, 1, 12);
+const CAMERA = 'bench-000';
+const segmentAt = (startMs: number): string => formatPath({ name: 'Bench-0', cameraId: CAMERA, startMs });
+
+async function archive(t: TestContext) {
+  const root = await mkdtemp(join(tmpdir(), 'details-test-'));
+  t.after(() => rm(root, { recursive: true }));
+  writeArchive(root, 1, 12, START_MS + HOUR_MS);
+  const reader = new ThreadedDetailsReader();
+  t.after(() => reader.close());
+  return { root, reader, store: new SegmentStore(root, nodeFileSystem) };
+}
+
+test('the thread tells what closed segments say, and leaves other files to the caller', async (t) => {
+  const { root, reader } = await archive(t);
+  const foreign = join(root, 'foreign.mp4');
+  await writeFile(foreign, 'no recording');
+  const path = join(root, segmentAt(START_MS));
+  const details = await reader.read([path, foreign, join(root, 'missing.mp4')]);
+  const { size, mtimeMs } = await stat(path);
+  assert.deepEqual(details, [
+    { sizeBytes: size, mtimeMs, sequence: 0, endMs: START_MS + 300_000 },
+    undefined,
+    undefined,
+  ]);
+});
+
+test('a listing is the same with the thread and without', async (t) => {
+  const { root, reader, store } = await archive(t);
+  await writeFile(join(root, segmentAt(START_MS + 1_000)), 'damaged');
+  const query = { fromMs: START_MS, toMs: START_MS + HOUR_MS, tzOffsetMinutes: 0 };
+  const with_ = await new ArchiveIndex(store, systemClock, reader).list(CAMERA, query, () => []);
+  const without = await new ArchiveIndex(store, systemClock).list(CAMERA, query, () => []);
+  assert.equal(with_.segments.length, 13);
+  assert.deepEqual(with_, without);
+});
+
+test('a listing leaves all files to the thread, also those that may reach into the interval', async (t) => {
+  const { root, reader } = await archive(t);
+  const opened: string[] = [];
+  const open: FileSystem['open'] = (path, mode) => {
+    opened.push(path);
+    return nodeFileSystem.open(path, mode);
+  };
+  const index = new ArchiveIndex(new SegmentStore(root, { ...nodeFileSystem, open }), systemClock, reader);
+  const query = { fromMs: START_MS + HOUR_MS / 2, toMs: START_MS + HOUR_MS, tzOffsetMinutes: 0 };
+  const { segments } = await index.list(CAMERA, query, () => []);
+  assert.deepEqual([segments.length, opened], [6, []]);
+});
+
+test('a reader that was closed answers again', async (t) => {
+  const { root, reader } = await archive(t);
+  const paths = [join(root, segmentAt(START_MS))];
+  const question = reader.read(paths);
+  await reader.close();
+  assert.deepEqual(await question, [undefined]);
+  assert.equal((await reader.read(paths))[0]?.sequence, 0);
+});

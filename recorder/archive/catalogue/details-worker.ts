@@ -1,0 +1,81 @@
+// A thread that reads what closed segments say about themselves, for `details-reader.ts`: paths in, four numbers a file
+// out. It calls the file system synchronously: for files in the page cache that takes a tenth of the time of six trips
+// through the thread pool for each of a day's 288 files, and nobody waits for this thread but who asked.
+
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { parentPort } from 'node:worker_threads';
+import { readMeta, WINDOW_BYTES } from '../../mp4/reader.ts';
+
+export interface DetailsQuestion {
+  readonly id: number;
+  readonly paths: readonly string[];
+}
+
+export interface DetailsAnswer {
+  readonly id: number;
+  /** Size, time of change, sequence and end of each file, in the order of the question; NaN where it must be asked anew. */
+  readonly numbers: Float64Array;
+}
+
+export const NUMBERS_A_FILE = 4;
+/** A disk that must be waited for is better asked by many threads at once: the rest is left to the caller. */
+const MAX_MS = 50;
+
+/**
+ * Without a new access time: the first look at a file would otherwise be a write to the disk, and wait for the journal
+ * while recordings are synced. Only the owner of a file may leave it out (open(2), O_NOATIME).
+ */
+function openForReading(path: string): number {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NOATIME);
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code !== 'EPERM') throw err;
+    return openSync(path, 'r');
+  }
+}
+
+function readWhole(file: number, offset: number, length: number): Buffer {
+  const buffer = Buffer.allocUnsafe(length);
+  return buffer.subarray(0, readSync(file, buffer, 0, length, offset));
+}
+
+async function answer(path: string, numbers: Float64Array, at: number): Promise<void> {
+  const file = openForReading(path);
+  try {
+    const { size, mtimeMs } = fstatSync(file);
+    let window: Buffer | undefined;
+    let windowAt = 0;
+    // The index is looked at twice at one place, and a short file is one window.
+    const read = async (offset: number, length: number): Promise<Buffer> => {
+      const wholeLength = Math.min(length, size - offset);
+      if (wholeLength > WINDOW_BYTES) return readWhole(file, offset, wholeLength);
+      if (!window || offset < windowAt || offset + wholeLength > windowAt + window.length) {
+        window = readWhole(file, offset, WINDOW_BYTES);
+        windowAt = offset;
+      }
+      return window.subarray(offset - windowAt, offset - windowAt + length);
+    };
+    const state = await readMeta(read, size);
+    if (state.kind !== 'finalized') return;
+    const { sequence, wallStartMs, wallDurationMs } = state.meta;
+    numbers.set([size, mtimeMs, sequence, wallStartMs + wallDurationMs], at);
+  } finally {
+    closeSync(file);
+  }
+}
+
+async function take({ id, paths }: DetailsQuestion): Promise<void> {
+  const numbers = new Float64Array(paths.length * NUMBERS_A_FILE).fill(NaN);
+  const untilMs = performance.now() + MAX_MS;
+  for (const [i, path] of paths.entries()) {
+    if (performance.now() > untilMs) break;
+    try {
+      await answer(path, numbers, i * NUMBERS_A_FILE);
+    } catch {
+      // Gone or not readable: the caller looks for itself, and says so.
+    }
+  }
+  parentPort?.postMessage({ id, numbers } satisfies DetailsAnswer, [numbers.buffer]);
+}
+
+parentPort?.on('message', (question: DetailsQuestion) => void take(question));

@@ -1,0 +1,67 @@
+// Whose a directory is while a recorder runs: its own, by a lock that falls with the process. Who holds it stands beside
+// the lock, for the one that is refused.
+
+import { hostname } from 'node:os';
+import { lockFile, type FileLock } from '../../../base/file-lock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { FileSystem } from './file-system.ts';
+import { parseJson, readIfThere, replaceFile } from './state-file.ts';
+
+/** As it stands in the file, for people. */
+export interface Holder {
+  readonly node: string;
+  /** `namespace/name`. */
+  readonly pool?: string | undefined;
+}
+
+/** Somebody else uses the directory. */
+export class DirectoryInUse extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'DirectoryInUse';
+  }
+}
+
+export interface DirectoryLockOptions {
+  readonly fs: FileSystem;
+  readonly holder: Holder;
+  readonly log: Log;
+  readonly lock?: (path: string) => FileLock | undefined;
+}
+
+/**
+ * Takes `directory`, which is there. Throws DirectoryInUse. Where nothing can be locked it is taken without a lock, with a
+ * line in the log: a file server without locks must not keep cameras from being recorded.
+ */
+export async function takeDirectory(
+  directory: string,
+  { fs, holder, log, lock = lockFile }: DirectoryLockOptions,
+): Promise<FileLock> {
+  const path = `${directory}/lock`;
+  const holderPath = `${directory}/lock-holder.json`;
+  let taken: FileLock | undefined;
+  try {
+    taken = lock(path);
+  } catch (err) {
+    log.warn({ path, err }, 'a directory cannot be locked: a second recorder in it would not be noticed');
+    return { release: () => {} };
+  }
+  if (!taken) {
+    const text = await readIfThere(fs, holderPath).catch(() => undefined);
+    throw new DirectoryInUse(`${directory} is used by another recorder${wordsOf(parseJson(text ?? ''))}`);
+  }
+  const now = { ...holder, host: hostname(), process: process.pid, since: new Date().toISOString() };
+  await replaceFile(fs, holderPath, `${JSON.stringify(now)}\n`).catch((err: unknown) =>
+    log.warn({ path: holderPath, err }, 'nobody will read who uses the directory'),
+  );
+  return taken;
+}
+
+function wordsOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return '';
+  const known = value as Readonly<Record<string, unknown>>;
+  const words = ['pool', 'node', 'host', 'process', 'since'].flatMap((key) =>
+    typeof known[key] === 'string' || typeof known[key] === 'number' ? [`${key} ${known[key]}`] : [],
+  );
+  return words.length === 0 ? '' : `: ${words.join(', ')}`;
+}

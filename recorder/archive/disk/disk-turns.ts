@@ -1,0 +1,70 @@
+// A file system whose changes and syncs take turns, so many at once. All of them run in the threads of one pool, first
+// come first served. A sync takes as long as the disk needs, a write only as long as a copy in memory: without turns of
+// their own, the syncs of hundreds of files would take every thread, all that cameras send would wait behind them, and a
+// disk that hangs would hold up reading and looking up names, too.
+//
+// A sync of a directory brings all that was made in it before. All files of a day lie in one directory, and all markers in
+// another: a caller that comes while one is under way shares the next with all others of that time.
+
+import { Turns } from '../../../base/turns.ts';
+import type { FileSystem, OpenFile } from './file-system.ts';
+
+/** A turn is handed on by the event loop: few at once would make a busy loop the bound for what reaches the disk. */
+const CHANGES_AT_ONCE = 48;
+/** File systems commit all that wait together: fewer at once would bring less to the disk. */
+const SYNCS_AT_ONCE = 48;
+
+export function takingTurns(fs: FileSystem): FileSystem {
+  const changes = new Turns(CHANGES_AT_ONCE);
+  const syncs = new Turns(SYNCS_AT_ONCE);
+
+  const underWay = new Map<string, Promise<void>>();
+  const next = new Map<string, Promise<void>>();
+
+  function syncDirectory(path: string): Promise<void> {
+    const known = next.get(path);
+    if (known) return known;
+    const before = underWay.get(path) ?? Promise.resolve();
+    const sync = before
+      .catch(() => {})
+      .then(() =>
+        syncs.take(() => {
+          // From here on it is too late for what is made.
+          next.delete(path);
+          underWay.set(path, sync);
+          return fs.syncDirectory(path);
+        }),
+      )
+      .finally(() => {
+        if (underWay.get(path) === sync) underWay.delete(path);
+      });
+    next.set(path, sync);
+    return sync;
+  }
+
+  const file = (inner: OpenFile): OpenFile => ({
+    write: (buffers, position) => changes.take(() => inner.write(buffers, position)),
+    read: (position, length) => inner.read(position, length),
+    truncate: (sizeBytes) => changes.take(() => inner.truncate(sizeBytes)),
+    syncData: () => syncs.take(() => inner.syncData()),
+    sync: () => syncs.take(() => inner.sync()),
+    facts: () => inner.facts(),
+    close: () => inner.close(),
+  });
+
+  return {
+    create: async (path, mode) => file(await changes.take(() => fs.create(path, mode))),
+    open: async (path, mode) => {
+      const opened = await fs.open(path, mode);
+      return mode === 'read' ? opened : file(opened);
+    },
+    makeDirectory: (path) => changes.take(() => fs.makeDirectory(path)),
+    list: (path) => fs.list(path),
+    facts: (path) => fs.facts(path),
+    remove: (path) => changes.take(() => fs.remove(path)),
+    removeDirectory: (path) => changes.take(() => fs.removeDirectory(path)),
+    space: (path) => fs.space(path),
+    rename: (from, to) => changes.take(() => fs.rename(from, to)),
+    syncDirectory,
+  };
+}

@@ -1,0 +1,73 @@
+// Why footage cannot be written or read: system errors in, stable codes and sentences for a person out.
+
+import type { Reason } from '../../camera/status.ts';
+import { errorCode } from './file-system.ts';
+
+/** `disk-slow` is the one that no system call reports: the queue of a camera is full. */
+export type DiskFaultCode =
+  | 'disk-full'
+  | 'disk-read-only'
+  | 'disk-missing'
+  | 'disk-denied'
+  | 'disk-error'
+  | 'disk-slow'
+  | 'file-removed'
+  | WrongDiskCode;
+
+/** The record path is another directory than the one recorded to before, or another recorder's now. */
+export type WrongDiskCode = 'archive-missing' | 'archive-foreign' | 'archive-in-use';
+
+export interface DiskFault extends Reason {
+  readonly code: DiskFaultCode;
+}
+
+/** The archive on disk cannot be read: listing fails rather than show less than there is. */
+export class ArchiveError extends Error {
+  readonly code = 'ARCHIVE_UNREADABLE';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ArchiveError';
+  }
+}
+
+/** The record path is not the archive of this node: nothing is written there. */
+export class WrongDiskError extends Error {
+  readonly code: WrongDiskCode;
+
+  constructor(code: WrongDiskCode, message: string) {
+    super(message);
+    this.name = 'WrongDiskError';
+    this.code = code;
+  }
+}
+
+export const SLOW_DISK: DiskFault = { code: 'disk-slow', message: 'the disk does not keep up with the camera' };
+export const FILE_REMOVED: DiskFault = {
+  code: 'file-removed',
+  message: 'the file was removed while it was being written',
+};
+
+/** Names what a failed system call means for recording. */
+export function diskFault(err: unknown): DiskFault {
+  if (err instanceof WrongDiskError) return { code: err.code, message: err.message };
+  const code = errorCode(err);
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return { code: 'disk-full', message: `no space is left on the disk (${code})` };
+    case 'EROFS':
+      return { code: 'disk-read-only', message: 'the file system is read-only (EROFS)' };
+    case 'ENOENT':
+    case 'ENOTDIR':
+    case 'ESTALE':
+      return { code: 'disk-missing', message: `the recordings directory is not there (${code})` };
+    case 'EACCES':
+    case 'EPERM':
+      return { code: 'disk-denied', message: `the recordings directory may not be written (${code})` };
+    case undefined:
+      return { code: 'disk-error', message: err instanceof Error ? err.message : 'writing failed' };
+    default:
+      return { code: 'disk-error', message: `writing to the disk failed (${code})` };
+  }
+}

@@ -1,0 +1,343 @@
+// Segments as things on a disk: creates them under a free name, completes them, and keeps a marker for each open one.
+//
+// A marker is an empty file `.kube-nvr/open/<sequence>_<base name>`, on the disk before its segment is: after a crash
+// recovery looks at the marked files instead of at the whole archive. The newest marker of a camera stays after its
+// segment is closed, so that the sequence goes on where it was although the wall clock was stepped back.
+
+import type { ProgressiveFile, SegmentEnd } from '../../mp4/segment.ts';
+import { errorCode, type FileFacts, type FileSystem, type OpenFile } from './file-system.ts';
+import { formatBaseName, formatPath, dayPath, parseBaseName, type SegmentName } from './names.ts';
+
+const STATE_DIRECTORY = '.kube-nvr';
+const MARKERS = `${STATE_DIRECTORY}/open`;
+const REWRITES = `${STATE_DIRECTORY}/rewrite`;
+const COPY_BYTES = 1024 * 1024;
+
+export interface Marker {
+  /** Name of the marker's file. */
+  readonly file: string;
+  readonly sequence: number;
+  readonly segment: SegmentName;
+}
+
+export interface CreatedSegment {
+  readonly file: OpenFile;
+  /** Its start may be some milliseconds later than asked for, where that name was taken. */
+  readonly segment: SegmentName;
+  /** Relative to the record path. */
+  readonly path: string;
+  readonly marker: string;
+}
+
+/** Knows the disk that the record path must be on. */
+export interface DiskGuard {
+  /** Throws WrongDiskError when it is another one now. */
+  check(): Promise<void>;
+  readonly device: number | undefined;
+}
+
+const anyDisk: DiskGuard = { check: async () => {}, device: undefined };
+
+export class SegmentStore {
+  readonly root: string;
+  readonly fs: FileSystem;
+  readonly #guard: DiskGuard;
+  #refused: Error | undefined;
+  /** The directories of this day are known to outlive a power cut. */
+  #safeDay: string | undefined;
+  /** Segments that are being created, while no day may be removed. */
+  #creating = 0;
+  readonly #unannounced = new Set<string>();
+  #removingDay: Promise<boolean> | undefined;
+
+  constructor(root: string, fs: FileSystem, guard?: DiskGuard) {
+    this.root = root;
+    this.fs = fs;
+    this.#guard = guard ?? anyDisk;
+  }
+
+  /** From now on `create` fails with this; undefined: it does not. */
+  refuse(fault: Error | undefined): void {
+    this.#refused = fault;
+  }
+
+  /** Why nothing new may be created now. */
+  get refused(): Error | undefined {
+    return this.#refused;
+  }
+
+  /** Throws WrongDiskError when the record path is not our archive now. */
+  checkDisk(): Promise<void> {
+    return this.#guard.check();
+  }
+
+  /** Makes the record path, and in it the places for markers and rewritten files. */
+  async prepare(): Promise<void> {
+    const parts = this.root.split('/');
+    for (let i = 2; i <= parts.length; i++) await this.#makeDirectory(parts.slice(0, i).join('/'));
+    await this.#prepareState();
+  }
+
+  absolute(path: string): string {
+    return `${this.root}/${path}`;
+  }
+
+  /** Paths of files that are there, or will be in a moment, and that nobody was told of yet. */
+  get unannounced(): ReadonlySet<string> {
+    return this.#unannounced;
+  }
+
+  /**
+   * Creates a segment's file under the first free millisecond, never over an existing one, and makes its name durable.
+   * `announce` is called before anything else can happen with it.
+   */
+  async create(
+    wanted: SegmentName,
+    sequence: number,
+    announce: (created: CreatedSegment) => void = () => {},
+  ): Promise<CreatedSegment> {
+    if (this.#refused) throw this.#refused;
+    await this.checkDisk();
+    this.#creating++;
+    try {
+      await this.#removingDay;
+      return await this.#create(wanted, sequence, announce);
+    } finally {
+      this.#creating--;
+    }
+  }
+
+  async #create(
+    wanted: SegmentName,
+    sequence: number,
+    announce: (created: CreatedSegment) => void,
+  ): Promise<CreatedSegment> {
+    for (let startMs = wanted.startMs; ; startMs++) {
+      const segment = { ...wanted, startMs };
+      const path = formatPath(segment);
+      if (await this.#exists(path)) continue;
+      await this.#makeDay(startMs);
+      const marker = `${sequence}_${formatBaseName(segment)}`;
+      await this.#mark(marker);
+      this.#unannounced.add(path);
+      try {
+        const created = { file: await this.#createDurably(path), segment, path, marker };
+        announce(created);
+        return created;
+      } catch (err) {
+        await this.unmark(marker);
+        if (errorCode(err) !== 'EEXIST') throw err;
+      } finally {
+        this.#unannounced.delete(path);
+      }
+    }
+  }
+
+  /** Turns an open file of `sizeBytes` into a finished one; any crash in between leaves a file that recovery completes. */
+  async complete(file: OpenFile, sizeBytes: number, end: SegmentEnd): Promise<FileFacts> {
+    await file.write([end.tail], sizeBytes);
+    await file.sync();
+    await file.write([end.patch.bytes], end.patch.offset);
+    await file.sync();
+    return file.facts();
+  }
+
+  /** Replaces a recording by the same one with its index in front. Throws, with nothing changed, when `cancelled`. */
+  async rewrite(
+    source: OpenFile,
+    path: string,
+    progressive: ProgressiveFile,
+    cancelled: () => boolean,
+  ): Promise<FileFacts> {
+    const temporary = this.absolute(`${REWRITES}/${path.slice(path.lastIndexOf('/') + 1)}`);
+    const target = await this.#createRewrite(temporary);
+    try {
+      let position = await target.write([progressive.header], 0);
+      for (const { offset, size } of progressive.ranges) {
+        for (let done = 0; done < size;) {
+          if (cancelled()) throw new Error('rewriting was cancelled');
+          const bytes = await source.read(offset + done, Math.min(COPY_BYTES, size - done));
+          if (bytes.length === 0) throw new Error('the recording is shorter than its index says');
+          position += await target.write([bytes], position);
+          done += bytes.length;
+        }
+      }
+      await target.sync();
+      const facts = await target.facts();
+      await this.fs.rename(temporary, this.absolute(path));
+      await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
+      return facts;
+    } catch (err) {
+      await this.fs.remove(temporary).catch(() => {});
+      throw err;
+    } finally {
+      await target.close();
+    }
+  }
+
+  /** Removes a segment in which nothing is recorded; when it is done, the file does not come back after a power cut. */
+  async discard(path: string): Promise<void> {
+    await this.fs.remove(this.absolute(path)).catch(ignoreMissing);
+    await this.#syncParent(this.absolute(path)).catch(ignoreMissing);
+  }
+
+  /**
+   * Removes the directory of a day, and those of its month and year, as far as nothing is left in them. False when it
+   * could not be tried, as a segment is being created.
+   */
+  async removeEmptyDay(ms: number): Promise<boolean> {
+    if (this.#creating > 0) return false;
+    this.#removingDay = this.#removeEmptyDay(ms).finally(() => (this.#removingDay = undefined));
+    return this.#removingDay;
+  }
+
+  async #removeEmptyDay(ms: number): Promise<boolean> {
+    const [year = '', month = '', day = ''] = dayPath(ms).split('/');
+    try {
+      for (const path of [`${year}/${month}/${day}`, `${year}/${month}`, year]) {
+        await this.fs.removeDirectory(this.absolute(path)).catch(ignoreMissing);
+      }
+    } catch {
+      // Something else lies in it, or the disk will not let it go: it costs nothing to leave it.
+    }
+    return true;
+  }
+
+  async unmark(marker: string): Promise<void> {
+    await this.fs.remove(this.absolute(`${MARKERS}/${marker}`)).catch(() => {
+      // A marker of a finished file costs recovery one look; it is no reason to fail anything.
+    });
+  }
+
+  /** All markers, oldest sequence first. Files that are no markers are ignored. */
+  async markers(): Promise<Marker[]> {
+    const found: Marker[] = [];
+    for (const file of await this.#listState(MARKERS)) {
+      const [, digits, baseName = ''] = /^(\d{1,15})_(.+)$/.exec(file) ?? [];
+      const segment = parseBaseName(baseName);
+      if (segment) found.push({ file, sequence: Number(digits), segment });
+    }
+    return found.sort((a, b) => a.sequence - b.sequence);
+  }
+
+  /** Removes rewritten files that a crash left unfinished: their recordings are still whole in their place. */
+  async clearRewrites(): Promise<void> {
+    for (const file of await this.#listState(REWRITES)) await this.discard(`${REWRITES}/${file}`);
+  }
+
+  /** Creates, syncs and removes a file, as recording would. Throws what the system says. */
+  async probe(): Promise<void> {
+    await this.checkDisk();
+    const path = this.absolute(`${STATE_DIRECTORY}/probe`);
+    await this.fs.remove(path).catch(ignoreMissing);
+    const file = await this.#createInState(path);
+    try {
+      await file.write([Buffer.from('probe')], 0);
+      await file.syncData();
+    } finally {
+      await file.close();
+      await this.fs.remove(path).catch(() => {});
+    }
+  }
+
+  async #createDurably(path: string): Promise<OpenFile> {
+    const file = await this.fs.create(this.absolute(path));
+    try {
+      // The disk may have gone since it was looked at, and left a directory of that name beneath it.
+      const { device } = this.#guard;
+      if (device !== undefined && (await file.facts()).device !== device) await this.checkDisk();
+      await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
+      return file;
+    } catch (err) {
+      await file.close().catch(() => {});
+      await this.discard(path);
+      throw err;
+    }
+  }
+
+  async #mark(marker: string): Promise<void> {
+    const file = await this.#createInState(this.absolute(`${MARKERS}/${marker}`)).catch((err: unknown) => {
+      // The same name and sequence: this process tried it before and failed behind the marker.
+      if (errorCode(err) !== 'EEXIST') throw err;
+    });
+    await file?.close();
+    await this.fs.syncDirectory(this.absolute(MARKERS));
+  }
+
+  async #createRewrite(path: string): Promise<OpenFile> {
+    await this.fs.remove(path).catch(ignoreMissing);
+    return this.#createInState(path);
+  }
+
+  /** Creates a file below `.kube-nvr`, and first that directory where someone has removed it. */
+  async #createInState(path: string): Promise<OpenFile> {
+    try {
+      return await this.fs.create(path);
+    } catch (err) {
+      if (errorCode(err) !== 'ENOENT') throw err;
+      await this.checkDisk();
+      await this.#prepareState();
+      return this.fs.create(path);
+    }
+  }
+
+  async #prepareState(): Promise<void> {
+    for (const directory of [STATE_DIRECTORY, MARKERS, REWRITES]) await this.#makeSafely(this.absolute(directory));
+  }
+
+  /** Makes the directory of a day, but never the record path itself: a disk that is gone must not be recorded beside. */
+  async #makeDay(ms: number): Promise<void> {
+    const path = dayPath(ms);
+    const isThere = await this.fs.facts(this.absolute(path)).catch(() => undefined);
+    if (isThere && this.#safeDay === path) return;
+    const [year = '', month = ''] = path.split('/');
+    // Also where it is there: whoever made it may have ended, or have failed, before it was safe.
+    for (const part of [year, `${year}/${month}`, path]) await this.#makeSafely(this.absolute(part));
+    this.#safeDay = path;
+  }
+
+  async #makeSafely(path: string): Promise<void> {
+    if (!(await this.#makeDirectory(path))) await this.#syncParent(path);
+  }
+
+  /** False where it was there. */
+  async #makeDirectory(path: string): Promise<boolean> {
+    try {
+      await this.fs.makeDirectory(path);
+    } catch (err) {
+      if (errorCode(err) === 'EEXIST') return false;
+      // A read-only or guarded parent of a directory that is there.
+      if (await this.fs.facts(path).catch(() => undefined)) return false;
+      throw err;
+    }
+    await this.#syncParent(path);
+    return true;
+  }
+
+  #syncParent(path: string): Promise<void> {
+    return this.fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
+  }
+
+  async #exists(path: string): Promise<boolean> {
+    try {
+      await this.fs.facts(this.absolute(path));
+      return true;
+    } catch (err) {
+      if (errorCode(err) === 'ENOENT') return false;
+      throw err;
+    }
+  }
+
+  async #listState(directory: string): Promise<string[]> {
+    try {
+      return await this.fs.list(this.absolute(directory));
+    } catch (err) {
+      if (errorCode(err) === 'ENOENT') return [];
+      throw err;
+    }
+  }
+}
+
+function ignoreMissing(err: unknown): void {
+  if (errorCode(err) !== 'ENOENT') throw err;
+}

@@ -1,0 +1,182 @@
+// One segment's bytes on their way to the disk: fragments in, system calls out. `append` returns at once; one write is
+// under way at a time and takes everything that waits; syncs run beside it. An error stops this file and no other.
+
+import type { Clock } from '../../../base/clock.ts';
+import { diskFault, FILE_REMOVED, type DiskFault } from '../disk/faults.ts';
+import type { OpenFile } from '../disk/file-system.ts';
+import type { Fragment } from './fragment-builder.ts';
+import type { WriteBudget } from './write-budget.ts';
+
+/** How often `tick` is called, about: a sync begins a call early rather than late. */
+const TICK_MS = 250;
+/** More pieces than the kernel takes in one writev would become several writes anyway. */
+const MAX_PIECES = 1_000;
+/** After a stall every file has much to write: in pieces, so that they take turns and memory is free again piece by piece. */
+const MAX_WRITE_BYTES = 4 * 1024 * 1024;
+
+export interface FileWriterEvents {
+  /** A fragment is in the file (not yet synced). */
+  written(fragment: Fragment): void;
+  /** The file is stopped: what waited is dropped. Called once at most. */
+  failed(fault: DiskFault, droppedVideoFrames: number): void;
+  /** A sync took this long. */
+  synced?(durationMs: number): void;
+}
+
+export interface FileWriterOptions {
+  readonly clock: Clock;
+  /** Opens or creates the file; called at once. */
+  readonly open: () => Promise<OpenFile>;
+  readonly budget: WriteBudget;
+  readonly syncIntervalMs: number;
+  readonly events: FileWriterEvents;
+}
+
+/** How the life of a file went; `file` is still open when there is one. */
+export interface WriterOutcome {
+  readonly file: OpenFile | undefined;
+  /** Bytes that are certainly in the file. */
+  readonly sizeBytes: number;
+  readonly fault: DiskFault | undefined;
+}
+
+export class FileWriter {
+  readonly #o: FileWriterOptions;
+  readonly #queue: Fragment[] = [];
+  #file: OpenFile | undefined;
+  #position = 0;
+  #modifiedMs = 0;
+  #syncedPosition = 0;
+  #lastSyncMs: number;
+  #sync: Promise<void> | undefined;
+  #fault: DiskFault | undefined;
+  #ending = false;
+  /** Everything is written, or given up: who awaits `done` closes the file, and no sync may begin any more. */
+  #drained = false;
+  #wake: () => void = () => {};
+  /** Settles when the writer has nothing more to do; never rejects. */
+  readonly done: Promise<WriterOutcome>;
+
+  constructor(head: Buffer, options: FileWriterOptions) {
+    this.#o = options;
+    this.#lastSyncMs = options.clock.monotonicMs();
+    this.done = this.#run(head);
+  }
+
+  /** Bytes in the file so far. */
+  get sizeBytes(): number {
+    return this.#position;
+  }
+
+  /** Wall time of the last write. */
+  get modifiedMs(): number {
+    return this.#modifiedMs;
+  }
+
+  get fault(): DiskFault | undefined {
+    return this.#fault;
+  }
+
+  /** Takes over a fragment for which the caller has taken room in the budget. */
+  append(fragment: Fragment): void {
+    if (this.#fault) return this.#drop(fragment);
+    this.#queue.push(fragment);
+    this.#wake();
+  }
+
+  /** Nothing more will be appended: `done` settles when what waits is written. */
+  end(): void {
+    this.#ending = true;
+    this.#wake();
+  }
+
+  /** Starts a sync when one is due. */
+  tick(nowMs: number): void {
+    if (this.#sync || !this.#file || this.#fault || this.#drained) return;
+    if (nowMs - this.#lastSyncMs <= this.#o.syncIntervalMs - TICK_MS) return;
+    this.#lastSyncMs = nowMs;
+    if (this.#position > this.#syncedPosition) this.#sync = this.#syncNow(this.#file, nowMs);
+  }
+
+  async #run(head: Buffer): Promise<WriterOutcome> {
+    try {
+      this.#file = await this.#o.open();
+      await this.#writeHead(this.#file, head);
+      while (!this.#fault) {
+        if (this.#queue.length > 0) await this.#writeWaiting(this.#file);
+        else if (this.#ending) break;
+        else await new Promise<void>((resolve) => (this.#wake = resolve));
+      }
+    } catch (err) {
+      this.#fail(diskFault(err));
+    }
+    this.#drained = true;
+    await this.#sync;
+    return { file: this.#file, sizeBytes: this.#position, fault: this.#fault };
+  }
+
+  /** Safe before any fragment is: nothing finds footage behind a header of which a power cut has taken a part. */
+  async #writeHead(file: OpenFile, head: Buffer): Promise<void> {
+    const written = await file.write([head], 0);
+    await file.syncData();
+    this.#position = written;
+    this.#modifiedMs = this.#o.clock.wallMs();
+    this.#syncedPosition = written;
+  }
+
+  async #writeWaiting(file: OpenFile): Promise<void> {
+    const buffers: Buffer[] = [];
+    let count = 0;
+    let bytes = 0;
+    while (count < this.#queue.length && buffers.length < MAX_PIECES && bytes < MAX_WRITE_BYTES) {
+      for (const buffer of (this.#queue[count] as Fragment).buffers) {
+        buffers.push(buffer);
+        bytes += buffer.length;
+      }
+      count++;
+    }
+    const written = await file.write(buffers, this.#position);
+    // A sync that failed meanwhile has dropped the queue.
+    if (this.#fault) return;
+    this.#position += written;
+    this.#modifiedMs = this.#o.clock.wallMs();
+    for (const fragment of this.#queue.splice(0, count)) {
+      this.#o.budget.giveBack(fragment);
+      fragment.release();
+      this.#o.events.written(fragment);
+    }
+  }
+
+  async #syncNow(file: OpenFile, startedMs: number): Promise<void> {
+    const position = this.#position;
+    try {
+      await file.syncData();
+      // Writing to a file without a name succeeds for ever, and all of it is lost.
+      if ((await file.facts()).links === 0) this.#fail(FILE_REMOVED);
+      this.#syncedPosition = position;
+      this.#o.events.synced?.(this.#o.clock.monotonicMs() - startedMs);
+    } catch (err) {
+      // After a failed fsync the kernel may have dropped the pages: this file is not to be trusted to grow further.
+      this.#fail(diskFault(err));
+    } finally {
+      this.#sync = undefined;
+    }
+  }
+
+  #fail(fault: DiskFault): void {
+    if (this.#fault) return;
+    this.#fault = fault;
+    let frames = 0;
+    for (const fragment of this.#queue.splice(0)) {
+      frames += fragment.videoFrames;
+      this.#drop(fragment);
+    }
+    this.#wake();
+    this.#o.events.failed(fault, frames);
+  }
+
+  #drop(fragment: Fragment): void {
+    this.#o.budget.giveBack(fragment);
+    fragment.release();
+  }
+}

@@ -1,0 +1,74 @@
+// What Prometheus is told of the disk, beside what each camera's status counts.
+
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { DiskFaultCode, WrongDiskCode } from '../disk/faults.ts';
+
+/** What is asked for at each scrape. */
+export interface ArchiveSources {
+  /** Why the record path is not our archive now, if so. */
+  readonly wrongDisk?: () => WrongDiskCode | undefined;
+  readonly oldest?: () => Iterable<{ readonly camera: string; readonly oldestMs: number }>;
+}
+
+export class ArchiveMetrics {
+  readonly #failures: Counter<'cause'>;
+  readonly #recovered: Counter<'outcome'>;
+  readonly #syncs: Histogram;
+
+  constructor(registry: Registry, { wrongDisk = () => undefined, oldest = () => [] }: ArchiveSources = {}) {
+    const registers = [registry];
+    const footage = new Gauge({
+      name: 'kube_nvr_archive_oldest_footage_timestamp_seconds',
+      help: 'When the oldest footage of a camera on this node begins.',
+      labelNames: ['camera'],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { camera, oldestMs } of oldest()) this.set({ camera }, oldestMs / 1000);
+      },
+    });
+    registry.registerMetric(footage);
+    const disk = new Gauge({
+      name: 'kube_nvr_archive_wrong_disk',
+      help: '1 while the record path is not the archive of this node, and nothing is recorded; by what is wrong.',
+      labelNames: ['cause'],
+      registers: [],
+      collect() {
+        this.reset();
+        const cause = wrongDisk();
+        if (cause !== undefined) this.set({ cause }, 1);
+      },
+    });
+    registry.registerMetric(disk);
+    this.#failures = new Counter({
+      name: 'kube_nvr_archive_file_failures_total',
+      help: 'Segment files that the disk stopped, by cause.',
+      labelNames: ['cause'],
+      registers,
+    });
+    this.#recovered = new Counter({
+      name: 'kube_nvr_archive_recovered_files_total',
+      help: 'Files left open by a crash and found at start, by what became of them.',
+      labelNames: ['outcome'],
+      registers,
+    });
+    this.#syncs = new Histogram({
+      name: 'kube_nvr_archive_sync_seconds',
+      help: 'Time that bringing a growing segment file to the disk took.',
+      buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
+      registers,
+    });
+  }
+
+  failed(cause: DiskFaultCode): void {
+    this.#failures.inc({ cause });
+  }
+
+  recovered(outcome: string): void {
+    this.#recovered.inc({ outcome });
+  }
+
+  synced(durationMs: number): void {
+    this.#syncs.observe(durationMs / 1000);
+  }
+}

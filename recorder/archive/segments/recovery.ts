@@ -1,0 +1,257 @@
+// After a crash: files that were being written in, finished files out. Every step leaves a state that the next start
+// finds again, so recovery itself may be killed at any point.
+
+import { assertNever } from '../../../base/assert.ts';
+import type { Log } from '../../../base/log.ts';
+import type { RecordedMeta } from '../../mp4/meta.ts';
+import { readMeta, type FileState } from '../../mp4/reader.ts';
+import { recover } from '../../mp4/recover.ts';
+import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import { closedSegment } from '../catalogue/observer.ts';
+import { errorCode, type FileFacts, type OpenFile } from '../disk/file-system.ts';
+import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
+import type { SegmentStore } from '../disk/segment-store.ts';
+import { newHistory, type CameraHistory } from './history.ts';
+import type { ArchiveMetrics } from './metrics.ts';
+
+/** What became of a file. `foreign`: not a recording of ours, or one too damaged to touch; left as it is. */
+export type Repair =
+  | { readonly kind: 'finalized'; readonly meta: RecordedMeta; readonly facts: FileFacts }
+  | { readonly kind: 'recovered'; readonly meta: RecordedMeta; readonly facts: FileFacts; readonly cutBytes: number }
+  | { readonly kind: 'removed' }
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'missing' };
+
+/** A file of which nothing can be read is removed only when it cannot have held more than a first, torn fragment. */
+const MAX_EMPTY_BYTES = 16 * 1024 * 1024;
+/** Parameter sets take some hundred bytes of a header; no camera's come near this. */
+const MAX_HEADER_BYTES = 64 * 1024;
+/** Fragments that end before key frames; others take twice as long. */
+const SHORTEST_FRAGMENT_MS = 450;
+/** A busy disk may take half a minute for a sync, while writing goes on. */
+const LATE_SYNC_FRAGMENTS = 64;
+/** A camera's newest files are looked at until this many in a row need nothing. */
+const IN_ORDER_IN_A_ROW = 3;
+const CONCURRENT_CAMERAS = 4;
+
+export interface RepairOptions {
+  /** The file was begun by this program, whatever is in it now: it has a marker. */
+  readonly isOurs?: boolean;
+  readonly syncIntervalMs?: number;
+}
+
+/** Cuts a file behind its last whole fragment and completes it; changes nothing in a finished or foreign one. */
+export async function repairFile(store: SegmentStore, path: string, options: RepairOptions = {}): Promise<Repair> {
+  let file: OpenFile;
+  try {
+    file = await store.fs.open(store.absolute(path), 'read-write');
+  } catch (err) {
+    if (errorCode(err) === 'ENOENT') return { kind: 'missing' };
+    throw err;
+  }
+  try {
+    return await repairOpenFile(store, path, file, options);
+  } finally {
+    await file.close();
+  }
+}
+
+async function repairOpenFile(
+  store: SegmentStore,
+  path: string,
+  file: OpenFile,
+  { isOurs = false, syncIntervalMs = 0 }: RepairOptions,
+): Promise<Repair> {
+  const before = await file.facts();
+  const { sizeBytes } = before;
+  const unsyncedFragments = LATE_SYNC_FRAGMENTS + Math.ceil(syncIntervalMs / SHORTEST_FRAGMENT_MS);
+  const found = await recover((offset, length) => file.read(offset, length), sizeBytes, { unsyncedFragments });
+  switch (found.kind) {
+    case 'finalized':
+      return { ...found, facts: before };
+    case 'foreign':
+      if (!isOurs || !(await isSpoiltHeader(file, sizeBytes))) return found;
+      await store.discard(path);
+      return { kind: 'removed' };
+    case 'empty':
+      if (found.unreadBytes > MAX_EMPTY_BYTES) return { kind: 'foreign' };
+      await store.discard(path);
+      return { kind: 'removed' };
+    case 'recovered': {
+      await file.truncate(found.cutAt);
+      const end = found.writer.finish();
+      const facts = await store.complete(file, found.cutAt, end);
+      return { kind: 'recovered', meta: end.meta, facts, cutBytes: sizeBytes - found.cutAt };
+    }
+    default:
+      return assertNever(found);
+  }
+}
+
+/**
+ * Whether all of a file is a header that a power cut has spoilt: fragments are written once the header is safe, so that
+ * a file with one is damaged otherwise, and for a person to look at.
+ */
+async function isSpoiltHeader(file: OpenFile, sizeBytes: number): Promise<boolean> {
+  return sizeBytes <= MAX_HEADER_BYTES && !(await file.read(0, sizeBytes)).includes('moof');
+}
+
+/** Tells the index what became of a file. */
+export function noteRepair(index: ArchiveIndex, segment: SegmentName, repair: Repair): void {
+  if (repair.kind === 'removed') index.removed(segment);
+  else if ('meta' in repair) index.closed(closedSegment(segment, repair.facts, repair.meta));
+  else index.forget(segment);
+}
+
+export interface RecoveryReport {
+  /** Files that were completed or removed, and foreign ones under a marker, by path. */
+  readonly repairs: ReadonlyMap<string, Repair>;
+  /** Files that could not be looked at: the disk is at fault, and the next start tries again. */
+  readonly failed: readonly string[];
+  /** What each camera with footage goes on from. */
+  readonly histories: Map<string, CameraHistory>;
+}
+
+export interface RecoveryDeps {
+  readonly store: SegmentStore;
+  readonly index: ArchiveIndex;
+  readonly metrics: ArchiveMetrics;
+  readonly log: Log;
+  readonly syncIntervalMs: number;
+}
+
+interface Candidates {
+  /** Files with a marker: the crash may have left these open. */
+  readonly marked: { path: string; marker: string; sequence: number }[];
+}
+
+/**
+ * Repairs what the last run left open: every marked file, and the newest files of each camera, whatever became of their
+ * markers. Closed files of the archive are not read. Never throws for what is wrong with single files.
+ */
+export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport> {
+  const { store, index } = deps;
+  await store.clearRewrites();
+  const cameras = new Map<string, Candidates>();
+  for (const cameraId of index.cameras()) cameras.set(cameraId, { marked: [] });
+  for (const { file, sequence, segment } of await store.markers()) {
+    const candidates = cameras.get(segment.cameraId) ?? { marked: [] };
+    cameras.set(segment.cameraId, candidates);
+    candidates.marked.push({ path: formatPath(segment), marker: file, sequence });
+  }
+  const repairs = new Map<string, Repair>();
+  const failed: string[] = [];
+  const histories = new Map<string, CameraHistory>();
+  const waiting = [...cameras];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      const [cameraId, candidates] = next;
+      histories.set(cameraId, await recoverCamera(cameraId, candidates, deps, repairs, failed));
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENT_CAMERAS }, work));
+  return { repairs, failed, histories };
+}
+
+/** Paths of all files that recovery may work on. */
+export async function recoveryPaths(store: SegmentStore, index: ArchiveIndex): Promise<string[]> {
+  const paths = (await store.markers()).map(({ segment }) => formatPath(segment));
+  for (const cameraId of index.cameras()) {
+    let count = 0;
+    for (const segment of index.newestFirst(cameraId)) {
+      // Those in order, and one that is not: what lies beyond is seldom looked at.
+      if (count++ > IN_ORDER_IN_A_ROW) break;
+      paths.push(formatPath(segment));
+    }
+  }
+  return paths;
+}
+
+async function recoverCamera(
+  cameraId: string,
+  { marked }: Candidates,
+  deps: RecoveryDeps,
+  repairs: Map<string, Repair>,
+  failed: string[],
+): Promise<CameraHistory> {
+  const { store, index, metrics, log, syncIntervalMs } = deps;
+  const history = newHistory();
+  let lastSequence = -1;
+
+  const learn = (meta: RecordedMeta): void => {
+    history.nextSequence = Math.max(history.nextSequence, meta.sequence + 1);
+    if (meta.sequence < lastSequence) return;
+    lastSequence = meta.sequence;
+    history.wallEndMs = meta.wallStartMs + meta.wallDurationMs;
+  };
+
+  const repair = async (path: string, isOurs: boolean): Promise<Repair | undefined> => {
+    const known = repairs.get(path);
+    if (known) return known;
+    try {
+      const done = await repairFile(store, path, { isOurs, syncIntervalMs });
+      repairs.set(path, done);
+      if ('meta' in done) learn(done.meta);
+      if (done.kind !== 'missing') noteRepair(index, parsePath(path) as SegmentName, done);
+      if (done.kind === 'finalized' || done.kind === 'missing') return done;
+      metrics.recovered(done.kind);
+      const cutBytes = done.kind === 'recovered' ? done.cutBytes : undefined;
+      log.info({ camera: cameraId, file: path, outcome: done.kind, cutBytes }, 'file left open by a crash was handled');
+      return done;
+    } catch (err) {
+      failed.push(path);
+      metrics.recovered('failed');
+      log.warn({ camera: cameraId, file: path, err }, 'file left open by a crash could not be handled');
+      return undefined;
+    }
+  };
+
+  for (const { path, marker, sequence } of marked) {
+    history.nextSequence = Math.max(history.nextSequence, sequence + 1);
+    const done = await repair(path, true);
+    // The newest stays, to keep the sequence, and so do those of files that wait for a better disk.
+    if (!done) continue;
+    if (history.marker !== undefined) await store.unmark(history.marker);
+    history.marker = marker;
+  }
+
+  let inOrder = 0;
+  for (const segment of index.newestFirst(cameraId)) {
+    if (inOrder === IN_ORDER_IN_A_ROW) break;
+    const path = formatPath(segment);
+    if (repairs.has(path)) continue;
+    const looked = await lookAt(store, path);
+    if (looked?.state.kind === 'open') {
+      inOrder = 0;
+      await repair(path, false);
+      continue;
+    }
+    inOrder++;
+    if (looked?.state.kind !== 'finalized') continue;
+    const { facts, state } = looked;
+    learn(state.meta);
+    // Whoever keeps a list was told before the power went, and may not have had the time to keep it.
+    noteRepair(index, segment, { kind: 'finalized', meta: state.meta, facts });
+  }
+  return history;
+}
+
+/** What a file says of itself; undefined when it cannot be read. */
+async function lookAt(
+  store: SegmentStore,
+  path: string,
+): Promise<{ readonly facts: FileFacts; readonly state: FileState } | undefined> {
+  try {
+    const file = await store.fs.open(store.absolute(path), 'read');
+    try {
+      const facts = await file.facts();
+      // Without a marker and without a byte it is nobody's: a recording's marker is on the disk before its file is.
+      if (facts.sizeBytes === 0) return { facts, state: { kind: 'foreign' } };
+      return { facts, state: await readMeta((offset, length) => file.read(offset, length), facts.sizeBytes) };
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
