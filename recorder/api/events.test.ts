@@ -214,7 +214,7 @@ test('what makes no sense is refused, and the parameter named', async (t) => {
     assert.equal(answer.status, 400, query);
     return ((await answer.json()) as { detail: string }).detail;
   };
-  assert.match(await ask('types=camera.states'), /^types: no event is called so/);
+  assert.match(await ask('types=camera.states'), /^types: no event has such a type/);
   assert.match(await ask('types=,'), /^types: expected types of events/);
   assert.match(await ask('seconds=soon'), /^seconds: expected a whole number/);
   assert.match(await ask('last_event_id=x'), /^last_event_id: expected the id of an event/);

@@ -16,7 +16,9 @@ const OFFSET = 'expected a whole number from -840 to 840';
 export const IntervalQuery = Bounds.extend({
   tz_offset_minutes: queryNumber(z.int(OFFSET).min(-840, OFFSET).max(840, OFFSET))
     .optional()
-    .describe('Minutes the viewer is ahead of UTC, -840 to 840. Days are then computed by the clock of the viewer.'),
+    .describe(
+      'Minutes by which the clock of the viewer is ahead of UTC, -840 to 840. Days are then days of the viewer.',
+    ),
 });
 
 interface Interval {

@@ -8,18 +8,20 @@ import { queryNumber } from '../http/query.ts';
 const MAX_ENTRIES = 1_000;
 const USUAL_ENTRIES = 100;
 const LIMIT = `expected a whole number from 1 to ${MAX_ENTRIES}`;
-const CURSOR = 'expected the next of an answer';
+const CURSOR = 'expected the value of next in an answer';
 
 /** For the query of a list. */
 export const PageQuery = z.object({
   limit: queryNumber(z.int(LIMIT).min(1, LIMIT).max(MAX_ENTRIES, LIMIT))
     .optional()
-    .describe(`How many entries at most, ${USUAL_ENTRIES} with a cursor alone. Without both, the answer has all.`),
+    .describe(
+      `At most this many entries; ${USUAL_ENTRIES} when there is only a cursor. Without both, the answer has all entries.`,
+    ),
   cursor: z
     .string(CURSOR)
     .regex(/^[A-Za-z0-9_-]{1,1024}$/, CURSOR)
     .optional()
-    .describe('The next of the answer before, with the same other parameters.'),
+    .describe('`next` of the previous answer. All other parameters must be the same as before.'),
 });
 
 /** For the answer. */

@@ -8,7 +8,7 @@ export const Warning = z
   .object({
     code: z.string().describe('Stable, for programs.'),
     detail: z.string(),
-    camera_id: z.string().optional().describe('Without it, it concerns the node.'),
+    camera_id: z.string().optional().describe('The camera; absent when the warning is about the node.'),
   })
   .meta({ id: 'Warning', description: 'What somebody should look at, although the node works.' });
 

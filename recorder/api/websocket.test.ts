@@ -159,7 +159,7 @@ test('a viewer ends with its token, and with the scope that its camera was in; o
   const closed = [closeOf(gone as WebSocket), closeOf(narrowed as WebSocket)];
   auth.replaceTokens([all, { ...few, cameras: ['yard'] }]);
   assert.deepEqual(await Promise.all(closed), [
-    [4401, 'the token is not valid any more'],
+    [4401, 'the token is no longer valid'],
     [4404, 'unknown camera'],
   ]);
   assert.equal(kept?.readyState, WebSocket.OPEN);
@@ -190,8 +190,8 @@ test('a viewer whose token the API server knows ends with its right, also one wh
     for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
   }
   assert.deepEqual(await Promise.all(closed), [
-    [4401, 'the token is not valid any more'],
-    [4401, 'the token is not valid any more'],
+    [4401, 'the token is no longer valid'],
+    [4401, 'the token is no longer valid'],
     [4404, 'unknown camera'],
   ]);
   assert.equal(sockets[0]?.readyState, WebSocket.OPEN);

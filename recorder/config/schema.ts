@@ -242,7 +242,7 @@ const WebhookFile = z
       .array(
         z
           .string()
-          .refine((pattern) => EVENT_TYPES.some((type) => matchesType([pattern], type)), 'no event is called so'),
+          .refine((pattern) => EVENT_TYPES.some((type) => matchesType([pattern], type)), 'no event has such a type'),
       )
       .min(1, 'expected at least one type of events')
       .default(['*'])

@@ -11,16 +11,19 @@ import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
 
 const ErrorCodes = z.enum(ERROR_CODES).meta({
   id: 'ErrorCode',
-  description: 'Stable, for programs. Later versions may have more. docs/api.md explains each.',
+  description: 'Stable code for programs. Later versions may add more. docs/api.md explains each.',
 });
 
 export const Problem = z
   .object({
-    title: z.string().describe('The meaning of the status.'),
+    title: z.string().describe('Short text for the status.'),
     status: z.number().int(),
     detail: z.string().describe('What happened, and for 4xx what to change.'),
     code: ErrorCodes,
-    request_id: z.string().optional().describe('As in the header X-Request-Id, and in the log of the recorder.'),
+    request_id: z
+      .string()
+      .optional()
+      .describe('The id of the request, as in the header X-Request-Id and in the log of the recorder.'),
   })
   .meta({
     id: 'Problem',
@@ -143,7 +146,7 @@ export function installProblems(app: FastifyInstance, log: Log): void {
       return sendProblem(request, reply, problem(404, 'not-found', `there is no ${request.method} ${path}`));
     }
     reply.header('allow', methods.join(', '));
-    const detail = `${request.method} means nothing here: use ${methods.join(' or ')}`;
+    const detail = `${request.method} is not supported here: use ${methods.join(' or ')}`;
     return sendProblem(request, reply, problem(405, 'method-not-allowed', detail));
   }
   // Without this, Node would answer with an empty body.
@@ -212,11 +215,11 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
 }
 
 function clientProblem(code: string | undefined): ProblemBody {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return problem(408, 'request-timeout', 'the request did not come in time');
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return problem(408, 'request-timeout', 'the request did not arrive in time');
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return problem(431, 'headers-too-large', 'address and headers together may have 16 KiB');
+    return problem(431, 'headers-too-large', 'address and headers together may have at most 16 KiB');
   }
-  return problem(400, 'malformed-request', 'this is no request of HTTP/1.1');
+  return problem(400, 'malformed-request', 'this is not an HTTP/1.1 request');
 }
 
 /** A second answer in the middle of the first would be taken for a part of it; Node asks the same (`_http_server.js`). */

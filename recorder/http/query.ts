@@ -10,7 +10,7 @@ export const queryNumber = <T extends z.ZodNumber>(number: T) =>
   z.preprocess((text) => (typeof text === 'string' && DECIMAL.test(text) ? Number(text) : text), number);
 const DECIMAL = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
-const NO_TIME = 'this is no time: expected seconds since 1970';
+const NO_TIME = 'not a time: expected seconds since 1970';
 /** Years 2 to 9998: what is written with four digits, also a day before and after. */
 export const EpochNumber = z
   .number('expected a number of seconds since 1970')

@@ -13,7 +13,7 @@ export const aboutPlayback = (version: string): About => ({
   title: 'Recorder: playback',
   version,
   description: DESCRIPTION,
-  tags: [{ name: 'playback', description: 'What is recorded, also while it is being written.' }],
+  tags: [{ name: 'playback', description: 'Recordings, including those still being written.' }],
   examples: {
     parameters: {
       camera_id: 'gate',
@@ -31,18 +31,18 @@ const bytes = (description: string, type: string) => ({ description, content: { 
 
 /** Of a file of this type, or a range of it. */
 export const rangesOf = (type: string) => ({
-  200: bytes('The whole of it.', type),
+  200: bytes('The whole file.', type),
   206: bytes('A range, or several as multipart/byteranges.', type),
-  304: z.null().describe('It is what the caller has already.'),
-  404: problemResponse('There is no such recording, or nothing can be played of it yet.'),
-  412: problemResponse('It is not what If-Match or If-Unmodified-Since name.'),
-  416: problemResponse('Range: it has fewer bytes.'),
+  304: z.null().describe('The caller already has this file.'),
+  404: problemResponse('There is no such recording, or none of it can be played yet.'),
+  412: problemResponse('The file does not match If-Match or If-Unmodified-Since.'),
+  416: problemResponse('The range begins after the end of the file.'),
 });
 
 /** Of an interval. */
 export const intervalOf = (description: string, type: string) => ({
   200: bytes(description, type),
-  307: z.null().describe('In a cluster, to a node that has footage of the interval where this one has none.'),
+  307: z.null().describe('In a cluster: this node has no footage of the interval; redirect to one that has.'),
   404: problemResponse('Nothing is recorded in the interval.'),
   500: problemResponse('The archive on the disk cannot be read.'),
 });

@@ -52,7 +52,7 @@ test('tokens come and go without a restart, and viewers with them', async (t) =>
   recorder.rewriteConfig({ ...auth('new', 'kept'), cameras });
   const changedMs = performance.now();
   const [code, reason] = (await left) as [number, Buffer];
-  assert.equal(`${code} ${reason.toString()}`, '4401 the token is not valid any more');
+  assert.equal(`${code} ${reason.toString()}`, '4401 the token is no longer valid');
   assert.ok(performance.now() - changedMs < 5_000);
   assert.deepEqual([await statusOf('old'), await statusOf('new'), await statusOf('kept')], [401, 200, 200]);
   await once(staying, 'message');

@@ -17,25 +17,27 @@ const Segment = z
     end: z.iso
       .datetime({ offset: true })
       .nullable()
-      .describe('null while it is written, or where the file does not tell.'),
+      .describe('null while the segment is written, or where the file does not say.'),
     end_ms: z.number().int().nullable(),
     duration_seconds: z.number().nullable().describe('From start to end.'),
     sequence: z.number().int(),
     filename: z.string().describe('Relative to the record path.'),
     size: z.number().int().describe('Bytes; final when is_open is false.'),
     mtime: z.number().int().describe('Seconds since 1970.'),
-    is_open: z.boolean().describe('It is being written, or was the last to be while the next has no pictures yet.'),
+    is_open: z
+      .boolean()
+      .describe('The segment is being written, or it was the last one and the next has no pictures yet.'),
     node_id: z
       .string()
       .optional()
-      .describe('In a cluster with a database: the node whose disk holds it, where that is another.'),
+      .describe('In a cluster with a database: the node whose disk holds the segment, where that is another node.'),
   })
   .meta({ id: 'Segment', description: 'A file of the archive.' });
 
 const OtherArchive = z
   .object({
     node_id: z.string(),
-    url: z.string().nullable().describe('Where that node lists its own footage of the camera.'),
+    url: z.string().nullable().describe('URL of the list of its own footage of the camera on that node.'),
     oldest: z.iso.datetime({ offset: true }).nullable(),
     newest: z.iso.datetime({ offset: true }).nullable(),
   })
@@ -45,13 +47,15 @@ const Segments = z
   .object({
     archive: z.array(Segment),
     next: Next,
-    days: z.array(z.iso.date()).describe('All days with records, whatever the interval.'),
+    days: z.array(z.iso.date()).describe('All days with segments, whatever the interval.'),
     archives: z
       .array(OtherArchive)
       .optional()
-      .describe('In a cluster: other nodes that hold footage of the camera. It stays where it was recorded.'),
+      .describe(
+        'In a cluster: other nodes that hold footage of the camera. Footage stays on the node that recorded it.',
+      ),
   })
-  .meta({ id: 'SegmentList', description: 'Segments of a camera in an interval, and all days with records.' });
+  .meta({ id: 'SegmentList', description: 'Segments of a camera in an interval, and all days with segments.' });
 
 const Current = z
   .object({
@@ -59,7 +63,7 @@ const Current = z
     filename: z.string(),
     start: z.iso.datetime({ offset: true }),
     start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
-    size: z.number().int().describe('Bytes written when the question was asked.'),
+    size: z.number().int().describe('Bytes written at the time of the request.'),
   })
   .meta({ id: 'CurrentRecording', description: 'The recording in progress.' });
 
@@ -109,16 +113,16 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
       serializerCompiler: () => JSON.stringify,
       schema: {
         operationId: 'listSegments',
-        summary: 'Segments of a camera in an interval, and all days with records',
+        summary: 'Segments of a camera in an interval, and all days with segments',
         description:
-          'Without from and to: the current day. Only one of them: the day that starts or ends there. A camera that the node does not know has none.',
+          'Without from and to: the current day. With only one of them: the day that starts or ends at that time. For a camera that the node does not know, the list is empty.',
         tags: ['archive'],
         params: CameraParams,
         querystring: IntervalQuery.extend(PageQuery.shape),
         response: {
           200: Segments,
           400: problemResponse(
-            'A boundary is no number, from is later than to, or the interval is wider than 25 hours.',
+            'from or to is not a number, from is later than to, or the interval is longer than 25 hours.',
           ),
           401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),
@@ -156,7 +160,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
         response: {
           200: Current,
           401: problemResponse('No token, or a wrong one.'),
-          404: problemResponse('Nothing to report: not recording, the camera is lost, or record.format is mp4.'),
+          404: problemResponse('Nothing is being recorded, the camera is not connected, or its record.format is mp4.'),
         },
       },
     },

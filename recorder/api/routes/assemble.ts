@@ -18,11 +18,11 @@ const Part = z.object({
     .max(300, ADDRESS)
     .regex(/^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/, ADDRESS)
     .refine((address) => isPort(Number(address.slice(address.lastIndexOf(':') + 1))), 'expected a port from 1 to 65535')
-    .describe('host:port of a member of the cluster.'),
+    .describe('host:port of a node of the cluster.'),
   peer_job_id: z
     .string({ error: 'expected the id of a job' })
     .regex(/^[A-Za-z0-9_-]{1,128}$/, 'expected the id of a job')
-    .describe('Of a finished export there.'),
+    .describe('The id of a finished export on that node.'),
   ordinal: z
     .number({ error: 'expected a whole number from 0' })
     .int('expected a whole number from 0')
@@ -42,7 +42,7 @@ const Body = z
       .array(Part, { error: 'expected a list of parts' })
       .min(1, 'expected at least one part')
       .max(MAX_PARTS, `expected at most ${MAX_PARTS} parts`)
-      .describe('In any order: they are joined by their ordinals, which count from 0 without a hole.'),
+      .describe('In any order. They are joined in the order of their ordinals, which count from 0 without a gap.'),
   })
   .superRefine(({ kind, speed, parts }, context) => {
     const refuse = (path: (string | number)[], message: string): void =>
@@ -72,7 +72,7 @@ export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async 
         operationId: 'assembleParts',
         summary: 'Exports of several nodes as one movie',
         description:
-          'The parts are fetched side by side with the credential of the caller, and joined by their ordinals. Only members of the cluster are asked.',
+          "The recorder fetches the parts in parallel with the caller's credential, and joins them in the order of their ordinals. It asks only nodes of the cluster.",
         tags: ['jobs'],
         params: z.object({ camera_id: z.string() }),
         body: Body,
@@ -80,8 +80,8 @@ export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async 
           202: Submitted,
           400: problemResponse('A field is missing or wrong; the detail names it.'),
           401: problemResponse('No token, or a wrong one.'),
-          403: problemResponse('This needs the role admin, or an address is none of a member of the cluster.'),
-          404: problemResponse('The token is not for this camera.'),
+          403: problemResponse('This needs the role admin, or an address does not belong to a node of the cluster.'),
+          404: problemResponse('The token does not cover this camera.'),
           503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
         },
       },

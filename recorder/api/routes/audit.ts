@@ -16,30 +16,38 @@ const Query = z.object({
   to: EpochSeconds.optional().describe('Lines before this time, seconds since 1970.'),
   who: z.string().max(300, 'expected at most 300 characters').optional().describe('Name of the token.'),
   what: z.enum(ACTIONS, 'expected one of the actions in docs/audit.md').optional(),
-  camera: z.string().max(63, 'expected the id of a camera').optional().describe('Also one that is gone.'),
+  camera: z
+    .string()
+    .max(63, 'expected the id of a camera')
+    .optional()
+    .describe('Id of a camera, which may have been removed since.'),
   limit: queryNumber(z.int(LIMIT).min(1, LIMIT).max(MAX_LINES, LIMIT))
     .default(100)
-    .describe('How many lines at most; 100 when it is not said.'),
-  cursor: z.string().regex(AUDIT_CURSOR, 'expected the next of an answer').optional().describe('For the next page.'),
+    .describe('At most this many lines; 100 by default.'),
+  cursor: z
+    .string()
+    .regex(AUDIT_CURSOR, 'expected the value of next in an answer')
+    .optional()
+    .describe('Where the next page begins: `next` of the previous answer.'),
 });
 
 const Line = z
   .looseObject({
-    n: z.number().int().describe('Number of the line, over all files.'),
+    n: z.number().int().describe('Number of the line, counted over all files.'),
     time: z.iso.datetime(),
     node: z.string(),
     what: z.string(),
-    prev: z.string().describe('SHA-256 of the line before.'),
+    prev: z.string().describe('SHA-256 of the previous line.'),
   })
-  .meta({ id: 'AuditLine', description: 'As in the files; docs/audit.md has all fields.' });
+  .meta({ id: 'AuditLine', description: 'A line as it is in the files; docs/audit.md describes all fields.' });
 
 const Answer = z
   .object({
-    lines: z.array(Line).describe('Newest first. A page may be empty, and have a next one.'),
+    lines: z.array(Line).describe('Newest first. A page may be empty although there is a next one.'),
     next: z.string().nullable().describe('The cursor for older lines; null when there are none.'),
     end: z
       .object({ n: z.number().int(), sha256: z.string() })
-      .describe('The last line that was written. Who keeps it elsewhere can tell later whether lines were changed.'),
+      .describe('The last line that was written. Keep it elsewhere to detect later whether lines were changed.'),
   })
   .meta({ id: 'AuditPage', description: 'Lines of the audit.' });
 
@@ -55,12 +63,12 @@ export const auditRoutes: FastifyPluginAsyncZod<{ deps: { readonly reader: NonNu
         operationId: 'listAudit',
         summary: 'Who did what on this node, and what was taken',
         description:
-          'One question reads a bounded part of the files: ask with next until it is null. Every node has an audit of its own.',
+          'One request reads a limited part of the files: repeat it with cursor=next until next is null. Each node has its own audit.',
         tags: ['node'],
         querystring: Query,
         response: {
           200: Answer,
-          400: problemResponse('A parameter makes no sense; the detail names it.'),
+          400: problemResponse('A parameter is not valid; the detail names it.'),
           401: problemResponse('No token, or a wrong one.'),
           403: problemResponse('This needs the role admin, for all cameras.'),
           503: problemResponse('The files cannot be read; the detail says why.'),

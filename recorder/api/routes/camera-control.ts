@@ -22,18 +22,18 @@ const Ok = z.literal('ok');
 const count = (what: string) => z.number().int().min(0).max(1).describe(what);
 
 const Started = z
-  .object({ status: Ok, started: count('0: it was started already.') })
+  .object({ status: Ok, started: count('0: it was already started.') })
   .meta({ id: 'Started', description: 'The camera is recorded.' });
 const Stopped = z
-  .object({ status: Ok, stopped: count('0: it was stopped already.') })
+  .object({ status: Ok, stopped: count('0: it was already stopped.') })
   .meta({ id: 'Stopped', description: 'The camera is not recorded.' });
 
 const refusals = {
-  400: problemResponse('The body is no JSON object, or its id is missing or no id of a camera.'),
+  400: problemResponse('The body is not a JSON object, or its id is missing or not the id of a camera.'),
   401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role operator.'),
   404: problemResponse('The node does not know this camera.'),
-  503: problemResponse('The change cannot be kept across restarts now: nothing has changed.'),
+  503: problemResponse('The change cannot be stored at the moment: nothing has changed.'),
 };
 
 async function changed(change: Promise<number>): Promise<number> {
@@ -56,7 +56,7 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
       config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' }, audit: 'start-camera' },
       schema: {
         operationId: 'startCamera',
-        summary: 'Record a camera',
+        summary: 'Start recording a camera',
         description: 'Kept across restarts.',
         tags: ['cameras'],
         body: Which,
@@ -79,8 +79,8 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
       config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' }, audit: 'stop-camera' },
       schema: {
         operationId: 'stopCamera',
-        summary: 'Do not record a camera any more',
-        description: 'Kept across restarts. What was recorded stays; the gap that begins has the cause "stopped".',
+        summary: 'Stop recording a camera',
+        description: 'Kept across restarts. Existing footage stays; the gap that begins has the cause "stopped".',
         tags: ['cameras'],
         body: Which,
         response: {

@@ -16,7 +16,8 @@ const settings = (required: readonly string[]) => z.looseObject({}).meta({ ...wo
 
 const Shown = settings(['id', 'source']).meta({
   id: 'CameraSettings',
-  description: 'As they are written, in the words of the configuration. Addresses have their users and no passwords.',
+  description:
+    'The settings as they are written in the configuration. Addresses include their users, but not their passwords.',
 });
 const Params = z.object({ id: z.string() });
 
@@ -24,18 +25,18 @@ const refusals = {
   401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role admin.'),
   409: problemResponse(
-    'The camera is not to be changed here: people wrote its file, the cluster manages it, or the configuration has a mistake.',
+    'The camera cannot be changed through the API: its file was written by hand, the cluster manages it, or the configuration has an error.',
   ),
 };
 const changing = {
   400: problemResponse('A setting is missing or wrong; the detail names each of them.'),
   ...refusals,
-  503: problemResponse('The change cannot be kept: nothing has changed.'),
+  503: problemResponse('The change cannot be stored: nothing has changed.'),
 };
 const conditional = {
   ...changing,
   404: problemResponse('The node does not know this camera.'),
-  412: problemResponse('If-Match names settings that are not those of now.'),
+  412: problemResponse('If-Match does not name the current settings.'),
 };
 
 const STATUS: Readonly<Record<Exclude<EditErrorCode, 'unknown-camera'>, number>> = {
@@ -76,7 +77,7 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
         operationId: 'addCamera',
         summary: 'Add a camera',
         description:
-          'Kept in a file of conf.d, or in the database where the node has one. The answer comes when the recorder has taken it up.',
+          'Stored in a file of conf.d, or in the database where the node has one. The answer comes when the recorder uses the new settings.',
         tags: ['cameras'],
         body: settings(['id', 'source']),
         response: { 201: Shown, ...changing },
@@ -101,7 +102,7 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
       schema: {
         operationId: 'getCameraSettings',
         summary: 'The settings of a camera',
-        description: 'What PUT takes. The entity tag is for its If-Match.',
+        description: 'The body that PUT expects. Send the entity tag as If-Match with PUT or DELETE.',
         tags: ['cameras'],
         params: Params,
         response: { 200: Shown, 404: conditional[404], ...refusals },
@@ -121,7 +122,7 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
         operationId: 'changeCamera',
         summary: 'Change a camera',
         description:
-          'Takes all settings: what is left out has its default again. An address without a password keeps the one that it has, on the same host and port. With If-Match only settings that have this entity tag are changed; without it the last writer wins.',
+          'Replaces all settings: a setting that is left out gets its default. An address without a password keeps its stored password if host and port stay the same. With If-Match, the settings are changed only if they have this entity tag; without it, the last writer wins.',
         tags: ['cameras'],
         params: Params,
         body: settings(['source']),
@@ -142,7 +143,8 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
       schema: {
         operationId: 'removeCamera',
         summary: 'Remove a camera',
-        description: 'Its recordings stay, until the limits of the node remove them. If-Match as for PUT.',
+        description:
+          'Its recordings stay until the retention limits of the node remove them. If-Match works as for PUT.',
         tags: ['cameras'],
         params: Params,
         response: { 200: Done, ...conditional },

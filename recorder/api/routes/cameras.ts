@@ -38,56 +38,56 @@ const Camera = z
     state: z
       .enum(['connecting', 'recording', 'retrying', 'stopped'])
       .describe(
-        'connecting: no video yet. recording: video arrives. retrying: waiting after a failure. stopped: not wanted.',
+        'connecting: no video yet. recording: video arrives. retrying: waits after a failure. stopped: should not be recorded.',
       ),
     state_since: z.iso.datetime({ offset: true }),
-    reason: Reason.nullable().describe('Why it does not record, or what ended the last connection.'),
+    reason: Reason.nullable().describe('Why the camera is not recorded, or what ended the last connection.'),
     node: z.object({
       name: z.string(),
-      address: z.string().nullable().describe('Where the node is reached, as far as it was told.'),
-      playback: z.string().nullable().describe('Where the node plays its recordings: http://host:port.'),
+      address: z.string().nullable().describe('Address at which others reach the node, where it is configured.'),
+      playback: z.string().nullable().describe('Where the node serves playback: http://host:port.'),
     }),
     transport: z.enum(['tcp', 'udp', 'multicast']).nullable(),
     codecs: z.object({
       video: Video.nullable(),
       video_remark: Reason.nullable().describe(
-        'What to know of video that is recorded: open-gop, at which Chromium may stop, or gradual-refresh.',
+        'A property of the recorded video that players may stumble over: open-gop (Chromium may stop) or gradual-refresh.',
       ),
       audio: Audio.nullable(),
       mime: z
         .string()
         .nullable()
-        .describe('Type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.'),
-      audio_dropped: Reason.nullable().describe('Why audio that the camera offers is not recorded.'),
+        .describe('Media type of the live stream, for MediaSource.isTypeSupported and addSourceBuffer.'),
+      audio_dropped: Reason.nullable().describe('Why the sound that the camera offers is not recorded.'),
     }),
     not_recorded: z
       .array(z.object({ kind: z.string(), codec: z.string().nullable(), reason: Reason }))
-      .describe('What else the camera offered at the last connection: other streams, metadata, the way back to it.'),
+      .describe('What else the camera offered at the last connection: other streams, metadata, the audio backchannel.'),
     bitrate: z.number().int().describe('Bits a second over the last ten seconds.'),
     last_frame: z.iso.datetime({ offset: true }).nullable().describe('When the last video frame arrived.'),
     frames: z.object({
       video: z.number().int(),
       audio: z.number().int(),
-      discarded: z.number().int().describe('Frames with a part missing.'),
+      discarded: z.number().int().describe('Frames that were discarded because a part was missing.'),
       lost_packets: z.number().int(),
     }),
     recording: z.object({
       state: z.enum(['idle', 'writing', 'failed']),
-      reason: Reason.nullable().describe('Why what the camera sends is not written.'),
+      reason: Reason.nullable().describe('Why the video of the camera is not written.'),
       last_written: z.iso.datetime({ offset: true }).nullable().describe('Capture time of the last picture written.'),
       filename: z.string().nullable().describe('The file being written, relative to the record path.'),
     }),
     silent: z
       .boolean()
-      .describe('It should be recorded, and no video was written for 15 seconds, whatever else it sends.'),
+      .describe('The camera should be recorded, but no video was written for 15 seconds, whatever else it sends.'),
     silent_since: z.iso
       .datetime({ offset: true })
       .nullable()
       .describe('When the last video of a silent camera was written, or should have been.'),
     viewers: z.number().int().describe('Live viewers.'),
-    ptz: z.boolean().describe('It can be moved.'),
+    ptz: z.boolean().describe('Whether the camera may be moved (its setting ptz).'),
   })
-  .meta({ id: 'Camera', description: 'A camera, what it does and why.' });
+  .meta({ id: 'Camera', description: 'A camera, its state and the reason for it.' });
 
 const Cameras = z
   .object({
@@ -96,14 +96,16 @@ const Cameras = z
       .number()
       .int()
       .optional()
-      .describe('In a cluster: how many cameras other nodes record; GET /cluster/cameras lists all.'),
+      .describe('In a cluster: the number of cameras that other nodes record; GET /cluster/cameras lists all.'),
     refused: z
       .array(z.object({ id: z.string(), reason: Reason }))
       .optional()
-      .describe('With a database: its cameras that are not recorded as they are there, and why.'),
+      .describe('With a database: cameras in it whose rows cannot be used, and why.'),
     warnings: z
       .array(Warning)
-      .describe('As in ready: what somebody should look at, as that exports cannot be made here for want of ffmpeg.'),
+      .describe(
+        'Problems that need attention, as in GET /health/ready; for example, that ffmpeg is missing and exports are not possible.',
+      ),
   })
   .meta({ id: 'CameraList', description: 'The cameras of the node.' });
 

@@ -26,15 +26,15 @@ const Body = z.object({
         if (same < i) context.addIssue({ code: 'custom', path: [i], message: `this is already cameras.${same}` });
       }
     })
-    .meta({ uniqueItems: true, description: 'Ids, each once; the archive has them in this order.' }),
-  from: EpochNumber.describe('Start of the window, seconds since 1970; fractions are understood, to the millisecond.'),
+    .meta({ uniqueItems: true, description: 'Ids of the cameras, each once; the ZIP file has them in this order.' }),
+  from: EpochNumber.describe('Start of the window, seconds since 1970, with fractions down to the millisecond.'),
   to: EpochNumber.describe('End of the window, at most four hours later.'),
   name: z
     .string({ error: 'expected a text' })
     .min(1, 'expected a text')
     .max(200, 'expected at most 200 characters')
     .optional()
-    .describe('What people call the case; it stands in the manifest.'),
+    .describe('Name of the case for people; it is part of the manifest.'),
 });
 
 type Deps = Pick<ApiDeps, 'cameras' | 'protections'> & { readonly jobs: JobKeeper };
@@ -47,9 +47,9 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
       config: { role: 'operator', cameras: 'filtered', audit: 'case' },
       schema: {
         operationId: 'makeCase',
-        summary: 'A window of several cameras as one archive with a signed manifest',
+        summary: 'A window of several cameras as one ZIP file with a signed manifest',
         description:
-          'One job, which counts as an export; its result is a ZIP with the movies of each camera, without re-encoding, manifest.json and manifest.json.sig. A camera without footage in the window is listed with its gaps. Of each camera, the archive has what this node has recorded.',
+          'One job, which counts as an export. Its result is a ZIP file with the movies of each camera, without re-encoding, manifest.json and manifest.json.sig. A camera without footage in the window is listed with its gaps. The ZIP file has only footage that this node recorded.',
         tags: ['jobs'],
         body: Body,
         response: {
@@ -57,7 +57,7 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
           400: problemResponse('A field is missing or wrong; the detail names it.'),
           401: problemResponse('No token, or a wrong one.'),
           403: problemResponse('This needs the role operator.'),
-          404: problemResponse('There is no such camera, and no footage of it, or the token is not for it.'),
+          404: problemResponse('There is no such camera and no footage of it, or the token does not cover it.'),
           413: problemResponse(`The window is longer than ${MAX_WINDOW}, or the body is larger than 64 KiB.`),
           503: problemResponse('Redis is missing on the node; the detail says how to install it.'),
         },

@@ -26,7 +26,7 @@ const Node = z
     address: z.string().nullable(),
     role: z.enum(['voter', 'learner', 'removed']),
     online: z.boolean(),
-    last_seen_seconds: z.number().nullable().describe('Since its last sign of life; null when none was seen.'),
+    last_seen_seconds: z.number().nullable().describe('Seconds since its last renewal; null when none was seen.'),
     cameras: z.number().int(),
     version: z.string().nullable(),
   })
@@ -34,7 +34,7 @@ const Node = z
 
 const Metrics = z
   .object({
-    leader: NodeID.nullable().describe('The node that serves changes of the membership; null without majority.'),
+    leader: NodeID.nullable().describe('The node that accepts changes of the membership; null without a majority.'),
     has_majority: z.boolean(),
     voters: z.array(NodeID),
     nodes: z.array(Node),
@@ -46,10 +46,10 @@ const Time = z.iso.datetime({ offset: true }).nullable();
 const CameraNode = z
   .object({
     node_id: NodeID,
-    url: z.string().nullable().describe('Base of its API; null until the operator has said so.'),
-    playback: z.string().nullable().describe('Where it plays its recordings.'),
+    url: z.string().nullable().describe('Base URL of its API; null until the operator has published it.'),
+    playback: z.string().nullable().describe('Where it serves playback.'),
     online: z.boolean(),
-    last_seen_seconds: z.number().nullable().describe('Since its last sign of life; null when none was seen.'),
+    last_seen_seconds: z.number().nullable().describe('Seconds since its last renewal; null when none was seen.'),
   })
   .meta({ id: 'RecordingNode', description: 'A node that records cameras, and where it is reached.' });
 
@@ -62,28 +62,28 @@ const ClusterCamera = z
     id: z.string(),
     name: z.string(),
     node_id: NodeID.nullable().describe(
-      'The node that records it, also while another takes it over; that did last when it is stopped.',
+      'The node that records the camera, also during a handover to another node. For a stopped camera: the last node that recorded it.',
     ),
-    epoch: z.number().int().describe('Grows with every move.'),
+    epoch: z.number().int().describe('Grows with each move to another node.'),
     state: z
       .enum(['connecting', 'recording', 'silent', 'failed', 'stopped', 'unassigned', 'unknown'])
       .describe(
-        'As its node reports. recording: a picture is on the disk. silent: no video was written for 15 seconds. unassigned: no node records it. unknown: its node gives no sign of life.',
+        'As its node reports it. recording: a picture is on the disk. silent: no video was written for 15 seconds. unassigned: no node records it. unknown: its node has stopped renewing.',
       ),
     reason: Reason.nullable(),
-    last_written: Time.describe('Coarse; the node itself knows better.'),
+    last_written: Time.describe('Approximate; the node itself has the exact time.'),
     archives: z
       .array(HeldFootage)
-      .describe('All nodes that hold footage of it; coarse. It stays where it was recorded.'),
+      .describe('All nodes that hold footage of the camera; approximate. Footage stays on the node that recorded it.'),
   })
-  .meta({ id: 'ClusterCamera', description: 'A camera of the cluster, whichever node records it.' });
+  .meta({ id: 'ClusterCamera', description: 'A camera of the cluster, on any node.' });
 
 const CameraPlace = z.tuple([z.literal('cameras'), z.string()]);
 
 const Cameras = z
   .object({
     node_id: NodeID.describe('The node that answers.'),
-    current: z.boolean().describe('false: the API server is away, and this is what was known last.'),
+    current: z.boolean().describe('false: the API server cannot be reached, and this is the last known state.'),
     nodes: z.array(CameraNode),
     cameras: z.array(ClusterCamera),
     next: Next,
@@ -117,14 +117,14 @@ const toCamera = (camera: ClusterCameras['cameras'][number]): z.output<typeof Ca
 });
 
 const problems = {
-  400: problemResponse('The body is missing, or not as described.'),
+  400: problemResponse('The body is missing or does not have the required form.'),
   401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('The role does not allow it.'),
   404: problemResponse('There is no such node.'),
-  409: problemResponse('The change would lose the majority, or another one is under way.'),
+  409: problemResponse('The change would lose the majority, or another change is in progress.'),
   503: problemResponse('There is no leader, or the cluster cannot be reached.'),
 };
-const MOVED = { 307: z.null().describe('To the leader, which serves this.') };
+const MOVED = { 307: z.null().describe('Redirect to the leader, which accepts this request.') };
 
 const CODES: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid-request',
@@ -175,7 +175,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
         operationId: 'listClusterCameras',
         summary: 'All cameras of the namespace, and which node records each',
         description:
-          'Answered by any node within about a second, also while nodes or the API server are away: then as it was known last. Live pictures, recordings and details are at the node that has them.',
+          'Any node answers, within about a second. While nodes or the API server cannot be reached, it answers with the last known state. Ask the node that records a camera for its live stream, recordings and details.',
         tags: ['cluster'],
         querystring: PageQuery,
         response: { 200: Cameras, 401: problems[401] },
@@ -215,7 +215,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       config: { role: 'admin', audit: 'add-node' },
       schema: {
         operationId: 'addLearner',
-        summary: 'Takes a node into the cluster: it records, and has no vote',
+        summary: 'Add a node to the cluster: it records, but has no vote',
         tags: ['cluster'],
         body: z.strictObject({ node_id: NodeID }),
         response: { 200: Done, ...MOVED, ...problems },
@@ -230,7 +230,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       config: { role: 'admin', audit: 'change-voters' },
       schema: {
         operationId: 'changeMembership',
-        summary: 'Says which nodes have a vote, one change at a time',
+        summary: 'Set which nodes have a vote, one change at a time',
         tags: ['cluster'],
         body: z.strictObject({
           voters: z
@@ -251,7 +251,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       config: { role: 'admin', audit: 'remove-node' },
       schema: {
         operationId: 'removeNode',
-        summary: 'Removes a node from the cluster; one that lives only with force',
+        summary: 'Remove a node from the cluster; a live one only with force',
         tags: ['cluster'],
         body: z.strictObject({ node_id: NodeID, force: z.boolean().optional() }),
         response: { 200: Done, ...MOVED, ...problems },
@@ -271,9 +271,9 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       config: { role: 'admin', audit: 'leave-cluster' },
       schema: {
         operationId: 'leaveCluster',
-        summary: 'This node leaves: it stops its cameras and forgets what was assigned',
+        summary: 'This node leaves the cluster: it stops its cameras and discards its assignments',
         description:
-          'With force also when the cluster cannot accept it; then remove-node on the leader. Key and certificate stay, no restart is needed.',
+          'With force also when the cluster cannot record it; call remove-node on the leader afterwards. Key and certificate stay, and no restart is needed.',
         tags: ['cluster'],
         body: z.strictObject({ force: z.boolean().optional() }),
         response: { 200: Done, ...problems },

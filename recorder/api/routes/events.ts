@@ -28,23 +28,27 @@ const Query = z.object({
   types: patterns('types of events')
     .refine(
       (all) => all.every((pattern) => EVENT_TYPES.some((type) => matchesType([pattern], type))),
-      'no event is called so: docs/events.md has the types',
+      'no event has such a type: docs/events.md lists the types',
     )
     .optional()
-    .describe('Only events of these types, with commas between them: job.done, camera.*'),
+    .describe('Only events of these types, separated by commas: job.done, camera.*'),
   cameras: patterns('ids of cameras')
     .optional()
-    .describe('Of cameras only those with these ids, with commas between them; * stands for any characters.'),
+    .describe(
+      'Of events about cameras, only those about cameras with these ids, separated by commas; * stands for any characters.',
+    ),
   last_event_id: z
     .string()
     .refine((text) => parseEventId(text) !== undefined, ID)
     .optional()
     .describe(
-      'As the header Last-Event-ID, which counts more: begin behind this event. 0: with all that are there. Without it: with what comes.',
+      'Begin after this event; 0: begin with the oldest event that is kept. Without it: only new events. The header Last-Event-ID has the same meaning and takes precedence.',
     ),
   seconds: queryNumber(z.int(SECONDS).min(0, SECONDS).max(86_400, SECONDS))
     .optional()
-    .describe('End after this time; 0: with what is there. Without it, the answer does not end.'),
+    .describe(
+      'End the answer after this many seconds; 0: after the events that are there. Without it, the answer does not end.',
+    ),
   access_token: z.string().optional(),
 });
 
@@ -54,10 +58,10 @@ const ENVELOPE = {
   type: 'object',
   properties: {
     specversion: { const: '1.0' },
-    id: { type: 'string', description: 'Ascending and unique on its node.' },
-    source: { type: 'string', description: 'The node.' },
-    type: { type: 'string', description: 'dev.kube-nvr. and one of the types.' },
-    subject: { type: 'string', description: 'The camera, where it concerns one.' },
+    id: { type: 'string', description: 'Unique on its node; later events have larger ids.' },
+    source: { type: 'string', description: 'The node that sends the event.' },
+    type: { type: 'string', description: '`dev.kube-nvr.`, followed by one of the types.' },
+    subject: { type: 'string', description: 'The camera, for an event about a camera.' },
     time: { type: 'string', format: 'date-time' },
     datacontenttype: { const: 'application/json' },
     data: { type: 'object' },
@@ -80,18 +84,18 @@ export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events,
         operationId: 'streamEvents',
         summary: 'What happens, as it happens',
         description:
-          'Server-sent events; the data of each is a CloudEvent in JSON. A client that comes back with Last-Event-ID goes on behind that event, for an hour and over restarts of the recorder; when some are not there any more, events.missed says so. A token for some cameras gets no event of another. docs/events.md has types and data.',
+          'Server-sent events; the data of each is a CloudEvent in JSON. A client that reconnects with Last-Event-ID continues after that event: events are kept for an hour, also across restarts of the recorder. If some of them have been removed, it gets the event events.missed. A token for some cameras gets no events about others. docs/events.md has types and data.',
         tags: ['events'],
         'x-events': { types: EVENT_TYPES, data: ENVELOPE },
         querystring: Query,
         response: {
           200: {
-            description: 'Events, until the caller leaves or its token ends.',
+            description: 'Events, until the client disconnects or its token expires.',
             content: { 'text/event-stream': { schema: z.string() } },
           },
-          400: problemResponse('A parameter or Last-Event-ID makes no sense; the detail names it.'),
+          400: problemResponse('A parameter or Last-Event-ID is not valid; the detail names it.'),
           401: problemResponse('No token, or a wrong one.'),
-          503: problemResponse('As many streams of events are open as may be.'),
+          503: problemResponse('The maximum number of event streams is open.'),
         },
       },
     },
@@ -99,7 +103,7 @@ export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events,
       const { types, cameras, seconds, last_event_id: given } = request.query;
       const afterId = positionOf(request) ?? (given === undefined ? undefined : parseEventId(given));
       if (events.streams.isFull) {
-        throw new ApiError(503, 'too-many-event-streams', 'as many streams of events are open as may be', {
+        throw new ApiError(503, 'too-many-event-streams', 'the maximum number of event streams is open', {
           headers: { 'retry-after': '10' },
           isExpected: true,
         });

@@ -15,7 +15,7 @@ import { isoTime } from '../times.ts';
 
 const Cause = z
   .enum(GAP_CAUSES)
-  .meta({ id: 'GapCause', description: 'docs/gaps.md explains each. Later versions may have more.' });
+  .meta({ id: 'GapCause', description: 'docs/gaps.md explains each cause. Later versions may add more.' });
 
 const GapItem = z
   .object({
@@ -25,7 +25,7 @@ const GapItem = z
     end_ms: z.number().int(),
     seconds: z.number(),
     cause: Cause,
-    is_open: z.boolean().describe('It lasts until now.'),
+    is_open: z.boolean().describe('The gap has not ended yet.'),
   })
   .meta({ id: 'Gap', description: 'Time without footage, and why.' });
 
@@ -36,8 +36,8 @@ const DegradedItem = z
     start_ms: z.number().int().describe('The same in milliseconds since 1970.'),
     end_ms: z.number().int(),
     lost_frames: z.number().int().describe('Pictures that did not arrive whole.'),
-    expected_frames: z.number().int().describe('Those, and the ones that are there.'),
-    lost_share: z.number().describe('lost_frames by expected_frames: from 0 to 1.'),
+    expected_frames: z.number().int().describe('All pictures of that time: the recorded ones and lost_frames.'),
+    lost_share: z.number().describe('lost_frames divided by expected_frames: from 0 to 1.'),
   })
   .meta({ id: 'Degraded', description: 'Footage in which pictures are missing.' });
 
@@ -50,18 +50,20 @@ const Gaps = z
     to_ms: z.number().int(),
     known_until: z.iso
       .datetime({ offset: true })
-      .describe('What lies behind this, at most some seconds up to now, is being written or not understood yet.'),
+      .describe('The account is complete up to this time. The few seconds between it and now are still being written.'),
     known_until_ms: z.number().int(),
     next: Next,
     gaps: z.array(GapItem).describe('Oldest first, without overlap.'),
     wanted_seconds: z.number().describe('Time up to known_until in which the camera was configured on this node.'),
-    recorded_seconds: z.number().describe('Of that, time with footage: wanted_seconds without the gaps.'),
-    missing_seconds: z.number().describe('All gaps together, also those that a user wanted.'),
-    seconds_by_cause: z.partialRecord(Cause, z.number()).describe('Causes that occur.'),
+    recorded_seconds: z.number().describe('Time with footage: wanted_seconds minus missing_seconds.'),
+    missing_seconds: z
+      .number()
+      .describe('The sum of all gaps, including those that a user asked for by stopping the camera.'),
+    seconds_by_cause: z.partialRecord(Cause, z.number()).describe('The sum of the gaps of each cause that occurs.'),
     degraded: z
       .array(DegradedItem)
       .describe(
-        'Footage in which pictures are missing, each time for less than a second: minutes of the clock, of up to an hour when they follow each other. Oldest first, whole also where they reach beyond the interval.',
+        'Footage in which pictures are missing, each time for less than a second. Listed by the minute; consecutive minutes are joined, up to an hour. Oldest first; an entry is not cut where it reaches beyond the interval.',
       ),
   })
   .meta({ id: 'GapList', description: 'Time without footage of a camera in an interval.' });
@@ -113,14 +115,14 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
         operationId: 'listGaps',
         summary: 'Time without footage of a camera in an interval, and why',
         description:
-          'Gaps and footage together are the time in which the camera was configured. What retention has removed was recorded and is no gap. A camera that the node does not know has none. Without from and to: the current day. Only one of them: the day that starts or ends there. A page has the gaps and degraded footage that begin first, together as many as limit says; sums are always of the whole interval.',
+          'Gaps and footage together cover the time in which the camera was configured. Footage that retention removed is no gap. For a camera that the node does not know, the list is empty. Without from and to: the current day. With only one of them: the day that starts or ends at that time. A page has at most limit entries, gaps and degraded footage counted together, oldest first; the sums always cover the whole interval.',
         tags: ['archive'],
         params: z.object({ camera_id: z.string() }),
         querystring: IntervalQuery.extend(PageQuery.shape),
         response: {
           200: Gaps,
           400: problemResponse(
-            'A boundary is no number, from is later than to, or the interval is wider than 25 hours.',
+            'from or to is not a number, from is later than to, or the interval is longer than 25 hours.',
           ),
           401: problemResponse('No token, or a wrong one.'),
           500: problemResponse('The archive on the disk cannot be read.'),

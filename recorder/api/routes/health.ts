@@ -29,16 +29,21 @@ const Checks = z
     storage: z.object({ configured: z.boolean(), reachable: z.boolean() }).describe('The database.'),
     cluster_store: z.object({
       configured: z.boolean(),
-      reachable: z.boolean().optional().describe('In a cluster: the API server takes our signs of life.'),
+      reachable: z
+        .boolean()
+        .optional()
+        .describe('In a cluster: whether the API server accepts the renewals of this node.'),
       unreachable_seconds: z
         .int()
         .optional()
-        .describe('How long it has not taken one; absent while it does, and when it never did since the start.'),
+        .describe(
+          'Seconds since the last accepted renewal. Absent while renewals are accepted, and when none has been since the start.',
+        ),
     }),
     recordings_dir: z.object({ path: z.string(), writable: z.boolean() }),
     license: z.object({
       valid: z.boolean(),
-      reason: Reason.optional().describe('Why it is not.'),
+      reason: Reason.optional().describe('Why the check fails.'),
     }),
   })
   .meta({ id: 'Checks', description: 'What readiness depends on.' });
@@ -47,7 +52,9 @@ const SilentCamera = z
   .object({
     id: z.string(),
     since: z.iso.datetime({ offset: true }).describe('When the last video was written, or should have been.'),
-    cause: z.string().describe('As in the gap list, as far as it is known; recording where nothing seems wrong.'),
+    cause: z
+      .string()
+      .describe('The cause as in the list of gaps, as far as it is known; `recording` where no fault is known.'),
   })
   .meta({ id: 'SilentCamera', description: 'A camera of which no video was written for 15 seconds.' });
 
@@ -64,12 +71,12 @@ const Readiness = z
     warnings: z
       .array(Warning)
       .optional()
-      .describe('What somebody should look at. Only for callers with a role; no failure by itself.'),
+      .describe('Problems that need attention but do not fail readiness. Only for callers with a role.'),
     silent_cameras: z
       .array(SilentCamera)
       .optional()
       .describe(
-        'Cameras of which no video was written for 15 seconds. Only for callers with a role; no failure of the node.',
+        'Cameras of which no video was written for 15 seconds; they do not fail readiness. Only for callers with a role.',
       ),
   })
   .meta({ id: 'Readiness', description: 'Whether the node is ready, and why not.' });

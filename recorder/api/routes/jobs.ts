@@ -38,7 +38,7 @@ const Window = z.object({
 });
 
 const ExportQuery = Window.extend({
-  dry_run: flag().optional().describe('1: how long and how large it would be; makes no job.'),
+  dry_run: flag().optional().describe('1: only estimate how long and how large the result would be; no job is made.'),
 });
 
 const PART = 'expected the number of a part, from 1';
@@ -54,7 +54,7 @@ const Gap = z
   .object({
     start: z.iso.datetime({ offset: true }),
     end: z.iso.datetime({ offset: true }),
-    cause: z.string().optional().describe('As in the list of gaps, as far as it is known.'),
+    cause: z.string().optional().describe('The cause as in the list of gaps, as far as it is known.'),
   })
   .meta({ id: 'JobGap', description: 'A part of a window without footage.' });
 
@@ -63,20 +63,23 @@ const KnownUntil = z
   .int()
   .optional()
   .describe(
-    'Where the window was not over: the end of what is known of it. What is later is neither in the movie nor a gap.',
+    'For a window that was not over: the end of its known part. Later footage is neither in the movie nor listed as a gap.',
   );
 
 const JobPartItem = z
   .object({
-    part: z.number().int().describe('From 1.'),
-    camera_id: z.string().optional().describe('In a case.'),
-    name: z.string().describe('In the archive.'),
+    part: z.number().int().describe('Number of the part, from 1.'),
+    camera_id: z.string().optional().describe('Of a part of a case: its camera.'),
+    name: z.string().describe('Name of the file in the ZIP file.'),
     codec: z.string().describe('h264, h265, av1, mjpeg, aac …'),
-    from_ms: z.number().int().describe('The part of the window that it is of.'),
+    from_ms: z.number().int().describe('Start of the time that the part covers, milliseconds since 1970.'),
     to_ms: z.number().int(),
     duration_seconds: z.number(),
     size_bytes: z.number().int(),
-    offset: z.number().int().describe('Where its bytes lie in the archive, which holds them as they are.'),
+    offset: z
+      .number()
+      .int()
+      .describe('Where the bytes of the part begin in the ZIP file, which stores them uncompressed.'),
     download_url: z.string(),
   })
   .meta({ id: 'JobPart', description: 'One of the movies of a result that has several.' });
@@ -84,7 +87,10 @@ const JobPartItem = z
 const CaseCamera = z
   .object({
     camera_id: z.string(),
-    duration_seconds: z.number().optional().describe('When the job is done: of its movies together.'),
+    duration_seconds: z
+      .number()
+      .optional()
+      .describe('When the job is done: duration of the movies of this camera together.'),
     gaps: z.array(Gap).optional().describe('When the job is done.'),
     reason: z.string().optional().describe('When the job is done: why there is no movie of this camera.'),
     reason_code: z.enum(JOB_ERROR_CODES).optional(),
@@ -94,47 +100,48 @@ const CaseCamera = z
 const JobItem = z
   .object({
     job_id: z.string(),
-    camera_id: z.string().describe('Of a case: the first of its cameras.'),
-    cameras: z.array(CaseCamera).optional().describe('Of a case: all of its cameras.'),
-    name: z.string().optional().describe('Of a case, as it was given.'),
+    camera_id: z.string().describe('The camera; of a case, the first of its cameras.'),
+    cameras: z.array(CaseCamera).optional().describe('Of a case: all its cameras.'),
+    name: z.string().optional().describe('Of a case: its name, as it was given.'),
     from: z
       .number()
       .int()
       .optional()
       .describe(
-        'Seconds since 1970, the last before the window begins. Of an assembly: once the other nodes have said it.',
+        'The window in whole seconds since 1970: rounded down. Of an assembly: only once the other nodes have reported it.',
       ),
-    to: z.number().int().optional().describe('The first behind its end.'),
-    from_ms: z.number().int().optional().describe('The window to the millisecond, as it was asked for.'),
+    to: z.number().int().optional().describe('End of the window, rounded up to whole seconds.'),
+    from_ms: z.number().int().optional().describe('Start of the requested window, milliseconds since 1970.'),
     to_ms: z.number().int().optional(),
     created_at: z.number().int(),
-    completed_at: z.number().int().optional().describe('When it is done or failed.'),
+    completed_at: z.number().int().optional().describe('When the job was done or failed, seconds since 1970.'),
     expires_at: z
       .number()
       .int()
       .optional()
-      .describe('When it is done: up to when its result can be downloaded, seconds since 1970.'),
-    is_expired: z.boolean().optional().describe('When it is done: its result cannot be downloaded any more.'),
+      .describe('Of a job that is done: until when its result can be downloaded, seconds since 1970.'),
+    is_expired: z
+      .boolean()
+      .optional()
+      .describe('Of a job that is done: whether its result can no longer be downloaded.'),
     kind: z.enum(['export', 'timelapse']),
     speed: z.number().int().optional(),
     state: z.enum(['pending', 'running', 'done', 'failed']),
     progress: z.number().int().describe('0 to 100.'),
-    size_bytes: z.number().int().optional().describe('When it is done.'),
+    size_bytes: z.number().int().optional().describe('Of a job that is done: size of its result.'),
     duration_seconds: z.number().optional(),
-    gaps: z.array(Gap).optional().describe('Parts of the window without footage; the movie goes on without them.'),
+    gaps: z.array(Gap).optional().describe('Parts of the window without footage; the movie skips them.'),
     known_until_ms: KnownUntil,
     parts: z
       .array(JobPartItem)
       .optional()
-      .describe(
-        'Where the codec changed in the window, and of a case: the movies, in an archive (ZIP) that is the result.',
-      ),
-    manifest_url: z.string().optional().describe('When it is done.'),
+      .describe('Of a case, and where the codec changed in the window: the movies in the ZIP file that is the result.'),
+    manifest_url: z.string().optional().describe('Of a job that is done: where its manifest is.'),
     signature_url: z.string().optional(),
-    reason: z.string().optional().describe('When it failed.'),
-    reason_code: z.enum(JOB_ERROR_CODES).optional().describe('The same for programs.'),
+    reason: z.string().optional().describe('Of a job that failed: why.'),
+    reason_code: z.enum(JOB_ERROR_CODES).optional().describe('The reason as a stable code for programs.'),
   })
-  .meta({ id: 'Job', description: 'An export or a time-lapse, and how far it is.' });
+  .meta({ id: 'Job', description: 'An export, time-lapse, case or assembly, and its progress.' });
 
 const JobList = z
   .object({ jobs: z.array(JobItem), next: Next })
@@ -157,7 +164,7 @@ const Estimate = z
     reason: z.string().optional().describe('Why an export of this window would fail.'),
     reason_code: z.enum(JOB_ERROR_CODES).optional(),
   })
-  .meta({ id: 'Estimate', description: 'What an export would be; no job is made.' });
+  .meta({ id: 'Estimate', description: 'Duration and size that an export would have; no job is made.' });
 
 const toGap = ({ fromMs, toMs, cause }: JobGap): z.output<typeof Gap> => ({
   start: isoTime(fromMs),
@@ -233,7 +240,7 @@ function toCameras({ outcome, ...job }: Job): z.output<typeof CaseCamera>[] {
 /** Of an assembly it is when its parts are. */
 const isWindowKnown = ({ fromMs, toMs }: Job): boolean => fromMs < toMs;
 
-const unknownJob = (): ApiError => new ApiError(404, 'no-such-job', 'this node has no job of this id');
+const unknownJob = (): ApiError => new ApiError(404, 'no-such-job', 'this node has no job with this id');
 
 /** What of a result is sent. */
 interface Wanted {
@@ -275,20 +282,20 @@ const movies = (description: string) => ({
 
 const ManifestText = Manifest.meta({
   id: 'Manifest',
-  description: 'What a result holds; docs/exports.md explains it.',
+  description: 'The contents of a result; docs/exports.md explains it.',
 });
 
 const refusals = {
   400: problemResponse('A parameter is missing or wrong; the detail names it.'),
   401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role operator.'),
-  404: problemResponse('There is no such camera, and no footage of it.'),
+  404: problemResponse('There is no such camera and no footage of it.'),
   413: problemResponse('The window is longer than four hours.'),
   503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
 };
 const questions = {
   401: refusals[401],
-  404: problemResponse('This node has no job of this id.'),
+  404: problemResponse('This node has no job with this id.'),
   503: problemResponse('The jobs cannot be read: Redis does not answer.'),
 };
 
@@ -333,26 +340,26 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: Pick<Deps, 'jobs' | 
         operationId: 'downloadJob',
         summary: 'The movie that a job made',
         description:
-          'Ranges are answered. 202 with the state of the job while it is not done. Where the codec changed in the window, all movies in an archive (application/zip), or one of them.',
+          'Supports ranges. Answers 202 with the state of the job until it is done. Where the codec changed in the window, the result is a ZIP file with all movies (application/zip), or, with part, one of them.',
         tags: ['jobs'],
         params: JobParams,
         querystring: z.object({
-          download: flag().optional().describe('1: as an attachment.'),
+          download: flag().optional().describe('1: send it as an attachment.'),
           part: queryNumber(z.int(PART).min(1, PART).max(9_999, PART))
             .optional()
-            .describe('One of the movies of a result that has several.'),
+            .describe('Number of a movie of a result that has several.'),
           access_token: z.string().optional(),
         }),
         response: {
-          200: movies('The movie, or an archive of several.'),
+          200: movies('The movie, or a ZIP file with several.'),
           202: JobItem,
-          206: movies('A range of it.'),
-          304: z.null().describe('It is what the caller has already.'),
+          206: movies('A range of the file.'),
+          304: z.null().describe('The caller already has this file.'),
           400: problemResponse('A parameter is wrong; the detail names it.'),
           409: problemResponse('The job failed; the detail is its reason.'),
-          410: problemResponse('The result has expired, one hour after the job was done; so for a week.'),
-          412: problemResponse('It is not what If-Match or If-Unmodified-Since name.'),
-          416: problemResponse('The range lies behind the end.'),
+          410: problemResponse('The result has expired: it is kept for one hour. The job itself is known for a week.'),
+          412: problemResponse('The file does not match If-Match or If-Unmodified-Since.'),
+          416: problemResponse('The range begins after the end of the file.'),
           ...questions,
         },
       },
@@ -408,8 +415,8 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: Pick<Deps, 'jobs' | 
       schema: {
         ...about.schema,
         operationId: 'getManifest',
-        summary: 'What the result of a job holds: files with SHA-256, footage, gaps, by whom it was made',
-        description: 'As it was signed, byte for byte; docs/exports.md describes it.',
+        summary: 'The contents of a result: files with SHA-256, footage, gaps, and the node that made it',
+        description: 'Exactly the bytes that were signed; docs/exports.md describes them.',
         response: { 200: sent('The manifest.', 'application/json', ManifestText), ...about.schema.response },
       },
     },
@@ -486,7 +493,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'export' },
       schema: {
         operationId: 'exportFootage',
-        summary: 'A window of the archive as one MP4, without re-encoding',
+        summary: 'Export a window of the archive as one MP4 file, without re-encoding',
         tags: ['jobs'],
         params: CameraParams,
         querystring: ExportQuery,
@@ -509,7 +516,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'timelapse' },
       schema: {
         operationId: 'makeTimelapse',
-        summary: 'A window of the archive, faster and without sound',
+        summary: 'Make a time-lapse of a window of the archive, without sound',
         tags: ['jobs'],
         params: CameraParams,
         querystring: TimelapseQuery,
@@ -554,10 +561,10 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       config: { role: 'operator', cameras: 'filtered', audit: 'remove-job' },
       schema: {
         operationId: 'removeJob',
-        summary: 'Cancels a job, or removes it and its result; what others asked for stays',
+        summary: 'Cancel a job, or remove it and its result; jobs of other callers stay',
         tags: ['jobs'],
         params: JobParams,
-        response: { 204: z.null().describe('It is gone.'), 403: refusals[403], ...questions },
+        response: { 204: z.null().describe('The job is removed.'), 403: refusals[403], ...questions },
       },
     },
     async (request, reply) => {

@@ -17,7 +17,7 @@ const Keys = z
       }),
     ),
   })
-  .meta({ id: 'KeyList', description: 'What signatures of the node are checked with.' });
+  .meta({ id: 'KeyList', description: 'The keys with which signatures of this node can be checked.' });
 
 export const keyRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper; nodeName: string }> = async (
   app,

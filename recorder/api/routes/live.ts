@@ -48,7 +48,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
   const stopListening = auth.onChange(() => {
     for (const viewer of watching) {
       const caller = auth.renewed(viewer.caller);
-      if (!caller) viewer.end(CLOSE.unauthorized, 'the token is not valid any more');
+      if (!caller) viewer.end(CLOSE.unauthorized, 'the token is no longer valid');
       else if (!caller.sees(viewer.cameraId)) viewer.end(...UNKNOWN_CAMERA);
       else viewer.caller = caller;
     }
@@ -63,12 +63,12 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
       operationId: 'watchLive',
       summary: 'The live stream of a camera, as a WebSocket',
       description:
-        'An initialization segment of fragmented MP4, then fragments as they come, all as binary messages. What is refused is refused with a close code after the upgrade, for browsers learn nothing of a refused one: docs/live.md lists the codes.',
+        'An initialization segment of fragmented MP4, then fragments as they are made, all as binary messages. A refusal is a close code after the upgrade, because browsers do not show why an upgrade was refused; docs/live.md lists the codes.',
       tags: ['live'],
       'x-websocket': {
         messages: {
           received: [
-            'An initialization segment (ftyp and moov); again where the parameters change.',
+            'An initialization segment (ftyp and moov), sent again when the parameters change.',
             'A fragment (moof and mdat) with one frame.',
           ],
           sent: [],
@@ -147,13 +147,13 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
 
 /** Why a stream ended, for programs that are made of the OpenAPI document. */
 const CLOSED: Readonly<Record<keyof typeof CLOSE, string>> = {
-  unauthorized: 'No token, a wrong one, or one that is not valid any more.',
-  forbidden: 'The page is of a foreign origin, or the token has no role here.',
-  unknownCamera: 'The node does not know this camera, or the token is not for it.',
-  tooSlow: 'The connection took nothing for 30 seconds, or it is slow and memory is short. Try again later.',
-  codecsChanged: 'The camera changed its codecs. Connect again, with another codec string.',
+  unauthorized: 'No token, a wrong one, or one that is no longer valid.',
+  forbidden: 'The page has a foreign origin, or the token has no role here.',
+  unknownCamera: 'The node does not know this camera, or the token does not cover it.',
+  tooSlow: 'The viewer read nothing for 30 seconds, or it is slow and memory is short. Try again later.',
+  codecsChanged: 'The camera changed its codecs. Connect again with the new codec string.',
   tooManyViewers: 'Too many viewers, or too many wrong tokens. Try again later.',
-  offline: 'The camera is stopped or sends no video, or nobody can check the token now. Try again later.',
+  offline: 'The camera is stopped or sends no video, or the token cannot be checked at the moment. Try again later.',
   goingAway: "The node stops, or the camera's settings changed. Connect again.",
 };
 

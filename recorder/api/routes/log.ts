@@ -11,8 +11,8 @@ const Level = z.enum(LOG_LEVELS, { error: `expected one of ${LOG_LEVELS.join(', 
 
 const Logging = z
   .object({
-    level: Level.describe('The least important lines that are written now.'),
-    configured: Level.describe('What the configuration says, and the next start takes.'),
+    level: Level.describe('The lowest level that is logged at the moment.'),
+    configured: Level.describe('The level in the configuration, which the next start uses.'),
   })
   .meta({ id: 'LogLevels', description: 'How much is logged.' });
 
@@ -56,12 +56,12 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
       schema: {
         operationId: 'setLogLevel',
         summary: 'Log more or less from now on',
-        description: 'Until the next start, or until the configuration names another level.',
+        description: 'Lasts until the next start, or until the configuration names another level.',
         tags: ['node'],
         body: Change,
         response: {
           200: Logging,
-          400: problemResponse('The level is missing or none of those that there are.'),
+          400: problemResponse('The level is missing or does not exist.'),
           ...refusals,
         },
       },

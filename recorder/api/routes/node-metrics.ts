@@ -15,13 +15,16 @@ const NodeMetrics = z
   .object({
     online: z.boolean(),
     node_name: z.string().describe('The setting nodeName, or the host name.'),
-    cpu_load: z.number().int().min(0).max(100).describe('Percent of all processors in use since the last question.'),
+    cpu_load: z.number().int().min(0).max(100).describe('Percentage of all processors in use since the last request.'),
     mem_used_gb: gib('Memory that programs use'),
     mem_total_gb: gib('Memory'),
     storage_free_gb: gib('Free on the file system of the archive'),
     storage_used_gb: gib('Used on the file system of the archive'),
-    storage_total_gb: gib('Size of the file system of the archive, with what the system keeps back'),
-    storage_error: z.string().optional().describe('Why the three before are 0: the file system cannot be measured.'),
+    storage_total_gb: gib('Size of the file system of the archive, including blocks reserved for the system'),
+    storage_error: z
+      .string()
+      .optional()
+      .describe('Why the three values for storage are 0: the file system cannot be measured.'),
     timestamp: z.iso.datetime({ offset: true }),
   })
   .meta({ id: 'NodeMetrics', description: 'Load of the node.' });

@@ -19,7 +19,7 @@ const SECONDS = 'expected a number of seconds from 1 to 120';
 const Query = z.object({
   seconds: queryNumber(z.number(SECONDS).min(1, SECONDS).max(120, SECONDS))
     .default(30)
-    .describe('How long to watch, 30 when it is not said; the answer comes when that is over.'),
+    .describe('How long to watch, 30 by default; the answer comes at the end of that time.'),
 });
 
 const MAX_TEST = 'expected a number of seconds from 1 to 30';
@@ -29,11 +29,11 @@ const Tested = CameraFile.pick({ source: true, transport: true, tls: true, allow
     .min(1, MAX_TEST)
     .max(30, MAX_TEST)
     .default(10)
-    .describe('How long to watch; it ends earlier when the connection fails.'),
+    .describe('How long to watch; the watch ends earlier if the connection fails.'),
 });
 
 const refusals = {
-  400: problemResponse('The parameter makes no sense.'),
+  400: problemResponse('The parameter is not valid.'),
   401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('This needs the role admin.'),
   404: problemResponse('The node does not know this camera.'),
@@ -93,9 +93,9 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
       config: { role: 'admin', audit: 'test-camera' },
       schema: {
         operationId: 'testCamera',
-        summary: 'Try an address before it is saved',
+        summary: 'Test the address of a camera before it is saved',
         description:
-          'Connects to it as the recorder would, where cameraNetworks allows it, and records nothing. One at a time. A camera that cannot be reached or refuses is no error: `state` and `reason` say so.',
+          'Connects as the recorder would, where cameraNetworks allows it, and records nothing. One test runs at a time. A camera that cannot be reached or refuses is not an error of the request: `state` and `reason` report it.',
         tags: ['cameras'],
         body: Tested,
         response: {
@@ -121,9 +121,9 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
       config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'capture' },
       schema: {
         operationId: 'captureCamera',
-        summary: 'A capture of a camera, to report it with',
+        summary: 'A capture of a camera, for a report of a problem',
         description:
-          'What is said and sent on the connection that records the camera, without its address, login, pictures and sound. `hack/camera --replay FILE` plays the camera back.',
+          'The messages and packets of the connection that records the camera, without its address, login, pictures and sound. `hack/camera --replay FILE` replays the camera.',
         tags: ['cameras'],
         params: Params,
         querystring: Query,

@@ -26,14 +26,14 @@ const Window = z.object({
     .string()
     .max(MAX_NOTE, `expected at most ${MAX_NOTE} characters`)
     .optional()
-    .describe('Why, for whoever reads the list.'),
+    .describe('Why it is protected, for readers of the list.'),
   until: z
     .string({ error: UNTIL })
     .refine((text) => text === 'never' || EpochSeconds.safeParse(text).success, UNTIL)
     .transform((text) => (text === 'never' ? text : Number(text)))
     .optional()
     .describe(
-      'When it ends, seconds since 1970, or never. Without it, after archive.protectFor (90 days), and later only for admins.',
+      'When the protection ends, seconds since 1970, or never. The default is archive.protectFor (90 days) from now; only admins may set a later time.',
     ),
 });
 
@@ -47,8 +47,8 @@ const Protection = z
     to_ms: z.number().int(),
     created: z.iso.datetime({ offset: true }),
     note: z.string().nullable(),
-    until: z.iso.datetime({ offset: true }).nullable().describe('When it ends by itself; null: never.'),
-    segments: z.number().int().describe('Segments of which a part lies in the window now.'),
+    until: z.iso.datetime({ offset: true }).nullable().describe('When the protection ends by itself; null: never.'),
+    segments: z.number().int().describe('Number of segments that overlap the window now.'),
   })
   .meta({ id: 'Protection', description: 'A window of footage that retention leaves alone.' });
 
@@ -64,7 +64,7 @@ const IdParams = z.object({ id: z.string() });
 const problems = {
   401: problemResponse('No token, or a wrong one.'),
   403: problemResponse('The role does not allow this.'),
-  503: problemResponse('The disk does not take the change: nothing has changed.'),
+  503: problemResponse('The change cannot be written to the disk: nothing has changed.'),
 };
 
 type Deps = Pick<ApiDeps, 'cameras' | 'clock'> & { readonly protections: ProtectionKeeper };
@@ -102,16 +102,16 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'protect' },
       schema: {
         operationId: 'protectFootage',
-        summary: 'Keep footage of a camera, whatever its age and the room it takes',
+        summary: 'Keep footage of a camera, whatever its age and size',
         description:
-          'Every segment of which a part lies in the window is kept until the protection ends or is removed. It still counts in maxSize.',
+          'Every segment that overlaps the window is kept until the protection ends or is removed. It still counts towards maxSize.',
         tags: ['archive'],
         params: CameraParams,
         querystring: Window,
         response: {
           201: Protection,
-          400: problemResponse('A time is missing or no number, from is not before to, or until is over.'),
-          404: problemResponse('There is no such camera, and no footage of it.'),
+          400: problemResponse('A time is missing or not a number, from is not before to, or until is in the past.'),
+          404: problemResponse('There is no such camera and no footage of it.'),
           409: problemResponse('Too many windows are protected.'),
           ...problems,
         },
@@ -182,12 +182,12 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       config: { role: 'operator', cameras: 'filtered', audit: 'unprotect' },
       schema: {
         operationId: 'removeProtection',
-        summary: 'Leave footage to retention again',
+        summary: 'Remove a protection, so that retention may remove the footage',
         tags: ['archive'],
         params: IdParams,
         response: {
-          204: z.null().describe('It is not protected any more.'),
-          404: problemResponse('There is no protection of this id.'),
+          204: z.null().describe('The footage is no longer protected.'),
+          404: problemResponse('There is no protection with this id.'),
           ...problems,
         },
       },
@@ -196,7 +196,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       const { id } = request.params;
       const found = protections.list().find((window) => window.id === id);
       if (!found || !callerOf(request).sees(found.cameraId) || !(await kept(protections.remove(id)))) {
-        throw new ApiError(404, 'protection-not-found', 'there is no protection of this id');
+        throw new ApiError(404, 'protection-not-found', 'there is no protection with this id');
       }
       tell(request, { camera: found.cameraId, protection: id, ...footageOf(found) });
       return reply.code(204).send(null);
@@ -209,7 +209,7 @@ function endOf(until: number | 'never' | undefined, usualMs: number, nowMs: numb
   if (until === undefined) return usualMs;
   if (until === 'never') return undefined;
   const untilMs = Math.ceil(until * 1000);
-  if (untilMs <= nowMs) throw new ApiError(400, 'invalid-interval', 'until: expected a time to come');
+  if (untilMs <= nowMs) throw new ApiError(400, 'invalid-interval', 'until: expected a time in the future');
   return untilMs;
 }
 

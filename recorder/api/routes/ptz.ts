@@ -17,7 +17,7 @@ const Axis = z.number().min(-1, 'expected a number from -1 to 1').max(1, 'expect
 const Speed = z
   .number()
   .optional()
-  .describe('0 to 1, the share of the speed that the camera can; what lies beyond is cut. Without it, all of it.');
+  .describe('Share of the full speed of the camera, 0 to 1; larger values count as 1. Without it, full speed.');
 
 const Move = z.object({
   camera_id: CameraId,
@@ -37,22 +37,22 @@ const GoTo = z.object({
 
 const Preset = z
   .object({ token: z.string(), name: z.string() })
-  .meta({ id: 'Preset', description: 'A place that a camera knows.' });
+  .meta({ id: 'Preset', description: 'A stored position of a camera.' });
 
 const Presets = z
   .object({
-    presets: z.array(Preset).describe('In the order of the camera.'),
+    presets: z.array(Preset).describe('In the order in which the camera lists them.'),
   })
-  .meta({ id: 'PresetList', description: 'Places that a camera knows.' });
+  .meta({ id: 'PresetList', description: 'The stored positions of a camera.' });
 
 const problems = {
   400: problemResponse('The body or the camera is missing, or of the wrong type.'),
   401: problemResponse('No token, or a wrong one.'),
-  403: problemResponse('The camera is not to be moved (its `ptz` is not true), or the role does not allow it.'),
+  403: problemResponse('The camera may not be moved (its `ptz` is not true), or the role does not allow it.'),
   404: problemResponse('The node does not know this camera.'),
-  502: problemResponse('The camera did not do it; `detail` says why in its own words, as far as it gave any.'),
+  502: problemResponse('The camera did not carry out the command; `detail` has its own explanation, if it gave one.'),
 };
-const INVALID = { 422: problemResponse('A value is no number, or out of range.') };
+const INVALID = { 422: problemResponse('A value is not a number, or out of range.') };
 
 /** What is wrong with a movement is 422, what is wrong with the rest of the request 400. */
 function movementProblem(error: FastifyError, _request: FastifyRequest, _reply: FastifyReply): never {
@@ -83,7 +83,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
     const camera = ptz.get(cameraId);
     if (camera === 'unknown') throw unknownCamera();
     if (camera === 'disabled')
-      throw new ApiError(403, 'ptz-disabled', 'this camera is not to be moved: its ptz is not true');
+      throw new ApiError(403, 'ptz-disabled', 'this camera may not be moved: its ptz is not true');
     return camera;
   }
 
@@ -105,9 +105,9 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
       errorHandler: movementProblem,
       schema: {
         operationId: 'moveCamera',
-        summary: 'Let a camera turn and zoom until it is stopped',
+        summary: 'Turn and zoom a camera until it is stopped',
         description:
-          'It stops by itself when neither a stop nor another move follows in time (`ptz.moveTimeout`, 10 s). Of commands that wait for a slow camera the latest counts.',
+          'The camera stops by itself when neither a stop nor another move follows in time (`ptz.moveTimeout`, 10 s). If several commands wait for a slow camera, only the latest is sent.',
         tags: ['ptz'],
         body: Move,
         response: { 200: Done, ...problems, ...INVALID },
@@ -145,7 +145,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
       config: { role: 'operator', cameras: 'filtered', follows: { query: 'camera_id' } },
       schema: {
         operationId: 'listPresets',
-        summary: 'Places that a camera knows',
+        summary: 'The presets of a camera',
         tags: ['ptz'],
         querystring: z.object({ camera_id: CameraId }),
         response: { 200: Presets, ...problems },
@@ -169,7 +169,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
       errorHandler: movementProblem,
       schema: {
         operationId: 'goToPreset',
-        summary: 'Let a camera go to a preset',
+        summary: 'Move a camera to a preset',
         tags: ['ptz'],
         body: GoTo,
         response: { 200: Done, ...problems, ...INVALID },

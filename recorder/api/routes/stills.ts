@@ -19,7 +19,7 @@ const Query = z.object({ access_token: z.string().optional() });
 const images = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema: Bytes }]));
 
 const common = {
-  304: z.null().describe('The image is the one named by If-None-Match.'),
+  304: z.null().describe('If-None-Match names the current image.'),
   401: problemResponse('No token, or a wrong one.'),
 };
 
@@ -90,7 +90,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
         operationId: 'getSnapshot',
         summary: 'A still image, as the camera made it',
         description:
-          'Fetched from the address `snapshot` of the camera (`snapuri` in the database). One image serves all requests for 15 seconds; Cache-Control says for how much longer.',
+          'Fetched from the address `snapshot` of the camera (`snapuri` in the database). One image serves all requests for 15 seconds; Cache-Control has the remaining time.',
         tags: ['cameras'],
         params: CameraParams,
         querystring: Query,
@@ -101,7 +101,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
           },
           ...common,
           404: problemResponse('The node does not know this camera, or it has no snapshot address.'),
-          502: problemResponse('The camera answered with an error, or with something that is no image.'),
+          502: problemResponse('The camera answered with an error, or not with an image.'),
           504: problemResponse('The camera did not answer within 10 seconds.'),
         },
       },
@@ -121,7 +121,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
       },
       schema: {
         operationId: 'getThumbnail',
-        summary: 'The newest key frame of the live stream or the archive, small',
+        summary: 'The newest key frame of the live stream or the archive, as a small picture',
         description: 'At most 640 pixels wide. One image serves all requests for 10 seconds.',
         tags: ['cameras'],
         params: CameraParams,
@@ -129,7 +129,7 @@ export const stillRoutes: FastifyPluginAsyncZod<{ stills: StillSource }> = async
         response: {
           200: { description: 'The picture.', content: images('image/jpeg') },
           ...common,
-          404: problemResponse('The node does not know this camera, or has no picture of it.'),
+          404: problemResponse('The node does not know this camera or has no picture of it.'),
           503: problemResponse('ffmpeg is missing on the node, busy, or cannot decode the picture.'),
         },
       },

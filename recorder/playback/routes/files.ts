@@ -30,7 +30,7 @@ const BYTES = 'expected a number of bytes';
 const FileQuery = z.object({
   size: queryNumber(z.int(BYTES).min(1, BYTES))
     .optional()
-    .describe('The file as it was when it had so many bytes: what `current` reports while it grows.'),
+    .describe('The file as it was when it had this many bytes: the size that `current` reports while the file grows.'),
   download: flag().optional(),
   access_token: z.string().optional(),
 });
@@ -47,13 +47,13 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
       operationId: 'getFile',
       summary: 'A file of the archive, finished or still being written',
       description:
-        'filename is what segments and current report, with its slashes. While it is written, a request with Range is redirected to the state of the file as it is now.',
+        'filename is the one that segments and current report, including its slashes. While the file is written, a request with Range is redirected to the state of the file at that moment.',
       tags: ['playback'],
       params: z.object({ '*': z.string() }),
       querystring: FileQuery,
       response: {
         ...rangesOf('video/mp4'),
-        307: z.null().describe('To a state of a file that grows; in a cluster, to the node that has the file.'),
+        307: z.null().describe('Redirect to a state of a growing file; in a cluster, to the node that has the file.'),
       },
     },
     handler: async (request, reply) => {
@@ -126,7 +126,8 @@ async function stateOf(
   if (!current) throw new ApiError(404, 'nothing-recorded', 'nothing is recorded in this file yet');
   if (askedBytes !== undefined) {
     const representation = await recordings.stateAt(file, askedBytes);
-    if (!representation) throw new ApiError(404, 'nothing-recorded', 'size: the file had no whole picture then');
+    if (!representation)
+      throw new ApiError(404, 'nothing-recorded', 'size: the file had no whole picture at that size');
     return { kind: 'send', representation, settled: true };
   }
   const ifRange = headers['if-range'];
@@ -155,7 +156,7 @@ async function growingBytes(
 ): Promise<number | undefined> {
   const open = archive.openEntries(file.segment.cameraId).find((entry) => entry.path === file.path);
   if (open?.format === 'mp4') {
-    throw new ApiError(404, 'not-written-out', 'record.format is mp4: this file can be played when it is closed');
+    throw new ApiError(404, 'not-written-out', 'record.format is mp4: this file can be played once it is closed');
   }
   if (open) return open.sizeBytes;
   const layout = await recordings.layoutOf(file);

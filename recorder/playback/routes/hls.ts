@@ -54,8 +54,9 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       config,
       schema: {
         operationId: 'getPlaylist',
-        summary: 'HLS over what a camera recorded in an interval',
-        description: 'Without to, or with one in the future, it follows the recording. Without from: an hour.',
+        summary: 'HLS playlist of the footage of a camera in an interval',
+        description:
+          'Without to, or with a time in the future, the playlist follows the recording. Without from, it begins an hour before to, or an hour ago.',
         tags: ['playback'],
         params: CameraParams,
         querystring: IntervalQuery,
@@ -123,7 +124,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     config,
     schema: {
       operationId: 'getPart',
-      summary: 'A part of a file in a playlist that is not a range of the file',
+      summary: 'A part of a playlist that is not a byte range of a file',
       tags: ['playback'],
       params: z.object({ camera_id: z.string(), part: queryNumber(z.int(PART).min(0, PART)), '*': z.string() }),
       querystring: TokenQuery,
@@ -188,4 +189,4 @@ function respondWith(
   return responder.respond(request, reply, { representation, file, contentType, cacheControl: UNCHANGING });
 }
 
-const noPart = (): ApiError => new ApiError(404, 'no-recording', 'there is no such part of a recording');
+const noPart = (): ApiError => new ApiError(404, 'no-recording', 'the recording has no such part');

@@ -39,9 +39,9 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
     config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'window' },
     schema: {
       operationId: 'getWindow',
-      summary: 'What a camera recorded in an interval, as one MP4 that begins at from',
+      summary: 'The footage of a camera in an interval, as one MP4 file that begins at from',
       description:
-        'file is the id of the camera and .mp4. It is made while it is sent and has no ranges. Where the codec changes it ends: X-Window-Ends-At says when that was, and Link (rel="next") is the window that follows.',
+        'file is the id of the camera, followed by .mp4. The recorder makes the file while it sends it, so it does not support ranges. The file ends where the codec changes: X-Window-Ends-At has that time, and Link (rel="next") the address of the next window.',
       tags: ['playback'],
       params: z.object({ file: z.string() }),
       querystring: WindowQuery,
