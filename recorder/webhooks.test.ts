@@ -301,6 +301,9 @@ test('a webhook that makes no sense is refused, and the key named', async (t) =>
   assert.match(await refused({ url, secret: 'hunter2' }), /webhooks\[0\]\.secret: expected whsec_/);
   assert.doesNotMatch(await refused({ url, secret: 'hunter2' }), /hunter2/);
   assert.match(await refused({ url }), /webhooks\[0\]\.secret: expected either secret or secretFile/);
-  assert.match(await refused({ url, secret: SECRET, events: ['camera.gone'] }), /events\[0\]: no event has such a type/);
+  assert.match(
+    await refused({ url, secret: SECRET, events: ['camera.gone'] }),
+    /events\[0\]: no event has such a type/,
+  );
   assert.match(await refused({ url: 'ftp://x', secret: SECRET }), /webhooks\[0\]\.url/);
 });
