@@ -125,24 +125,24 @@ export const CameraFile = z.strictObject({
     .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
     .optional()
     .describe(
-      'For people. In file names everything but ASCII letters, digits, "." and "-" becomes "-"; two cameras may not come to the same. Without it, the id.',
+      'Name for people; default: the id. In file names, every character except ASCII letters, digits, "." and "-" becomes "-"; the results must be unique.',
     ),
   source: written('URL', (text) => {
     checkSource(text);
     return text;
   }).describe(
-    'Address of the stream, with user and password if the camera wants them: rtsp://, rtsps:// (TLS), or through a tunnel: rtsp+http://, rtsp+https://, rtsp+ws://, rtsp+wss://.',
+    'Address of the stream, with user and password if the camera needs them: rtsp://, rtsps:// (TLS), or through a tunnel: rtsp+http://, rtsp+https://, rtsp+ws://, rtsp+wss://.',
   ),
   transport: z
     .enum(['auto', 'tcp', 'udp', 'multicast'])
     .default('auto')
     .describe(
-      'How media travels: inside the RTSP connection (tcp), as datagrams (udp), to a group (multicast), or, with auto, by tcp or udp, whichever works.',
+      'How media is carried: inside the RTSP connection (tcp), as datagrams (udp) or to a group (multicast). auto: tcp or udp, whichever works.',
     ),
   snapshot: url('http', 'https')
     .optional()
     .describe(
-      'Address of a still image, http:// or https://, with user and password if they are others than those of source.',
+      'Address of a still image, http:// or https://, with user and password if they differ from those of source.',
     ),
   tls: z
     .strictObject({
@@ -150,23 +150,21 @@ export const CameraFile = z.strictObject({
         .boolean()
         .default(false)
         .describe(
-          'true: refuse the camera over rtsps:// or https:// unless an authority vouches for its certificate, and for its host. Cameras come with self-signed ones.',
+          'true: over rtsps:// and https://, refuse the camera unless its certificate is signed by a trusted authority and names its host. Most cameras have a self-signed certificate.',
         ),
       ca: z
         .string()
         .max(65_536, 'expected at most 65536 characters')
         .refine(isCertificates, 'expected certificates in PEM')
         .optional()
-        .describe(
-          "Certificates in PEM of the authorities that count instead of the system's. With it, verify is true.",
-        ),
+        .describe("PEM certificates of the authorities to trust, instead of the system's. With it, verify is true."),
       fingerprint: z
         .string()
         .regex(FINGERPRINT, 'expected the SHA-256 of a certificate: 64 hexadecimal digits, with colons or without')
         .transform(plainFingerprint)
         .optional()
         .describe(
-          'SHA-256 of the one certificate to take, whoever made it: openssl s_client -connect HOST:322 </dev/null | openssl x509 -noout -fingerprint -sha256.',
+          'SHA-256 of the only certificate to accept, whoever signed it: openssl s_client -connect HOST:322 </dev/null | openssl x509 -noout -fingerprint -sha256.',
         ),
     })
     .transform(({ verify, ca, fingerprint }) => ({
@@ -179,22 +177,24 @@ export const CameraFile = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'true: send the password so that listeners can read it (Basic without TLS) also to a camera that has taken Digest or TLS before.',
+      'true: send the password in readable form (Basic without TLS) even to a camera that accepted Digest or TLS before.',
     ),
-  maxBitrate: MAX_BITRATE().optional().describe('Instead of archive.maxBitrate.'),
+  maxBitrate: MAX_BITRATE().optional().describe('Replaces archive.maxBitrate for this camera.'),
   ptz: z.boolean().default(false).describe('The camera may be moved.'),
   onvif: url('http', 'https')
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
-  enabled: z.boolean().default(true).describe('false: known, but not recorded.'),
+  enabled: z.boolean().default(true).describe('false: the camera is listed, but not recorded.'),
   record: z
     .strictObject({
       format: z
         .enum(['fmp4', 'mp4'])
         .default('fmp4')
-        .describe('fmp4: can be played while it is written, and survives a crash. mp4: written out when it is closed.'),
-      segmentDuration: SEGMENT_DURATION().optional().describe('Instead of archive.segmentDuration.'),
-      retention: retention.prefault({}).describe('Limits of this camera, beside those of the node.'),
+        .describe(
+          'fmp4: the file can be played while it is written, and survives a crash. mp4: the file is written when the segment is closed.',
+        ),
+      segmentDuration: SEGMENT_DURATION().optional().describe('Replaces archive.segmentDuration for this camera.'),
+      retention: retention.prefault({}).describe('Limits of this camera, in addition to those of the node.'),
     })
     .prefault({})
     .describe('How this camera is recorded.'),
@@ -214,8 +214,8 @@ export const TokenFile = z.strictObject({
   name: z.string().min(1).describe('Shown in logs.'),
   role: z
     .enum(['viewer', 'operator', 'admin'])
-    .describe('viewer: look, list, download. operator: also export, move, start and stop. admin: everything.'),
-  sha256: sha256Digits().describe('SHA-256 of the token in hexadecimal digits, as recorder token create says it.'),
+    .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),
+  sha256: sha256Digits().describe('SHA-256 of the token in hexadecimal digits, as recorder token create prints it.'),
   cameras: z
     .array(
       z
@@ -224,20 +224,22 @@ export const TokenFile = z.strictObject({
     )
     .min(1, 'expected at least one camera; leave the key out for all of them')
     .optional()
-    .describe('Ids of the cameras that the token is for, as gate or dock-*. Without it, all of them and the node.'),
+    .describe(
+      'Ids of the cameras that the token covers, such as gate or dock-*. Without it, the token covers all cameras and the node.',
+    ),
 });
 
 const WebhookFile = z
   .strictObject({
     url: url('http', 'https').describe(
-      'Each event is POSTed here, as a CloudEvent in JSON; of https the certificate is verified.',
+      'Each event is sent here with POST, as a CloudEvent in JSON. With https, the certificate is verified.',
     ),
     secret: z
       .string()
       .regex(WEBHOOK_SECRET, 'expected whsec_ and 24 to 64 bytes in base64, as recorder webhook secret makes it')
       .optional()
-      .describe('Events are signed with it (Standard Webhooks), as recorder webhook secret makes it.'),
-    secretFile: path().optional().describe('Or a file that holds it, read at each delivery.'),
+      .describe('The secret that signs events (Standard Webhooks), as recorder webhook secret makes it.'),
+    secretFile: path().optional().describe('A file that holds the secret instead, read at each delivery.'),
     events: z
       .array(
         z
@@ -246,7 +248,7 @@ const WebhookFile = z
       )
       .min(1, 'expected at least one type of events')
       .default(['*'])
-      .describe('Types of events, as gap.opened or camera.*; docs/events.md has them.'),
+      .describe('Types of events, such as gap.opened or camera.*; docs/events.md lists them.'),
     cameras: z
       .array(
         z
@@ -255,7 +257,9 @@ const WebhookFile = z
       )
       .min(1, 'expected at least one camera; leave the key out for all of them')
       .optional()
-      .describe('Of cameras only events of these. Without it, of all; events of the node come all the same.'),
+      .describe(
+        'Ids of the cameras whose events are sent; without it, all cameras. Events about the node are always sent.',
+      ),
   })
   .refine(({ secret, secretFile }) => (secret === undefined) !== (secretFile === undefined), {
     path: ['secret'],
@@ -272,7 +276,7 @@ const tls = () =>
           .enum(['files', 'auto'])
           .default('files')
           .describe(
-            'auto, for which `tls: auto` is enough: a key and a certificate of its own, made at the first start in workDir/tls, renewed, its fingerprint in the log; in a pool of Kubernetes the operator signs it. With tls, listen and playback speak HTTPS.',
+            'auto (short form: `tls: auto`): the recorder makes its own key and certificate in workDir/tls at the first start, renews the certificate and logs its fingerprint; in a Kubernetes pool the operator signs it. With tls, listen and playback use HTTPS.',
           ),
         certificate: path().optional().describe('With mode files: certificate chain in PEM.'),
         key: path().optional().describe('With mode files: private key in PEM.'),
@@ -295,16 +299,16 @@ export const ConfigFile = z.strictObject({
     .regex(/^[^\s\p{Cc}]*$/u, 'a node name has no spaces or control characters')
     .default('')
     .describe("The node's name. Empty: the system's host name."),
-  listen: listen().prefault('0.0.0.0:9997').describe('REST, WebSocket and the page.'),
-  record_path: path().default('/var/lib/recorder/recordings').describe('The archive.'),
-  workDir: path().default('/var/lib/recorder').describe("The recorder's own state, such as admin.token."),
+  listen: listen().prefault('0.0.0.0:9997').describe('Address and port of the API, the WebSocket and the page.'),
+  record_path: path().default('/var/lib/recorder/recordings').describe('Directory of the archive.'),
+  workDir: path().default('/var/lib/recorder').describe("Directory of the recorder's own state, such as admin.token."),
   playback: z
     .strictObject({
-      listen: listen().prefault('0.0.0.0:9996').describe('Playback of the archive.'),
+      listen: listen().prefault('0.0.0.0:9996').describe('Address and port for playback of the archive.'),
       advertise: z
         .string()
         .default('')
-        .describe('host:port or URL at which others reach playback. Empty: the host they ask.'),
+        .describe('host:port or URL at which others reach playback. Empty: the host of their request.'),
     })
     .prefault({}),
   metrics: z
@@ -312,23 +316,23 @@ export const ConfigFile = z.strictObject({
       listen: listen()
         .prefault('127.0.0.1:9998')
         .describe(
-          'GET /metrics for Prometheus. Names and states of all cameras are in it: open it to the network with requireToken.',
+          'Address and port of GET /metrics for Prometheus. Metrics contain names and states of all cameras: set requireToken before you open this to the network.',
         ),
       requireToken: z
         .boolean()
         .default(false)
-        .describe('Ask for a token that is for all cameras, and speak HTTPS if tls is set.'),
+        .describe('Require a token that covers all cameras, and use HTTPS if tls is set.'),
       tokenSha256: sha256Digits()
         .optional()
         .describe(
-          'SHA-256 of a token that opens metrics and nothing else, as recorder token create says it. With it, requireToken is true.',
+          'SHA-256 of a token that gives access to metrics only, as recorder token create prints it. With it, requireToken is true.',
         ),
     })
     .prefault({}),
   health: z
     .strictObject({
       listen: listen().describe(
-        'GET /api/health/live and /ready once more, as plain HTTP without details: for the probes of an orchestrator, which viewers must not keep out. Without it, only with the API.',
+        'A second address for GET /api/health/live and /ready, as plain HTTP without details: probes of an orchestrator reach it even when viewers use all connections of the API. Without it, only the API answers them.',
       ),
     })
     .optional(),
@@ -336,19 +340,19 @@ export const ConfigFile = z.strictObject({
   redis: z
     .strictObject({
       url: RedisUrl.describe(
-        'For jobs, with user and password if it wants them; rediss: TLS. Without it, the recorder runs its own redis-server.',
+        'Redis for jobs, with user and password if it needs them; rediss: TLS. Without it, the recorder runs its own redis-server.',
       ),
       ca: path()
         .optional()
-        .describe("Certificates in PEM that a Redis with TLS is trusted by, instead of the system's."),
+        .describe("PEM certificates of the authorities to trust for a Redis with TLS, instead of the system's."),
     })
     .optional(),
   ffmpeg: z
-    .strictObject({ path: path().default('ffmpeg').describe('The program that exports and time-lapses need.') })
+    .strictObject({ path: path().default('ffmpeg').describe('Path of ffmpeg, which exports and time-lapses need.') })
     .prefault({}),
   log: z
     .strictObject({
-      level: z.enum(LOG_LEVELS).default('info').describe('The least important lines to write.'),
+      level: z.enum(LOG_LEVELS).default('info').describe('The lowest level to log.'),
       directory: z
         .string()
         .default('')
@@ -356,14 +360,14 @@ export const ConfigFile = z.strictObject({
       maxFileSize: size()
         .refine((bytes) => bytes >= 4096, 'expected at least 4096 bytes')
         .prefault('10MiB')
-        .describe('A log file is put aside when it would become larger, and at the end of its day (UTC).'),
+        .describe('A new log file is begun when the current one would exceed this size, and at midnight UTC.'),
       maxFiles: z
         .number()
         .int()
         .min(1)
         .max(1000)
         .default(14)
-        .describe('So many files of each log are kept, the newest included.'),
+        .describe('How many files of each log are kept, including the newest.'),
     })
     .prefault({}),
   audit: z
@@ -371,59 +375,63 @@ export const ConfigFile = z.strictObject({
       directory: z
         .string()
         .default('')
-        .describe('Where the files of the audit are. Empty: log.directory, or else <workDir>/audit.'),
+        .describe('Directory of the audit files. Empty: log.directory, or <workDir>/audit if that is empty, too.'),
       maxAge: duration(DAY_MS, '1d', 36_525 * DAY_MS, '36525d')
         .prefault('90d')
-        .describe('A file is removed when its last line is older.'),
+        .describe('An audit file is removed when its last line is older than this.'),
       maxSize: size()
         .refine((bytes) => bytes >= 10 * 2 ** 20, 'expected at least 10MiB')
         .prefault('1GiB')
-        .describe('The oldest files are removed when all of them are larger.'),
+        .describe('The oldest audit files are removed when all of them together are larger than this.'),
       views: z
         .boolean()
         .default(true)
-        .describe('Also who watched: live streams, still images and playback. Downloads and windows always are there.'),
+        .describe(
+          'Also record who watched live streams, still images and playback. Downloads and windows are always recorded.',
+        ),
     })
     .prefault({})
-    .describe('Who did what, and what was taken.'),
+    .describe('The audit: who did what, and which footage was downloaded.'),
   auth: z
     .strictObject({
       mode: z
         .enum(['token', 'kubernetes', 'none'])
         .default('token')
-        .describe('Who may do what: tokens, the Kubernetes API server (and tokens beside it), or anyone everything.'),
+        .describe(
+          'What decides who may do what: tokens; the Kubernetes API server, and tokens as well; or nothing (none): anyone may do everything.',
+        ),
       tokens: z
         .array(TokenFile)
         .default([])
         .describe(
-          'With mode token and without any, an admin token is made in <workDir>/admin.token at the first start.',
+          'With mode token and an empty list, the recorder makes an admin token in <workDir>/admin.token at the first start.',
         ),
       tokensFile: path()
         .optional()
-        .describe('A YAML file with more tokens: a list as auth.tokens. Read again when it changes.'),
+        .describe('A YAML file with more tokens, a list like auth.tokens. Read again when it changes.'),
       audiences: z
         .array(z.string().min(1, 'expected an audience'))
         .default(['kube-nvr.dev'])
         .describe(
-          'With mode kubernetes: a token must be meant for one of these. []: for the API server itself, where it can do all that its owner can.',
+          'With mode kubernetes: a token must have one of these audiences. []: the audience of the API server itself; there, such a token can do everything that its owner can.',
         ),
       allowPlaintext: z
         .boolean()
         .default(false)
         .describe(
-          'With mode kubernetes: take tokens from other machines without TLS, too. Who reads one there can use it.',
+          'With mode kubernetes: accept tokens from other machines without TLS, too. Anyone who can read that traffic can use them.',
         ),
       allowedHosts: z
         .array(written('host name', parseHostName))
         .default([])
         .describe(
-          'With mode none: names by which the recorder is asked, beside addresses, localhost, and those of advertise and cors.origins. Others are refused: any page can give itself a name that leads here.',
+          'With mode none: host names that requests may use, in addition to addresses, localhost and the names in advertise and cors.origins. Other names are refused, because any web page can point a name of its own at this address (DNS rebinding).',
         ),
       allowAnonymousNetwork: z
         .boolean()
         .default(false)
         .describe(
-          'With mode none: listen on addresses that other machines reach, too. Anyone there may do everything.',
+          'With mode none: also listen on addresses that other machines can reach. Anyone there may do everything.',
         ),
     })
     .prefault({}),
@@ -433,7 +441,7 @@ export const ConfigFile = z.strictObject({
         .array(written('origin', parseOrigin))
         .default([])
         .describe(
-          'Origins whose pages may use the recorder with a token of their own. * for every one. None: no other.',
+          "Origins whose pages may use the recorder with their own token; * for every origin. Without it, only the recorder's own page.",
         ),
     })
     .prefault({})
@@ -441,37 +449,39 @@ export const ConfigFile = z.strictObject({
   trustedProxies: z
     .array(written('address', parseNetwork))
     .default([])
-    .describe('Proxies before the recorder: their X-Forwarded-For, -Host and -Proto are believed.'),
+    .describe('Proxies in front of the recorder, whose X-Forwarded-For, -Host and -Proto are trusted.'),
   cameraNetworks: z
     .array(written('address', parseNetwork))
     .default([])
     .describe(
-      'Networks that cameras may be in: nothing else is connected to for them. None: any; in a cluster, any but this machine, link-local addresses and those of cluster.networks. The narrower of two networks counts.',
+      'Networks of the cameras: the recorder connects to cameras nowhere else. Empty: any network; in a cluster, any except this machine, link-local addresses and cluster.networks. If two networks contain an address, the narrower one decides.',
     ),
   tls: tls().optional(),
   license: z
     .strictObject({
-      file: path().default('/etc/recorder/recorder.lic').describe('The licence.'),
+      file: path().default('/etc/recorder/recorder.lic').describe('The licence file.'),
       publicKey: z
         .string()
         .refine((text) => text === '' || parsePublicKey(text) !== undefined, 'expected an Ed25519 key in base64 or PEM')
         .default('')
-        .describe('The Ed25519 key that licences are signed with, in base64 or PEM. Without it, none is read.'),
+        .describe('The Ed25519 public key that verifies licences, in base64 or PEM. Without it, no licence is read.'),
       required: z
         .boolean()
         .default(false)
-        .describe('Start no camera without a valid licence for it, and be not ready. Recordings that run go on.'),
+        .describe(
+          'Do not start a camera without a valid licence for it, and report not ready. Running recordings continue.',
+        ),
     })
     .prefault({}),
   archive: z
     .strictObject({
       segmentDuration: SEGMENT_DURATION()
         .prefault('5m')
-        .describe('A file is closed at the first key frame after this time.'),
+        .describe('A segment is closed at the first key frame after this time.'),
       maxBitrate: MAX_BITRATE()
         .default(100)
         .describe(
-          'Megabits a second that a camera may send, over ten seconds. One that sends more is left alone until it is back at this rate on average, with the reason bitrate-exceeded: it would take the disk and the node from the others.',
+          'Megabits a second that a camera may send, measured over ten seconds. A camera that sends more is paused until its average is back at this rate, with the reason bitrate-exceeded: it would take disk and processor from the other cameras.',
         ),
       syncInterval: duration(100, '100ms', 600_000, '10m')
         .prefault('5s')
@@ -479,19 +489,22 @@ export const ConfigFile = z.strictObject({
       retention: retention.prefault({}).describe('Limits of all cameras together.'),
       protectFor: duration(HOUR_MS, '1h', 36_525 * DAY_MS, '36525d')
         .prefault('90d')
-        .describe('A protection of footage ends after this time unless an admin says otherwise.'),
+        .describe('A protection ends after this time unless an admin sets another end.'),
     })
     .prefault({}),
   ptz: z
     .strictObject({
       moveTimeout: duration(3_000, '3s', 300_000, '5m')
         .prefault('10s')
-        .describe('A camera that was told to move stops after this time when neither a stop nor another move follows.'),
+        .describe('A moving camera is stopped after this time when neither a stop nor another move follows.'),
     })
     .prefault({}),
   cluster: z
     .strictObject({
-      mode: z.enum(['none', 'kubernetes', 'etcd']).default('none').describe('Who decides which node records a camera.'),
+      mode: z
+        .enum(['none', 'kubernetes', 'etcd'])
+        .default('none')
+        .describe('What decides which node records a camera.'),
       pool: z
         .string()
         .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'expected the name of a RecorderPool')
@@ -500,12 +513,12 @@ export const ConfigFile = z.strictObject({
         .describe('With mode kubernetes: the RecorderPool that this node records for.'),
       renewInterval: duration(1_000, '1s', 1_200_000, '20m')
         .prefault('2s')
-        .describe('With mode kubernetes: how often the node shows that it lives.'),
-      dataDir: path().default('/var/lib/recorder/data').describe("The node's cluster state."),
+        .describe('With mode kubernetes: how often the node renews its Lease.'),
+      dataDir: path().default('/var/lib/recorder/data').describe("Directory of the node's cluster state."),
       listen: listen()
         .optional()
         .describe(
-          'With mode kubernetes: other recorders of the pool fetch parts of exports here, by mutual TLS with certificates of its CA.',
+          "With mode kubernetes: address and port where other recorders of the pool fetch parts of exports, with mutual TLS by the pool's CA.",
         ),
       advertise: z.string().default('').describe('host:port or URL at which others reach this node.'),
       peers: z
@@ -516,9 +529,11 @@ export const ConfigFile = z.strictObject({
         .array(written('address', parseNetwork))
         .default([])
         .describe(
-          "The cluster's own networks, of pods and services: no camera is there unless cameraNetworks says so.",
+          "The cluster's own networks, of pods and services: the recorder connects to no camera there unless cameraNetworks names it.",
         ),
-      ca: path().optional().describe("Certificates in PEM that peers with TLS are trusted by, beside the system's."),
+      ca: path()
+        .optional()
+        .describe("PEM certificates of the authorities to trust for peers with TLS, in addition to the system's."),
     })
     .prefault({}),
   webhooks: z
@@ -527,7 +542,7 @@ export const ConfigFile = z.strictObject({
     .refine((all) => new Set(all.map(({ url }) => url)).size === all.length, 'two webhooks have the same url')
     .default([])
     .describe('Where events are sent.'),
-  cameras: z.array(CameraFile).default([]).describe('The cameras; those of all files add up.'),
+  cameras: z.array(CameraFile).default([]).describe('The cameras. Cameras of all files are added together.'),
 });
 
 type ParsedFile = z.output<typeof ConfigFile>;
