@@ -45,14 +45,14 @@ const spec = z.object({
     .max(100)
     .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
     .optional()
-    .describe('For people. Without it, the name of the resource.'),
+    .describe('Name for people. Default: the name of the resource.'),
   source: addressWithoutUser('rtsp', 'rtsps', 'rtsp+http', 'rtsp+https', 'rtsp+ws', 'rtsp+wss').describe(
     'Address of the stream, without a login.',
   ),
   credentialsSecretRef: reference()
     .optional()
     .describe(
-      `A Secret with the keys username and password: the login for source, snapshot and onvif, where they are on hosts that its annotation ${CAMERA_HOSTS} names.`,
+      `A Secret with the keys username and password: the login for source, snapshot and onvif, used only on hosts that its annotation ${CAMERA_HOSTS} names.`,
     ),
   tls: z
     .object({
@@ -60,61 +60,63 @@ const spec = z.object({
         .boolean()
         .optional()
         .describe(
-          'true: refuse the camera over TLS unless an authority vouches for its certificate, and for its host.',
+          'true: over TLS, refuse the camera unless its certificate is signed by a trusted authority and names its host.',
         ),
       ca: z
         .string()
         .max(65_536)
         .regex(/-----BEGIN CERTIFICATE-----/, 'expected certificates in PEM')
         .optional()
-        .describe(
-          "Certificates in PEM of the authorities that count instead of the system's. With it, verify is true.",
-        ),
+        .describe("PEM certificates of the authorities to trust, instead of the system's. With it, verify is true."),
       fingerprint: z
         .string()
         .max(95)
         .regex(/^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$/, 'expected the SHA-256 of a certificate in hexadecimal digits')
         .optional()
         .describe(
-          'SHA-256 of the one certificate to take, whoever made it: 64 hexadecimal digits, with colons or without.',
+          'SHA-256 of the only certificate to accept, whoever signed it: 64 hexadecimal digits, with or without colons.',
         ),
     })
     .optional()
-    .describe('Whom to take for the camera over rtsps:// and https://. Without it, whoever answers.'),
+    .describe(
+      'How the camera proves its identity over rtsps:// and https://. Without it, any certificate is accepted.',
+    ),
   allowPlaintextLogin: z
     .boolean()
     .default(false)
     .describe(
-      'true: send the password so that listeners can read it (Basic without TLS) also to a camera that has taken Digest or TLS before.',
+      'true: send the password in readable form (Basic without TLS) even to a camera that accepted Digest or TLS before.',
     ),
   transport: z
     .enum(['Auto', 'Tcp', 'Udp', 'Multicast'])
     .default('Auto')
     .describe(
-      'How media travels: inside the RTSP connection (Tcp), as datagrams (Udp), to a group (Multicast), or, with Auto, by Tcp or Udp, whichever works.',
+      'How media is carried: inside the RTSP connection (Tcp), as datagrams (Udp) or to a group (Multicast). Auto: Tcp or Udp, whichever works.',
     ),
   snapshot: addressWithoutUser('http', 'https').optional().describe('Address of a still image, without a login.'),
   maxBitrate: integer(1, 10_000)
     .default(100)
     .describe(
-      'Megabits a second that the camera may send, over ten seconds. One that sends more is left alone until it is back at this rate on average, with the reason BitrateExceeded.',
+      'Megabits a second that the camera may send, measured over ten seconds. A camera that sends more is paused until its average is back at this rate, with the reason BitrateExceeded.',
     ),
   ptz: z.boolean().default(false).describe('The camera may be moved.'),
   onvif: addressWithoutUser('http', 'https')
     .optional()
     .describe("Address of the camera's ONVIF device service. Without it, port 80 of the source's host."),
-  suspend: z.boolean().default(false).describe('true: known, but not recorded.'),
+  suspend: z.boolean().default(false).describe('true: the camera is listed, but not recorded.'),
   record: z
     .object({
       // Lower case, unlike our own enum values: these are names of file formats, as in the recorder's API.
       format: z
         .enum(['fmp4', 'mp4'])
         .default('fmp4')
-        .describe('fmp4: can be played while it is written, and survives a crash. mp4: written out when it is closed.'),
+        .describe(
+          'fmp4: the file can be played while it is written, and survives a crash. mp4: the file is written when the segment is closed.',
+        ),
       segmentSeconds: integer(1, 86_400)
         .default(300)
-        .describe('A file is closed at the first key frame after this time.'),
-      retention: retention().optional().describe('Limits of this camera, beside those of its node.'),
+        .describe('A segment is closed at the first key frame after this time.'),
+      retention: retention().optional().describe('Limits of this camera, in addition to those of its node.'),
     })
     .prefault({})
     .describe('How the camera is recorded.'),
@@ -122,11 +124,13 @@ const spec = z.object({
   placement: z
     .object({
       nodeSelector: nodeSelector().optional(),
-      preferredNode: nodeNameOrEmpty().optional().describe('The node that should record the camera when it can.'),
+      preferredNode: nodeNameOrEmpty()
+        .optional()
+        .describe('The node that should record the camera whenever it is available.'),
       failover: z
         .enum(['Automatic', 'Never'])
         .default('Automatic')
-        .describe('Never: the camera waits for its node to come back.'),
+        .describe('Never: the camera waits until its node is back.'),
       priority: integer(-1000, 1000).default(0).describe('Cameras of higher priority are assigned and moved first.'),
     })
     .prefault({})
@@ -136,22 +140,24 @@ const spec = z.object({
 const assignment = withRules(
   statusObject({
     node: nodeName().optional().describe('The node that records the camera. Absent: none.'),
-    epoch: integer(1, Number.MAX_SAFE_INTEGER).describe('Grows with every assignment; the highest is the true one.'),
+    epoch: integer(1, Number.MAX_SAFE_INTEGER).describe(
+      'Number of the assignment: it grows with each one, and the highest is valid.',
+    ),
     previousNode: nodeName().optional().describe('The node that recorded the camera before.'),
     handover: statusEnum(['Pending', 'Complete'])
       .optional()
-      .describe('Pending: previousNode records on until node has written its first key frame.'),
+      .describe('Pending: previousNode continues to record until node has written its first key frame.'),
     reason: statusEnum(ASSIGNMENT_REASONS),
     time: time(),
     lastSeenTime: time()
       .optional()
       .describe(
-        'When a node that was lost renewed its Lease last: nobody has recorded the camera since, as far as known.',
+        'When the lost node last renewed its Lease: as far as is known, no node has recorded the camera since.',
       ),
     lostNodes: atomicList(nodeName(), 8)
       .optional()
       .describe(
-        'Nodes that had the camera when their recorders fell silent, although the machines lived. With two it is given to no other.',
+        'Nodes that had the camera when their recorders stopped renewing although the machines ran. With two such nodes, the camera is given to no other node.',
       ),
   }),
   {
@@ -163,20 +169,20 @@ const assignment = withRules(
 
 const status = statusObject({
   observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
-  assignment: assignment.optional().describe('Who records the camera.'),
+  assignment: assignment.optional().describe('Which node records the camera.'),
   login: statusObject({
     secretName: subdomain().describe('The Secret.'),
-    hosts: listSet(z.string().max(253), 3).describe('Where its login goes.'),
+    hosts: listSet(z.string().max(253), 3).describe('Hosts to which its login is sent.'),
   })
     .optional()
-    .describe('Of a Secret that names no hosts, and was in use before Secrets had to.'),
+    .describe('The hosts of a Secret that names none and was in use before this was required.'),
   archives: listMap(
     statusObject({ node: nodeName(), oldestTime: time().optional(), newestTime: time().optional() }),
     256,
     'node',
   )
     .optional()
-    .describe('Where footage of the camera lies: it stays on the node that recorded it.'),
+    .describe('Nodes that hold footage of the camera. Footage stays on the node that recorded it.'),
   conditions: conditions().optional(),
 });
 

@@ -75,7 +75,12 @@ export const RECORDER_POOL_KIND: KindDefinition = {
   // No dots: the name becomes part of the name of a Service.
   name: { maxLength: MAX_POOL_NAME, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' },
   columns: [
-    { name: 'Nodes', type: 'integer', jsonPath: '.status.nodesReady', description: 'Nodes that record or could.' },
+    {
+      name: 'Nodes',
+      type: 'integer',
+      jsonPath: '.status.nodesReady',
+      description: 'Nodes that record or are ready to.',
+    },
     { name: 'Cameras', type: 'integer', jsonPath: '.status.cameras' },
     { name: 'Recording', type: 'integer', jsonPath: '.status.camerasRecording' },
     condition('QuorumAvailable', 'Quorum'),

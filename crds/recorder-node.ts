@@ -36,7 +36,7 @@ const requestID = () => z.string().min(1).max(64);
 const response = z.object({
   id: requestID().describe('The request that is answered.'),
   code: integer(100, 599).describe('HTTP status of the answer.'),
-  message: z.string().max(1024).optional().describe('What the answer says, for people.'),
+  message: z.string().max(1024).optional().describe('Text of the answer, for people.'),
 });
 
 /** Base URL of a listener, such as `https://10.0.0.7:9997`. */
@@ -59,47 +59,47 @@ const spec = z.object({
     .enum(['Learner', 'Voter', 'Removed'])
     .default('Learner')
     .describe(
-      'Voters decide by majority whether cameras may move. Learners record, and do not count. Removed: no member of ' +
-        'the cluster any more, until somebody adds it as a learner.',
+      'Voter: its renewals count towards the majority without which no camera moves. Learner: it records, but does not ' +
+        'count. Removed: it is no longer a member of the cluster until it is added again as a learner.',
     ),
-  drain: z.boolean().default(false).describe('true: cameras move to other nodes, and none come.'),
+  drain: z.boolean().default(false).describe('true: its cameras move to other nodes, and it gets no new ones.'),
   address: url()
     .optional()
     .describe(
-      'Where clients and other recorders reach this one. The operator writes it from the pod: what a recorder says of itself does not count.',
+      'Where clients and other recorders reach this recorder. The operator takes it from the pod; an address that the recorder reports itself is not used.',
     ),
-  playbackAddress: url().optional().describe('Where its playback listener is reached.'),
+  playbackAddress: url().optional().describe('Address of its playback listener.'),
   peerAddress: url()
     .optional()
-    .describe('Where other recorders of the pool reach it, by mutual TLS. Absent: it has no such listener.'),
+    .describe('Where other recorders of the pool reach it, with mutual TLS. Absent: it has no such listener.'),
   certificate: z
     .object({
-      certificate: pem().describe('Over the key of status.certificateRequest; PEM.'),
-      authorities: pem().describe('Whom members of the pool are trusted by; PEM.'),
-      madeFrom: z.string().max(64).describe('Another one when it has to be signed anew.'),
+      certificate: pem().describe('Certificate for the key of status.certificateRequest; PEM.'),
+      authorities: pem().describe('Authorities that recorders of the pool trust; PEM.'),
+      madeFrom: z.string().max(64).describe('Changes when the certificate has to be signed again.'),
     })
     .optional()
     .describe("Signed by the pool's CA. Nothing in it is secret."),
   refusedReports: listSet(cameraName(), MAX_CAMERAS_PER_NODE)
     .optional()
     .describe(
-      'Cameras that status.cameras names under an epoch that the Camera never had: these reports do not count.',
+      'Cameras that status.cameras reports under an epoch that the Camera never had: these reports are ignored.',
     ),
   responses: listMap(response, MAX_REQUESTS, 'id').optional().describe('Answers to status.requests.'),
 });
 
 const reportedCamera = statusObject({
   name: cameraName(),
-  epoch: epoch().describe('Of the assignment that the recorder acts on.'),
+  epoch: epoch().describe('Epoch of the assignment that the recorder carries out.'),
   state: statusEnum(CAMERA_STATES),
   reason: z
     .string()
     .max(128)
     .regex(/^[A-Z][A-Za-z0-9]*$/)
     .optional()
-    .describe('Why the camera is in this state, one word.'),
+    .describe('Why the camera is in this state, as one word.'),
   message: z.string().max(512).optional(),
-  lastWrittenTime: time().optional().describe('Coarse: written when something else changes, or every 300 s.'),
+  lastWrittenTime: time().optional().describe('Approximate: written when something else changes, or every 300 s.'),
 });
 
 /** Rule: the field is required for requests of these kinds and forbidden for others. */
@@ -132,30 +132,34 @@ const status = statusObject({
     .string()
     .max(512)
     .optional()
-    .describe('Where the recorder believes to be reached. Only older recorders look at it: see spec.address.'),
-  playbackAddress: z.string().max(512).optional().describe('The same of its playback listener.'),
+    .describe('The address that the recorder assumes for itself. Only older recorders use it: see spec.address.'),
+  playbackAddress: z.string().max(512).optional().describe('The same for its playback listener.'),
   certificateRequest: z
     .string()
     .max(4_096)
     .optional()
-    .describe('PKCS #10 in PEM, over the key that never leaves the node; answered in spec.certificate.'),
+    .describe('PKCS #10 request in PEM for the key that never leaves the node; answered in spec.certificate.'),
   version: z.string().max(128).optional(),
-  archiveID: z.string().max(128).optional().describe('Of the marker file in the archive.'),
-  freeBytes: integer(0, Number.MAX_SAFE_INTEGER).optional().describe('Free in the archive; coarse.'),
-  cameras: listMap(reportedCamera, MAX_CAMERAS_PER_NODE, 'name').optional().describe('What the node records.'),
+  archiveID: z.string().max(128).optional().describe('The id in the marker file of the archive.'),
+  freeBytes: integer(0, Number.MAX_SAFE_INTEGER)
+    .optional()
+    .describe('Free bytes on the file system of the archive; approximate.'),
+  cameras: listMap(reportedCamera, MAX_CAMERAS_PER_NODE, 'name')
+    .optional()
+    .describe('The cameras that the node records.'),
   archives: listMap(
     statusObject({ camera: cameraName(), oldestTime: time().optional(), newestTime: time().optional() }),
     1000,
     'camera',
   )
     .optional()
-    .describe('Cameras of which the node holds footage; coarse.'),
+    .describe('Cameras of which the node holds footage; approximate.'),
   peers: listMap(statusObject({ node: nodeName(), reachable: z.boolean() }), 256, 'node')
     .optional()
-    .describe('Other recorders as this one sees them.'),
+    .describe('State of the other recorders, as this one sees them.'),
   requests: listMap(request, MAX_REQUESTS, 'id')
     .optional()
-    .describe('What the recorder asks the operator to do; answered in spec.responses.'),
+    .describe('Requests of the recorder to the operator; answered in spec.responses.'),
   conditions: conditions().optional(),
 });
 

@@ -79,7 +79,9 @@ const advertise = withRules(
     type: z
       .enum(['PodAddress', 'HostPort', 'Template'])
       .default('PodAddress')
-      .describe('PodAddress: IP of the pod. HostPort: IP of the node. Template: made from template.'),
+      .describe(
+        'PodAddress: the IP address of the pod. HostPort: the IP address of the node. Template: an address made from template.',
+      ),
     template: z
       .string()
       .max(512)
@@ -104,7 +106,9 @@ const auth = withRules(
     mode: z
       .enum(['Kubernetes', 'Token', 'None'])
       .default('Kubernetes')
-      .describe('Who may do what: the API server decides, tokens of the Secret decide, or anyone may do everything.'),
+      .describe(
+        'What decides who may do what: the API server; tokens of the Secret; or nothing (None): anyone may do everything.',
+      ),
     tokensSecretRef: reference()
       .optional()
       .describe(
@@ -113,18 +117,18 @@ const auth = withRules(
     audiences: listSet(z.string().min(1).max(256), 8)
       .default([TOKEN_AUDIENCE])
       .describe(
-        'With mode Kubernetes: a token must be meant for one of these, as kubectl create token --audience makes it. []: for the API server itself, where it can do all that its owner can.',
+        'With mode Kubernetes: a token must have one of these audiences, as kubectl create token --audience sets it. []: the audience of the API server itself; there, such a token can do everything that its owner can.',
       ),
     allowPlaintext: z
       .boolean()
       .default(false)
       .describe(
-        'With mode Kubernetes: take tokens from other machines without TLS, too. Who reads one there can use it.',
+        'With mode Kubernetes: accept tokens from other machines without TLS, too. Anyone who can read that traffic can use them.',
       ),
     allowedHosts: listSet(hostName(), 32)
       .optional()
       .describe(
-        'With mode None: names by which recorders are asked, as that of an Ingress, beside those of their Services, of advertise and of origins. Others are refused: any page can give itself a name that leads here.',
+        'With mode None: host names that requests may use, such as that of an Ingress, in addition to those of the Services, of advertise and of origins. Other names are refused, because any web page can point a name of its own at a recorder (DNS rebinding).',
       ),
   }),
   {
@@ -138,14 +142,16 @@ const failover = withRules(
   z.object({
     unavailableAfterSeconds: integer(3, 3600)
       .default(15)
-      .describe('A node whose Lease did not change for so long is unavailable; its cameras move.'),
+      .describe('A node whose Lease has not changed for this long is unavailable, and its cameras move.'),
     renewSeconds: integer(1, 1200).default(2).describe('How often a recorder renews its Lease.'),
     failbackAfterSeconds: integer(0, 7 * 86_400)
       .default(600)
       .describe('How long a node must be back before cameras that prefer it return to it.'),
     maxConcurrentMoves: integer(1, 500)
       .default(8)
-      .describe('How many cameras move at once; when their node is lost, so many to each other node.'),
+      .describe(
+        'How many cameras move at the same time; after the loss of a node, how many move at the same time to each other node.',
+      ),
   }),
   {
     rule: 'self.unavailableAfterSeconds >= 3 * self.renewSeconds',
@@ -157,7 +163,7 @@ const failover = withRules(
 const spec = withRules(
   z.object({
     nodeSelector: nodeSelector().optional(),
-    tolerations: atomicList(toleration(), 32).optional().describe('Taints of nodes that shall record all the same.'),
+    tolerations: atomicList(toleration(), 32).optional().describe('Taints that the recorder pods tolerate.'),
     image: z
       .string()
       .min(1)
@@ -171,24 +177,28 @@ const spec = withRules(
     resources: resources()
       .optional()
       .describe(
-        'Of the recorder. Without it, for limits.maxCamerasPerNode cameras: requests of 100m + 3m and of 256Mi + 2Mi for each, and twice that memory as the limit.',
+        'Resources of the recorder. Without it, requests of 100m CPU and 256Mi memory, plus 3m and 2Mi for each of limits.maxCamerasPerNode cameras, and a limit of twice that memory.',
       ),
-    priorityClassName: nodeNameOrEmpty().optional().describe("Of the pods. Without it, the operator's; empty: none."),
+    priorityClassName: nodeNameOrEmpty()
+      .optional()
+      .describe('PriorityClass of the pods. Without it, the one that the operator is configured with; empty: none.'),
     runAsUser: integer(0, 2 ** 31 - 1)
       .default(65_532)
-      .describe('The user that recorders run as. Their directories are given to it when a pod starts.'),
+      .describe('User id that recorders run as. When a pod starts, its directories are given to this user.'),
     archive: z.object({
       hostPath: hostPath().describe(
-        'Directory of each node that holds the archive, in {namespace}_{pool}. It must exist: best it is the mount point of a disk.',
+        'Directory on each node; the archive is in its subdirectory {namespace}_{pool}. It must exist and should be the mount point of a disk.',
       ),
       retention: retention().optional().describe('Limits of all cameras of a node together.'),
       protectForSeconds: integer(3600, 36_525 * 86_400)
         .optional()
-        .describe('A protection of footage ends after this time unless an admin says otherwise. Without it, 90 days.'),
+        .describe('A protection ends after this time unless an admin sets another end. Default: 90 days.'),
     }),
     stateHostPath: hostPath()
       .prefault('/var/lib/kube-nvr')
-      .describe('Directory of each node for the state of the recorder, in {namespace}_{pool}; made when missing.'),
+      .describe(
+        'Directory on each node; the state of the recorder is in its subdirectory {namespace}_{pool}. It is made when it is missing.',
+      ),
     databaseSecretRef: reference().optional().describe('A Secret with the key url: a Postgres database.'),
     redisSecretRef: reference()
       .optional()
@@ -204,13 +214,11 @@ const spec = withRules(
           ),
         secretRef: reference()
           .optional()
-          .describe(
-            'A Secret of type kubernetes.io/tls. Its ca.crt, where it has one, is whom recorders trust of each other.',
-          ),
+          .describe('A Secret of type kubernetes.io/tls. If it has a ca.crt, recorders trust each other by it.'),
         names: listSet(z.string().min(1).max(253), 32)
           .optional()
           .describe(
-            'With mode Auto: names and addresses beside those of nodes, pods and Services, as of an Ingress or a load balancer that passes TLS on.',
+            'With mode Auto: names and addresses for the certificate, in addition to those of nodes, pods and Services; for example, of an Ingress or load balancer that passes TLS through.',
           ),
       }),
       {
@@ -225,45 +233,47 @@ const spec = withRules(
       },
     )
       .optional()
-      .describe('With it, recorders speak HTTPS.'),
+      .describe('With it, recorders use HTTPS.'),
     metrics: z
       .object({
         mode: z
           .enum(['Token', 'None'])
           .default('Token')
           .describe(
-            'Whether metrics of recorders ask for a token: that of the Secret <pool>-metrics-token, which the operator makes, or one that sees all cameras.',
+            'Whether the metrics of recorders require a token: the one in the Secret <pool>-metrics-token, which the operator makes, or one that covers all cameras.',
           ),
       })
       .prefault({}),
     cameraNetworks: listSet(cidr(), 64)
       .optional()
       .describe(
-        'Where cameras may be: recorders connect to none elsewhere, and a NetworkPolicy lets them reach nothing else but what they need. Without it, anywhere but on the node itself, at link-local addresses and at those of the cluster, which have to be named here as narrowly to be allowed.',
+        'Networks of the cameras: recorders connect to cameras nowhere else, and a NetworkPolicy lets them reach only these networks and what they need besides. Without it, cameras may be anywhere except on the node itself, at link-local addresses and in networks of the cluster. To allow one of those, name it here as a network at least as narrow.',
       ),
     licenseSecretRef: reference()
       .optional()
-      .describe('A Secret with the key recorder.lic: the licence of each node. Only read with licensePublicKey.'),
+      .describe('A Secret with the key recorder.lic: the licence of each node. It is read only with licensePublicKey.'),
     licensePublicKey: z
       .string()
       .max(44)
       .regex(/^[A-Za-z0-9+/]{43}=$/, 'expected the 32 bytes of an Ed25519 key in base64')
       .optional()
-      .describe('The Ed25519 key that licences are signed with, in base64. With it, each node needs one.'),
+      .describe('The Ed25519 public key that verifies licences, in base64. With it, each node needs a licence.'),
     origins: listSet(origin(), 32)
       .optional()
       .describe(
-        'Origins of pages that may use the recorders with a token of their own, beside the pages of the nodes: of a Service or Ingress through which people open the page, of pages of yours.',
+        'Origins whose pages may use the recorders with their own token, in addition to the pages of the nodes: the Service or Ingress through which people open the page, and your own pages.',
       ),
     trustedProxies: listSet(network(), 32)
       .optional()
       .describe(
-        'Addresses or networks of proxies before the recorders, as of an Ingress: their X-Forwarded-For, -Host and -Proto are believed. Without it, all of their clients count as one.',
+        'Addresses or networks of proxies in front of the recorders, such as an Ingress, whose X-Forwarded-For, -Host and -Proto are trusted. Without it, all clients of a proxy count as one.',
       ),
     advertise: advertise.prefault({}).describe('Where clients and other recorders reach the recorder of a node.'),
     limits: z
       .object({
-        maxCamerasPerNode: integer(1, MAX_CAMERAS_PER_NODE).default(100).describe('A node with so many gets no more.'),
+        maxCamerasPerNode: integer(1, MAX_CAMERAS_PER_NODE)
+          .default(100)
+          .describe('A node with this many cameras gets no more.'),
       })
       .prefault({}),
     membership: z
@@ -271,7 +281,7 @@ const spec = withRules(
         mode: z
           .enum(['Automatic', 'Manual'])
           .default('Automatic')
-          .describe('Manual: only a person or the cluster endpoints change who is a voter.'),
+          .describe('Manual: only a person or the cluster endpoints change which nodes are voters.'),
       })
       .prefault({}),
     failover: failover.prefault({}),
@@ -280,8 +290,13 @@ const spec = withRules(
         type: z
           .enum(['Rolling', 'OnDelete'])
           .default('Rolling')
-          .describe('Rolling: one node at a time, the next when the last is ready and online. OnDelete: by hand.'),
-        drain: z.boolean().default(true).describe('Cameras move away before the pod of their node is replaced.'),
+          .describe(
+            'Rolling: one node at a time, the next one when the previous one is ready and online. OnDelete: when somebody deletes the pod.',
+          ),
+        drain: z
+          .boolean()
+          .default(true)
+          .describe('Cameras move to other nodes before the pod of their node is replaced.'),
         progressDeadlineSeconds: integer(10, 86_400)
           .default(600)
           .describe('A pod that is not ready after this time stops the roll-out.'),
@@ -300,15 +315,15 @@ const count = () => integer(0, 1_000_000);
 const status = statusObject({
   observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional(),
   nodes: count().optional().describe('Nodes of the pool.'),
-  nodesReady: count().optional().describe('Nodes that record or could.'),
+  nodesReady: count().optional().describe('Nodes that record or are ready to.'),
   nodesUpdated: count().optional().describe('Nodes that run the version of the spec.'),
   cameras: count().optional().describe('Cameras of the pool.'),
   camerasAssigned: count().optional().describe('Cameras that have a node.'),
   camerasRecording: count().optional().describe('Cameras that are written to a disk.'),
-  leader: nodeName().optional().describe('The live voter that serves changes of the membership. Absent: no majority.'),
+  leader: nodeName().optional().describe('The live voter that accepts changes of the membership. Absent: no majority.'),
   voters: listSet(nodeName(), 256).optional(),
   quorum: statusObject({
-    needed: count().describe('Live voters that a majority needs.'),
+    needed: count().describe('How many live voters a majority needs.'),
     live: count().describe('Voters that are live.'),
   }).optional(),
   conditions: conditions().optional(),

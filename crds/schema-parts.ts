@@ -82,7 +82,7 @@ export const nodeNameOrEmpty = () =>
     .regex(new RegExp(`^(${SUBDOMAIN})?$`), EXPECTED_SUBDOMAIN);
 
 /** A reference to an object in the same namespace. */
-export const reference = () => z.object({ name: subdomain().min(1).describe('Name of an object of this namespace.') });
+export const reference = () => z.object({ name: subdomain().min(1).describe('Name of an object in this namespace.') });
 
 /**
  * An address that must not contain a login, because everyone who may read the object would see it. `schemes`: such as `rtsp`,
@@ -132,7 +132,7 @@ const podResources = () => z.record(z.string(), podQuantity()).meta({ maxPropert
 
 export const resources = () =>
   z.object({
-    requests: podResources().describe('What the node sets aside for the pod.'),
+    requests: podResources().describe('What the node reserves for the pod.'),
     limits: podResources().describe('What the pod may use at most.'),
   });
 
@@ -183,7 +183,7 @@ const conditionSchema = statusObject({
 });
 
 /** Conditions of a resource, as used by `kubectl wait --for=condition=`. */
-export const conditions = () => listMap(conditionSchema, 16, 'type').describe('States of this resource.');
+export const conditions = () => listMap(conditionSchema, 16, 'type').describe('Conditions of this resource.');
 
 export type Condition = Immutable<z.output<typeof conditionSchema>>;
 

@@ -1,4 +1,4 @@
-{{- /* First part of names in the release's namespace. Leaves room for what is added. */}}
+{{- /* First part of names in the release's namespace, short enough for the suffixes. */}}
 {{- define "kube-nvr.fullname" -}}
 {{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride }}
 {{- else if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
@@ -6,7 +6,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* First part of names that the whole cluster shares. */}}
+{{- /* First part of names of cluster-scoped objects. */}}
 {{- define "kube-nvr.clusterName" -}}
 {{- $name := include "kube-nvr.fullname" . -}}
 {{- if eq $name .Release.Namespace }}{{ $name }}{{ else }}{{ .Release.Namespace }}-{{ $name }}{{ end }}
@@ -16,17 +16,17 @@
 {{ include "kube-nvr.fullname" . }}-operator
 {{- end }}
 
-{{- /* Of the operator in each namespace that was given to it, with watch.allNamespaces. */}}
+{{- /* With watch.allNamespaces: the ClusterRole of the operator in each namespace whose owner binds it. */}}
 {{- define "kube-nvr.tenantRole" -}}
 {{ include "kube-nvr.clusterName" . }}-operator-tenant
 {{- end }}
 
-{{- /* What the owner of a namespace runs to give it to the operator. */}}
+{{- /* The command by which the owner of a namespace gives the operator its rights there. */}}
 {{- define "kube-nvr.grantCommand" -}}
 kubectl --namespace={namespace} create rolebinding {{ include "kube-nvr.clusterName" . }}-operator --clusterrole={{ include "kube-nvr.tenantRole" . }} --serviceaccount={{ .Release.Namespace }}:{{ include "kube-nvr.operatorName" . }}
 {{- end }}
 
-{{- /* Where the pool is, and its recorders. */}}
+{{- /* Namespace of the pool and its recorders. */}}
 {{- define "kube-nvr.poolNamespace" -}}
 {{ .Values.watch.namespace | default .Release.Namespace }}
 {{- end }}
@@ -43,7 +43,7 @@ kubectl --namespace={namespace} create rolebinding {{ include "kube-nvr.clusterN
 {{- include "kube-nvr.imageName" (list .Values.recorderImage .Chart.AppVersion) }}
 {{- end }}
 
-{{- /* Of the values of an image and the tag that it has without them. */}}
+{{- /* Name of an image, from its values and the default tag. */}}
 {{- define "kube-nvr.imageName" -}}
 {{- $image := index . 0 -}}
 {{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}
@@ -51,7 +51,7 @@ kubectl --namespace={namespace} create rolebinding {{ include "kube-nvr.clusterN
 {{- end }}
 {{- end }}
 
-{{- /* Of recorders whose pool names none; may be empty. */}}
+{{- /* PriorityClass of recorders whose pool names none; may be empty. */}}
 {{- define "kube-nvr.recorderPriorityClass" -}}
 {{- $class := .Values.recorderPriorityClass -}}
 {{- $class.name | default (ternary (printf "%s-recorder" (include "kube-nvr.clusterName" .)) "" $class.create) }}
@@ -84,13 +84,13 @@ app.kubernetes.io/component: recorder
 {{ .Values.pool.name }}-admin-token
 {{- end }}
 
-{{- /* "true" when the chart makes the tokens of the pool. */}}
+{{- /* "true" when the chart creates the tokens of the pool. */}}
 {{- define "kube-nvr.makesTokens" -}}
 {{- $auth := .Values.pool.spec.auth | default dict -}}
 {{- if and .Values.pool.enabled (eq ($auth.mode | default "") "Token") (not $auth.tokensSecretRef) }}true{{ end }}
 {{- end }}
 
-{{- /* What the values' schema cannot say. */}}
+{{- /* Checks that the schema of the values cannot express. */}}
 {{- define "kube-nvr.check" -}}
 {{- if and .Values.watch.allNamespaces .Values.watch.namespace -}}
 {{- fail "watch.namespace: leave it out when watch.allNamespaces is true" -}}

@@ -1,6 +1,6 @@
 {{- /*
-What is scraped of operator and recorders is the same by pod and by Service: docs/monitoring.md, dashboards and rules know
-it by these jobs and labels. honorLabels: what operator and recorders say of namespace, pool and node is right.
+PodMonitors and ServiceMonitors give the same metrics: docs/monitoring.md, dashboards and rules expect these jobs and labels.
+honorLabels: the labels namespace, pool and node of operator and recorders are right, those that Prometheus derives from the pod are not.
 */}}
 
 {{- define "kube-nvr.operatorEndpoint" -}}
@@ -14,8 +14,8 @@ relabelings:
 {{- end }}
 
 {{- /*
-Of one pool: its token is in a Secret of its own. Where its recorders have TLS they say so by an annotation, and are trusted
-by the pool's CA unless tlsConfig says otherwise.
+The endpoint of one pool. Its token is in a Secret of the pool. Recorders with TLS have an annotation for it, and are verified
+with the pool's CA unless tlsConfig is set.
 */}}
 {{- define "kube-nvr.recorderEndpoint" -}}
 port: metrics
@@ -54,8 +54,8 @@ relabelings:
 {{- end }}
 
 {{- /*
-The pools whose recorders are scraped, as JSON: the chart's, which need not be made by it, and those that `monitor.pools`
-names. `suffix`: of the monitor's name.
+The pools whose recorders are scraped, as JSON: the pool of the chart, even if it was created by other means, and those in
+`monitor.pools`. `suffix` is the end of the monitor's name.
 */}}
 {{- define "kube-nvr.monitoredPools" -}}
 {{- $spec := .root.Values.pool.spec -}}
