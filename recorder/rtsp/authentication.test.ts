@@ -147,7 +147,7 @@ const vectors: { name: string; challenge: Partial<Digest>; response: string }[] 
     challenge: { algorithm: 'SHA-256' },
     response: '753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1',
   },
-  // Computed with another implementation: the RFC has no example.
+  // Computed with another implementation, because the RFC has no example.
   { name: 'MD5-sess', challenge: { session: true }, response: 'e783283f46242139c486a698fec7211d' },
   {
     name: 'SHA-256-sess',
@@ -182,7 +182,7 @@ test('Authorization: the algorithm is echoed as the camera wrote it, opaque too,
     /^Digest username="a\\"b", realm="cam", nonce="n", uri="rtsp:\/\/h\/", response="[0-9a-f]{64}", algorithm="SHA-256", opaque="o\\"p", qop=auth, nc=00000001, cnonce="c"$/,
   );
   assert.match(authorizer.authorize('SETUP', 'rtsp://h/'), /nc=00000002/);
-  // Eight hexadecimal digits (RFC 7616 §3.4): the tenth keepalive of a connection.
+  // Eight hexadecimal digits (RFC 7616 §3.4). This is the tenth request.
   for (let count = 3; count < 10; count++) authorizer.authorize('GET_PARAMETER', 'rtsp://h/');
   assert.match(authorizer.authorize('GET_PARAMETER', 'rtsp://h/'), /nc=0000000a/);
 });

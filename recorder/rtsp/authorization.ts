@@ -1,4 +1,4 @@
-// A challenge and credentials in, the Authorization header of a request out (RFC 7617, RFC 7616, RFC 2069).
+// Makes the Authorization header of a request from a challenge and credentials (RFC 7617, RFC 7616, RFC 2069).
 
 import { createHash, randomBytes } from 'node:crypto';
 import { quote } from './parameters.ts';
@@ -11,7 +11,7 @@ export interface DigestInput {
   readonly challenge: DigestChallenge;
   readonly credentials: Credentials;
   readonly method: string;
-  /** As it stands in the request line. */
+  /** As in the request line. */
   readonly url: string;
   readonly clientNonce: string;
   readonly nonceCount: number;
@@ -51,7 +51,7 @@ function formatBasic({ username, password }: Credentials): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 }
 
-/** Answers one challenge for request after request, counting as RFC 7616 §3.4 asks. */
+/** Answers one challenge in request after request, with the nonce count that RFC 7616 §3.4 requires. */
 export class Authorizer {
   readonly challenge: Challenge;
   readonly #credentials: Credentials;
@@ -64,7 +64,7 @@ export class Authorizer {
     this.#clientNonce = clientNonce;
   }
 
-  /** The Authorization header's value for one request. */
+  /** The value of the Authorization header for one request. */
   authorize(method: string, url: string): string {
     if (this.challenge.scheme === 'basic') return formatBasic(this.#credentials);
     return formatDigest({

@@ -1,4 +1,4 @@
-// WWW-Authenticate in, the strongest challenge that can be answered out (RFC 7235 §4.1, RFC 7616 §3.3).
+// Parses WWW-Authenticate headers and chooses the strongest challenge that we can answer (RFC 7235 §4.1, RFC 7616 §3.3).
 
 import { quote, readQuoted } from './parameters.ts';
 
@@ -14,7 +14,7 @@ export type Challenge =
       readonly algorithm: DigestAlgorithm;
       /** The `-sess` variant of the algorithm. */
       readonly session: boolean;
-      /** The algorithm as the camera wrote it, quotes included, to be echoed; undefined when it wrote none. */
+      /** The algorithm as the camera wrote it, including quotes, to be echoed; undefined when it wrote none. */
       readonly algorithmText: string | undefined;
       /** `auth`, or undefined for the older form without `qop` (RFC 2069). */
       readonly qop: 'auth' | undefined;
@@ -26,14 +26,14 @@ interface RawChallenge {
   readonly parameters: Map<string, { readonly value: string; readonly quoted: boolean }>;
 }
 
-/** Characters of one line; no login needs as many. */
+/** Characters in one header; no real challenge is longer. */
 const MAX_LENGTH = 8 * 1024;
 
 const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t';
 
 /**
- * Reads challenges one after the other: a word that no `=` follows begins the next one. Quoted strings are read as
- * such (`realm="Cam, \"A\""`), unquoted values end at a comma.
+ * Reads the challenges one after another: a word without a following `=` begins the next one. Quoted strings are unescaped
+ * (`realm="Cam, \"A\""`); unquoted values end at a comma.
  */
 function tokenize(text: string): RawChallenge[] {
   const challenges: RawChallenge[] = [];
@@ -82,7 +82,7 @@ function toChallenge({ scheme, parameters }: RawChallenge): Challenge | undefine
     .toLowerCase()
     .split(/[\s,]+/)
     .filter((qop) => qop !== '');
-  // Only auth-int offered: the body would have to be hashed too; no camera was seen to ask for it.
+  // Only auth-int is offered, which would need a hash of the body; no camera is known to require it.
   if (qops.length > 0 && !qops.includes('auth')) return undefined;
   const algorithm = parameters.get('algorithm');
   return {
@@ -98,7 +98,7 @@ function toChallenge({ scheme, parameters }: RawChallenge): Challenge | undefine
   };
 }
 
-/** All challenges that this program can answer, of all WWW-Authenticate lines of a reply. */
+/** All challenges that this program can answer, from all WWW-Authenticate headers of a response. */
 export function parseChallenges(lines: readonly string[]): Challenge[] {
   return lines
     .flatMap((line) => tokenize(line))
@@ -122,7 +122,7 @@ function strength(challenge: Challenge): number {
   return challenge.algorithm === 'SHA-256' ? 2 : 1;
 }
 
-/** SHA-256 before MD5 before Basic, in whatever order the camera lists them. */
+/** Prefers SHA-256 to MD5 to Basic, in whatever order the camera lists them. */
 export function strongest(challenges: readonly Challenge[]): Challenge | undefined {
   let best: Challenge | undefined;
   for (const challenge of challenges) if (!best || strength(challenge) > strength(best)) best = challenge;

@@ -13,13 +13,13 @@ import { parseRtspUrl } from './url.ts';
 const VIDEO = 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track1\r\n';
 const AUDIO = 'm=audio 0 RTP/AVP 8\r\na=control:track2\r\n';
 
-/** A client with the camera's side played by the test. */
+/** A client; the test plays the camera. */
 class Dialogue {
   readonly client: RtspClient;
   nowMs = 1_000;
-  /** Requests in order. */
+  /** All requests so far, in order. */
   readonly requests: RtspRequest[] = [];
-  /** What else the client asked for. */
+  /** All other actions that the client returned. */
   readonly actions: ClientAction[] = [];
 
   constructor(options: Partial<ClientOptions> & { source?: string } = {}) {
@@ -53,7 +53,7 @@ class Dialogue {
     return this.requests.map((request) => request.method).join(' ');
   }
 
-  /** Answers the last request. `fields` are lines. */
+  /** Answers the last request. `fields` are header lines. */
   answer(status: number, fields: readonly string[] = [], body = ''): this {
     const lines = [`RTSP/1.0 ${status} Reason`, `CSeq: ${this.last.headers.get('CSeq')}`, ...fields];
     return this.say({ ...parseHead(lines.join('\r\n')), body });
@@ -72,14 +72,14 @@ class Dialogue {
     );
   }
 
-  /** Up to the description. */
+  /** Runs the dialogue up to the presentation. */
   described(sdp = VIDEO, publicMethods = 'OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER, TEARDOWN'): this {
     return this.connect()
       .answer(200, [`Public: ${publicMethods}`])
       .answer(200, ['Content-Base: rtsp://10.0.0.9/live/'], sdp);
   }
 
-  /** Up to PLAY's answer, video alone. */
+  /** Runs the dialogue up to the response to PLAY, with video alone. */
   playing(session = 'abc', publicMethods?: string): this {
     return this.described(VIDEO, publicMethods)
       .setUp(0)
@@ -186,7 +186,7 @@ for (const [session, seconds] of [
     d.tick(1);
     assert.equal(d.last.method, 'GET_PARAMETER');
     assert.equal(d.last.headers.get('Session'), 'abc');
-    // The camera's silence is no reason to stop: some never answer.
+    // Silence does not end the session: some cameras never answer keepalives.
     d.tick(seconds * 1000);
     assert.equal(d.requests.length, 6);
   });
@@ -315,7 +315,7 @@ test('login: a camera that closes after each 401 gets the answer on another conn
   d.connect();
   assert.equal(d.last.method, 'OPTIONS');
   assert.match(d.last.headers.get('Authorization') ?? '', /nonce="1"/);
-  // A second time it is the camera's fault.
+  // The second time it is an error.
   d.answer(401, ['WWW-Authenticate: Digest realm="x", nonce="2"']);
   assert.deepEqual(d.client.disconnected(), []);
 });
@@ -599,7 +599,7 @@ test('a connection that is replaced within the dialogue takes its streams with i
   const d = new Dialogue().described(VIDEO + AUDIO).setUp(0, 1);
   d.answer(200, ['Session: abc', 'Transport: RTP/AVP/TCP;unicast;interleaved=0-1']);
   d.answer(200, ['Session: abc', 'Transport: RTP/AVP/TCP;unicast;interleaved=2-3']);
-  // PLAY: the session is unknown, and the client begins again on another connection.
+  // PLAY fails because the session is unknown; the client starts again on a new connection.
   d.answer(454);
   assert.equal(d.actions.at(-1)?.kind, 'reconnect');
   d.described(VIDEO + AUDIO).setUp(0, 1);

@@ -1,5 +1,5 @@
-// The client's side of the dialogue (RFC 2326 appendix A.1): OPTIONS, DESCRIBE, SETUP for each stream, PLAY, keepalives,
-// TEARDOWN. A pure state machine: what the camera says and what time it is go in, what to do comes out.
+// The client side of the RTSP dialogue (RFC 2326 appendix A.1): OPTIONS, DESCRIBE, SETUP for each stream, PLAY, keepalives,
+// TEARDOWN. A state machine without I/O: it gets the camera's messages and the time, and returns actions.
 
 import { assert, assertNever } from '../../base/assert.ts';
 import { resolveBase, resolveControl, toggleTrailingSlash } from './control.ts';
@@ -25,7 +25,7 @@ export type ClientAction =
   /** The caller chooses streams and calls `setUp`. */
   | { readonly kind: 'select'; readonly presentation: Presentation }
   | { readonly kind: 'established'; readonly stream: EstablishedStream }
-  /** `soundRefused`: why a stream that is no video is missing, as a sentence. */
+  /** `soundRefused`: why an audio stream is missing, as a sentence. */
   | { readonly kind: 'playing'; readonly streams: readonly StartedStream[]; readonly soundRefused: string | undefined }
   /** The caller closes the connection, opens one to `url` and calls `connected`. */
   | { readonly kind: 'reconnect'; readonly url: RtspUrl }
@@ -34,63 +34,63 @@ export type ClientAction =
 
 export interface ClientOptions {
   readonly url: RtspUrl;
-  /** The login at a place; the URL's own, of which nothing is remembered, unless given. */
+  /** The login to use at a place. Default: that of the URL, without a memory. */
   readonly loginAt?: ((place: RtspUrl) => Login) | undefined;
   readonly transport: TransportKind;
   readonly userAgent?: string;
-  /** What earlier sessions with this camera taught. */
+  /** What was learnt from earlier sessions with this camera. */
   readonly keepalive?: KeepaliveMemory;
-  /** For how long an answer is waited for. */
+  /** How long to wait for a response; default 30 s. */
   readonly answerMs?: number;
 }
 
-/** What DESCRIBE told. */
+/** What the response to DESCRIBE contained. */
 interface Description {
   readonly presentation: Presentation;
-  /** What the controls of the presentation are relative to. */
+  /** The base of relative control URLs. */
   readonly base: string;
   /** The URL that stands for all streams. */
   readonly aggregateUrl: string;
 }
 
-/** OPTIONS or DESCRIBE waits for its answer. */
+/** OPTIONS or DESCRIBE waits for its response. */
 interface Describing {
   readonly kind: 'describing';
 }
 
-/** SETUP of a stream waits for its answer. */
+/** SETUP of a stream waits for its response. */
 interface SettingUp {
   readonly kind: 'settingUp';
   readonly setups: StreamSetups;
   readonly aggregateUrl: string;
 }
 
-/** PLAY waits for its answer. */
+/** PLAY waits for its response. */
 interface Starting {
   readonly kind: 'starting';
   readonly setups: StreamSetups;
   readonly aggregateUrl: string;
-  /** PLAY was asked for with the slash at the end of the URL added, or removed. */
+  /** PLAY was repeated with a trailing slash of the URL added or removed. */
   readonly slashToggled: boolean;
 }
 
-/** A request of the dialogue waits for its answer. */
+/** A dialogue request waits for its response. */
 type Asking = Describing | SettingUp | Starting;
 
 type State =
   | { readonly kind: 'disconnected' }
   | Asking
-  /** The caller chooses streams. */
+  /** The caller is choosing streams. */
   | { readonly kind: 'choosing'; readonly description: Description }
   | { readonly kind: 'playing'; readonly aggregateUrl: string }
-  /** TEARDOWN waits for its answer. */
+  /** TEARDOWN waits for its response. */
   | { readonly kind: 'leaving' }
   | { readonly kind: 'closed' };
 
 const ANSWER_TIMEOUT_MS = 30_000;
-/** OPTIONS without an answer for so long: DESCRIBE follows all the same, and decides. */
+/** After this time without a response to OPTIONS, DESCRIBE is sent all the same and decides. */
 const OPTIONS_TIMEOUT_MS = 3_000;
-/** The SETUP of a sound that is not answered for so long: the video goes on without it. */
+/** After this time without a response to the SETUP of audio, the video continues without it. */
 const SOUND_TIMEOUT_MS = 5_000;
 const MAX_REDIRECTS = 5;
 /** Some cameras send nothing after `npt=0-`, and some refuse PLAY without a Range. */
@@ -102,11 +102,11 @@ const isRedirect = (status: number): boolean => status >= 301 && status <= 308 &
 const isAsking = (state: State): state is Asking =>
   state.kind === 'describing' || state.kind === 'settingUp' || state.kind === 'starting';
 
-/** The SETUP that waits for its answer, where it is for sound beside a video. */
+/** The state, if it is the SETUP of audio beside a video. */
 const soundOf = (state: State): SettingUp | undefined =>
   state.kind === 'settingUp' && state.setups.isForSound ? state : undefined;
 
-/** The URL that TEARDOWN names; undefined where there is no session to end. */
+/** The URL for TEARDOWN; undefined if there is no session to end. */
 function sessionUrl(state: State): string | undefined {
   if (state.kind === 'settingUp') return state.setups.hasAny ? state.aggregateUrl : undefined;
   return state.kind === 'starting' || state.kind === 'playing' ? state.aggregateUrl : undefined;
@@ -138,7 +138,7 @@ export class RtspClient {
     this.#answerMs = options.answerMs ?? ANSWER_TIMEOUT_MS;
   }
 
-  /** A session exists on the camera, and TEARDOWN would end it. */
+  /** The camera has a session that TEARDOWN would end. */
   get hasSession(): boolean {
     return this.#state.kind === 'leaving' || sessionUrl(this.#state) !== undefined;
   }
@@ -147,27 +147,27 @@ export class RtspClient {
     return this.#state.kind === 'playing';
   }
 
-  /** SETUP of a stream that is no video was sent on this connection, whatever became of it. */
+  /** A SETUP of audio was sent on this connection, whatever its result. */
   get soundAsked(): boolean {
     return this.#soundAsked;
   }
 
-  /** How long the camera took for the answer that it took longest for. */
+  /** The longest time that the camera took to respond. */
   get slowestAnswerMs(): number {
     return this.#slowestAnswerMs;
   }
 
-  /** SETUP of the sound was not answered in time. */
+  /** The SETUP of audio timed out. */
   get soundHung(): boolean {
     return this.#soundHung;
   }
 
-  /** The camera ended the session, last heard at `atMs`: the next one may have to be kept alive another way. */
+  /** Call when the camera ended the session, with the time it was last heard: the next session may need another keepalive. */
   ended(atMs: number): void {
     this.#keepalive.ended(atMs);
   }
 
-  /** A connection to the URL is open. */
+  /** Call when a connection to the URL is open. */
   connected(nowMs: number): ClientAction[] {
     this.#requests.reset();
     this.#keepalive.stop();
@@ -177,8 +177,8 @@ export class RtspClient {
   }
 
   /**
-   * The camera closed the connection. A few close it after each 401: then the request is repeated on another one.
-   * Empty when that does not explain it.
+   * Call when the camera closed the connection. A few close it after each 401: then the request is repeated on a new connection.
+   * Returns no action if this is not the reason.
    */
   disconnected(): ClientAction[] {
     const dialogue = this.#requests.dialogue;
@@ -186,14 +186,14 @@ export class RtspClient {
     return afterChallenge ? this.#reconnectOnce() : [];
   }
 
-  /** Takes a message of the camera. Throws `RtspError` when the dialogue cannot go on. */
+  /** Processes a message of the camera. Throws `RtspError` when the dialogue cannot continue. */
   message(message: RtspMessage, nowMs: number): ClientAction[] {
     if (message.kind === 'request') return [{ kind: 'send', text: answerRequest(message) }];
     if (this.#state.kind === 'disconnected' || this.#state.kind === 'closed') return [];
     const pending = this.#requests.take(message);
     if (!pending) return [];
     this.#slowestAnswerMs = Math.max(this.#slowestAnswerMs, nowMs - pending.sentMs);
-    // What some answer to OPTIONS without looking at the login says nothing of it.
+    // Some cameras answer OPTIONS without checking the login, so its success proves nothing.
     if (isSuccess(message.status) && pending.method !== 'OPTIONS') this.#requests.answered();
     if (pending.role === 'dialogue') {
       // TEARDOWN may have ended the dialogue meanwhile.
@@ -208,7 +208,7 @@ export class RtspClient {
     return [];
   }
 
-  /** Asks for the streams that the caller chose, in this order; what is no video may be refused by the camera. */
+  /** Sets up the streams that the caller chose, in this order; the camera may refuse audio. */
   setUp(setups: readonly SetupRequest[], nowMs: number): ClientAction[] {
     assert(this.#state.kind === 'choosing', 'setUp without a presentation');
     assert(setups.length > 0, 'setUp of no stream');
@@ -218,7 +218,7 @@ export class RtspClient {
     return this.#goOn({ kind: 'settingUp', setups: wanted, aggregateUrl }, nowMs);
   }
 
-  /** To be called every half second or so. Throws `no-answer` when the camera lets a request wait. */
+  /** Call about twice a second. Throws `no-answer` when the camera does not respond in time. */
   tick(nowMs: number): ClientAction[] {
     const state = this.#state;
     const dialogue = this.#requests.dialogue;
@@ -228,7 +228,7 @@ export class RtspClient {
     return [this.#send({ role: 'keepalive', method, url: state.aggregateUrl, fields: [] }, nowMs)];
   }
 
-  /** Ends the session; the connection may be closed after `closed`, or when the caller has waited long enough. */
+  /** Ends the session; close the connection after `closed`, or when it has taken too long. */
   tearDown(nowMs: number): ClientAction[] {
     if (this.#state.kind === 'leaving') return [];
     const url = sessionUrl(this.#state);
@@ -272,7 +272,7 @@ export class RtspClient {
     try {
       again = this.#requests.answerChallenge(pending, response);
     } catch (error) {
-      // Some cameras know login only for what starts a stream. Nothing is lost while media flows.
+      // Some cameras check the login only in requests that start a stream. Nothing is lost while media flows.
       if (pending.role === 'keepalive') {
         this.#keepalive.refused();
         return [];
@@ -306,7 +306,7 @@ export class RtspClient {
     }
   }
 
-  /** Whatever a camera says to OPTIONS, DESCRIBE decides. */
+  /** Whatever the response to OPTIONS is, DESCRIBE decides. */
   #offered(response: RtspResponse, nowMs: number): ClientAction[] {
     for (const line of response.headers.all('Public')) this.#keepalive.cameraOffers(parsePublic(line));
     return [this.#askDescribe(nowMs)];
@@ -318,7 +318,7 @@ export class RtspClient {
 
   #described(pending: Pending, response: RtspResponse): ClientAction[] {
     if (!isSuccess(response.status)) return this.#refused(pending, response);
-    // No look at Content-Type: it is missing, or has parameters, on some cameras.
+    // Content-Type is not checked: on some cameras it is missing or has parameters.
     const presentation = parseSdp(response.body);
     const base = resolveBase(this.#url.request, response.headers);
     const aggregateUrl = resolveControl(base, presentation.control);
@@ -342,13 +342,13 @@ export class RtspClient {
     return [{ kind: 'established', stream }, ...this.#goOn(state, nowMs)];
   }
 
-  /** Whatever becomes of sound beside a video, the video goes on. */
+  /** Continues with the video alone. */
   #withoutSound(state: SettingUp, why: string, nowMs: number): ClientAction[] {
     state.setups.refused(why);
     return this.#goOn(state, nowMs);
   }
 
-  /** The next SETUP, or PLAY. */
+  /** Sends the next SETUP, or PLAY. */
   #goOn(state: SettingUp, nowMs: number): ClientAction[] {
     const { setups, aggregateUrl } = state;
     const { request } = setups;
@@ -365,7 +365,7 @@ export class RtspClient {
     const text = response.headers.get('Session');
     if (!text?.replaceAll(';', '').trim()) return;
     const session = parseSession(text);
-    // Some cameras change the id in a later SETUP; the first is the one they go by.
+    // Some cameras change the id in a later SETUP, but use the first one.
     this.#requests.sessionId ??= session.id;
     if (session.timeoutSeconds !== undefined) this.#keepalive.sessionTimeout(session.timeoutSeconds);
   }
@@ -381,7 +381,7 @@ export class RtspClient {
         this.#state = { ...state, slashToggled: true };
         return [this.#askPlay(toggleTrailingSlash(pending.url), pending.fields, nowMs)];
       }
-      // What may be wrong with the request, apart from a session that is lost, may be the Range.
+      // Unless the session was lost, the Range may be what the camera objects to.
       if (status >= 400 && status < 500 && status !== 454 && pending.fields.length > 0) {
         return [this.#askPlay(state.aggregateUrl, [], nowMs)];
       }
@@ -398,7 +398,7 @@ export class RtspClient {
   #refused(pending: Pending, response: RtspResponse): ClientAction[] {
     const { status } = response;
     if (status === 454) {
-      // The camera lost the session, or confuses it with another's: only a new connection helps.
+      // The camera lost the session or confuses it with another one: only a new connection helps.
       const again = this.#reconnectOnce();
       if (again.length > 0) return again;
     }
@@ -420,7 +420,7 @@ export class RtspClient {
     }
   }
 
-  /** One more connection to the same URL; empty when that was tried. */
+  /** Reconnects to the same URL once; no action if that was tried already. */
   #reconnectOnce(): ClientAction[] {
     if (this.#freshConnections >= 1) return [];
     this.#freshConnections++;
@@ -434,7 +434,7 @@ export class RtspClient {
     }
     const old = this.#url;
     const url = parseRtspUrl(location.startsWith('/') ? resolveControl(old.request, location) : location);
-    // A camera has no say in what this machine asks other servers for, nor in who gets the password.
+    // A camera must not decide which other servers this machine connects to, nor who gets the password.
     if (url.tunnel) throw new RtspError('redirect-refused', 'the camera redirects into a tunnel');
     if (!staysAtCamera(old, old.tunnel ? { ...url, port: old.port, secure: old.secure } : url)) {
       throw new RtspError('redirect-refused', 'the camera redirects to another host or port, or from rtsps to rtsp');
@@ -444,20 +444,20 @@ export class RtspClient {
       this.#login = this.#loginAt(url);
       this.#requests.changeServer(this.#login);
     }
-    // The tunnel leads to the camera, whatever address it has behind it.
+    // The tunnel leads to the camera, whatever its address behind the tunnel is.
     this.#url = old.tunnel ? { ...old, request: url.request } : url;
     this.#state = { kind: 'disconnected' };
     return [{ kind: 'reconnect', url: this.#url }];
   }
 }
 
-/** A refusal as a sentence, with what the camera gives as its reason in ASCII. */
+/** Describes a refusal in a sentence, with the camera's reason phrase in ASCII. */
 function refusalOf(pending: Pending, { status, reason }: RtspResponse): string {
   const words = reason.replace(/[^\x20-\x7e]/g, '').slice(0, 80);
   return `the camera answered ${pending.method} with ${`${status} ${words}`.trim()}`;
 }
 
-/** Some cameras send requests of their own: OPTIONS is answered, the rest is not implemented. */
+/** Some cameras send requests themselves: OPTIONS is answered, all others are not implemented. */
 function answerRequest(request: RtspRequest): string {
   const headers = new HeaderFields();
   const sequence = sequenceOf(request.headers);

@@ -1,11 +1,11 @@
-// Which URL a request goes to: Content-Base and `a=control`, as cameras write them (RFC 2326 appendix C.1.1).
+// Determines the URL of a request from Content-Base and `a=control` as cameras write them (RFC 2326 appendix C.1.1).
 
 import { parseRtspUrl } from './url.ts';
 import type { HeaderFields } from './message.ts';
 
 const SCHEME = /^rtsps?:\/\//i;
 
-/** The URL as it is to stand in a request line, or undefined when it is none. */
+/** The URL in the form for a request line; undefined if it is not an RTSP URL. */
 function normalize(text: string): string | undefined {
   try {
     return parseRtspUrl(text).request;
@@ -14,15 +14,15 @@ function normalize(text: string): string | undefined {
   }
 }
 
-/** `rtsp://host:port` of a request URL. */
+/** The `rtsp://host:port` of a request URL. */
 function origin(requestUrl: string): string {
   const pathStart = requestUrl.indexOf('/', requestUrl.indexOf('://') + 3);
   return pathStart < 0 ? requestUrl : requestUrl.slice(0, pathStart);
 }
 
 /**
- * The base that control URLs are relative to: Content-Base, else Content-Location, else the request's URL. Repairs a
- * doubled scheme, a missing one, a bare path and an IPv6 address without brackets; what cannot be repaired is ignored.
+ * The base of relative control URLs: Content-Base, else Content-Location, else the URL of the request. Repairs a doubled or
+ * missing scheme, a bare path, and an IPv6 address without brackets; anything else that is invalid is ignored.
  */
 export function resolveBase(requestUrl: string, headers: HeaderFields): string {
   for (const name of ['Content-Base', 'Content-Location']) {
@@ -39,8 +39,8 @@ export function resolveBase(requestUrl: string, headers: HeaderFields): string {
 }
 
 /**
- * The URL of a stream, or of all (`control` absent or `*`). A relative control is appended, behind a query too, and
- * not resolved as RFC 3986 would: that is what cameras were tested with (live555 and FFmpeg do so).
+ * The URL of one stream, or of all (`control` absent or `*`). A relative control is appended to the base, even after a query, and
+ * not resolved as in RFC 3986: live555 and FFmpeg do the same, so cameras are tested with it.
  */
 export function resolveControl(base: string, control: string | undefined): string {
   if (control === undefined || control === '' || control === '*') return base;
@@ -50,7 +50,7 @@ export function resolveControl(base: string, control: string | undefined): strin
   return normalize(base + separator + control) ?? base;
 }
 
-/** The same URL with the slash at its end removed or added: some cameras refuse the one, some the other. */
+/** The URL with a trailing slash removed or added: some cameras refuse one form, some the other. */
 export function toggleTrailingSlash(url: string): string {
   return url.endsWith('/') ? url.slice(0, -1) : `${url}/`;
 }

@@ -1,8 +1,8 @@
-// The errors of this room: what a camera said that cannot be understood or followed.
+// The errors of this room: messages from the camera that are invalid or that end the dialogue.
 
 /**
- * `syntax`: bytes that are no RTSP, SDP or URL; `too-large`: a message beyond its bound; `lost-framing`: no packet
- * found again in the stream; the others are answers of the camera that end the dialogue.
+ * `syntax`: not valid RTSP, SDP or URL; `too-large`: a message above its limit; `lost-framing`: no packet found again in the
+ * stream; the others are responses of the camera that end the dialogue.
  */
 export type RtspErrorCode =
   | 'syntax'
@@ -18,7 +18,7 @@ export type RtspErrorCode =
   | 'status'
   | 'no-answer';
 
-/** The message never holds a password or a URL with a user part. */
+/** The message never contains a password or a URL with a user part. */
 export class RtspError extends Error {
   readonly code: RtspErrorCode;
 
@@ -29,7 +29,7 @@ export class RtspError extends Error {
   }
 }
 
-/** Input that no tolerance makes sense of. */
+/** Input that even tolerant parsing cannot make sense of. */
 export class RtspSyntaxError extends RtspError {
   constructor(message: string, options?: ErrorOptions) {
     super('syntax', message, options);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { RtspError } from './error.ts';
 import { RtspFraming } from './framing.ts';
 
-/** What a stream is made of, in the order in which it came, packets as hex. */
+/** The contents of a stream in order of arrival, packets as hex. */
 function read(chunks: readonly Buffer[], channels: readonly (readonly [number, number, number])[] = [[0, 1, 96]]) {
   const seen: string[] = [];
   const framing = new RtspFraming({
@@ -13,7 +13,7 @@ function read(chunks: readonly Buffer[], channels: readonly (readonly [number, n
       seen.push(message.kind === 'response' ? `${message.status} ${message.body}`.trim() : message.method),
   });
   for (const [rtp, rtcp, payloadType] of channels) framing.expect(rtp, rtcp, [payloadType]);
-  // One receive buffer for all chunks, overwritten each time, as sockets do.
+  // One receive buffer for all chunks, overwritten each time, as a socket does.
   const receiveBuffer = Buffer.alloc(70_000);
   for (const chunk of chunks) {
     receiveBuffer.fill(0xee);
@@ -192,7 +192,7 @@ test('framing: a frame that the camera cut off is no packet, and the frames that
     const wanted = [0, 1, 2, 3, 5, 6, 7, 8].map((n) => `0:${numbered(n, 40 + n * 7).toString('hex')}`);
     const bytes = Buffer.concat([...cut, OK]);
     assert.deepEqual(read([bytes]).seen, [...wanted, '200'], `${kept} bytes kept`);
-    // Where a read ends with the swollen frame itself, nothing behind it tells.
+    // If a read ends exactly with the oversized frame, nothing after it shows that it is wrong.
     const swollenEnd = cut.slice(0, 4).reduce((sum, { length }) => sum + length, 0) + (frames[4] as Buffer).length;
     for (let at = 1; at < bytes.length; at++) {
       if (at === swollenEnd) continue;

@@ -1,19 +1,19 @@
-// The bytes of an RTSP connection in, messages and interleaved packets out (RFC 2326 §10.12), without copying a packet
-// unless it straddles two reads.
+// Splits the bytes of an RTSP connection into messages and interleaved packets (RFC 2326 §10.12). A packet is copied only if it
+// spans two reads.
 //
-//  | '$' 0x24 | channel | length, 16 bits | RTP or RTCP packet |  between messages, never inside one
+//  | '$' 0x24 | channel | length, 16 bits | RTP or RTCP packet | between messages, never inside one
 
 import { RtspError } from './error.ts';
 import { contentLength, parseHead } from './message.ts';
 import type { RtspMessage } from './message.ts';
 
 export interface FramingHandler {
-  /** One packet at `buffer[start, end)`, valid only until the call returns. */
+  /** One packet, `buffer[start, end)`; valid only during the call. */
   interleaved(channel: number, buffer: Buffer, start: number, end: number): void;
   message(message: RtspMessage): void;
 }
 
-/** What a channel carries: RTP, RTCP, or nothing that was agreed on. */
+/** The use of a channel: RTP, RTCP, or none that was negotiated. */
 const UNKNOWN = 0;
 const RTP = 1;
 const RTCP = 2;
@@ -24,10 +24,10 @@ const LINE_FEED = 0x0a;
 const SPACE = 0x20;
 const CAPITAL_R = 0x52;
 
-/** Real heads have a few hundred bytes; a DESCRIBE with a long list of cookies a few thousand. */
+/** Real heads have a few hundred bytes; a response to DESCRIBE with many cookies has a few thousand. */
 const MAX_HEAD_BYTES = 16 * 1024;
 const MAX_BODY_BYTES = 64 * 1024;
-/** A camera that lost framing is back within one packet, or the connection is worth nothing. */
+/** A camera that lost framing recovers within one packet; after this many bytes the connection is given up. */
 const MAX_SKIPPED_BYTES = 256 * 1024;
 const FIRST_CARRY_BYTES = 4 * 1024;
 const HEAD_READ_BYTES = 1024;
@@ -49,7 +49,7 @@ const MESSAGE_STARTS = [
   'RECORD ',
 ].map((text) => Buffer.from(text, 'latin1'));
 
-/** Whether a message begins at `position`; `short` when the bytes so far do not tell. */
+/** Whether a message starts at `position`; `short` if more bytes are needed to tell. */
 function startsMessage(buffer: Buffer, position: number, end: number): 'yes' | 'no' | 'short' {
   const available = end - position;
   let answer: 'no' | 'short' = 'no';
@@ -64,7 +64,7 @@ function startsMessage(buffer: Buffer, position: number, end: number): 'yes' | '
   return answer;
 }
 
-/** Behind the empty line that ends a head, with CRLF or LF line ends; -1 when it is not there yet. */
+/** The offset after the empty line (CRLF or LF) that ends a head; -1 if it has not arrived yet. */
 function endOfHead(buffer: Buffer, position: number, end: number): number {
   for (let at = buffer.indexOf(LINE_FEED, position); at >= 0 && at < end; at = buffer.indexOf(LINE_FEED, at + 1)) {
     if (at + 1 < end && buffer[at + 1] === LINE_FEED) return at + 2;
@@ -73,7 +73,7 @@ function endOfHead(buffer: Buffer, position: number, end: number): number {
   return -1;
 }
 
-/** Some cameras leave Content-Length out of their answer to DESCRIBE; others have no body but a description. */
+/** Some cameras omit Content-Length in the response to DESCRIBE. Other responses without it have no body. */
 function isUnsized({ kind, headers }: RtspMessage): boolean {
   if (kind === 'request' || headers.get('Content-Length') !== undefined) return false;
   return headers.get('Content-Base') !== undefined || /sdp/i.test(headers.get('Content-Type') ?? '');
@@ -83,38 +83,38 @@ export class RtspFraming {
   readonly #handler: FramingHandler;
   readonly #channels = new Uint8Array(256);
   #channelsKnown = false;
-  /** The payload types agreed on for all channels, and the last one seen on each. */
+  /** The payload types negotiated for all channels, and the last type seen on each channel. */
   readonly #payloadTypes = new Set<number>();
   readonly #lastTypes = new Uint8Array(256).fill(255);
-  /** The beginning of a frame or message whose rest has not come yet. */
+  /** The start of an incomplete frame or message. */
   #carry = Buffer.alloc(0);
   #carried = 0;
-  /** Bytes from the start of the frame or message after which looking again makes sense. */
+  /** How many bytes from the start of the incomplete frame or message are needed before parsing is tried again. */
   #needed = 1;
-  /** Bytes from there that are worth copying at once: more than needed while the end of a head is not in sight. */
+  /** How many bytes from there to copy at once: more than needed while the end of a head has not been found. */
   #useful = 1;
-  /** Looking for a packet or message in garbage. */
+  /** Framing was lost: searching for the next packet or message. */
   #lost = false;
-  /** Bytes of the head that is waited for in which its end was looked for already. */
+  /** How many bytes of the incomplete head were already searched for its end. */
   #headScanned = 0;
   #skippedInARow = 0;
-  /** Bytes between frames that were neither; for counters. */
+  /** Bytes that were neither a frame nor a message; for metrics. */
   skippedBytes = 0;
-  /** A description whose head does not say how long it is. */
+  /** A response to DESCRIBE whose head does not state the length of its body. */
   #unsized: RtspMessage | undefined;
-  /** While media flows, a message that is not understood is skipped: nothing depends on it. */
+  /** While media flows, an invalid message is skipped, because nothing depends on it. */
   playing = false;
 
   constructor(handler: FramingHandler) {
     this.#handler = handler;
   }
 
-  /** Memory in use for what has not come whole yet. */
+  /** Size of the buffer for incomplete frames and messages. */
   get carryBytes(): number {
     return this.#carry.length;
   }
 
-  /** Announces a stream's channels and what may come on them, so that packets can be told from garbage. */
+  /** Registers the channels of a stream and its payload types, so that packets can be told from garbage. */
   expect(rtpChannel: number, rtcpChannel: number, payloadTypes: readonly number[]): void {
     for (const type of payloadTypes) this.#payloadTypes.add(type);
     this.#channels[rtpChannel] = RTP;
@@ -122,7 +122,7 @@ export class RtspFraming {
     this.#channelsKnown = true;
   }
 
-  /** Takes `buffer[start, end)`; nothing of it is kept without copying. Throws `RtspError` when it is hopeless. */
+  /** Processes `buffer[start, end)`; keeps only copies of it. Throws `RtspError` when framing cannot be recovered. */
   push(buffer: Buffer, start: number, end: number): void {
     let position = this.#carried > 0 ? this.#finishCarried(buffer, start, end) : start;
     while (position < end) {
@@ -135,14 +135,14 @@ export class RtspFraming {
     }
   }
 
-  /** Nothing has come for a while: a description that did not say how long it is ends here. */
+  /** Call when no bytes have arrived for a while: a body without a stated length ends here. */
   settle(): void {
     const message = this.#unsized;
     this.#unsized = undefined;
     if (message) this.#handler.message({ ...message, body: Buffer.from(message.body, 'latin1').toString('utf8') });
   }
 
-  /** Takes all there is: before the next request, which is sent when the description is there, nothing else follows. */
+  /** Takes all available bytes: nothing else can follow, because the next request is sent only after this response. */
   #unsizedBody(message: RtspMessage, buffer: Buffer, position: number, end: number): number {
     const body = message.body + buffer.toString('latin1', position, end);
     if (body.length > MAX_BODY_BYTES) throw new RtspError('too-large', 'a message with a body beyond 256 KiB');
@@ -150,7 +150,7 @@ export class RtspFraming {
     return end;
   }
 
-  /** Completes what is carried from the new bytes; returns how far they are used up. */
+  /** Completes the carried frame or message with new bytes; returns the position up to which they were used. */
   #finishCarried(buffer: Buffer, start: number, end: number): number {
     let position = start;
     while (this.#carried > 0) {
@@ -162,7 +162,7 @@ export class RtspFraming {
       if (used === 0) continue;
       const unused = this.#carried - used;
       if (unused <= position - start) {
-        // The rest of the carry is the same bytes as the end of what was taken: go on in the new buffer.
+        // The rest of the carry was copied from this buffer: continue in the buffer itself.
         this.#carried = 0;
         return position - unused;
       }
@@ -186,8 +186,8 @@ export class RtspFraming {
   }
 
   /**
-   * Takes one frame, message, or run of bytes that are neither. Returns where the next begins, or `position` when more
-   * bytes are needed (then `#needed` says how many from `position`).
+   * Processes one frame, one message, or a run of other bytes. Returns where the next one starts, or `position` when more bytes
+   * are needed (then `#needed` says how many from `position`).
    */
   #step(buffer: Buffer, position: number, end: number): number {
     if (this.#unsized) return this.#unsizedBody(this.#unsized, buffer, position, end);
@@ -201,7 +201,7 @@ export class RtspFraming {
     return this.#lose(position);
   }
 
-  /** What begins here is not understood: the next packet or message is looked for behind it. */
+  /** The bytes at `position` are not valid: search for the next packet or message after them. */
   #lose(position: number): number {
     this.#lost = true;
     return this.#skip(position, position + 1);
@@ -227,12 +227,12 @@ export class RtspFraming {
     const length = buffer.readUInt16BE(position + 2);
     if (length === 0) return position + 4;
     if (end - position < 5) return this.#wait(position, 5);
-    // RTP and RTCP both begin with version 2: else this dollar sign is not the start of a frame.
+    // RTP and RTCP both start with version 2; otherwise this dollar sign is not the start of a frame.
     if ((buffer[position + 4] as number) >> 6 !== 2) {
       return this.#lose(position);
     }
     const frameEnd = position + 4 + length;
-    // One byte more, when it is there, tells whether the frame was whole.
+    // Wait for one more byte if possible: it shows whether the length of the frame was right.
     if (frameEnd > end) return this.#wait(position, 4 + length, 5 + length);
     if (frameEnd < end && !this.#continues(buffer, frameEnd, end)) {
       const inside = this.#frameInside(buffer, position + 4, frameEnd, end);
@@ -245,7 +245,7 @@ export class RtspFraming {
     return frameEnd;
   }
 
-  /** Whether a frame or a message begins at `position`, behind blanks and line ends, as far as the bytes tell. */
+  /** Whether a frame or message starts at `position`, after white space, as far as the bytes show. */
   #continues(buffer: Buffer, position: number, end: number): boolean {
     let at = position;
     while (at < end && (buffer[at] === CARRIAGE_RETURN || buffer[at] === LINE_FEED || buffer[at] === SPACE)) at++;
@@ -256,9 +256,9 @@ export class RtspFraming {
   }
 
   /**
-   * Where inside the frame `buffer[position, frameEnd)` an agreed frame begins that is followed by another or a message;
-   * -1 when nowhere. Behind the frame nothing begins: either stray bytes follow it, or the camera sent less of it than it
-   * said, and what came next has filled it up. Then it is no packet.
+   * Called when nothing valid follows the frame `buffer[position, frameEnd)`: either stray bytes follow it, or the camera sent
+   * less than the stated length and the next frames filled it up. Returns where inside it a negotiated frame starts that is
+   * followed by another one or by a message (then the outer frame is not a packet), or -1.
    */
   #frameInside(buffer: Buffer, position: number, frameEnd: number, end: number): number {
     for (let at = buffer.indexOf(DOLLAR, position); at >= 0 && at < frameEnd; at = buffer.indexOf(DOLLAR, at + 1)) {
@@ -304,7 +304,7 @@ export class RtspFraming {
     return bodyStart + bodyBytes;
   }
 
-  /** Looks for the next agreed packet or response in garbage. */
+  /** Searches garbage for the next negotiated packet or response. */
   #search(buffer: Buffer, position: number, end: number): number {
     for (let at = position; at < end; at++) {
       const byte = buffer[at];
@@ -318,7 +318,7 @@ export class RtspFraming {
     return this.#skip(position, end);
   }
 
-  /** Whether the frame at `position` is one that was agreed on, by channel, version and payload type. */
+  /** Whether the frame at `position` matches a negotiated channel, its version and its payload type. */
   #plausible(buffer: Buffer, position: number, end: number): 'yes' | 'no' | 'short' {
     if (end - position < 6) return 'short';
     const channel = buffer[position + 1] as number;

@@ -222,7 +222,7 @@ function check<T>({ header, parse, format, cases, refused }: Pair<T>): void {
           assert.ok(error instanceof RtspSyntaxError, String(error));
           return;
         }
-        // Nothing that was understood gets lost on the way; a stray quote may end up in another place.
+        // Nothing that was parsed is lost, except that a stray quote may move.
         if (!text.includes('"')) assert.deepEqual(parse(format(value)), value);
         else parse(format(value));
       }),

@@ -1,12 +1,12 @@
-// The RTSP headers that carry a structure: Session, Transport, RTP-Info and Public (RFC 2326 §12), each as a
-// parse/format pair. What a camera writes wrongly inside an optional part is left out; the rest still counts.
+// The structured RTSP headers Session, Transport, RTP-Info and Public (RFC 2326 §12), each with a parse and a format function.
+// Invalid optional parts are dropped; the rest is used.
 
 import { RtspSyntaxError } from './error.ts';
 import { parseDecimal, parseParameter, splitOutsideQuotes } from './parameters.ts';
 
 export interface SessionHeader {
   readonly id: string;
-  /** As written, also 0; undefined when not stated (RFC 2326 §12.37: 60 then). */
+  /** As written, including 0; undefined if not stated (then 60, RFC 2326 §12.37). */
   readonly timeoutSeconds: number | undefined;
 }
 
@@ -25,7 +25,7 @@ export function formatSession(session: SessionHeader): string {
   return session.timeoutSeconds === undefined ? session.id : `${session.id};timeout=${session.timeoutSeconds}`;
 }
 
-/** Two channels or ports: of RTP and of RTCP. */
+/** Two channels or ports: for RTP and for RTCP. */
 export type Pair = readonly [number, number];
 
 export interface TransportHeader {
@@ -34,11 +34,11 @@ export interface TransportHeader {
   readonly interleaved?: Pair;
   readonly clientPorts?: Pair;
   readonly serverPorts?: Pair;
-  /** Multicast: the group, its ports, and how many routers its packets may pass. */
+  /** Multicast: the group address, its ports, and the time to live of its packets. */
   readonly destination?: string;
   readonly groupPorts?: Pair;
   readonly timeToLive?: number;
-  /** The address that media comes from, when it is not the server's. */
+  /** The source address of the media if it is not that of the server. */
   readonly source?: string;
   readonly ssrc?: number;
 }
@@ -53,12 +53,12 @@ function parsePair(text: string | undefined, max: number): Pair | undefined {
 }
 
 function parseSsrc(text: string | undefined): number | undefined {
-  // Hikvision pads with a blank instead of a zero: `ssrc= d6d6627`.
+  // Hikvision pads with a space instead of a zero: `ssrc= d6d6627`.
   const digits = text?.trim() ?? '';
   return /^[0-9a-f]{1,8}$/i.test(digits) ? Number.parseInt(digits, 16) : undefined;
 }
 
-/** The first transport of the header: a reply has only one. */
+/** Parses the first transport of the header; a response has only one. */
 export function parseTransport(text: string): TransportHeader {
   const [first = ''] = splitOutsideQuotes(text, ',');
   const [specification = '', ...parameters] = splitOutsideQuotes(first, ';');
@@ -86,7 +86,7 @@ export function parseTransport(text: string): TransportHeader {
       }
       case 'server_port': {
         const pair = parsePair(value, 65_535);
-        // OpenIPC: port 0, or no ports at all.
+        // OpenIPC sends port 0 or no ports at all.
         if (pair && pair[0] !== 0) transport.serverPorts = pair;
         break;
       }
@@ -114,7 +114,7 @@ export function parseTransport(text: string): TransportHeader {
       default:
     }
   }
-  // Some cameras leave `/TCP` out of their answer; channels mean nothing over UDP.
+  // Some cameras omit `/TCP` in their response, but channels make sense only over TCP.
   if (transport.interleaved && !transport.serverPorts) transport.protocol = 'tcp';
   return transport;
 }
@@ -132,7 +132,7 @@ export function formatTransport(transport: TransportHeader): string {
   return parts.join(';');
 }
 
-/** One stream of RTP-Info: hints only, many cameras write zeros, -1, or another stream's URL. */
+/** One stream in RTP-Info. Only a hint: many cameras write zeros, -1, or the URL of another stream. */
 export interface RtpInfo {
   readonly url: string;
   readonly sequenceNumber?: number;
@@ -143,7 +143,7 @@ export interface RtpInfo {
 /** More streams than any camera plays at once. */
 const MAX_RTP_INFO = 32;
 
-/** Without the blanks and commas at its end. */
+/** Removes trailing white space and commas. */
 function withoutCommas(text: string): string {
   let end = text.length;
   while (end > 0 && /[\s,]/.test(text[end - 1] as string)) end--;
@@ -152,12 +152,12 @@ function withoutCommas(text: string): string {
 
 export function parseRtpInfo(text: string): RtpInfo[] {
   const entries: RtpInfo[] = [];
-  // A comma inside a URL must not split it: entries begin with `url=`.
+  // A comma inside a URL must not split it, so entries are split where `url=` follows.
   for (const entryText of text.split(/,(?=\s*url\s*=)/i, MAX_RTP_INFO)) {
     const entry: { -readonly [K in keyof RtpInfo]: RtpInfo[K] } = { url: '' };
     for (const part of splitOutsideQuotes(entryText, ';')) {
       const { name, value } = parseParameter(part);
-      // A comma behind the last entry's value.
+      // The last value may be followed by a comma.
       const digits = value === undefined ? undefined : withoutCommas(value);
       switch (name.toLowerCase()) {
         case 'url':

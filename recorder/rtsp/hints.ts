@@ -1,5 +1,5 @@
-// RTP-Info of a PLAY reply in, which entry speaks of which stream out. Cameras name a stream by its URL, by its control
-// alone, or by another URL altogether.
+// Matches the RTP-Info entries of a response to PLAY with streams. Cameras identify a stream by its URL, by its control alone, or
+// by another URL altogether.
 
 import { resolveControl } from './control.ts';
 import type { RtpInfo } from './headers.ts';
@@ -9,7 +9,7 @@ interface NamedStream {
   readonly control: string | undefined;
 }
 
-/** What stands behind the last slash: `…/H264?x=y/video` and `…/H264/video` mean the same stream (GW4089IP). */
+/** The part after the last slash: `…/H264?x=y/video` and `…/H264/video` mean the same stream (GW4089IP). */
 const lastSegment = (url: string): string => url.slice(url.lastIndexOf('/') + 1);
 
 function names(entry: RtpInfo, stream: NamedStream, base: string): boolean {
@@ -21,7 +21,9 @@ function names(entry: RtpInfo, stream: NamedStream, base: string): boolean {
   );
 }
 
-/** For each stream its entry, or undefined. When no entry names any stream, they are taken in order if they are as many. */
+/**
+ * The entry of each stream, or undefined. If no entry matches any stream but their numbers are equal, they are matched in order.
+ */
 export function matchRtpInfo(
   entries: readonly RtpInfo[],
   streams: readonly NamedStream[],

@@ -1,25 +1,25 @@
-// When and with which method a session is kept alive (RFC 2326 §12.37 and §10.8), and what sessions that a camera ended
-// teach about it.
+// When and with which method a session is kept alive (RFC 2326 §12.37 and §10.8), and what can be learnt from sessions that a
+// camera ended.
 
-/** RFC 2326 §12.37: the timeout when the camera states none. Longer ones are not believed. */
+/** The timeout if the camera states none (RFC 2326 §12.37). Longer ones are not trusted. */
 const DEFAULT_TIMEOUT_SECONDS = 60;
 const MIN_INTERVAL_MS = 500;
-/** A session that ends so soon after a keepalive ended because of it. */
+/** A session that ends this soon after a keepalive is assumed to have ended because of it. */
 const BLAME_MS = 2_000;
-/** Two ages at which sessions ended are the same within this much, or a tenth. */
+/** Sessions ended at the same age if the ages differ by at most this, or by a tenth. */
 const SAME_AGE_MS = 1_500;
-/** Cameras that end their sessions sooner than this do not do so for want of keepalives. */
+/** Sessions that end sooner than this did not end for lack of keepalives. */
 const MIN_LEARNT_TIMEOUT_MS = 5_000;
 
 export type KeepaliveMethod = 'OPTIONS' | 'GET_PARAMETER' | 'SET_PARAMETER';
 
-/** What a camera's sessions taught about keepalives. One object a camera: it is changed in place. */
+/** What was learnt from the sessions of one camera. Modified in place. */
 export interface KeepaliveMemory {
-  /** Methods that ended a session, or did not keep it alive. */
+  /** Methods that ended a session or did not keep it alive. */
   readonly failed: Set<KeepaliveMethod>;
-  /** How long the last session played that the camera ended. */
+  /** How long the last session that the camera ended had played. */
   endedAfterMs?: number;
-  /** The timeout that the camera goes by, where it ended two sessions at the same age. */
+  /** The camera's real timeout, if it ended two sessions at the same age. */
   timeoutMs?: number;
 }
 
@@ -34,7 +34,7 @@ export class Keepalive {
   #startedMs: number | undefined;
   #sentMs: number | undefined;
   #cameraOffersGetParameter = false;
-  /** Answered with an error in this session: thingino says 454 to GET_PARAMETER while it sends. */
+  /** Methods that were answered with an error in this session: thingino sends 454 for GET_PARAMETER even while it streams. */
   readonly #refused = new Set<KeepaliveMethod>();
 
   constructor(memory: KeepaliveMemory) {
@@ -42,8 +42,9 @@ export class Keepalive {
   }
 
   /**
-   * GET_PARAMETER where `Public` lists it (VLC needs it), else OPTIONS (GW4089IP and Hipcam fail on the other). The
-   * next method follows when one failed; SET_PARAMETER, on which old MediaMTX closes, only when another ended a session.
+   * GET_PARAMETER if `Public` lists it (VLC needs it), else OPTIONS (GW4089IP and Hipcam fail on the former). If a method failed,
+   * the next one is used. SET_PARAMETER, on which old versions of MediaMTX close the connection, is used only after another
+   * method ended a session.
    */
   get method(): KeepaliveMethod {
     const { failed } = this.#memory;
@@ -57,7 +58,7 @@ export class Keepalive {
     if (methods.includes('GET_PARAMETER')) this.#cameraOffersGetParameter = true;
   }
 
-  /** The timeout as the camera wrote it; 0 and absent mean 60 s. */
+  /** Sets the timeout that the camera stated; 0 and absent mean 60 s. */
   sessionTimeout(timeoutSeconds: number | undefined): void {
     const seconds = Math.min(timeoutSeconds || DEFAULT_TIMEOUT_SECONDS, DEFAULT_TIMEOUT_SECONDS);
     this.#intervalMs = Math.max(MIN_INTERVAL_MS, (seconds * 1_000) / 2);
@@ -76,7 +77,7 @@ export class Keepalive {
     this.#dueMs = Number.POSITIVE_INFINITY;
   }
 
-  /** True when one is to be sent now; it counts as sent then. */
+  /** Whether a keepalive is due now; true counts it as sent. */
   takeDue(nowMs: number): boolean {
     if (nowMs < this.#dueMs) return false;
     this.#sentMs = nowMs;
@@ -84,15 +85,15 @@ export class Keepalive {
     return true;
   }
 
-  /** The camera answered with an error. */
+  /** The camera answered the keepalive with an error. */
   refused(): void {
     this.#refused.add(this.method);
   }
 
   /**
-   * The camera ended the session: the next one uses another method when this one ended right after a keepalive, or at
-   * the same age as the one before, as at a timeout that the method does not put off. A camera that does so before the
-   * first keepalive goes by a shorter timeout than it says. `atMs`: when the last of it was heard.
+   * Call when the camera ended the session, with the time it was last heard. The next session uses another method if this one
+   * ended right after a keepalive, or at the same age as the one before, as if the method did not reset the camera's timeout. If
+   * that happened before the first keepalive, the camera's real timeout is shorter than stated.
    */
   ended(atMs: number): void {
     if (this.#startedMs === undefined) return;
@@ -107,7 +108,7 @@ export class Keepalive {
     if (!isSameAge && !(sinceKeepaliveMs >= 0 && sinceKeepaliveMs < BLAME_MS)) return;
     delete memory.endedAfterMs;
     memory.failed.add(this.method);
-    // All of them failed: something else ends the sessions.
+    // All methods failed, so something else ends the sessions.
     if (memory.failed.size === 3) memory.failed.clear();
   }
 }

@@ -1,24 +1,24 @@
-// The one place that decides whether a camera gets a login, and in which form: for RTSP, its tunnels, stills and ONVIF.
+// The only place that decides whether a camera gets a login and in which form; used for RTSP, its tunnels, stills and ONVIF.
 
 import { Authorizer } from './authorization.ts';
 import { parseChallenges, strongest } from './challenge.ts';
 import type { Challenge } from './challenge.ts';
 import type { Credentials } from './url.ts';
 
-/** What is known of one login at one place, and what becomes of it there. */
+/** What is remembered of one login at one place; it is notified of each result. */
 export interface LoginMemory {
-  /** How this place took logins before that no listener could read. */
+  /** The secure form in which this place accepted a login before: one that an eavesdropper cannot read. */
   readonly better: 'Digest' | 'TLS' | undefined;
-  /** Nothing says that the camera refuses this login. */
+  /** False if the camera is known to refuse this login. */
   readonly mayTry: boolean;
-  /** The camera took it; `Digest`: without a listener's being able to read it. */
+  /** The camera accepted the login; with `Digest`, in a form that an eavesdropper cannot read. */
   accepted(took?: 'Digest'): void;
   refused(): void;
-  /** The camera led to TLS. */
+  /** The camera redirected to TLS. */
   ledToTls(): void;
 }
 
-/** Nothing is known before, and nothing is kept. */
+/** A memory that remembers nothing. */
 export const NO_MEMORY: LoginMemory = {
   better: undefined,
   mayTry: true,
@@ -28,12 +28,12 @@ export const NO_MEMORY: LoginMemory = {
 };
 
 /**
- * `none`: there is no login to answer with; `unknown`: the camera wants a kind that we do not know; `downgraded`: it wants
- * one in clear that took a better one before; `refused-before`: it refused this one.
+ * `none`: no login is configured; `unknown`: the camera requires a scheme that we do not support; `downgraded`: a camera that
+ * accepted a secure form before now requires clear text; `refused-before`: the camera refused this login.
  */
 export type LoginErrorCode = 'none' | 'unknown' | 'downgraded' | 'refused-before';
 
-/** The message holds neither user nor password. */
+/** The message contains neither user nor password. */
 export class LoginError extends Error {
   readonly code: LoginErrorCode;
 
@@ -46,11 +46,11 @@ export class LoginError extends Error {
 
 export interface LoginOptions {
   readonly credentials: Credentials | undefined;
-  /** What is sent goes through TLS. */
+  /** Requests are sent over TLS. */
   readonly secure: boolean;
   /**
-   * When the password is sent as it is (Basic): always, never, or over TLS and where the camera has never taken anything
-   * better. Who stands in for a camera asks for it.
+   * When the password is sent in clear text (Basic): always, never, or (the default) over TLS, and elsewhere unless the camera
+   * has accepted a secure form before. An impostor of the camera would ask for clear text.
    */
   readonly basic?: 'always' | 'never' | 'unless-better-before' | undefined;
 }
@@ -69,12 +69,12 @@ export class Login {
     return this.#options.credentials !== undefined;
   }
 
-  /** The challenge that requests answer now. */
+  /** The challenge that requests currently answer. */
   get challenge(): Challenge | undefined {
     return this.#authorizer?.challenge;
   }
 
-  /** The Authorization header's value; undefined until a challenge was taken. */
+  /** The value of the Authorization header; undefined until a challenge has been taken. */
   authorize(method: string, url: string): string | undefined {
     return this.#authorizer?.authorize(method, url);
   }
@@ -84,7 +84,10 @@ export class Login {
     if (this.isConfigured) checkRefused(this.#memory);
   }
 
-  /** Takes the challenges of a 401 (all lines of WWW-Authenticate): from now on the strongest is answered. Throws `LoginError`. */
+  /**
+   * Takes the challenges of a 401 response (all its WWW-Authenticate headers); requests answer the strongest from now on. Throws
+   * `LoginError`.
+   */
   take(lines: readonly string[]): Challenge {
     const { credentials, secure, basic = 'unless-better-before' } = this.#options;
     if (!credentials) throw new LoginError('none', 'the camera wants a user and a password, and none is configured');
@@ -112,7 +115,7 @@ export class Login {
   }
 }
 
-/** Throws `LoginError` for a login that the camera refused: cameras lock accounts of clients that repeat them. */
+/** Throws `LoginError` if the camera refused the login before: cameras lock the accounts of clients that repeat it. */
 export function checkRefused({ mayTry }: LoginMemory): void {
   if (mayTry) return;
   const words =

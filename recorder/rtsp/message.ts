@@ -1,13 +1,13 @@
-// RTSP requests and responses (RFC 2326 §6 and §7): the head's text in, fields out, and back. Names are matched without
-// case and values trimmed, because cameras write `Cseq`, `CSeq: 1 ` and worse.
+// Parses and formats RTSP requests and responses (RFC 2326 §6 and §7). Header names ignore case and values are trimmed, because
+// cameras write `Cseq`, `CSeq: 1 ` and worse.
 
 import { RtspSyntaxError } from './error.ts';
 
-/** More fields than any message has, and longer values; the rest is ignored. */
+/** Limits above any real message; what exceeds them is ignored. */
 const MAX_FIELDS = 128;
 const MAX_VALUE_LENGTH = 8 * 1024;
 
-/** Header fields in order; a name may stand more than once. */
+/** Header fields in order; a name may occur more than once. */
 export class HeaderFields {
   readonly #fields: { readonly name: string; readonly value: string }[] = [];
 
@@ -27,7 +27,7 @@ export class HeaderFields {
     return this.#fields.filter((field) => field.name.toLowerCase() === key).map((field) => field.value);
   }
 
-  /** Lengthens the last field: a folded line (RFC 2822 §2.2.3). */
+  /** Extends the value of the last field by a folded line (RFC 2822 §2.2.3). */
   continueLast(text: string): void {
     const last = this.#fields.at(-1);
     if (!last || last.value.length + text.length >= MAX_VALUE_LENGTH) return;
@@ -58,7 +58,7 @@ export interface RtspRequest {
 
 export type RtspMessage = RtspResponse | RtspRequest;
 
-/** The head of a message, up to the empty line; `body` is to be filled in by who reads it. */
+/** Parses the head of a message, up to the empty line; the caller fills in `body`. */
 export function parseHead(text: string): RtspMessage {
   const lines = text.split(/\r?\n/);
   const startLine = (lines[0] ?? '').trim();
@@ -70,7 +70,7 @@ export function parseHead(text: string): RtspMessage {
       continue;
     }
     const colon = line.indexOf(':');
-    // A line without a colon says nothing that can be used; the others still do.
+    // A line without a colon is ignored; the others are used.
     if (colon > 0) headers.add(line.slice(0, colon).trim(), line.slice(colon + 1).trim());
   }
   const response = /^RTSP\/\d+\.\d+\s+(\d{3})(?:\s+([^]*))?$/i.exec(startLine);
@@ -83,19 +83,19 @@ export function parseHead(text: string): RtspMessage {
   throw new RtspSyntaxError('a message whose first line is neither a request nor a response');
 }
 
-/** Bytes of the body as the head states them; 0 when absent or no number. */
+/** Length of the body in bytes; 0 if the header is absent or not a number. */
 export function contentLength(headers: HeaderFields): number {
   const text = headers.get('Content-Length');
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : 0;
 }
 
-/** CSeq, or undefined when absent or no number. */
+/** CSeq; undefined if it is absent or not a number. */
 export function sequenceOf(headers: HeaderFields): number | undefined {
   const text = headers.get('CSeq');
   return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
 }
 
-/** A value that cannot end its line: what a camera or a configuration says must not become a header of its own. */
+/** Keeps a value on one line, so that text from a camera or the configuration cannot inject a header. */
 function singleLine(value: string): string {
   return value.replace(/[\r\n\0]+/g, ' ');
 }

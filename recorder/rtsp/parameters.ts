@@ -1,4 +1,4 @@
-// The small grammar that RTSP headers share: `name`, `name=token` and `name="quoted \"string\""` between separators.
+// The common syntax of RTSP headers: `name`, `name=token` and `name="quoted \"string\""` between separators.
 
 export interface Parameter {
   /** As written. */
@@ -8,7 +8,7 @@ export interface Parameter {
   readonly quoted: boolean;
 }
 
-/** Where the quoted string that starts at `text[start] === '"'` ends (behind the closing quote), and its content. */
+/** Reads the quoted string that starts at `text[start] === '"'`; `end` is the position after its closing quote. */
 export function readQuoted(text: string, start: number): { value: string; end: number } {
   let value = '';
   let position = start + 1;
@@ -23,7 +23,7 @@ export function readQuoted(text: string, start: number): { value: string; end: n
       position++;
     }
   }
-  // A missing closing quote: all of the rest is the value.
+  // The closing quote is missing: the rest of the text is the value.
   return { value, end: position };
 }
 
@@ -47,7 +47,7 @@ export function splitOutsideQuotes(text: string, separator: string): string[] {
   return parts;
 }
 
-/** One `name=value`, with blanks allowed around each. */
+/** Parses one `name=value`, with optional white space around name and value. */
 export function parseParameter(part: string): Parameter {
   const equals = part.indexOf('=');
   if (equals < 0) return { name: part.trim(), value: undefined, quoted: false };
@@ -61,7 +61,7 @@ export function quote(value: string): string {
   return `"${value.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** A whole decimal number of at most `max`; undefined for everything else. */
+/** Parses a decimal integer from 0 to `max`; anything else is undefined. */
 export function parseDecimal(text: string | undefined, max: number): number | undefined {
   if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined;
   const number = Number(text);

@@ -1,5 +1,5 @@
-// Requests out with everything that each of them needs (CSeq, User-Agent, Session, Authorization), and which request a
-// response answers. Pure: the caller sends the text and brings the time.
+// Composes requests with the headers that all of them need (CSeq, User-Agent, Session, Authorization), and matches responses to
+// them. No I/O: the caller sends the text and passes the time.
 
 import { RtspError } from './error.ts';
 import type { Challenge } from './challenge.ts';
@@ -8,7 +8,7 @@ import type { Login } from './login.ts';
 import { formatMessage, HeaderFields, sequenceOf } from './message.ts';
 import type { RtspResponse } from './message.ts';
 
-/** `dialogue` requests follow one another; `keepalive` and `teardown` come whenever they are due. */
+/** `dialogue` requests follow one another; `keepalive` and `teardown` may be sent at any time. */
 export type RequestRole = 'dialogue' | 'keepalive' | 'teardown';
 
 export interface Outgoing {
@@ -21,16 +21,16 @@ export interface Outgoing {
 export interface Pending extends Outgoing {
   readonly sequence: number;
   readonly sentMs: number;
-  /** The 401 replies that this request was already repeated for. */
+  /** How many 401 responses this request was already repeated for. */
   readonly challengesAnswered: number;
 }
 
-/** A second 401 is legal when the nonce was stale; a third means that the password is wrong. */
+/** A second 401 is legitimate when the nonce was stale; a third means that the password is wrong. */
 const MAX_CHALLENGES_ANSWERED = 2;
-/** Cameras that never answer keepalives must not make this list grow. */
+/** Bounds the list for cameras that never answer keepalives. */
 const MAX_PENDING = 8;
 
-/** The realm of TP-Link cameras that serve without login, but only requests that name 127.0.0.1 as the host. */
+/** The realm of TP-Link cameras that need no login, but serve only requests whose URL has the host 127.0.0.1. */
 const TP_LINK_REALM = 'TP-LINK Streaming Media';
 
 export class Requests {
@@ -39,11 +39,11 @@ export class Requests {
   #namesLoopback = false;
   #sequence = 0;
   #pending: Pending[] = [];
-  /** Sequence numbers whose late answers say nothing any more. */
+  /** Sequence numbers whose late responses are ignored. */
   readonly #abandoned = new Set<number>();
-  /** Once a reply carried the CSeq it should: from then on, one that does not is a late answer to something else. */
+  /** Whether any response had the right CSeq; from then on, a response with another CSeq is a late one. */
   #cameraCounts = false;
-  /** Sent with each request once known. */
+  /** Sent with each request once it is known. */
   sessionId: string | undefined;
 
   constructor(userAgent: string, login: Login) {
@@ -51,30 +51,30 @@ export class Requests {
     this.#login = login;
   }
 
-  /** A new connection: nothing is awaited, no session exists. */
+  /** Resets for a new connection: no pending requests and no session. */
   reset(): void {
     this.#pending = [];
     this.#abandoned.clear();
     this.sessionId = undefined;
   }
 
-  /** Another port of the camera. */
+  /** Continues on another port of the camera. */
   changeServer(login: Login): void {
     this.#login = login;
     this.#namesLoopback = false;
   }
 
-  /** The camera did what was asked, with a login or without. */
+  /** The camera carried out a request, with or without login. */
   answered(): void {
     this.#login.accepted();
   }
 
-  /** The text to send; the request is then awaited. */
+  /** Returns the text to send; the request then waits for its response. */
   compose(outgoing: Outgoing, nowMs: number, challengesAnswered = 0): string {
     const sequence = ++this.#sequence;
     const { method, fields } = outgoing;
     const url = this.#namesLoopback ? outgoing.url.replace(/^(rtsps?:\/\/)[^/]*/, '$1127.0.0.1') : outgoing.url;
-    // Exactly this spelling: some cameras compare it with case.
+    // Exactly this spelling: some cameras compare it case-sensitively.
     const headers = new HeaderFields().add('CSeq', String(sequence)).add('User-Agent', this.#userAgent);
     for (const [name, value] of fields) headers.add(name, value);
     if (this.sessionId !== undefined) headers.add('Session', this.sessionId);
@@ -85,31 +85,31 @@ export class Requests {
     return formatMessage({ kind: 'request', method, url, headers, body: '' });
   }
 
-  /** An answer is not waited for any longer. */
+  /** Stops waiting for the response. */
   abandon(request: Pending): void {
     this.#pending = this.#pending.filter((pending) => pending !== request);
     this.#abandoned.add(request.sequence);
   }
 
-  /** The request that a response answers; undefined for a late or unasked one. */
+  /** The request that a response belongs to; undefined if it is late or was not requested. */
   take(response: RtspResponse): Pending | undefined {
     const sequence = sequenceOf(response.headers);
     if (sequence !== undefined && this.#abandoned.delete(sequence)) return undefined;
     let index = this.#pending.findIndex((pending) => pending.sequence === sequence);
     if (index >= 0) this.#cameraCounts = true;
-    // No CSeq, or one that never fits: the oldest is answered.
+    // No CSeq, or one that never matches: take the oldest request.
     else if (sequence === undefined || !this.#cameraCounts) index = 0;
     return this.#pending.splice(index < 0 ? this.#pending.length : index, 1)[0];
   }
 
-  /** The dialogue's request that waits for its answer. */
+  /** The dialogue request that waits for its response. */
   get dialogue(): Pending | undefined {
     return this.#pending.find((pending) => pending.role === 'dialogue');
   }
 
   /**
-   * Takes the challenge of a 401. Returns the request to send again through `compose`, with the count to pass; throws
-   * `refused-login` when there is nothing to answer with, or the answer was refused, `login-downgraded` as `Login` does.
+   * Takes the challenge of a 401 response. Returns the request to send again with `compose`, with the count to pass. Throws
+   * `refused-login` if there is no login or it was refused, `login-downgraded` as `Login` does.
    */
   answerChallenge(pending: Pending, response: RtspResponse): Pending {
     const lines = response.headers.all('WWW-Authenticate');

@@ -1,54 +1,54 @@
-// The body of a DESCRIBE reply in, the media it offers out (RFC 4566, RFC 2326 appendix C). Only `m=` and `a=` lines
-// matter: cameras leave out, double and misspell the others.
+// Parses the body of a response to DESCRIBE (RFC 4566, RFC 2326 appendix C). Only `m=` and `a=` lines are used: cameras omit,
+// repeat and misspell the others.
 
 import { RtspSyntaxError } from './error.ts';
 import { parseDecimal } from './parameters.ts';
 
 export type Direction = 'sendrecv' | 'recvonly' | 'sendonly' | 'inactive';
 
-/** One payload type of a section. */
+/** One payload type of a media section. */
 export interface MediaFormat {
   readonly payloadType: number;
-  /** Encoding name in upper case, as `H264`, `MPEG4-GENERIC`, `PCMA`; empty when a camera does not name it. */
+  /** Encoding name in upper case, such as `H264`, `MPEG4-GENERIC`, `PCMA`; empty if the camera does not state it. */
   readonly encodingName: string;
-  /** RTP timestamp units a second, as stated; 0 when not stated and not known. */
+  /** RTP clock rate in Hz; 0 if it is neither stated nor known. */
   readonly clockRate: number;
   /** Audio channels; 1 when not stated. */
   readonly channels: number;
-  /** The parameters of `a=fmtp`, by name in lower case, values as written (`sprop-parameter-sets`, `config`, …). */
+  /** The parameters of `a=fmtp` by lower-case name; values as written (`sprop-parameter-sets`, `config`, …). */
   readonly formatParameters: ReadonlyMap<string, string>;
 }
 
-/** One `m=` section; what it has of a format is the first one's. */
+/** One `m=` section; the fields of MediaFormat are those of its first format. */
 export interface Media extends MediaFormat {
-  /** `video`, `audio`, `application` or what else the camera says, in lower case. */
+  /** `video`, `audio`, `application` or anything else that the camera states, in lower case. */
   readonly kind: string;
-  /** All payload types of the section, in its order; which one is sent, the packets tell. */
+  /** All payload types of the section, in order; the packets show which one is sent. */
   readonly formats: readonly MediaFormat[];
   /** Over SRTP (`RTP/SAVP`, `RTP/SAVPF`): the packets are encrypted. */
   readonly encrypted: boolean;
   /** `a=control` as written; undefined when absent. */
   readonly control: string | undefined;
   readonly direction: Direction;
-  /** Pixels, of `a=framesize` (RFC 6064 §3.1.3) or `a=x-dimensions`; undefined when not said. */
+  /** Pixels, from `a=framesize` (RFC 6064 §3.1.3) or `a=x-dimensions`; undefined if not stated. */
   readonly pictureSize: { readonly width: number; readonly height: number } | undefined;
-  /** True for the way back to the camera's loudspeaker: such a section is never set up. */
+  /** The backchannel to the camera's loudspeaker; such a section is never set up. */
   readonly backchannel: boolean;
 }
 
-/** What a camera offers under one URL. */
+/** The media that a camera offers under one URL. */
 export interface Presentation {
-  /** `a=control` of the session part, as written. */
+  /** `a=control` of the session section, as written. */
   readonly control: string | undefined;
-  /** In the order of the SDP; the index is the media's name in this program. */
+  /** In the order of the SDP; this program identifies media by their index. */
   readonly media: readonly Media[];
 }
 
-/** The longest descriptions of cameras have a few thousand characters. */
+/** The longest real descriptions have a few thousand characters. */
 const MAX_LENGTH = 64 * 1024;
-/** A longer line is ignored. The longest hold parameter sets in base64. */
+/** Longer lines are ignored. The longest real ones contain parameter sets in base64. */
 const MAX_LINE_LENGTH = 20 * 1024;
-/** More sections, and payload types of one, than any camera offers; the rest is ignored. */
+/** Limits above any real description; what exceeds them is ignored. */
 const MAX_MEDIA = 32;
 const MAX_FORMATS = 16;
 const MAX_FORMAT_PARAMETERS = 64;
@@ -73,19 +73,19 @@ const STATIC_ENCODINGS: ReadonlyMap<number, Encoding> = new Map([
   [33, { encodingName: 'MP2T', clockRate: 90_000, channels: 1 }],
 ]);
 
-/** A payload type with what `rtpmap` and `fmtp` lines say of it. */
+/** A payload type with its `rtpmap` and `fmtp` attributes. */
 interface Said {
   readonly payloadType: number;
   encoding: Encoding | undefined;
   parameters: Map<string, string> | undefined;
 }
 
-/** One section while it is read. */
+/** A section while it is parsed. */
 interface Section {
   readonly kind: string;
   readonly encrypted: boolean;
   readonly formats: readonly Said[];
-  /** Of the attributes, whatever payload types they name. */
+  /** The attributes by payload type, including types that the section does not list. */
   readonly said: Map<number, Said>;
   control: string | undefined;
   direction: Direction | undefined;
@@ -94,7 +94,7 @@ interface Section {
 
 const nothingSaid = (payloadType: number): Said => ({ payloadType, encoding: undefined, parameters: undefined });
 
-/** `video 0 RTP/AVP 96`; undefined for a section that is not RTP or has no payload type (TP-Link's `smart/1/90000`). */
+/** Parses `video 0 RTP/AVP 96`; undefined for a section that is not RTP or has no payload type (TP-Link's `smart/1/90000`). */
 function parseMediaLine(value: string): Section | undefined {
   const [kind = '', , protocol = '', ...formats] = value.split(/\s+/, 3 + MAX_FORMATS);
   const profile = /^(?:UDP\/TLS\/|TCP\/(?:TLS\/)?)?RTP\/(S?)/i.exec(protocol);
@@ -111,26 +111,26 @@ function parseMediaLine(value: string): Section | undefined {
   };
 }
 
-/** `<payload type> <rest>` of an rtpmap or fmtp attribute. */
+/** Splits the `<payload type> <rest>` of an rtpmap or fmtp attribute. */
 function splitPayloadType(value: string): { payloadType: number | undefined; rest: string } {
   const blank = value.search(/\s/);
   const payloadType = parseDecimal(blank < 0 ? value : value.slice(0, blank), 127);
   return { payloadType, rest: blank < 0 ? '' : value.slice(blank).trim() };
 }
 
-/** `1920-1080` or `1920,1080`. */
+/** Parses `1920-1080` or `1920,1080`. */
 function parsePictureSize(text: string): Media['pictureSize'] {
   const [width, height] = text.split(/[-,x]/).map((part) => parseDecimal(part.trim(), 0xffff));
   return width && height ? { width, height } : undefined;
 }
 
-/** `H264/90000`, `MPEG4-GENERIC/48000/2`. */
+/** Parses `H264/90000` or `MPEG4-GENERIC/48000/2`. */
 function parseEncoding(text: string, kind: string): Encoding | undefined {
   const [name = '', clockRateText, channelsText] = text.split('/').map((part) => part.trim());
   if (name === '') return undefined;
   return {
     encodingName: name.toUpperCase(),
-    // Every video payload format in use counts in 90 kHz.
+    // All video payload formats in use have a clock rate of 90 kHz.
     clockRate: parseDecimal(clockRateText, 10_000_000) || (kind === 'video' ? 90_000 : 0),
     channels: parseDecimal(channelsText, 255) || 1,
   };
@@ -148,7 +148,7 @@ function parseFormatParameters(text: string, into: Map<string, string>): void {
 
 const DIRECTIONS: ReadonlySet<string> = new Set<Direction>(['sendrecv', 'recvonly', 'sendonly', 'inactive']);
 
-/** Takes an `rtpmap` or `fmtp`; of a payload type, the first rtpmap counts and all fmtp lines. */
+/** Adds an `rtpmap` or `fmtp` attribute; the first rtpmap of a payload type counts, and all its fmtp lines. */
 function parseFormatAttribute(all: Map<number, Said>, name: 'rtpmap' | 'fmtp', value: string, kind: string): void {
   const { payloadType, rest } = splitPayloadType(value);
   if (payloadType === undefined) return;
@@ -167,8 +167,8 @@ function parseMediaAttribute(section: Section, name: string, value: string): voi
 }
 
 /**
- * Gives each format what was said of its payload type. What was said of a type that none has (`rtpmap:104` and `fmtp:97`
- * of one stream, as Acti writes) belongs to the only format without; the static types need neither rtpmap nor fmtp.
+ * Gives each format the attributes of its payload type. Attributes of a type that no format has (Acti writes `rtpmap:104` and
+ * `fmtp:97` for one stream) belong to the only format without any; static types need neither rtpmap nor fmtp.
  */
 function settle(formats: readonly Said[], all: ReadonlyMap<number, Said>): void {
   for (const format of formats) {
@@ -189,7 +189,7 @@ function settle(formats: readonly Said[], all: ReadonlyMap<number, Said>): void 
 function toMedia(section: Section, defaultDirection: Direction): Omit<Media, 'backchannel'> {
   const formats = section.formats.map(({ payloadType, encoding, parameters }) => ({
     payloadType,
-    // The rtpmap wins over the static table: cameras redefine 0 and 8.
+    // The rtpmap takes precedence over the static table: cameras redefine 0 and 8.
     ...(encoding ?? STATIC_ENCODINGS.get(payloadType) ?? { encodingName: '', clockRate: 0, channels: 1 }),
     formatParameters: parameters ?? new Map<string, string>(),
   }));
@@ -204,12 +204,12 @@ function toMedia(section: Section, defaultDirection: Direction): Omit<Media, 'ba
   };
 }
 
-/** Throws `RtspSyntaxError` when not one usable `m=` section is found. */
+/** Throws `RtspSyntaxError` if there is no usable `m=` section. */
 export function parseSdp(text: string): Presentation {
   if (text.length > MAX_LENGTH) throw new RtspSyntaxError(`a description of more than ${MAX_LENGTH / 1024} KiB`);
   const sections: Section[] = [];
   const said = new Map<number, Said>();
-  /** `undefined`: before the first `m=` line; `ignored`: in a section that is not understood. */
+  /** `undefined` before the first `m=` line; `ignored` in an unusable section. */
   let current: Section | 'ignored' | undefined;
   let control: string | undefined;
   let direction: Direction = 'sendrecv';
@@ -240,7 +240,7 @@ export function parseSdp(text: string): Presentation {
     said,
   );
   const media = sections.map((section) => toMedia(section, direction));
-  // Some cameras call all their media `sendonly`, from their own point of view: then none is a backchannel.
+  // Some cameras mark all their media `sendonly`, from their own point of view; then none is a backchannel.
   const allSendonly = media.every((m) => m.direction === 'sendonly');
   return { control, media: media.map((m) => ({ ...m, backchannel: !allSendonly && m.direction === 'sendonly' })) };
 }

@@ -1,5 +1,5 @@
-// The SETUP requests of one session, one after the other: what each asks for, and what the camera agreed to. Sound beside
-// a video may be refused; the video goes on.
+// The SETUP requests of one session in order: what each requests, and what the camera agreed to. The camera may refuse audio
+// beside a video; the video continues without it.
 
 import { assert } from '../../base/assert.ts';
 import { resolveControl } from './control.ts';
@@ -11,23 +11,23 @@ import type { Media, Presentation } from './sdp.ts';
 
 export type TransportKind = 'tcp' | 'udp' | 'multicast';
 
-/** A stream that the camera agreed to send, and where it will come in. */
+/** A stream that the camera agreed to send, and where its packets arrive. */
 export interface EstablishedStream {
-  /** Position in what was given to `setUp`. */
+  /** Index in the list passed to `setUp`. */
   readonly streamIndex: number;
   readonly media: Media;
-  /** TCP: the channels of RTP and RTCP. */
+  /** TCP: the channels for RTP and RTCP. */
   readonly channels: Pair | undefined;
-  /** UDP: the camera's ports, when it names them. */
+  /** UDP: the camera's ports, if it states them. */
   readonly serverPorts: Pair | undefined;
-  /** Multicast: where packets go to, when the camera says it; not checked. */
+  /** Multicast: the destination of the packets as stated by the camera; not validated. */
   readonly group: { readonly address: string; readonly ports: Pair } | undefined;
-  /** UDP: the address or name that packets come from, when it is not the camera's own. */
+  /** UDP: the source address or name of the packets, if it is not the camera's own. */
   readonly source: string | undefined;
   readonly ssrc: number | undefined;
 }
 
-/** An established stream that plays, with what RTP-Info says about its first packet. */
+/** A stream that plays, with what RTP-Info says about its first packet. */
 export interface StartedStream {
   readonly stream: EstablishedStream;
   readonly ssrc: number | undefined;
@@ -54,7 +54,7 @@ export class StreamSetups {
   readonly #established: { readonly stream: EstablishedStream; readonly url: string }[] = [];
   #soundRefused: string | undefined;
 
-  /** `base`: what the controls of the presentation are relative to. */
+  /** `base`: to which the control URLs of the presentation are relative. */
   constructor(
     transport: TransportKind,
     description: { readonly base: string; readonly presentation: Presentation },
@@ -75,17 +75,17 @@ export class StreamSetups {
     return this.#established.length > 0;
   }
 
-  /** Why the sound is missing, as a sentence. */
+  /** Why audio is missing, as a sentence. */
   get soundRefused(): string | undefined {
     return this.#soundRefused;
   }
 
-  /** What is asked for now is sound beside a video. */
+  /** Whether the current request is for audio beside a video. */
   get isForSound(): boolean {
     return this.#hasVideo && this.#wanted[this.#next]?.media.kind !== 'video';
   }
 
-  /** What to ask for now: URL and Transport of a SETUP; undefined when all were asked for. */
+  /** URL and Transport of the SETUP to send now; undefined when all have been sent. */
   get request(): { readonly url: string; readonly transport: string } | undefined {
     const wanted = this.#wanted[this.#next];
     if (!wanted) return undefined;
@@ -99,7 +99,10 @@ export class StreamSetups {
     return { url: resolveControl(this.#base, wanted.media.control), transport: formatTransport(transport) };
   }
 
-  /** The camera agreed; the next is due. Throws `RtspError` when it set up another transport than was asked for. */
+  /**
+   * Records the camera's agreement and moves on to the next stream. Throws `RtspError` if it set up another transport than
+   * requested.
+   */
   agreed(url: string, transportText: string): EstablishedStream {
     const wanted = this.#wanted[this.#next];
     assert(wanted, 'SETUP answered that was not asked');
@@ -126,13 +129,13 @@ export class StreamSetups {
     return stream;
   }
 
-  /** The sound is done without; the next is due. */
+  /** Continues without audio, with the next stream. */
   refused(why: string): void {
     this.#soundRefused = why;
     this.#next++;
   }
 
-  /** What plays, with what RTP-Info of PLAY's answer says of it. */
+  /** The streams that play, with the RTP-Info of the response to PLAY. */
   started(rtpInfo: string): StartedStream[] {
     const named = this.#established.map(({ stream, url }) => ({ url, control: stream.media.control }));
     const hints = matchRtpInfo(parseRtpInfo(rtpInfo), named, this.#base);
@@ -148,7 +151,7 @@ export class StreamSetups {
     return [this.#next * 2, this.#next * 2 + 1];
   }
 
-  /** The camera's choice counts, unless it gives one pair to two streams. */
+  /** The channels that the camera chose, unless it gave one pair to two streams. */
   #channelsOf(transport: TransportHeader | undefined): Pair {
     const [rtp, rtcp] = transport?.interleaved ?? this.#ownChannels();
     const used = this.#established.flatMap(({ stream }) => stream.channels ?? []);

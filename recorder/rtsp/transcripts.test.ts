@@ -12,7 +12,7 @@ import type { Media } from './sdp.ts';
 const file = (name: string): Buffer =>
   readFileSync(new URL(`../../test/testdata/cameras/${name}.txt`, import.meta.url));
 
-/** The file's one response, as the connection's reader gives it. */
+/** The only response in the file, as parsed from a connection. */
 function response(name: string): RtspResponse {
   const messages: RtspResponse[] = [];
   const framing = new RtspFraming({
@@ -27,7 +27,7 @@ function response(name: string): RtspResponse {
   return messages[0] as RtspResponse;
 }
 
-/** `kind encoding/clock/channels payload type` of each media, with its control URL. */
+/** `kind encoding/clock/channels payload type` of each medium, with its control URL. */
 function describe(request: string, reply: RtspResponse) {
   const presentation = parseSdp(reply.body);
   const base = resolveBase(request, reply.headers);
@@ -197,7 +197,7 @@ for (const [name, id, timeoutSeconds, channels, ssrc] of setups) {
   });
 }
 
-/** What PLAY says about the streams of a DESCRIBE. */
+/** What RTP-Info says about the streams of a description. */
 function hints(describeName: string, playName: string) {
   const described = response(describeName);
   const base = resolveBase('rtsp://unused/', described.headers);

@@ -1,5 +1,5 @@
-// RTSP URLs as people type them into camera lists (RFC 2326 §3.2), which no general URL parser accepts: passwords with
-// `@`, `/`, `#` and bad `%`, IPv6 zones, addresses without brackets. What leaves never holds the user part by accident.
+// Parses RTSP URLs as people type them into camera lists (RFC 2326 §3.2). General URL parsers reject them: passwords with `@`,
+// `/`, `#` and bad `%`, IPv6 zones, addresses without brackets. Only `credentials` contains the user part.
 
 import { RtspSyntaxError } from './error.ts';
 
@@ -8,13 +8,13 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** What the dialogue and its interleaved packets travel in, where it is not a TCP connection of their own. */
+/** How RTSP is tunnelled through HTTP, if it does not use a TCP connection of its own. */
 export interface Tunnel {
-  /** Before `://`, as `rtsp+http`. */
+  /** The text before `://`, such as `rtsp+http`. */
   readonly scheme: string;
-  /** `http`: RTSP over HTTP as of Apple's QuickTime; `websocket`: as of the ONVIF Streaming Specification. */
+  /** `http`: RTSP over HTTP as in Apple's QuickTime; `websocket`: as in the ONVIF Streaming Specification. */
   readonly kind: 'http' | 'websocket';
-  /** What is asked for in HTTP: path and query. */
+  /** The HTTP request target: path and query. */
   readonly path: string;
 }
 
@@ -22,13 +22,13 @@ export interface RtspUrl {
   /** True for TLS. */
   readonly secure: boolean;
   readonly tunnel?: Tunnel;
-  /** Where to connect: a name or an address without brackets, with its zone. */
+  /** The host to connect to: a name, or an address without brackets but with its zone. */
   readonly host: string;
   readonly port: number;
-  /** An `@` stands behind the host, too: it may be a part of the password, and is not to be shown. */
+  /** There is another `@` after the host: it may be part of the password, so the URL must not be shown. */
   readonly hostIsDoubtful?: true;
   readonly credentials: Credentials | undefined;
-  /** What stands in a request line: as written, without user part, zone and fragment. Also the form to show. */
+  /** The URL in a request line: as written, without user part, zone and fragment. Also used to show it. */
   readonly request: string;
 }
 
@@ -38,7 +38,7 @@ interface Scheme {
   readonly tunnel?: Tunnel['kind'];
 }
 
-/** Ports of RFC 2326 §3.2, RFC 7826 §4.2 and of HTTP. */
+/** Default ports from RFC 2326 §3.2, RFC 7826 §4.2 and HTTP. */
 const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
   ['rtsp', { secure: false, port: 554 }],
   ['rtsps', { secure: true, port: 322 }],
@@ -51,14 +51,14 @@ const EXPECTED = [...SCHEMES.keys()]
   .map((name) => `${name}://`)
   .join(', ')
   .replace(/, (?=[^,]*$)/, ' or ');
-/** What an address begins with, in words. */
+/** The expected scheme in words, for error messages. */
 export const EXPECTED_RTSP_SCHEME = `an address that begins with ${EXPECTED}`;
 /** Characters; the longest URLs of cameras have a few hundred. */
 const MAX_LENGTH = 2048;
 
 interface HostPort {
   readonly host: string;
-  /** The address as it stands in a URL, bracketed and without zone. */
+  /** The host as written in a URL: in brackets if needed, without zone. */
   readonly shown: string;
   readonly port: number | undefined;
 }
@@ -71,7 +71,7 @@ function parsePort(text: string): number | undefined {
   return port >= 1 && port <= 65_535 ? port : undefined;
 }
 
-/** `host`, `host:port`, `[address%25zone]:port`, or an IPv6 address without brackets; undefined when it is none. */
+/** Parses `host`, `host:port`, `[address%25zone]:port`, or an IPv6 address without brackets; undefined if it is none of these. */
 function parseHostPort(text: string): HostPort | undefined {
   const bracketed = /^\[([0-9a-f:.]+)(?:%(?:25)?([^\]\s]+))?\](?::(\d*))?$/i.exec(text);
   if (bracketed) {
@@ -81,7 +81,7 @@ function parseHostPort(text: string): HostPort | undefined {
     return { host: zone ? `${address}%${zone}` : address, shown: `[${address}]`, port };
   }
   if (text.split(':').length > 2) {
-    // Some cameras write their own address so in Content-Base: rtsp://::ffff:192.168.1.123/
+    // Some cameras write their own address like this in Content-Base: rtsp://::ffff:192.168.1.123/
     return isIpv6(text) ? { host: text, shown: `[${text}]`, port: undefined } : undefined;
   }
   const [host = '', portText] = text.split(':');
@@ -91,7 +91,7 @@ function parseHostPort(text: string): HostPort | undefined {
   return port === undefined ? undefined : { host, shown: host, port };
 }
 
-/** Percent-decoding that leaves alone what is no escape or no UTF-8. */
+/** Percent-decodes, but keeps what is not an escape or not UTF-8. */
 function decodeTolerantly(text: string): string {
   return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
     try {
@@ -102,14 +102,14 @@ function decodeTolerantly(text: string): string {
   });
 }
 
-/** Escapes what would break a request line: blanks, control characters and everything beyond ASCII. */
+/** Escapes what is not allowed in a request line: white space, control characters and everything beyond ASCII. */
 function encodeForRequestLine(text: string): string {
   return text.replace(/[^\x21-\x7e]+/g, (run) => encodeURIComponent(run.toWellFormed()));
 }
 
-/** An address behind its `://`. */
+/** The parts of an address after `://`. */
 interface Split {
-  /** Before the `@` that ends it, as written. */
+  /** The text before the `@`, as written. */
   readonly userPart: string | undefined;
   readonly hostPort: HostPort;
   /** Path and query. */
@@ -127,7 +127,7 @@ function endOfAuthority(text: string, from: number): number {
   return length < 0 ? text.length : from + length;
 }
 
-/** Where the text between two of `/?#` that ends at `end` begins. */
+/** The start of the text between two of `/?#` that ends at `end`. */
 function startOfAuthority(text: string, end: number): number {
   let start = end;
   while (start > 0 && !'/?#'.includes(text[start - 1] as string)) start--;
@@ -135,16 +135,16 @@ function startOfAuthority(text: string, end: number): number {
 }
 
 /**
- * Splits at the last `@` of the authority. Where the plain reading gives no host and port (a password with `/`, `?` or
- * `#` that nobody escaped), the last `@` that is followed by a host ends the user part.
+ * Splits at the last `@` of the authority. If that gives no valid host and port (because of an unescaped `/`, `?` or `#` in the
+ * password), the user part ends at the last `@` that is followed by a host.
  */
 export function splitUserPart(text: string): Split | undefined {
   const plainEnd = endOfAuthority(text, 0);
   const plain = splitAt(text, text.lastIndexOf('@', plainEnd - 1), plainEnd);
   const hasLaterAt = text.indexOf('@', plainEnd) >= 0;
-  // No camera's URL has a fragment before a path: `u:12#4@host` is a password with `#`.
+  // No camera URL has a fragment before its path: in `u:12#4@host` the `#` is part of the password.
   if (plain && !(hasLaterAt && text[plainEnd] === '#')) return plain;
-  // No host holds an `@`: of those before one end of an authority, only the last can be it.
+  // No host contains an `@`: of those before one end of an authority, only the last can be it.
   for (let end = text.length; end > 0;) {
     const start = startOfAuthority(text, end);
     const at = text.lastIndexOf('@', end - 1);
@@ -172,7 +172,7 @@ function parseUserPart(userPart: string | undefined): Credentials | undefined {
   return { username: decodeTolerantly(username), password: decodeTolerantly(password) };
 }
 
-/** Whether text begins as an address of a camera does. */
+/** Whether the text starts with a scheme for cameras. */
 export const hasRtspScheme = (text: string): boolean =>
   SCHEMES.has(/^\s*([a-z+]+):\/\//i.exec(text)?.[1]?.toLowerCase() ?? '');
 
