@@ -1,9 +1,9 @@
-// Field values in, bytes of ISO base media boxes out (ISO/IEC 14496-12 §4.2). For boxes written once a file; what is
-// written once a fragment is in `fragment.ts`.
+// Makes boxes of the ISO base media file format from field values (ISO/IEC 14496-12 §4.2). For boxes written once per file;
+// `fragment.ts` writes those of each fragment.
 
 import { assert } from '../../base/assert.ts';
 
-/** Bytes of a field or of a box, or a list of them. */
+/** The bytes of a field or box, or a list of such parts. */
 export type Part = Buffer | readonly Part[];
 
 export function u8(value: number): Buffer {
@@ -40,7 +40,7 @@ export function i32(value: number): Buffer {
   return bytes;
 }
 
-/** A count below 2^53 in 64 bits. */
+/** A 64-bit count; must be below 2^53. */
 export function u64(value: number): Buffer {
   assert(Number.isSafeInteger(value) && value >= 0, 'no 64-bit count');
   const bytes = Buffer.allocUnsafe(8);
@@ -49,10 +49,10 @@ export function u64(value: number): Buffer {
   return bytes;
 }
 
-/** A field of version 1 boxes that has 64 bits there and 32 in version 0. */
+/** A field with 64 bits in version 1 of its box and 32 bits in version 0. */
 export const uVersion = (version: number, value: number): Buffer => (version === 1 ? u64(value) : u32(value));
 
-/** 1 when one of the values needs 64 bits. */
+/** The box version: 1 if one of the values needs 64 bits. */
 export const versionFor = (...values: number[]): 0 | 1 => (values.some((value) => value > 0xffffffff) ? 1 : 0);
 
 export const zeros = (count: number): Buffer => Buffer.alloc(count);
@@ -75,14 +75,14 @@ export function box(type: string, parts: Part): Buffer {
 export const lengthOf = (part: Part): number =>
   Buffer.isBuffer(part) ? part.length : part.reduce((sum, inner) => sum + lengthOf(inner), 0);
 
-/** As `box`, without a copy of what is in it: a box in a box in a box would be copied at each level. */
+/** Like `box`, but without copying its contents: in nested boxes they would be copied at each level. */
 export const nestedBox = (type: string, parts: Part): Part => [u32(8 + lengthOf(parts)), fourCc(type), parts];
 
-/** As `fullBox`, without a copy of what is in it. */
+/** Like `fullBox`, but without copying its contents. */
 export const nestedFullBox = (type: string, version: number, flags: number, parts: Part): Part =>
   nestedBox(type, [u8(version), u24(flags), parts]);
 
-/** A box that begins with a version and 24 bits of flags (§4.2.2). */
+/** A box that starts with a version and 24 bits of flags (§4.2.2). */
 export const fullBox = (type: string, version: number, flags: number, parts: Part): Buffer =>
   box(type, [u8(version), u24(flags), parts]);
 

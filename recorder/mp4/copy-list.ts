@@ -1,9 +1,9 @@
-// What a new file is made of beside its header, in order: ranges of other files, and a few bytes of our own between
-// them. Numbers in one growing array: four hours of footage have some ten thousand ranges.
+// The contents of a new file after its header, in order: ranges of other files, and some bytes of our own between them. Stored as
+// numbers in one growing array, because four hours of footage have some ten thousand ranges.
 
 import { assert } from '../../base/assert.ts';
 
-/** Bytes of the `part`th file. */
+/** Bytes of the file with index `part`. */
 export interface CopyRange {
   readonly kind: 'range';
   readonly part: number;
@@ -14,7 +14,7 @@ export interface CopyRange {
 export type CopyPiece = CopyRange | { readonly kind: 'bytes'; readonly bytes: Buffer };
 
 const FIELDS = 3;
-/** In place of a part: the offset is the place among `#literals`. */
+/** In the place of a part: the offset is then an index into `#literals`. */
 const LITERAL = -1;
 
 export class CopyList implements Iterable<CopyPiece> {
@@ -27,7 +27,7 @@ export class CopyList implements Iterable<CopyPiece> {
     return this.#sizeBytes;
   }
 
-  /** Adds a range, as part of the last one where it goes on. */
+  /** Adds a range; merges it with the previous one if they are adjacent. */
   addRange(part: number, offset: number, size: number): void {
     assert(part >= 0 && size >= 0, 'range of no file');
     if (size === 0) return;
@@ -45,7 +45,7 @@ export class CopyList implements Iterable<CopyPiece> {
 
   addBytes(bytes: Buffer): void {
     if (bytes.length === 0) return;
-    // The same parameter sets come again and again.
+    // The same parameter sets occur many times.
     let place = this.#literals.lastIndexOf(bytes);
     if (place < 0) place = this.#literals.push(bytes) - 1;
     this.#push(LITERAL, place, bytes.length);

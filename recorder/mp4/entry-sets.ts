@@ -1,38 +1,40 @@
-// A sample entry that `sample-entry.ts` wrote in, its parameter sets as they lie in a sample out.
+// Reads the codec and the parameter sets from a sample entry that `sample-entry.ts` wrote.
 
 import { concat, u32, type Part } from './box.ts';
 import { Mp4Error } from './error.ts';
 import type { TrackHeader } from './movie.ts';
 import { Fields, children, findBox, type BoxView } from './parse.ts';
 
-/** VisualSampleEntry without its boxes, ISO/IEC 14496-12 §12.1.3. */
+/** Size of a VisualSampleEntry without its boxes, ISO/IEC 14496-12 §12.1.3. */
 const VISUAL_BYTES = 8 + 78;
 
-/** The four-letter code of a sample entry: `avc1`, `mp4a`. */
+/** The four-character code of a sample entry, such as `avc1` or `mp4a`. */
 export const entryCodec = (entry: Buffer): string => entry.toString('latin1', 4, 8);
 
-/** Size of pictures in samples, ISO/IEC 14496-12 §12.1.3. */
+/** Size of the coded pictures in pixels, ISO/IEC 14496-12 §12.1.3. */
 export const codedSize = (entry: Buffer): { readonly width: number; readonly height: number } => ({
   width: entry.readUInt16BE(32),
   height: entry.readUInt16BE(34),
 });
 
 /**
- * Whether samples of one track may follow those of another in one movie: video of the same codec, whose parameter sets can
- * go before a key frame; sound only if it is described by the same entry.
+ * Whether samples of track `next` may follow those of `before` in one movie. Video must have the same codec, because its
+ * parameter sets can be inserted before a key frame; audio must have the same sample entry.
  */
 export const canFollow = (before: TrackHeader, next: TrackHeader): boolean =>
   next.kind === 'video'
     ? entryCodec(next.sampleEntry) === entryCodec(before.sampleEntry)
     : next.sampleEntry.equals(before.sampleEntry);
 
-/** Whether key frames may lack what their sample entry says: others bring everything that a decoder needs. */
+/**
+ * Whether key frames may lack the parameter sets that the sample entry has; key frames of other codecs contain everything that a
+ * decoder needs.
+ */
 export const hasParameterSets = (entry: Buffer): boolean => ['avc1', 'hvc1'].includes(entryCodec(entry));
 
 /**
- * The parameter sets of a video track, each after a 4-byte length: what goes before a key frame where a stream goes on
- * with other parameters than its own. Empty for codecs without such sets. Throws Mp4Error when
- * the entry holds none.
+ * The parameter sets of a video track, each with a 4-byte length: inserted before a key frame where other parameters come into
+ * force. Empty for codecs without parameter sets. Throws Mp4Error if the entry contains none.
  */
 export function parameterSetsOf(entry: Buffer): Buffer {
   if (!hasParameterSets(entry)) return Buffer.alloc(0);

@@ -1,9 +1,9 @@
-// The one error of this room: bytes that are not the file they claim to be.
+// The error of this room: bytes that are not a valid file.
 
-/** Stable reasons; the message says where. */
+/** Stable codes; the message has the details. */
 export type Mp4ErrorCode = 'TRUNCATED' | 'MALFORMED' | 'UNSUPPORTED' | 'TOO_LARGE';
 
-/** A file or a parameter set that cannot be used. Never thrown for our own bugs: those are assertions. */
+/** A file or a parameter set that cannot be used. Bugs of this program throw assertions instead. */
 export class Mp4Error extends Error {
   readonly code: Mp4ErrorCode;
 

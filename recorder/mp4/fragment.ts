@@ -1,27 +1,27 @@
-// Sample sizes and times in, the head of one movie fragment out: `moof` and the header of its `mdat`
-// (ISO/IEC 14496-12 §8.8). Written field by field into one buffer: this runs once a second for each file and once a
-// frame for live, so it makes no objects.
+// Writes the head of a movie fragment from the sizes and times of its samples: `moof` and the header of its `mdat` (ISO/IEC
+// 14496-12 §8.8). Fields are written directly into one buffer without creating objects, because this runs once a second for each
+// file and once per frame for live view.
 
 import { crc32 } from 'node:zlib';
 import { assert } from '../../base/assert.ts';
 
-/** Track ids are fixed in every file and stream of this program. */
+/** The track ids of every file and stream of this program. */
 export const VIDEO_TRACK_ID = 1;
 export const AUDIO_TRACK_ID = 2;
 
-/** What a track run says of one sample, in ticks of its track's timescale. */
+/** The fields of one sample in a track run. Times are in ticks of the track's timescale. */
 export interface FragmentSample {
   readonly size: number;
   readonly duration: number;
-  /** Presentation minus decoding time; may be negative. */
+  /** Presentation time minus decoding time; may be negative. */
   readonly compositionOffset: number;
   readonly sync: boolean;
 }
 
-/** One track's part of a fragment. A track without samples is left out of the `moof`. */
+/** The samples of one track in a fragment. A track without samples is left out of the `moof`. */
 export interface FragmentTrack {
   readonly trackId: number;
-  /** Decoding time of the first sample, in ticks of the track's timescale; not negative. */
+  /** Decoding time of the first sample in ticks of the track's timescale; not negative. */
   readonly baseDecodeTime: number;
   readonly samples: ArrayLike<FragmentSample>;
 }
@@ -40,7 +40,7 @@ const TYPE_UUID = 0x75756964;
 const TYPE_MDAT = 0x6d646174;
 
 export const DEFAULT_BASE_IS_MOOF = 0x020000;
-/** data-offset, then duration, size, flags and composition offset of each sample. */
+/** Flags of `trun`: data offset; then duration, size, flags and composition offset of each sample. */
 export const TRUN_FLAGS = 0x000001 | 0x000100 | 0x000200 | 0x000400 | 0x000800;
 
 const MOOF_BYTES = 8 + 16; // with mfhd
@@ -48,12 +48,12 @@ const TRAF_BYTES = 8 + 16 + 20 + 20; // with tfhd, tfdt, and trun without sample
 const TRUN_SAMPLE_BYTES = 16;
 const MDAT_HEADER_BYTES = 8;
 
-/** Extended type of our box (ISO/IEC 14496-12 §11.1) at the end of a `moof`: a random UUID, ours alone. */
+/** Extended type of our box at the end of a `moof` (ISO/IEC 14496-12 §11.1): a random UUID. */
 export const CHECKSUM_UUID = Buffer.from('20038a2915bb4379afeb192149121941', 'hex');
-/** What it adds to `fragmentHeaderSize`. */
+/** The bytes that the box adds to `fragmentHeaderSize`. */
 export const CHECKSUM_BOX_BYTES = 8 + 16 + 4;
 
-/** Bytes that `writeFragment` writes: `moof` and the header of `mdat`, without the samples. */
+/** The number of bytes that `writeFragment` writes: `moof` and the header of `mdat`, without the samples. */
 export function fragmentHeaderSize(tracks: readonly { readonly samples: { readonly length: number } }[]): number {
   let size = MOOF_BYTES + MDAT_HEADER_BYTES;
   for (let t = 0; t < tracks.length; t++) {
@@ -71,9 +71,9 @@ export function payloadSize(samples: ArrayLike<FragmentSample>): number {
 }
 
 /**
- * Writes `moof` and `mdat` header into `target` at `offset` and returns the offset behind them. The samples follow
- * there: all of the first track's, then all of the second's. With the `SampleChecksum` of all samples, a box at the end
- * of the `moof` holds a checksum of samples and `moof`.
+ * Writes `moof` and the `mdat` header into `target` at `offset` and returns the offset after them, where the samples follow:
+ * those of the first track, then those of the second. With `sampleChecksum`, a box at the end of the `moof` contains a checksum
+ * of the samples and the `moof`.
  */
 export function writeFragment(
   target: Buffer,
@@ -106,7 +106,7 @@ export function writeFragment(
   return target.writeUInt32BE(TYPE_MDAT, at);
 }
 
-/** `writeFragment` into a buffer of exactly its size. */
+/** `writeFragment` into a new buffer of exactly the right size. */
 export function buildFragment(
   sequenceNumber: number,
   tracks: readonly FragmentTrack[],
@@ -118,7 +118,7 @@ export function buildFragment(
   return buffer;
 }
 
-/** The CRC-32 of a `moof` up to where this value stands, which begins with the checksum of the samples. */
+/** CRC-32 of a `moof` up to its checksum field, seeded with the checksum of the samples. */
 export const fragmentChecksum = (moof: Buffer, sampleChecksum: number): number => crc32(moof, sampleChecksum);
 
 function writeChecksum(target: Buffer, offset: number, moofOffset: number, sampleChecksum: number): number {

@@ -1,5 +1,5 @@
-// A recorded file in; the parameter sets in force at each of its key frames out, for files whose camera changed some in
-// band. Reads the head of each key frame.
+// Finds the parameter sets in force at each key frame of a recorded file, for files whose camera changed some in band. Reads the
+// start of each key frame.
 
 import { concat, u32 } from './box.ts';
 import { entryCodec, hasParameterSets, parameterSetsOf } from './entry-sets.ts';
@@ -7,17 +7,17 @@ import type { SetsAt } from './join.ts';
 import type { ReadAt } from './reader.ts';
 import type { TrackIndex } from './sample-index.ts';
 
-/** Parameter sets come first in an access unit. */
+/** Parameter sets are at the start of an access unit. */
 const HEAD_BYTES = 1024;
-/** A camera that sends ever other sets: the last ones count. */
+/** Limit for cameras that keep sending new sets: the last ones count. */
 const MAX_SETS = 16;
 
-/** NAL units each after a 4-byte length. */
+/** NAL units, each with a 4-byte length. */
 type Sets = readonly Buffer[];
 
 /**
- * Undefined when no key frame brings sets of its own, so that those of the sample entry are in force throughout.
- * Looks at the first `samples` samples only.
+ * Undefined if no key frame has parameter sets of its own, so that those of the sample entry are always in force. Examines only
+ * the first `samples` samples.
  */
 export async function readSetsInForce(
   read: ReadAt,
@@ -35,7 +35,7 @@ export async function readSetsInForce(
     if (found.length === 0) continue;
     const [entry = Buffer.alloc(0), ...others] = inForce;
     const kept = others.filter((set) => !found.some((other) => other.equals(set)));
-    // A later set replaces an earlier one with its id.
+    // A set replaces an earlier one with the same id.
     inForce = [entry, ...[...kept, ...found].slice(-MAX_SETS)];
     changes.push({ sample: i, sets: concat(inForce) });
   }
@@ -49,7 +49,7 @@ const setTest = (codec: string): ((firstByte: number) => boolean) =>
     ? (first) => (first & 0x1f) === 7 || (first & 0x1f) === 8
     : (first) => ((first >> 1) & 0x3f) >= 32 && ((first >> 1) & 0x3f) <= 34;
 
-/** Copies, because what was read is not kept. */
+/** Copies the sets, because the buffer that was read is not kept. */
 function setsAtStart(head: Buffer, isSet: (firstByte: number) => boolean): Buffer[] {
   const found: Buffer[] = [];
   for (let at = 0; at + 5 <= head.length;) {

@@ -1,5 +1,5 @@
-// Room for the tables of one file's index after another: who reads the indexes of many files, one at a time, lets go of
-// all arrays of a file at once, and the next file's take their place.
+// Reusable memory for the tables of a file's index. A reader of many files, one at a time, releases all arrays of one file at
+// once, and the next file uses the same memory.
 
 const ALIGNMENT = 8;
 
@@ -8,15 +8,15 @@ export class IndexMemory {
   #used = 0;
   #wanted = 0;
 
-  /** The arrays that were handed out must not be used any more. */
+  /** Arrays handed out before must not be used afterwards. */
   clear(): void {
-    // Half as much again: the files of a camera are nearly of one size.
+    // With half as much again to spare: the files of a camera have nearly the same size.
     if (this.#wanted > this.#buffer.byteLength) this.#buffer = new ArrayBuffer(Math.ceil(this.#wanted * 1.5));
     this.#used = 0;
     this.#wanted = 0;
   }
 
-  /** All arrays hold zeros. */
+  /** All arrays are filled with zeros. */
   float64(length: number): Float64Array {
     const at = this.#take(length * 8);
     return at === undefined ? new Float64Array(length) : new Float64Array(this.#buffer, at, length).fill(0);
@@ -37,7 +37,7 @@ export class IndexMemory {
     return at === undefined ? new Uint8Array(length) : new Uint8Array(this.#buffer, at, length).fill(0);
   }
 
-  /** Where there is room; undefined where there is none until the next `clear`. */
+  /** The offset of the reserved bytes; undefined if there is no room until the next `clear`. */
   #take(bytes: number): number | undefined {
     const size = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
     this.#wanted += size;

@@ -1,4 +1,4 @@
-// Track parameters in, the initialization segment of a live stream out: `ftyp` and a `moov` without samples.
+// Makes the initialization segment of a live stream: `ftyp` and a `moov` without samples.
 
 import { ownCopy } from '../../base/own-copy.ts';
 import { concat } from './box.ts';
@@ -7,12 +7,12 @@ import { fragmentedFileType, fragmentedMovie, trackHeader } from './movie.ts';
 import type { TrackParameters } from './sample.ts';
 
 /**
- * What a live stream begins with, as Media Source Extensions want it: `ftyp`, and `moov` with `mvex`. Video is track 1,
- * audio track 2. Throws Mp4Error for parameter sets that cannot be described.
+ * The initialization segment for Media Source Extensions: `ftyp`, and `moov` with `mvex`. Video is track 1, audio track 2. Throws
+ * Mp4Error for parameter sets that cannot be described.
  */
 export const initSegment = (tracks: readonly TrackParameters[]): Buffer =>
   ownCopy(initSegmentOf(tracks.map(trackHeader)));
 
-/** The same for tracks of a recorded file. `creationMs` is wall time, 0 when unknown. */
+/** The same for tracks of a recorded file. `creationMs` is wall time in milliseconds; 0 if unknown. */
 export const initSegmentOf = (headers: readonly TrackHeader[], creationMs = 0): Buffer =>
   concat([fragmentedFileType(), fragmentedMovie(headers, creationMs)]);

@@ -1,5 +1,5 @@
-// The sound of recorded files in, one audio track of a joined movie out. Each part's sound is placed against its
-// pictures: where parts meet, a hole lengthens the frame before it and an overlap drops a frame, so that no error adds
+// Makes one audio track of a joined movie from the audio of recorded files. The audio of each part is placed relative to its
+// pictures. Where parts meet, the frame before a gap is lengthened and an overlapping frame is dropped, so that errors do not add
 // up.
 
 import { AUDIO_TRACK_ID, type FragmentSample } from './fragment.ts';
@@ -8,38 +8,38 @@ import type { TrackIndex } from './sample-index.ts';
 import { SampleTable } from './sample-table.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
 
-/** Decoders need some sound before what is heard: one frame of AAC, 80 ms of Opus (RFC 7845 §4.2). */
+/** Decoders need some audio before what is heard: one frame of AAC, 80 ms of Opus (RFC 7845 §4.2). */
 const PREROLL_SECONDS = 0.08;
-/** A frame that is longer has a hole behind it. */
+/** A longer frame is followed by a gap. */
 const MAX_FRAME_SECONDS = 0.25;
 
-/** In video ticks of the part. */
+/** Times are in video ticks of the part. */
 export interface SoundQuery {
-  /** What is shown of the part. */
+  /** The range of the part that is shown. */
   readonly start: number;
   readonly end: number;
-  /** What is added to times of the part. */
+  /** Added to the part's times to get those of the movie. */
   readonly shift: number;
   readonly continues: boolean;
-  /** The movie begins here: what is too early is hidden by its edit list, and warms the decoder up. */
+  /** This part is the start of the movie: earlier audio is hidden by its edit list and only primes the decoder. */
   readonly preroll: boolean;
 }
 
 export interface SoundSelection {
-  /** Numbers of samples in the part. */
+  /** Indices of the samples in the part. */
   readonly samples: Uint32Array;
-  /** When each is heard, in ticks of the track. */
+  /** When each is heard, in ticks of the audio track. */
   readonly times: Float64Array;
 }
 
 export class AudioPlacer {
   readonly table = new SampleTable('audio');
-  /** Of the first part with sound. */
+  /** The header of the first part with audio. */
   header: TrackHeader | undefined;
   #lastTime = -Infinity;
   #lastDuration = 0;
 
-  /** What of a part's sound goes into the movie; undefined when it has other parameters than the sound before. */
+  /** Selects the part's audio for the movie; undefined if its parameters differ from those of the audio before. */
   select(audio: TrackIndex, { start, end, shift, continues, preroll }: SoundQuery): SoundSelection | undefined {
     if (this.header && !this.header.sampleEntry.equals(audio.header.sampleEntry)) return undefined;
     const { dts, endDts, header } = audio;
@@ -54,7 +54,7 @@ export class AudioPlacer {
       const duration = this.#durationOf(i + 1 < dts.length ? (dts[i + 1] as number) - at : endDts - at, timescale);
       if (!continues && at + duration / 2 < from) continue;
       const time = Math.round(at + shift * ticks);
-      // Sound of the part before may reach a little into this one.
+      // Audio of the previous part may extend a little into this one.
       if (time <= this.#lastTime || time < this.#lastTime + this.#lastDuration / 2) continue;
       samples.push(i);
       times.push(time);
@@ -65,7 +65,7 @@ export class AudioPlacer {
     return { samples: Uint32Array.from(samples), times: Float64Array.from(times) };
   }
 
-  /** Adds the selected samples [from, to), which lie together at `chunkOffset` of the movie's contents. */
+  /** Adds the selected samples [from, to), which are contiguous at `chunkOffset` of the movie's contents. */
   append(audio: TrackIndex, { samples, times }: SoundSelection, from: number, to: number, chunkOffset: number): void {
     const { dts, endDts, sizes, header } = audio;
     const chunk: FragmentSample[] = [];
@@ -81,7 +81,7 @@ export class AudioPlacer {
     this.table.append(track, chunkOffset);
   }
 
-  /** The time that a frame itself takes, also where a hole is behind it. */
+  /** The duration of a frame without the gap after it. */
   #durationOf(distance: number, timescale: number): number {
     const usual = this.#lastDuration > 0 ? this.#lastDuration : timescale / 50;
     return Math.max(1, Math.round(distance > MAX_FRAME_SECONDS * timescale ? usual : distance));

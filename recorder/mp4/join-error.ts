@@ -1,6 +1,6 @@
-// Why files cannot become one movie.
+// Why files cannot be joined into one movie.
 
-/** `CODEC_CHANGED` has the wall time from which the other codec is used. */
+/** `CODEC_CHANGED` comes with the wall time from which the other codec is used. */
 export type JoinErrorCode = 'NO_FOOTAGE' | 'CODEC_CHANGED';
 
 export class JoinError extends Error {

@@ -1,5 +1,5 @@
-// Sample indexes of recorded files and a window in; a movie for each stretch of one codec out. Where a camera changed its
-// codec, no single track can hold what follows: browsers and most players take one sample entry a track.
+// Plans one movie for each stretch of a window that has one codec. When a camera changed its codec, no single track can contain
+// both: browsers and most players accept one sample entry per track.
 
 import type { Part } from './box.ts';
 import { JoinError } from './join-error.ts';
@@ -14,9 +14,9 @@ import {
   type PlacedPart,
 } from './join.ts';
 
-/** One of the movies. */
+/** One of the planned movies. */
 export interface PlannedMovie extends JoinPlan {
-  /** The part of all parts that its own part 0 is. */
+  /** Index, among all parts, of this movie's part 0. */
   readonly firstPart: number;
 }
 
@@ -25,7 +25,7 @@ interface Movie {
   readonly firstPart: number;
 }
 
-/** A camera that changes its codec more often is broken; each movie is a table in memory, and a file that is open. */
+/** A camera that changes its codec more often is broken. Each movie costs a table in memory and an open file. */
 const MAX_MOVIES = 50;
 
 export class MoviesPlanner {
@@ -33,7 +33,7 @@ export class MoviesPlanner {
   readonly #options: JoinOptions;
   readonly #movies: Movie[] = [];
   #parts = 0;
-  /** Of the movies before the last one, in video ticks. */
+  /** Total duration of all movies before the last one, in video ticks. */
   #elapsed = 0;
 
   constructor(window: JoinWindow, options: JoinOptions = {}) {
@@ -42,12 +42,12 @@ export class MoviesPlanner {
     this.#begin();
   }
 
-  /** See `JoinPlanner`; of any of the movies. */
+  /** True if it is true for any of the movies; see `JoinPlanner`. */
   get parametersDiffer(): boolean {
     return this.#movies.some(({ planner }) => planner.parametersDiffer);
   }
 
-  /** Parts in the order of recording. Throws JoinError `CODEC_CHANGED` when that would be too many movies. */
+  /** Adds a part; parts must be in the order of recording. Throws JoinError `CODEC_CHANGED` if there would be too many movies. */
   add(part: JoinPart): void {
     try {
       this.#last.add(part);
@@ -62,8 +62,8 @@ export class MoviesPlanner {
   }
 
   /**
-   * Each is of a part of the window: up to where the next one begins. `asOne`: they are shown as one, of which the first has
-   * the description. Throws JoinError when nothing is recorded in the window.
+   * The plans of the movies. Each movie covers the window up to the start of the next one. `asOne`: they are shown as one movie,
+   * whose first part has the description. Throws JoinError if nothing was recorded in the window.
    */
   finish(describe: (facts: JoinFacts, firstPart: number) => Part = () => [], asOne = false): PlannedMovie[] {
     const starts = this.#movies.map(({ planner }) => planner.wallStartMs ?? this.#window.toMs);

@@ -1,24 +1,24 @@
-// The video of one recorded file and a window in, the samples that show all of the window out. Times are video ticks of
-// the file: 0 is the first picture shown.
+// Selects the video samples of one recorded file that show a window of time. Times are video ticks of the file, in which the
+// first picture is shown at 0.
 
 import { paceOf, type RecordedMeta } from './meta.ts';
 import type { TrackIndex } from './sample-index.ts';
 import { TICKS_PER_MS } from './sample.ts';
 
-/** Wall time at which a picture was captured that is shown at `time`. */
+/** Wall time at which the picture shown at `time` was captured. */
 export const wallAt = (meta: RecordedMeta, time: number): number =>
   meta.wallStartMs + (time / TICKS_PER_MS) * paceOf(meta);
 
-/** The time at which what was captured at `wallMs` is shown. */
+/** The time at which the picture captured at `wallMs` is shown. */
 export const timeAt = (meta: RecordedMeta, wallMs: number): number =>
   ((wallMs - meta.wallStartMs) / paceOf(meta)) * TICKS_PER_MS;
 
 export interface PictureQuery {
   readonly from: number;
   readonly to: number;
-  /** The movie begins here: what is before `from` can be hidden by its edit list. */
+  /** This part is the start of the movie: pictures before `from` can be hidden by its edit list. */
   readonly first: boolean;
-  /** The part before was recorded without a hole up to the first sample of this one. */
+  /** The previous part was recorded without a gap up to the first sample of this one. */
   readonly continues: boolean;
 }
 
@@ -26,18 +26,21 @@ export interface PictureSelection {
   /** Samples [start, end) in decoding order. */
   readonly start: number;
   readonly end: number;
-  /** When the first picture is shown that can be decoded, and when the last one ends. */
+  /** When the first decodable picture is shown, and when the last one ends. */
   readonly shownFrom: number;
   readonly shownTo: number;
-  /** When each is shown: the one on screen at `from` begins with it, and those before it pass in the ticks before. */
+  /**
+   * When a sample is shown. The picture on screen at `from` starts exactly there; earlier ones are shown for one tick each before
+   * it.
+   */
   readonly shownAt: (sample: number) => number;
-  /** When each is decoded. */
+  /** When a sample is decoded. */
   readonly decodedAt: (sample: number) => number;
-  /** The picture refers to some that the movie does not have. */
+  /** The picture refers to pictures that are not in the movie. */
   readonly isLeftOut: (sample: number) => boolean;
 }
 
-/** Undefined when no picture that can be decoded is on screen in the window. */
+/** Undefined if no decodable picture is on screen in the window. */
 export function selectPictures(video: TrackIndex, query: PictureQuery): PictureSelection | undefined {
   const { dts, compositionOffsets, syncs, endDts } = video;
   const { from, to, first, continues } = query;
@@ -48,7 +51,7 @@ export function selectPictures(video: TrackIndex, query: PictureQuery): PictureS
   let lastShown = -Infinity;
   for (let i = 0; i < count; i++) {
     const time = shownAt(i);
-    // The key frame nearest before the window; without one, the first there is.
+    // The last key frame before the window; if there is none, the first one.
     if (syncs[i] === 1 && (start < 0 || time <= from)) start = i;
     if (time < to) end = i + 1;
     if (time > lastShown) lastShown = time;
@@ -62,16 +65,16 @@ export function selectPictures(video: TrackIndex, query: PictureQuery): PictureS
   const decodedAt = (i: number): number => dts[i] as number;
   const shown = { start, shownFrom: shownAt(start), shownAt, decodedAt };
   if (continues || from <= shown.shownFrom) {
-    // Leading pictures of an open group: the key frame that follows a gap is all that can be relied upon.
+    // Leading pictures of an open group after a gap: only the key frame itself can be decoded reliably.
     const isLeftOut = (sample: number): boolean => !first && !continues && shownAt(sample) < shown.shownFrom;
     return { ...shown, end, shownTo, isLeftOut };
   }
   const onScreen = latestShown(shownAt, start, end, from);
   const clamped = (sample: number): number => (sample === onScreen ? from : shownAt(sample));
-  // What is before it in the first part is hidden by the movie's edit list.
+  // In the first part, earlier pictures are hidden by the movie's edit list.
   if (first) return { ...shown, end, shownTo, shownAt: clamped, isLeftOut: () => false };
   const isLeftOut = (sample: number): boolean => shownAt(sample) < shown.shownFrom;
-  // Later in the movie nothing can hide it, and decoding needs it: a tick each is less than any screen shows.
+  // Later in the movie they cannot be hidden but are needed for decoding: one tick each is too short to be seen.
   const passing: number[] = [];
   for (let i = start; i < end; i++) if (shownAt(i) < from && i !== onScreen && !isLeftOut(i)) passing.push(i);
   const decoded = new Map(passing.map((sample, i) => [sample, from - passing.length + i]));
@@ -88,7 +91,7 @@ export function selectPictures(video: TrackIndex, query: PictureQuery): PictureS
   };
 }
 
-/** The picture on screen at `time`; -1 when none is yet. */
+/** The sample on screen at `time`; -1 if there is none yet. */
 function latestShown(shownAt: (i: number) => number, start: number, end: number, time: number): number {
   let latest = -1;
   for (let i = start; i < end; i++) {

@@ -1,5 +1,4 @@
-// The planner over made-up recordings: whatever the files and the window, what it plans can be played, and holds what
-// it should.
+// Properties of the planner for arbitrary recordings and windows: the planned movie is playable and has the right contents.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,11 +13,11 @@ import { MOVIE_TIMESCALE } from './movie.ts';
 import { parseSampleIndex } from './sample-index.ts';
 
 const FRAME_MS = 40;
-/** What makes the plan readable as a file of the archive. */
+/** Makes the plan readable as a file of the archive. */
 const described = (): Buffer =>
   userData({ ...meta, wallDurationMs: 0, mediaDurationMs: 0, lostPackets: 0, tracks: [] });
 
-/** Pictures that carry their part and their place in their bytes. */
+/** Pictures whose bytes contain the numbers of their part and their position. */
 function pictures(part: number, count: number, reorder: number, group: number): Encoded<NalParameters> {
   const { parameters, samples } = fakeVideo(count);
   return {
@@ -30,7 +29,7 @@ function pictures(part: number, count: number, reorder: number, group: number): 
       bytes.writeUInt8(part, 5);
       bytes.writeUInt16BE(i, 6);
       const place = i % group;
-      // Pairs are decoded in the other order than they are shown.
+      // Pairs of pictures are decoded in the reverse order of display.
       const swap =
         reorder === 0 || place === 0 || (place === group - 1 && place % 2 === 1) ? 0 : place % 2 === 1 ? 1 : -1;
       const last = swap === 1 && i + 1 >= count;
@@ -91,7 +90,7 @@ test('every plan has its window, its pictures once and in order, and bytes that 
       const tracks = parseSampleIndex(moov, bytes.length).tracks;
       const [video] = tracks;
       assert.ok(video);
-      // The movie's time 0 is where its edit list says; decoding times grow.
+      // The movie's time 0 is given by its edit list; decoding times must increase.
       const endTicks = (plan.durationMs * MOVIE_TIMESCALE) / 1000;
       const seen = Array.from(video.offsets, (offset, i) => ({
         number: bytes.readUInt8(offset + 5) * 1000 + bytes.readUInt16BE(offset + 6),
@@ -110,7 +109,7 @@ test('every plan has its window, its pictures once and in order, and bytes that 
       }
       assert.ok(Math.abs(plan.durationMs - coveredMs) < 1, `${plan.durationMs} ms for ${coveredMs}`);
       const gapMs = plan.gaps.reduce((sum, gap) => sum + gap.toMs - gap.fromMs, 0);
-      // Gaps that are shorter than 100 ms are not listed.
+      // Gaps shorter than 100 ms are not listed.
       assert.ok(Math.abs(gapMs + plan.durationMs - lengthMs) < 100 * (parts.length + 1));
       const [first] = seen;
       assert.equal(first?.ticks, 0, 'a picture is on screen when the movie begins');

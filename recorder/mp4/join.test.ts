@@ -1,4 +1,4 @@
-// Files that are recorded from numbered pictures, joined, and decoded again by ffmpeg.
+// Records files from numbered pictures, joins them, and decodes the result with ffmpeg.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -35,7 +35,7 @@ async function shown(bytes: Buffer): Promise<{ numbers: number[]; complaints: st
   return { ...decoded, seconds: (await probe(file)).durationSeconds, file };
 }
 
-/** A decoder that begins at the key frame of an open group misses pictures before it that it does not need. */
+/** A decoder that starts at the key frame of an open group reports missing pictures that are not needed. */
 const complaintsOf = ({ complaints }: { complaints: string }): string =>
   complaints.replace(/^\[h264 @ 0x[0-9a-f]+\] mmco: unref short failure$/gm, '').trim();
 
@@ -133,7 +133,7 @@ test('picture parameters that a camera changed in band are in force where a wind
   assert.notDeepEqual(pps, before.parameters.pps[0]);
   const size = Buffer.alloc(4);
   size.writeUInt32BE(pps.length);
-  // As an encoder sends it: with the first key frame that needs it, and not again.
+  // As an encoder sends it: with the first key frame that needs it, and not repeated.
   const changed = behind.samples.map((sample, i) => {
     const bytes = i === 0 ? Buffer.concat([size, pps, sample.bytes]) : sample.bytes;
     return { ...sample, bytes, size: bytes.length, dts: sample.dts + 2 * SECOND };
@@ -189,7 +189,7 @@ test('sound stays with its pictures over a gap and over a part without sound', a
   assert.ok(Math.abs((times[0] ?? 1) - 0) <= frame, `sound begins at ${times[0]}`);
   const back = times.find((seconds) => seconds > 4) ?? 0;
   assert.ok(Math.abs(back - third / 1000) <= frame, `sound is back at ${back} s for ${third} ms`);
-  // A player begins within the first frame; all others are where they were recorded.
+  // A player may start within the first frame; all other frames are where they were recorded.
   for (const seconds of times.slice(1)) {
     const source = seconds < 4 ? seconds + 1.53 : seconds - third / 1000;
     const off = source / frame - Math.round(source / frame);
@@ -223,7 +223,7 @@ test('sound with other parameters is left out, and the plan says so', async () =
   assert.equal((await shown(bytes)).numbers.length, 200);
 });
 
-/** Times of what is shown or heard, in seconds. */
+/** Times at which frames are shown or heard, in seconds. */
 async function presentationTimes(file: string, kind: 'v' | 'a' = 'v'): Promise<number[]> {
   const args = ['-v', 'error', '-select_streams', kind, '-show_entries', 'frame=pts_time', '-of', 'csv=p=0', file];
   const { stdout } = await run('ffprobe', args);

@@ -1,13 +1,13 @@
-// Sample indexes of recorded files and a window of wall time in; the plan of one progressive MP4 out: its header, and
-// which bytes of which file follow it (ISO/IEC 14496-12). Nothing is read here, nothing is encoded anew.
+// Plans one progressive MP4 from the sample indexes of recorded files and a window of wall time: its header, and which bytes of
+// which file follow it (ISO/IEC 14496-12). Nothing is read here, and nothing is re-encoded.
 //
-//   file 1   ·····|k···················|            k: key frame before the window, hidden by the edit list
-//   file 2                             |············| ends with a lost camera
-//   file 3                                 gap        |k·········|·····
-//   movie          [···················|············|··········]
+//   file 1 ·····|k···················| k: key frame before the window, hidden by the edit list
+//   file 2 |············| the camera was lost at its end
+//   file 3 gap |k·········|·····
+//   movie [···················|············|··········]
 //
-// Where recording goes on from file to file, times do. Where it does not, the gap is closed: what follows is shown when
-// the last picture before ends. There is never more than one edit with media a track: Chromium plays only the last.
+// Where recording continued from file to file, so do the times. Otherwise the gap is closed: the next picture is shown when the
+// last one before the gap ends. Each track has at most one edit with media, because Chromium plays only the last one.
 
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from './fragment.ts';
 import { concat, fourCc, lengthOf, u32, u64, type Part } from './box.ts';
@@ -30,43 +30,43 @@ export interface JoinWindow {
   readonly toMs: number;
 }
 
-/** What goes before the key frame that is the `sample`th of a track. */
+/** The parameter sets to insert before the key frame with index `sample` of a track. */
 export type SetsAt = (sample: number) => Buffer;
 
 export interface JoinPart {
   readonly index: SampleIndex;
   /**
-   * The parameter sets in force at a key frame, each after a 4-byte length; undefined when they are those of the sample
-   * entry throughout.
+   * The parameter sets in force at a key frame, each with a 4-byte length; undefined if those of the sample entry are always in
+   * force.
    */
   readonly setsAt?: SetsAt | undefined;
-  /** In video ticks of the part: what is wanted of it; without it, what the window says. */
+  /** The range to show, in video ticks of the part. Default: the window. */
   readonly wanted?: { readonly from: number; readonly to: number };
-  /** Key frames that a decoder can begin with whatever was before; needed where `looksEvery` is. */
+  /** Key frames at which a decoder can start whatever came before; required with `looksEvery`. */
   readonly refreshes?: ReadonlySet<number>;
 }
 
 export interface JoinOptions {
   /**
-   * The parameter sets of each part go before each of its key frames. Needed once `parametersDiffer`: two sample entries
-   * would be the standard's way, which Chromium does not play.
+   * Insert the parameter sets of each part before each of its key frames. Necessary once `parametersDiffer`: the standard would
+   * use two sample entries, which Chromium does not play.
    */
   readonly setsAtKeyFrames?: boolean;
-  /** Only the pictures that are on screen at multiples of this are wanted, in video ticks of the movie. */
+  /** Include only the pictures that are on screen at multiples of this, in video ticks of the movie. */
   readonly looksEvery?: number | undefined;
-  /** How long the movies before this one are, in video ticks: looks count on from them. */
+  /** Duration of the movies before this one in video ticks; `looksEvery` counts from there. */
   readonly elapsed?: number;
 }
 
-/** Where a part's pictures are in the movie and on the wall clock, in milliseconds. */
+/** Where the pictures of a part are in the movie and on the wall clock, in milliseconds. */
 export interface PlacedPart {
-  /** Number of the part, in the order in which parts were added. */
+  /** Index of the part in the order in which the parts were added. */
   readonly part: number;
   readonly wallStartMs: number;
   readonly wallEndMs: number;
   readonly movieStartMs: number;
   readonly movieEndMs: number;
-  /** Its sound is not in the movie, although it has some. */
+  /** The part has audio that is not in the movie. */
   readonly soundLeftOut: boolean;
 }
 
@@ -76,7 +76,7 @@ export interface FootageGap {
   readonly toMs: number;
 }
 
-/** What the movie contains, for its description. */
+/** The contents of the movie, for its description. */
 export interface JoinFacts {
   readonly window: JoinWindow;
   readonly durationMs: number;
@@ -85,23 +85,23 @@ export interface JoinFacts {
 }
 
 export interface JoinPlan extends JoinFacts {
-  /** `ftyp`, `moov` and the header of `mdat`: the first bytes of the file. */
+  /** `ftyp`, `moov` and the header of `mdat`: the start of the file. */
   readonly header: Buffer;
   /** What follows the header. */
   readonly contents: CopyList;
   readonly sizeBytes: number;
-  /** The four-letter code of what leads: `avc1`. */
+  /** The four-character code of the leading track, such as `avc1`. */
   readonly codec: string;
-  /** Size of its first pictures; 0 of sound. */
+  /** Size of the first pictures; 0 if there is only audio. */
   readonly width: number;
   readonly height: number;
 }
 
-/** Less than this between two parts is the jitter of two clocks that meet, not a gap. */
+/** A shorter time between two parts is the jitter of two clocks, not a gap. */
 export const MIN_GAP_MS = 100;
-/** Parts of one run that meet within this belong together: their border is exact to the tick. */
+/** Parts of one run that meet within this time are contiguous: their border is then exact to the tick. */
 const MAX_BORDER_MS = 20;
-/** Samples of one track that lie together: a player reads them at once. */
+/** Maximum number of samples in a chunk, which a player reads at once. */
 const MAX_CHUNK_SAMPLES = 250;
 
 interface Picture extends FragmentSample {
@@ -112,7 +112,7 @@ interface Last {
   readonly meta: RecordedMeta;
   readonly shift: number;
   readonly endDts: number;
-  /** All of the part up to its end is in the movie. */
+  /** The whole rest of the part is in the movie. */
   readonly whole: boolean;
 }
 
@@ -129,7 +129,7 @@ export class JoinPlanner {
   #parts = 0;
   #lastDts = -1;
   #last: Last | undefined;
-  /** Ticks of the video's media time at which the movie begins and ends. */
+  /** The movie's start and end on the media timeline of the video, in ticks. */
   #movieStart = 0;
   #movieEnd = 0;
   #parametersDiffer = false;
@@ -141,22 +141,22 @@ export class JoinPlanner {
     this.#elapsed = elapsed;
   }
 
-  /** Of the movie, as far as parts were added. */
+  /** Duration of the movie so far. */
   get durationTicks(): number {
     return this.#movieEnd - this.#movieStart;
   }
 
-  /** Wall time at which it begins; undefined while it has no part. */
+  /** Wall time of the movie's start; undefined if it has no part yet. */
   get wallStartMs(): number | undefined {
     return this.#placed[0]?.wallStartMs;
   }
 
-  /** One sample entry does not describe all parts: plan again with `setsAtKeyFrames`. */
+  /** No single sample entry describes all parts: plan again with `setsAtKeyFrames`. */
   get parametersDiffer(): boolean {
     return this.#parametersDiffer;
   }
 
-  /** Parts in the order of recording. One without pictures in the window is passed over. Throws JoinError. */
+  /** Adds a part; parts must be in the order of recording. A part without pictures in the window is skipped. Throws JoinError. */
   add({ index, setsAt, wanted, refreshes }: JoinPart): void {
     const part = this.#parts++;
     const { meta, tracks } = index;
@@ -179,7 +179,7 @@ export class JoinPlanner {
     const every = this.#looksEvery;
     const looks = every && { origin: this.#movieStart - shift - this.#elapsed, every, from: start, to: end };
     const isLookedAt = looks && refreshes ? neededFor(looks, video, selection, refreshes) : () => true;
-    // A movie begins with a picture, also where the first look is later.
+    // A movie must start with a picture even if the first look is later.
     const isNeeded = (sample: number): boolean => (preroll && sample === selection.start) || isLookedAt(sample);
     this.#copy(part, video, selection, shift, isNeeded, setsFor, audio, heard);
     this.#movieEnd = end + shift;
@@ -194,7 +194,7 @@ export class JoinPlanner {
     });
   }
 
-  /** What is in the movie. `window`: the part of it that the movie is of. */
+  /** Describes the contents. `window`: the part of the whole window that this movie covers. */
   facts(window: JoinWindow = this.#window): JoinFacts {
     return {
       window,
@@ -204,7 +204,7 @@ export class JoinPlanner {
     };
   }
 
-  /** The plan. `describe` makes the `udta` box. Throws JoinError when nothing of the window is recorded. */
+  /** Returns the plan. `describe` makes the `udta` box. Throws JoinError if nothing was recorded in the window. */
   finish(describe: (facts: JoinFacts) => Part = () => [], window: JoinWindow = this.#window): JoinPlan {
     const first = this.#placed[0];
     if (!first || !this.#header) throw new JoinError('NO_FOOTAGE', 'nothing is recorded in the window');
@@ -212,11 +212,11 @@ export class JoinPlanner {
     const userData = describe(facts);
     const fileType = progressiveFileType();
     const mdat = concat([u32(1), fourCc('mdat'), u64(16 + this.#contents.sizeBytes)]); // size 1: 64 bits follow
-    // Made once: what is under way elsewhere waits for all of this.
+    // Made once, because it blocks the event loop.
     const placeless = { pictures: placelessBoxes(this.#pictures), audio: placelessBoxes(this.#audio.table) };
     const movie = (shift: number): Part =>
       completeMovieParts(this.#trackContents(shift, placeless), first.wallStartMs, userData);
-    // The offsets depend on the size of `moov`, and whether they need 64 bits on the offsets: more room settles both.
+    // The offsets depend on the size of `moov`, which depends on whether the offsets need 64 bits: repeat until both agree.
     let shift = 0;
     let moov = movie(shift);
     while (shift !== fileType.length + lengthOf(moov) + mdat.length) {
@@ -235,7 +235,7 @@ export class JoinPlanner {
     };
   }
 
-  /** Whether recording went on without a hole from the last part to this one. */
+  /** Whether recording continued without a gap from the previous part to this one. */
   #continues(meta: RecordedMeta): boolean {
     const last = this.#last;
     if (!last?.whole) return false;
@@ -244,7 +244,7 @@ export class JoinPlanner {
     return meta.runId === runId && meta.sequence === sequence + 1 && Math.abs(border) <= MAX_BORDER_MS;
   }
 
-  /** Makes the one sample entry fit the part, or says that it cannot. */
+  /** Adapts the single sample entry to the part, and notes if the parameters differ. Throws JoinError for another codec. */
   #take(header: TrackHeader, meta: RecordedMeta, setsInBand: boolean): void {
     const own = (this.#header ??= header);
     if (!canFollow(own, header)) {
@@ -255,14 +255,14 @@ export class JoinPlanner {
     this.#header = { ...own, width, height: Math.max(own.height, header.height) };
   }
 
-  /** What is added to video times of the part. */
+  /** What must be added to video times of the part. */
   #shiftOf(video: TrackIndex, { start, shownFrom }: PictureSelection, continues: boolean): number {
     const last = this.#last;
     if (!last) return -(video.dts[start] as number);
     return continues ? last.shift + last.endDts - (video.dts[0] as number) : this.#movieEnd - shownFrom;
   }
 
-  /** Adds the samples in the order in which they lie in their file, so that it is read from front to back. */
+  /** Adds the samples in file order, so that each file is read sequentially. */
   #copy(
     part: number,
     video: TrackIndex,
@@ -289,7 +289,7 @@ export class JoinPlanner {
           if (sets) contents.addBytes(sets);
           const size = video.sizes[v] as number;
           contents.addRange(part, video.offsets[v] as number, size);
-          // Where a stream that reorders follows one that does not, its first pictures are decoded a little later.
+          // Where a stream with reordering follows one without, its first pictures are decoded a little later.
           const dts = Math.max(this.#lastDts + 1, decodedAt(v) + shift);
           const next = v + 1 < video.dts.length ? (video.dts[v + 1] as number) : video.endDts;
           samples.push({
@@ -313,7 +313,7 @@ export class JoinPlanner {
     }
   }
 
-  /** A picture lasts until the next one of the chunk is decoded, whatever was left out between. */
+  /** A picture lasts until the next one in the chunk is decoded, whatever was left out between them. */
   #appendPictures(pictures: Picture[], chunkOffset: number): void {
     const [first] = pictures;
     if (!first) return;
@@ -347,7 +347,7 @@ function setsOf(header: TrackHeader): SetsAt {
   return () => sets;
 }
 
-/** Sound that begins later than the movie has a leading empty edit; what is before it is skipped. */
+/** Audio that starts after the movie gets a leading empty edit; earlier audio is skipped. */
 function audioEdits(timescale: number, table: SampleTable, movieStart: number, movieDuration: number): Edit[] {
   const perTick = MOVIE_TIMESCALE / timescale;
   const late = Math.max(0, Math.round(table.startTicks * perTick) - movieStart);
@@ -366,7 +366,7 @@ function audioEdits(timescale: number, table: SampleTable, movieStart: number, m
 const moved = (table: SampleTable, shift: number): Float64Array =>
   table.chunkOffsets.slice(0, table.chunkCount).map((offset) => offset + shift);
 
-/** Wall time of the window that no part covers; parts by the wall clock. */
+/** Wall time of the window that no part covers; `parts` must be ordered by wall time. */
 export function gapsIn({ fromMs, toMs }: JoinWindow, parts: readonly PlacedPart[]): FootageGap[] {
   const gaps: FootageGap[] = [];
   let coveredTo = fromMs;

@@ -35,7 +35,7 @@ const recorded: fc.Arbitrary<RecordedMeta> = fc.record(
   { noNullPrototype: true },
 );
 
-/** Contents of the `uuid` box in `udta`. */
+/** The contents of the `uuid` box in `udta`. */
 const contents = (meta: RecordedMeta): Buffer => userData(meta).subarray(16);
 
 test('the description of a file is read back as it was written', () => {

@@ -1,5 +1,5 @@
-// What a recorded file says about itself beside its samples: camera, run, wall clock. Kept in `moov/udta/uuid`, in the
-// `moov` of the growing file as far as known, and in the one that completes it.
+// The metadata of a recorded file: camera, run, wall clock. Stored in `moov/udta/uuid`: in the first `moov` of the growing file
+// as far as known, and completely in the final one.
 
 import { assert } from '../../base/assert.ts';
 import type { Part } from './box.ts';
@@ -8,42 +8,42 @@ import { Mp4Error } from './error.ts';
 import { Fields } from './parse.ts';
 
 /**
- * How far the wall time of a file can be trusted: `settled` when the run's clock had seen enough frames to know the
- * least delayed one, `settling` in the first seconds of a run, `unknown` for files finished by recovery of other clocks.
+ * How reliable the wall time of a file is. `settled`: the run's clock had seen enough frames to know the smallest delay;
+ * `settling`: the first seconds of a run; `unknown`: completed by recovery, from other clocks.
  */
 export type ClockQuality = 'unknown' | 'settling' | 'settled';
 
-/** Known when a file is opened. */
+/** Known when the file is opened. */
 export interface SegmentMeta {
   readonly cameraId: string;
   /** 16 hex digits. */
   readonly runId: string;
-  /** Counts the segments of the camera over all runs, from 0. */
+  /** Counts the segments of the camera across all runs, from 0. */
   readonly sequence: number;
-  /** Wall time at which the first picture shown was captured, milliseconds since 1970; kept to the nanosecond. */
+  /** Capture time of the first picture shown, milliseconds since 1970; stored in nanoseconds. */
   readonly wallStartMs: number;
   readonly clock: ClockQuality;
   /** Time without recording just before this file, as far as known. */
   readonly gapBeforeMs: number;
-  /** Wall milliseconds a media millisecond, as the file before it had them; left out: 1. */
+  /** Wall milliseconds per media millisecond in the previous file; default 1. */
   readonly pace?: number;
 }
 
-/** Known when a file is closed; what is left out stays as it was at opening. */
+/** Known when the file is closed; fields left out keep their values from the opening. */
 export interface SegmentClosing {
   readonly wallStartMs?: number;
   readonly clock?: ClockQuality;
   readonly gapBeforeMs?: number;
-  /** Wall time from the first picture shown to the end of the last; left out: the media duration. */
+  /** Wall time from the first picture shown to the end of the last; default: the media duration. */
   readonly wallDurationMs?: number;
   readonly lostPackets?: number;
 }
 
-/** How much longer than a media millisecond a wall millisecond of the file is: near 1. */
+/** Wall milliseconds per media millisecond of the file; about 1. */
 export const paceOf = ({ wallDurationMs, mediaDurationMs }: RecordedMeta): number =>
   wallDurationMs > 0 && mediaDurationMs > 0 ? wallDurationMs / mediaDurationMs : 1;
 
-/** One track, as an index row wants it. */
+/** One track, as needed in a row of the database. */
 export interface TrackSummary {
   readonly kind: 'video' | 'audio';
   readonly codecString: string;
@@ -55,16 +55,16 @@ export interface TrackSummary {
   readonly channels: number;
 }
 
-/** Everything the `uuid` box of a file holds. */
+/** All contents of the `uuid` box. */
 export interface RecordedMeta extends Omit<SegmentMeta, 'pace'> {
-  /** While the file is open these two only say its pace: a second of media in wall time. */
+  /** While the file is open, these two only state its pace: one second of media and its wall time. */
   readonly wallDurationMs: number;
   readonly mediaDurationMs: number;
   readonly lostPackets: number;
   readonly tracks: readonly TrackSummary[];
 }
 
-/** Extended type of our box (ISO/IEC 14496-12 §11.1): a random UUID, ours alone. */
+/** Extended type of our box (ISO/IEC 14496-12 §11.1): a random UUID. */
 const META_UUID = Buffer.from('e1a4b5c06c1d4f0e9f5b7a3d2c86f4b9', 'hex');
 const META_VERSION = 1;
 
@@ -73,7 +73,7 @@ const NANOSECONDS_PER_MS = 1_000_000n;
 /** Nanoseconds since 1970 fit 64 bits until the year 2554. */
 const LAST_MS = Number((2n ** 64n - 1n) / NANOSECONDS_PER_MS);
 
-/** The `udta` box with our `uuid` box in it. */
+/** The `udta` box, with our `uuid` box inside. */
 export const userData = (meta: RecordedMeta): Buffer =>
   box(
     'udta',
@@ -85,7 +85,7 @@ export const userData = (meta: RecordedMeta): Buffer =>
       nanoseconds(meta.wallDurationMs), // wall duration; while open, of a second of media
       nanoseconds(meta.mediaDurationMs), // media duration; while open, a second
       runIdBytes(meta.runId), // run
-      u32(meta.sequence), // place in the run
+      u32(meta.sequence), // sequence number of the segment
       u64(Math.max(0, Math.round(meta.gapBeforeMs))), // milliseconds without recording before this file
       u32(Math.min(meta.lostPackets, 0xffffffff)), // RTP packets lost
       u8(CLOCK_QUALITIES.indexOf(meta.clock)), // clock quality
@@ -116,8 +116,8 @@ function runIdBytes(runId: string): Buffer {
 }
 
 /**
- * Milliseconds with a fraction as nanoseconds: a double alone would round today's times to 256 ns. A time that the field
- * cannot hold, which a damaged file may lead to, is the last that it can.
+ * Converts milliseconds to nanoseconds without the precision of a double, which would round current times to 256 ns. A time out
+ * of range, possible in a damaged file, becomes the last that fits.
  */
 function nanoseconds(ms: number): Buffer {
   const possible = Math.min(Math.max(0, ms), LAST_MS);
@@ -128,7 +128,7 @@ function nanoseconds(ms: number): Buffer {
   return bytes;
 }
 
-/** The description in the contents of a `uuid` box, or undefined when the box is another's. */
+/** Parses the contents of a `uuid` box; undefined if it is not our box. */
 export function parseMeta(contents: Buffer): RecordedMeta | undefined {
   if (contents.length < 16 || !contents.subarray(0, 16).equals(META_UUID)) return undefined;
   const fields = new Fields(contents, { type: 'uuid', start: 16, end: contents.length });

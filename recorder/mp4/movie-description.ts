@@ -1,5 +1,4 @@
-// What a movie says about itself to players and people in, its `udta` box out: the metadata list that ffprobe, VLC and
-// file managers show (QuickTime File Format, "Metadata").
+// Makes a `udta` box with the metadata list that ffprobe, VLC and file managers show (QuickTime File Format, "Metadata").
 
 import { box, concat, fourCc, fullBox, u32, zeros, type Part } from './box.ts';
 
@@ -7,14 +6,14 @@ export interface MovieDescription {
   readonly title: string;
   /** ISO 8601. */
   readonly date: string;
-  /** For people. */
+  /** Text for people. */
   readonly comment: string;
-  /** For programs: JSON. */
+  /** JSON for programs. */
   readonly details: string;
   readonly writer: string;
 }
 
-/** Longer texts are cut: a list of gaps may have thousands of lines. */
+/** Longer texts are truncated: a list of gaps may have thousands of lines. */
 const MAX_TEXT_BYTES = 256 * 1024;
 
 export const movieDescription = ({ title, date, comment, details, writer }: MovieDescription): Part =>

@@ -1,4 +1,4 @@
-// Descriptions of tracks in, `moov` boxes out (ISO/IEC 14496-12 §8.2 to §8.6), without and with samples.
+// Makes `moov` boxes from descriptions of tracks (ISO/IEC 14496-12 §8.2 to §8.6), with or without samples.
 
 import { ownCopy } from '../../base/own-copy.ts';
 import type { Part } from './box.ts';
@@ -8,21 +8,21 @@ import { sampleEntry } from './sample-entry.ts';
 import type { TrackParameters } from './sample.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
 
-/** Ticks a second of edit lists and movie durations: video times are exact in it. */
+/** Ticks per second of edit lists and movie durations; video times are exact in it. */
 export const MOVIE_TIMESCALE = VIDEO_TIMESCALE;
 
-/** What every `moov` says of a track. The sample entry is kept as bytes, so that recovery need not understand it. */
+/** The description of a track in every `moov`. The sample entry is kept as bytes, so that recovery need not interpret it. */
 export interface TrackHeader {
   readonly trackId: number;
   readonly kind: 'video' | 'audio';
   readonly timescale: number;
-  /** Size at which the picture is shown, in pixels; 0 for audio. */
+  /** Display size in pixels; 0 for audio. */
   readonly width: number;
   readonly height: number;
   readonly sampleEntry: Buffer;
 }
 
-/** A part of a track's time line: `mediaTime` -1 shows nothing (§8.6.6). */
+/** One entry of an edit list; `mediaTime` -1 shows nothing (§8.6.6). */
 export interface Edit {
   /** In ticks of MOVIE_TIMESCALE. */
   readonly duration: number;
@@ -30,17 +30,17 @@ export interface Edit {
   readonly mediaTime: number;
 }
 
-/** A track with its samples: the boxes of its sample table, and how it lies in the movie. */
+/** A track with samples: the boxes of its sample table, and its place in the movie. */
 export interface TrackContents {
   readonly header: TrackHeader;
-  /** Sum of the sample durations, in ticks of the track's timescale. */
+  /** Sum of all sample durations in ticks of the track's timescale. */
   readonly mediaDuration: number;
   readonly edits: readonly Edit[];
   /** stts, ctts, stss, stsc, stsz, stco or co64. */
   readonly sampleTables: Part;
 }
 
-/** §8.5 and §8.6 boxes of a track that has all its samples in fragments. */
+/** The sample table boxes (§8.5, §8.6) of a track whose samples are all in fragments. */
 const NO_SAMPLE_TABLES: Part = [
   fullBox('stts', 0, 0, u32(0)), // entry_count
   fullBox('stsc', 0, 0, u32(0)), // entry_count
@@ -48,7 +48,7 @@ const NO_SAMPLE_TABLES: Part = [
   fullBox('stco', 0, 0, u32(0)), // entry_count
 ];
 
-/** The first track of a file leads: also sound that is alone is in the place, and counts in the ticks, of the video. */
+/** `place` 0 is the leading track: also audio without video then has the id and the timescale of the video. */
 export const trackHeader = (track: TrackParameters, place: number): TrackHeader => ({
   trackId: place === 0 ? VIDEO_TRACK_ID : AUDIO_TRACK_ID,
   kind: track.kind,
@@ -57,14 +57,14 @@ export const trackHeader = (track: TrackParameters, place: number): TrackHeader 
   sampleEntry: ownCopy(sampleEntry(track)),
 });
 
-/** Presentation size: the width is stretched by the sample aspect ratio. */
+/** Display size: the width is scaled by the sample aspect ratio. */
 export function shownSize(video: Extract<TrackParameters, { kind: 'video' }>): { width: number; height: number } {
   const { width, height, pixelAspect } = video;
   if (!pixelAspect || pixelAspect.vertical === 0) return { width, height };
   return { width: Math.min(0xffff, Math.round((width * pixelAspect.horizontal) / pixelAspect.vertical)), height };
 }
 
-/** `moov` of a movie whose samples come in fragments. `creationMs` is wall time, 0 when unknown. */
+/** `moov` of a movie whose samples are in fragments. `creationMs` is wall time; 0 if unknown. */
 export const fragmentedMovie = (headers: readonly TrackHeader[], creationMs: number, userData: Part = []): Buffer =>
   box('moov', [
     mvhd(creationMs, 0, headers),
@@ -79,7 +79,7 @@ export const fragmentedMovie = (headers: readonly TrackHeader[], creationMs: num
 export const completeMovie = (tracks: readonly TrackContents[], creationMs: number, userData: Part): Buffer =>
   concat(completeMovieParts(tracks, creationMs, userData));
 
-/** The same in pieces: the tables of hours are megabytes. */
+/** The same as a list of parts, because the tables of hours have megabytes. */
 export function completeMovieParts(tracks: readonly TrackContents[], creationMs: number, userData: Part): Part {
   const durations = tracks.map((track) => track.edits.reduce((sum, edit) => sum + edit.duration, 0));
   const headers = tracks.map((track) => track.header);
@@ -90,12 +90,12 @@ export function completeMovieParts(tracks: readonly TrackContents[], creationMs:
   ]);
 }
 
-/** Seconds from 1904 to 1970, the epochs of these boxes and of everything else. */
+/** Seconds from 1904 (the epoch of these boxes) to 1970. */
 const EPOCH_OFFSET_SECONDS = 2_082_844_800;
 
 const fileTime = (wallMs: number): number => (wallMs === 0 ? 0 : Math.floor(wallMs / 1000) + EPOCH_OFFSET_SECONDS);
 
-/** Unity transformation, 16.16 and 2.30 fixed point. */
+/** Identity matrix in 16.16 and 2.30 fixed point. */
 const MATRIX: Part = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].map(u32);
 
 /** Movie Header, §8.2.2. */
@@ -154,7 +154,7 @@ function tkhd(creationMs: number, duration: number, header: TrackHeader): Buffer
 
 /** Edit List, §8.6.6. */
 function elst(edits: readonly Edit[]): Buffer {
-  // media_time is signed: twice its value must fit where an unsigned field would.
+  // media_time is signed, so its double must fit into an unsigned field.
   const version = versionFor(...edits.flatMap((edit) => [edit.duration, edit.mediaTime * 2]));
   return fullBox('elst', version, 0, [
     u32(edits.length), // entry_count
@@ -203,7 +203,7 @@ const smhd = (): Buffer =>
     u16(0), // reserved
   ]);
 
-/** Data Reference, §8.7.2: the media is in this file. */
+/** Data Reference, §8.7.2: the media is in the same file. */
 const dref = (): Buffer =>
   fullBox('dref', 0, 0, [
     u32(1), // entry_count
@@ -217,7 +217,7 @@ const stsd = (header: TrackHeader): Buffer =>
     header.sampleEntry,
   ]);
 
-/** Track Extends, §8.8.3: each fragment states everything itself. */
+/** Track Extends, §8.8.3; unused defaults, because each fragment states everything. */
 const trex = (header: TrackHeader): Buffer =>
   fullBox('trex', 0, 0, [
     u32(header.trackId), // track_ID
@@ -228,16 +228,16 @@ const trex = (header: TrackHeader): Buffer =>
   ]);
 
 /**
- * Brands of a fragmented file and of the same file after it was completed. `iso5` is the first that allows
- * default-base-is-moof, so that no earlier one (`isom`, `avc1`) may be listed (§8.8.7.1); `iso6` has signed offsets in
- * `trun`. Safari looks for them among the compatible brands.
+ * Brands of a fragmented file, which it keeps when it is completed. `iso5` is the first brand with default-base-is-moof, so that
+ * no earlier one (`isom`, `avc1`) may be listed (§8.8.7.1); `iso6` has signed offsets in `trun`. Safari requires them among the
+ * compatible brands.
  */
 export const fragmentedFileType = (): Buffer => fileType('iso5', ['iso5', 'iso6', 'mp41']);
 
-/** Brands of a file with its `moov` in front and no fragments. `iso4` has signed offsets in `ctts`. */
+/** Brands of a file that starts with its `moov` and has no fragments. `iso4` has signed offsets in `ctts`. */
 export const progressiveFileType = (): Buffer => fileType('isom', ['isom', 'iso4', 'mp41']);
 
-/** File Type, §4.3. The minor version marks files of this program. */
+/** File Type, §4.3. The minor version identifies files of this program. */
 const fileType = (major: string, compatible: readonly string[]): Buffer =>
   box('ftyp', [
     fourCc(major), // major_brand

@@ -1,4 +1,4 @@
-// A raw SPS in, the few fields of it that a sample entry repeats out (H.264 §7.3.2.1.1, H.265 §7.3.2.2.1).
+// Reads from a raw SPS the fields that a sample entry repeats (H.264 §7.3.2.1.1, H.265 §7.3.2.2.1).
 
 import { Mp4Error } from './error.ts';
 
@@ -6,7 +6,7 @@ export interface AvcFields {
   readonly profile: number;
   readonly compatibility: number;
   readonly level: number;
-  /** Only profiles with more than 8-bit 4:2:0 state them. */
+  /** Stated only by profiles that may exceed 8 bits or 4:2:0. */
   readonly format?: {
     readonly chromaFormat: number;
     readonly lumaDepthMinus8: number;
@@ -73,7 +73,7 @@ export function parseHevcFields(sps: Buffer): HevcFields {
   };
 }
 
-/** profile_tier_level() behind the general part (H.265 §7.3.3): 88 bits of profile and 8 of level where present. */
+/** Skips the part of profile_tier_level() for sub-layers (H.265 §7.3.3): 88 bits of profile and 8 bits of level where present. */
 function skipSubLayers(bits: BitReader, subLayersMinus1: number): void {
   if (subLayersMinus1 === 0) return;
   let skip = 0;
@@ -85,7 +85,7 @@ function skipSubLayers(bits: BitReader, subLayersMinus1: number): void {
   bits.skip(skip);
 }
 
-/** The raw byte sequence of a NAL unit from `start`: every `00 00 03` has lost its `03` (H.264 §7.4.1). */
+/** The RBSP of a NAL unit from `start`: in every `00 00 03` the `03` is removed (H.264 §7.4.1). */
 function withoutEmulationPrevention(nal: Buffer, start: number): Buffer {
   const payload = Buffer.allocUnsafe(Math.max(0, nal.length - start));
   let length = 0;

@@ -1,5 +1,5 @@
-// A `moof` that `fragment.ts` wrote in, the runs of samples in it out. Strict: every field that has one right value
-// must have it, so that what a power cut left in place of a fragment is not taken for one.
+// Parses a `moof` that `fragment.ts` wrote. Strict: every field with only one correct value must have it, so that remains of a
+// power cut are not taken for a fragment.
 
 import { Mp4Error } from './error.ts';
 import type { FragmentSample, FragmentTrack } from './fragment.ts';
@@ -15,16 +15,16 @@ import { Fields, childrenOf, requireBox } from './parse.ts';
 
 export interface ParsedFragment {
   readonly tracks: readonly FragmentTrack[];
-  /** Bytes of all samples. */
+  /** Total bytes of all samples. */
   readonly payloadSize: number;
-  /** Undefined for a fragment that was not made for a file. */
+  /** Undefined for a fragment that was not written to a file. */
   readonly checksum: number | undefined;
 }
 
-/** 2^44 ticks are years; sums and products of times below it stay exact. */
+/** 2^44 ticks are years; sums and products of smaller times stay exact. */
 const MAX_TICKS = 2 ** 44;
 
-/** `buffer` is the whole `moof`. */
+/** `buffer` is exactly the `moof`. */
 export function parseFragment(buffer: Buffer): ParsedFragment {
   const moof: BoxView = { type: 'moof', start: 8, end: buffer.length };
   const [mfhd, ...trafs] = childrenOf(buffer, moof);

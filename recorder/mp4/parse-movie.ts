@@ -1,4 +1,4 @@
-// A `moov` that `movie.ts` wrote in; its tracks, its description and its sample tables out.
+// Parses a `moov` that `movie.ts` wrote: its tracks, its metadata and its sample tables.
 
 import { ownCopy } from '../../base/own-copy.ts';
 import { Mp4Error } from './error.ts';
@@ -13,10 +13,10 @@ export interface ParsedTrack {
   readonly trak: BoxView;
 }
 
-/** The whole `moov` as a box of `buffer`. */
+/** The `moov` that fills `buffer`, as a BoxView. */
 export const movieBox = (buffer: Buffer): BoxView => ({ type: 'moov', start: 8, end: buffer.length });
 
-/** The description in `moov/udta/uuid`, or undefined when there is none of ours. */
+/** The metadata in `moov/udta/uuid`; undefined if there is no box of ours. */
 export function parseMovieMeta(buffer: Buffer, moov: BoxView): RecordedMeta | undefined {
   const udta = findBox(childrenOf(buffer, moov), 'udta');
   if (!udta) return undefined;
@@ -52,7 +52,7 @@ function parseTrackHeader(buffer: Buffer, trak: BoxView): TrackHeader {
   const mdhdVersion = mdhd.u8();
   mdhd.skip(mdhdVersion === 1 ? 3 + 16 : 3 + 8);
   const timescale = mdhd.u32();
-  // Slower or faster clocks than any codec's would take times out of the range of exact numbers.
+  // Times with coarser or finer clocks than those of any codec would leave the range of exact numbers.
   if (timescale < 1000 || timescale > 1_000_000) throw new Mp4Error('MALFORMED', `timescale ${timescale}`);
 
   const hdlr = new Fields(buffer, requireBox(buffer, trak, 'mdia', 'hdlr'));
@@ -63,7 +63,7 @@ function parseTrackHeader(buffer: Buffer, trak: BoxView): TrackHeader {
   const stsd = new Fields(buffer, requireBox(buffer, trak, 'mdia', 'minf', 'stbl', 'stsd'));
   stsd.skip(4);
   if (stsd.u32() !== 1) throw new Mp4Error('UNSUPPORTED', 'several sample entries');
-  // Kept for thousands of files.
+  // Copied, because it is kept for thousands of files.
   const sampleEntry = ownCopy(stsd.bytes(stsd.left));
   if (sampleEntry.length < 16 || sampleEntry.readUInt32BE(0) !== sampleEntry.length) {
     throw new Mp4Error('MALFORMED', 'sample entry does not fill its box');

@@ -1,9 +1,9 @@
-// Bytes of boxes in, their places out. Lengths come from a file that may be damaged: nothing is read before it is
-// known to lie inside.
+// Locates boxes in a buffer and reads their fields. Lengths come from files that may be damaged, so everything is checked to be
+// inside its box before it is read.
 
 import { Mp4Error } from './error.ts';
 
-/** A box inside a buffer: its contents are `buffer[start, end)`. */
+/** A box in a buffer; its contents are `buffer[start, end)`. */
 export interface BoxView {
   readonly type: string;
   readonly start: number;
@@ -26,11 +26,11 @@ export function children(buffer: Buffer, start: number, end: number): BoxView[] 
 
 export const childrenOf = (buffer: Buffer, view: BoxView): BoxView[] => children(buffer, view.start, view.end);
 
-/** The first box of a type, or undefined. */
+/** The first box of the type; undefined if there is none. */
 export const findBox = (views: readonly BoxView[], type: string): BoxView | undefined =>
   views.find((view) => view.type === type);
 
-/** The box at the end of a path of types. */
+/** The box at the end of a path of types. Throws Mp4Error if it is missing. */
 export function requireBox(buffer: Buffer, parent: BoxView, ...path: string[]): BoxView {
   let view = parent;
   for (const type of path) {
@@ -41,7 +41,7 @@ export function requireBox(buffer: Buffer, parent: BoxView, ...path: string[]): 
   return view;
 }
 
-/** Reads the fields of a box in order; a field outside its box is an Mp4Error. */
+/** Reads the fields of a box in order. Throws Mp4Error at the end of the box. */
 export class Fields {
   readonly #buffer: Buffer;
   readonly #end: number;
@@ -87,7 +87,7 @@ export class Fields {
     return this.#buffer.readInt32BE(this.#take(4));
   }
 
-  /** 64 bits that must be a count below 2^53. */
+  /** 64 bits; must be below 2^53. */
   u64(): number {
     const at = this.#take(8);
     const upper = this.#buffer.readUInt32BE(at);
@@ -100,7 +100,7 @@ export class Fields {
     return this.#buffer.readBigUInt64BE(this.#take(8));
   }
 
-  /** Time and duration fields: 64 bits in version 1, else 32. */
+  /** Time and duration fields: 64 bits in version 1, otherwise 32 bits. */
   uVersion(version: number): number {
     return version === 1 ? this.u64() : this.u32();
   }
@@ -111,7 +111,7 @@ export class Fields {
     return this.#buffer.subarray(at, at + count);
   }
 
-  /** A count of entries of `entryBytes` each, all of which lie in the box. */
+  /** The number of entries of `entryBytes` bytes; all must fit into the box. */
   entryCount(entryBytes: number): number {
     const count = this.u32();
     if (count > this.left / entryBytes) throw new Mp4Error('MALFORMED', `${count} entries do not fit their box`);

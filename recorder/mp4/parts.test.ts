@@ -11,7 +11,7 @@ import { readLayout } from './reader.ts';
 
 const SECOND = 90_000;
 
-/** A minute of pictures with a key frame a second, and of audio. */
+/** A minute of pictures with one key frame per second, and audio. */
 const minute = (audioFrames = 2810): RecordedFile =>
   RecordedFile.of(fakeVideo(1500), audioFrames > 0 ? fakeAudio(audioFrames) : undefined);
 
@@ -80,7 +80,7 @@ test('fragments of audio alone belong to the part before them', async () => {
 });
 
 test('a file whose index leaves a track out is read fragment by fragment', async () => {
-  // Audio that ends before the first key frame is shown is hidden as a whole.
+  // Audio that ends before the first key frame is shown is hidden completely.
   const video = fakeVideo(100);
   const late = { ...video, samples: video.samples.map((sample) => ({ ...sample, compositionOffset: 7200 })) };
   const file = RecordedFile.of(late, fakeAudio(3));
@@ -106,7 +106,7 @@ test('a growing file lists a part when the next one has begun, and never lists i
   assert.deepEqual([growing.settled.starts.length, growing.wholeBytes], [1, first]);
   let before: readonly number[] = growing.settled.starts;
   for (const [i, end] of whole.fragmentEnds.entries()) {
-    // A part of the next fragment is there already.
+    // The next fragment is partly written already.
     await growing.extend(read, end + 50);
     assert.equal(growing.wholeBytes, end);
     const { starts } = growing.settled;
@@ -117,7 +117,7 @@ test('a growing file lists a part when the next one has begun, and never lists i
   assert.deepEqual(places(growing.ended()), places(await partsOf(whole.bytes)));
 });
 
-/** Fragments of one picture each, that stay for `ticks`. */
+/** Fragments of one picture each; a picture is shown for `ticks`. */
 function fileOf(pictures: readonly { readonly ticks: number; readonly key: boolean }[]): RecordedFile {
   const { parameters, samples } = fakeVideo(1);
   const file = new RecordedFile([parameters]);
@@ -167,7 +167,7 @@ test('whenever key frames come, parts begin with them, are short where they can 
       const ticks = (parts.times[part + 1] as number) - (parts.times[part] as number);
       assert.ok(to > from);
       assert.equal(pictures[from]?.key, true);
-      // Only where there is no key frame to end at.
+      // Longer only if there is no key frame at which to end.
       const inside = pictures.slice(from + 1, to).some(({ key }) => key);
       assert.ok(ticks <= USUAL_PART_TICKS || !inside, `${ticks / SECOND} s with a key frame between`);
     }
@@ -210,7 +210,7 @@ test('a file cut anywhere has the parts of its whole fragments', async () => {
   const parts = await partsOf(file.bytes.subarray(0, cut));
   assert.equal(parts.starts.at(-1), file.fragmentEnds[20]);
   assert.equal(parts.times.at(-1), 21 * SECOND);
-  // The end of a file that was completed, seen as it was before.
+  // The end of a completed file, seen as it was before its completion.
   const end = file.writer.finish();
   const finished = complete(file.bytes, end);
   assert.deepEqual(places(await partsOf(finished.subarray(0, cut))), places(parts));
@@ -225,7 +225,7 @@ test('a file with damage anywhere has parts that lie in it, or none', async () =
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(open, finished, progressive), damage, async (bytes, changes) => {
       const damaged = Buffer.from(bytes);
-      // Most of it in heads and indexes.
+      // Most changes hit headers and indexes.
       for (const [at, value] of changes)
         damaged[at % 3 === 0 ? damaged.length - 1 - (at % 4096) : at % damaged.length] = value;
       try {

@@ -1,5 +1,5 @@
-// A recorded file in; where reading can begin in it out: parts of some seconds that each begin with a key frame. What a
-// playlist lists and where a window starts.
+// Divides a recorded file into parts of some seconds that start with a key frame. Playlists list them, and playback of a window
+// starts at one.
 
 import { Mp4Error } from './error.ts';
 import type { FragmentSample, FragmentTrack } from './fragment.ts';
@@ -14,32 +14,31 @@ import type { SampleIndex, TrackIndex } from './sample-index.ts';
 import { readSampleIndex } from './sample-index.ts';
 import { VIDEO_TIMESCALE } from './sample.ts';
 
-/** A part ends at the first key frame after this: short enough to start playing at once, long enough to list a day. */
+/** A part ends at the first key frame after this time: short enough to start playing at once, long enough to list a day. */
 const PART_TICKS = 6 * VIDEO_TIMESCALE;
-/** And at the last key frame before this, ten seconds when rounded: no part is longer, as far as there are key frames. */
+/**
+ * A part also ends at the last key frame before this time (ten seconds when rounded); it is longer only without such a key frame.
+ */
 export const USUAL_PART_TICKS = 10.4 * VIDEO_TIMESCALE;
 
-/** What is known of a file for playing parts of it. */
+/** What playback needs to know about the parts of a file. */
 export interface FileParts {
   readonly meta: RecordedMeta;
-  /** Of the tracks that have samples. */
+  /** Headers of the tracks that have samples. */
   readonly headers: readonly TrackHeader[];
-  /** `fragments`: parts are byte ranges of whole fragments; `samples`: they are ranges of video samples. */
+  /** `fragments`: parts are byte ranges of whole fragments; `samples`: parts are ranges of video samples. */
   readonly unit: 'fragments' | 'samples';
-  /**
-   * Where each part begins: an offset in the file, or the number of a video sample. One more than there are parts: the
-   * end of the last.
-   */
+  /** The start of each part, as an offset in the file or the index of a video sample, and finally the end of the last part. */
   readonly starts: readonly number[];
-  /** The decoding times there, in video ticks from the first sample of the file on. */
+  /** The decoding times at `starts`, in video ticks from the first sample of the file. */
   readonly times: readonly number[];
   /** Presentation time of the first picture shown, on the same timeline. */
   readonly shownFrom: number;
-  /** False while samples may follow the last part. */
+  /** False if samples may still follow the last part. */
   readonly complete: boolean;
 }
 
-/** Parts of a file that is finished, or was left open; undefined when nothing of ours can be played in it. */
+/** The parts of a file that is complete or was left open; undefined if it has nothing that we can play. */
 export async function readParts(read: ReadAt, size: number): Promise<FileParts | undefined> {
   const layout = await readLayout(read, size);
   if (layout.kind === 'foreign' || layout.kind === 'cut') return undefined;
@@ -48,18 +47,18 @@ export async function readParts(read: ReadAt, size: number): Promise<FileParts |
   if (!layout.firstMoov) return sampleParts(index);
   const from = layout.firstMoov.offset + layout.firstMoov.size;
   const listed = fragmentParts(index, from, layout.moov.offset);
-  // A track that is hidden as a whole is in the fragments, but not in the index.
+  // A completely hidden track is in the fragments but not in the index.
   return listed ?? (await GrowingParts.read(read, layout.firstMoov, layout.moov.offset)).ended(index.meta);
 }
 
-/** A list that grows part by part. What is in it does not change: the last part has only begun. */
+/** A list of parts that only grows: the last part has a start but no end yet. */
 class PartList {
   readonly starts: number[] = [];
   readonly times: number[] = [];
-  /** The last key frame in the part that has begun last, at which it may have to end. */
+  /** The last key frame in the current part, where it may have to end. */
   #lastKeyFrame: { readonly start: number; readonly time: number } | undefined;
 
-  /** The next place where a part can begin if it has a key frame. */
+  /** Adds the next possible start of a part; it needs a key frame. */
   add(start: number, time: number, keyFrame: boolean): void {
     this.#keepShort(time);
     if (!keyFrame) return;
@@ -85,13 +84,13 @@ class PartList {
   }
 }
 
-/** The parts of a file that is being written, as far as they are whole. */
+/** The complete parts of a file that is being written. */
 export class GrowingParts {
   readonly #meta: RecordedMeta;
   readonly #headers: readonly TrackHeader[];
   readonly #parts = new PartList();
   readonly #tracks = new Set<number>();
-  /** Behind the last fragment that was seen. */
+  /** The offset after the last fragment seen. */
   #offset: number;
   #endTime = 0;
   #shownFrom: number | undefined;
@@ -102,7 +101,7 @@ export class GrowingParts {
     this.#offset = offset;
   }
 
-  /** From the first `moov` and the fragments behind it. Throws Mp4Error when that `moov` cannot be read. */
+  /** Reads the first `moov` and the fragments after it. Throws Mp4Error if that `moov` cannot be read. */
   static async read(read: ReadAt, firstMoov: Extent, size: number): Promise<GrowingParts> {
     const bytes = await readMovie(read, firstMoov);
     const moov = movieBox(bytes);
@@ -114,12 +113,12 @@ export class GrowingParts {
     return parts;
   }
 
-  /** Behind the last whole fragment. */
+  /** The offset after the last complete fragment. */
   get wholeBytes(): number {
     return this.#offset;
   }
 
-  /** Looks at the fragments that were written since. */
+  /** Reads the fragments that were written since the last call. */
   async extend(read: ReadAt, size: number): Promise<void> {
     for (;;) {
       const fragment = await readFragmentAt(read, size, this.#offset);
@@ -141,12 +140,12 @@ export class GrowingParts {
     this.#endTime = time;
   }
 
-  /** The parts that no later fragment changes: the one that still grows is left out. */
+  /** The parts that no later fragment changes, without the one that still grows. */
   get settled(): FileParts {
     return this.#with(this.#meta, false);
   }
 
-  /** All parts, when nothing follows: the last look at the file. */
+  /** All parts, once nothing more will be written. */
   ended(meta: RecordedMeta = this.#meta): FileParts {
     this.#parts.end(this.#offset, this.#endTime);
     return this.#with(meta, true);
@@ -166,7 +165,7 @@ export class GrowingParts {
   }
 }
 
-/** Parts of a file with its `moov` in front, which has no fragments. */
+/** The parts of a file that starts with its `moov` and has no fragments. */
 function sampleParts({ meta, tracks }: SampleIndex): FileParts | undefined {
   const video = tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
   if (!video || video.dts.length === 0) return undefined;
@@ -180,8 +179,8 @@ function sampleParts({ meta, tracks }: SampleIndex): FileParts | undefined {
 }
 
 /**
- * Parts of a finished file whose fragments lie hidden from `from` to `to`, from its index alone. Undefined when that
- * does not account for every byte.
+ * The parts of a completed file from its index alone; its fragments are hidden in [from, to). Undefined if the index does not
+ * account for every byte.
  */
 function fragmentParts({ meta, tracks }: SampleIndex, from: number, to: number): FileParts | undefined {
   const video = tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
@@ -223,7 +222,7 @@ const described = (
   complete: true,
 });
 
-/** Behind the last of the samples that lie without gaps from `offset` on, beginning with sample `from`. */
+/** The end of the run of contiguous samples that starts at `offset` with sample `from`. */
 function runEnd({ offsets, sizes }: TrackIndex, from: number, offset: number): number {
   let at = offset;
   let sample = from;

@@ -1,5 +1,4 @@
-// A place in a file in, the fragment of ours that begins there out. Believes no length before the bytes it speaks of
-// are known to be in the file.
+// Reads the fragment at a given offset of a file. No length is trusted before its range is known to be inside the file.
 
 import { Mp4Error } from './error.ts';
 import { fragmentChecksum, type FragmentTrack } from './fragment.ts';
@@ -8,21 +7,23 @@ import type { ReadAt } from './reader.ts';
 import { WINDOW_BYTES, boxHeader } from './reader.ts';
 import { SampleChecksum } from './sample-checksum.ts';
 
-/** `moof` and `mdat` in a file: the samples of the first track, then those of the second, begin at `payloadOffset`. */
+/**
+ * A `moof` and its `mdat` in a file. The samples start at `payloadOffset`: those of the first track, then those of the second.
+ */
 export interface FragmentInFile {
-  /** Of its `moof`. */
+  /** Offset of the `moof`. */
   readonly start: number;
   readonly payloadOffset: number;
   readonly end: number;
   readonly tracks: readonly FragmentTrack[];
-  /** What its `moof` says of `moof` and samples. */
+  /** The checksum of `moof` and samples that the `moof` states. */
   readonly checksum: number | undefined;
 }
 
-/** Sixty thousand samples: a fragment of ours has a hundred. */
+/** Enough for sixty thousand samples; our fragments have about a hundred. */
 const MAX_MOOF_BYTES = 1024 * 1024;
 
-/** Undefined when no fragment of ours begins there, or it does not end within the first `size` bytes of the file. */
+/** Undefined if no fragment of ours starts there, or if it does not end within the first `size` bytes of the file. */
 export async function readFragmentAt(read: ReadAt, size: number, start: number): Promise<FragmentInFile | undefined> {
   const window = await read(start, Math.max(0, Math.min(WINDOW_BYTES, size - start)));
   const moof = boxHeader(window);
@@ -45,7 +46,7 @@ export async function readFragmentAt(read: ReadAt, size: number, start: number):
 
 const READ_BYTES = 1024 * 1024;
 
-/** Whether a fragment is the one that was written, as far as its checksum tells. Reads all of it. */
+/** Whether the fragment has a checksum and it is right. Reads the whole fragment. */
 export async function isIntact(
   read: ReadAt,
   { start, payloadOffset, end, checksum }: FragmentInFile,

@@ -1,4 +1,4 @@
-// Files written by `segment.ts` in, what they say about themselves out. Reads the start and the index, never samples.
+// Reads the state and the metadata of files written by `segment.ts`. Reads the start and the index, never samples.
 
 import { Mp4Error } from './error.ts';
 import type { RecordedMeta } from './meta.ts';
@@ -6,11 +6,11 @@ import { fragmentedFileType, progressiveFileType } from './movie.ts';
 import { movieBox, parseMovieMeta } from './parse-movie.ts';
 import { PLACEHOLDER_BYTES } from './segment.ts';
 
-/** Reads up to `length` bytes at `offset`; fewer only at the end of the file. */
+/** Reads `length` bytes at `offset`; returns fewer only at the end of the file. */
 export type ReadAt = (offset: number, length: number) => Promise<Buffer>;
 
 /**
- * `open`: still written, or left so by a crash (recover it); its description is undefined when not even that is whole.
+ * `open`: still being written, or left so by a crash (then recover it); `meta` is undefined if not even the metadata is complete.
  * `foreign`: not written by this program.
  */
 export type FileState =
@@ -18,7 +18,7 @@ export type FileState =
   | { readonly kind: 'open'; readonly meta: RecordedMeta | undefined }
   | { readonly kind: 'foreign' };
 
-/** Looks at the start of the file and of its index only. Throws only what `read` throws. */
+/** Reads only the start of the file and of its index. Throws only what `read` throws. */
 export async function readMeta(read: ReadAt, size: number): Promise<FileState> {
   const layout = await readLayout(read, size);
   if (layout.kind === 'foreign') return layout;
@@ -39,9 +39,10 @@ export interface Extent {
 }
 
 /**
- * Where the parts of a file lie, judged by box headers alone. `finalized`: with the `moov` that lists all samples, and
- * the one before the hidden fragments; `open`: with the first `moov`, fragments follow; `cut`: shorter than its own
- * header, or zeros from there on.
+ * Where the parts of a file are, judged by box headers alone.
+ * - `finalized`: has a `moov` that lists all samples, and possibly the first one, before the hidden fragments.
+ * - `open`: has the first `moov`; fragments follow.
+ * - `cut`: shorter than its own header, or zeros from there on.
  */
 export type Layout =
   | { readonly kind: 'finalized'; readonly moov: Extent; readonly firstMoov: Extent | undefined }
@@ -51,7 +52,7 @@ export type Layout =
 
 const FRAGMENTED = fragmentedFileType();
 const PROGRESSIVE = progressiveFileType();
-/** Holds the start of any file of ours up to its samples, and the start of any `moof`. */
+/** Large enough for the start of any file of ours up to its samples, and for the start of any `moof`. */
 export const WINDOW_BYTES = 4096;
 
 export async function readLayout(read: ReadAt, size: number): Promise<Layout> {
@@ -80,7 +81,7 @@ export async function readLayout(read: ReadAt, size: number): Promise<Layout> {
   return { kind: 'open', moov: firstMoov };
 }
 
-/** `ftyp | moov | mdat`: written under another name and renamed when whole, so that it is never half there. */
+/** `ftyp | moov | mdat`. Such a file is written under another name and renamed when complete, so it is never incomplete. */
 async function progressiveLayout(read: ReadAt, size: number): Promise<Layout> {
   const moov = await boxAt(read, PROGRESSIVE.length, size);
   if (moov?.type !== 'moov') return { kind: 'foreign' };
@@ -92,7 +93,7 @@ async function progressiveLayout(read: ReadAt, size: number): Promise<Layout> {
 /** The largest `moov` that is read into memory: a day of video and audio needs half of it. */
 const MAX_MOOV_BYTES = 64 * 1024 * 1024;
 
-/** The whole `moov`. Throws Mp4Error when it is too large or the file ends in it. */
+/** Reads the whole `moov`. Throws Mp4Error if it is too large or truncated. */
 export async function readMovie(read: ReadAt, moov: Extent): Promise<Buffer> {
   if (moov.size > MAX_MOOV_BYTES) throw new Mp4Error('TOO_LARGE', `moov of ${moov.size} bytes`);
   const bytes = await read(moov.offset, moov.size);
@@ -100,7 +101,7 @@ export async function readMovie(read: ReadAt, moov: Extent): Promise<Buffer> {
   return bytes;
 }
 
-/** The description, which lies near the start of `moov`: one small read, whatever the number of samples. */
+/** The metadata, which is near the start of `moov`: one small read, whatever the number of samples. */
 async function readMovieMeta(read: ReadAt, moov: Extent): Promise<RecordedMeta | undefined> {
   const start = await read(moov.offset, Math.min(WINDOW_BYTES, moov.size));
   let end = 8;
@@ -114,7 +115,7 @@ async function readMovieMeta(read: ReadAt, moov: Extent): Promise<RecordedMeta |
   return parseMovieMeta(whole, movieBox(whole));
 }
 
-/** The box at `offset` when its header lies in the file and it ends in it. */
+/** The box at `offset`, if it is completely inside the file. */
 export async function boxAt(
   read: ReadAt,
   offset: number,
@@ -126,7 +127,7 @@ export async function boxAt(
   return { type, offset, size };
 }
 
-/** Type and size in the 8 or 16 bytes at the start of `bytes`; size 0 when it cannot be told. */
+/** Type and size from the first 8 or 16 bytes of a box; size 0 if they are incomplete. */
 export function boxHeader(bytes: Buffer): { type: string; size: number } {
   if (bytes.length < 8) return { type: '', size: 0 };
   const type = bytes.toString('latin1', 4, 8);

@@ -12,14 +12,14 @@ import type { Recovery } from './recover.ts';
 import { recover } from './recover.ts';
 import { readSampleIndex } from './sample-index.ts';
 
-/** Four fragments of five pictures and some audio; small, so that every cut can be tried. */
+/** Four fragments of five pictures with some audio; small, so that every cut can be tried. */
 function smallFile(video = fakeVideo(20), audio = fakeAudio(36)): RecordedFile {
   const file = new RecordedFile([video.parameters, audio.parameters]);
   file.appendAll(video, audio, 200);
   return file;
 }
 
-/** Recovers `bytes` as the archive does; returns the finished file, or undefined when there is nothing in it. */
+/** Recovers `bytes` as the archive does; returns the completed file, or undefined if it contains nothing. */
 async function recovered(bytes: Buffer): Promise<Buffer | undefined> {
   const found = await recover(...readFrom(bytes));
   if (found.kind === 'finalized') return bytes;
@@ -30,8 +30,8 @@ async function recovered(bytes: Buffer): Promise<Buffer | undefined> {
 const kindOf = async (bytes: Buffer): Promise<Recovery['kind']> => (await recover(...readFrom(bytes))).kind;
 
 /**
- * Cuts the file and its whole finalisation at every `step`th byte from `from` on. What recovery makes of one cut is
- * looked at by ffprobe and ffmpeg whenever it differs from what it made of the cut before.
+ * Cuts the file and its finalisation at every `step`th byte from `from`. Each time recovery gives another result than for the
+ * previous cut, ffprobe and ffmpeg check it.
  */
 async function checkCuts(directory: string, file: RecordedFile, from: number, step: number): Promise<void> {
   const { fragmentEnds, fragmentPictures } = file;
@@ -122,7 +122,7 @@ test('each byte of the header patch may be missing', async () => {
     const bytes = Buffer.concat([open, tail]);
     patch.bytes.copy(bytes, patch.offset, 0, written);
     const state = await recover(...readFrom(bytes));
-    // Sixteen bytes lie in one sector and are written whole or not at all: anything between is damage.
+    // Sixteen bytes are in one sector and are written completely or not at all: anything else is damage.
     if (written === 16) assert.equal(state.kind, 'finalized');
     else if (written === 0) assert.ok(state.kind === 'recovered' && state.meta.lostPackets === 9);
     else assert.ok(state.kind === 'recovered' || state.kind === 'foreign', state.kind);
@@ -186,7 +186,7 @@ test('no sector of a fragment, and no byte of its head, that is another than was
   };
   const headEnd = file.bytes.indexOf('mdat', first) + 4;
   for (let at = first; at < headEnd; at++) assert.equal(await cutAt(at, at + 1), first, `byte ${at}`);
-  // Wherever sectors begin; of those at its ends, the part that is in the fragment.
+  // For all alignments of sectors; of those at its ends, the part inside the fragment.
   for (let at = first - 511; at < second; at++) {
     assert.equal(await cutAt(Math.max(at, first), Math.min(at + 512, second)), first, `sector ${at}`);
   }
@@ -196,7 +196,7 @@ test('a hole of zeros where samples were not written before a power cut is not t
   const file = smallFile();
   const [, second, third] = file.fragmentEnds as [number, number, number];
   const bytes = Buffer.from(file.bytes);
-  bytes.fill(0, third - 36 - 35, third); // the samples of the third fragment; its moof and all of the fourth are there
+  bytes.fill(0, third - 36 - 35, third); // the samples of the third fragment; its moof and the fourth fragment are intact
   const found = await recover(...readFrom(bytes));
   assert.ok(found.kind === 'recovered');
   assert.equal(found.cutAt, second);

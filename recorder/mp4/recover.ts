@@ -1,5 +1,6 @@
-// A file left by a crash in, its last whole fragment and what completes it out. Reads the heads of fragments, a few
-// kilobytes a second of video, and of the last minute, which a power cut may have spoilt, all. Believes no length before the bytes it speaks of are known to be in the file.
+// Recovers a file left open by a crash: finds its last complete fragment and how to complete the file. Reads the heads of all
+// fragments (a few kilobytes per second of video) and the whole last minute, which a power cut may have damaged. No length is
+// trusted before its range is known to be inside the file.
 
 import { Mp4Error } from './error.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID } from './fragment.ts';
@@ -15,10 +16,10 @@ import { WINDOW_BYTES, boxAt, readLayout, readMovie } from './reader.ts';
 import { SegmentWriter } from './segment.ts';
 
 /**
- * `recovered`: truncate to `cutAt`, then complete with `writer.finish()` (or `writer.progressive()`).
- * `empty`: the start of a file of ours without one whole fragment (or only zeros); `unreadBytes` lie behind what was
- * looked at: few after a crash, many only in a file that is damaged otherwise.
- * `foreign`: not ours, or too damaged to tell; leave it alone.
+ * - `recovered`: truncate to `cutAt`, then complete with `writer.finish()` (or `writer.progressive()`).
+ * - `empty`: the start of a file of ours without a complete fragment (or only zeros). `unreadBytes` follow what was examined: few
+ * after a crash, many only in a file that is damaged in another way.
+ * - `foreign`: not ours, or too damaged to tell; leave it alone.
  */
 export type Recovery =
   | { readonly kind: 'finalized'; readonly meta: RecordedMeta }
@@ -27,13 +28,13 @@ export type Recovery =
   | { readonly kind: 'foreign' };
 
 export interface RecoverOptions {
-  /** The file was not cut off by a crash: what was written is there, and its contents need not be read. */
+  /** The file was not cut by a crash: all that was written is on the disk, so its samples need not be read. */
   readonly written?: boolean;
-  /** Fragments at the end that no sync may have covered yet; 64 when it is left out. */
+  /** The number of last fragments that may not have been synced to the disk; default 64. */
   readonly unsyncedFragments?: number;
 }
 
-/** Finds what is whole in a file of `size` bytes. Throws only what `read` throws. */
+/** Finds the intact part of a file of `size` bytes. Throws only what `read` throws. */
 export async function recover(read: ReadAt, size: number, options: RecoverOptions = {}): Promise<Recovery> {
   const { written = false, unsyncedFragments = UNSYNCED_FRAGMENTS } = options;
   const layout = await readLayout(read, size);
@@ -59,10 +60,10 @@ export async function recover(read: ReadAt, size: number, options: RecoverOption
   return { kind: 'recovered', meta: tail ?? start.meta, cutAt: writer.size, writer };
 }
 
-/** Two days of video: what a file that claims more takes in memory is not worth it. */
+/** Two days of video; a file that claims more would use too much memory. */
 const MAX_SAMPLES = 2 ** 22;
 
-/** The description in a `moov`, undefined when it cannot be read. */
+/** The metadata in a `moov`; undefined if it cannot be read. */
 async function describedBy(read: ReadAt, moov: Extent): Promise<RecordedMeta | undefined> {
   try {
     const bytes = await readMovie(read, moov);
@@ -73,7 +74,7 @@ async function describedBy(read: ReadAt, moov: Extent): Promise<RecordedMeta | u
   }
 }
 
-/** Tracks and description of the first `moov`, undefined when it is damaged. */
+/** Tracks and metadata of the first `moov`; undefined if it is damaged. */
 async function readStart(
   read: ReadAt,
   extent: Extent,
@@ -92,11 +93,11 @@ async function readStart(
   }
 }
 
-/** Sound that is alone has the place of the video. */
+/** Audio without video has the track id of the video. */
 const isOurs = ({ kind, trackId }: TrackHeader): boolean =>
   trackId === VIDEO_TRACK_ID || (trackId === AUDIO_TRACK_ID && kind === 'audio');
 
-/** `mvex` is the last box of the header: when it is right, no power cut ended the header before. */
+/** `mvex` is the last box of the header: if it is right, the header is complete. */
 function checkTrackExtends(bytes: Buffer, moov: BoxView, headers: readonly TrackHeader[]): void {
   const trexs = childrenOf(bytes, requireBox(bytes, moov, 'mvex'));
   for (const [i, header] of headers.entries()) {
@@ -108,7 +109,7 @@ function checkTrackExtends(bytes: Buffer, moov: BoxView, headers: readonly Track
   }
 }
 
-/** Tells `writer` of every whole fragment. Returns the description in a final `moov` that a crash left behind them. */
+/** Passes every complete fragment to `writer`. Returns the metadata of a final `moov` that a crash left after them. */
 async function scan(
   read: ReadAt,
   size: number,
@@ -131,7 +132,7 @@ async function scan(
   return next?.type === 'moov' && next.offset + next.size === size ? describedBy(read, next) : undefined;
 }
 
-/** The fragment where the writer's file ends so far; undefined when none of ours is whole there. */
+/** The fragment at the current end of the writer's file; undefined if there is no complete fragment of ours. */
 async function readFragment(read: ReadAt, size: number, writer: SegmentWriter): Promise<FragmentInFile | undefined> {
   const fragment = await readFragmentAt(read, size, writer.size);
   if (!fragment || !writer.accepts(fragment.tracks)) return undefined;
@@ -140,7 +141,7 @@ async function readFragment(read: ReadAt, size: number, writer: SegmentWriter): 
 }
 
 /**
- * How many of the last fragments are read whole: more than are written between two syncs of some seconds. Those before
- * are known to be on the disk, and are believed by their heads.
+ * How many of the last fragments are read completely: more than are written between two syncs, which are some seconds apart.
+ * Earlier ones are known to be on the disk, so their heads are trusted.
  */
 const UNSYNCED_FRAGMENTS = 64;

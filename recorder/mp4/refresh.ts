@@ -1,5 +1,6 @@
-// A recorded file in; out which of its key frames let a decoder forget all that was before: IDR pictures (H.264 §7.4.1.2.4,
-// H.265 §3.72), any key frame of codecs without open groups. Others, as the recovery points of open groups, are followed by pictures that refer to what was before.
+// Finds the key frames of a recorded file at which a decoder may forget everything before: IDR pictures (H.264 §7.4.1.2.4, H.265
+// §3.72), and any key frame of codecs without open groups. Other key frames, such as the recovery points of open groups, are
+// followed by pictures that refer to earlier ones.
 
 import { entryCodec, hasParameterSets } from './entry-sets.ts';
 import type { ReadAt } from './reader.ts';
@@ -8,7 +9,7 @@ import type { TrackIndex } from './sample-index.ts';
 /** Parameter sets and messages come before the first slice. */
 const HEAD_BYTES = 1024;
 
-/** Reads the head of each key frame where that tells. */
+/** Reads the start of each key frame if the codec requires it. */
 export async function readRefreshes(read: ReadAt, video: TrackIndex): Promise<ReadonlySet<number>> {
   const mayBeOpen = hasParameterSets(video.header.sampleEntry);
   const isH264 = entryCodec(video.header.sampleEntry) === 'avc1';
@@ -25,12 +26,12 @@ export async function readRefreshes(read: ReadAt, video: TrackIndex): Promise<Re
   return refreshes;
 }
 
-/** Whether the first slice is one of an IDR picture; false when it is not in `head`. */
+/** Whether the first slice belongs to an IDR picture; false if it is not in `head`. */
 function beginsWithRefresh(head: Buffer, isH264: boolean): boolean {
   for (let at = 0; at + 5 <= head.length; at += 4 + head.readUInt32BE(at)) {
     const first = head[at + 4] as number;
     const type = isH264 ? first & 0x1f : (first >> 1) & 0x3f;
-    // Slices are types 1 to 5 in H.264, of which 5 is IDR; 0 to 31 in H.265, of which 19 and 20 are.
+    // In H.264 slices are types 1 to 5, and 5 is IDR. In H.265 they are types 0 to 31, and 19 and 20 are IDR.
     if (isH264 ? type >= 1 && type <= 5 : type < 32) return isH264 ? type === 5 : type === 19 || type === 20;
   }
   return false;

@@ -13,7 +13,7 @@ function checksumOf(...pieces: readonly Uint8Array[]): number {
 }
 
 test('the checksum of samples is that of four bytes in 256 and of the last four, and is written down', () => {
-  // FNV-1a of "foob" is 3f5076ef, as its authors publish it; then comes "obar" as one step.
+  // FNV-1a of "foob" is 3f5076ef according to its authors; "obar" then follows as one step.
   assert.equal(checksumOf(Buffer.from('foobar')), Math.imul(0x3f5076ef ^ 0x6f626172, 0x01000193) >>> 0);
   const looked = Buffer.alloc(1000, 7);
   const other = Buffer.from(looked);
@@ -33,10 +33,11 @@ test('pieces of any length have the checksum of the whole', () => {
 
 test('each sector that a disk lost, or filled with other footage, changes the checksum, wherever the samples begin', () => {
   for (let length = 6_000; length < 6_000 + SECTOR_BYTES; length++) {
-    // No zeros, so that each byte that is lost is another one afterwards.
+    // No zeros, so that each lost byte changes its value.
     const samples = randomBytes(length).map((byte) => byte | 1);
     const whole = checksumOf(samples);
-    // In the first sector the head of the fragment is lost as well, and tells; the last may hold one byte of them.
+    // Not the first sector, which contains the head of the fragment and so is detected anyway; the last one may contain just one
+    // byte.
     for (let from = 1 + (length % SECTOR_BYTES); from < length; from += SECTOR_BYTES) {
       const zeros = samples.slice();
       zeros.subarray(from, from + SECTOR_BYTES).fill(0);

@@ -1,19 +1,19 @@
-// A fragment's samples in, in pieces of any length, 32 bits that tell whether a disk has lost a part of them out.
+// A 32-bit checksum of a fragment's samples that detects what a disk may lose.
 //
-// A disk loses whole sectors, of 512 bytes at least: a power cut leaves zeros or what was there before in their place.
-// Four bytes of every 256 are therefore looked at, so that each sector holds four in a row wherever the samples begin,
-// and the last four, for the sector in which they end. All bytes would cost four times as much, a thirtieth of what
-// recording costs, and see no more of what disks do.
+// Disks lose whole sectors of at least 512 bytes: after a power cut they contain zeros or their previous contents. It is
+// therefore enough to read four bytes of every 256, so that each sector has four in a row wherever the samples start, and the
+// last four, for the last sector. Reading all bytes would take four times as long, a thirtieth of the cost of recording, and
+// detect no more.
 
 const STEP = 256;
 const LOOKED_AT = 4;
-/** FNV-1a, 32 bits (draft-eastlake-fnv §5): one byte that differs always changes what comes of the next step. */
+/** FNV-1a, 32 bits (draft-eastlake-fnv §5): one different byte always changes the result of the next step. */
 const FNV_BASIS = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
 export class SampleChecksum {
   #hash = FNV_BASIS;
-  /** Bytes so far, and the place of the next that is looked at. */
+  /** The number of bytes so far, and the position of the next ones to read. */
   #size = 0;
   #next = 0;
   #lastFour = 0;
@@ -34,7 +34,7 @@ export class SampleChecksum {
       this.#lastFour = (this.#lastFour << 8) | (piece[at] as number);
   }
 
-  /** Unsigned. */
+  /** The checksum, unsigned. */
   get value(): number {
     return Math.imul(this.#hash ^ this.#lastFour, FNV_PRIME) >>> 0;
   }

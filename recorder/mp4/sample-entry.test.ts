@@ -11,7 +11,7 @@ import { initSegment } from './init.ts';
 import { parseAvcFields, parseHevcFields } from './parameter-sets.ts';
 import { sampleEntry } from './sample-entry.ts';
 
-/** The configuration box that ffmpeg writes, without what it leaves unknown in other words. */
+/** The configuration box that ffmpeg writes, without fields in which unknown values are encoded differently. */
 function encoded(directory: string, format: string, encoder: readonly string[], type: string): Buffer {
   const path = join(directory, 'encoded.mp4');
   // prettier-ignore
@@ -97,9 +97,8 @@ test('sample entry of MJPEG: mp4v whose esds says JPEG and no more', () => {
   });
   assert.equal(entry.toString('latin1', 4, 8), 'mp4v');
   assert.deepEqual([entry.readUInt16BE(32), entry.readUInt16BE(34)], [320, 180]);
-  // ES descriptor, decoder configuration with object type and stream type, no specific information, SL configuration.
-  // Length and tag of the decoder configuration, object type JPEG, stream type visual, sizes and rates unknown; no specific
-  // information; SL configuration.
+  // ES descriptor: length and tag of the decoder configuration; object type JPEG; stream type visual; sizes and rates unknown; no
+  // specific information; SL configuration.
   assert.ok(entry.toString('hex').endsWith('048080800d6c110000000000000000000000068080800102'));
 });
 

@@ -1,5 +1,5 @@
-// Codec parameters in, the sample entry of a track out: avc1, hvc1 (ISO/IEC 14496-15), av01 (AV1 in ISOBMFF), mp4v and
-// mp4a (14496-14), Opus, fLaC.
+// Makes the sample entry of a track from codec parameters: avc1, hvc1 (ISO/IEC 14496-15), av01 (AV1 in ISOBMFF), mp4v and mp4a
+// (14496-14), Opus, fLaC.
 
 import type { AudioParameters, NalParameters, VideoParameters } from '../codec/access-unit.ts';
 import { isMpeg1Rate } from '../codec/mpeg-audio.ts';
@@ -10,7 +10,7 @@ import { Mp4Error } from './error.ts';
 import { parseAvcFields, parseHevcFields } from './parameter-sets.ts';
 import type { TrackParameters } from './sample.ts';
 
-/** Parameter sets are also in band where they change; players follow them under this entry (docs/design/recorded-files.md). */
+/** Changed parameter sets are in band too; players accept them under this entry (docs/design/recorded-files.md). */
 export function sampleEntry(track: TrackParameters): Buffer {
   if (track.kind === 'video') return visualSampleEntry(track);
   return audioSampleEntry(track);
@@ -51,7 +51,7 @@ const visual = (type: string, video: VideoParameters, configuration: Buffer): Bu
     pasp(video),
   ]);
 
-/** Pixel Aspect Ratio, ISO/IEC 14496-12 §12.1.4.2; left out when square. */
+/** Pixel Aspect Ratio, ISO/IEC 14496-12 §12.1.4.2; left out for square pixels. */
 function pasp(video: VideoParameters): Part {
   const aspect = video.pixelAspect;
   if (!aspect || aspect.horizontal === aspect.vertical) return [];
@@ -161,7 +161,7 @@ const sound = (type: string, audio: AudioParameters, configuration: Buffer): Buf
 /** ISO/IEC 14496-1 table 6. */
 const STREAM_TYPE = { visual: 0x04, audio: 0x05 } as const;
 
-/** ISO/IEC 14496-1 Table 5. Those of MPEG-1 (11172-3) and MPEG-2 (13818-3) stand for all layers: frames tell theirs. */
+/** ISO/IEC 14496-1 table 5. The types of MPEG-1 (11172-3) and MPEG-2 (13818-3) cover all layers; the frames state theirs. */
 const OBJECT_TYPE_MPEG4_AUDIO = 0x40;
 const OBJECT_TYPE_MPEG2_AUDIO = 0x69;
 const OBJECT_TYPE_MPEG1_AUDIO = 0x6b;
@@ -188,12 +188,12 @@ const esds = (streamType: number, objectType: number, config?: Buffer): Buffer =
 function descriptor(tag: number, parts: Part): Buffer {
   const body = concat(parts);
   if (body.length > 0x3fff) throw new Mp4Error('TOO_LARGE', 'audio configuration of more than 16 KiB');
-  // The length in four groups of 7 bits, as most writers do: some players count on it.
+  // The length in four groups of 7 bits, as most writers do; some players rely on it.
   const length = [0x80, 0x80, 0x80 | (body.length >> 7), body.length & 0x7f];
   return concat([Buffer.of(tag, ...length), body]);
 }
 
-/** FLAC Specific Box: one last metadata block of type STREAMINFO (Encapsulation of FLAC in ISOBMFF §3.3.2). */
+/** FLAC Specific Box: a single metadata block of type STREAMINFO (Encapsulation of FLAC in ISOBMFF §3.3.2). */
 const dfLa = (streamInfo: Buffer): Buffer =>
   fullBox('dfLa', 0, 0, [
     u8(0x80), // LastMetadataBlockFlag, BlockType STREAMINFO

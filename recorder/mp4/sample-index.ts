@@ -1,4 +1,4 @@
-// The index of a finished file in, every sample's place and time out, as flat arrays for playback and export.
+// Reads the index of a completed file: offset, size and times of every sample as flat arrays. Used by playback and exports.
 
 import { Mp4Error } from './error.ts';
 import { VIDEO_TRACK_ID } from './fragment.ts';
@@ -12,13 +12,13 @@ import { Fields, childrenOf, findBox, requireBox } from './parse.ts';
 import type { ReadAt } from './reader.ts';
 import { readLayout, readMovie } from './reader.ts';
 
-/** One track's samples in decoding order; all arrays have the same length. */
+/** The samples of one track in decoding order; all arrays have the same length. */
 export interface TrackIndex {
   readonly header: TrackHeader;
-  /** Places in the file. */
+  /** Offsets in the file. */
   readonly offsets: Float64Array;
   readonly sizes: Uint32Array;
-  /** Decoding times in ticks of the track's timescale; 0 is the first picture shown, so that the first are negative. */
+  /** Decoding times in ticks of the track's timescale; 0 is the first picture shown, so the first ones are negative. */
   readonly dts: Float64Array;
   readonly compositionOffsets: Int32Array;
   /** 1: decoding can start here. */
@@ -33,8 +33,8 @@ export interface SampleIndex {
 }
 
 /**
- * With `memory`, the index is good until that is cleared. Throws Mp4Error when the file is not a finished one of ours, or
- * its index contradicts itself or the file's size.
+ * With `memory`, the index is valid until that is cleared. Throws Mp4Error if the file is not a completed one of ours, or if its
+ * index contradicts itself or the file's size.
  */
 export async function readSampleIndex(read: ReadAt, size: number, memory?: IndexMemory): Promise<SampleIndex> {
   const layout = await readLayout(read, size);
@@ -42,15 +42,15 @@ export async function readSampleIndex(read: ReadAt, size: number, memory?: Index
   return parseSampleIndex(await readMovie(read, layout.moov), size, memory);
 }
 
-/** A movie that was joined from recorded files: `join.ts` made its header. */
+/** The index of a joined movie, whose header `join.ts` made. */
 export interface MovieIndex {
-  /** Decoding times count from where the movie begins. */
+  /** Decoding times are relative to the start of the movie. */
   readonly tracks: readonly TrackIndex[];
-  /** Of what its video shows, in video ticks. */
+  /** Duration of the visible video in video ticks. */
   readonly duration: number;
 }
 
-/** Throws Mp4Error when the file is no such movie, or its index contradicts itself or the file's size. */
+/** Throws Mp4Error if the file is not such a movie, or if its index contradicts itself or the file's size. */
 export async function readMovieIndex(read: ReadAt, size: number): Promise<MovieIndex> {
   const layout = await readLayout(read, size);
   if (layout.kind !== 'finalized' || layout.firstMoov) throw new Mp4Error('UNSUPPORTED', 'file is no joined movie');
@@ -65,7 +65,7 @@ export async function readMovieIndex(read: ReadAt, size: number): Promise<MovieI
   };
 }
 
-/** From the `moov` of a file whose samples lie in its first `size` bytes. Throws Mp4Error. */
+/** Parses the `moov` of a file of `size` bytes. Throws Mp4Error. */
 export function parseSampleIndex(bytes: Buffer, size: number, memory = new IndexMemory()): SampleIndex {
   const moov = movieBox(bytes);
   const meta = parseMovieMeta(bytes, moov);
@@ -136,7 +136,7 @@ function readEdits(bytes: Buffer, trak: BoxView): Edit[] {
   const edits: Edit[] = [];
   for (let left = elst.entryCount(version === 1 ? 20 : 12); left > 0; left--) {
     const duration = elst.uVersion(version);
-    // An empty edit has -1 here.
+    // -1 in an empty edit.
     const mediaTime = version === 1 ? Number(BigInt.asIntN(64, elst.bigU64())) : elst.i32();
     elst.skip(4); // media_rate
     edits.push({ duration, mediaTime });
@@ -158,7 +158,7 @@ function readChunkOffsets(box: Fields, wide: boolean, memory: IndexMemory): Floa
   return offsets;
 }
 
-/** The offset of each sample, by walking the chunks (ISO/IEC 14496-12 §8.7.4). */
+/** The offset of each sample, from those of the chunks (ISO/IEC 14496-12 §8.7.4). */
 function placeSamples(
   sizes: Uint32Array,
   chunks: Float64Array,
@@ -191,7 +191,7 @@ function placeSamples(
   return offsets;
 }
 
-/** One value a sample from pairs of count and value, as signed 32-bit numbers. */
+/** Expands pairs of count and value to one signed 32-bit value per sample. */
 function readRuns(box: Fields, sampleCount: number, memory: IndexMemory): Int32Array {
   const values = memory.int32(sampleCount);
   let sample = 0;

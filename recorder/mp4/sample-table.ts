@@ -1,5 +1,5 @@
-// Sizes and times of one track's samples in, the boxes of its sample table out (ISO/IEC 14496-12 §8.5 to §8.7).
-// Typed arrays that grow and are kept for the next file: a recorder holds some 400 KB a camera here and makes no
+// Collects the sizes and times of one track's samples and makes the boxes of its sample table (ISO/IEC 14496-12 §8.5 to §8.7).
+// Uses growing typed arrays that are reused for the next file: a recorder keeps some 400 KB per camera here and creates no
 // garbage.
 
 import { assert } from '../../base/assert.ts';
@@ -21,7 +21,7 @@ function grown<T extends Numbers>(array: T, needed: number): T {
   return larger;
 }
 
-/** All samples of one track of a file, in decoding order; one chunk a fragment. */
+/** All samples of one track of a file in decoding order; each fragment is one chunk. */
 export class SampleTable {
   readonly kind: 'video' | 'audio';
   sampleCount = 0;
@@ -30,13 +30,13 @@ export class SampleTable {
   startTicks = 0;
   /** Decoding time at which the last sample ends. */
   endTicks = 0;
-  /** Greatest presentation time of a sample. */
+  /** The latest presentation time of any sample. */
   lastPresentationTicks = 0;
   durations = new Uint32Array(0);
   sizes = new Uint32Array(0);
   /** Video only. */
   compositionOffsets = new Int32Array(0);
-  /** Video only; 1: a sync sample. */
+  /** Video only; 1 for a sync sample. */
   syncs = new Uint8Array(0);
   chunkOffsets = new Float64Array(0);
   chunkFirstSamples = new Uint32Array(0);
@@ -53,18 +53,18 @@ export class SampleTable {
     this.lastPresentationTicks = 0;
   }
 
-  /** Whether a run that begins at `baseDecodeTime` can follow: time goes on after the last sample's start. */
+  /** Whether a run that starts at `baseDecodeTime` can follow: that must be after the start of the last sample. */
   accepts(baseDecodeTime: number): boolean {
     if (this.sampleCount === 0) return true;
     const stretched = this.#lastDuration + (baseDecodeTime - this.endTicks);
     return stretched >= 1 && stretched <= MAX_DURATION;
   }
 
-  /** Adds a fragment's samples, which lie together at `fileOffset`, and returns the offset behind them. */
+  /** Adds the samples of a fragment, which are contiguous at `fileOffset`, and returns the offset after them. */
   append(track: FragmentTrack, fileOffset: number): number {
     const { samples, baseDecodeTime } = track;
     assert(this.accepts(baseDecodeTime), 'decode times in a file go back');
-    // The distance to the next sample is the duration, whatever was written when the next was not known.
+    // The duration of the previous sample is the distance to this one, whatever was written before this one was known.
     if (this.sampleCount === 0) this.startTicks = baseDecodeTime;
     else this.durations[this.sampleCount - 1] = this.#lastDuration + (baseDecodeTime - this.endTicks);
     this.#reserve(this.sampleCount + samples.length);
@@ -90,7 +90,7 @@ export class SampleTable {
     return offset;
   }
 
-  /** Forgets the chunks at and beyond `fileOffset`. */
+  /** Removes the chunks at and after `fileOffset`. */
   cutAt(fileOffset: number): void {
     while (this.chunkCount > 0 && (this.chunkOffsets[this.chunkCount - 1] as number) >= fileOffset) {
       this.sampleCount = this.chunkFirstSamples[--this.chunkCount] as number;
@@ -117,13 +117,13 @@ export class SampleTable {
     return this.endTicks - this.startTicks;
   }
 
-  /** Time at which the picture shown last ends, in ticks of the file's timeline. */
+  /** The end of the last picture shown, in ticks of the file's timeline. */
   get presentationEndTicks(): number {
     if (this.sampleCount === 0) return 0;
     return this.kind === 'video' ? this.lastPresentationTicks + this.#lastDuration : this.endTicks;
   }
 
-  /** Presentation time of the first sync sample on the file's timeline: pictures before it cannot be decoded. */
+  /** Presentation time of the first sync sample on the file's timeline; earlier pictures cannot be decoded. */
   get presentationStartTicks(): number {
     if (this.kind === 'audio' || this.sampleCount === 0) return this.startTicks;
     let decodeTime = this.startTicks;
@@ -145,13 +145,13 @@ export class SampleTable {
   }
 }
 
-/** The sample table boxes. `chunkOffsets` are the table's own unless the samples have been moved. */
+/** The sample table boxes. `chunkOffsets` replaces the table's own offsets if the samples have been moved. */
 export const sampleTableBoxes = (
   table: SampleTable,
   chunkOffsets: Float64Array = table.chunkOffsets.subarray(0, table.chunkCount),
 ): Part => [placelessBoxes(table), chunkOffsetBox(chunkOffsets)];
 
-/** Those of them that stay as they are when the samples are moved. */
+/** The boxes that do not depend on where the samples are. */
 export const placelessBoxes = (table: SampleTable): Part => [
   stts(table),
   ctts(table),
@@ -164,7 +164,7 @@ export const placelessBoxes = (table: SampleTable): Part => [
 const stts = ({ durations, sampleCount }: SampleTable): Part =>
   nestedFullBox('stts', 0, 0, runs(durations, sampleCount));
 
-/** Composition Time to Sample, §8.6.1.3; left out when decoding order is display order. */
+/** Composition Time to Sample, §8.6.1.3; left out if decoding order equals display order. */
 function ctts({ kind, compositionOffsets, sampleCount }: SampleTable): Part {
   if (kind === 'audio') return [];
   const used = compositionOffsets.subarray(0, sampleCount);
@@ -173,7 +173,7 @@ function ctts({ kind, compositionOffsets, sampleCount }: SampleTable): Part {
   return nestedFullBox('ctts', version, 0, runs(compositionOffsets, sampleCount));
 }
 
-/** Sync Sample, §8.6.2; left out when every sample is one. */
+/** Sync Sample, §8.6.2; left out if every sample is a sync sample. */
 function stss({ kind, syncs, sampleCount }: SampleTable): Part {
   if (kind === 'audio') return [];
   const bytes = Buffer.allocUnsafe(4 + sampleCount * 4);
@@ -185,7 +185,7 @@ function stss({ kind, syncs, sampleCount }: SampleTable): Part {
   return nestedFullBox('stss', 0, 0, bytes.subarray(0, at));
 }
 
-/** Sample to Chunk, §8.7.4: one entry where the number of samples a chunk changes. */
+/** Sample to Chunk, §8.7.4: one entry wherever the number of samples per chunk changes. */
 function stsc({ chunkFirstSamples, chunkCount, sampleCount }: SampleTable): Part {
   const bytes = Buffer.allocUnsafe(4 + chunkCount * 12);
   let at = 4;
@@ -208,13 +208,13 @@ function stsz({ sizes, sampleCount }: SampleTable): Part {
   const bytes = Buffer.allocUnsafe(sampleCount * 4);
   for (let i = 0; i < sampleCount; i++) bytes.writeUInt32BE(sizes[i] as number, i * 4); // entry_size
   return nestedFullBox('stsz', 0, 0, [
-    u32(0), // sample_size: they differ
+    u32(0), // sample_size: 0, sizes differ
     u32(sampleCount), // sample_count
     bytes,
   ]);
 }
 
-/** Chunk Offset, §8.7.5: 64 bits only where needed. */
+/** Chunk Offset, §8.7.5: 64 bits only if needed. */
 export function chunkOffsetBox(offsets: Float64Array): Part {
   const wide = offsets.some((offset) => offset > 0xffffffff);
   const width = wide ? 8 : 4;
@@ -227,7 +227,7 @@ export function chunkOffsetBox(offsets: Float64Array): Part {
   return nestedFullBox(wide ? 'co64' : 'stco', 0, 0, [u32(offsets.length), bytes]);
 }
 
-/** entry_count, then pairs of sample_count and value for stretches of equal values. */
+/** entry_count, then pairs of sample_count and value for runs of equal values. */
 function runs(values: Uint32Array | Int32Array, count: number): Buffer {
   let stretches = 0;
   for (let i = 0; i < count; i++) if (i === 0 || values[i] !== values[i - 1]) stretches++;

@@ -44,7 +44,7 @@ for (const { name, video: videoOptions, audio: audioCodec } of combinations) {
     const finished = join(directory, 'finished.mp4');
     file.finish();
     writeFileSync(finished, file.bytes);
-    // The movie begins with the first picture shown, in the finished file by an edit list.
+    // The movie starts with the first picture shown; in the completed file, by its edit list.
     const start = video.samples[0]?.compositionOffset ?? 0;
     const audioStart = (start * audio.parameters.sampleRate) / 90_000;
     for (const path of [finished, progressive]) {
@@ -67,7 +67,7 @@ test('composition offsets may be negative', (t) => {
   file.finish();
   const path = join(directory, 'negative.mp4');
   writeFileSync(path, file.bytes);
-  // ffprobe decides on decoding times of its own where offsets are negative.
+  // ffprobe makes up its own decoding times if there are negative offsets.
   const shown = (times: readonly { pts: number; size: number }[]): unknown =>
     times.map(({ pts, size }) => ({ pts, size }));
   assert.deepEqual(
@@ -117,7 +117,7 @@ test('leading pictures of an open GOP that begins a file are hidden', async (t) 
 
 test('parameter sets that change in band play under the first sample entry, at the largest size', (t) => {
   const directory = workspace(t);
-  // Repeated headers: each key frame carries its own parameter sets.
+  // Repeated headers: each key frame has its own parameter sets.
   const small = encodeVideo(directory, { ...BASELINE, encoderParameters: 'keyint=25:repeat-headers=1', frames: 25 });
   const large = encodeVideo(directory, {
     ...BASELINE,
@@ -265,7 +265,7 @@ const expected =
 const timesOf = (path: string, stream: number): unknown[] =>
   probePackets(path, stream).map(({ pts, dts, size, flags }) => ({ dts, pts, size, sync: flags.startsWith('K') }));
 
-/** ffmpeg decodes everything without a word. */
+/** ffmpeg decodes the whole file without any message. */
 function assertDecodes(path: string): void {
   const said = execFileSync('ffmpeg', ['-v', 'error', '-xerror', '-i', path, '-f', 'null', '-'], { encoding: 'utf8' });
   assert.equal(said, '');

@@ -1,7 +1,7 @@
-// One recorded file as a value machine: samples' sizes and times in, the bytes around the samples out.
+// Computes the bytes of one recorded file around its samples, from their sizes and times. No I/O.
 //
-//   while it grows   ftyp | free | moov(mvex) | moof mdat | moof mdat | …
-//   completed        ftyp | mdat ············ hides ················· | moov
+//   while it grows ftyp | free | moov(mvex) | moof mdat | moof mdat | …
+//   completed ftyp | mdat ············ hides ················· | moov
 
 import { assert } from '../../base/assert.ts';
 import { ownCopy } from '../../base/own-copy.ts';
@@ -25,15 +25,15 @@ import { SampleTable, sampleTableBoxes } from './sample-table.ts';
 import type { TrackParameters } from './sample.ts';
 import { TICKS_PER_MS } from './sample.ts';
 
-/** What completes a file: write `tail` at its end, sync, overwrite `patch.bytes` at `patch.offset`, sync. */
+/** How to complete a file: append `tail`, sync, overwrite with `patch.bytes` at `patch.offset`, sync. */
 export interface SegmentEnd {
   readonly tail: Buffer;
   readonly patch: { readonly offset: number; readonly bytes: Buffer };
-  /** What the file now says about itself. */
+  /** The metadata that the file then has. */
   readonly meta: RecordedMeta;
 }
 
-/** A file rewritten with its `moov` in front: write `header`, then copy each range of the fragmented file. */
+/** A file rewritten with its `moov` first: write `header`, then copy each range of the fragmented file. */
 export interface ProgressiveFile {
   readonly header: Buffer;
   readonly ranges: readonly { readonly offset: number; readonly size: number }[];
@@ -41,12 +41,12 @@ export interface ProgressiveFile {
 }
 
 /**
- * A hybrid MP4: `ftyp | free | moov(mvex) | moof mdat …` while it grows, so that every whole fragment survives a crash;
- * `finish` appends a full `moov` and turns `free` into one `mdat` that hides the fragments, so that the finished file
- * is a plain MP4. Times are file-local: 0 is the first video sample's dts, for both tracks.
+ * A hybrid MP4. While it grows it is `ftyp | free | moov(mvex) | moof mdat …`, so that every complete fragment survives a crash.
+ * `finish` appends a full `moov` and turns `free` into one `mdat` that hides the fragments, which makes the completed file a
+ * plain MP4. Times are relative to the file: 0 is the dts of the first video sample, for both tracks.
  *
- * For `record.format: mp4` the growing file is the same (so is its crash safety); it is not served, and when it is
- * closed the archive writes `progressive` to a new file and renames it over the old one.
+ * With `record.format: mp4` the growing file is the same and just as safe from crashes. It is not served; when it is closed, the
+ * archive writes `progressive` to a new file and renames that over the old one.
  */
 export class SegmentWriter {
   readonly #tables = { video: new SampleTable('video'), audio: new SampleTable('audio') };
@@ -56,7 +56,7 @@ export class SegmentWriter {
   #headerSize = 0;
   #size = 0;
   #fragmentCount = 0;
-  /** Of each fragment, where its samples begin and end in the file. */
+  /** For each fragment, where its samples start and end in the file. */
   #fragments = new Float64Array(1024);
 
   /** Throws Mp4Error for parameter sets that cannot be described. */
@@ -64,7 +64,7 @@ export class SegmentWriter {
     this.reset(tracks, meta);
   }
 
-  /** A writer for a file that exists: what its start says, before `adopt` is called with each fragment in it. */
+  /** A writer for an existing file, from what its header says; call `adopt` with each fragment in it. */
   static resume(headers: readonly TrackHeader[], meta: RecordedMeta, headerSize: number): SegmentWriter {
     const writer = new SegmentWriter([], meta);
     writer.#begin(headers, meta);
@@ -74,7 +74,7 @@ export class SegmentWriter {
     return writer;
   }
 
-  /** Starts the next file with the tables' memory of this one. */
+  /** Starts the next file, reusing the memory of the tables. */
   reset(tracks: readonly TrackParameters[], meta: SegmentMeta): void {
     const summaries = tracks.map(summaryOf);
     const { pace = 1, ...known } = meta;
@@ -95,12 +95,12 @@ export class SegmentWriter {
     this.#tables.audio.clear();
   }
 
-  /** Takes over what a later description knows: that of a final `moov` which a crash left without effect. */
+  /** Takes over newer metadata: that of a final `moov` which a crash left without effect. */
   describe(meta: RecordedMeta): void {
     this.#meta = meta;
   }
 
-  /** Bytes the file has when everything handed out so far (and the samples) is written. */
+  /** The size of the file once everything returned so far, and the samples, are written. */
   get size(): number {
     return this.#size;
   }
@@ -114,7 +114,7 @@ export class SegmentWriter {
     return this.#tables.video.sampleCount + this.#tables.audio.sampleCount;
   }
 
-  /** What is shown so far, in milliseconds: from the first picture that can be decoded to the end of the last. */
+  /** Duration of what is shown so far, in milliseconds: from the first decodable picture to the end of the last. */
   get mediaDurationMs(): number {
     const { video, audio } = this.#tables;
     if (video.sampleCount > 0) return (video.presentationEndTicks - video.presentationStartTicks) / TICKS_PER_MS;
@@ -122,14 +122,15 @@ export class SegmentWriter {
     return (audio.mediaDuration / timescale) * 1000;
   }
 
-  /** The first bytes of the file. */
+  /** The start of the file. */
   header(): Buffer {
     return this.#headerBytes;
   }
 
   /**
-   * The head of the next fragment; the caller writes it, then all samples of the first track, then of the second.
-   * `sampleChecksum` is the `SampleChecksum` of all these, in that order; without it, recovery does not believe the fragment.
+   * Returns the head of the next fragment. The caller writes it, then all samples of the first track, then those of the second.
+   * `sampleChecksum` is the `SampleChecksum` of all these samples in that order; without it, recovery does not trust the
+   * fragment.
    */
   append(tracks: readonly FragmentTrack[], sampleChecksum?: number): Buffer {
     const bytes = buildFragment(this.#fragmentCount + 1, tracks, sampleChecksum);
@@ -137,12 +138,12 @@ export class SegmentWriter {
     return bytes;
   }
 
-  /** Whether these runs can follow: their tracks are known and time goes on. */
+  /** Whether these runs can follow: their tracks are known and their times increase. */
   accepts(tracks: readonly FragmentTrack[]): boolean {
     return tracks.every((track) => this.#tableOf(track.trackId)?.accepts(track.baseDecodeTime) ?? false);
   }
 
-  /** Takes note of a fragment in the file whose samples begin at `payloadOffset`. */
+  /** Registers a fragment in the file whose samples start at `payloadOffset`. */
   adopt(tracks: readonly FragmentTrack[], payloadOffset: number): void {
     let offset = payloadOffset;
     for (const track of tracks) {
@@ -177,12 +178,12 @@ export class SegmentWriter {
     return trackId === AUDIO_TRACK_ID ? this.#tables.audio : undefined;
   }
 
-  /** Sound that is alone has the place of the video. */
+  /** Audio without video is in the place of the video. */
   #placeOf({ trackId }: TrackHeader): SampleTable {
     return trackId === VIDEO_TRACK_ID ? this.#tables.video : this.#tables.audio;
   }
 
-  /** Parameter sets changed in band: the size at which the track is shown is the largest. */
+  /** Call when parameter sets changed in band: the display size of the track is the largest one. */
   change(video: VideoParameters): void {
     const shown = shownSize(video);
     this.#headers = this.#headers.map((header) =>
@@ -192,7 +193,7 @@ export class SegmentWriter {
     );
   }
 
-  /** After a failed write: forgets fragments that end beyond `fileSize`; returns the size to truncate the file to. */
+  /** After a failed write, removes fragments that end beyond `fileSize`; returns the size to truncate the file to. */
   rollback(fileSize: number): number {
     while (this.#fragmentCount > 0 && this.#endOf(this.#fragmentCount - 1) > fileSize) {
       this.#fragmentCount--;
@@ -203,7 +204,7 @@ export class SegmentWriter {
     return this.#size;
   }
 
-  /** The bytes that complete the file as it lies on disk. The writer goes on to know the file until `reset`. */
+  /** Returns the bytes that complete the file as it is on disk. The writer stays valid until `reset`. */
   finish(closing: SegmentClosing = {}): SegmentEnd {
     const meta = this.#closedMeta(closing);
     const tail = completeMovie(this.#contents(), meta.wallStartMs, userData(meta));
@@ -212,7 +213,7 @@ export class SegmentWriter {
     return { tail, patch: { offset, bytes }, meta };
   }
 
-  /** The same samples as a file with its `moov` in front, which plays while it is being downloaded. */
+  /** The same samples as a file that starts with its `moov`, which can be played while it is downloaded. */
   progressive(closing: SegmentClosing = {}): ProgressiveFile {
     const meta = this.#closedMeta(closing);
     const fileType = progressiveFileType();
@@ -231,7 +232,7 @@ export class SegmentWriter {
         meta.wallStartMs,
         userData(meta),
       );
-    // The offsets depend on the size of `moov`, and whether they need 64 bits on the offsets: more room settles both.
+    // The offsets depend on the size of `moov`, which depends on whether the offsets need 64 bits: repeat until both agree.
     let shift = 0;
     let moov = movie(shift);
     while (shift !== fileType.length + moov.length + mdat.length) {
@@ -241,14 +242,14 @@ export class SegmentWriter {
     return { header: concat([fileType, moov, mdat]), ranges, meta };
   }
 
-  /** Chunk offsets once the samples lie without gaps from `shift` on. */
+  /** The chunk offsets when the samples are contiguous from `shift` on. */
   #moved(table: SampleTable, shift: number): Float64Array {
     const offsets = new Float64Array(table.chunkCount);
     let fragment = 0;
     let before = shift;
     for (let i = 0; i < offsets.length; i++) {
       const offset = table.chunkOffsets[i] as number;
-      // An empty chunk may begin where its fragment ends.
+      // An empty chunk may start where its fragment ends.
       while (offset > this.#endOf(fragment)) {
         before += this.#endOf(fragment) - this.#payloadOf(fragment);
         fragment++;
@@ -288,8 +289,8 @@ export class SegmentWriter {
   }
 
   /**
-   * The movie begins with the first picture that can be decoded. A track that begins later gets a leading empty edit,
-   * one that began before skips to there. Never more than one edit with media: Chromium plays only the last.
+   * The movie starts with the first decodable picture. A track that starts later gets a leading empty edit; one that starts
+   * earlier is skipped to there. At most one edit has media, because Chromium plays only the last one.
    */
   #edits(header: TrackHeader): Edit[] {
     const table = this.#placeOf(header);
@@ -314,7 +315,7 @@ export class SegmentWriter {
   }
 }
 
-/** Room for a 64-bit `mdat` header, empty until the file is complete. */
+/** A 64-bit `mdat` header will be put here when the file is completed. */
 const PLACEHOLDER = concat([u32(16), fourCc('free'), zeros(8)]);
 export const PLACEHOLDER_BYTES = PLACEHOLDER.length;
 

@@ -1,10 +1,10 @@
-// Pictures of a part and the times at which somebody looks in; out the samples that have to be decoded for them. Looking
-// at one picture in four seconds, most of a group of pictures need not even be read.
+// Finds the samples that must be decoded to show only the pictures at certain times. For one picture in four seconds, most of
+// each group of pictures need not even be read.
 
 import type { PictureSelection } from './join-pictures.ts';
 import type { TrackIndex } from './sample-index.ts';
 
-/** In video ticks of the part: times `origin + k * every` for whole k, of which those in [from, to) fall into it. */
+/** In video ticks of the part: the times `origin + k * every` (k an integer) within [from, to). */
 export interface Looks {
   readonly origin: number;
   readonly every: number;
@@ -13,8 +13,8 @@ export interface Looks {
 }
 
 /**
- * Whether a sample of the selection has to be decoded. A group of pictures is left from behind the last one that is
- * looked at up to the next group, if that begins with a refresh: decoding then gives the same pictures.
+ * Returns whether a sample of the selection must be decoded. The rest of a group of pictures after the last one needed is skipped
+ * if the next group starts with a refresh: decoding then gives the same pictures.
  */
 export function neededFor(
   looks: Looks,
