@@ -106,7 +106,7 @@ test('AAC: low bit rate mode with 6 bits of size', () => {
 
 test('AAC: time differences, stream state and auxiliary data in front of frames are skipped', () => {
   const layout = { ctsDeltaLength: 4, dtsDeltaLength: 4, randomAccessIndication: true, auxiliaryDataSizeLength: 8 };
-  // size 3 (13 bits), index 0 (3), CTS flag 1 and 4 bits, DTS flag 0, random access 1; then 8 bits of auxiliary data.
+  // size 3 (13 bits), index 0 (3 bits), CTS flag 1 and 4 bits, DTS flag 0, random access 1; then 8 bits of auxiliary data.
   const header = Buffer.from([0x00, 0x18, 0b1_1010_0_10]);
   const payload = Buffer.concat([Buffer.from([0, 23]), header, Buffer.from([8, 0xaa]), frame(3)]);
   const stream = receiving({ layout }).push(...packetizePayloads([payload], at(0, 0)));
@@ -168,7 +168,7 @@ test('AAC: headers that promise more than there is do no harm', () => {
   );
 });
 
-/** `0` and `1`, blanks for people, into bytes. */
+/** Converts a text of `0` and `1`, with spaces for readability, to bytes. */
 function bits(text: string): Buffer {
   const digits = text.replaceAll(' ', '');
   const padded = digits.padEnd(Math.ceil(digits.length / 8) * 8, '0');
@@ -176,7 +176,7 @@ function bits(text: string): Buffer {
 }
 
 test('AAC: without a channel configuration, the program config element tells the channels', () => {
-  // AAC-LC, 48 kHz, channelConfiguration 0, then the element: tag, profile, rate, counts of elements, no mixdowns.
+  // AAC-LC, 48 kHz, channelConfiguration 0, then the program_config_element: tag, profile, rate, element counts, no mixdowns.
   const start = '00010 0011 0000 000   0000 01 0011';
   for (const [elements, channels] of [
     ['0001 0000 0000 00 000 0000 000   0 0000', 1],

@@ -1,8 +1,8 @@
-// RTP packets of AAC in, frames out (RFC 3640, modes AAC-hbr and AAC-lbr).
+// Extracts AAC frames from RTP packets (RFC 3640, modes AAC-hbr and AAC-lbr).
 //
 //   |AU-headers-length (16 bits)|AU-header|AU-header|…|padding| AU | AU |…
 //
-// A frame larger than a packet is sent in fragments, each behind an AU header that tells the size of the whole frame.
+// A frame larger than a packet is sent in fragments, each after an AU header with the size of the whole frame.
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { aacParameters, parseAdts, parseAudioSpecificConfig, parseHex, withChannels } from './audio-specific-config.ts';
@@ -13,7 +13,7 @@ import { Faults } from './faults.ts';
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
-/** 13 bits of size. */
+/** The maximum of a 13-bit size. */
 const MAX_FRAME_BYTES = 8191;
 
 /** Lengths in bits of the fields of an AU header, RFC 3640 §4.1. */
@@ -26,15 +26,15 @@ export interface AuHeaderLayout {
   readonly randomAccessIndication: boolean;
   readonly streamStateIndication: number;
   readonly auxiliaryDataSizeLength: number;
-  /** Size of every AU when `sizeLength` is 0. */
+  /** Size of every AU if `sizeLength` is 0. */
   readonly constantSize: number;
 }
 
 export interface AacOptions {
   readonly layout: AuHeaderLayout;
-  /** AudioSpecificConfig of the SDP in hexadecimal. */
+  /** AudioSpecificConfig from the SDP in hexadecimal. */
   readonly config: string | undefined;
-  /** Of the rtpmap, for a configuration that does not say it. */
+  /** Channels from the rtpmap, for a configuration that does not state them. */
   readonly channels?: number | undefined;
   readonly clockRate: number;
   readonly pool: SlabPool;
@@ -50,10 +50,10 @@ export class AacDepacketizer implements Depacketizer {
   #aac: AacConfig | undefined;
   #parameters: AudioParameters | undefined;
   #problem: Depacketizer['problem'];
-  /** Bytes of the frame that arrives in fragments; 0 when none does. */
+  /** Size in bytes of the frame that is arriving in fragments; 0 if there is none. */
   #fragmentedSize = 0;
   #fragmentedTimestamp = 0;
-  /** Of a frame of which a fragment was lost. */
+  /** Timestamp of a frame that lost a fragment. */
   #damagedTimestamp: number | undefined;
   discarded = 0;
 
@@ -84,7 +84,7 @@ export class AacDepacketizer implements Depacketizer {
       this.#damagedTimestamp = this.#fragmentedSize > 0 ? this.#fragmentedTimestamp : undefined;
       this.#dropFragments('lost_inside');
     }
-    // Some cameras send ADTS frames in place of everything.
+    // Some cameras send plain ADTS frames.
     if (parseAdts(buffer, start, end)) this.#takeFrame(buffer, start, end, packet.timestamp);
     else this.#takeUnits(buffer, start, end, packet.timestamp);
   }
@@ -135,7 +135,7 @@ export class AacDepacketizer implements Depacketizer {
     }
   }
 
-  /** Reads one AU header; its AU's size in bytes. */
+  /** Reads one AU header and returns the size of its AU in bytes. */
   #readHeader(reader: BitReader, isFirst: boolean): number {
     const layout = this.#layout;
     const size = layout.sizeLength > 0 ? reader.bits(layout.sizeLength) : layout.constantSize;
@@ -178,7 +178,7 @@ export class AacDepacketizer implements Depacketizer {
     this.discarded++;
   }
 
-  /** One AU: a frame, or frames with ADTS headers that do not belong there (go2rtc#1328). */
+  /** Takes one AU: a frame, or frames with ADTS headers, which should not be there (go2rtc#1328). */
   #takeFrame(buffer: Buffer, start: number, end: number, timestamp: number): void {
     let at = start;
     let index = 0;
@@ -200,7 +200,7 @@ export class AacDepacketizer implements Depacketizer {
     this.#units.finish(timestamp, this.#aac.samplesPerFrame);
   }
 
-  /** Of a later frame of one packet; the clock may differ from the sampling rate. */
+  /** The timestamp of a later frame in one packet; the clock rate may differ from the sampling rate. */
   #timestampOf(timestamp: number, index: number): number {
     if (index === 0 || !this.#aac) return timestamp;
     return timestamp + Math.round((index * this.#aac.samplesPerFrame * this.#clockRate) / this.#aac.sampleRate);

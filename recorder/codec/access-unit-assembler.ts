@@ -1,14 +1,15 @@
-// NAL units and fragments of H.264 or H.265 in, access units out: where one ends, what stays in it, when it is dropped.
+// Assembles access units from NAL units and fragments of H.264 or H.265: decides where one ends, what it contains, and when it is
+// dropped.
 //
-// By the RFCs a marker bit ends an access unit. Cameras put the marker on parameter sets and SEI (Tapo TC70, Reolink
-// Duo 2), on each slice, or nowhere (FLIR M400), and change the timestamp between parameter sets and their picture
-// (Reolink RLC-822A). So:
-// - a marker counts only behind a slice (and see MarkerPolicy);
-// - a changed timestamp ends an access unit that has a slice; one that has none yet goes on with the new timestamp;
-// - a delimiter, parameter set, SEI or first slice behind a slice begins the next one, also on the same timestamp.
+// According to the RFCs a marker bit ends an access unit. But cameras set it on parameter sets and SEI (Tapo TC70, Reolink Duo
+// 2), on every slice, or never (FLIR M400), and change the timestamp between parameter sets and their picture (Reolink RLC-822A).
+// Therefore:
+// - a marker counts only after a slice (see also MarkerPolicy);
+// - a changed timestamp ends an access unit that has a slice; one without a slice takes the new timestamp;
+// - a delimiter, parameter set, SEI or first slice after a slice starts the next one, even with the same timestamp.
 //
-// An access unit of which a part is missing is dropped whole, with the parameter sets in it; the next one that is
-// emitted says how many packets were lost.
+// An access unit with a missing part is dropped completely, including its parameter sets; the next one that is emitted says how
+// many packets were lost.
 
 import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
 import type { Faults } from './faults.ts';
@@ -20,9 +21,9 @@ import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
 import type { SlabPool } from './slab.ts';
 
 const MAX_NALS = 4096;
-/** SEI and parameter sets that wait for their picture. */
+/** Limit for SEI and parameter sets before their picture. */
 const MAX_PREFIX_BYTES = 256 * 1024;
-/** From one gradual refresh that is taken as a place to begin to the next: 5 s of the usual clock rate. */
+/** The shortest time between two gradual refreshes that count as random access points: 5 s at the usual clock rate. */
 const GRADUAL_TICKS = 5 * 90_000;
 const OPEN_GROUP = {
   code: 'open-gop',
@@ -34,13 +35,13 @@ const GRADUAL_REFRESH = {
 };
 const START_CODE = Buffer.from([0, 0, 1]);
 
-/** A NAL unit that arrives in fragments. */
+/** States of a NAL unit that arrives in fragments. */
 const FRAGMENT = {
   none: 0,
-  /** Its start came without payload (retina#115): the NAL unit begins with the next fragment. */
+  /** Its start had no payload (retina#115): the NAL unit starts with the next fragment. */
   awaited: 1,
   writing: 2,
-  /** Not kept: of no use, or of a damaged access unit. */
+  /** Not stored: useless, or part of a damaged access unit. */
   ignored: 3,
 } as const;
 
@@ -53,9 +54,9 @@ export interface AssemblerOptions {
 
 export class AccessUnitAssembler {
   readonly sets: ParameterSets;
-  /** Access units dropped: damaged, or before the parameters were known. */
+  /** Access units dropped because they were damaged or came before the parameters were known. */
   discarded = 0;
-  /** Of the last key picture that was none by its type. */
+  /** Set by the last key picture whose NAL unit type is not that of a key picture. */
   remark: Depacketizer['remark'];
 
   readonly #syntax: NalSyntax;
@@ -64,10 +65,10 @@ export class AccessUnitAssembler {
   readonly #writer: SlabWriter;
   readonly #markers = new MarkerPolicy();
   readonly #slice: SliceHeader = { randomAccess: false, intra: false, bidirectional: false, ppsId: 0 };
-  /** The camera has put byte streams with start codes into NAL units: look for them everywhere. */
+  /** The camera has sent a byte stream with start codes inside a NAL unit: check every one for it. */
   #sendsByteStreams = false;
 
-  // The access unit in work.
+  // State of the current access unit.
   #open = false;
   #damaged = false;
   #timestamp = 0;
@@ -80,19 +81,19 @@ export class AccessUnitAssembler {
   #bidirectional = false;
   #ppsId: number | undefined;
 
-  // The NAL unit in work.
+  // State of the current NAL unit.
   #nalOffset = 0;
   #fragment: (typeof FRAGMENT)[keyof typeof FRAGMENT] = FRAGMENT.none;
   #fragmentHeader = 0;
   #fragmentHeader2 = 0;
-  /** The last packet of the NAL unit in work had the marker. */
+  /** The last packet of the current NAL unit had the marker. */
   #fragmentMarked = false;
 
-  /** Of the last key picture. */
+  /** Timestamp of the last key picture. */
   #keyTimestamp: number | undefined;
   #packetTimestamp = 0;
   #lost = 0;
-  /** Of the last access unit that ended. */
+  /** Timestamp of the last access unit that ended. */
   #lastTimestamp = -1;
 
   constructor(options: AssemblerOptions) {
@@ -103,14 +104,14 @@ export class AccessUnitAssembler {
     this.sets = new ParameterSets(options.syntax);
   }
 
-  /** Begins a packet. `lost` packets before it are missing. */
+  /** Starts a packet. `lost` packets before it are missing. */
   startPacket(timestamp: number, lost: number): void {
     this.#packetTimestamp = timestamp;
     if (lost > 0) this.#noteLoss(lost);
     if (this.#open && timestamp !== this.#timestamp) this.#changeTimestamp(timestamp);
   }
 
-  /** Takes a whole NAL unit. */
+  /** Adds a complete NAL unit. */
   nal(bytes: Buffer, start: number, end: number): void {
     if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
     const role = this.#syntax.role(this.#syntax.nalType(bytes[start] as number));
@@ -126,7 +127,7 @@ export class AccessUnitAssembler {
     this.#endNal(role);
   }
 
-  /** The first fragment of a NAL unit: its header (the second byte for H.265 only), then the bytes behind the header. */
+  /** Starts a fragmented NAL unit with its header (the second byte for H.265 only) and the bytes after the header. */
   startFragments(header: number, header2: number, bytes: Buffer, start: number, end: number): void {
     if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
     this.#fragmentHeader = header;
@@ -135,7 +136,7 @@ export class AccessUnitAssembler {
     else this.#beginFragments(bytes, start, end);
   }
 
-  /** A further fragment. Its header only tells what was missed when the first one was; cameras vary it (Tiandy). */
+  /** Adds a fragment. The header is used only if the first fragment was missed; some cameras vary it (Tiandy). */
   appendFragment(header: number, bytes: Buffer, start: number, end: number): void {
     if (this.#fragment === FRAGMENT.writing) {
       if (this.#hasRoom(end - start)) this.#writer.append(bytes, start, end);
@@ -146,7 +147,7 @@ export class AccessUnitAssembler {
     }
   }
 
-  /** The fragment before was the last one. */
+  /** The previous fragment was the last one. */
   endFragments(): void {
     const state = this.#fragment;
     this.#fragment = FRAGMENT.none;
@@ -162,7 +163,7 @@ export class AccessUnitAssembler {
     this.#splitByteStream(copy, 0, copy.length);
   }
 
-  /** A packet of several NAL units ends inside the one that begins at `start`: only a slice is missed. */
+  /** A packet with several NAL units ends inside the one that starts at `start`; only a slice would be missed. */
   cut(bytes: Buffer, start: number): void {
     if (this.#syntax.role(this.#syntax.nalType(bytes[start] as number)) !== ROLE.slice) {
       this.#faults.count('aggregate_cut');
@@ -172,7 +173,7 @@ export class AccessUnitAssembler {
     this.#hasSlice = true;
   }
 
-  /** What the camera sent makes no sense here: the access unit cannot be whole. */
+  /** The camera sent something invalid: the current access unit cannot be complete. */
   damage(fault: string): void {
     this.#faults.count(fault);
     if (!this.#open) this.#timestamp = this.#packetTimestamp;
@@ -196,11 +197,11 @@ export class AccessUnitAssembler {
     if (this.#markers.isEnd(this.#isKeyPicture)) this.#finish();
   }
 
-  /** The stream is over: emits the access unit in work when it is whole. */
+  /** At the end of the stream: emits the current access unit if it is complete. */
   flush(): void {
     if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
     if (!this.#open) return;
-    // Without the marker that this camera sets, slices may be missing.
+    // This camera sets markers, and without one slices may be missing.
     if (this.#hasSlice && !this.#marked && this.#markers.seen) this.damage('ended_inside');
     if (!this.#hasSlice) {
       this.#writer.discard();
@@ -224,8 +225,8 @@ export class AccessUnitAssembler {
   }
 
   /**
-   * Pictures from a gradual refresh on become whole one by one. A stream that begins with one or has nothing else is
-   * begun there, but rarely: what is looked at is then mostly far enough behind one.
+   * After a gradual refresh pictures become complete bit by bit. A stream that starts with one, or has nothing else, may start
+   * there. Such points are accepted rarely, so that playback mostly starts well after one.
    */
   get #mayBeginGradually(): boolean {
     return this.#keyTimestamp === undefined || Math.abs((this.#timestamp - this.#keyTimestamp) | 0) >= GRADUAL_TICKS;
@@ -250,11 +251,11 @@ export class AccessUnitAssembler {
     this.sets.rollback();
   }
 
-  /** Something else comes where a further fragment was expected. No packet is missing. */
+  /** Something else arrived where a further fragment was expected, although no packet is missing. */
   #interruptFragment(): void {
     if (this.#fragment !== FRAGMENT.ignored && !this.#damaged) {
       if (this.#fragment === FRAGMENT.writing && this.#fragmentMarked) {
-        // The marker tells that it was whole, only its end bit is missing.
+        // The marker shows that it was complete; only its end bit is missing.
         this.#faults.count('fu_without_end_bit');
         this.endFragments();
       } else {
@@ -297,11 +298,11 @@ export class AccessUnitAssembler {
     this.#writer.append(bytes, start, end);
   }
 
-  /** Decides what the NAL unit that begins means for the access unit in work; false when it is not to be written. */
+  /** Decides what a new NAL unit means for the current access unit; false if it must not be stored. */
   #begin(role: Role, firstByte: number): boolean {
     if (role === ROLE.unknown) this.#faults.count('nal_unknown');
     if (role === ROLE.unknown || role === ROLE.dropped) return false;
-    // first_mb_in_slice is 0 (Exp-Golomb: one bit), or first_slice_segment_in_pic_flag.
+    // first_mb_in_slice is 0 (one bit in Exp-Golomb code), or first_slice_segment_in_pic_flag is set.
     const isFirstSlice = role === ROLE.slice && (firstByte & 0x80) !== 0;
     if (this.#hasSlice) {
       if (role === ROLE.slice && !isFirstSlice) {
@@ -323,15 +324,15 @@ export class AccessUnitAssembler {
     return true;
   }
 
-  /** Two fields of one frame are both first slices on the same timestamp. */
+  /** Both fields of a frame start with a first slice on the same timestamp. */
   get #mayBeSecondField(): boolean {
     return !this.#marked && this.sets.mayHaveFields;
   }
 
-  /** A further slice of a picture whose beginning is not here. */
+  /** Handles a further slice of a picture whose first slice is missing. */
   #missFirstSlice(): void {
     const isRest = this.#packetTimestamp === this.#lastTimestamp && this.#lost === 0;
-    // The picture was let go at a marker that turns out to be one of many; its rest is of no use.
+    // The picture was emitted at a marker that turns out to be on every slice; the rest of it is useless.
     if (isRest) this.#markers.noteFurtherSlice();
     this.damage(isRest ? 'slice_behind_marker' : 'first_slice_missing');
   }
@@ -347,11 +348,11 @@ export class AccessUnitAssembler {
     if (this.#fragment === FRAGMENT.writing) this.#noteSliceOf(this.#fragmentHeader);
     this.damage('access_unit_too_large');
     this.#fragment = FRAGMENT.ignored;
-    this.#writer.close(); // Its block is as large.
+    this.#writer.close(); // the block is as large as the access unit
     return false;
   }
 
-  /** The NAL unit at `nalOffset` is whole. */
+  /** The NAL unit at `nalOffset` is complete. */
   #endNal(role: Role): void {
     const writer = this.#writer;
     const start = writer.start + this.#nalOffset + 4;
@@ -384,7 +385,7 @@ export class AccessUnitAssembler {
     this.#ppsId ??= slice.ppsId;
   }
 
-  /** Lets the access unit in work go, or drops it. */
+  /** Emits or drops the current access unit. */
   #finish(): void {
     const isKeyPicture = this.#isKeyPicture;
     this.#lastTimestamp = this.#timestamp;
@@ -415,7 +416,7 @@ export class AccessUnitAssembler {
 
   #drop(): void {
     this.discarded++;
-    // The next one must say that something is missing, also where no packet was.
+    // The next one must report a loss, even if no packet was lost.
     this.#lost = Math.max(1, this.#lost);
     this.#writer.discard();
     this.#reset();
@@ -434,7 +435,9 @@ export class AccessUnitAssembler {
     this.#ppsId = undefined;
   }
 
-  /** A set that changed between key pictures and is not repeated at this one goes in front of it: files seek here. */
+  /**
+   * Prepends a parameter set that changed between key pictures and is not repeated at this one, because playback may start here.
+   */
   #insertSets(nals: readonly Buffer[]): void {
     if (nals.length === 0) return;
     const rest = Buffer.from(this.#writer.peek());
@@ -447,8 +450,8 @@ export class AccessUnitAssembler {
   }
 
   /**
-   * Whether start codes are inside, which no NAL unit can have. Looked for only where cameras are known to leave them:
-   * behind parameter sets, SEI and delimiters, or in front of everything; and everywhere once one was found.
+   * Whether the bytes contain start codes, which a NAL unit cannot. Checked only where cameras are known to leave them (after
+   * parameter sets, SEI and delimiters, or before everything), and everywhere once one was found.
    */
   #isByteStream(bytes: Buffer, start: number, end: number, role: Role): boolean {
     const isSuspicious =

@@ -1,12 +1,12 @@
-// AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1) and ADTS headers (§1.A.3.2) in, what an AAC track needs out.
+// Parses AudioSpecificConfig (ISO/IEC 14496-3 §1.6.2.1) and ADTS headers (§1.A.3.2), and makes the parameters of an AAC track.
 
 import type { AudioParameters } from './access-unit.ts';
 import { BitReader } from './bit-reader.ts';
 
 export type AacConfig = {
-  /** Of the stream as announced: 2 is AAC-LC, 5 HE-AAC, 29 HE-AAC v2. */
+  /** As announced: 2 is AAC-LC, 5 HE-AAC, 29 HE-AAC v2. */
   readonly objectType: number;
-  /** Of the core coder, in which frames are counted. */
+  /** Sampling rate of the core coder, in which frames are counted. */
   readonly sampleRate: number;
   readonly channels: number;
   readonly samplesPerFrame: number;
@@ -15,14 +15,14 @@ export type AacConfig = {
 const SAMPLE_RATES = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
 ];
-/** By channelConfiguration, table 1.19; 0: a program_config_element tells. */
+/** Channels by channelConfiguration, table 1.19; with 0, a program_config_element states them. */
 const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8];
 const SBR = 5;
 const PARAMETRIC_STEREO = 29;
 /** Object types with a GASpecificConfig: Main, LC, SSR, LTP, scalable and the error-resilient ones. */
 const GENERAL_AUDIO = new Set([1, 2, 3, 4, 6, 7, 17, 19, 20, 21, 22, 23]);
 
-/** Reads the configuration and leaves the reader behind it; undefined when it is of a kind that is not understood. */
+/** Reads the configuration and leaves the reader after it; undefined for a kind that is not supported. */
 export function readAudioSpecificConfig(reader: BitReader): AacConfig | undefined {
   const announcedType = readObjectType(reader);
   const sampleRate = readSampleRate(reader);
@@ -56,7 +56,7 @@ export function parseAudioSpecificConfig(bytes: Uint8Array): AacConfig | undefin
   return readAudioSpecificConfig(new BitReader({ hasEmulationPrevention: false }).reset(bytes, 0, bytes.length));
 }
 
-/** The track of this configuration, whose bytes are `config`. */
+/** The parameters of a track with this configuration, whose bytes are `config`. */
 export function aacParameters(aac: AacConfig, config: Buffer): AudioParameters {
   return {
     kind: 'audio',
@@ -68,7 +68,7 @@ export function aacParameters(aac: AacConfig, config: Buffer): AudioParameters {
   };
 }
 
-/** `config` of an SDP in hexadecimal; undefined when it is absent or no hexadecimal. */
+/** The `config` of an SDP, in hexadecimal; undefined if it is absent or invalid. */
 export function parseHex(value: string | undefined): Buffer | undefined {
   const hex = value?.replaceAll(/["\s]/g, '');
   if (!hex || hex.length % 2 !== 0 || hex.length > 1024 || !/^[0-9a-f]+$/i.test(hex)) return undefined;
@@ -77,13 +77,13 @@ export function parseHex(value: string | undefined): Buffer | undefined {
 
 export type AdtsHeader = {
   readonly headerBytes: number;
-  /** Header and data. */
+  /** Size of header and data. */
   readonly frameBytes: number;
-  /** The same facts as an AudioSpecificConfig. */
+  /** The same information as an AudioSpecificConfig. */
   readonly config: Buffer;
 };
 
-/** The ADTS header at `bytes[at]`; undefined when there is none or its frame does not end before `end`. */
+/** The ADTS header at `bytes[at]`; undefined if there is none or its frame does not end before `end`. */
 export function parseAdts(bytes: Buffer, at: number, end: number): AdtsHeader | undefined {
   if (end - at < 7 || bytes[at] !== 0xff || ((bytes[at + 1] as number) & 0xf6) !== 0xf0) return undefined;
   const [, second = 0, third = 0, fourth = 0, fifth = 0, sixth = 0] = bytes.subarray(at, at + 6);
@@ -108,7 +108,7 @@ function readSampleRate(reader: BitReader): number {
   return index === 15 ? reader.bits(24) : (SAMPLE_RATES[index] ?? 0);
 }
 
-/** program_config_element, §4.4.1.1: the channels of its elements. */
+/** program_config_element, §4.4.1.1: returns the number of channels of its elements. */
 function readProgramConfig(reader: BitReader): number {
   reader.skip(10); // element_instance_tag, object_type, sampling_frequency_index
   const elements = reader.bits(4) + reader.bits(4) + reader.bits(4); // front, side, back
@@ -129,15 +129,12 @@ function readProgramConfig(reader: BitReader): number {
   return channels;
 }
 
-/**
- * The configuration with a number of channels, where it has none and leaves out the program_config_element that would
- * tell: `channels` of the SDP is what there is.
- */
+/** Adds a number of channels (from the SDP) to a configuration that states none and lacks the program_config_element. */
 export function withChannels(config: Buffer, channels: number | undefined): Buffer {
   const number = CHANNELS.indexOf(channels ?? 0, 1);
   if (number < 1 || parseAudioSpecificConfig(config)) return config;
   const patched = Buffer.from(config);
-  // Five bits of object type and four of sampling rate before; longer forms have other troubles.
+  // Five bits of object type and four bits of sampling rate come first; longer forms are not handled.
   if (config.length < 2 || (config.readUInt16BE(0) & 0x78) !== 0) return config;
   patched.writeUInt16BE(config.readUInt16BE(0) | (number << 3));
   return parseAudioSpecificConfig(patched) ? patched : config;

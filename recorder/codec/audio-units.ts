@@ -1,4 +1,4 @@
-// Audio frames on their way out: bytes into a slab, then one access unit with its time and what was lost before it.
+// Collects the bytes of audio frames in slabs and emits each frame as an access unit with its time and the preceding loss.
 
 import type { AccessUnitCallback } from './access-unit.ts';
 import { SlabWriter, SMALL_BLOCK_BYTES } from './slab.ts';
@@ -14,12 +14,12 @@ export class AudioUnits {
     this.#emit = emit;
   }
 
-  /** Bytes of the unfinished frame. */
+  /** Size of the unfinished frame in bytes. */
   get size(): number {
     return this.#writer.size;
   }
 
-  /** The next access unit says that this many packets before it are missing. */
+  /** The next access unit reports that `packets` packets before it are missing. */
   noteLoss(packets: number): void {
     this.#lost += packets;
   }
@@ -28,7 +28,7 @@ export class AudioUnits {
     this.#writer.append(bytes, start, end);
   }
 
-  /** The unfinished frame's bytes; valid until the next call. */
+  /** The bytes of the unfinished frame; valid until the next call. */
   peek(): Buffer {
     return this.#writer.peek();
   }

@@ -1,5 +1,5 @@
-// AV1's open bitstream units: their headers, sequence headers, and what a frame header says of random access (AV1 Bitstream
-// & Decoding Process Specification §5.3 to §5.9), and the configuration of a track made of them (AV1 in ISOBMFF §2.3).
+// Parses AV1's open bitstream units: headers, sequence headers, and from a frame header whether it is a random access point (AV1
+// Bitstream & Decoding Process Specification §5.3 to §5.9). Also makes the configuration of a track (AV1 in ISOBMFF §2.3).
 
 import type { Av1Parameters } from './access-unit.ts';
 import { BitReader } from './bit-reader.ts';
@@ -8,7 +8,7 @@ export const OBU = { sequenceHeader: 1, frameHeader: 3, tileGroup: 4, metadata: 
 
 const EXTENSION_FLAG = 0x04;
 export const HAS_SIZE_FLAG = 0x02;
-/** A size of more bytes is beyond anything that is stored. */
+/** A size with more bytes exceeds anything that is stored. */
 const MAX_LEB128_BYTES = 4;
 const KEY_FRAME = 0;
 const SELECT = 2;
@@ -16,7 +16,10 @@ const SELECT = 2;
 export const obuType = (header: number): number => (header >> 3) & 0x0f;
 export const obuHeaderBytes = (header: number): number => ((header & EXTENSION_FLAG) === 0 ? 1 : 2);
 
-/** A number in 7 bits a byte, the least first (§4.10.5), and the bytes it takes; undefined when it is cut off or too large. */
+/**
+ * Reads a number with 7 bits per byte, least significant first (§4.10.5); also returns its length. Undefined if it is truncated
+ * or too large.
+ */
 export function readLeb128(
   bytes: Buffer,
   start: number,
@@ -39,7 +42,7 @@ export function leb128(value: number): Buffer {
   }
 }
 
-/** Whether decoding can start at the frame whose header begins at `payload[start]`: a key frame that is shown (§5.9.2). */
+/** Whether decoding can start at the frame whose header starts at `payload[start]`: a shown key frame (§5.9.2). */
 export function isKeyFrame(payload: Buffer, start: number, end: number, isStill: boolean): boolean {
   if (isStill) return true;
   if (start >= end) return false;
@@ -49,7 +52,7 @@ export function isKeyFrame(payload: Buffer, start: number, end: number, isStill:
   return !showsExisting && ((first >> 5) & 3) === KEY_FRAME && isShown;
 }
 
-/** What a sequence header OBU says (§5.5). */
+/** The fields of a sequence header OBU (§5.5). */
 export interface SequenceHeader {
   readonly profile: number;
   readonly level: number;
@@ -70,7 +73,7 @@ interface ColorConfig {
   readonly samplePosition: number;
 }
 
-/** `payload` is what follows the OBU's header and size. Undefined when it is cut off. */
+/** `payload` is what follows the OBU's header and size. Undefined if it is truncated. */
 export function parseSequenceHeader(payload: Buffer): SequenceHeader | undefined {
   const reader = new BitReader({ hasEmulationPrevention: false }).reset(payload, 0, payload.length);
   const profile = reader.bits(3); // seq_profile
@@ -92,7 +95,7 @@ export function parseSequenceHeader(payload: Buffer): SequenceHeader | undefined
   return { profile, level, tier, width, height, color, isStill };
 }
 
-/** From timing_info_present_flag on; level and tier are those of the first operating point, which is the best. */
+/** Reads from timing_info_present_flag on. Level and tier are those of the first operating point, which is the best one. */
 function readOperatingPoints(reader: BitReader): { level: number; tier: number } {
   let delayBits = 0;
   let hasDecoderModel = false;
@@ -121,7 +124,7 @@ function readOperatingPoints(reader: BitReader): { level: number; tier: number }
   return first ?? { level: 0, tier: 0 };
 }
 
-/** From enable_interintra_compound up to order_hint_bits_minus_1. */
+/** Skips the fields from enable_interintra_compound to order_hint_bits_minus_1. */
 function skipTools(reader: BitReader): void {
   reader.skip(4); // enable_interintra_compound, enable_masked_compound, enable_warped_motion, enable_dual_filter
   const hasOrderHint = reader.flag(); // enable_order_hint
@@ -157,7 +160,7 @@ function readSubsampling(reader: BitReader, profile: number, twelveBit: boolean)
   return [x, x === 1 ? reader.bit() : 0]; // subsampling_y
 }
 
-/** `obu`: the sequence header with its header and size. */
+/** `obu` is the sequence header with its header and size. */
 export function describeAv1(sequence: SequenceHeader, obu: Buffer): Av1Parameters {
   const { profile, level, tier, color, width, height } = sequence;
   const flags =
@@ -178,7 +181,7 @@ export function describeAv1(sequence: SequenceHeader, obu: Buffer): Av1Parameter
     // AV1CodecConfigurationRecord: marker and version, profile and level, flags, no initial presentation delay, configOBUs.
     config: Buffer.concat([Buffer.of(0x81, (profile << 5) | level, flags, 0), obu]),
     codecString: `av01.${profile}.${twoDigits(level)}${tier === 1 ? 'H' : 'M'}.${twoDigits(depth)}`,
-    // A temporal unit shows one frame: hidden ones travel with the one that is shown.
+    // A temporal unit shows one frame: hidden frames are stored with the one that is shown.
     reorderDepth: 0,
   };
 }

@@ -164,7 +164,7 @@ test('AV1: delimiters, padding and OBUs of other kinds are left out; OBUs in one
   const [key = [], next = []] = await units('av1', 2);
   const extra = ['1200', '7a0100', '4200', '3a0100', '6200'].map((hex) => Buffer.from(hex, 'hex'));
   const camera = new Camera().send([...extra, ...key, ...extra]);
-  // A whole temporal unit, sizes and all, as one element.
+  // A complete temporal unit, including sizes, as one element.
   const whole = Buffer.concat([...extra, ...next]);
   const packet = Buffer.concat([Buffer.from('80e0000a00000e100000000110', 'hex'), whole]);
   packet.writeUInt16BE((65_530 + av1Payloads([...extra, ...key, ...extra], MTU - 12).length) & 0xffff, 2);
@@ -225,7 +225,7 @@ test('AV1: a sequence header that is cut off anywhere is none', async () => {
   const [key = []] = await units('av1', 1);
   const payload = withoutSize(key[0] as Buffer).subarray(1);
   assert.ok(parseSequenceHeader(payload));
-  // The last byte holds trailing bits alone.
+  // The last byte contains only trailing bits.
   for (let end = 0; end < payload.length - 1; end++)
     assert.equal(parseSequenceHeader(payload.subarray(0, end)), undefined);
 });

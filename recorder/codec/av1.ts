@@ -1,10 +1,10 @@
-// RTP packets of AV1 in, temporal units out (RTP Payload Format for AV1, Alliance for Open Media), as samples want them:
-// OBUs with their sizes, without temporal delimiters and padding (AV1 in ISOBMFF §2.4).
+// Extracts AV1 temporal units from RTP packets (RTP Payload Format for AV1, Alliance for Open Media) in the form of samples: OBUs
+// with sizes, without temporal delimiters and padding (AV1 in ISOBMFF §2.4).
 //
 //   |Z|Y| W |N|-|-|-| OBU element | OBU element | …
 //
-// Z: the first element goes on with the last one of the packet before; Y: the last one goes on in the next packet; W: how
-// many there are, each but the last behind its size, or 0: each behind its size.
+// Z: the first element continues the last one of the previous packet; Y: the last one continues in the next packet; W: the number
+// of elements, all but the last with their size, or 0: all with their size.
 
 import type { AccessUnitCallback, Av1Parameters, Depacketizer } from './access-unit.ts';
 import {
@@ -25,13 +25,13 @@ import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const MAX_OBUS = 4096;
-/** Larger ones are no sequence headers of a camera. */
+/** Larger OBUs are not sequence headers of a camera. */
 const MAX_SEQUENCE_BYTES = 4096;
 const KEPT: ReadonlySet<number> = new Set(Object.values(OBU));
 /** Temporal delimiter, redundant frame header, tile list, padding. */
 const DROPPED: ReadonlySet<number> = new Set([2, 7, 8, 15]);
 
-/** A sequence header as an OBU with its size, and what it says. */
+/** A sequence header as an OBU with size, and its fields. */
 interface Sequence extends SequenceHeader {
   readonly obu: Buffer;
 }
@@ -47,12 +47,12 @@ export class Av1Depacketizer implements Depacketizer {
   readonly #emit: AccessUnitCallback;
   readonly #writer: SlabWriter;
   #parameters: Av1Parameters | undefined;
-  /** Of the last whole temporal unit that had one, and the one that `parameters` is made of. */
+  /** The sequence header of the last complete temporal unit that had one, and the one from which `parameters` were made. */
   #sequence: Sequence | undefined;
   #described: Sequence | undefined;
   discarded = 0;
 
-  // The temporal unit in work.
+  // State of the current temporal unit.
   #open = false;
   #damaged = false;
   #timestamp = 0;
@@ -61,7 +61,7 @@ export class Av1Depacketizer implements Depacketizer {
   #isKey = false;
   #staged: Sequence | undefined;
   #lost = 0;
-  /** Where the OBU begins whose next fragment is awaited; undefined when none is. */
+  /** Offset of the OBU whose next fragment is expected; undefined if there is none. */
   #fragmentsFrom: number | undefined;
 
   constructor({ pool, emit }: Av1Options) {
@@ -92,7 +92,7 @@ export class Av1Depacketizer implements Depacketizer {
   }
 
   flush(): void {
-    // Whether more would have come cannot be told.
+    // It is unknown whether more would have come.
     if (this.#open) this.#damage('ended_inside');
     this.#finish();
   }
@@ -128,7 +128,7 @@ export class Av1Depacketizer implements Depacketizer {
     }
     if (!continues) this.#obus++;
     if (this.#writer.size + end - start > MAX_ACCESS_UNIT_BYTES || this.#obus > MAX_OBUS) {
-      this.#writer.close(); // Its block is as large.
+      this.#writer.close(); // the block is as large as the temporal unit
       return this.#damage('temporal_unit_too_large');
     }
     if (!continues && !goesOn) return this.#takeObus(buffer, start, end);
@@ -136,13 +136,13 @@ export class Av1Depacketizer implements Depacketizer {
     this.#writer.append(buffer, start, end);
     if (goesOn) return;
     this.#fragmentsFrom = undefined;
-    // Copied out, because a size has to be put into it: one copy of what came in many packets.
+    // Copied, because a size must be inserted: one copy for data from many packets.
     const whole = Buffer.from(this.#writer.peek().subarray(from));
     this.#writer.truncate(from);
     this.#takeObus(whole, 0, whole.length);
   }
 
-  /** The OBU of an element; several where a camera puts a whole temporal unit, sizes and all, into one. */
+  /** Takes the OBUs of an element: normally one, but some cameras put a complete temporal unit with sizes into one element. */
   #takeObus(bytes: Buffer, start: number, end: number): void {
     for (let at = start; at < end && !this.#damaged;) {
       const header = bytes[at] as number;
@@ -158,7 +158,7 @@ export class Av1Depacketizer implements Depacketizer {
     }
   }
 
-  /** The header begins at `start`. */
+  /** Takes one OBU; its header starts at `start`. */
   #takeObu(bytes: Buffer, start: number, payload: number, end: number): void {
     const header = bytes[start] as number;
     const type = obuType(header);
@@ -198,7 +198,7 @@ export class Av1Depacketizer implements Depacketizer {
     this.#writer.discard();
   }
 
-  /** Lets the temporal unit in work go, or drops it. */
+  /** Emits or drops the current temporal unit. */
   #finish(): void {
     if (this.#open && this.#fragmentsFrom !== undefined) this.#damage('fragment_without_end');
     if (this.#open && !this.#damaged) {
@@ -208,7 +208,7 @@ export class Av1Depacketizer implements Depacketizer {
     }
     if (this.#damaged) {
       this.discarded++;
-      // The next one must say that something is missing, also where no packet was.
+      // The next one must report a loss, even if no packet was lost.
       this.#lost = Math.max(1, this.#lost);
     } else if (this.#hasFrame) {
       this.#emitUnit();
@@ -216,7 +216,7 @@ export class Av1Depacketizer implements Depacketizer {
     this.#reset();
   }
 
-  /** Every place to begin has the sequence header that belongs to it. */
+  /** Prepends the sequence header to a random access point that lacks it. */
   #describe(): void {
     const sequence = this.#sequence;
     if (!sequence) return;

@@ -1,7 +1,7 @@
-// Bytes in, the values of their bit syntax out. In NAL units emulation prevention bytes are skipped on the way
-// (ITU-T H.264 §7.2, §7.3.1, §9.1; H.265 the same); the audio formats have none.
+// Reads the bit syntax of codec headers. In NAL units it skips emulation prevention bytes (ITU-T H.264 §7.2, §7.3.1, §9.1; the
+// same in H.265); the audio formats have none.
 
-/** Reads past the end give zeros and set `overrun`: broken parameter sets are read as far as they go. */
+/** Reading past the end returns zeros and sets `overrun`, so that broken parameter sets are used as far as they are valid. */
 export class BitReader {
   #bytes: Uint8Array = new Uint8Array(0);
   #at = 0;
@@ -16,7 +16,7 @@ export class BitReader {
     this.#hasEmulationPrevention = options.hasEmulationPrevention;
   }
 
-  /** Starts at `bytes[start]`: of a NAL unit, behind its header. */
+  /** Starts at `bytes[start]`; in a NAL unit, this is after its header. */
   reset(bytes: Uint8Array, start: number, end: number): this {
     this.#bytes = bytes;
     this.#at = start;
@@ -27,12 +27,12 @@ export class BitReader {
     return this;
   }
 
-  /** Whether more was read than there is. */
+  /** Whether more was read than was available. */
   get overrun(): boolean {
     return this.#overrun;
   }
 
-  /** Bits not yet read; of bytes without emulation prevention. */
+  /** The number of unread bits; only valid without emulation prevention. */
   get remainingBits(): number {
     return this.#bitsLeft + (this.#end - this.#at) * 8;
   }

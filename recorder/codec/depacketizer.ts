@@ -1,4 +1,4 @@
-// A media section of an SDP in, the depacketizer for its packets out, or why its media cannot be recorded.
+// Creates the depacketizer for a media section of an SDP, or says why its media cannot be recorded.
 
 import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
 import { AacDepacketizer } from './aac.ts';
@@ -21,19 +21,19 @@ import { PcmDepacketizer } from './pcm.ts';
 import type { SampleDecoder } from './pcm.ts';
 import type { SlabPool } from './slab.ts';
 
-/** What the SDP says about one stream, as the codec room needs it. */
+/** The properties of one stream in the SDP. */
 export interface MediaDescription {
   readonly kind: 'video' | 'audio';
-  /** Of `a=rtpmap`, in any case; undefined when it is absent and only the static payload type (RFC 3551) tells. */
+  /** From `a=rtpmap`, in any case; undefined if absent, and then the static payload type (RFC 3551) counts. */
   readonly encodingName: string | undefined;
   readonly payloadType: number;
-  /** Of `a=rtpmap`, ticks a second; undefined when it is absent. */
+  /** From `a=rtpmap`, in Hz; undefined if absent. */
   readonly clockRate: number | undefined;
-  /** Of `a=rtpmap`; undefined when it does not say. */
+  /** From `a=rtpmap`; undefined if not stated. */
   readonly channels: number | undefined;
-  /** Of `a=fmtp`; names in lower case. */
+  /** From `a=fmtp`; names in lower case. */
   readonly formatParameters: ReadonlyMap<string, string>;
-  /** Of `a=framesize` or `a=x-dimensions`. */
+  /** From `a=framesize` or `a=x-dimensions`. */
   readonly pictureSize?: PictureSize | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface DepacketizerDeps {
   readonly emit: AccessUnitCallback;
 }
 
-/** Why media is not recorded: a stable code in kebab case, and a sentence for a person. */
+/** Why media cannot be recorded: a stable code in kebab case, and a sentence for people. */
 export interface Unsupported {
   readonly code: string;
   readonly message: string;
@@ -51,21 +51,21 @@ export interface Unsupported {
 export type DepacketizerChoice =
   | {
       readonly depacketizer: Depacketizer;
-      /** Ticks a second of the packets' timestamps, where cameras announce another one than they use (Opus). */
+      /** The clock rate of the packets' timestamps in Hz; cameras may announce another one (Opus). */
       readonly clockRate: number;
     }
   | { readonly unsupported: Unsupported };
 
 const VIDEO_CLOCK_RATE = 90_000;
 
-/** Of the static payload types that matter here, RFC 3551 §6. */
+/** The static payload types that we support, RFC 3551 §6. */
 const STATIC_NAMES: ReadonlyMap<number, string> = new Map([
   [0, 'PCMU'],
   [8, 'PCMA'],
   [26, 'JPEG'],
 ]);
 
-/** Chooses the depacketizer for a stream. `rtpmap` wins over the static payload types: cameras redefine them. */
+/** Chooses the depacketizer for a stream. `rtpmap` takes precedence over static payload types, because cameras redefine them. */
 export function createDepacketizer(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
   const name = media.encodingName?.trim().toUpperCase() ?? STATIC_NAMES.get(media.payloadType);
   switch (`${media.kind}/${name}`) {
@@ -140,7 +140,7 @@ function h265(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoi
 
 function aac(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
   const parameters = media.formatParameters;
-  // Some write AAC_hbr.
+  // Some cameras write AAC_hbr.
   const mode = (parameters.get('mode') || 'AAC-hbr').toLowerCase().replace(/[-_]/g, '');
   if (mode !== 'aachbr' && mode !== 'aaclbr')
     return unsupported('aac-mode-unsupported', `MPEG4-GENERIC in mode ${parameters.get('mode')}`);
@@ -154,7 +154,7 @@ function aac(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoic
   return { depacketizer: new AacDepacketizer({ ...options, ...deps }), clockRate };
 }
 
-/** RFC 3640 §4.1; what is not said is as in AAC-hbr (§3.3.6) or AAC-lbr (§3.3.5). */
+/** RFC 3640 §4.1; defaults are those of AAC-hbr (§3.3.6) or AAC-lbr (§3.3.5). */
 function auHeaderLayout(parameters: ReadonlyMap<string, string>, isLowBitRate: boolean): AuHeaderLayout {
   const number = (name: string, absent: number, max = 32): number => {
     const value = Number.parseInt(parameters.get(name) ?? '', 10);
@@ -177,7 +177,7 @@ function latm(media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoi
   const config = media.formatParameters.get('config');
   const inBand = media.formatParameters.get('cpresent');
   const clockRate = saneRate(media.clockRate) ?? VIDEO_CLOCK_RATE;
-  // A configuration in the SDP means that packets have none, also where `cpresent=0` was forgotten.
+  // A configuration in the SDP means that packets contain none, even if `cpresent=0` is missing.
   const configInBand = inBand === undefined ? config === undefined : inBand !== '0';
   return { depacketizer: new LatmDepacketizer({ config, configInBand, clockRate, ...deps }), clockRate };
 }
@@ -200,7 +200,7 @@ function pcm(
   return { depacketizer, clockRate: sampleRate };
 }
 
-/** `G726-32` has its first code in the lowest bits of an octet, `AAL2-G726-32` in the highest (RFC 3551 §4.5.4). */
+/** `G726-32` has the first code of an octet in its lowest bits, `AAL2-G726-32` in its highest (RFC 3551 §4.5.4). */
 function g726(name: string, media: MediaDescription, deps: DepacketizerDeps): DepacketizerChoice {
   const packing = name.startsWith('AAL2-') ? 'first-high' : 'first-low';
   const rate = Number(name.slice(-2)) as G726Rate;

@@ -1,4 +1,4 @@
-// Counts of what a camera does wrong, by a short constant name.
+// Counts the faults of a camera by a short constant name.
 
 export class Faults {
   readonly counts = new Map<string, number>();

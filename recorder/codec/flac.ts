@@ -1,10 +1,10 @@
-// 16-bit samples in, FLAC frames out (RFC 9639). A small encoder: fixed predictors and one Rice parameter a subframe.
+// Encodes 16-bit samples as FLAC frames (RFC 9639). A minimal encoder: fixed predictors and one Rice parameter per subframe.
 
 const BITS_PER_SAMPLE = 16;
 export const FLAC_MIN_BLOCK = 16;
 export const FLAC_MAX_BLOCK = 4096;
 export const FLAC_MAX_CHANNELS = 8;
-/** RFC 9639 Table 16: codes of sample rates; others are looked up in STREAMINFO (code 0). */
+/** RFC 9639 Table 16: codes of sample rates; for others, code 0 refers to STREAMINFO. */
 const RATE_CODES: ReadonlyMap<number, number> = new Map([
   [8000, 4],
   [16_000, 5],
@@ -18,7 +18,7 @@ const SUBFRAME_CONSTANT = 0;
 const SUBFRAME_VERBATIM = 1;
 const SUBFRAME_FIXED = 8;
 const MAX_ORDER = 4;
-/** 15 would be an escape. */
+/** 15 would be the escape code. */
 const MAX_RICE_PARAMETER = 14;
 
 /** STREAMINFO without its block header, RFC 9639 §8.2. */
@@ -26,13 +26,13 @@ export function flacStreamInfo(sampleRate: number, channels: number): Buffer {
   const info = Buffer.alloc(34);
   info.writeUInt16BE(FLAC_MIN_BLOCK, 0); // minimum block size
   info.writeUInt16BE(FLAC_MAX_BLOCK, 2); // maximum block size
-  // Frame sizes (6 bytes): not known. Then sample rate (20 bits), channels - 1 (3), bits per sample - 1 (5).
+  // Frame sizes (6 bytes): unknown. Then sample rate (20 bits), channels - 1 (3), bits per sample - 1 (5).
   info.writeUInt32BE(((sampleRate << 12) | ((channels - 1) << 9) | ((BITS_PER_SAMPLE - 1) << 4)) >>> 0, 10);
-  // Total samples (36 bits) and MD5: not known.
+  // Total samples (36 bits) and MD5: unknown.
   return info;
 }
 
-/** Encodes one stream's blocks. The buffer that `encode` returns is used again by its next call. */
+/** Encodes the blocks of one stream. The buffer returned by `encode` is reused by the next call. */
 export class FlacEncoder {
   readonly #channels: number;
   readonly #rateCode: number;
@@ -48,7 +48,7 @@ export class FlacEncoder {
     this.#bits = new BitWriter(32 + channels * (FLAC_MAX_BLOCK * 2 + 8));
   }
 
-  /** One frame of `count` samples (16 to 4096) from the start of each channel's array. */
+  /** Encodes one frame from the first `count` samples (16 to 4096) of each channel. */
   encode(samples: readonly Int16Array[], count: number): Buffer {
     const bits = this.#bits;
     bits.clear();
@@ -68,7 +68,7 @@ export class FlacEncoder {
     return bits.buffer.subarray(0, bits.bytes);
   }
 
-  /** RFC 9639 §9.2. G.711 leaves the lowest bits zero, which the subframe header says once. */
+  /** RFC 9639 §9.2. G.711 leaves the lowest bits zero, which the subframe header states once as wasted bits. */
   #putSubframe(samples: Int16Array, count: number): void {
     const bits = this.#bits;
     const shifted = this.#shifted;
@@ -106,13 +106,13 @@ export class FlacEncoder {
     if (wasted > 0) this.#bits.put(1, wasted); // unary: zeros, then a one
   }
 
-  /** The fixed predictor (§9.2.5) and Rice parameter that cost least; its residual is left in `#best`. */
+  /** Finds the fixed predictor (§9.2.5) and Rice parameter with the lowest cost; leaves the residual in `#best`. */
   #choosePredictor(count: number): { order: number; parameter: number; cost: number } {
     const residual = this.#residual;
     residual.set(this.#shifted);
     let choice = { order: 0, parameter: 0, cost: Infinity };
     for (let order = 0; order <= MAX_ORDER; order++) {
-      // Each order's residual is the difference of the one before.
+      // The residual of each order is the difference of the previous one.
       if (order > 0) {
         for (let i = count - 1; i >= order; i--) residual[i] = (residual[i] as number) - (residual[i - 1] as number);
       }
@@ -134,13 +134,13 @@ export class FlacEncoder {
 /** Signed to unsigned: 0, -1, 1, -2 … become 0, 1, 2, 3 … */
 const fold = (value: number): number => ((value << 1) ^ (value >> 31)) >>> 0;
 
-/** RFC 9639 §9.1.5: as UTF-8, extended to 36 bits. */
+/** RFC 9639 §9.1.5: like UTF-8, extended to 36 bits. */
 function putCodedNumber(bits: BitWriter, value: number): void {
   if (value < 0x80) return bits.put(value, 8);
   let continuations = 1;
   while (continuations < 6 && value >= 2 ** (6 + continuations * 5)) continuations++;
   const lead = (0xff << (7 - continuations)) & 0xff;
-  // The lead byte of seven has no bit left for the value.
+  // With seven bytes, the first one has no bit left for the value.
   bits.put(lead | (continuations === 6 ? 0 : Math.floor(value / 64 ** continuations)), 8);
   for (let i = continuations - 1; i >= 0; i--) bits.put(0x80 | (Math.floor(value / 64 ** i) % 64), 8);
 }
@@ -161,7 +161,7 @@ class BitWriter {
     this.#filled = 0;
   }
 
-  /** Up to 16 bits. */
+  /** At most 16 bits. */
   put(value: number, count: number): void {
     this.#current = (this.#current << count) | (value & ((1 << count) - 1));
     this.#filled += count;
@@ -202,7 +202,7 @@ function crc8(bytes: Buffer, end: number): number {
   return crc;
 }
 
-/** x^16 + x^15 + x^2 + 1, for each value of the byte shifted out. */
+/** Polynomial x^16 + x^15 + x^2 + 1, for each value of the byte shifted out. */
 const CRC16 = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8;
   for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000) !== 0 ? ((crc << 1) ^ 0x8005) & 0xffff : crc << 1;

@@ -1,4 +1,4 @@
-// Octets of G.711 in, samples out (ITU-T G.711; in RTP: RFC 3551 §4.5.14).
+// Decodes G.711 (ITU-T G.711; in RTP: RFC 3551 §4.5.14).
 
 import type { SampleDecoder } from './pcm.ts';
 
@@ -9,7 +9,7 @@ export class G711Decoder implements SampleDecoder {
   readonly samples = 1;
   readonly #table: Int16Array;
 
-  /** Octets of the channels are interleaved. */
+  /** The octets of the channels are interleaved. */
   constructor(law: G711Law, channels: number) {
     this.octets = channels;
     this.#table = law === 'mu' ? muLawTable() : aLawTable();

@@ -1,12 +1,12 @@
-// Octets of G.722 at 64 kbit/s in, 16 kHz samples out (ITU-T G.722, mode 1; in RTP: RFC 3551 §4.5.2).
+// Decodes G.722 at 64 kbit/s to 16 kHz samples (ITU-T G.722, mode 1; in RTP: RFC 3551 §4.5.2).
 //
-// Two sub-bands of 8 kHz, each ADPCM: six bits of an octet are the lower band's difference, two the higher band's.
-// Names are those of the Recommendation: blocks of clauses 5 and 6, values of its tables.
+// Two sub-bands of 8 kHz, each ADPCM: six bits of an octet are the difference of the lower band, two that of the higher band.
+// Names in capitals are those of the Recommendation: blocks of clauses 5 and 6, values of its tables.
 
 import type { SampleDecoder } from './pcm.ts';
 
 export const G722_SAMPLE_RATE = 16_000;
-/** RFC 3551 §4.5.2: the clock of the packets is 8000 by an old mistake. */
+/** RFC 3551 §4.5.2: the RTP clock rate is 8000 because of an old mistake. */
 export const G722_CLOCK_RATE = 8000;
 
 const GREAT_DIFFERENCES = [
@@ -37,7 +37,7 @@ const ILB = Int16Array.from([
   2048, 2093, 2139, 2186, 2233, 2282, 2332, 2383, 2435, 2489, 2543, 2599, 2656, 2714, 2774, 2834, 2896, 2960, 3025,
   3091, 3158, 3228, 3298, 3371, 3444, 3520, 3597, 3676, 3756, 3838, 3922, 4008,
 ]);
-/** The quadrature mirror filter: every second of its 24 coefficients; the others are the same in reverse. */
+/** The quadrature mirror filter: every second of its 24 coefficients; the others are the same in reverse order. */
 const QMF = Int16Array.of(3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11);
 const QMF_DELAY = 24;
 
@@ -46,7 +46,7 @@ export class G722Decoder implements SampleDecoder {
   readonly samples = 2;
   readonly #low = new SubBand(32, 18_432, 8);
   readonly #high = new SubBand(8, 22_528, 10);
-  /** Sums and differences of the bands, alternating: the newest at the end. */
+  /** Sums and differences of the bands, alternating; newest last. */
   readonly #delay = new Int16Array(QMF_DELAY);
 
   decode(bytes: Buffer, at: number, into: readonly Int16Array[], index: number): void {
@@ -70,24 +70,24 @@ export class G722Decoder implements SampleDecoder {
   }
 }
 
-/** One band: inverse quantizer, its scale factor, and a predictor of two poles and six zeros (BLOCK 4). */
+/** One band: inverse quantizer, its scale factor, and a predictor with two poles and six zeros (BLOCK 4). */
 class SubBand {
   readonly #maxLogScale: number;
   readonly #scaleShift: number;
-  /** DET: the scale factor, and NB: its logarithm. */
+  /** DET: the scale factor; NB: its logarithm. */
   #scale: number;
   #logScale = 0;
-  /** S: the predicted signal, and SZ: the part of the zeros. */
+  /** S: the predicted signal; SZ: the share of the zeros. */
   #predicted = 0;
   #zeros = 0;
-  /** Of the two samples before: reconstructed (RLT) and partially reconstructed signals (PLT). */
+  /** The reconstructed (RLT) and partially reconstructed (PLT) signals of the two previous samples. */
   #r1 = 0;
   #p1 = 0;
   #p2 = 0;
   /** Coefficients of the poles (AL). */
   #a1 = 0;
   #a2 = 0;
-  /** Coefficients of the zeros (BL), and the differences that they weigh (DLT), newest first. */
+  /** Coefficients of the zeros (BL), and the differences that they weight (DLT), newest first. */
   readonly #b = new Int16Array(6);
   readonly #d = new Int16Array(6);
 
@@ -97,7 +97,7 @@ class SubBand {
     this.#scaleShift = scaleShift;
   }
 
-  /** The next reconstructed sample, of the quantized difference for the output and the coarser one for the adaptation. */
+  /** The next reconstructed sample, from the quantized difference for the output and the coarser one for the adaptation. */
   next(outputStep: number, adaptationStep: number, logStep: number): number {
     const output = clamp(this.#predicted + ((this.#scale * outputStep) >> 15), -16_384, 16_383);
     const difference = (this.#scale * adaptationStep) >> 15;
@@ -143,7 +143,7 @@ class SubBand {
     this.#a2 = a2;
   }
 
-  /** UPZERO; the new difference takes its place among those before. */
+  /** UPZERO; then adds the new difference to the previous ones. */
   #adaptZeros(difference: number): void {
     const step = difference === 0 ? 0 : 128;
     for (let i = 0; i < 6; i++) {

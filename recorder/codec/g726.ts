@@ -1,21 +1,21 @@
-// Octets of G.726 in, samples out (ITU-T G.726; in RTP: RFC 3551 §4.5.4).
+// Decodes G.726 (ITU-T G.726; in RTP: RFC 3551 §4.5.4).
 //
-// ADPCM of 2 to 5 bits a sample. Names are those of the Recommendation, clause 4 and its sub-blocks.
+// ADPCM with 2 to 5 bits per sample. Names in capitals are those of the Recommendation, clause 4 and its sub-blocks.
 
 import type { SampleDecoder } from './pcm.ts';
 
-/** Kilobits a second, at 8000 samples a second. */
+/** Kilobits per second, at 8000 samples per second. */
 export type G726Rate = 16 | 24 | 32 | 40;
 
-/** Of a rate, by magnitude of the code. */
+/** The tables of one rate, by magnitude of the code. */
 interface Quantizer {
-  /** DQLN: the difference's logarithm, in units of the scale factor. */
+  /** DQLN: the logarithm of the difference, in units of the scale factor. */
   readonly log: readonly number[];
   /** W(I): what the code adds to the scale factor. */
   readonly weight: readonly number[];
-  /** F(I): 0 for small differences to 7 for great ones. */
+  /** F(I): 0 for small differences to 7 for large ones. */
   readonly speed: readonly number[];
-  /** Octets that hold a whole number of codes. */
+  /** The least number of octets that contains a whole number of codes. */
   readonly octets: number;
 }
 
@@ -62,17 +62,17 @@ export class G726Decoder implements SampleDecoder {
       const bit = i * bits;
       const octet = bit >> 3;
       const one = bytes[at + octet] as number;
-      // A code may go on in the next octet.
+      // A code may continue in the next octet.
       const two = octet < last ? (bytes[at + octet + 1] as number) : 0;
       const code =
         this.#packing === 'first-low' ? ((two << 8) | one) >> (bit & 7) : ((one << 8) | two) >> (16 - bits - (bit & 7));
-      // Samples are of 14 bits.
+      // Samples have 14 bits.
       (into[0] as Int16Array)[index + i] = clamp(4 * this.#state.next(code & ((1 << bits) - 1)), -32_768, 32_767);
     }
   }
 }
 
-/** A sign, an exponent of 4 bits and a mantissa of 6: what the predictor multiplies. */
+/** The format of the predictor's factors: a sign, a 4-bit exponent and a 6-bit mantissa. */
 interface Float {
   negative: boolean;
   exponent: number;
@@ -83,26 +83,26 @@ const zero = (): Float => ({ negative: false, exponent: 0, mantissa: 32 });
 class Adpcm {
   readonly #quantizer: Quantizer;
   readonly #signBit: number;
-  /** The zeros' coefficients leak more slowly at 40 kbit/s (ULB). */
+  /** The coefficients of the zeros leak more slowly at 40 kbit/s (ULB). */
   readonly #leak: number;
   /** YU and YL: the fast and the slow scale factor. */
   #fast = 544;
   #slow = 34_816;
-  /** DMS, DML and AP: how much the signal varies, and so how fast to follow. */
+  /** DMS, DML and AP: how much the signal varies, and so how fast to adapt. */
   #shortTerm = 0;
   #longTerm = 0;
   #speed = 0;
-  /** TD: a tone of a modem. */
+  /** TD: a modem tone was detected. */
   #tone = false;
-  /** A1, A2: coefficients of the poles, and SR1, SR2: the signals that they weigh. */
+  /** A1, A2: coefficients of the poles; SR1, SR2: the signals that they weight. */
   #a1 = 0;
   #a2 = 0;
   #sr1 = zero();
   #sr2 = zero();
-  /** PK1, PK2: signs of the partially reconstructed signals before. */
+  /** PK1, PK2: signs of the previous partially reconstructed signals. */
   #pk1 = false;
   #pk2 = false;
-  /** B1 to B6: coefficients of the zeros, and DQ1 to DQ6: the differences that they weigh, newest first. */
+  /** B1 to B6: coefficients of the zeros; DQ1 to DQ6: the differences that they weight, newest first. */
   readonly #b = new Int16Array(6);
   readonly #dq = Array.from({ length: 6 }, zero);
 
@@ -112,7 +112,7 @@ class Adpcm {
     this.#leak = bits === 5 ? 9 : 8;
   }
 
-  /** The sample (15 bits and sign) of the next code. */
+  /** The sample (15 bits and sign) for the next code. */
   next(code: number): number {
     const negative = (code & this.#signBit) !== 0;
     const magnitude = (negative ? ~code : code) & (this.#signBit - 1);
@@ -159,7 +159,7 @@ class Adpcm {
     this.#slow += this.#fast + (-this.#slow >> 6);
   }
 
-  /** FUNCTF, FILTA, FILTB, SUBTC, FILTC, TRIGA; after the predictor, whose new coefficients tell a tone. */
+  /** FUNCTF, FILTA, FILTB, SUBTC, FILTC, TRIGA; after the predictor, whose new coefficients detect a tone. */
   #adaptSpeed(magnitude: number, y: number, transition: boolean): void {
     const f = this.#quantizer.speed[magnitude] as number;
     this.#shortTerm += (f * 512 - this.#shortTerm) >> 5;
@@ -196,7 +196,7 @@ class Adpcm {
     this.#b.fill(0);
   }
 
-  /** Makes the oldest difference the newest, to be written over. */
+  /** Moves the oldest difference to the front, to be overwritten. */
   #rotate(): Float {
     const oldest = this.#dq.pop() as Float;
     this.#dq.unshift(oldest);
@@ -211,7 +211,7 @@ function toFloat(magnitude: number, negative: boolean, into: Float): void {
   into.mantissa = magnitude === 0 ? 32 : (magnitude << 6) >> into.exponent;
 }
 
-/** FMULT: a coefficient by a signal. */
+/** FMULT: multiplies a coefficient by a signal. */
 function multiply(coefficient: number, { negative, exponent, mantissa }: Float): number {
   const magnitude = Math.abs(coefficient >> 2);
   const ownExponent = 32 - Math.clz32(magnitude);

@@ -1,5 +1,5 @@
-// H.264 NAL units: their parts in an access unit, slice headers, picture parameter sets, recovery points
-// (ITU-T H.264 §7.3, §7.4.1, Annex D).
+// The syntax of H.264 NAL units: their role in an access unit, slice headers, picture parameter sets, recovery points (ITU-T
+// H.264 §7.3, §7.4.1, Annex D).
 
 import type { NalParameters } from './access-unit.ts';
 import { BitReader } from './bit-reader.ts';
@@ -24,8 +24,8 @@ const ROLES: readonly Role[] = [
   ROLE.dropped, // 11: end of stream
   ROLE.dropped, // 12: filler
   ROLE.prefix, // 13: SPS extension
-  ROLE.prefix, // 14: prefix of a scalable stream's base layer
-  ROLE.dropped, // 15: subset SPS, of layers that we do not store
+  ROLE.prefix, // 14: prefix of the base layer of a scalable stream
+  ROLE.dropped, // 15: subset SPS of layers that we do not store
   ROLE.unknown,
   ROLE.unknown,
   ROLE.unknown,
@@ -64,7 +64,7 @@ export class H264Syntax implements NalSyntax {
   readSlice(bytes: Buffer, start: number, end: number, _sets: SetLookup, header: SliceHeader): boolean {
     const reader = this.#reader.reset(bytes, start + 1, end);
     reader.ue(); // first_mb_in_slice
-    const sliceType = reader.ue() % 5; // slice_type; 5 to 9 say that all slices of the picture are alike
+    const sliceType = reader.ue() % 5; // slice_type; 5 to 9 mean that all slices of the picture have the same type
     header.randomAccess = this.nalType(bytes[start] as number) === H264_NAL.idr;
     header.bidirectional = sliceType === 1;
     header.intra = sliceType === 2 || sliceType === 4;
@@ -72,7 +72,9 @@ export class H264Syntax implements NalSyntax {
     return !reader.overrun;
   }
 
-  /** Encoders with open groups mark their I pictures so, those that refresh gradually the first of each round. */
+  /**
+   * Encoders with open groups mark their I pictures like this; those with gradual refresh mark the first picture of each cycle.
+   */
   recoveryCount(bytes: Buffer, start: number, end: number): number | undefined {
     if (this.nalType(bytes[start] as number) !== H264_NAL.sei) return undefined;
     return findRecoveryPoint(bytes, start + 1, end, this.#reader) ? this.#reader.ue() : undefined; // recovery_frame_cnt

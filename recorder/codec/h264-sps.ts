@@ -1,5 +1,5 @@
-// An H.264 sequence parameter set in, picture size and output order out (ITU-T H.264 §7.3.2.1.1, Annex E).
-// Lenient: what follows the size may be cut or wrong, as some cameras send it.
+// Parses an H.264 sequence parameter set: picture size and output order (ITU-T H.264 §7.3.2.1.1, Annex E). Lenient: what follows
+// the size may be truncated or wrong, because some cameras send it like this.
 
 import { BitReader } from './bit-reader.ts';
 import { readPixelAspect } from './pixel-aspect.ts';
@@ -14,22 +14,22 @@ export type H264Sps = {
   readonly chromaFormat: number;
   readonly bitDepthLuma: number;
   readonly bitDepthChroma: number;
-  /** Pixels, after cropping. */
+  /** Size in pixels, after cropping. */
   readonly width: number;
   readonly height: number;
-  /** False when pictures may be fields. */
+  /** False if pictures may be fields. */
   readonly framesOnly: boolean;
   readonly reorderDepth: number | undefined;
   readonly pixelAspect: PixelAspect | undefined;
 };
 
-/** Profiles whose parameter sets have chroma format, bit depth and scaling lists. */
+/** Profiles whose SPS contains chroma format, bit depth and scaling lists. */
 const HIGH_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135]);
 const BASELINE = 66;
 const MAX_PIXELS = 16_384;
 const MAX_REORDER = 16;
 
-/** Parses a NAL unit with its one-byte header; undefined when not even the picture size can be read. */
+/** Parses a NAL unit with its one-byte header; undefined if not even the picture size can be read. */
 export function parseH264Sps(nal: Uint8Array): H264Sps | undefined {
   if (nal.length < 5) return undefined;
   const reader = new BitReader().reset(nal, 1, nal.length);

@@ -9,7 +9,7 @@ import { H264Depacketizer } from './h264.ts';
 const SPS = Buffer.from('Z00AKpWoHgCJ+WbgICAgQA==', 'base64');
 const PPS = Buffer.from('aO48gA==', 'base64');
 const SEI = Buffer.from('0605032a2a2a80', 'hex');
-/** Slice headers with first_mb_in_slice 0; the rest is filled. */
+/** Slice headers with first_mb_in_slice 0, followed by filling. */
 const idr = (size = 40): Buffer => Buffer.concat([Buffer.from('658884', 'hex'), Buffer.alloc(size, 0x11)]);
 const inter = (size = 20, fill = 0x22): Buffer => Buffer.concat([Buffer.from('419a', 'hex'), Buffer.alloc(size, fill)]);
 /** A further slice: first_mb_in_slice is 1. */
@@ -17,7 +17,7 @@ const further = (nal: Buffer): Buffer => Buffer.concat([nal.subarray(0, 1), Buff
 const AUD = Buffer.from('09f0', 'hex');
 const FILLER = Buffer.from('0cffffff80', 'hex');
 
-/** A camera that sends access units one after another, with running sequence numbers. */
+/** A camera that sends access units with consecutive sequence numbers. */
 class Camera extends Depacketizing {
   #sequenceNumber: number;
 
@@ -75,7 +75,7 @@ for (const [name, parameters, aggregate] of [
       camera.push(...packets);
     }
     camera.end();
-    // Parameter sets stand in the first access unit only: they are the same in all others.
+    // Only the first access unit keeps the parameter sets, because they are the same in all others.
     const isSet = (nal: Buffer): boolean => [7, 8].includes(nalType(nal, 'h264'));
     assert.deepEqual(
       camera.nals,
@@ -414,7 +414,7 @@ test('H.264: aggregates with padding, and cut ones (STAP-A): what is whole is ke
   const camera = new Camera().settle();
   camera.payloads([Buffer.concat([aggregate(SEI, idr()), Buffer.from([0, 0])])], 3000);
   assert.deepEqual(summary(camera), [[3000, '6 5']]);
-  // Behind the picture a SEI is cut off, or a set, or what is no NAL unit at all.
+  // After the picture, a SEI, a set, or something invalid is cut off.
   for (const [i, rest] of [SEI, SPS, PPS, Buffer.from([0x1e, 1, 2, 3])].entries()) {
     camera.units.length = 0;
     camera.payloads([aggregate(SEI, inter(), rest).subarray(0, -2)], 6000 + i * 3000);

@@ -1,4 +1,4 @@
-// RTP packets of H.264 in, access units out (RFC 6184, packetization modes 0 and 1).
+// Extracts H.264 access units from RTP packets (RFC 6184, packetization modes 0 and 1).
 
 import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
@@ -72,10 +72,10 @@ export class H264Depacketizer implements Depacketizer {
   /**
    * FU-A, RFC 6184 §5.8.
    *
-   *   |F|NRI|  28     |S|E|R|  Type   | fragment …
+   *   |F|NRI| 28 |S|E|R| Type | fragment …
    *
-   * S and E together are not allowed, but sent for small pictures (CostarHD, OpenIPC): a whole NAL unit. R is not
-   * looked at (Longse sets it).
+   * S and E must not both be set, but CostarHD and OpenIPC do so for small pictures: it is then a complete NAL unit. R is ignored
+   * (Longse sets it).
    */
   #takeFragment(buffer: Buffer, start: number, end: number): void {
     if (end - start < 2) return;
@@ -86,7 +86,7 @@ export class H264Depacketizer implements Depacketizer {
     if ((fuHeader & 0x40) !== 0) this.#units.endFragments();
   }
 
-  /** STAP-A, RFC 6184 §5.7.1: NAL units, each behind its size of 16 bits. Some cameras pad with zeros. */
+  /** STAP-A, RFC 6184 §5.7.1: NAL units, each after a 16-bit size. Some cameras pad with zeros. */
   #takeAggregate(buffer: Buffer, start: number, end: number): void {
     let at = start;
     while (at + 2 < end) {

@@ -1,4 +1,4 @@
-// H.265 NAL units: their parts in an access unit, slice headers, parameter sets (ITU-T H.265 §7.3, §7.4.2).
+// The syntax of H.265 NAL units: their role in an access unit, slice headers, parameter sets (ITU-T H.265 §7.3, §7.4.2).
 
 import type { NalParameters } from './access-unit.ts';
 import { BitReader } from './bit-reader.ts';
@@ -58,7 +58,7 @@ export class H265Syntax implements NalSyntax {
     header.intra = header.randomAccess;
     header.ppsId = reader.ue(); // slice_pic_parameter_set_id
     header.bidirectional = false;
-    // In further slices the type lies behind an address whose length only the SPS tells; the first one is enough.
+    // In further slices the type follows an address whose length only the SPS states; reading the first slice is enough.
     if (first) {
       reader.skip(sets.get('pps', header.ppsId)?.extraSliceHeaderBits ?? 0);
       header.bidirectional = reader.ue() === 0; // slice_type
@@ -67,7 +67,7 @@ export class H265Syntax implements NalSyntax {
   }
 
   recoveryCount(): undefined {
-    return undefined; // Open groups have CRA pictures, and x265 does not mark where a gradual refresh begins.
+    return undefined; // open groups have CRA pictures, and x265 does not mark the start of a gradual refresh
   }
 
   describe(vps: ParsedSet | undefined, spsSet: ParsedSet, pps: readonly ParsedSet[]): NalParameters {

@@ -1,5 +1,5 @@
-// An H.265 sequence parameter set in, picture size, output order and profile out (ITU-T H.265 §7.3.2.2, §7.3.3, Annex E).
-// Lenient: what follows the reorder depth may be cut or wrong.
+// Parses an H.265 sequence parameter set: picture size, output order and profile (ITU-T H.265 §7.3.2.2, §7.3.3, Annex E).
+// Lenient: what follows the reorder depth may be truncated or wrong.
 
 import { BitReader } from './bit-reader.ts';
 import { readPixelAspect } from './pixel-aspect.ts';
@@ -8,14 +8,14 @@ import type { PixelAspect } from './pixel-aspect.ts';
 export type H265Sps = {
   readonly id: number;
   readonly vpsId: number;
-  /** general_profile_space to general_level_idc: 12 bytes as they are, without emulation prevention. */
+  /** general_profile_space to general_level_idc: 12 bytes, without emulation prevention. */
   readonly profileTierLevel: Uint8Array;
   readonly temporalLayers: number;
   readonly temporalIdNested: boolean;
   readonly chromaFormat: number;
   readonly bitDepthLuma: number;
   readonly bitDepthChroma: number;
-  /** Pixels, after cropping. */
+  /** Size in pixels, after cropping. */
   readonly width: number;
   readonly height: number;
   readonly reorderDepth: number | undefined;
@@ -26,7 +26,7 @@ const MAX_PIXELS = 16_384;
 const MAX_REORDER = 16;
 const MAX_REFERENCE_SETS = 64;
 
-/** Parses a NAL unit with its two-byte header; undefined when not even the picture size can be read. */
+/** Parses a NAL unit with its two-byte header; undefined if not even the picture size can be read. */
 export function parseH265Sps(nal: Uint8Array): H265Sps | undefined {
   if (nal.length < 16) return undefined;
   const reader = new BitReader().reset(nal, 2, nal.length);
@@ -118,7 +118,7 @@ function readReorderDepth(reader: BitReader, maxSubLayers: number): number | und
   return reader.overrun || depth > MAX_REORDER ? undefined : depth;
 }
 
-/** The aspect ratio lies behind all coding tools. */
+/** The aspect ratio comes after all coding tools. */
 function readAspectBehindTools(reader: BitReader, orderBits: number): PixelAspect | undefined {
   for (let i = 0; i < 6; i++) reader.ue(); // sizes of coding and transform blocks, hierarchy depths
   if (reader.flag() && reader.flag()) skipScalingLists(reader); // scaling_list_enabled_flag, sps_scaling_list_data_present_flag
@@ -155,7 +155,7 @@ function skipScalingLists(reader: BitReader): void {
   }
 }
 
-/** §7.3.7; false when the counts make no sense. */
+/** §7.3.7; false if the counts are invalid. */
 function skipShortTermReferenceSets(reader: BitReader): boolean {
   const sets = reader.ue(); // num_short_term_ref_pic_sets
   if (sets > MAX_REFERENCE_SETS) return false;

@@ -11,7 +11,7 @@ const SPS = Buffer.from('QgEBAWAAAAMAsAAAAwAAAwBaoAWCAeFja5JFL83BQYFBAAADAAEAAAM
 const PPS = Buffer.from('RAHA8saNA7NA', 'base64');
 const SEI = Buffer.from('4e0105042a2a2a2a80', 'hex');
 const SUFFIX_SEI = Buffer.from('500184042a2a2a2a80', 'hex');
-/** First slices; slice_type of `inter` is P. */
+/** First slices; the slice_type of `inter` is P. */
 const idr = (size = 40): Buffer => Buffer.concat([Buffer.from('2601af', 'hex'), Buffer.alloc(size, 0x11)]);
 const inter = (size = 20): Buffer => Buffer.concat([Buffer.from('0201d0', 'hex'), Buffer.alloc(size, 0x22)]);
 const further = (nal: Buffer): Buffer => Buffer.concat([nal.subarray(0, 2), Buffer.from([0x50]), nal.subarray(3)]);

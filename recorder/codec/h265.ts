@@ -1,4 +1,4 @@
-// RTP packets of H.265 in, access units out (RFC 7798).
+// Extracts H.265 access units from RTP packets (RFC 7798).
 
 import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
@@ -17,7 +17,7 @@ export interface H265Options {
   readonly spropVps: string | undefined;
   readonly spropSps: string | undefined;
   readonly spropPps: string | undefined;
-  /** `sprop-max-don-diff`: above 0, packets carry decoding order numbers. */
+  /** `sprop-max-don-diff`: if above 0, packets contain decoding order numbers. */
   readonly maxDonDiff: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
@@ -74,7 +74,7 @@ export class H265Depacketizer implements Depacketizer {
     this.#units.close();
   }
 
-  /** RFC 7798 §4.4.1: a NAL unit, with DONL behind its header. */
+  /** RFC 7798 §4.4.1: one NAL unit, with DONL after its header. */
   #takeSingle(buffer: Buffer, start: number, end: number): void {
     if (!this.#hasDon) return this.#units.nal(buffer, start, end);
     if (end - start < 4) return this.#faults.count('nal_without_content');
@@ -86,9 +86,9 @@ export class H265Depacketizer implements Depacketizer {
   /**
    * RFC 7798 §4.4.3.
    *
-   *   |F|  49       |  LayerId  | TID |S|E|  FuType   | DONL, in the first | fragment …
+   *   |F| 49 | LayerId | TID |S|E| FuType | DONL, in the first | fragment …
    *
-   * S and E together are not allowed, but sent (OpenIPC): a whole NAL unit.
+   * S and E must not both be set, but OpenIPC does so: it is then a complete NAL unit.
    */
   #takeFragment(buffer: Buffer, start: number, end: number): void {
     if (end - start < 3) return;
@@ -109,7 +109,7 @@ export class H265Depacketizer implements Depacketizer {
     if ((fuHeader & 0x40) !== 0) this.#units.endFragments();
   }
 
-  /** RFC 7798 §4.4.2: NAL units, each behind its size of 16 bits; before that DONL (first) or DOND (others). */
+  /** RFC 7798 §4.4.2: NAL units, each after a 16-bit size; before that DONL (first) or DOND (others). */
   #takeAggregate(buffer: Buffer, start: number, end: number): void {
     let at = start;
     while (at + 2 < end) {
@@ -130,7 +130,7 @@ export class H265Depacketizer implements Depacketizer {
     }
   }
 
-  /** NAL units that come in another order than they are decoded in are refused. */
+  /** Rejects NAL units that are not sent in decoding order. */
   #noteDon(don: number): boolean {
     const isLate = this.#don !== undefined && ((don - this.#don) << 16) >> 16 < 0;
     if (!isLate) this.#don = don;
@@ -139,7 +139,7 @@ export class H265Depacketizer implements Depacketizer {
   }
 }
 
-/** nuh_layer_id is not 0: an enhancement that decoders of the base layer do not want. */
+/** nuh_layer_id is not 0: an enhancement layer, which decoders of the base layer do not need. */
 function isOtherLayer(buffer: Buffer, at: number): boolean {
   return ((buffer[at] as number) & 1) !== 0 || (buffer[at + 1] as number) >> 3 !== 0;
 }

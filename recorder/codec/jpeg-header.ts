@@ -1,10 +1,10 @@
-// What RTP packets say of a JPEG picture in, everything of a JPEG file before its entropy-coded data out (RFC 2435 §3.1,
-// appendices A and B; markers: ITU-T T.81 annex B).
+// Makes everything in a JPEG file before its entropy-coded data, from the headers of its RTP packets (RFC 2435 §3.1, appendices A
+// and B; markers: ITU-T T.81 annex B).
 
-/** For luma, and for chroma when there are two: DQT segments (T.81 §B.2.4.1) with ids 0 and 1. */
+/** For luma, and for chroma if there are two: DQT segments (T.81 §B.2.4.1) with ids 0 and 1. */
 export type QuantizationTables = readonly Buffer[];
 
-/** Marker segments, each with its marker: what the camera sends itself (ONVIF Streaming Specification, "JPEG over RTP"). */
+/** Marker segments, each with its marker, that the camera itself sends (ONVIF Streaming Specification, "JPEG over RTP"). */
 export interface JpegSegments {
   readonly quantization: readonly Buffer[];
   readonly huffman: readonly Buffer[];
@@ -18,7 +18,7 @@ export interface JpegHeader extends JpegSegments {
   readonly type: number;
   readonly width: number;
   readonly height: number;
-  /** MCUs from restart marker to restart marker; 0: there are none. */
+  /** MCUs between restart markers; 0: there are none. */
   readonly restartInterval: number;
 }
 
@@ -38,13 +38,13 @@ const DHT = 0xc4;
 const SOS = 0xda;
 const DQT = 0xdb;
 const DRI = 0xdd;
-/** More is no header. */
+/** More segments are not a valid header. */
 const MAX_SEGMENTS = 32;
 
 const segment = (marker: number, body: Buffer): Buffer =>
   Buffer.concat([Buffer.of(0xff, marker, (body.length + 2) >> 8, (body.length + 2) & 0xff), body]);
 
-/** Its segments go behind those made of the other fields, or in their place. A table replaces an earlier one with its id. */
+/** The camera's segments follow or replace those made from the other fields. A table replaces an earlier one with its id. */
 export function jpegHeader(header: JpegHeader): Buffer {
   const { quantization, huffman, frame, restart, restartInterval, scan } = header;
   return Buffer.concat([
@@ -80,8 +80,8 @@ function startOfFrame({ type, width, height, quantization }: JpegHeader): Buffer
 const START_OF_SCAN = segment(SOS, Buffer.of(3, 1, 0x00, 2, 0x11, 3, 0x11, 0, 63, 0));
 
 /**
- * Marker segments one after another, between them padding of 0xff; what comes behind one that is cut off, or that is not
- * of a header, is left out.
+ * Reads marker segments, which may have padding of 0xff between them. Stops at a truncated segment and at one that does not
+ * belong to a header.
  */
 export function readSegments(bytes: Buffer): JpegSegments {
   const quantization: Buffer[] = [];
@@ -93,7 +93,7 @@ export function readSegments(bytes: Buffer): JpegSegments {
     if (at + 4 > bytes.length) break;
     const end = at + 2 + bytes.readUInt16BE(at + 2);
     if (end > bytes.length || end < at + 4) break;
-    // Copied, because tables are kept for the pictures that follow.
+    // Copied, because tables are kept for later pictures.
     const whole = Buffer.from(bytes.subarray(at, end));
     if (marker === DQT) quantization.push(whole);
     else if (marker === DHT) huffman.push(whole);
@@ -111,13 +111,13 @@ export function readSegments(bytes: Buffer): JpegSegments {
   };
 }
 
-/** Of a SOF segment. */
+/** The size in a SOF segment. */
 export const frameSize = (frame: Buffer): { readonly width: number; readonly height: number } => ({
   width: frame.readUInt16BE(7),
   height: frame.readUInt16BE(5),
 });
 
-/** The tables that a Q of 1 to 99 stands for (RFC 2435 §4.2, appendix A): those of T.81 annex K, scaled. */
+/** The tables for a Q of 1 to 99 (RFC 2435 §4.2, appendix A): those of T.81 annex K, scaled. */
 export function tablesOfQuality(q: number): QuantizationTables {
   const factor = Math.max(1, Math.min(99, q));
   const percent = factor < 50 ? Math.floor(5000 / factor) : 200 - factor * 2;
@@ -127,7 +127,7 @@ export function tablesOfQuality(q: number): QuantizationTables {
   });
 }
 
-/** The tables of a quantization table header (RFC 2435 §3.1.8); undefined when they are cut off. */
+/** The tables of a quantization table header (RFC 2435 §3.1.8); undefined if they are truncated. */
 export function tablesInHeader(precision: number, bytes: Buffer): QuantizationTables | undefined {
   const tables: Buffer[] = [];
   for (let at = 0; at < bytes.length && tables.length < 4;) {
@@ -150,7 +150,9 @@ const LUMA = [
 ];
 const CHROMA = [17, 18, 18, 24, 21, 24, 47, 26, 26, 47, 99, 66, 56, 66, ...Array<number>(50).fill(99)];
 
-/** One DHT segment with the four tables of T.81 annex K.3: of each, class and id, the number of codes by length, values. */
+/**
+ * One DHT segment with the four tables of T.81 annex K.3; each has class and id, the number of codes by length, and the values.
+ */
 const STANDARD_HUFFMAN = segment(
   DHT,
   Buffer.from(

@@ -1,4 +1,4 @@
-// Octets of L16 in, samples out: 16-bit samples, big endian, channels interleaved (RFC 3551 §4.5.11).
+// Decodes L16: 16-bit big-endian samples with interleaved channels (RFC 3551 §4.5.11).
 
 import type { SampleDecoder } from './pcm.ts';
 
@@ -13,7 +13,7 @@ export class L16Decoder implements SampleDecoder {
   decode(bytes: Buffer, at: number, into: readonly Int16Array[], index: number): void {
     for (let channel = 0; channel < into.length; channel++) {
       const octet = at + channel * 2;
-      // An Int16Array keeps the sign.
+      // The Int16Array makes the value signed.
       (into[channel] as Int16Array)[index] = ((bytes[octet] as number) << 8) | (bytes[octet + 1] as number);
     }
   }

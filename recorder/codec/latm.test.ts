@@ -14,7 +14,7 @@ const receiving = (config: string | undefined, configInBand: boolean, clockRate 
 
 const at = (sequenceNumber: number, timestamp: number) => ({ sequenceNumber, timestamp, ssrc: 1, payloadType: 96 });
 
-/** audioMuxElements of a LOAS stream: behind 11 bits of sync word and 13 bits of length. */
+/** The audioMuxElements of a LOAS stream: each after a sync word of 11 bits and a length of 13 bits. */
 function splitLoas(stream: Buffer): Buffer[] {
   const elements: Buffer[] = [];
   for (let at = 0; at + 3 <= stream.length;) {
@@ -52,7 +52,7 @@ test('LATM: configuration in band, as ffmpeg writes it', () => {
   assert.equal(stream.units.length, elements.length);
   const parameters = stream.depacketizer.parameters as AudioParameters;
   assert.deepEqual([parameters.sampleRate, parameters.channels], [48_000, 2]);
-  // The same frames as ffmpeg writes behind ADTS headers.
+  // ffmpeg writes the same frames after ADTS headers.
   const adts = encodeAudio('adts', 0.3, [...options, '-flags', '+bitexact']);
   for (const unit of stream.units) assert.ok(adts.includes(unit.bytes), 'a frame that the encoder did not make');
 });

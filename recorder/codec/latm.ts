@@ -1,4 +1,4 @@
-// RTP packets of AAC in LATM in, frames out (RFC 6416 §6, ISO/IEC 14496-3 §1.7.3).
+// Extracts AAC frames from RTP packets with LATM (RFC 6416 §6, ISO/IEC 14496-3 §1.7.3).
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { aacParameters, parseHex, readAudioSpecificConfig } from './audio-specific-config.ts';
@@ -14,17 +14,17 @@ const MAX_ELEMENT_BYTES = 64 * 1024;
 export interface LatmOptions {
   /** `config` of the SDP: a StreamMuxConfig in hexadecimal. */
   readonly config: string | undefined;
-  /** Whether the configuration is in the packets (`cpresent`). */
+  /** Whether packets contain the configuration (`cpresent`). */
   readonly configInBand: boolean;
   readonly clockRate: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
 }
 
-/** What a StreamMuxConfig tells: one program of one layer. */
+/** The fields of a StreamMuxConfig with one program of one layer. */
 type MuxConfig = {
   readonly aac: AacConfig;
-  /** AudioSpecificConfig, from the first bit of a byte on. */
+  /** AudioSpecificConfig, aligned to a byte. */
   readonly config: Buffer;
   readonly frames: number;
 };
@@ -42,9 +42,9 @@ export class LatmDepacketizer implements Depacketizer {
   #parts: Buffer[] = [];
   #partsBytes = 0;
   #partsTimestamp = 0;
-  /** Packets were lost before the element in work: its first part may be missing. */
+  /** Packets were lost before the current element: its first part may be missing. */
   #isAfterLoss = false;
-  /** Of an element of which a packet was lost. */
+  /** Timestamp of an element that lost a packet. */
   #damagedTimestamp: number | undefined;
   discarded = 0;
 
@@ -143,7 +143,10 @@ export class LatmDepacketizer implements Depacketizer {
     }
   }
 
-  /** PayloadLengthInfo and PayloadMux: a length in bytes of 255 and a rest, then the frame, at any bit. */
+  /**
+   * PayloadLengthInfo and PayloadMux: a length coded as bytes of 255 and a remainder, then the frame, not necessarily
+   * byte-aligned.
+   */
   #takeFrame(reader: BitReader, bytes: Buffer, timestamp: number): boolean {
     let size = 0;
     let byte = 255;
@@ -151,7 +154,7 @@ export class LatmDepacketizer implements Depacketizer {
       byte = reader.bits(8);
       size += byte;
     }
-    // Without its start an element is noise, which a length that fits exactly is not.
+    // An element without its start is noise, unless its length fits exactly.
     const isNoise = this.#isAfterLoss && size * 8 < reader.remainingBits - 7 && this.#mux?.frames === 1;
     this.#isAfterLoss = false;
     if (reader.overrun || size === 0 || size * 8 > reader.remainingBits || isNoise) {
@@ -169,7 +172,7 @@ export class LatmDepacketizer implements Depacketizer {
   }
 }
 
-/** The next `bits` of `bytes`, which `reader` reads to their end, from the first bit of a byte on. */
+/** Copies the next `bits` bits of `bytes`, which `reader` reads to their end, aligned to a byte. */
 function takeBits(reader: BitReader, bytes: Buffer, bits: number): Buffer {
   if (reader.remainingBits % 8 === 0 && bits % 8 === 0) {
     const at = bytes.length - reader.remainingBits / 8;
@@ -184,7 +187,7 @@ function takeBits(reader: BitReader, bytes: Buffer, bits: number): Buffer {
   return out;
 }
 
-/** StreamMuxConfig, §1.7.3.2.3; undefined for several programs or layers and for what is no AAC. */
+/** StreamMuxConfig, §1.7.3.2.3; undefined for several programs or layers, and if it is not AAC. */
 function readMuxConfig(reader: BitReader, bytes: Buffer): MuxConfig | undefined {
   const version = reader.bit(); // audioMuxVersion
   if (version === 1 && reader.bit() === 1) return undefined; // audioMuxVersionA
@@ -198,37 +201,37 @@ function readMuxConfig(reader: BitReader, bytes: Buffer): MuxConfig | undefined 
   const before = reader.remainingBits;
   const aac = readAudioSpecificConfig(reader);
   if (!aac) return undefined;
-  // GStreamer writes the backward compatible extension here, too (§1.6.5.3); no frameLengthType begins with its bits.
+  // GStreamer also writes the backward compatible extension here (§1.6.5.3); no valid frameLengthType starts with its bits.
   if (version === 0 && peekBits(reader, bytes, 11) === SYNC_EXTENSION) skipExtension(reader);
   const usedBits = before - reader.remainingBits;
   const again = new BitReader({ hasEmulationPrevention: false }).reset(bytes, 0, bytes.length);
   again.skip(again.remainingBits - before);
   const config = takeBits(again, bytes, Math.max(usedBits, Math.min(configBits ?? 0, before)));
   if (configBits !== undefined) reader.skip(configBits - usedBits);
-  if (reader.bits(3) !== 0) return undefined; // frameLengthType: 0 is frames of any length
+  if (reader.bits(3) !== 0) return undefined; // frameLengthType: 0 is frames of variable length
   reader.skip(8); // latmBufferFullness
-  // Other data and a checksum of the configuration follow; frames come first in each element, so neither is in the way.
+  // Other data and a checksum of the configuration follow. They do not matter, because frames come first in each element.
   if (reader.flag()) {
     if (version === 1) readLatmValue(reader);
     else while (reader.flag() && !reader.overrun) reader.skip(8); // otherDataLenEsc, otherDataLenTmp
     if (version === 0) reader.skip(8);
   }
   if (reader.flag()) reader.skip(8); // crcCheckPresent, crcCheckSum
-  // What is missing at the end of a configuration in the SDP would have told nothing of use.
+  // If the end of the configuration in the SDP is missing, nothing needed is lost.
   return { aac, config, frames };
 }
 
 /** syncExtensionType of SBR. */
 const SYNC_EXTENSION = 0x2b7;
 
-/** The next `count` bits of `bytes`, which `reader` reads to their end; it stays where it is. */
+/** Returns the next `count` bits of `bytes`, which `reader` reads to their end, without moving the reader. */
 function peekBits(reader: BitReader, bytes: Buffer, count: number): number {
   const ahead = new BitReader({ hasEmulationPrevention: false }).reset(bytes, 0, bytes.length);
   ahead.skip(ahead.remainingBits - reader.remainingBits);
   return ahead.bits(count);
 }
 
-/** extensionAudioObjectType, sbrPresentFlag, and the sampling rate where that is set. */
+/** extensionAudioObjectType, sbrPresentFlag, and the sampling rate if that flag is set. */
 function skipExtension(reader: BitReader): void {
   reader.skip(16);
   if (reader.flag() && reader.bits(4) === 15) reader.skip(24);

@@ -1,11 +1,11 @@
-// Whether the marker bit ends a picture: what one camera has shown so far.
+// Decides from what one camera has sent so far whether the marker bit ends a picture.
 //
-// Some cameras set the marker on each slice (iamscottxu/obs-rtspserver PR#199). They are found out by waiting: behind
-// the marker of the first pictures and of the first key pictures, the next packet is looked at before the access unit
-// is let go. When a further slice of the same picture follows, every picture is from then on ended by what comes behind
-// it, one packet later. Otherwise markers are trusted and cost no delay.
+// Some cameras set the marker on every slice (iamscottxu/obs-rtspserver PR#199). To detect them, the next packet is awaited after
+// the marker of the first pictures and of the first key pictures, before the access unit is emitted. If it has a further slice of
+// the same picture, then from now on every picture ends with what follows it, one packet later. Otherwise markers are trusted and
+// cause no delay.
 
-/** Encoders that cut slices by size have one in a small picture and many in a key picture: both are watched. */
+/** Encoders that cut slices by size use one for a small picture and many for a key picture, so both are watched. */
 const PICTURES_TO_WATCH = 3;
 const KEY_PICTURES_TO_WATCH = 2;
 
@@ -15,17 +15,17 @@ export class MarkerPolicy {
   #perSlice = false;
   #seen = false;
 
-  /** Markers stand on each slice: they say nothing about the end of a picture. */
+  /** Every slice has a marker: it does not show the end of a picture. */
   get perSlice(): boolean {
     return this.#perSlice;
   }
 
-  /** False for a camera that has never set a marker behind a slice, as FLIR M400. */
+  /** False for a camera that has never set a marker on a slice, such as FLIR M400. */
   get seen(): boolean {
     return this.#seen;
   }
 
-  /** A marker stands behind a slice. Whether the picture may be let go now, before the next packet. */
+  /** A slice has the marker; returns whether the picture may be emitted now, before the next packet. */
   isEnd(keyPicture: boolean): boolean {
     this.#seen = true;
     if (this.#perSlice || this.#pictures < PICTURES_TO_WATCH) return false;
@@ -38,7 +38,7 @@ export class MarkerPolicy {
     if (keyPicture && this.#keyPictures < KEY_PICTURES_TO_WATCH) this.#keyPictures++;
   }
 
-  /** A slice came behind a marker on its own picture. */
+  /** A further slice of the same picture followed a marker. */
   noteFurtherSlice(): void {
     this.#perSlice = true;
   }

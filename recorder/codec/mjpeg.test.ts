@@ -25,7 +25,7 @@ function pictures(count: number, size: string, options: readonly string[] = []):
   return files;
 }
 
-/** A hash of what it decodes to. */
+/** A hash of the decoded picture. */
 const pixels = (file: Buffer): string =>
   createHash('sha256')
     .update(ffmpeg(['-f', 'mjpeg', '-i', 'pipe:0', '-f', 'rawvideo', '-pix_fmt', 'yuvj420p', '-'], file))
@@ -83,7 +83,7 @@ test('MJPEG: type 0 is 4:2:2, type 1 is 4:2:0, others are refused', () => {
 });
 
 test('MJPEG: a Q below 128 stands for the tables of the standard, scaled', () => {
-  // The first values of quality 75 and of quality 10, as every libjpeg writes them.
+  // The first values for quality 75 and for quality 10, as in every libjpeg.
   assert.equal(tablesOfQuality(75)[0]?.toString('hex', 4, 13), '00080606070605080707'.slice(0, 18));
   assert.equal(tablesOfQuality(10)[1]?.toString('hex', 4, 13), '01555a5a786978eb82');
   const [file] = pictures(1, '160x96') as [Buffer];
@@ -99,7 +99,7 @@ test('MJPEG: a Q below 128 stands for the tables of the standard, scaled', () =>
 test('MJPEG: the Huffman tables of the header are those of the standard', () => {
   const [file] = pictures(1, '160x96') as [Buffer];
   const camera = new Camera().send(file);
-  // ffmpeg writes all four tables in one segment, too, but in another order.
+  // ffmpeg also writes all four tables in one segment, but in another order.
   const tables = (jpeg: Buffer): string[] => {
     const segment = readJpeg(jpeg).segments.get(0xc4) as Buffer;
     const found: string[] = [];
@@ -142,7 +142,7 @@ test('MJPEG: what packets cannot say of the size is taken from the SDP', () => {
     ['2560x48', { width: 2560, height: 48 }, { omitSize: true }, 2560, 48],
     ['160x90', { width: 160, height: 90 }, {}, 160, 90],
     ['160x90', undefined, {}, 160, 96],
-    // A stale SDP does not win over packets that say something else.
+    // Packets take precedence over an outdated SDP.
     ['160x96', { width: 640, height: 480 }, {}, 160, 96],
   ];
   for (const [size, announced, sending, width, height] of sizes) {
@@ -206,7 +206,7 @@ test('MJPEG: two fields of one timestamp are two pictures whose lines are twice 
       ssrc: 1,
       payloadType: 26,
       typeSpecific: i + 1,
-      // A field without its own marker, too.
+      // Also a field without its own marker.
       onPacket: (packet) => ({ ...packet, marker: packet.marker && i === 1 }),
     }),
   );
@@ -224,7 +224,7 @@ function extension(profile: number, ...segments: readonly (Buffer | undefined)[]
 }
 
 test('MJPEG: headers in the extension of ONVIF win: any size, tables, sampling', () => {
-  // Huffman tables of its own, and a size that packets cannot say.
+  // Its own Huffman tables, and a size that packets cannot express.
   const [file, next] = pictures(2, '2560x48', ['-huffman', 'optimal']) as [Buffer, Buffer];
   const all = readJpeg(file).segments;
   const send = (camera: Camera, jpeg: Buffer, q: number, ...markers: readonly number[]): Camera =>
@@ -235,7 +235,7 @@ test('MJPEG: headers in the extension of ONVIF win: any size, tables, sampling',
   assert.ok(all.has(0xc4) && all.has(0xdb) && all.has(0xc0));
   const camera = send(new Camera(), file, 255, 0xdb, 0xc4, 0xc0);
   assert.deepEqual(camera.files.map(pixels), [file].map(pixels));
-  // Q 0: tables, and with a size of 0 the frame header, are those of the picture before.
+  // Q 0: the tables, and with a size of 0 the frame header, are those of the previous picture.
   send(camera, next, 0, 0xc4);
   assert.deepEqual(camera.files.map(pixels), [file, next].map(pixels));
 });

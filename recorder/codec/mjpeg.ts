@@ -1,8 +1,7 @@
-// RTP packets of JPEG in, pictures as JPEG files out (RFC 2435; with the header extension of ONVIF's Streaming
-// Specification, "JPEG over RTP").
+// Extracts JPEG files from RTP packets (RFC 2435; with the header extension of ONVIF's Streaming Specification, "JPEG over RTP").
 //
-//   | type-specific |        fragment offset in bytes       |
-//   |     type      |       Q       |   width/8   | height/8 |
+//   | type-specific | fragment offset in bytes |
+//   | type | Q | width/8 | height/8 |
 //   restart marker header, types 64 to 127 | quantization table header, offset 0 and Q from 128 on | scan data …
 
 import type { AccessUnitCallback, Depacketizer, MjpegParameters } from './access-unit.ts';
@@ -14,18 +13,18 @@ import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 const HEADER_BYTES = 8;
-/** Types from here on have a restart marker header. */
+/** Types from this one on have a restart marker header. */
 const RESTART_TYPES = 64;
-/** Q from here on stands for tables that the camera sends. */
+/** Values of Q from this one on refer to tables that the camera sends. */
 const TABLES_IN_BAND = 128;
-/** First 16 bits of the header extension of a picture's first packet, and of others. */
+/** The first 16 bits of the header extension: in the first packet of a picture, and in further ones. */
 const FIRST_EXTENSION = 0xffd8;
 const FURTHER_EXTENSION = 0xffff;
 const MAX_EXTENSION_BYTES = 64 * 1024;
-/** Segments of tables: T.81 allows four tables of each kind. */
+/** T.81 allows four tables of each kind. */
 const MAX_TABLES = 8;
 const EOI = Buffer.of(0xff, 0xd9);
-/** Types of a field, every other line of a picture (RFC 2435 §4.1). */
+/** Types of a field, every second line of a picture (RFC 2435 §4.1). */
 const FIELDS: ReadonlySet<number> = new Set([1, 2]);
 const FIELD_ASPECT = { horizontal: 1, vertical: 2 } as const;
 
@@ -35,7 +34,7 @@ export interface PictureSize {
 }
 
 export interface MjpegOptions {
-  /** Of the SDP: packets cannot tell one beyond 2040, nor one that is no multiple of 8. */
+  /** The size in the SDP: packets cannot express more than 2040, or a size that is not a multiple of 8. */
   readonly size: PictureSize | undefined;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
@@ -50,11 +49,11 @@ export class MjpegDepacketizer implements Depacketizer {
   #problem: Depacketizer['problem'];
   discarded = 0;
 
-  // The picture in work.
+  // State of the current picture.
   #open = false;
   #damaged = false;
   #timestamp = 0;
-  /** Bytes of scan data so far; what is before them in the writer is the header. */
+  /** Bytes of scan data so far; the writer has the header before them. */
   #scanBytes = 0;
   #size: PictureSize = { width: 0, height: 0 };
   #isField = false;
@@ -62,9 +61,9 @@ export class MjpegDepacketizer implements Depacketizer {
   #extensionBytes = 0;
   #lost = 0;
 
-  /** By Q: of the camera, or made from it. */
+  /** By Q: sent by the camera, or computed. */
   readonly #tablesByQ = new Map<number, QuantizationTables>();
-  // What the picture before had; one with a header extension may leave it out.
+  // From the previous picture; a picture with a header extension may leave them out.
   #quantization: readonly Buffer[] = [];
   #huffman: readonly Buffer[] = [];
   #frame: Buffer | undefined;
@@ -106,7 +105,7 @@ export class MjpegDepacketizer implements Depacketizer {
   }
 
   flush(): void {
-    // Without a marker, only its end tells that it is whole.
+    // Without a marker, only the end of the data shows that it is complete.
     if (this.#open && !this.#endsWithMarker) this.#damage('ended_inside');
     this.#finish();
   }
@@ -148,7 +147,7 @@ export class MjpegDepacketizer implements Depacketizer {
     if (at === end) return;
     if (offset !== this.#scanBytes) return this.#damage(this.#lost > 0 ? 'lost_inside' : 'offset_wrong');
     if (this.#writer.size + end - at > MAX_ACCESS_UNIT_BYTES) {
-      this.#writer.close(); // Its block is as large.
+      this.#writer.close(); // the block is as large as the picture
       return this.#damage('picture_too_large');
     }
     if (this.#scanBytes === 0) {
@@ -160,7 +159,7 @@ export class MjpegDepacketizer implements Depacketizer {
     this.#scanBytes += end - at;
   }
 
-  /** Length 0: the tables are those that came with this Q before. */
+  /** A length of 0 means the tables that were sent for this Q before. */
   #takeTables(q: number, precision: number, bytes: Buffer): void {
     if (bytes.length === 0) return;
     const tables = tablesInHeader(precision, bytes);
@@ -174,7 +173,7 @@ export class MjpegDepacketizer implements Depacketizer {
     return tables ?? [];
   }
 
-  /** Undefined when the picture cannot be described. */
+  /** Undefined if the picture cannot be described. */
   #header(buffer: Buffer, start: number, type: number, q: number, restartInterval: number): Buffer | undefined {
     const extended = this.#extension.length > 0;
     const own = extended ? readSegments(Buffer.concat(this.#extension)) : NO_SEGMENTS;
@@ -197,7 +196,7 @@ export class MjpegDepacketizer implements Depacketizer {
     return jpegHeader({ ...own, ...tables, frame: this.#frame, type, width, height, restartInterval });
   }
 
-  /** The announced size where the packets say the same: they count modulo 2048, in units of 8, and 0 is for any. */
+  /** The announced size if the packets agree with it: they count modulo 2048, in units of 8, and 0 matches any size. */
   #sizeOf(widthUnits: number, heightUnits: number): PictureSize {
     const exact = (units: number, announced: number | undefined): number =>
       announced !== undefined && (units === 0 || units === (Math.ceil(announced / 8) & 0xff)) ? announced : units * 8;
@@ -219,11 +218,11 @@ export class MjpegDepacketizer implements Depacketizer {
     this.#writer.discard();
   }
 
-  /** Lets the picture in work go, or drops it. */
+  /** Emits or drops the current picture. */
   #finish(): void {
     if (this.#damaged) {
       this.discarded++;
-      // The next one must say that something is missing, also where no packet was.
+      // The next one must report a loss, even if no packet was lost.
       this.#lost = Math.max(1, this.#lost);
     } else if (this.#scanBytes > 0) {
       this.#emitPicture();

@@ -24,7 +24,7 @@ const STREAMS = [
 for (const { format, rate, channels, kbps, samples, codecString } of STREAMS) {
   test(`MPEG audio: ${format} of ${rate} Hz leaves as it came, whole, in packets of many frames and in fragments`, () => {
     const encoder = format === 'mp3' ? 'libmp3lame' : 'mp2';
-    // Packets of the encoder as one stream: the frames' own lengths cut it.
+    // The packets of the encoder as one stream, divided by the lengths of its frames.
     const bytes = encodeAudio(format, 0.5, [
       ...`-c:a ${encoder} -ar ${rate} -ac ${channels} -b:a ${kbps}k`.split(' '),
       ...(format === 'mp3' ? ['-write_xing', '0', '-id3v2_version', '0'] : []),

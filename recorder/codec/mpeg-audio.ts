@@ -1,8 +1,8 @@
-// RTP packets of MPEG audio in, frames out, as they are (RFC 2250 §3.5; ISO/IEC 11172-3 and 13818-3: MP2 and MP3).
+// Extracts the frames of MPEG audio from RTP packets, unchanged (RFC 2250 §3.5; ISO/IEC 11172-3 and 13818-3: MP2 and MP3).
 //
-//   | zero (16 bits) | fragment offset (16 bits) | frame | frame | …   or   … | part of a frame
+//   | zero (16 bits) | fragment offset (16 bits) | frame | frame | … or … | part of a frame
 //
-// The offset is where the packet's data lies in its frame: 0 where a frame begins.
+// The offset is the position of the packet's data in its frame: 0 where a frame starts.
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
@@ -14,13 +14,13 @@ const PAYLOAD_HEADER_BYTES = 4;
 const FRAME_HEADER_BYTES = 4;
 
 export interface MpegAudioOptions {
-  /** Ticks a second of the packets' timestamps: 90000 unless a camera says otherwise. */
+  /** Clock rate of the packets' timestamps in Hz: 90000 unless the camera states another one. */
   readonly clockRate: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
 }
 
-/** The frame that arrives in fragments. */
+/** A frame that arrives in fragments. */
 interface Fragmented {
   readonly header: FrameHeader;
   readonly timestamp: number;
@@ -145,28 +145,28 @@ function mpegAudioParameters(codec: 'mp2' | 'mp3', sampleRate: number, channels:
 }
 
 /**
- * RFC 6381 §3.3: the object type of MPEG-1 or of its lower rates in MPEG-2. It does not tell the layer, and browsers take
- * it for MP3: MP2 goes by the name that it has among MPEG-4's object types, so that none believes that it can play it.
+ * RFC 6381 §3.3: the object type of MPEG-1 or of MPEG-2 with its lower rates. These do not state the layer, and browsers take
+ * them for MP3. MP2 is therefore given its MPEG-4 object type, so that no browser claims to play it.
  */
 function codecStringOf(codec: 'mp2' | 'mp3', sampleRate: number): string {
   if (codec === 'mp2') return 'mp4a.40.33';
   return isMpeg1Rate(sampleRate) ? 'mp4a.6B' : 'mp4a.69';
 }
 
-/** 32, 44.1 and 48 kHz are MPEG-1's (ISO/IEC 11172-3), the halves of these MPEG-2's (ISO/IEC 13818-3). */
+/** 32, 44.1 and 48 kHz belong to MPEG-1 (ISO/IEC 11172-3), half of each to MPEG-2 (ISO/IEC 13818-3). */
 export const isMpeg1Rate = (sampleRate: number): boolean => sampleRate >= 32_000;
 
 interface FrameHeader {
   readonly layer: 1 | 2 | 3;
   readonly sampleRate: number;
   readonly channels: 1 | 2;
-  /** Of each channel. */
+  /** Samples of each channel. */
   readonly samples: number;
-  /** With the header. */
+  /** Size including the header. */
   readonly frameBytes: number;
 }
 
-/** Kilobits a second by index; 0, a rate of the encoder's own, and 15 are no lengths of frames. */
+/** Kilobits per second by index; index 0 (free format) and 15 give no frame length. */
 const MPEG1_KBPS = [
   [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
   [32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -179,7 +179,7 @@ const MPEG2_KBPS = [
 const RATES = [44_100, 48_000, 32_000];
 const MONO = 3;
 
-/** ISO/IEC 11172-3 §2.4.1.3 and 13818-3 §2.4.2.3; MPEG-2.5 has halves of MPEG-2's rates. Undefined when it is none. */
+/** ISO/IEC 11172-3 §2.4.1.3 and 13818-3 §2.4.2.3; MPEG-2.5 halves the rates of MPEG-2. Undefined if it is not a header. */
 function parseFrameHeader(bytes: Buffer, at: number, end: number): FrameHeader | undefined {
   if (end - at < FRAME_HEADER_BYTES) return undefined;
   const word = bytes.readUInt32BE(at);

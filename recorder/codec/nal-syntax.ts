@@ -1,33 +1,34 @@
-// What the assembly of access units must know of H.264 or H.265: the part each type of NAL unit plays, and a few fields.
+// The interface between the assembly of access units and the syntax of H.264 or H.265: the role of each NAL unit type, and a few
+// fields.
 
 import type { NalParameters } from './access-unit.ts';
 import type { BitReader } from './bit-reader.ts';
 
-/** The part that a NAL unit plays in an access unit. Numbers, because each NAL unit asks. */
+/** The role of a NAL unit in an access unit. Numbers, because this is used for every NAL unit. */
 export const ROLE = {
   /** Reserved or unspecified: dropped and counted. */
   unknown: 0,
   /** Filler, end of sequence: dropped. */
   dropped: 1,
-  /** Access unit delimiter: dropped, but begins an access unit. */
+  /** Access unit delimiter: dropped, but starts an access unit. */
   delimiter: 2,
   parameterSet: 3,
-  /** SEI and others before the picture: begins an access unit when a picture went before. */
+  /** SEI and others before the picture: starts an access unit if a picture came before. */
   prefix: 4,
   /** The first or a further slice. */
   slice: 5,
-  /** Belongs to the picture before it, as auxiliary slices and suffix SEI. */
+  /** Belongs to the previous picture, such as auxiliary slices and suffix SEI. */
   suffix: 6,
 } as const;
 export type Role = (typeof ROLE)[keyof typeof ROLE];
 
 export type SetKind = 'vps' | 'sps' | 'pps';
 
-/** A parameter set and what it refers to. */
+/** A parameter set and its references. */
 export type ParsedSet = {
   readonly kind: SetKind;
   readonly id: number;
-  /** PPS: of its SPS. SPS: of its VPS (H.265). Otherwise 0. */
+  /** PPS: id of its SPS. SPS: id of its VPS (H.265). Otherwise 0. */
   readonly refersTo: number;
   /** H.265 PPS: num_extra_slice_header_bits. */
   readonly extraSliceHeaderBits: number;
@@ -36,7 +37,7 @@ export type ParsedSet = {
   readonly nal: Buffer;
 };
 
-/** What a slice header tells; one object is reused. */
+/** Fields of a slice header; one object is reused. */
 export type SliceHeader = {
   /** IDR, BLA or CRA by its NAL unit type. */
   randomAccess: boolean;
@@ -50,18 +51,21 @@ export type SliceHeader = {
 export interface NalSyntax {
   readonly codec: NalParameters['codec'];
   readonly headerBytes: 1 | 2;
-  /** Kinds of sets that a decoder needs. */
+  /** The kinds of parameter sets that a decoder needs. */
   readonly setKinds: readonly SetKind[];
   nalType(firstByte: number): number;
   role(type: number): Role;
-  /** Parses a parameter set; undefined when it cannot be used. Keeps `nal`. */
+  /** Parses a parameter set and keeps `nal`; undefined if it cannot be used. */
   parseSet(nal: Buffer): ParsedSet | undefined;
   /**
-   * Reads the header of the slice `bytes[start, end)` into `header`; false when it cannot be read. `first` is false for
-   * further slices of a picture, where not all fields can be told.
+   * Reads the header of the slice `bytes[start, end)` into `header`; false if it cannot be read. `first` is false for further
+   * slices of a picture, in which some fields cannot be read.
    */
   readSlice(bytes: Buffer, start: number, end: number, sets: SetLookup, header: SliceHeader): boolean;
-  /** From how many pictures behind its own on pictures are whole when decoding starts there, if this SEI says so. */
+  /**
+   * The recovery_frame_cnt of this SEI if it has a recovery point: if decoding starts there, this many pictures later they are
+   * complete.
+   */
   recoveryCount(bytes: Buffer, start: number, end: number): number | undefined;
   describe(vps: ParsedSet | undefined, sps: ParsedSet, pps: readonly ParsedSet[]): NalParameters;
 }
@@ -73,12 +77,12 @@ export interface SetLookup {
 const RECOVERY_POINT = 6;
 
 /**
- * Looks for a recovery point among the messages of an SEI, `bytes[start, end)` without its header, and points `reader` at
- * its payload (H.264 §D.1.8, H.265 §D.2.8).
+ * Searches the messages of an SEI, `bytes[start, end)` without its header, for a recovery point, and moves `reader` to its
+ * payload (H.264 §D.1.8, H.265 §D.2.8).
  */
 export function findRecoveryPoint(bytes: Buffer, start: number, end: number, reader: BitReader): boolean {
   let at = start;
-  // The last byte holds the trailing bits.
+  // The last byte contains the trailing bits.
   while (at + 2 < end) {
     let type = 0;
     let size = 0;

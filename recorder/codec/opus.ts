@@ -1,4 +1,4 @@
-// RTP packets of Opus in, frames out (RFC 7587). Whatever the SDP says, the clock is 48 kHz.
+// Extracts Opus frames from RTP packets (RFC 7587). Whatever the SDP states, the clock rate is 48 kHz.
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
@@ -7,7 +7,7 @@ import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
 export const OPUS_CLOCK_RATE = 48_000;
-/** RFC 6716 §2.1.4: a packet lasts 120 ms at most. */
+/** RFC 6716 §2.1.4: a packet has at most 120 ms. */
 const MAX_TICKS = 5760;
 
 export interface OpusOptions {
@@ -21,7 +21,7 @@ export class OpusDepacketizer implements Depacketizer {
     kind: 'audio',
     codec: 'opus',
     sampleRate: OPUS_CLOCK_RATE,
-    // Each packet says for itself whether it is mono; decoders give out what the header promises.
+    // Each packet states itself whether it is mono; decoders output as many channels as the header states.
     channels: 2,
     config: opusSpecificBox(2),
     codecString: 'opus',
@@ -58,7 +58,7 @@ export class OpusDepacketizer implements Depacketizer {
   }
 }
 
-/** How long an Opus packet lasts, in 48 kHz samples (RFC 6716 §3.1); undefined when its frames make no sense. */
+/** Duration of an Opus packet in 48 kHz samples (RFC 6716 §3.1); undefined if its frames are invalid. */
 export function opusTicks(bytes: Buffer, start: number, end: number): number | undefined {
   if (start >= end) return undefined;
   const toc = bytes[start] as number;
@@ -82,7 +82,7 @@ function opusSpecificBox(channels: number): Buffer {
   const box = Buffer.alloc(11);
   box.writeUInt8(0, 0); // Version
   box.writeUInt8(channels, 1); // OutputChannelCount
-  box.writeUInt16BE(0, 2); // PreSkip: a stream in the middle of which we begin has none
+  box.writeUInt16BE(0, 2); // PreSkip: 0, because we join in the middle of the stream
   box.writeUInt32BE(OPUS_CLOCK_RATE, 4); // InputSampleRate
   box.writeInt16BE(0, 8); // OutputGain
   box.writeUInt8(0, 10); // ChannelMappingFamily: mono or stereo

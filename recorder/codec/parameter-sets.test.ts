@@ -8,7 +8,7 @@ import { H264Depacketizer } from './h264.ts';
 import { H264Syntax } from './h264-nal.ts';
 import { ParameterSets } from './parameter-sets.ts';
 
-/** 1920 × 1080 and 1280 × 720, both with identifier 0. */
+/** 1920 × 1080 and 1280 × 720, both with id 0. */
 const SPS_A = Buffer.from('Z00AKpWoHgCJ+WbgICAgQA==', 'base64');
 const SPS_B = Buffer.from('Z00AH5WoFAFuQA==', 'base64');
 const PPS_A = Buffer.from('68ee3c80', 'hex');
@@ -132,7 +132,7 @@ test('parameter sets: a key frame that uses another SPS, both known before, chan
     const bits = `${codes[id]}${codes[spsId]}${'1'.repeat(12)}`.padEnd(24, '0');
     return Buffer.from([0x68, ...[0, 8, 16].map((at) => Number.parseInt(bits.slice(at, at + 8), 2))]);
   };
-  // seq_parameter_set_id 1 in place of 0: `010` in place of `1` moves the rest by two bits.
+  // seq_parameter_set_id 1 instead of 0: `010` instead of `1` shifts the rest by two bits.
   const bits = [...SPS_B.subarray(4)].map((byte) => byte.toString(2).padStart(8, '0')).join('');
   const moved = `010${bits.slice(1)}`.padEnd(Math.ceil((bits.length + 2) / 8) * 8, '0');
   const rest = Array.from({ length: moved.length / 8 }, (_, i) => Number.parseInt(moved.slice(i * 8, i * 8 + 8), 2));

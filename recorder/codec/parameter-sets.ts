@@ -1,16 +1,16 @@
-// The parameter sets of one video stream, from SDP and in band, and the `NalParameters` made of them.
+// Keeps the parameter sets of one video stream, from the SDP and in band, and makes `NalParameters` from them.
 //
-// What arrives in an access unit is staged until that unit is known to be whole, then becomes what a decoder knows
-// (`current`). The parameters of the track follow at the next random access point only: there a new object is made
-// when a set that the picture uses has changed.
+// Sets in an access unit are staged until that unit is known to be complete, and then count as known to a decoder (`current`).
+// The parameters of the track change only at the next random access point: if a set that the picture uses has changed, a new
+// object is made.
 
 import { ownCopy } from '../../base/own-copy.ts';
 import type { NalParameters } from './access-unit.ts';
 import type { NalSyntax, ParsedSet, SetKind, SetLookup } from './nal-syntax.ts';
 
-/** Larger ones are no parameter sets of a camera. */
+/** Larger NAL units are not parameter sets of a camera. */
 const MAX_SET_BYTES = 4096;
-/** Sets of one access unit; more are ignored. */
+/** Limit for one access unit; more are ignored. */
 const MAX_STAGED = 64;
 
 const NOTHING: readonly Buffer[] = [];
@@ -25,7 +25,7 @@ export class ParameterSets implements SetLookup {
     pps: new Map(),
   };
   #staged: ParsedSet[] = [];
-  /** Those of the last access unit that was whole. */
+  /** The sets of the last complete access unit. */
   #committed: ParsedSet[] = [];
   #activePpsId: number | undefined;
   #parameters: NalParameters | undefined;
@@ -40,7 +40,7 @@ export class ParameterSets implements SetLookup {
     return this.#parameters;
   }
 
-  /** A set as the access unit in work sees it. */
+  /** A set as seen by the current access unit. */
   get(kind: SetKind, id: number): ParsedSet | undefined {
     for (let i = this.#staged.length - 1; i >= 0; i--) {
       const set = this.#staged[i] as ParsedSet;
@@ -49,18 +49,18 @@ export class ParameterSets implements SetLookup {
     return this.#current[kind].get(id);
   }
 
-  /** Whether the SPS in force allows pictures that are fields. */
+  /** Whether the SPS in force allows fields. */
   get mayHaveFields(): boolean {
     for (const sps of this.#current.sps.values()) if (sps.mayHaveFields) return true;
     return false;
   }
 
   /**
-   * Takes a set found in an access unit, `bytes[start, end)`. `repeated` when decoder and track know it already: it can
-   * be left out of the access unit.
+   * Takes a set from an access unit, `bytes[start, end)`. `repeated` means that decoder and track have it already, so that it can
+   * be removed from the access unit.
    */
   offer(bytes: Buffer, start: number, end: number): Offer {
-    // Zeros behind the stop bit belong to a byte stream, not to the set.
+    // Zeros after the stop bit belong to a byte stream, not to the set.
     let setEnd = end;
     while (setEnd > start && bytes[setEnd - 1] === 0) setEnd--;
     if (setEnd - start > MAX_SET_BYTES || setEnd === start) return 'invalid';
@@ -71,7 +71,7 @@ export class ParameterSets implements SetLookup {
     return this.#stage(set);
   }
 
-  /** Whether the staged sets hold a PPS and all that it refers to. */
+  /** Whether the staged sets contain a PPS and everything that it refers to. */
   isStagedComplete(): boolean {
     return this.#staged.some((pps) => {
       const sps = pps.kind === 'pps' ? this.get('sps', pps.refersTo) : undefined;
@@ -81,7 +81,7 @@ export class ParameterSets implements SetLookup {
     });
   }
 
-  /** The access unit that held the staged sets is whole: decoders will know them. */
+  /** The access unit with the staged sets is complete: decoders will know them. */
   commit(): void {
     const staged = this.#staged;
     this.#staged = this.#committed;
@@ -94,14 +94,14 @@ export class ParameterSets implements SetLookup {
     }
   }
 
-  /** The access unit that held the staged sets is damaged. */
+  /** The access unit with the staged sets is damaged. */
   rollback(): void {
     this.#staged.length = 0;
   }
 
   /**
-   * Brings `parameters` up to date for the picture of the access unit just committed, which decoding can start at and
-   * which uses this PPS. Returns the sets that are new to the track and were not in that access unit: it needs them.
+   * Updates `parameters` for the random access point that was just committed; its picture uses this PPS. Returns the sets that
+   * are new to the track and missing in that access unit: they must be added.
    */
   activate(ppsId: number | undefined): readonly Buffer[] {
     if (this.#parameters && !this.#changed && this.#activePpsId === ppsId) return NOTHING;
@@ -123,7 +123,7 @@ export class ParameterSets implements SetLookup {
     return has.filter((nal) => !had.includes(nal) && !this.#committed.some((set) => set.nal === nal));
   }
 
-  /** A set with exactly these bytes that is what the access unit in work sees under its id. */
+  /** A set with exactly these bytes that is in force under its id for the current access unit. */
   #find(bytes: Buffer, start: number, end: number): ParsedSet | undefined {
     for (const set of this.#staged) if (this.#isSeen(set) && equals(set.nal, bytes, start, end)) return set;
     for (const kind of this.#syntax.setKinds) {

@@ -9,7 +9,7 @@ import type { MediaDescription } from './depacketizer.ts';
 import { G726Decoder } from './g726.ts';
 import type { G726Packing, G726Rate } from './g726.ts';
 
-/** Two seconds of noise as speech has it: more of it in low frequencies. */
+/** Two seconds of noise that resembles speech: stronger at low frequencies. */
 const NOISE = ['-f', 'lavfi', '-i', 'anoisesrc=color=pink:amplitude=0.5:duration=2:sample_rate=16000:seed=1'];
 const RATES: readonly G726Rate[] = [16, 24, 32, 40];
 
@@ -55,7 +55,7 @@ function likeness(original: Buffer, decoded: Buffer): number {
   return 10 * Math.log10(signal / noise);
 }
 
-/** Octets that no encoder would make: they reach every corner of a decoder. */
+/** Octets that no encoder would produce, to reach every branch of a decoder. */
 function anyOctets(length: number): Buffer {
   let state = 12_345;
   return Buffer.from(
@@ -97,15 +97,17 @@ for (const rate of [16, 24, 32] as const) {
     const decoded = decodedFlac(
       receive(encode('g726le'), { encodingName: `G726-${rate}`, clockRate: 8000 }, rate * 2.5, 160),
     );
-    // ffmpeg's own decoder comes to 12.5, 18.3 and 24.0 dB.
+    // ffmpeg's own decoder reaches 12.5, 18.3 and 24.0 dB.
     assert.ok(likeness(original, decoded) > rate * 0.7, `${likeness(original, decoded)} dB`);
     const aal2 = { encodingName: `AAL2-G726-${rate}`, clockRate: 8000 };
     assert.deepEqual(decodedFlac(receive(encode('g726'), aal2, rate * 2.5, 160)), decoded);
   });
 }
 
-/** Of the samples of `anyOctets(60_000)`; another implementation of the Recommendation, in C, makes the same.
- * (ffmpeg lets its predictor forget twice as fast at 40 kbit/s, and so cannot be asked.) */
+/**
+ * Digests of the samples of `anyOctets(60_000)`; another implementation of the Recommendation, in C, gives the same. (ffmpeg
+ * cannot be the reference: at 40 kbit/s its predictor leaks twice as fast.)
+ */
 const G726_DIGESTS: Readonly<Record<G726Rate, string>> = {
   16: 'a62bb52fabf3241a1f2c2fddbb07b352',
   24: '937087e5d7987aeb6ecc6d13f0a874a4',

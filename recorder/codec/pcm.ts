@@ -1,4 +1,4 @@
-// RTP packets of sound that browsers do not play in MP4 in, FLAC frames out: what was sent is kept without loss.
+// Converts audio that browsers do not play in MP4 to FLAC frames, without loss.
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
@@ -7,14 +7,14 @@ import { FLAC_MAX_BLOCK, FLAC_MIN_BLOCK, FlacEncoder, flacStreamInfo } from './f
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
-/** Shorter packets are put together: a frame of FLAC has a dozen bytes of its own. */
+/** Shorter packets are combined: a FLAC frame has about a dozen bytes of overhead. */
 const MIN_FRAME_MS = 20;
-/** Timestamps that deviate less are rounding errors of the camera. */
+/** Smaller deviations of timestamps are rounding errors of the camera. */
 const MAX_DEVIATION_MS = 20;
 
-/** Octets in, 16-bit samples out. Compressed sound refers to what was before: one decoder a stream. */
+/** Decodes octets to 16-bit samples. Compressed audio depends on what came before, so each stream has its own decoder. */
 export interface SampleDecoder {
-  /** Octets that are decoded at once, and the samples of each channel that they become: a divisor of 4096. */
+  /** The number of octets that are decoded at once, and of the resulting samples per channel: a divisor of 4096. */
   readonly octets: number;
   readonly samples: number;
   /** Decodes from `bytes[at]` to `into[channel][index]`. */
@@ -25,7 +25,7 @@ export interface PcmOptions {
   readonly decoder: SampleDecoder;
   readonly sampleRate: number;
   readonly channels: number;
-  /** Ticks a second of the packets' timestamps; the sample rate when absent. */
+  /** Clock rate of the packets' timestamps in Hz; default: the sample rate. */
   readonly clockRate?: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
@@ -41,10 +41,10 @@ export class PcmDepacketizer implements Depacketizer {
   readonly #encoder: FlacEncoder;
   readonly #faults = new Faults();
   readonly #units: AudioUnits;
-  /** Samples of each channel that wait for a frame. */
+  /** Samples of each channel that wait to form a frame. */
   readonly #samples: readonly Int16Array[];
   #count = 0;
-  /** Of the first sample that waits. */
+  /** Timestamp of the first waiting sample. */
   #timestamp = 0;
   discarded = 0;
 
@@ -104,7 +104,7 @@ export class PcmDepacketizer implements Depacketizer {
     this.#count = 0;
     const timestamp = this.#timestamp;
     this.#timestamp = (timestamp + count * this.#ticksPerSample) >>> 0;
-    // FLAC has no shorter blocks but for the last of a stream.
+    // FLAC allows a shorter block only at the end of a stream.
     if (count < FLAC_MIN_BLOCK) {
       this.#faults.count('audio_too_short');
       this.discarded++;

@@ -1,4 +1,4 @@
-// Sample aspect ratios of video usability information (ITU-T H.264 Table E-1; H.265 Table E.1 is the same).
+// Sample aspect ratios in video usability information (ITU-T H.264 Table E-1; H.265 Table E.1 is the same).
 
 import type { BitReader } from './bit-reader.ts';
 
@@ -26,7 +26,7 @@ const RATIOS: readonly (readonly [number, number])[] = [
 ];
 const EXTENDED_SAR = 255;
 
-/** Reads aspect_ratio_info_present_flag and what follows it; undefined when pixels are square or it is not said. */
+/** Reads aspect_ratio_info_present_flag and what follows it; undefined if pixels are square or nothing is stated. */
 export function readPixelAspect(reader: BitReader): PixelAspect | undefined {
   if (!reader.flag()) return undefined; // aspect_ratio_info_present_flag
   const idc = reader.bits(8); // aspect_ratio_idc

@@ -1,19 +1,18 @@
-// Memory for media: depacketizers write each access unit once, at the place from which file and viewers read it.
-// Fixed-size blocks are shared by all cameras of a process and counted: the pool gets a block back when the last
-// access unit in it is released. A holder that forgets to release costs a reuse, never correctness: the block is
-// then left to the garbage collector.
+// Memory for media: depacketizers write each access unit once, and files and viewers read it there. Blocks of fixed size are
+// shared by all cameras of a process and reference-counted: a block returns to the pool when its last access unit is released.
+// Forgetting a release costs a reuse, never correctness: the block is then garbage collected.
 
 import { assert } from '../../base/assert.ts';
 
-/** Large enough for most key frames, small enough that twenty cameras do not hold much unused room. */
+/** Large enough for most key frames, small enough that twenty cameras do not waste much. */
 export const BLOCK_BYTES = 256 * 1024;
-/** For audio: two seconds of it. A block of the other size would be held for half a minute because of its last frame. */
+/** For audio: two seconds. In a block of the other size, the last frame would keep the block occupied for half a minute. */
 export const SMALL_BLOCK_BYTES = 16 * 1024;
-/** No camera's picture is as large; a stream without ends must not fill the memory. */
+/** No camera's pictures are this large. The limit protects memory from streams in which pictures never end. */
 export const MAX_ACCESS_UNIT_BYTES = 8 * 1024 * 1024;
-/** Free blocks of each size kept for reuse; more are left to the garbage collector. */
+/** Maximum number of free blocks of each size; more are left to the garbage collector. */
 const MAX_FREE_BLOCKS = 128;
-/** After so many came back, those that were free all the while are left to it as well: a rush needed them, once. */
+/** After this many returns, blocks that have been free all the time are given up too: they were needed only for a peak. */
 const LOOK_EVERY = 4096;
 
 export class Slab {
@@ -41,7 +40,7 @@ export class SlabPool {
   readonly #free = new FreeBlocks(BLOCK_BYTES);
   readonly #freeSmall = new FreeBlocks(SMALL_BLOCK_BYTES);
 
-  /** A block of `blockBytes`, or at least `minBytes`, with one holder. Blocks of unusual size are not pooled. */
+  /** A block of `blockBytes`, or of at least `minBytes`, with one holder. Blocks of unusual size are not pooled. */
   take(minBytes = 0, blockBytes = BLOCK_BYTES): Slab {
     assert(blockBytes === BLOCK_BYTES || blockBytes === SMALL_BLOCK_BYTES, 'blocks have one of two sizes');
     if (minBytes > blockBytes) return new Slab(Buffer.allocUnsafeSlow(minBytes), undefined);
@@ -61,11 +60,11 @@ export class SlabPool {
   }
 }
 
-/** Blocks of one size that nobody holds. */
+/** Free blocks of one size. */
 class FreeBlocks {
   readonly #bytes: number;
   #blocks: Buffer[] = [];
-  /** The fewest since the last look. */
+  /** The fewest free blocks since the last check. */
   #least = 0;
   #returns = 0;
 
@@ -91,7 +90,7 @@ class FreeBlocks {
   }
 }
 
-/** The blocks that one holder keeps from being used again, each counted once however often it is held. */
+/** The blocks that one holder keeps from being reused; each counts once however often it is held. */
 export class SlabHolds {
   readonly #counts = new Map<Slab, number>();
   #bytes = 0;
@@ -100,7 +99,7 @@ export class SlabHolds {
     return this.#bytes;
   }
 
-  /** Bytes of those in `slabs` that are not held yet. */
+  /** Total bytes of those `slabs` that are not held yet. */
   bytesOfNew(slabs: readonly Slab[]): number {
     let bytes = 0;
     for (const [i, slab] of slabs.entries()) {
@@ -117,7 +116,7 @@ export class SlabHolds {
     }
   }
 
-  /** Returns the bytes of those that are not held any more. */
+  /** Returns the bytes of the slabs that are no longer held. */
   remove(slabs: readonly Slab[]): number {
     const before = this.#bytes;
     for (const slab of slabs) {
@@ -133,7 +132,7 @@ export class SlabHolds {
   }
 }
 
-/** Appends the bytes of one access unit after another; an access unit never spans two blocks. */
+/** Appends the bytes of access units; an access unit never spans two blocks. */
 export class SlabWriter {
   readonly #pool: SlabPool;
   readonly #blockBytes: number;
@@ -146,17 +145,17 @@ export class SlabWriter {
     this.#blockBytes = blockBytes;
   }
 
-  /** Bytes in the access unit that is being written. */
+  /** Size of the current access unit in bytes. */
   get size(): number {
     return this.#end - this.#start;
   }
 
-  /** Makes room for `bytes` more, moving the unfinished access unit to another block when this one is too small. */
+  /** Makes room for `bytes` more; moves the unfinished access unit to another block if this one is too small. */
   #reserve(bytes: number): Buffer {
     const slab = this.#slab;
     if (slab && this.#end + bytes <= slab.buffer.length) return slab.buffer;
     const size = this.size;
-    // Twice the size where one block is not enough: a growing access unit is moved only a few times.
+    // Twice the size if one block is not enough, so that a growing access unit is moved only a few times.
     const next = this.#pool.take(size + bytes > this.#blockBytes ? (size + bytes) * 2 : 0, this.#blockBytes);
     if (slab) {
       slab.buffer.copy(next.buffer, 0, this.#start, this.#end);
@@ -185,7 +184,7 @@ export class SlabWriter {
     this.#end += 4;
   }
 
-  /** Overwrites four bytes at `offset` of the unfinished access unit, as for a length known only afterwards. */
+  /** Overwrites four bytes at `offset` of the unfinished access unit, for a length that is known only afterwards. */
   patchU32(offset: number, value: number): void {
     assert(this.#slab && offset + 4 <= this.size, 'patch outside the access unit');
     this.#slab.buffer.writeUInt32BE(value, this.#start + offset);
@@ -199,13 +198,13 @@ export class SlabWriter {
     bytes.copy(this.block, this.#start);
   }
 
-  /** Cuts the unfinished access unit back to `size` bytes. */
+  /** Truncates the unfinished access unit to `size` bytes. */
   truncate(size: number): void {
     assert(size <= this.size, 'truncate beyond the end');
     this.#end = this.#start + size;
   }
 
-  /** The block in work, which holds the unfinished access unit from `start` on; valid until something is appended. */
+  /** The current block, which contains the unfinished access unit from `start` on; valid until something is appended. */
   get block(): Buffer {
     assert(this.#slab, 'nothing is being written');
     return this.#slab.buffer;
@@ -215,12 +214,12 @@ export class SlabWriter {
     return this.#start;
   }
 
-  /** The unfinished access unit's bytes; valid until the next call. */
+  /** The bytes of the unfinished access unit; valid until the next call. */
   peek(): Buffer {
     return this.#slab ? this.#slab.buffer.subarray(this.#start, this.#end) : Buffer.alloc(0);
   }
 
-  /** Ends the access unit and hands it over; the receiver holds the block and must release it once. */
+  /** Ends the access unit and returns it; the receiver holds the block and must release it once. */
   finish(): MediaData {
     const slab = this.#slab ?? this.#pool.take(0, this.#blockBytes);
     this.#slab = slab;
@@ -230,12 +229,12 @@ export class SlabWriter {
     return data;
   }
 
-  /** Forgets the unfinished access unit. */
+  /** Drops the unfinished access unit. */
   discard(): void {
     this.#end = this.#start;
   }
 
-  /** Lets go of the current block; the writer can be used again. */
+  /** Releases the current block; the writer can be used again. */
   close(): void {
     this.#slab?.release();
     this.#slab = undefined;
@@ -244,7 +243,7 @@ export class SlabWriter {
   }
 }
 
-/** The bytes of one access unit: `slab.buffer[offset, offset + size)`. Holding it longer takes `slab.retain()`. */
+/** The bytes of one access unit: `slab.buffer[offset, offset + size)`. Call `slab.retain()` to hold it longer. */
 export interface MediaData {
   readonly slab: Slab;
   readonly offset: number;
