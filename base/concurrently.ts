@@ -7,14 +7,14 @@
 export async function concurrently<T, R>(
   items: readonly T[],
   limit: number,
-  work: (item: T) => R | Promise<R>,
+  work: (item: T, index: number) => R | Promise<R>,
 ): Promise<R[]> {
   const results: R[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {
     while (next < items.length) {
       const i = next++;
-      const result = work(items[i] as T);
+      const result = work(items[i] as T, i);
       results[i] = result instanceof Promise ? await result : result;
     }
   };

@@ -2,6 +2,7 @@
 // Secret is not enough, because its author may not be the owner of the Secret.
 
 import type { Clock } from '../../base/clock.ts';
+import { concurrently } from '../../base/concurrently.ts';
 import type { Camera } from '../../crds/camera.ts';
 import { hostIn, hostsNamedBy } from '../../crds/login-hosts.ts';
 import { GRANTS_NAMED_LOGINS } from '../../crds/names.ts';
@@ -88,7 +89,7 @@ export class CameraLogins {
       const sinceMs = known?.namesHosts === namesHosts ? known.sinceMs : nowMs;
       reads.set(name, { namesHosts, sinceMs, readMs: nowMs });
     };
-    for (let i = 0; i < names.length; i += READS) await Promise.all(names.slice(i, i + READS).map(read));
+    await concurrently(names, READS, read);
     this.#reads.set(key, reads);
     for (const camera of cameras) {
       const name = camera.spec.credentialsSecretRef?.name ?? '';

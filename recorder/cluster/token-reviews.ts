@@ -1,6 +1,7 @@
 // Who presents a token and what he may do, as the API server says: a TokenReview, then SubjectAccessReviews on cameras and
 // the pool in the recorder's namespace (https://kubernetes.io/docs/reference/access-authn-authz/).
 
+import { concurrently } from '../../base/concurrently.ts';
 import { CAMERAS, GROUP, RECORDER_POOLS, VERSION } from '../../crds/names.ts';
 import type { Role } from '../config/schema.ts';
 import { ApiServerError, type ApiServer } from './api-server.ts';
@@ -81,13 +82,8 @@ export class TokenReviews {
   }
 
   async #mayEach(user: User, verb: Right['verb'], ids: readonly string[]): Promise<readonly string[]> {
-    const allowed = new Set<string>();
-    const left = ids.values();
-    const work = async (): Promise<void> => {
-      for (const name of left) if (await this.#may(user, { verb, resource: CAMERAS, name })) allowed.add(name);
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-    return ids.filter((id) => allowed.has(id));
+    const allowed = await concurrently(ids, AT_ONCE, (name) => this.#may(user, { verb, resource: CAMERAS, name }));
+    return ids.filter((_, i) => allowed[i]);
   }
 
   async #may(user: User, right: Right): Promise<boolean> {

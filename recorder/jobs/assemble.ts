@@ -3,6 +3,7 @@
 
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { concurrently } from '../../base/concurrently.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { JoinError } from '../mp4/join-error.ts';
@@ -92,19 +93,13 @@ async function fetchAll(
   const parts = request.assembly?.parts ?? [];
   // One that fails ends the others.
   const failed = new AbortController();
-  const end = (err: unknown): void => failed.abort(err);
   const either = AbortSignal.any([signal, failed.signal]);
   const peers = parts.map((part, ordinal) => new PeerPart(part, ordinal, deps, credential, either));
-  const jobs = await inParallel(
-    peers,
-    peers.length,
-    async (peer, ordinal) => {
-      const job = kept[ordinal] ?? (await peer.finished());
-      checkPart(job, request, ordinal);
-      return job;
-    },
-    end,
-  );
+  const jobs = await untilOneFails(failed, peers, peers.length, async (peer, ordinal) => {
+    const job = kept[ordinal] ?? (await peer.finished());
+    checkPart(job, request, ordinal);
+    return job;
+  });
   const { fromMs, toMs } = windowOf(jobs);
   await deps.report.window(fromMs, toMs);
   const total = jobs.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
@@ -115,22 +110,17 @@ async function fetchAll(
   if ((await deps.room()) < needed) {
     throw new JobError('disk-full', `parts and result of ${needed} bytes would take room that is kept for recording`);
   }
-  return inParallel(
-    peers,
-    CONCURRENT_DOWNLOADS,
-    async (peer, ordinal) => {
-      const job = jobs[ordinal] as DonePart;
-      const path = partPath(directory, ordinal);
-      if (kept[ordinal]) return { path, job };
-      await writeNote(path, job);
-      await peer.download(job, path, (bytes) => {
-        received[ordinal] = bytes;
-        deps.report.progress((FETCHING_SHARE * receivedTotal()) / total);
-      });
-      return { path, job };
-    },
-    end,
-  );
+  return untilOneFails(failed, peers, CONCURRENT_DOWNLOADS, async (peer, ordinal) => {
+    const job = jobs[ordinal] as DonePart;
+    const path = partPath(directory, ordinal);
+    if (kept[ordinal]) return { path, job };
+    await writeNote(path, job);
+    await peer.download(job, path, (bytes) => {
+      received[ordinal] = bytes;
+      deps.report.progress((FETCHING_SHARE * receivedTotal()) / total);
+    });
+    return { path, job };
+  });
 }
 
 function checkPart(job: DonePart, { cameraId, assembly }: JobRequest, ordinal: number): void {
@@ -150,30 +140,24 @@ const windowOf = (jobs: readonly DonePart[]): JoinWindow => ({
   toMs: Math.max(...jobs.map(({ to_ms }) => to_ms)),
 });
 
-/** Resolves when all are done; after a failure nothing new is begun, and what runs is waited for. */
-async function inParallel<T, R>(
+/** As `concurrently`; after a failure nothing new is begun, and what runs is waited for. Throws the reason of `failed`. */
+async function untilOneFails<T, R>(
+  failed: AbortController,
   items: readonly T[],
   atOnce: number,
   work: (item: T, index: number) => Promise<R>,
-  onFailure: (err: unknown) => void,
 ): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  let failure: { readonly err: unknown } | undefined;
-  const worker = async (): Promise<void> => {
-    while (next < items.length && !failure) {
-      const index = next++;
-      try {
-        results[index] = await work(items[index] as T, index);
-      } catch (err) {
-        if (!failure) onFailure(err);
-        failure ??= { err };
-      }
+  const results = await concurrently(items, atOnce, async (item, index) => {
+    if (failed.signal.aborted) return [];
+    try {
+      return [await work(item, index)];
+    } catch (err) {
+      failed.abort(err);
+      return [];
     }
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
-  if (failure) throw failure.err;
-  return results;
+  });
+  failed.signal.throwIfAborted();
+  return results.flat(1);
 }
 
 /** One movie of a part's result. */
