@@ -16,6 +16,7 @@ import { SIDES, type Side } from '../test/cluster/network.ts';
 import { OWN_IMAGES } from '../test/cluster/own-images.ts';
 import { needProgram } from '../test/cluster/programs.ts';
 import { until } from '../test/support/until.ts';
+import { messageOf } from '../base/error.ts';
 
 const USAGE = `hack/cluster up [--nodes N]     start it (default: 3 nodes), and say how it is used
 hack/cluster down               end it, with all that it stored
@@ -144,7 +145,7 @@ async function reply(cluster: Cluster, socket: Socket, ending: AbortController):
   const [command = '', ...rest] = JSON.parse(await text(socket)) as string[];
   const answer = await carryOut(cluster, command, rest).then(
     (text): Reply => ({ text }),
-    (error: unknown): Reply => ({ text: error instanceof Error ? error.message : String(error), failed: true }),
+    (error: unknown): Reply => ({ text: messageOf(error), failed: true }),
   );
   socket.end(JSON.stringify(answer), () => {
     if (command === 'down') ending.abort();

@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { CAMERA_HOSTS } from '../crds/names.ts';
 import { assert } from '../base/assert.ts';
+import { messageOf } from '../base/error.ts';
 import { clusterMissing, startCluster, type Cluster } from '../test/cluster/cluster.ts';
 import { OWN_IMAGES } from '../test/cluster/own-images.ts';
 import {
@@ -141,9 +142,7 @@ async function run(signal: AbortSignal): Promise<void> {
     );
     const input = createInterface({ input: process.stdin });
     input.on('line', (line) => {
-      obey(cluster, line).catch((error: unknown) =>
-        process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`),
-      );
+      obey(cluster, line).catch((error: unknown) => process.stderr.write(`${messageOf(error)}\n`));
     });
     await once(signal, 'abort');
     input.close();

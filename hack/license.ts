@@ -6,12 +6,12 @@ import { parseArgs } from 'node:util';
 import {
   expiryMs,
   formatPublicKey,
-  LicenseError,
   parsePublicKey,
   readUnverified,
   signLicense,
   verifyLicense,
 } from '../recorder/license/statement.ts';
+import { messageOf } from '../base/error.ts';
 
 const HELP = `usage: hack/license keygen --key FILE
        hack/license sign --key FILE --holder NAME --cameras N [--expires DAY] [--feature NAME]... [--output FILE]
@@ -99,7 +99,7 @@ else {
   } catch (err) {
     if (err instanceof UsageError || (err as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')) {
       fail((err as Error).message, 2);
-    } else fail(err instanceof LicenseError || err instanceof Error ? err.message : String(err), 1);
+    } else fail(messageOf(err), 1);
   }
 }
 

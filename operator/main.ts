@@ -11,6 +11,7 @@ import { systemClock } from '../base/clock.ts';
 import type { Connection } from '../base/kubernetes/client.ts';
 import { PodConnection } from '../base/kubernetes/pod-connection.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
+import { messageOf } from '../base/error.ts';
 import { RestKubeApi } from './kube/client.ts';
 import { isNetwork } from './observe/cluster-networks.ts';
 import { startOperator, type Operator } from './operator.ts';
@@ -68,7 +69,7 @@ function parseArguments() {
       },
     }).values;
   } catch (err) {
-    process.stderr.write(`${err instanceof Error ? err.message : String(err)}\n\n${USAGE}`);
+    process.stderr.write(`${messageOf(err)}\n\n${USAGE}`);
     return process.exit(2);
   }
 }
@@ -181,6 +182,6 @@ function listen(address: string, operator: Operator) {
 }
 
 main().catch((err: unknown) => {
-  process.stderr.write(`operator: ${err instanceof Error ? err.message : String(err)}\n`);
+  process.stderr.write(`operator: ${messageOf(err)}\n`);
   process.exit(1);
 });

@@ -4,6 +4,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Clock } from '../base/clock.ts';
+import { messageOf } from '../base/error.ts';
 import { errorCode, type FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, replaceFile } from './archive/disk/state-file.ts';
 import { cameraFileOf, formatCameraFile, isOurs, type CameraSettings } from './config/camera-file.ts';
@@ -240,7 +241,7 @@ export class NodeCameraEditor implements CameraEditor {
     try {
       edited = await database.edit(cameraId, change);
     } catch (err) {
-      const detail = `the database cannot be changed: ${err instanceof Error ? err.message : String(err)}`;
+      const detail = `the database cannot be changed: ${messageOf(err)}`;
       throw new EditError('camera-not-kept', detail, { cause: err });
     }
     if (edited.changed) await this.#soon(apply());

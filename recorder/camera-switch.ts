@@ -3,6 +3,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { messageOf } from '../base/error.ts';
 import { errorCode, type FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
@@ -125,7 +126,7 @@ export class NodeCameraSwitch implements CameraSwitch {
       try {
         return await database.setEnabled(cameraId, enabled);
       } catch (err) {
-        const detail = err instanceof Error ? err.message : String(err);
+        const detail = messageOf(err);
         throw new SwitchError('switch-not-kept', `the database cannot be changed: ${detail}`, { cause: err });
       }
     };

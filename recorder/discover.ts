@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { text as readAll } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
+import { messageOf } from '../base/error.ts';
 import { parseDuration, ValueError } from './config/values.ts';
 import { discover } from './onvif/discovery/discover.ts';
 import { formatConfig, formatManifests, formatProblem, formatTable } from './onvif/discovery/output.ts';
@@ -74,7 +75,7 @@ function parseOptions(args: readonly string[]) {
       },
     }).values;
   } catch (err) {
-    throw new UsageError(err instanceof Error ? err.message : String(err), { cause: err });
+    throw new UsageError(messageOf(err), { cause: err });
   }
 }
 
@@ -115,6 +116,6 @@ async function readPassword(file: string, stdin: NodeJS.ReadableStream): Promise
   try {
     return file === '-' ? await readAll(stdin) : await readFile(file, 'utf8');
   } catch (err) {
-    throw new UsageError(`--password-file: ${err instanceof Error ? err.message : String(err)}`, { cause: err });
+    throw new UsageError(`--password-file: ${messageOf(err)}`, { cause: err });
   }
 }

@@ -10,6 +10,7 @@ import { systemClock } from '../base/clock.ts';
 import { LevelSwitch } from '../base/log-level.ts';
 import { RotatingFile } from '../base/rotating-file.ts';
 import { podPlace } from '../base/kubernetes/pod-place.ts';
+import { messageOf } from '../base/error.ts';
 import { inEnvironment, metricsTokenFile, withMetricsToken } from './config/environment.ts';
 import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig, located } from './config/load.ts';
@@ -77,7 +78,7 @@ function parseArguments() {
       },
     }).values;
   } catch (err) {
-    process.stderr.write(`${err instanceof Error ? err.message : String(err)}\n\n${USAGE}`);
+    process.stderr.write(`${messageOf(err)}\n\n${USAGE}`);
     return process.exit(2);
   }
 }

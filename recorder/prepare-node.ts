@@ -21,10 +21,7 @@ Makes <archive>/<namespace>_<pool> and <state>/<namespace>_<pool> for the user, 
 
 /** Somebody has to look at the node. */
 export class PrepareError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'PrepareError';
-  }
+  override readonly name = 'PrepareError';
 }
 
 export interface PrepareOptions {

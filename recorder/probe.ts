@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import type { Clock } from '../base/clock.ts';
+import { messageOf } from '../base/error.ts';
 import type { TransportChoice } from './camera/session-options.ts';
 import { formatCapture, MAX_CAPTURE_BYTES } from './probe/capture.ts';
 import { formatReport } from './probe/report.ts';
@@ -85,7 +86,7 @@ function parse(args: readonly string[]) {
       },
     });
   } catch (err) {
-    throw new UsageError(err instanceof Error ? err.message : String(err), { cause: err });
+    throw new UsageError(messageOf(err), { cause: err });
   }
 }
 

@@ -7,6 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { Log } from '../log.ts';
 import { ApiError } from './api-error.ts';
 import { isNewer } from './resource-version.ts';
+import { messageOf } from '../error.ts';
 
 /** The fields of an object that an informer itself reads. */
 export interface Listed {
@@ -278,7 +279,7 @@ export class Informer<T, O extends Listed = Listed> {
     try {
       object = deepFreeze(parse(withoutManagedFields(raw)));
     } catch (err) {
-      const message = err instanceof Error ? err.message : String(err);
+      const message = messageOf(err);
       this.#invalid.set(key, { key, uid, message, resourceVersion });
       log.warn({ resource: source.name, key, problem: message }, 'object not understood');
       // Keep what was known: a node must not lose its cameras because its newer recorder reports fields that we cannot parse. A

@@ -1,5 +1,7 @@
 // Why a camera's connection ended: a stable code for status and metrics, a sentence for a person.
 
+import { CodedError } from '../../base/error.ts';
+
 /**
  * - `unreachable`: no TCP or TLS connection; `refused-login`: wrong or missing user and password;
  * - `login-downgraded`: it wants the password in clear, and took it better before;
@@ -30,20 +32,15 @@ export type CameraErrorCode =
   | 'address-refused';
 
 /** A camera's fault, not ours: it is retried. The message never holds a password or a URL with a user part. */
-export class CameraError extends Error {
-  readonly code: CameraErrorCode;
-
-  constructor(code: CameraErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'CameraError';
-    this.code = code;
-  }
+export class CameraError extends CodedError<CameraErrorCode> {
+  override readonly name: string = 'CameraError';
 }
 
 /** Nothing answered at the camera's port: no request was sent, and another try costs the camera nothing. */
 export class NoConnection extends CameraError {
+  override readonly name = 'NoConnection';
+
   constructor(message: string, options?: ErrorOptions) {
     super('unreachable', message, options);
-    this.name = 'NoConnection';
   }
 }

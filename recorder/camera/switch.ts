@@ -1,5 +1,7 @@
 // Whether a camera is wanted now, as somebody says while the recorder runs: a camera's id in, how many changed out.
 
+import { CodedError } from '../../base/error.ts';
+
 /** Keeps what it was told across restarts. A cluster has its own, for all its nodes. */
 export interface CameraSwitch {
   /** Resolves to how many cameras changed: 0 when it was wanted already. `by` names who asks. Throws SwitchError. */
@@ -16,12 +18,6 @@ export type SwitchErrorCode = 'unknown-camera' | LicenseCode | 'switch-not-kept'
 
 type LicenseCode = `license-${'missing' | 'unreadable' | 'malformed' | 'forged' | 'expired' | 'exceeded'}`;
 
-export class SwitchError extends Error {
-  readonly code: SwitchErrorCode;
-
-  constructor(code: SwitchErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'SwitchError';
-    this.code = code;
-  }
+export class SwitchError extends CodedError<SwitchErrorCode> {
+  override readonly name = 'SwitchError';
 }

@@ -2,6 +2,7 @@
 // configuration file in, the same without passwords out.
 
 import type { CameraSettings } from './camera-file.ts';
+import { CodedError } from '../../base/error.ts';
 
 export interface EditedCamera {
   /** As they are written; addresses have their users, and no password. */
@@ -37,12 +38,6 @@ export type EditErrorCode =
   | 'precondition-failed'
   | 'camera-not-kept';
 
-export class EditError extends Error {
-  readonly code: EditErrorCode;
-
-  constructor(code: EditErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'EditError';
-    this.code = code;
-  }
+export class EditError extends CodedError<EditErrorCode> {
+  override readonly name = 'EditError';
 }

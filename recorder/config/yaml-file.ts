@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type Document } from 'yaml';
 import { ConfigError, type Place } from './error.ts';
+import { messageOf } from '../../base/error.ts';
 
 export interface YamlFile {
   readonly file: string;
@@ -118,5 +119,5 @@ export function reasonOf(err: unknown): string {
   if (isCode(err, 'ENOENT')) return 'no such file';
   if (isCode(err, 'EACCES')) return 'may not be read by this user';
   if (isCode(err, 'EISDIR')) return 'is a directory';
-  return err instanceof Error ? err.message : String(err);
+  return messageOf(err);
 }

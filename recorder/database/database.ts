@@ -6,6 +6,7 @@ import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { CameraDefaults } from '../config/schema.ts';
 import type { Log } from '../../base/log.ts';
+import { messageOf } from '../../base/error.ts';
 import type { Archive } from '../archive/archive.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from '../archive/disk/file-system.ts';
@@ -242,7 +243,7 @@ export class RecorderDatabase implements SegmentObserver {
       await clock.sleep(backoff.next(), this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       await this.#migrateOnce().catch((err: unknown) => {
-        const reason = err instanceof Error ? err.message : String(err);
+        const reason = messageOf(err);
         if (reason !== told) log.warn({ reason }, 'the database is not used yet');
         told = reason;
       });
@@ -291,7 +292,7 @@ export class RecorderDatabase implements SegmentObserver {
       } catch (err) {
         // Rows can be listed although the disk cannot be read.
         if (err instanceof ArchiveError) this.#setCompared();
-        const reason = err instanceof Error ? err.message : String(err);
+        const reason = messageOf(err);
         log.debug({ reason }, 'rows and files could not be compared yet');
         await clock.sleep(backoff.next(), signal);
       }

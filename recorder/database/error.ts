@@ -1,20 +1,16 @@
 // What goes wrong with the database: errors of the driver in, three kinds that the recorder acts on out. No message
 // holds a password or a row's contents.
 
+import { CodedError } from '../../base/error.ts';
+
 /**
  * `UNAVAILABLE`: nothing can be had from the database now, trying again may help. `REJECTED`: the database works and
  * refuses these values, trying again does not help. `SCHEMA_TOO_NEW`: a newer recorder has changed its tables.
  */
 export type DatabaseErrorCode = 'UNAVAILABLE' | 'REJECTED' | 'SCHEMA_TOO_NEW';
 
-export class DatabaseError extends Error {
-  readonly code: DatabaseErrorCode;
-
-  constructor(code: DatabaseErrorCode, message: string) {
-    super(message);
-    this.name = 'DatabaseError';
-    this.code = code;
-  }
+export class DatabaseError extends CodedError<DatabaseErrorCode> {
+  override readonly name = 'DatabaseError';
 }
 
 export const isRejected = (err: unknown): boolean => err instanceof DatabaseError && err.code === 'REJECTED';

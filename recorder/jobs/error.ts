@@ -1,5 +1,6 @@
 // Why a job fails, for the person who asked for it.
 
+import { CodedError } from '../../base/error.ts';
 import { errorCode } from '../archive/disk/file-system.ts';
 
 export const JOB_ERROR_CODES = [
@@ -21,14 +22,8 @@ export const JOB_ERROR_CODES = [
 export type JobErrorCode = (typeof JOB_ERROR_CODES)[number];
 
 /** The message is the job's `reason`. */
-export class JobError extends Error {
-  readonly code: JobErrorCode;
-
-  constructor(code: JobErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'JobError';
-    this.code = code;
-  }
+export class JobError extends CodedError<JobErrorCode> {
+  override readonly name = 'JobError';
 }
 
 /** Of a time-lapse. */

@@ -4,6 +4,7 @@
 import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { DAY_MS } from '../../base/units.ts';
+import { CodedError } from '../../base/error.ts';
 
 const Day = z.iso.date({ error: 'expected a day as 2027-12-31' });
 
@@ -24,14 +25,8 @@ export type LicenseStatement = Readonly<z.output<typeof Statement>>;
 /** `license-malformed`: no licence at all; `license-forged`: not signed with the key. */
 export type LicenseErrorCode = 'license-malformed' | 'license-forged';
 
-export class LicenseError extends Error {
-  readonly code: LicenseErrorCode;
-
-  constructor(code: LicenseErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'LicenseError';
-    this.code = code;
-  }
+export class LicenseError extends CodedError<LicenseErrorCode> {
+  override readonly name = 'LicenseError';
 }
 
 const HEADER = { alg: 'EdDSA', typ: 'kube-nvr-license' } as const;

@@ -12,6 +12,7 @@ import { printable } from './printable.ts';
 import { readEnvelope } from './soap.ts';
 import type { OnvifTarget } from './target.ts';
 import { MAX_XML_CHARACTERS, XmlError, type XmlElement } from './xml.ts';
+import { messageOf } from '../../base/error.ts';
 
 export interface Message {
   readonly path: string;
@@ -149,6 +150,6 @@ function connectionError(err: unknown): OnvifError {
   const words =
     SYSTEM_WORDS[code] ??
     (err instanceof CertificateRefused ? err.message : undefined) ??
-    printable(err instanceof Error ? err.message : String(err), 100);
+    printable(messageOf(err), 100);
   return new OnvifError('unreachable', `the camera cannot be reached: ${words}`, { cause: err });
 }

@@ -5,10 +5,7 @@ import sax, { type SAXOptions } from 'sax';
 
 /** What was sent is not well-formed, or too much. */
 export class XmlError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'XmlError';
-  }
+  override readonly name = 'XmlError';
 }
 
 export interface XmlElement {

@@ -10,6 +10,7 @@
 
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
+import { messageOf } from '../../base/error.ts';
 
 export const CAPTURE_VERSION = 1;
 /** What a capture may hold, uncompressed: half a minute of most cameras. What comes later is left out. */
@@ -55,7 +56,7 @@ export function parseCapture(file: Buffer): Capture {
   try {
     text = gunzipSync(file, { maxOutputLength: 2 * MAX_CAPTURE_BYTES }).toString();
   } catch (err) {
-    throw new CaptureError(`no capture: ${err instanceof Error ? err.message : String(err)}`, { cause: err });
+    throw new CaptureError(`no capture: ${messageOf(err)}`, { cause: err });
   }
   const [first = '', ...rest] = text.split('\n');
   return {

@@ -1,5 +1,7 @@
 // The errors of this room: messages from the camera that are invalid or that end the dialogue.
 
+import { CodedError } from '../../base/error.ts';
+
 /**
  * `syntax`: not valid RTSP, SDP or URL; `too-large`: a message above its limit; `lost-framing`: no packet found again in the
  * stream; the others are responses of the camera that end the dialogue.
@@ -19,20 +21,15 @@ export type RtspErrorCode =
   | 'no-answer';
 
 /** The message never contains a password or a URL with a user part. */
-export class RtspError extends Error {
-  readonly code: RtspErrorCode;
-
-  constructor(code: RtspErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'RtspError';
-    this.code = code;
-  }
+export class RtspError extends CodedError<RtspErrorCode> {
+  override readonly name: string = 'RtspError';
 }
 
 /** Input that even tolerant parsing cannot make sense of. */
 export class RtspSyntaxError extends RtspError {
+  override readonly name = 'RtspSyntaxError';
+
   constructor(message: string, options?: ErrorOptions) {
     super('syntax', message, options);
-    this.name = 'RtspSyntaxError';
   }
 }

@@ -4,6 +4,7 @@ import { Authorizer } from './authorization.ts';
 import { parseChallenges, strongest } from './challenge.ts';
 import type { Challenge } from './challenge.ts';
 import type { Credentials } from './url.ts';
+import { CodedError } from '../../base/error.ts';
 
 /** What is remembered of one login at one place; it is notified of each result. */
 export interface LoginMemory {
@@ -34,14 +35,8 @@ export const NO_MEMORY: LoginMemory = {
 export type LoginErrorCode = 'none' | 'unknown' | 'downgraded' | 'refused-before';
 
 /** The message contains neither user nor password. */
-export class LoginError extends Error {
-  readonly code: LoginErrorCode;
-
-  constructor(code: LoginErrorCode, message: string) {
-    super(message);
-    this.name = 'LoginError';
-    this.code = code;
-  }
+export class LoginError extends CodedError<LoginErrorCode> {
+  override readonly name = 'LoginError';
 }
 
 export interface LoginOptions {

@@ -1,5 +1,7 @@
 // Why there is no still image.
 
+import { CodedError } from '../../base/error.ts';
+
 /**
  * The first four: there is none to be had. `camera-unreachable` to `redirected-elsewhere`: the camera's fault.
  * `address-refused`: cameras may not be there. `camera-timeout`: it did not answer in time. The rest: the picture could not be made here, now.
@@ -22,12 +24,6 @@ export type StillErrorCode =
   | 'too-many-thumbnails';
 
 /** The message is for people, and holds neither an address nor a password. */
-export class StillError extends Error {
-  readonly code: StillErrorCode;
-
-  constructor(code: StillErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'StillError';
-    this.code = code;
-  }
+export class StillError extends CodedError<StillErrorCode> {
+  override readonly name = 'StillError';
 }

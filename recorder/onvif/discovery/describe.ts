@@ -1,6 +1,7 @@
 // A device that was found in, what it is and which streams it offers out, asked over ONVIF with the given login.
 
 import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/error.ts';
 import type { Reach } from '../../reach/reach.ts';
 import { formatRtspUrl, parseRtspUrl } from '../../rtsp/url.ts';
 import { OnvifClient, type DeviceInformation, type Profile } from '../client.ts';
@@ -55,7 +56,7 @@ export async function describeDevice(
     try {
       return await question(controller.signal);
     } catch (err) {
-      problems.add(err instanceof Error ? err.message : String(err));
+      problems.add(messageOf(err));
       hopeless = !(err instanceof OnvifError) || (err.code !== 'fault' && err.code !== 'bad-answer');
       return undefined;
     } finally {

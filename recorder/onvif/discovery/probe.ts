@@ -6,6 +6,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { NetworkInterfaceInfo } from 'node:os';
 import type { Clock } from '../../../base/clock.ts';
+import { messageOf } from '../../../base/error.ts';
 import { Answers, type FoundDevice } from './answers.ts';
 import { DEVICE_TYPES, DISCOVERY_GROUP, DISCOVERY_PORT, formatProbe } from './ws-discovery.ts';
 
@@ -64,14 +65,14 @@ export async function probe(options: ProbeOptions, { clock }: { clock: Clock }):
       try {
         await bind(socket, address);
       } catch (err) {
-        problems.push(`${address}: ${reasonOf(err)}`);
+        problems.push(`${address}: ${messageOf(err)}`);
       }
     }
     const send = () =>
       sockets.map(async (socket, index) => {
         for (const { text } of messages) {
           await sendTo(socket, text, port).catch((err: unknown) => {
-            problems.push(`${from[index]}: ${reasonOf(err)}`);
+            problems.push(`${from[index]}: ${messageOf(err)}`);
           });
         }
       });
@@ -99,5 +100,3 @@ function sendTo(socket: Socket, text: string, port: number): Promise<void> {
     socket.send(text, port, DISCOVERY_GROUP, (err) => (err ? reject(err) : resolve()));
   });
 }
-
-const reasonOf = (err: unknown): string => (err instanceof Error ? err.message : String(err));
