@@ -27,6 +27,7 @@ export async function wholeDocument(): Promise<OpenApiDocument> {
     nodeName: '',
     address: '',
     cameras: unasked,
+    segments: unasked,
     gaps: unasked,
     checks: standaloneChecks,
     machine: unasked,

@@ -4,7 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { MemoryAccount } from '../base/memory-budget.ts';
-import type { CameraDirectory, CameraView } from './api/deps.ts';
+import type { CameraDirectory, CameraView } from './model/camera-view.ts';
 import type { Archive } from './archive/archive.ts';
 import type { CameraArchive } from './archive/segments/camera-archive.ts';
 import type { GapLedger } from './archive/gaps/ledger.ts';

@@ -5,10 +5,10 @@ import type { Server as HttpsServer } from 'node:https';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { assert } from '../base/assert.ts';
 import { buildApi } from './api/app.ts';
 import { buildHealthServer } from './api/health-server.ts';
-import { standaloneChecks, type ApiDeps, type ArchiveReader, type ProtectionKeeper, type Warning } from './api/deps.ts';
+import { standaloneChecks, type ApiDeps } from './api/deps.ts';
+import type { Warning } from './model/warning.ts';
 import { localMachine } from './api/machine.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './api/prometheus.ts';
 import type { Archive } from './archive/archive.ts';
@@ -168,9 +168,10 @@ export async function openServing(
     recordPath,
     ...facing,
     cameras,
-    archive: database ? listedBy(database, archive) : archive,
+    archive,
+    segments: database ?? archive,
     gaps: { report: gapsIn },
-    protections: protectionsOf(archive, config.archive.protectForMs),
+    protections: archive.protections && { windows: archive.protections, keptMs: config.archive.protectForMs },
     jobs,
     ptz,
     cameraSwitch,
@@ -334,28 +335,6 @@ export async function openServing(
       log,
     });
   }
-}
-
-/** Protected footage as the API asks for it. */
-function protectionsOf(archive: Archive, keptMs: number): ProtectionKeeper {
-  const { protections } = archive;
-  assert(protections, 'an archive with limits has protections');
-  return {
-    list: (cameraId) => protections.list(cameraId),
-    add: (window, nowMs) => protections.add(window, nowMs),
-    remove: (id) => protections.remove(id),
-    countSegments: (cameraId, fromMs, toMs) => archive.countSegments(cameraId, fromMs, toMs),
-    keptMs,
-  };
-}
-
-/** The archive as the API asks for it, with lists from the database. */
-function listedBy(database: RecorderDatabase, archive: Archive): ArchiveReader {
-  return {
-    list: (cameraId, query) => database.list(archive, cameraId, query),
-    current: (cameraId) => archive.current(cameraId),
-    checkWritable: () => archive.checkWritable(),
-  };
 }
 
 function portOf({ server }: FastifyInstance): number | undefined {

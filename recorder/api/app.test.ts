@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import { silentLog } from '../../base/log.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import type { SegmentQuery } from './deps.ts';
+import type { ListQuery } from '../archive/catalogue/catalogue.ts';
 import { standaloneChecks } from './deps.ts';
 import { archiveStatus, as, build, cameraStatus, emptyArchive, token } from './test-support.ts';
 
@@ -136,8 +136,7 @@ test('node metrics say so when the file system of the archive cannot be measured
 
 test('segments: the wire form of the specification', async (t) => {
   const { app } = await build(t, {
-    archive: {
-      ...emptyArchive,
+    segments: {
       list: async () => ({
         segments: [
           {
@@ -178,7 +177,7 @@ const HOUR = 3_600;
 const NOON = NOW_MS / 1000;
 // Of the day that it is here: east of UTC+12 it is tomorrow already.
 const localMidnight = new Date(NOW_MS).setHours(0, 0, 0, 0);
-const intervals: { query: string; expected: SegmentQuery }[] = [
+const intervals: { query: string; expected: ListQuery }[] = [
   {
     query: '',
     expected: { fromMs: localMidnight, toMs: localMidnight + 24 * HOUR * 1000, tzOffsetMinutes: undefined },
@@ -203,10 +202,9 @@ const intervals: { query: string; expected: SegmentQuery }[] = [
 ];
 for (const { query, expected } of intervals) {
   test(`segments${query} asks for the right interval`, async (t) => {
-    const asked: SegmentQuery[] = [];
+    const asked: ListQuery[] = [];
     const { app } = await build(t, {
-      archive: {
-        ...emptyArchive,
+      segments: {
         async list(cameraId, query) {
           assert.equal(cameraId, 'gate');
           asked.push(query);
@@ -252,7 +250,7 @@ for (const { query, detail } of refused) {
 
 test('segments: an archive that cannot be read is 500, and never an empty list', async (t) => {
   const { app } = await build(t, {
-    archive: { ...emptyArchive, list: () => Promise.reject(new ArchiveError('2026/01 cannot be read')) },
+    segments: { list: () => Promise.reject(new ArchiveError('2026/01 cannot be read')) },
   });
   const answer = await app.inject({ url: '/api/archive/gate/segments', headers: as('viewer') });
   assert.equal(answer.statusCode, 500);

@@ -9,7 +9,7 @@ import { readAudit } from '../audit/read.ts';
 import { AuditTrail } from '../audit/trail.ts';
 import { Visits } from '../audit/visits.ts';
 import type { Job } from '../jobs/job.ts';
-import type { ProtectedWindow } from './deps.ts';
+import type { Protection } from '../archive/retention/protections.ts';
 import { as, archiveStatus, build, cameraStatus, type ApiChanges } from './test-support.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -175,16 +175,17 @@ test('an export is in the audit: its window and job, the bytes of its download, 
 });
 
 test('a protection is in the audit: who protected which window until when, and who ended it', async (t) => {
-  const windows: ProtectedWindow[] = [];
+  const windows: Protection[] = [];
   const { app, lines } = await setup(t, {
     protections: {
-      list: () => windows,
-      async add(window, nowMs) {
-        windows.push({ ...window, id: 'p1', createdMs: nowMs });
-        return windows[0] as ProtectedWindow;
+      windows: {
+        list: () => windows,
+        async add(window, nowMs) {
+          windows.push({ ...window, id: 'p1', createdMs: nowMs });
+          return windows[0] as Protection;
+        },
+        remove: async () => windows.pop(),
       },
-      remove: async () => windows.pop(),
-      countSegments: () => 1,
       keptMs: 86_400_000,
     },
   });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { as, build, emptyArchive } from './test-support.ts';
+import { as, build } from './test-support.ts';
 
 const segment = (n: number) => ({
   startMs: Date.UTC(2026, 0, 1, 12) + n * 60_000,
@@ -15,7 +15,6 @@ const segment = (n: number) => ({
   endMs: Date.UTC(2026, 0, 1, 12) + n * 60_000 + 59_960.5,
 });
 const listing = {
-  ...emptyArchive,
   list: async () => ({ segments: Array.from({ length: 30 }, (_, n) => segment(n)), days: [] }),
 };
 
@@ -61,7 +60,7 @@ test('parameters that caches and programs add are passed over', async (t) => {
 });
 
 test('a segment tells its end, its length, and the numbers with which to ask again', async (t) => {
-  const { app } = await build(t, { archive: listing });
+  const { app } = await build(t, { segments: listing });
   const answer = await app.inject({ url: '/api/archive/gate/segments', headers: as('viewer') });
   const { start_ms, end, end_ms, duration_seconds } = answer.json().archive[0];
   assert.deepEqual(
@@ -76,7 +75,7 @@ test('a segment tells its end, its length, and the numbers with which to ask aga
 });
 
 test('an answer of some length is packed for those who take it, and for nobody else', async (t) => {
-  const { app } = await build(t, { archive: listing });
+  const { app } = await build(t, { segments: listing });
   const ask = (encoding?: string) =>
     app.inject({
       url: '/api/archive/gate/segments',
@@ -96,7 +95,7 @@ test('an answer of some length is packed for those who take it, and for nobody e
 });
 
 test('who asks again for what has not changed is told only that', async (t) => {
-  const { app } = await build(t, { archive: listing });
+  const { app } = await build(t, { segments: listing });
   const url = '/api/archive/gate/segments';
   const first = await app.inject({ url, headers: as('viewer') });
   const { etag } = first.headers;

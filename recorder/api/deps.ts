@@ -1,4 +1,4 @@
-// What the HTTP side needs from the rest of the recorder, as small interfaces: `main.ts` joins them.
+// What the API needs from the rest of the recorder, as small interfaces: `serving.ts` joins them.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Job, JobOutcome, JobRequest } from '../jobs/job.ts';
@@ -10,88 +10,39 @@ import type { AuditSink } from '../audit/entry.ts';
 import type { ChainEnd } from '../audit/files.ts';
 import type { AuditPage, AuditQuery } from '../audit/read.ts';
 import type { Visits } from '../audit/visits.ts';
-import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
+import type { ListQuery, OpenEntry, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { Protections } from '../archive/retention/protections.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventJournal } from '../events/journal.ts';
 import type { GapReport } from '../archive/gaps/camera-ledger.ts';
-import type { CameraSilence } from '../archive/gaps/ledger.ts';
-import type { CameraStatus, Reason } from '../camera/status.ts';
+import type { Reason } from '../camera/status.ts';
 import type { CameraSwitch } from '../camera/switch.ts';
 import type { CameraEditor } from '../config/editor.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import type { Origins } from '../http/cors.ts';
-import type { LiveHub } from '../live/hub.ts';
+import type { CameraDirectory, RefusedCamera } from '../model/camera-view.ts';
+import type { Warning } from '../model/warning.ts';
 import type { StillImage } from '../still/shared-images.ts';
 import type { Examiner } from '../probe/doctor.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
-/** One camera, as the node knows it now. */
-export interface CameraView {
-  readonly status: CameraStatus;
-  /** Undefined while nothing of it is to be archived. */
-  readonly archive: CameraArchiveStatus | undefined;
-  /** Undefined for a camera that is not enabled. */
-  readonly live: LiveHub | undefined;
-  /** It should be recorded, and no video was written for too long. */
-  readonly silence?: CameraSilence;
-}
-
-/** A camera that is not recorded as somebody asked for. */
-export interface RefusedCamera {
-  readonly id: string;
-  readonly reason: Reason;
-}
-
-export interface CameraDirectory {
-  /** In the order of the configuration. */
-  list(): readonly CameraView[];
-  get(cameraId: string): CameraView | undefined;
-}
-
-export interface ListedSegment {
-  readonly startMs: number;
-  readonly sequence: number;
-  /** Relative to the record path. */
-  readonly path: string;
-  readonly sizeBytes: number;
-  readonly mtimeMs: number;
-  readonly isOpen: boolean;
-  /** The node whose disk holds it, where that is another. */
-  readonly nodeID?: string;
-  /** Of a closed one, as far as its file tells. */
-  readonly endMs?: number | undefined;
-}
-
-export interface SegmentList {
-  /** Those that overlap the interval, oldest first, with the one being written. */
-  readonly segments: readonly ListedSegment[];
-  /** `YYYY-MM-DD` of all footage of the camera, ascending. */
-  readonly days: readonly string[];
-}
-
-export interface SegmentQuery {
-  readonly fromMs: number;
-  readonly toMs: number;
-  /** Minutes the viewer is ahead of UTC; undefined: days by the node's clock. */
-  readonly tzOffsetMinutes: number | undefined;
-}
-
-export interface CurrentRecording {
-  readonly path: string;
-  readonly startMs: number;
-  readonly sizeBytes: number;
-}
-
-export interface ArchiveReader {
+/** Segments of the archive: from its files, or from the database that knows them. */
+export interface SegmentReader {
   /** Throws `ArchiveError` when the archive cannot be read. Empty for a camera that the node does not know. */
-  list(cameraId: string, query: SegmentQuery): Promise<SegmentList>;
+  list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
+}
+
+/** The archive on this node's disk. */
+export interface ArchiveReader {
   /** Undefined when nothing can be reported. */
-  current(cameraId: string): Promise<CurrentRecording | undefined>;
+  current(cameraId: string): Promise<Pick<OpenEntry, 'path' | 'startMs' | 'sizeBytes'> | undefined>;
   /** Whether a file can be made in the recordings directory. */
   checkWritable(): Promise<boolean>;
+  /** How many segments of a camera lie in an interval. */
+  countSegments(cameraId: string, fromMs: number, toMs: number): number;
 }
 
 export interface GapReader {
@@ -99,39 +50,16 @@ export interface GapReader {
   report(cameraId: string, fromMs: number, toMs: number): Promise<GapReport>;
 }
 
-/** A window of a camera that retention leaves alone. */
-export interface ProtectedWindow {
-  readonly id: string;
-  readonly cameraId: string;
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly createdMs: number;
-  readonly note: string | undefined;
-  /** When it ends by itself; undefined: never. */
-  readonly untilMs: number | undefined;
-  /** Name of the token that asked for it. */
-  readonly by: string | undefined;
-}
-
+/** Windows of cameras that retention leaves alone. */
 export interface ProtectionKeeper {
-  /** By camera and start; of one camera, or of all. */
-  list(cameraId?: string): readonly ProtectedWindow[];
-  /** Resolves when the disk has it. Throws `ProtectionError`, or what the system says. */
-  add(window: Omit<ProtectedWindow, 'id' | 'createdMs'>, nowMs: number): Promise<ProtectedWindow>;
-  /** Undefined when there is none of this id. */
-  remove(id: string): Promise<ProtectedWindow | undefined>;
-  /** How many segments of a camera lie in an interval. */
-  countSegments(cameraId: string, fromMs: number, toMs: number): number;
+  readonly windows: Pick<Protections, 'list' | 'add' | 'remove'>;
   /** How long a window is kept for which nothing else is said, and the longest time that operators may ask for. */
   readonly keptMs: number;
 }
 
 /** Whether a camera is configured, or there is footage of it. */
-export const isKnownCamera = (
-  { cameras, protections }: Pick<ApiDeps, 'cameras' | 'protections'>,
-  cameraId: string,
-): boolean =>
-  cameras.get(cameraId) !== undefined || (protections?.countSegments(cameraId, -Infinity, Infinity) ?? 0) > 0;
+export const isKnownCamera = ({ cameras, archive }: Pick<ApiDeps, 'cameras' | 'archive'>, cameraId: string): boolean =>
+  cameras.get(cameraId) !== undefined || archive.countSegments(cameraId, -Infinity, Infinity) > 0;
 
 /** Exports and time-lapses. What needs Redis throws `JobsUnavailable` when there is none. */
 export interface JobKeeper {
@@ -167,15 +95,6 @@ export interface StillSource {
   snapshot(cameraId: string): Promise<StillImage>;
   /** What was seen last, small. */
   thumbnail(cameraId: string): Promise<StillImage>;
-}
-
-/** Something that somebody should look at, although the node works. */
-export interface Warning {
-  /** Stable, in kebab case. */
-  readonly code: string;
-  readonly message: string;
-  /** Undefined: of the node. */
-  readonly cameraId: string | undefined;
 }
 
 /** What readiness depends on beside the recordings directory. */
@@ -236,9 +155,10 @@ export interface ApiDeps {
   /** Cameras of the database that cannot be recorded as they are there. */
   readonly refusedCameras?: () => readonly RefusedCamera[];
   readonly archive: ArchiveReader;
+  readonly segments: SegmentReader;
   readonly gaps: GapReader;
   /** Without it, nothing can be protected. */
-  readonly protections?: ProtectionKeeper;
+  readonly protections?: ProtectionKeeper | undefined;
   /** Without it, the node is on its own. */
   readonly cluster?: ClusterAccess;
   /** Without it, there are no jobs. */

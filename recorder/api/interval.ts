@@ -7,7 +7,7 @@ import { DatabaseError } from '../database/error.ts';
 import { IntervalQuery as Bounds, requireAtMostOneDay } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
 import { queryNumber } from '../http/query.ts';
-import type { SegmentQuery } from './deps.ts';
+import type { ListQuery } from '../archive/catalogue/catalogue.ts';
 import { dayAround } from './times.ts';
 
 const DAY_SECONDS = 86_400;
@@ -43,7 +43,7 @@ export function intervalOf(
   return { from: start, to: to ?? start + DAY_SECONDS, tzOffsetMinutes };
 }
 
-export function toQuery({ from, to, tzOffsetMinutes }: Interval): SegmentQuery {
+export function toQuery({ from, to, tzOffsetMinutes }: Interval): ListQuery {
   if (from > to) throw new ApiError(400, 'invalid-interval', 'from: expected a time that is not later than to');
   const interval = { fromMs: from * 1000, toMs: to * 1000 };
   requireAtMostOneDay(interval);

@@ -3,10 +3,12 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import type { ArchiveReader, JobKeeper, ListedSegment, ProtectedWindow, SegmentQuery } from './deps.ts';
+import type { SegmentReader, JobKeeper } from './deps.ts';
+import type { ListedSegment, ListQuery } from '../archive/catalogue/catalogue.ts';
+import type { Protection } from '../archive/retention/protections.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Job } from '../jobs/job.ts';
-import { as, build, cameraStatus, emptyArchive, noGaps } from './test-support.ts';
+import { as, build, cameraStatus, noGaps } from './test-support.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 const DAY = `from=${NOON_MS / 1000}&to=${NOON_MS / 1000 + 86_400}`;
@@ -44,27 +46,26 @@ const segment = (minute: number): ListedSegment => ({
   endMs: NOON_MS + (minute + 1) * 60_000,
 });
 
-/** An archive whose list tests change. */
-function archiveOf(segments: ListedSegment[], asked: SegmentQuery[] = []): ArchiveReader {
-  const list: ArchiveReader['list'] = async (_camera, query) => {
+/** A list of segments that tests change. */
+const listOf = (segments: ListedSegment[], asked: ListQuery[] = []): SegmentReader => ({
+  async list(_camera, query) {
     asked.push(query);
     return { segments: [...segments], days: ['2026-01-01'] };
-  };
-  return { ...emptyArchive, list };
-}
+  },
+});
 
 const minutesOf = (page: Answer): number[] =>
   (page['archive'] as { sequence: number }[]).map(({ sequence }) => sequence);
 
 test('a client that asks for no page gets the whole list, and no cursor', async (t) => {
-  const { app } = await build(t, { archive: archiveOf([0, 1, 2].map(segment)) });
+  const { app } = await build(t, { segments: listOf([0, 1, 2].map(segment)) });
   const whole = await ask(app, `/api/archive/gate/segments?${DAY}`);
   assert.deepEqual(minutesOf(whole), [0, 1, 2]);
   assert.deepEqual(Object.keys(whole).sort(), ['archive', 'days']);
 });
 
 test('segments: pages together are the list, the last one says so', async (t) => {
-  const { app } = await build(t, { archive: archiveOf([0, 1, 2, 3, 4].map(segment)) });
+  const { app } = await build(t, { segments: listOf([0, 1, 2, 3, 4].map(segment)) });
   const pages = await pagesOf(app, `/api/archive/gate/segments?${DAY}`, 2);
   assert.deepEqual(pages.map(minutesOf), [[0, 1], [2, 3], [4]]);
   const [full] = await pagesOf(app, `/api/archive/gate/segments?${DAY}`, 5);
@@ -73,7 +74,7 @@ test('segments: pages together are the list, the last one says so', async (t) =>
 
 test('segments: a cursor keeps its place while segments come and go, also the one it names', async (t) => {
   const segments = [0, 1, 2, 3, 4, 5].map(segment);
-  const { app } = await build(t, { archive: archiveOf(segments) });
+  const { app } = await build(t, { segments: listOf(segments) });
   const pages = await pagesOf(app, `/api/archive/gate/segments?${DAY}`, 2, (page) => {
     // Retention removes what was told already, and the recorder goes on.
     if (page === 1) segments.splice(0, 2);
@@ -83,8 +84,8 @@ test('segments: a cursor keeps its place while segments come and go, also the on
 });
 
 test('segments: the next page is of the same day, also when that is over', async (t) => {
-  const asked: SegmentQuery[] = [];
-  const { app, clock } = await build(t, { archive: archiveOf([0, 1, 2].map(segment), asked) });
+  const asked: ListQuery[] = [];
+  const { app, clock } = await build(t, { segments: listOf([0, 1, 2].map(segment), asked) });
   const url = '/api/archive/gate/segments?tz_offset_minutes=0&limit=2';
   const { next } = await ask(app, url);
   clock.advance(13 * 3_600_000);
@@ -160,7 +161,7 @@ test('jobs: newest first over all pages; one that is asked for meanwhile is in n
 });
 
 test('protections: of all cameras and of one, in pages', async (t) => {
-  const windows = ['gate', 'gate', 'yard'].map((cameraId, i): ProtectedWindow => ({
+  const windows = ['gate', 'gate', 'yard'].map((cameraId, i): Protection => ({
     id: `p-${i}`,
     cameraId,
     fromMs: NOON_MS + i,
@@ -171,10 +172,11 @@ test('protections: of all cameras and of one, in pages', async (t) => {
     by: undefined,
   }));
   const protections = {
-    list: (camera?: string) => windows.filter(({ cameraId }) => camera === undefined || camera === cameraId),
-    add: () => Promise.reject(new Error('not asked')),
-    remove: async () => undefined,
-    countSegments: () => 1,
+    windows: {
+      list: (camera?: string) => windows.filter(({ cameraId }) => camera === undefined || camera === cameraId),
+      add: () => Promise.reject(new Error('not asked')),
+      remove: async () => undefined,
+    },
     keptMs: 1,
   };
   const { app } = await build(t, { protections });
@@ -202,9 +204,9 @@ test('cameras of a cluster: in pages by their ids', async (t) => {
 });
 
 test('what is no cursor of the list is refused and named; a made one widens no interval', async (t) => {
-  const asked: SegmentQuery[] = [];
+  const asked: ListQuery[] = [];
   const { app, cameras } = await build(t, {
-    archive: archiveOf([0, 1, 2].map(segment), asked),
+    segments: listOf([0, 1, 2].map(segment), asked),
     jobs: { list: async () => [] } as unknown as JobKeeper,
   });
   cameras.push({ status: cameraStatus(), archive: undefined, live: undefined });

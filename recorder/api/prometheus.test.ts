@@ -9,7 +9,7 @@ import { Authenticator, type AuthOptions } from '../http/auth.ts';
 import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FakeSocket, SampleMaker, VIDEO, run } from '../live/test-support.ts';
-import type { CameraView } from './deps.ts';
+import type { CameraView } from '../model/camera-view.ts';
 import { buildMetricsRegistry, buildMetricsServer } from './prometheus.ts';
 import { archiveStatus, cameraStatus } from './test-support.ts';
 

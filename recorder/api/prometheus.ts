@@ -10,7 +10,7 @@ import { installAccess } from '../http/access.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import { buildServer } from '../http/server.ts';
-import type { CameraDirectory, CameraView } from './deps.ts';
+import type { CameraDirectory, CameraView } from '../model/camera-view.ts';
 
 const STATES: readonly CameraState[] = ['connecting', 'recording', 'retrying', 'stopped'];
 /** How often the event loop's lag is sampled: often enough for a percentile, seldom enough to cost nothing. */

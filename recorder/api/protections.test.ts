@@ -4,7 +4,6 @@ import { silentLog } from '../../base/log.ts';
 import { VirtualClock } from '../../base/clock.ts';
 import { Archive } from '../archive/archive.ts';
 import { systemError, temporaryDirectory, TestFileSystem } from '../archive/test-support.ts';
-import type { ProtectionKeeper } from './deps.ts';
 import { as, build, cameraStatus, type TestApi } from './test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 10) / 1000;
@@ -20,20 +19,13 @@ async function stage(t: TestContext): Promise<Stage> {
   const limits = () => ({ node: {}, cameras: new Map() });
   const archive = new Archive({ root, fs, clock: new VirtualClock(), log: silentLog, syncIntervalMs: 5_000, limits });
   await archive.recover();
-  const { protections } = archive;
-  assert.ok(protections);
-  const keeper: ProtectionKeeper = {
-    list: (id) => protections.list(id),
-    add: (window, nowMs) => protections.add(window, nowMs),
-    remove: (id) => protections.remove(id),
-    countSegments: (...args) => archive.countSegments(...args),
-    keptMs: 90 * 86_400_000,
-  };
+  const { protections: windows } = archive;
+  assert.ok(windows);
   const warnings = () => [
     { code: 'disk-exhausted', message: 'the disk is full', cameraId: undefined },
     { code: 'protected-over-quota', message: 'too much', cameraId: 'gate' },
   ];
-  const api = await build(t, { protections: keeper, warnings });
+  const api = await build(t, { archive, protections: { windows, keptMs: 90 * 86_400_000 }, warnings });
   api.cameras.push({ status: cameraStatus(), archive: undefined, live: undefined });
   return { ...api, fs };
 }

@@ -5,7 +5,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../http/auth.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import type { CameraDirectory } from './deps.ts';
+import type { CameraDirectory } from '../model/camera-view.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

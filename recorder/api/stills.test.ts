@@ -8,7 +8,7 @@ import { StillError } from '../still/error.ts';
 import { Snapshots } from '../still/snapshots.ts';
 import type { StillSource } from './deps.ts';
 import { DatabaseError } from '../database/error.ts';
-import { as, build, emptyArchive, token, type TestApi } from './test-support.ts';
+import { as, build, token, type TestApi } from './test-support.ts';
 import { anywhere } from '../reach/reach.ts';
 
 interface Setting extends TestApi {
@@ -140,7 +140,7 @@ test('what a camera did wrong is a line of the log without a trace, and no error
     thumbnail: () => Promise.reject(new Error('a fault of ours')),
   };
   const away = () => Promise.reject(new DatabaseError('UNAVAILABLE', 'connect ECONNREFUSED 10.0.0.5:5432'));
-  const api = await build(t, { stills, log, archive: { ...emptyArchive, list: away } });
+  const api = await build(t, { stills, log, segments: { list: away } });
   const ask = async (url: string) => (await api.app.inject({ url, headers: as('viewer') })).json<{ detail: string }>();
   await ask('/api/cameras/gate/snapshot');
   await ask('/api/cameras/gate/thumbnail');

@@ -14,7 +14,8 @@ import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
 import { buildApi } from './app.ts';
 import { standaloneChecks } from './deps.ts';
-import type { ApiDeps, ArchiveReader, CameraView, GapReader } from './deps.ts';
+import type { ApiDeps, ArchiveReader, GapReader, SegmentReader } from './deps.ts';
+import type { CameraView } from '../model/camera-view.ts';
 
 export const token = (role: Role, text: string = role): TokenConfig => ({
   name: role,
@@ -72,10 +73,12 @@ export function archiveStatus(changes: Partial<CameraArchiveStatus> = {}): Camer
 }
 
 export const emptyArchive: ArchiveReader = {
-  list: async () => ({ segments: [], days: [] }),
   current: async () => undefined,
   checkWritable: async () => true,
+  countSegments: () => 0,
 };
+
+export const noSegments: SegmentReader = { list: async () => ({ segments: [], days: [] }) };
 
 /** Of cameras that nobody wanted. */
 export const noGaps: GapReader = {
@@ -118,6 +121,7 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
     auth,
     cameras: { list: () => cameras, get: (id) => cameras.find((view) => view.status.id === id) },
     archive: emptyArchive,
+    segments: noSegments,
     gaps: noGaps,
     checks: standaloneChecks,
     machine: {

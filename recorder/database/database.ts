@@ -66,6 +66,8 @@ export class RecorderDatabase implements SegmentObserver {
   readonly #stop = new AbortController();
   #migrated: Promise<void> | undefined;
   #usable = false;
+  /** Whose segments the table lists; undefined before `start`. */
+  #archive: ArchiveView | undefined;
   #following: Promise<unknown> | undefined;
   #checked: { readonly atMs: number; readonly result: Promise<boolean> } | undefined;
   #compared = false;
@@ -129,6 +131,7 @@ export class RecorderDatabase implements SegmentObserver {
 
   /** Begins to write rows and to follow the cameras. Call it once the archive has recovered. */
   start(archive: ArchiveView): void {
+    this.#archive = archive;
     const { signal } = this.#stop;
     this.#following = this.#follow(archive, signal).catch((err: unknown) => {
       this.#o.log.error({ err }, 'the database is not followed any more');
@@ -187,8 +190,10 @@ export class RecorderDatabase implements SegmentObserver {
   }
 
   /** As `Archive.list`, with closed segments from the table. Throws DatabaseError. */
-  async list(archive: ArchiveView, cameraId: string, query: ListQuery): Promise<SegmentListing> {
-    if (!this.#usable) throw new DatabaseError('UNAVAILABLE', 'the database has not been reached since the start');
+  async list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
+    const archive = this.#archive;
+    if (!this.#usable || !archive)
+      throw new DatabaseError('UNAVAILABLE', 'the database has not been reached since the start');
     if (!this.#compared && this.#connection.reachable === true) {
       await Promise.race([this.#firstComparison, this.#o.clock.sleep(COMPARE_WAIT_MS)]);
       if (!this.#compared) {

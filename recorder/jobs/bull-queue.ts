@@ -28,6 +28,8 @@ export interface BullQueueOptions {
   readonly work: Work;
   /** Called with the id of a job whose end is noted. */
   readonly ended: (id: string) => void;
+  /** A Redis for this queue alone; closed with it. */
+  readonly server: { close(): Promise<void> } | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -202,6 +204,7 @@ export class BullQueue implements JobQueue {
     await Promise.allSettled(this.#workers.map((worker) => worker.close(true)));
     await Promise.allSettled(QUEUE_NAMES.map((kind) => this.#queues[kind].close()));
     this.#closed.abort();
+    await this.#o.server?.close();
   }
 
   async #process(job: Queued): Promise<JobOutcome> {

@@ -63,28 +63,17 @@ export async function openQueue(
     nodeName,
     work,
     ended,
+    server,
     clock,
     log,
   });
-  const close = async (): Promise<void> => {
-    await queue.close();
-    await server?.close();
-  };
   try {
     await queue.start();
   } catch (err) {
-    await close();
+    await queue.close();
     throw err;
   }
-  return {
-    add: (id, request) => queue.add(id, request),
-    get: (id) => queue.get(id),
-    list: () => queue.list(),
-    counts: () => queue.counts(),
-    unfinishedOf: (by) => queue.unfinishedOf(by),
-    remove: (id) => queue.remove(id),
-    close,
-  };
+  return queue;
 }
 
 function connectionOf(

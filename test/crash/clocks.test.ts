@@ -125,11 +125,7 @@ async function viewer(t: TestContext): Promise<Ask> {
   let asked: Node | undefined;
   const node = (): Node => asked as Node;
   const { app } = await build(t, {
-    archive: {
-      list: (cameraId, query) => node().archive.list(cameraId, query),
-      current: (cameraId) => node().archive.current(cameraId),
-      checkWritable: async () => true,
-    },
+    segments: { list: (cameraId, query) => node().archive.list(cameraId, query) },
   });
   return async (of, fromMs, toMs, offset) => {
     asked = of;

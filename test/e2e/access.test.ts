@@ -153,11 +153,12 @@ function protectionKeeper(): ProtectionKeeper {
   });
   const find = (id: string) => CAMERAS.map(windowOf).find((window) => window.id === id);
   return {
-    list: (cameraId) =>
-      CAMERAS.map(windowOf).filter((window) => cameraId === undefined || window.cameraId === cameraId),
-    add: async ({ cameraId }) => windowOf(cameraId),
-    remove: async (id) => find(id),
-    countSegments: (cameraId) => (isKnown(cameraId) ? 1 : 0),
+    windows: {
+      list: (cameraId) =>
+        CAMERAS.map(windowOf).filter((window) => cameraId === undefined || window.cameraId === cameraId),
+      add: async ({ cameraId }) => windowOf(cameraId),
+      remove: async (id) => find(id),
+    },
     keptMs: 1000,
   };
 }
@@ -247,9 +248,12 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
     auth,
     archive: {
       ...emptyArchive,
-      list: async (cameraId) => ({ segments: [], days: isKnown(cameraId) ? ['2026-01-01'] : [] }),
+      countSegments: (cameraId) => (isKnown(cameraId) ? 1 : 0),
       current: async (cameraId) =>
         isKnown(cameraId) ? { path: `${cameraId}.mp4`, startMs: NOON_MS, sizeBytes: 1 } : undefined,
+    },
+    segments: {
+      list: async (cameraId) => ({ segments: [], days: isKnown(cameraId) ? ['2026-01-01'] : [] }),
     },
     gaps: {
       report: async (cameraId, fromMs, toMs) => ({

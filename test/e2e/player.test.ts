@@ -10,9 +10,16 @@ import type { Browser, Page } from 'playwright-core';
 import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { buildApi } from '../../recorder/api/app.ts';
-import type { CameraView } from '../../recorder/api/deps.ts';
+import type { CameraView } from '../../recorder/model/camera-view.ts';
 import { standaloneChecks } from '../../recorder/api/deps.ts';
-import { archiveStatus, cameraStatus, emptyArchive, noGaps, token } from '../../recorder/api/test-support.ts';
+import {
+  archiveStatus,
+  cameraStatus,
+  emptyArchive,
+  noGaps,
+  noSegments,
+  token,
+} from '../../recorder/api/test-support.ts';
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { Authenticator } from '../../recorder/http/auth.ts';
 import { LiveHub } from '../../recorder/live/hub.ts';
@@ -61,6 +68,7 @@ async function studio(t: TestContext, fragment = '#access_token=viewer'): Promis
     auth: new Authenticator({ mode: 'token', tokens: [token('viewer')] }),
     cameras: { list: () => [view], get: (id) => (id === 'gate' ? view : undefined) },
     archive: emptyArchive,
+    segments: noSegments,
     gaps: noGaps,
     checks: standaloneChecks,
     machine: {

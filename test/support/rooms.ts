@@ -82,6 +82,12 @@ export const ROOMS: readonly Room[] = [
     packages: [METRICS],
   },
   { name: 'recorder/live', rooms: ['base', 'recorder/codec', 'recorder/mp4', 'recorder/camera'], packages: [] },
+  // What several rooms above show of the cameras: types alone.
+  {
+    name: 'recorder/model',
+    rooms: ['recorder/camera', 'recorder/archive/segments', 'recorder/archive/gaps', 'recorder/live'],
+    packages: [],
+  },
   {
     name: 'recorder/license',
     rooms: ['base'],
@@ -159,10 +165,11 @@ export const ROOMS: readonly Room[] = [
       'recorder/codec',
       'recorder/camera',
       'recorder/archive/disk',
-      'recorder/archive/segments',
+      'recorder/archive/catalogue',
       'recorder/archive/gaps',
       'recorder/archive/retention',
       'recorder/live',
+      'recorder/model',
       'recorder/config',
       'recorder/audit',
       'recorder/cluster',

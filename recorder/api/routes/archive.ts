@@ -2,7 +2,8 @@
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { ApiDeps, ListedSegment } from '../deps.ts';
+import type { ApiDeps } from '../deps.ts';
+import type { ListedSegment } from '../../archive/catalogue/catalogue.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
@@ -91,12 +92,12 @@ function endOf({ startMs, endMs }: ListedSegment, iso: (ms: number) => string) {
   return { end: iso(wholeMs), end_ms: wholeMs, duration_seconds: (wholeMs - Math.floor(startMs)) / 1000 };
 }
 
-type Deps = Pick<ApiDeps, 'archive' | 'clock' | 'cluster'>;
+type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster'>;
 
 const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 
 export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { archive, clock, cluster } = deps;
+  const { archive, segments, clock, cluster } = deps;
   const archivesOf = (cameraId: string): z.output<typeof Segments>['archives'] =>
     cluster?.holdersOf(cameraId).map(({ nodeID, url, oldestMs, newestMs }) => ({
       node_id: nodeID,
@@ -135,7 +136,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
       const { query } = request;
       const seen = placeOf(query.cursor, SegmentPlace);
       const interval = intervalOf(query, seen && { from: seen[1], to: seen[2] }, clock.wallMs());
-      const list = await readable(archive.list(cameraId, toQuery(interval)));
+      const list = await readable(segments.list(cameraId, toQuery(interval)));
       const { from, to } = interval;
       const page = pageOf(list.segments, query, seen, ({ startMs, path }) => ['segments', from, to, startMs, path]);
       const iso = isoTimes();

@@ -37,7 +37,7 @@ const Body = z.object({
     .describe('Name of the case for people; it is part of the manifest.'),
 });
 
-type Deps = Pick<ApiDeps, 'cameras' | 'protections'> & { readonly jobs: JobKeeper };
+type Deps = Pick<ApiDeps, 'cameras' | 'archive'> & { readonly jobs: JobKeeper };
 
 export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { jobs } = deps;

@@ -6,7 +6,8 @@ import type { Clock } from '../../../base/clock.ts';
 import { MINUTE_MS } from '../../../base/units.ts';
 import { Reason } from '../../probe/reason.ts';
 import type { Authenticator } from '../../http/auth.ts';
-import type { ApiDeps, CameraDirectory } from '../deps.ts';
+import type { ApiDeps } from '../deps.ts';
+import type { CameraDirectory } from '../../model/camera-view.ts';
 import { isoTime } from '../times.ts';
 import { Warning, warningsFor } from '../warning.ts';
 

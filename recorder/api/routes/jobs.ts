@@ -310,7 +310,7 @@ async function findJob(jobs: JobKeeper, id: string, request: FastifyRequest): Pr
   return job;
 }
 
-type Deps = Pick<ApiDeps, 'cameras' | 'protections' | 'clock'> & { readonly jobs: JobKeeper };
+type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly jobs: JobKeeper };
 
 /** State and result of a job: for the API, and for other recorders, which join results of several nodes. */
 export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: Pick<Deps, 'jobs' | 'clock'> }> = async (app, { deps }) => {

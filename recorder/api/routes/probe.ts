@@ -12,7 +12,7 @@ import { queryNumber } from '../../http/query.ts';
 import { DoctorBusy } from '../../probe/doctor.ts';
 import type { Examiner } from '../../probe/doctor.ts';
 import { ProbeReport } from '../../probe/report.ts';
-import type { CameraDirectory } from '../deps.ts';
+import type { CameraDirectory } from '../../model/camera-view.ts';
 
 const Params = z.object({ id: z.string().meta({ examples: ['gate'] }) });
 const SECONDS = 'expected a number of seconds from 1 to 120';

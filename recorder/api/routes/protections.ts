@@ -9,7 +9,8 @@ import { callerOf, visibleCamera } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { requireRole } from '../../http/auth.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
-import { isKnownCamera, type ApiDeps, type ProtectedWindow, type ProtectionKeeper } from '../deps.ts';
+import { isKnownCamera, type ApiDeps, type ProtectionKeeper } from '../deps.ts';
+import type { Protection as ProtectedWindow } from '../../archive/retention/protections.ts';
 import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
@@ -67,10 +68,11 @@ const problems = {
   503: problemResponse('The change cannot be written to the disk: nothing has changed.'),
 };
 
-type Deps = Pick<ApiDeps, 'cameras' | 'clock'> & { readonly protections: ProtectionKeeper };
+type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly protections: ProtectionKeeper };
 
 export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
-  const { clock, protections } = deps;
+  const { archive, clock } = deps;
+  const { windows: protections, keptMs } = deps.protections;
 
   const toProtection = ({ id, cameraId, fromMs, toMs, createdMs, note, untilMs }: ProtectedWindow) => ({
     id,
@@ -82,7 +84,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
     created: isoTime(createdMs),
     note: note ?? null,
     until: untilMs === undefined ? null : isoTime(untilMs),
-    segments: protections.countSegments(cameraId, fromMs, toMs),
+    segments: archive.countSegments(cameraId, fromMs, toMs),
   });
 
   function listed(windows: readonly ProtectedWindow[], asked: z.output<typeof PageQuery>) {
@@ -125,12 +127,12 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       requireOrder({ from, to });
       const caller = callerOf(request);
       const nowMs = clock.wallMs();
-      const untilMs = endOf(query.until, nowMs + protections.keptMs, nowMs);
+      const untilMs = endOf(query.until, nowMs + keptMs, nowMs);
       // null: for good.
       const until = untilMs === undefined ? null : new Date(untilMs).toISOString();
       tell(request, { ...footageOf({ fromMs: from * 1000, toMs: to * 1000 }), until });
       // Nothing protected is removed for room: for good is for who answers for the whole disk.
-      if (untilMs === undefined || untilMs > nowMs + protections.keptMs) requireRole(caller, 'admin');
+      if (untilMs === undefined || untilMs > nowMs + keptMs) requireRole(caller, 'admin');
       const window = { cameraId, fromMs: Math.floor(from * 1000), toMs: Math.ceil(to * 1000), note, untilMs };
       const added = await kept(protections.add({ ...window, by: caller.name }, nowMs));
       tell(request, { protection: added.id });

@@ -1,0 +1,29 @@
+// The cameras of this node as the API, the metrics and the reports to the cluster show them.
+
+import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
+import type { CameraSilence } from '../archive/gaps/ledger.ts';
+import type { CameraStatus, Reason } from '../camera/status.ts';
+import type { LiveHub } from '../live/hub.ts';
+
+/** One camera, as the node knows it now. */
+export interface CameraView {
+  readonly status: CameraStatus;
+  /** Undefined while nothing of it is to be archived. */
+  readonly archive: CameraArchiveStatus | undefined;
+  /** Undefined for a camera that is not enabled. */
+  readonly live: LiveHub | undefined;
+  /** It should be recorded, and no video was written for too long. */
+  readonly silence?: CameraSilence;
+}
+
+export interface CameraDirectory {
+  /** In the order of the configuration. */
+  list(): readonly CameraView[];
+  get(cameraId: string): CameraView | undefined;
+}
+
+/** A camera that is not recorded as somebody asked for. */
+export interface RefusedCamera {
+  readonly id: string;
+  readonly reason: Reason;
+}
