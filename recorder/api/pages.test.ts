@@ -215,14 +215,17 @@ test('what is no cursor of the list is refused and named; a made one widens no i
   const made = (place: unknown): string => Buffer.from(JSON.stringify(place)).toString('base64url');
   const wide = made(['segments', 0, 1_795_253_100, 0, '']);
   for (const [url, detail] of [
-    [`${list}&cursor=x`, /^cursor: expected the next/],
-    [`${list}&cursor=`, /^cursor: expected the next/],
-    [`${list}&cursor=${'x'.repeat(1_025)}`, /^cursor: expected the next/],
-    [`${list}&cursor=${made(['segments', 0, 1, 'x', 'y'])}`, /^cursor: expected the next/],
-    [`${list}&cursor=${made(['others', NOON_MS / 1000, NOON_MS / 1000 + 60, 0, ''])}`, /^cursor: expected the next/],
-    [`${list}&cursor=${made({})}`, /^cursor: expected the next/],
+    [`${list}&cursor=x`, /^cursor: expected the value of next/],
+    [`${list}&cursor=`, /^cursor: expected the value of next/],
+    [`${list}&cursor=${'x'.repeat(1_025)}`, /^cursor: expected the value of next/],
+    [`${list}&cursor=${made(['segments', 0, 1, 'x', 'y'])}`, /^cursor: expected the value of next/],
+    [
+      `${list}&cursor=${made(['others', NOON_MS / 1000, NOON_MS / 1000 + 60, 0, ''])}`,
+      /^cursor: expected the value of next/,
+    ],
+    [`${list}&cursor=${made({})}`, /^cursor: expected the value of next/],
     [`${list}&cursor=${wide}`, /25 hours/],
-    [`/api/archive/jobs?cursor=${next}`, /^cursor: expected the next/],
+    [`/api/archive/jobs?cursor=${next}`, /^cursor: expected the value of next/],
     [`${list}&limit=0`, /^limit: expected a whole number from 1 to 1000/],
     [`${list}&limit=1001`, /^limit: expected/],
     [`${list}&limit=1.5`, /^limit: expected/],
