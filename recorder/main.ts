@@ -175,6 +175,10 @@ async function verifyResult(args: readonly string[]): Promise<void> {
   process.exitCode = await runVerify(args, (text) => void process.stdout.write(text));
 }
 
+/** Files beside those of the configuration, which are read again when they change. */
+const namedFiles = ({ auth, webhooksFile }: Config): readonly string[] =>
+  [auth.tokensFile, webhooksFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
+
 async function main(): Promise<void> {
   if (process.argv[2] === 'discover') return discoverCameras(process.argv.slice(3));
   if (process.argv[2] === 'probe') return probeCamera(process.argv.slice(3));
@@ -196,7 +200,7 @@ async function main(): Promise<void> {
     const directories = [dirname(config.workDir), config.recordPath];
     await untilPrepared(directories, owner, { clock: systemClock, log: createLogs(config.log).log });
   }
-  let { tokensFile } = config.auth;
+  let loaded = config;
   const isCheck = options['check-config'];
   if (isCheck || !(options['adopt-archive'] || options.reindex)) {
     const problems = await startProblems(config, { mayRun: isCheck });
@@ -235,7 +239,7 @@ async function main(): Promise<void> {
     const reloaded = (async () => {
       await before;
       const next = await load();
-      tokensFile = next.auth.tokensFile;
+      loaded = next;
       const recorder = await starting;
       await recorder.reload(next);
     })();
@@ -299,8 +303,7 @@ async function main(): Promise<void> {
       } else log.error({ err }, 'reload failed');
     });
   };
-  const others = (): readonly string[] =>
-    [tokensFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
+  const others = (): readonly string[] => namedFiles(loaded);
   void new ConfigWatcher(options.config, reloadNow, { clock: systemClock, others });
   process.on('SIGHUP', reloadNow);
 }

@@ -41,6 +41,7 @@ import { takeState, type ArchiveOwner } from './owner.ts';
 import { openAudit } from './node-audit.ts';
 import type { RecorderDeps } from './deps.ts';
 import { openEvents } from './node-events.ts';
+import { registerWebhookMetrics } from './webhook-metrics.ts';
 import type { Webhooks } from './webhooks.ts';
 import { openServing, type Serving } from './serving.ts';
 
@@ -207,13 +208,10 @@ async function startAlone(config: Config, deps: RecorderDeps & { readonly owner:
   let timer: NodeJS.Timeout | undefined;
   let lookedMs = -Infinity;
   let webhooks: Webhooks | undefined;
+  // Also without any: metrics are joined once, and the first may come with a reload.
+  registerWebhookMetrics(archiveRegistry, () => webhooks?.list ?? []);
   try {
-    if (config.webhooks.length > 0) {
-      // Not loaded where there are none.
-      const { openWebhooks } = await import('./webhooks.ts');
-      const { journal, beginId } = events;
-      webhooks = await openWebhooks(config, { journal, beginId, registry: archiveRegistry, clock, log });
-    }
+    await configureWebhooks(config, events.beginId);
     // Before recovery, which tells of the segments that it completes.
     await gaps.load();
     await Promise.all([archive.recover(), database?.open(), cameraSwitch.load(), license.start()]);
@@ -260,6 +258,7 @@ async function startAlone(config: Config, deps: RecorderDeps & { readonly owner:
       cameras,
       routes,
       async reload(next) {
+        const beginId = events.journal.newestId;
         deps.logLevels?.configure(next.log.level);
         present = { ...present, log: { ...present.log, level: next.log.level } };
         const settings = changedSettings(present, next);
@@ -287,6 +286,7 @@ async function startAlone(config: Config, deps: RecorderDeps & { readonly owner:
         database?.reconfigure();
         await license.look();
         await applyCameras();
+        await configureWebhooks(next, beginId);
       },
       async close() {
         await close();
@@ -313,6 +313,17 @@ async function startAlone(config: Config, deps: RecorderDeps & { readonly owner:
     await events.close();
     // Last: what was closed until now has rows.
     await database?.close();
+  }
+
+  async function configureWebhooks(next: Config, beginId: number): Promise<void> {
+    if (!webhooks) {
+      // Not loaded where there are none.
+      if (next.webhooks.length === 0 && next.webhooksFile === undefined) return;
+      const { Webhooks } = await import('./webhooks.ts');
+      const directory = join(config.workDir, 'events');
+      webhooks = new Webhooks({ journal: events.journal, directory, clock, log });
+    }
+    await webhooks.configure(next, beginId);
   }
 
   /** They are asked of many parts, each of which knows only what is now. */

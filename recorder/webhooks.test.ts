@@ -4,7 +4,13 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -19,7 +25,8 @@ import { loadConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { EventJournal } from './events/journal.ts';
 import { newWebhookSecret } from './events/signature.ts';
-import { openWebhooks, runWebhook, type Webhooks } from './webhooks.ts';
+import { registerWebhookMetrics } from './webhook-metrics.ts';
+import { runWebhook, Webhooks } from './webhooks.ts';
 
 const SECRET = newWebhookSecret();
 
@@ -38,6 +45,7 @@ class Receiver {
   /** Status of the next answers; undefined: none is given. */
   answer: () => number | undefined = () => 200;
   readonly #server: Server;
+  readonly #held: ServerResponse[] = [];
   #changed = Promise.withResolvers<void>();
 
   private constructor(secure: boolean) {
@@ -52,7 +60,8 @@ class Receiver {
         this.sent.push(got);
         const status = this.answer();
         if (status === 200) this.taken.push(got);
-        if (status !== undefined) response.writeHead(status).end();
+        if (status === undefined) this.#held.push(response);
+        else response.writeHead(status).end();
         this.#changed.resolve();
         this.#changed = Promise.withResolvers();
       });
@@ -79,6 +88,11 @@ class Receiver {
     return `http://127.0.0.1:${this.port}/hook?key=hidden`;
   }
 
+  /** What was sent while no answer was given is taken now. */
+  answerHeld(): void {
+    for (const response of this.#held.splice(0)) response.writeHead(200).end();
+  }
+
   async until(wanted: () => boolean): Promise<void> {
     while (!wanted()) await this.#changed.promise;
   }
@@ -89,6 +103,8 @@ interface Node {
   readonly registry: Registry;
   journal: EventJournal;
   tell(number: number, cameraId?: string): void;
+  /** A reload with other webhooks. */
+  configure(webhooks: readonly object[]): Promise<void>;
   /** Another process, after this one was closed. */
   restart(): Promise<void>;
 }
@@ -101,16 +117,17 @@ async function configOf(t: TestContext, webhooks: readonly object[], more: objec
 }
 
 async function start(t: TestContext, webhooks: readonly object[], more: object = {}): Promise<Node> {
-  const config = await configOf(t, webhooks, more);
+  let config = await configOf(t, webhooks, more);
   const clock = new VirtualClock();
   const registry = new Registry();
   const directory = join(config.workDir, 'events');
   let opened: Webhooks | undefined;
+  registerWebhookMetrics(registry, () => opened?.list ?? []);
   const open = async (): Promise<EventJournal> => {
     const memory = unlimitedMemory('events');
     const journal = await EventJournal.open({ directory, node: 'rack-1', clock, log: silentLog, memory });
-    registry.clear();
-    opened = await openWebhooks(config, { journal, beginId: journal.newestId, registry, clock, log: silentLog });
+    opened = new Webhooks({ journal, directory, clock, log: silentLog });
+    await opened.configure(config, journal.newestId);
     return journal;
   };
   const node: Node = {
@@ -118,6 +135,10 @@ async function start(t: TestContext, webhooks: readonly object[], more: object =
     registry,
     journal: await open(),
     tell: (number, cameraId = 'gate') => node.journal.tell({ type: 'job.progress', cameraId, data: { number } }),
+    async configure(webhooks) {
+      config = await configOf(t, webhooks, more);
+      await opened?.configure(config, node.journal.newestId);
+    },
     async restart() {
       await opened?.close();
       await node.journal.close();
@@ -130,6 +151,13 @@ async function start(t: TestContext, webhooks: readonly object[], more: object =
     await node.journal.close();
   });
   return node;
+}
+
+/** As Standard Webhooks says. */
+function signatureOf(secret: string, headers: IncomingHttpHeaders, body: string): string {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  const signed = `${headers['webhook-id'] as string}.${headers['webhook-timestamp'] as string}.${body}`;
+  return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
 }
 
 const numbers = (list: readonly Got[]): unknown[] => list.map(({ number }) => number);
@@ -153,9 +181,7 @@ test('each event is delivered once, in order, signed as Standard Webhooks says',
   assert.equal(headers['content-type'], 'application/cloudevents+json; charset=utf-8');
   assert.equal(headers['webhook-id'], receiver.sent[0]?.id);
   assert.equal(headers['webhook-timestamp'], String(Date.UTC(2026, 0, 1, 12) / 1000));
-  const key = Buffer.from(SECRET.slice('whsec_'.length), 'base64');
-  const signed = `${headers['webhook-id'] as string}.${headers['webhook-timestamp']}.${body}`;
-  assert.equal(headers['webhook-signature'], `v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
+  assert.equal(headers['webhook-signature'], signatureOf(SECRET, headers, body));
   const { specversion, source, subject } = JSON.parse(body) as Record<string, unknown>;
   assert.deepEqual([specversion, source, subject], ['1.0', '/nodes/rack-1', 'gate']);
 });
@@ -216,6 +242,41 @@ test('a receiver that does not answer holds up no other', async (t) => {
   for (const number of upTo(50)) node.tell(number);
   await receiver.until(() => receiver.taken.length === 50);
   assert.deepEqual(numbers(deaf.sent), [1]);
+});
+
+test('a reload opens those that are new, closes those that are gone, and disturbs no other', async (t) => {
+  const [kept, gone, added] = [await Receiver.open(t), await Receiver.open(t), await Receiver.open(t)];
+  kept.answer = () => undefined;
+  const hook = ({ url }: Receiver) => ({ url, secret: SECRET });
+  const node = await start(t, [hook(gone), hook(kept)]);
+  node.tell(1);
+  await Promise.all([kept.until(() => kept.sent.length === 1), gone.until(() => gone.taken.length === 1)]);
+  await node.configure([hook(kept), hook(added)]);
+  node.tell(2);
+  await added.until(() => added.taken.length === 1);
+  assert.deepEqual([numbers(gone.sent), numbers(kept.sent), numbers(added.sent)], [[1], [1], [2]]);
+  // The very connection on which it was sent: it was not sent again.
+  kept.answer = () => 200;
+  kept.answerHeld();
+  await kept.until(() => numbers(kept.sent).includes(2));
+  assert.deepEqual(numbers(kept.sent), [1, 2]);
+});
+
+test('one that gets another secret goes on where it was, also where its place cannot be written', async (t) => {
+  const receiver = await Receiver.open(t);
+  const node = await start(t, [{ url: receiver.url, secret: SECRET }], { workDir: '/dev/null/kube-nvr' });
+  node.tell(1);
+  await receiver.until(() => receiver.taken.length === 1);
+  receiver.answer = () => 500;
+  node.tell(2);
+  await receiver.until(() => receiver.sent.length === 2);
+  receiver.answer = () => 200;
+  const secret = newWebhookSecret();
+  await node.configure([{ url: receiver.url, secret }]);
+  await receiver.until(() => receiver.taken.length === 2);
+  assert.deepEqual(numbers(receiver.taken), [1, 2]);
+  const [headers, body] = [receiver.headers.at(-1) ?? {}, receiver.bodies.at(-1) ?? ''];
+  assert.equal(headers['webhook-signature'], signatureOf(secret, headers, body));
 });
 
 test('a receiver gets what it asks for: types, cameras, and what is of the node', async (t) => {

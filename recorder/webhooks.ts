@@ -1,50 +1,102 @@
-// The webhooks of a node, joined from their room: settings and journal in, deliveries and their metrics out. And
-// `recorder webhook`: a test event to each of them, or a new secret.
+// The webhooks of a node, joined from their room: settings and journal in, deliveries out. And `recorder webhook`: a test event
+// to each of them, or a new secret.
 
-import { join } from 'node:path';
-import { parseArgs } from 'node:util';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { isDeepStrictEqual, parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { NO_CAMERA_THERE } from '../base/networks.ts';
-import type { Config } from './config/schema.ts';
+import type { Config, WebhookConfig } from './config/schema.ts';
 import { makeEvent, matchesType } from './events/event.ts';
 import type { EventJournal } from './events/journal.ts';
 import { newWebhookSecret } from './events/signature.ts';
 import { Webhook } from './events/webhook.ts';
 import { postEvent, webhookAgent } from './events/webhook-post.ts';
 import { inScope } from './http/camera-scope.ts';
-import { CameraNetworks } from './reach/networks.ts';
-
-export interface Webhooks {
-  close(): Promise<void>;
-}
+import { CameraNetworks, type NetworkRules } from './reach/networks.ts';
 
 export interface WebhooksDeps {
   readonly journal: EventJournal;
-  /** A new webhook gets what is behind this event. */
-  readonly beginId: number;
-  readonly registry: Registry;
+  /** Where the place of each in the journal is kept. */
+  readonly directory: string;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+interface Opened {
+  readonly target: WebhookConfig;
+  readonly webhook: Webhook;
+  readonly agent: ReturnType<typeof webhookAgent>;
 }
 
 /**
  * In a cluster those who write pools are not those who own the network: nothing is sent to this machine, to what clouds tell
  * their machines, or to the cluster's own networks.
  */
-const networksFor = ({ cluster }: Config): CameraNetworks =>
-  new CameraNetworks({ refused: cluster.mode === 'none' ? [] : [...NO_CAMERA_THERE, ...cluster.networks] });
+const rulesOf = ({ cluster }: Config): NetworkRules => ({
+  refused: cluster.mode === 'none' ? [] : [...NO_CAMERA_THERE, ...cluster.networks],
+});
 
-export async function openWebhooks(config: Config, deps: WebhooksDeps): Promise<Webhooks> {
-  const { journal, beginId, registry, clock, log } = deps;
-  const networks = networksFor(config);
-  const opened = config.webhooks.map((target) => {
+/** Those of one configuration after the other. */
+export class Webhooks {
+  readonly #o: WebhooksDeps;
+  readonly #networks = new CameraNetworks();
+  #opened: readonly Opened[] = [];
+  /** One change at a time. */
+  #work: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(deps: WebhooksDeps) {
+    this.#o = deps;
+  }
+
+  /** In the order of the configuration. */
+  get list(): readonly Webhook[] {
+    return this.#opened.map(({ webhook }) => webhook);
+  }
+
+  /**
+   * Opens those that are new, which get the events that follow `beginId`, and closes those that are gone. Those that are as they
+   * were go on, a delivery under way included. Never rejects.
+   */
+  configure(config: Config, beginId: number): Promise<void> {
+    this.#work = this.#work.then(() => this.#apply(config, beginId));
+    return this.#work;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#work;
+    await Promise.all(this.#opened.map(closeOne));
+  }
+
+  async #apply(config: Config, beginId: number): Promise<void> {
+    if (this.#isClosed) return;
+    const { webhooks, webhooksFile: file } = config;
+    const before = this.#opened;
+    this.#networks.configure(rulesOf(config));
+    const after = webhooks.map(
+      (target) => before.find((one) => isDeepStrictEqual(one.target, target)) ?? this.#open(target),
+    );
+    const gone = before.filter((one) => !after.includes(one));
+    const added = after.filter((one) => !before.includes(one));
+    // First: one with another secret goes on where the one before it has ended.
+    await Promise.all(gone.map(closeOne));
+    const placeOf = (url: string) => gone.find(({ target }) => target.url === url)?.webhook.position;
+    await Promise.all(added.map(({ target, webhook }) => webhook.start(placeOf(target.url) ?? beginId)));
+    this.#opened = after;
+    if (added.length + gone.length > 0) {
+      this.#o.log.info({ added: added.map(hostOf), removed: gone.map(hostOf) }, 'webhooks replaced');
+    } else if (after.length === 0) this.#o.log.info({ file }, 'there are no webhooks: the file is missing, or empty');
+  }
+
+  #open(target: WebhookConfig): Opened {
+    const { journal, directory, clock, log } = this.#o;
+    const networks = this.#networks;
     // One each: who is slow has connections of its own.
     const agent = webhookAgent(networks);
     const webhook = new Webhook({
       journal,
-      directory: join(config.workDir, 'events'),
+      directory,
       url: target.url,
       // Of what concerns several cameras, all must be its own.
       wants: ({ type, cameraIds }) =>
@@ -53,57 +105,17 @@ export async function openWebhooks(config: Config, deps: WebhooksDeps): Promise<
       clock,
       log,
     });
-    return { webhook, agent };
-  });
-  registerWebhookMetrics(registry, opened);
-  await Promise.all(opened.map(({ webhook }) => webhook.start(beginId)));
-  return {
-    async close() {
-      await Promise.all(
-        opened.map(async ({ webhook, agent }) => {
-          await webhook.close();
-          await agent.destroy();
-        }),
-      );
-    },
-  };
+    return { target, webhook, agent };
+  }
 }
 
-type Figures = Pick<Webhook, 'delivered' | 'failed' | 'behindMs'>;
-
-export function registerWebhookMetrics(registry: Registry, webhooks: readonly { readonly webhook: Figures }[]): void {
-  // Its place in the configuration: the address may hold what is secret.
-  const labelNames = ['webhook'];
-  const each = (tell: (labels: { webhook: string }, webhook: Figures) => void): void =>
-    webhooks.forEach(({ webhook }, i) => tell({ webhook: String(i + 1) }, webhook));
-  registry.registerMetric(
-    new Counter({
-      name: 'kube_nvr_webhook_deliveries_total',
-      help: 'Events that were sent to a webhook, by outcome: delivered, or failed and to be sent again.',
-      labelNames: [...labelNames, 'outcome'],
-      registers: [],
-      collect() {
-        this.reset();
-        each((labels, { delivered, failed }) => {
-          this.inc({ ...labels, outcome: 'delivered' }, delivered);
-          this.inc({ ...labels, outcome: 'failed' }, failed);
-        });
-      },
-    }),
-  );
-  registry.registerMetric(
-    new Gauge({
-      name: 'kube_nvr_webhook_behind_seconds',
-      help: 'Age of the oldest event that a webhook has not taken; 0 when it has all.',
-      labelNames,
-      registers: [],
-      collect() {
-        this.reset();
-        each((labels, webhook) => this.set(labels, webhook.behindMs() / 1000));
-      },
-    }),
-  );
+async function closeOne({ webhook, agent }: Opened): Promise<void> {
+  await webhook.close();
+  await agent.destroy();
 }
+
+/** Without what may be secret in the address. */
+const hostOf = ({ target }: Opened): string => new URL(target.url).host;
 
 export const WEBHOOK_USAGE = `Usage: recorder webhook test [--config FILE]
        recorder webhook secret
@@ -130,8 +142,13 @@ export async function runWebhook(
   if (command === 'secret') deps.print(`${newWebhookSecret()}\n`);
   if (command !== 'test') return 0;
   const config = await deps.load(file);
-  if (config.webhooks.length === 0) deps.print('the configuration has no webhooks\n');
-  const networks = networksFor(config);
+  if (config.webhooks.length === 0) {
+    const { webhooksFile: file } = config;
+    deps.print(
+      `the configuration has no webhooks${file === undefined ? '' : `, and ${file} has none or is missing`}\n`,
+    );
+  }
+  const networks = new CameraNetworks(rulesOf(config));
   const agent = webhookAgent(networks);
   let code = 0;
   for (const target of config.webhooks) {

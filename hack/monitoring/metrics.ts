@@ -20,7 +20,7 @@ import { License } from '../../recorder/license/license.ts';
 import { registerMemoryMetrics } from '../../recorder/memory.ts';
 import { observePlayback } from '../../recorder/playback/metrics.ts';
 import { Sender } from '../../recorder/playback/sender.ts';
-import { registerWebhookMetrics } from '../../recorder/webhooks.ts';
+import { registerWebhookMetrics } from '../../recorder/webhook-metrics.ts';
 
 export interface MetricFacts {
   readonly name: string;
@@ -89,7 +89,7 @@ function recorderRegistry(): Registry {
     clock: systemClock,
     log: silentLog,
   });
-  registerWebhookMetrics(own, []);
+  registerWebhookMetrics(own, () => []);
   observePlayback(own, new Sender({ clock: systemClock }));
   return Registry.merge([
     buildMetricsRegistry({ cameras: nobody, version: '', nodeName: '', clock: systemClock }),

@@ -52,6 +52,8 @@ test('settings that need a restart are named, cameras are not among them', () =>
   assert.deepEqual(changedSettings(before, config({})), []);
   const networks = { cameraNetworks: ['10.0.0.0/8'], cluster: { networks: ['10.96.0.0/12'] } };
   assert.deepEqual(changedSettings(before, config(networks)), [], 'the next connection is judged by these');
+  const hooks = { webhooks: [{ url: 'https://a.example/', secretFile: '/a' }], webhooksFile: '/hooks.yaml' };
+  assert.deepEqual(changedSettings(before, config(hooks)), [], 'webhooks are opened and closed');
   const metrics = (digit: string) => config({ metrics: { tokenSha256: digit.repeat(64) } });
   assert.deepEqual(changedSettings(metrics('a'), metrics('b')), [], 'tokens are replaced');
   assert.deepEqual(changedSettings(before, metrics('a')), ['metrics'], 'the listener asks for one from a start on');

@@ -43,6 +43,8 @@ export function changedSettings(before: Config, after: Config): string[] {
   const lasting = ({ auth, archive, ...config }: Config) => ({
     ...config,
     cameras: [],
+    webhooks: [],
+    webhooksFile: '',
     archive: [archive.syncIntervalMs, archive.protectForMs],
     auth: { ...auth, tokens: [], tokensFile: '' },
     cameraNetworks: [],

@@ -86,6 +86,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       networks: [],
     },
     webhooks: [],
+    webhooksFile: undefined,
     cameras: [],
   });
 });
@@ -130,6 +131,7 @@ cluster: {mode: kubernetes, pool: shop, renewInterval: 3s, dataDir: /srv/data, a
 webhooks:
   - { url: 'https://hooks.example/a', secret: whsec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, events: [gap.*, camera.silent], cameras: [gate, dock-*] }
   - { url: 'http://10.0.0.5:8080/b', secretFile: /etc/recorder/hook }
+webhooksFile: /etc/recorder/no-such-hooks.yaml
 cameras:
   - id: gate
     name: Gate
@@ -203,6 +205,7 @@ cameras:
       },
       { url: 'http://10.0.0.5:8080/b', secretFile: '/etc/recorder/hook', events: ['*'] },
     ],
+    webhooksFile: '/etc/recorder/no-such-hooks.yaml',
     cameras: [
       {
         id: 'gate',
@@ -513,6 +516,72 @@ for (const [name, text, message] of WRONG_TOKENS) {
     await writeFile(file, JSON.stringify({ auth: { tokensFile: join(dirname(file), 'tokens.yaml') } }));
     await assert.rejects(loadConfig(file), (err: Error) => {
       assert.equal(withoutPlaces(err.message.replaceAll(`${dirname(file)}/`, '')), message);
+      return true;
+    });
+  });
+}
+
+const SECRET = `whsec_${'a'.repeat(32)}`;
+
+async function loadWithHooks(t: TestContext, text: string | undefined, webhooks: readonly object[] = []) {
+  const file = await files(t, text === undefined ? { 'other.yaml': '' } : { 'hooks.yaml': text });
+  const webhooksFile = join(dirname(file), 'hooks.yaml');
+  await writeFile(file, JSON.stringify({ webhooksFile, webhooks }));
+  return { directory: dirname(file), loading: loadConfig(file) };
+}
+
+test('webhooks of a file of their own add to those of the configuration', async (t) => {
+  const own = { url: 'https://own.example/', secret: SECRET };
+  const { loading } = await loadWithHooks(t, `- {url: 'https://more.example/', secret: ${SECRET}, events: [gap.*]}`, [
+    own,
+  ]);
+  assert.deepEqual((await loading).webhooks, [
+    { ...own, events: ['*'] },
+    { url: 'https://more.example/', secret: SECRET, events: ['gap.*'] },
+  ]);
+});
+
+for (const [name, text] of [
+  ['is not there', undefined],
+  ['is empty', ''],
+] as const) {
+  test(`a file of webhooks that ${name} adds none: it may come later`, async (t) => {
+    const { loading, directory } = await loadWithHooks(t, text);
+    const { webhooks, webhooksFile } = await loading;
+    assert.deepEqual([webhooks, webhooksFile], [[], join(directory, 'hooks.yaml')]);
+  });
+}
+
+const WRONG_HOOKS: readonly (readonly [name: string, text: string, message: string])[] = [
+  ['with the key of the configuration', 'webhooks: []', 'hooks.yaml:1:1: webhooks: expected a list'],
+  [
+    'with a secret of another form',
+    "- {url: 'https://a.example/', secret: hunter2}",
+    'hooks.yaml:1:39: webhooks[0].secret: expected whsec_ and 24 to 64 bytes in base64, as recorder webhook secret makes it',
+  ],
+  [
+    'with a key that is misspelt',
+    `- {url: 'https://a.example/', evnets: [gap.*], secret: ${SECRET}}`,
+    'hooks.yaml:1:31: webhooks[0].evnets: unknown key, did you mean events?',
+  ],
+  [
+    'with a url that the configuration has',
+    `- {url: 'https://b.example/', secret: ${SECRET}}\n- {url: 'https://own.example/', secret: ${SECRET}}`,
+    'hooks.yaml:2:9: webhooks[1].url: is in webhooks of the configuration as well',
+  ],
+  [
+    'with a url twice',
+    `- {url: 'https://b.example/', secret: ${SECRET}}\n- {url: 'https://b.example/', secret: ${SECRET}}`,
+    'hooks.yaml:1:1: webhooks: two webhooks have the same url',
+  ],
+  ['that is no YAML', '- {url: "a', 'hooks.yaml:1:11: webhooksFile: not valid YAML: Missing closing'],
+];
+
+for (const [name, text, message] of WRONG_HOOKS) {
+  test(`a file of webhooks ${name} is refused, with its name and the key`, async (t) => {
+    const { loading, directory } = await loadWithHooks(t, text, [{ url: 'https://own.example/', secret: SECRET }]);
+    await assert.rejects(loading, (err: Error) => {
+      assert.equal(err.message.replaceAll(`${directory}/`, ''), message);
       return true;
     });
   });

@@ -1,6 +1,6 @@
 // Configuration files in, one checked `Config` out. Every mistake becomes one line that names the file, the place and the key.
 
-import { readdir } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -8,10 +8,10 @@ import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { fileNameOf } from '../archive/disk/names.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
-import { CameraFile, ConfigFile, TokenFile, toConfig } from './schema.ts';
+import { CameraFile, ConfigFile, TokenFile, toConfig, WebhookList } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
 import { isCode, parseYaml, readText, readYaml, reasonOf, type YamlFile } from './yaml-file.ts';
-import type { Config, TokenConfig } from './schema.ts';
+import type { Config, NamedLists, TokenConfig, WebhookConfig } from './schema.ts';
 
 export { ConfigError };
 
@@ -48,13 +48,17 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   if (required && publicKey === '') {
     mistakes.push(mistakeAt(raw, 'license.publicKey', 'is missing, and license.required is true', 'license.required'));
   }
-  const tokens = await readTokens(data.auth.tokensFile).catch((err: unknown) => {
+  const orMistakes = (err: unknown): [] => {
     if (!(err instanceof ConfigError)) throw err;
     mistakes.push(...err.mistakes);
     return [];
-  });
+  };
+  const named: NamedLists = {
+    tokens: await readTokens(data.auth.tokensFile).catch(orMistakes),
+    webhooks: await readWebhooks(data).catch(orMistakes),
+  };
   if (mistakes.length > 0) throw ConfigError.all(mistakes);
-  return toConfig(data, nodeName, tokens);
+  return toConfig(data, nodeName, named);
 }
 
 /** Mistakes that only the start finds, with the places in the files where their keys are written, if they are. */
@@ -117,20 +121,49 @@ const Tokens = z.array(TokenFile).min(1, 'expected at least one token');
 
 /** A list as `auth.tokens`. */
 async function readTokens(file: string | undefined): Promise<readonly TokenConfig[]> {
-  if (file === undefined) return [];
-  let tokens: YamlFile;
+  return file === undefined ? [] : readList(file, 'auth.tokensFile', Tokens);
+}
+
+/** A list as `webhooks`. A Secret may be made after the pods that read it, so its file may be missing. */
+async function readWebhooks({
+  webhooks,
+  webhooksFile: file,
+}: Pick<z.output<typeof ConfigFile>, 'webhooks' | 'webhooksFile'>): Promise<readonly WebhookConfig[]> {
+  if (file === undefined || (await isMissing(file))) return [];
+  const taken = new Set(webhooks.map(({ url }) => url));
+  // Where a webhook is in the journal is kept by its url.
+  const schema = WebhookList.superRefine((list, context) => {
+    for (const [index, { url }] of list.entries()) {
+      if (!taken.has(url)) continue;
+      context.addIssue({
+        code: 'custom',
+        path: [index, 'url'],
+        message: 'is in webhooks of the configuration as well',
+      });
+    }
+  });
+  return readList(file, 'webhooksFile', schema, 'webhooks');
+}
+
+/** A list in a file that `key` names. `itemsKey`: how its entries are called in mistakes. */
+async function readList<T>(file: string, key: string, schema: z.ZodType<T>, itemsKey = key): Promise<T> {
+  let list: YamlFile;
   try {
-    tokens = await readYaml(file);
+    list = await readYaml(file);
   } catch (err) {
     if (!(err instanceof ConfigError)) throw err;
-    throw ConfigError.all(
-      err.mistakes.map(({ problem, place }) => new ConfigError(file, 'auth.tokensFile', problem, place)),
-    );
+    throw ConfigError.all(err.mistakes.map(({ problem, place }) => new ConfigError(file, key, problem, place)));
   }
-  const parsed = Tokens.safeParse(tokens.value ?? []);
+  const parsed = schema.safeParse(list.value ?? []);
   if (parsed.success) return parsed.data;
-  throw ConfigError.all(mistakesIn(tokens, parsed, 'auth.tokensFile'));
+  throw ConfigError.all(mistakesIn(list, parsed, itemsKey));
 }
+
+const isMissing = (file: string): Promise<boolean> =>
+  access(file).then(
+    () => false,
+    (err: unknown) => isCode(err, 'ENOENT'),
+  );
 
 /** What is wrong with a camera that comes from elsewhere than a file, as an entry of `cameras` would be; keys as `source`. */
 export function mistakesInCamera(camera: unknown): readonly ConfigError[] {

@@ -266,6 +266,12 @@ const WebhookFile = z
     message: 'expected either secret or secretFile',
   });
 
+/** What `webhooks` holds, and a file of their own. */
+export const WebhookList = z
+  .array(WebhookFile)
+  .max(20, 'expected at most 20 webhooks')
+  .refine((all) => new Set(all.map(({ url }) => url)).size === all.length, 'two webhooks have the same url');
+
 /** `tls: auto` is short for `tls: { mode: auto }`. */
 const tls = () =>
   z.preprocess(
@@ -536,12 +542,10 @@ export const ConfigFile = z.strictObject({
         .describe("PEM certificates of the authorities to trust for peers with TLS, in addition to the system's."),
     })
     .prefault({}),
-  webhooks: z
-    .array(WebhookFile)
-    .max(20, 'expected at most 20 webhooks')
-    .refine((all) => new Set(all.map(({ url }) => url)).size === all.length, 'two webhooks have the same url')
-    .default([])
-    .describe('Where events are sent.'),
+  webhooks: WebhookList.default([]).describe('Where events are sent.'),
+  webhooksFile: path()
+    .optional()
+    .describe('A YAML file with more webhooks, a list like webhooks. Read again when it changes; may be missing.'),
   cameras: z.array(CameraFile).default([]).describe('The cameras. Cameras of all files are added together.'),
 });
 
@@ -550,6 +554,7 @@ type ParsedCamera = ParsedFile['cameras'][number];
 
 export type Role = z.output<typeof TokenFile>['role'];
 export type TokenConfig = Readonly<z.output<typeof TokenFile>>;
+export type WebhookConfig = Readonly<z.output<typeof WebhookFile>>;
 export type Retention = Readonly<z.output<typeof retention>>;
 
 /** One camera. `source`, `snapshot` and `onvif` may hold a password. */
@@ -623,12 +628,17 @@ export interface Config {
   };
   readonly ptz: { readonly moveTimeoutMs: number };
   readonly cluster: Omit<ParsedFile['cluster'], 'renewInterval'> & { readonly renewIntervalMs: number };
-  readonly webhooks: ParsedFile['webhooks'];
+  /** Those of `webhooksFile` included, after the others. */
+  readonly webhooks: readonly WebhookConfig[];
+  readonly webhooksFile: string | undefined;
   readonly cameras: readonly CameraConfig[];
 }
 
+/** What stands in files of their own. */
+export type NamedLists = Pick<Config, 'webhooks'> & Pick<Config['auth'], 'tokens'>;
+
 /** From the file's words to ours. */
-export function toConfig(file: ParsedFile, nodeName: string, moreTokens: readonly TokenConfig[] = []): Config {
+export function toConfig(file: ParsedFile, nodeName: string, named: NamedLists = { tokens: [], webhooks: [] }): Config {
   const { archive } = file;
   return {
     nodeName,
@@ -658,7 +668,7 @@ export function toConfig(file: ParsedFile, nodeName: string, moreTokens: readonl
     },
     auth: {
       ...file.auth,
-      tokens: [...file.auth.tokens, ...moreTokens],
+      tokens: [...file.auth.tokens, ...named.tokens],
       tokensFile: file.auth.tokensFile,
     },
     cors: file.cors,
@@ -675,7 +685,8 @@ export function toConfig(file: ParsedFile, nodeName: string, moreTokens: readonl
     },
     ptz: { moveTimeoutMs: file.ptz.moveTimeout },
     cluster: clusterOf(file.cluster),
-    webhooks: file.webhooks,
+    webhooks: [...file.webhooks, ...named.webhooks],
+    webhooksFile: file.webhooksFile,
     cameras: file.cameras.map((camera) =>
       toCameraConfig(camera, {
         segmentDurationMs: archive.segmentDuration,

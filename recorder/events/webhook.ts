@@ -30,7 +30,6 @@ export class Webhook {
   readonly #o: WebhookOptions;
   readonly #file: string;
   readonly #stop = new AbortController();
-  /** All up to here are delivered, or not wanted. */
   #position = 0;
   #keptPosition = 0;
   #running: Promise<void> | undefined;
@@ -44,6 +43,11 @@ export class Webhook {
     this.#o = options;
     const name = createHash('sha256').update(options.url).digest('hex').slice(0, 16);
     this.#file = join(options.directory, `webhook-${name}`);
+  }
+
+  /** All up to here are delivered, or not wanted. */
+  get position(): number {
+    return this.#position;
   }
 
   /** Goes on at its place; a new one begins behind `beginId`. Never rejects. */
