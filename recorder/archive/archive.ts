@@ -6,6 +6,7 @@ import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
+import { MINUTE_MS } from '../../base/units.ts';
 import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './catalogue/catalogue.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './catalogue/details-reader.ts';
 import type { Interval } from './catalogue/interval.ts';
@@ -70,7 +71,7 @@ export interface ArchiveWarning {
 export type CameraRecording = CameraArchive;
 
 /** What a player comes to while it plays a segment: some segments of usual length, whatever gaps are between. */
-const PLAYED_NEXT_MS = 10 * 60_000;
+const PLAYED_NEXT_MS = 10 * MINUTE_MS;
 
 export class Archive {
   readonly #o: ArchiveOptions;

@@ -1,6 +1,6 @@
 // Days as someone's clock sees them: by a fixed offset from UTC, or by the time zone of this process.
 
-const DAY_MS = 86_400_000;
+import { DAY_MS } from '../../../base/units.ts';
 
 export interface Calendar {
   /** `YYYY-MM-DD` */

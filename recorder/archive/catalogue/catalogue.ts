@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
+import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
 import { readMeta, type FileState } from '../../mp4/reader.ts';
 import { ArchiveError } from '../disk/faults.ts';
 import { errorCode, type FileFacts } from '../disk/file-system.ts';
@@ -70,13 +71,13 @@ interface Found {
 }
 
 /** No segment is longer: it ends at the first key frame behind midnight, or soon after. */
-const MAX_SEGMENT_MS = 26 * 3_600_000;
+const MAX_SEGMENT_MS = 26 * HOUR_MS;
 /** Segments overlap only where a clock was stepped back: so many before an interval that end before it, and none longer is looked for. */
 const LOOK_BACK = 8;
 /** Shorter files say nothing about themselves. */
 const MIN_RECORDING_BYTES = 64;
 /** A file that does not tell its end is taken to end with the next, and after this at the latest. */
-const MAX_UNKNOWN_MS = 2 * 3_600_000;
+const MAX_UNKNOWN_MS = 2 * HOUR_MS;
 /** What a file of another hand says is remembered when nobody has touched it for so long. */
 const FOREIGN_SETTLED_MS = 60_000;
 const CONCURRENT_READS = 32;
@@ -206,7 +207,7 @@ export class ArchiveIndex {
   #startingIn(cameraId: string, fromMs: number, toMs: number): Found[] {
     const found: Found[] = [];
     for (const day of this.#tree.days()) {
-      if (day.startMs + 86_400_000 <= fromMs || day.startMs > toMs) continue;
+      if (day.startMs + DAY_MS <= fromMs || day.startMs > toMs) continue;
       for (const entry of day.cameras.get(cameraId) ?? []) {
         const startMs = day.startMs + entry.timeMs;
         if (startMs >= fromMs && (startMs < toMs || startMs === fromMs)) found.push(place(day, cameraId, entry));
@@ -301,7 +302,7 @@ export class ArchiveIndex {
 
   #firstFrom(cameraId: string, fromMs: number): number | undefined {
     for (const day of this.#tree.days()) {
-      if (day.startMs + 86_400_000 <= fromMs) continue;
+      if (day.startMs + DAY_MS <= fromMs) continue;
       const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs >= fromMs);
       if (entry) return day.startMs + entry.timeMs;
     }

@@ -3,6 +3,7 @@
 
 import type { SegmentName } from '../disk/names.ts';
 import type { DayTree } from './day-tree.ts';
+import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
 
 /** A segment and where its camera's next one begins. */
 export interface FoundSegment {
@@ -10,9 +11,8 @@ export interface FoundSegment {
   readonly nextStartMs: number | undefined;
 }
 
-const DAY_MS = 86_400_000;
 /** No segment is longer; see the index. */
-const MAX_SEGMENT_MS = 26 * 3_600_000;
+const MAX_SEGMENT_MS = 26 * HOUR_MS;
 
 export class Footage {
   readonly #tree: DayTree;

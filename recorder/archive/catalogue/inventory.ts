@@ -2,6 +2,7 @@
 // camera and day out, and what a single file says. Names are in memory anyway; files are opened only one by one.
 
 import type { Clock } from '../../../base/clock.ts';
+import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
 import { readMeta } from '../../mp4/reader.ts';
 import { errorCode, type OpenFile } from '../disk/file-system.ts';
 import { dayPath, formatPath, type SegmentName } from '../disk/names.ts';
@@ -27,7 +28,7 @@ export type InventoryFile =
 /** A file of another hand is complete when nobody has touched it for so long. */
 const FOREIGN_SETTLED_MS = 60_000;
 /** A file that does not tell its end is taken to end with the next, and after this at the latest. */
-const MAX_UNKNOWN_MS = 2 * 3_600_000;
+const MAX_UNKNOWN_MS = 2 * HOUR_MS;
 /** Shorter files say nothing about themselves. */
 const MIN_RECORDING_BYTES = 64;
 
@@ -121,7 +122,7 @@ export class Inventory {
   /** Where the camera's next segment begins. */
   #startAfter({ cameraId, startMs }: SegmentName): number {
     for (const day of this.#tree.days()) {
-      if (day.startMs + 86_400_000 <= startMs) continue;
+      if (day.startMs + DAY_MS <= startMs) continue;
       const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs > startMs);
       if (entry) return day.startMs + entry.timeMs;
     }

@@ -16,10 +16,7 @@ export interface Holder {
 
 /** Somebody else uses the directory. */
 export class DirectoryInUse extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'DirectoryInUse';
-  }
+  override readonly name = 'DirectoryInUse';
 }
 
 export interface DirectoryLockOptions {

@@ -2,6 +2,7 @@
 
 import type { Reason } from '../../camera/status.ts';
 import { errorCode } from './file-system.ts';
+import { CodedError } from '../../../base/error.ts';
 
 /** `disk-slow` is the one that no system call reports: the queue of a camera is full. */
 export type DiskFaultCode =
@@ -24,22 +25,12 @@ export interface DiskFault extends Reason {
 /** The archive on disk cannot be read: listing fails rather than show less than there is. */
 export class ArchiveError extends Error {
   readonly code = 'ARCHIVE_UNREADABLE';
-
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'ArchiveError';
-  }
+  override readonly name = 'ArchiveError';
 }
 
 /** The record path is not the archive of this node: nothing is written there. */
-export class WrongDiskError extends Error {
-  readonly code: WrongDiskCode;
-
-  constructor(code: WrongDiskCode, message: string) {
-    super(message);
-    this.name = 'WrongDiskError';
-    this.code = code;
-  }
+export class WrongDiskError extends CodedError<WrongDiskCode> {
+  override readonly name = 'WrongDiskError';
 }
 
 export const SLOW_DISK: DiskFault = { code: 'disk-slow', message: 'the disk does not keep up with the camera' };

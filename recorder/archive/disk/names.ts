@@ -1,6 +1,8 @@
 // Where a segment lies: camera, name and start in; `YYYY/MM/DD/<name>_<camera_id>_<YYYYMMDD>_<HHMMSSmmm>.mp4` out,
 // and back. All times are UTC. The path is all that listing and recovery need to know a file of the archive.
 
+import { DAY_MS } from '../../../base/units.ts';
+
 /** What the path of a segment says. */
 export interface SegmentName {
   /** Already in the alphabet of file names; see `fileNameOf`. */
@@ -12,7 +14,6 @@ export interface SegmentName {
 
 /** Longest `<name>`: with the longest camera id and a marker's prefix a name stays under the 255 bytes of ext4 and XFS. */
 export const MAX_NAME_BYTES = 128;
-const DAY_MS = 86_400_000;
 const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
 const NAME = /^[A-Za-z0-9-][A-Za-z0-9.-]{0,127}$/;
 const BASE_NAME = /^([^_]+)_([^_]+)_(\d{8})_(\d{9})\.mp4$/;

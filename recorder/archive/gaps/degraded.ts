@@ -2,6 +2,7 @@
 // in, the minutes that lack some out; and what is known of them all.
 
 import type { Interval } from '../catalogue/interval.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../base/units.ts';
 
 /** Milliseconds since 1970, from the first picture to the end of the last. */
 export interface Degraded extends Interval {
@@ -11,8 +12,6 @@ export interface Degraded extends Interval {
   readonly expected: number;
 }
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 /** Pictures of one minute may come a little out of order. */
 const DISORDER_MS = 5_000;
 /** Neighbouring minutes become one stretch, within an hour by the clock. */

@@ -3,7 +3,9 @@
 
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
+import { concurrently } from '../../../base/concurrently.ts';
 import type { Log } from '../../../base/log.ts';
+import { DAY_MS } from '../../../base/units.ts';
 import type { SampleSink } from '../../camera/sink.ts';
 import type { Interval } from '../catalogue/interval.ts';
 import type { ClosedSegment, SegmentObserver } from '../catalogue/observer.ts';
@@ -53,7 +55,7 @@ const TELL_INTERVAL_MS = 1_000;
 /** A clock that is off from the monotonic one by this much at once was set. */
 const CLOCK_STEP_MS = 1_000;
 /** Gaps are remembered this long, whether or not there is still footage around them. */
-const KEEP_MS = 400 * 86_400_000;
+const KEEP_MS = 400 * DAY_MS;
 const CONCURRENT_READS = 16;
 
 export class GapLedger implements SegmentObserver {
@@ -205,13 +207,10 @@ export class GapLedger implements SegmentObserver {
       if (errorCode(err) === 'ENOENT') return [];
       throw err;
     });
-    const waiting = names.filter((name) => name.endsWith(SUFFIX)).map((name) => name.slice(0, -SUFFIX.length));
-    const read = async (): Promise<void> => {
-      for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-        if (isCameraId(id)) journals.set(id, await this.#entry(id).journal.read());
-      }
-    };
-    await Promise.all(Array.from({ length: CONCURRENT_READS }, read));
+    const ids = names.filter((name) => name.endsWith(SUFFIX)).map((name) => name.slice(0, -SUFFIX.length));
+    await concurrently(ids.filter(isCameraId), CONCURRENT_READS, async (id) => {
+      journals.set(id, await this.#entry(id).journal.read());
+    });
     return journals;
   }
 

@@ -2,10 +2,8 @@
 // and disk do not show these, because the camera goes on sending.
 
 import type { EndReason, SampleSink } from '../../camera/sink.ts';
-import { VIDEO_TIMESCALE, type Sample } from '../../mp4/sample.ts';
+import { TICKS_PER_MS, type Sample } from '../../mp4/sample.ts';
 import type { GapCause } from './cause.ts';
-
-const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 
 const LEAP_MS = 1_000;
 

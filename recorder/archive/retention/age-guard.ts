@@ -2,11 +2,12 @@
 // forward nothing is removed for its age for a while, so that somebody, or NTP, can set the clock right.
 
 import type { Clock } from '../../../base/clock.ts';
+import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
 
 const JUMP_MS = 600_000;
 /** At a start, newest footage this old may mean that the recorder was off, or that the clock is wrong. */
-const SUSPICIOUS_AGE_MS = 86_400_000;
-const PAUSE_MS = 3_600_000;
+const SUSPICIOUS_AGE_MS = DAY_MS;
+const PAUSE_MS = HOUR_MS;
 
 export class AgeGuard {
   readonly #clock: Clock;

@@ -9,6 +9,7 @@ import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Leases } from './leases.ts';
 import type { OldestSegment } from './plan.ts';
 import type { Protections } from './protections.ts';
+import { HOUR_MS } from '../../../base/units.ts';
 
 export interface Candidate extends OldestSegment {
   readonly segment: SegmentName;
@@ -33,7 +34,7 @@ export interface CandidatesDeps {
 export type Respect = 'readers' | 'nobody';
 
 /** No segment is longer; see the index. */
-const MAX_SEGMENT_MS = 26 * 3_600_000;
+const MAX_SEGMENT_MS = 26 * HOUR_MS;
 /** Files that cannot be removed are tried again when all of them are forgotten. */
 const MAX_UNREMOVABLE = 10_000;
 

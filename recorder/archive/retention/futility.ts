@@ -2,9 +2,10 @@
 // inodes may be used up, and another program may take all that is freed: then footage must not go until none is left.
 
 import type { Clock } from '../../../base/clock.ts';
+import { MINUTE_MS } from '../../../base/units.ts';
 
 const FIRST_PAUSE_MS = 30_000;
-const LONGEST_PAUSE_MS = 5 * 60_000;
+const LONGEST_PAUSE_MS = 5 * MINUTE_MS;
 /** What comes of a removal is at least this share of it, else it was no help. */
 const HELPFUL_SHARE = 1 / 4;
 

@@ -5,6 +5,7 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
+import { HOUR_MS } from '../../../base/units.ts';
 
 interface Hold {
   readonly cameraId: string;
@@ -14,7 +15,7 @@ interface Hold {
 }
 
 /** A reader that holds longer has forgotten to let go. */
-const MAX_HOLD_MS = 12 * 3_600_000;
+const MAX_HOLD_MS = 12 * HOUR_MS;
 
 export class Leases {
   readonly #clock: Clock;

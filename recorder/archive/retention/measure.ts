@@ -1,6 +1,7 @@
 // The slow check of sizes: one camera's day at a time is measured file by file, first those of which nothing certain is
 // known, then all of them again within a day or so.
 
+import { concurrently } from '../../../base/concurrently.ts';
 import type { Footage } from '../catalogue/footage.ts';
 import { formatPath } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
@@ -54,16 +55,11 @@ export class Measure {
     const paths = footage.segmentsOf(cameraId, dayMs).map(formatPath);
     const closed = paths.filter((path) => !writing.has(path));
     let bytes = 0;
-    let count = 0;
-    const look = async (): Promise<void> => {
-      for (let path = closed.pop(); path !== undefined; path = closed.pop()) {
-        // A file that is gone, or cannot be looked at, counts as a name, as it does in the directory, and has no size.
-        const facts = await store.fs.facts(store.absolute(path)).catch(() => undefined);
-        bytes += facts?.sizeBytes ?? 0;
-        count++;
-      }
-    };
-    await Promise.all(Array.from({ length: CONCURRENT_LOOKS }, look));
-    ledger.measured(cameraId, dayMs, { count, bytes }, version);
+    await concurrently(closed, CONCURRENT_LOOKS, async (path) => {
+      // A file that is gone, or cannot be looked at, counts as a name, as it does in the directory, and has no size.
+      const facts = await store.fs.facts(store.absolute(path)).catch(() => undefined);
+      bytes += facts?.sizeBytes ?? 0;
+    });
+    ledger.measured(cameraId, dayMs, { count: closed.length, bytes }, version);
   }
 }

@@ -7,6 +7,7 @@ import { formatPath } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { UsageLedger } from './ledger.ts';
 import type { Protections } from './protections.ts';
+import { DAY_MS } from '../../../base/units.ts';
 
 export interface ProtectedUsageDeps {
   readonly store: SegmentStore;
@@ -14,8 +15,6 @@ export interface ProtectedUsageDeps {
   readonly ledger: UsageLedger;
   readonly protections: Protections;
 }
-
-const DAY_MS = 86_400_000;
 
 export class ProtectedUsage {
   readonly #deps: ProtectedUsageDeps;

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
 import { isCameraId } from '../disk/names.ts';
 import { parseJson, readIfThere, replaceFile } from '../disk/state-file.ts';
+import { CodedError } from '../../../base/error.ts';
 
 export interface Protection {
   readonly id: string;
@@ -32,14 +33,8 @@ interface Span {
 export type ProtectionErrorCode = 'too-many-protections' | 'protections-unreadable';
 
 /** A protection cannot be kept. */
-export class ProtectionError extends Error {
-  readonly code: ProtectionErrorCode;
-
-  constructor(code: ProtectionErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'ProtectionError';
-    this.code = code;
-  }
+export class ProtectionError extends CodedError<ProtectionErrorCode> {
+  override readonly name = 'ProtectionError';
 }
 
 /** Each is looked at for every segment that might go. */

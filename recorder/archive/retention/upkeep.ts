@@ -2,6 +2,7 @@
 // saved for the next start. Never more than a few files at a time.
 
 import type { Log } from '../../../base/log.ts';
+import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
 import type { FileSystem } from '../disk/file-system.ts';
 import { dayPath, dayStartMs, parsePath } from '../disk/names.ts';
@@ -27,10 +28,10 @@ export interface UpkeepDeps {
 const COMPARE_NAMES_MS = 60_000;
 const SAVE_MS = 300_000;
 /** Everything is measured again this often, a camera's day every few seconds. */
-const ROUND_MS = 86_400_000;
+const ROUND_MS = DAY_MS;
 const CHECK_DAY_MS = 2_000;
 /** An empty day that was touched later may be about to be filled, by a restore. */
-const EMPTY_DAY_MS = 3_600_000;
+const EMPTY_DAY_MS = HOUR_MS;
 
 export class Upkeep {
   readonly #deps: UpkeepDeps;

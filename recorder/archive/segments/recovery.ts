@@ -2,6 +2,7 @@
 // finds again, so recovery itself may be killed at any point.
 
 import { assertNever } from '../../../base/assert.ts';
+import { concurrently } from '../../../base/concurrently.ts';
 import type { Log } from '../../../base/log.ts';
 import type { RecordedMeta } from '../../mp4/meta.ts';
 import { readMeta, type FileState } from '../../mp4/reader.ts';
@@ -142,14 +143,9 @@ export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport
   const repairs = new Map<string, Repair>();
   const failed: string[] = [];
   const histories = new Map<string, CameraHistory>();
-  const waiting = [...cameras];
-  const work = async (): Promise<void> => {
-    for (let next = waiting.pop(); next; next = waiting.pop()) {
-      const [cameraId, candidates] = next;
-      histories.set(cameraId, await recoverCamera(cameraId, candidates, deps, repairs, failed));
-    }
-  };
-  await Promise.all(Array.from({ length: CONCURRENT_CAMERAS }, work));
+  await concurrently([...cameras], CONCURRENT_CAMERAS, async ([cameraId, candidates]) => {
+    histories.set(cameraId, await recoverCamera(cameraId, candidates, deps, repairs, failed));
+  });
   return { repairs, failed, histories };
 }
 

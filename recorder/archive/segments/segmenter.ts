@@ -7,13 +7,13 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { EndReason, Run, SampleSink } from '../../camera/sink.ts';
 import type { SegmentClosing, SegmentMeta } from '../../mp4/meta.ts';
-import { VIDEO_TIMESCALE, type Sample, type TrackParameters } from '../../mp4/sample.ts';
+import { TICKS_PER_MS, VIDEO_TIMESCALE, type Sample, type TrackParameters } from '../../mp4/sample.ts';
 import type { DiskFault } from '../disk/faults.ts';
 import { dayStartMs } from '../disk/names.ts';
 import { ClosingSegments, type ClosingSegment } from './closing-segments.ts';
 import { OpenSegment } from './open-segment.ts';
 import type { SegmentFile } from './segment-file.ts';
-import { TICKS_PER_MS, WallMap } from './wall-map.ts';
+import { WallMap } from './wall-map.ts';
 
 /** Chunk offsets of 32 bits end at 4 GiB; from here on the next key frame begins a new file. */
 const ROTATE_BYTES = 3 * 1024 ** 3;

@@ -1,9 +1,8 @@
 // Media time in, wall time out, for the files of one run. A file keeps one straight piece of the map that its pictures
 // follow; the next begins where it ends, on both clocks (docs/design/time.md).
 
-import { VIDEO_TIMESCALE, type Sample } from '../../mp4/sample.ts';
+import { TICKS_PER_MS, type Sample } from '../../mp4/sample.ts';
 
-export const TICKS_PER_MS = VIDEO_TIMESCALE / 1000;
 /** A piece is bent when no straight line keeps so close to all of its pictures. */
 const TOLERANCE_MS = 100;
 /** But no piece is shorter than this: the border of a new one must lie behind that of the last. */
