@@ -9,7 +9,7 @@ import type { FastifyInstance } from 'fastify';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../archive/segments/camera-archive.ts';
-import type { CameraStatus } from '../camera/status.ts';
+import { newCounters, type CameraStatus } from '../camera/status.ts';
 import type { Role, TokenConfig } from '../config/schema.ts';
 import { Authenticator, type AuthDeps, type AuthOptions } from '../http/auth.ts';
 import { buildApi } from './app.ts';
@@ -42,18 +42,7 @@ export function cameraStatus(changes: Partial<CameraStatus> = {}): CameraStatus 
     bitrate: 0,
     clockErrorMs: undefined,
     lastFrameMs: undefined,
-    counters: {
-      bytesReceived: 0,
-      packetsReceived: 0,
-      packetsLost: 0,
-      videoFrames: 0,
-      leadFrames: 0,
-      audioFrames: 0,
-      framesDiscarded: 0,
-      heldMs: 0,
-      longestHoldMs: 0,
-      reconnects: new Map(),
-    },
+    counters: newCounters(),
     ...changes,
   };
 }

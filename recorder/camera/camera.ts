@@ -200,7 +200,7 @@ export class Camera {
       const seconds = Math.round(silentMs / 1000);
       return { code: 'no-answer', message: `the camera is connected and has not agreed to play for ${seconds} s` };
     }
-    const { code, message } = this.#pipeline.explainSilence(silentMs);
+    const { code, message } = this.#pipeline.explainSilence(silentMs).after(this.#pipeline.lastPacket);
     return { code, message };
   }
 
@@ -293,7 +293,7 @@ export class Camera {
     this.#recordedMs = (pipeline.lastPictureMs ?? 0) - (this.#firstPictureMs ?? 0);
     this.#connectedSinceMs = undefined;
     this.#playingSinceMs = undefined;
-    const failure = error ?? new CameraError('closed-by-camera', 'the session ended');
+    const failure = (error ?? new CameraError('closed-by-camera', 'the session ended')).after(pipeline.lastPacket);
     pipeline.close(
       this.#stop.signal.aborted ? 'stopped' : failure.code === 'no-key-frame' ? 'no-key-frame' : 'camera-lost',
     );

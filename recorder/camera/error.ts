@@ -1,6 +1,7 @@
 // Why a camera's connection ended: a stable code for status and metrics, a sentence for a person.
 
 import { CodedError } from '../../base/error.ts';
+import { describePacket, type PacketPlace } from './packet-place.ts';
 
 /**
  * - `unreachable`: no TCP or TLS connection; `refused-login`: wrong or missing user and password;
@@ -34,6 +35,12 @@ export type CameraErrorCode =
 /** A camera's fault, not ours: it is retried. The message never holds a password or a URL with a user part. */
 export class CameraError extends CodedError<CameraErrorCode> {
   override readonly name: string = 'CameraError';
+
+  /** The same error, naming the packet that came last on the connection: what to look for in a capture. */
+  after(packet: PacketPlace | undefined): CameraError {
+    if (!packet) return this;
+    return new CameraError(this.code, `${this.message}; last packet: ${describePacket(packet)}`, { cause: this });
+  }
 }
 
 /** Nothing answered at the camera's port: no request was sent, and another try costs the camera nothing. */
@@ -42,5 +49,10 @@ export class NoConnection extends CameraError {
 
   constructor(message: string, options?: ErrorOptions) {
     super('unreachable', message, options);
+  }
+
+  /** Nothing came on it: the last packet is one of another connection. */
+  override after(): this {
+    return this;
   }
 }

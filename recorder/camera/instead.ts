@@ -1,5 +1,8 @@
 // What came in place of pictures: counts of packets and faults in, a sentence for a person out.
 
+import { FAULTS, type Fault } from '../codec/faults.ts';
+import { describeCarrier, type Carrier } from './packet-place.ts';
+
 /** What one stream has brought so far. */
 export interface Brought {
   /** RTP packets of the payload type and source in use. */
@@ -9,25 +12,28 @@ export interface Brought {
   readonly otherPayloadTypes: ReadonlyMap<number, number>;
   /** Pictures that were whole, but came before the key frame that a decoder could begin with. */
   readonly beforeKeyFrame: number;
-  readonly faults: ReadonlyMap<string, number>;
+  readonly faults: ReadonlyMap<Fault, number>;
 }
 
 const NAMED_FAULTS = 3;
 
-/** What `now` has more than `before`, as parts of a sentence, the weightiest first; empty when nothing came at all. */
-export function describeInstead(before: Brought, now: Brought, expected: readonly number[]): string {
+/**
+ * What `now` has more than `before`, as parts of a sentence, the weightiest first; empty when nothing came at all.
+ * `expected`: the payload types of the stream.
+ */
+export function describeInstead(before: Brought, now: Brought, expected: readonly number[], carrier?: Carrier): string {
   const parts: string[] = [];
   const add = (count: number, text: string): void => void (count > 0 && parts.push(`${count} ${text}`));
   for (const [type, count] of grown(before.otherPayloadTypes, now.otherPayloadTypes)) {
     add(count, `of payload type ${type}, expected ${expected.join(' or ')}`);
   }
   add(now.foreign - before.foreign, 'of another source (SSRC)');
-  add(now.malformed - before.malformed, 'that are no RTP');
+  add(now.malformed - before.malformed, `that are no RTP${carrier ? `, on ${describeCarrier(carrier)}` : ''}`);
   const own = now.packets - before.packets;
   if (own > 0) {
     const why = grown(before.faults, now.faults)
       .slice(0, NAMED_FAULTS)
-      .map(([name, count]) => `${FAULT_WORDS.get(name) ?? name} ${count} times`);
+      .map(([name, count]) => `${FAULTS[name]} ${count} times`);
     const waiting = now.beforeKeyFrame - before.beforeKeyFrame;
     if (waiting > 0) why.push(`${waiting} pictures without a key frame before them`);
     add(own, `of the expected type${why.length > 0 ? ` (${why.join(', ')})` : ''}`);
@@ -41,8 +47,6 @@ export function onlyKeyFrameIsMissing(before: Brought, now: Brought): boolean {
   const others = grown(before.otherPayloadTypes, now.otherPayloadTypes).reduce((sum, [, count]) => sum + count, 0);
   return now.packets - before.packets > others + now.foreign - before.foreign + now.malformed - before.malformed;
 }
-
-const FAULT_WORDS: ReadonlyMap<string, string> = new Map([['before_parameters', 'no parameter sets']]);
 
 function grown<K>(before: ReadonlyMap<K, number>, now: ReadonlyMap<K, number>): [K, number][] {
   return [...now]

@@ -1,13 +1,16 @@
 // One stream of a session: which of its payload types the camera sends, its packets in order, the access units made of
 // them, and what it has brought so far.
 
+import type { Clock } from '../../base/clock.ts';
 import type { AccessUnit, Depacketizer } from '../codec/access-unit.ts';
 import { createDepacketizer } from '../codec/depacketizer.ts';
-import type { Unsupported } from '../codec/depacketizer.ts';
+import type { DepacketizerDeps, Unsupported } from '../codec/depacketizer.ts';
 import type { SlabPool } from '../codec/slab.ts';
+import type { RtpPacket } from '../rtp/packet.ts';
 import { RtpReceiver } from '../rtp/receiver.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';
-import type { CameraCounters } from './status.ts';
+import type { Carrier, PacketPlace } from './packet-place.ts';
+import type { CameraCounters, StreamCounters } from './status.ts';
 
 /** A type that the SDP does not name, once packets of a named one have come: so many in a row, and the camera changed it. */
 const UNNAMED_AFTER_NAMED = 50;
@@ -31,6 +34,7 @@ interface Format {
 export interface MediaStreamDeps {
   readonly pool: SlabPool;
   readonly counters: CameraCounters;
+  readonly clock: Clock;
   /** Takes an access unit; the stream lets go of its data then. */
   readonly unit: (unit: AccessUnit, stream: MediaStream) => void;
   /** The packets go on with another clock rate. */
@@ -46,6 +50,8 @@ export class MediaStream {
   #format: Format;
   #depacketizer: Depacketizer;
   #receiver: RtpReceiver;
+  readonly #counters: StreamCounters;
+  #carrier: Carrier | undefined;
   #hasPackets = false;
   #hasNamed = false;
   #unnamed = -1;
@@ -70,6 +76,7 @@ export class MediaStream {
     this.#formats = formats;
     this.#taken = taken;
     this.#deps = deps;
+    this.#counters = deps.counters.streams[kind];
     [this.#format] = formats;
     this.#depacketizer = this.#format.open();
     this.#receiver = this.#newReceiver(false, undefined);
@@ -90,7 +97,11 @@ export class MediaStream {
       }
       let stream: MediaStream | undefined;
       const emit = (unit: AccessUnit): void => stream?.emit(unit);
-      const { formats, unsupported } = formatsOf(media, kind, { pool: deps.pool, emit });
+      const { formats, unsupported } = formatsOf(media, kind, {
+        pool: deps.pool,
+        emit,
+        faults: deps.counters.streams[kind].faults,
+      });
       const [first, ...others] = formats;
       if (!first) {
         reason ??= unsupported;
@@ -117,12 +128,23 @@ export class MediaStream {
     return this.#receiver;
   }
 
+  get carrier(): Carrier | undefined {
+    return this.#carrier;
+  }
+
+  /** Of whatever source and type; undefined before the first of this connection. */
+  get lastPacket(): PacketPlace | undefined {
+    const { last } = this.#receiver;
+    return last && { ...last, carrier: this.#carrier };
+  }
+
   get payloadTypes(): readonly number[] {
     return this.#formats.map(({ payloadType }) => payloadType);
   }
 
   /** Says how packets come, and from which source. Packets that came before have taught more than the reply can. */
-  begin(reorder: boolean, ssrc: number | undefined): void {
+  begin(reorder: boolean, ssrc: number | undefined, carrier: Carrier | undefined): void {
+    this.#carrier = carrier;
     if (this.#receiver.ssrc === undefined) this.#receiver = this.#newReceiver(reorder, ssrc);
   }
 
@@ -158,11 +180,13 @@ export class MediaStream {
 
   #newReceiver(reorder: boolean, ssrc: number | undefined): RtpReceiver {
     const { counters } = this.#deps;
+    const { faults } = this.#counters;
     return new RtpReceiver({
       payloadType: this.#receiver?.payloadType ?? this.#format.payloadType,
       clockRate: this.clockRate,
       reorder,
       ssrc,
+      statistics: this.#counters.rtp,
       onOtherType: (payloadType) => this.#takesType(payloadType),
       // What the old source has begun is whole now, or never.
       onSourceChange: () => this.#depacketizer.flush(),
@@ -173,9 +197,18 @@ export class MediaStream {
         this.#previousPacketMs = this.#packetMs;
         this.#packetMs = this.#nowMs;
         this.#timestamp = packet.timestamp;
+        const { total } = faults;
         this.#depacketizer.push(packet);
+        if (faults.total !== total) this.#noteFault(packet);
       },
     });
+  }
+
+  #noteFault({ ssrc, sequenceNumber }: RtpPacket): void {
+    const { last } = this.#counters.faults;
+    if (!last) return;
+    const packet = { ssrc, sequenceNumber, carrier: this.#carrier };
+    this.#counters.lastFault = { fault: last, wallMs: this.#deps.clock.wallMs(), packet };
   }
 
   #noteType(payloadType: number): void {
@@ -230,7 +263,7 @@ export class MediaStream {
 function formatsOf(
   media: Media,
   kind: 'video' | 'audio',
-  deps: { readonly pool: SlabPool; readonly emit: (unit: AccessUnit) => void },
+  deps: DepacketizerDeps,
 ): { formats: readonly Format[]; unsupported: Unsupported | undefined } {
   const formats: Format[] = [];
   let unsupported: Unsupported | undefined;

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
-import { aacPayload, packetizeH264, packetizePayloads } from '../../test/support/packetize.ts';
+import { aacPayload, packetizeH264, packetizePayloads, rtpPacket } from '../../test/support/packetize.ts';
 import type { PacketHook } from '../../test/support/packetize.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
-import { parseSdp } from '../rtsp/sdp.ts';
+import { parseSdp, type Media } from '../rtsp/sdp.ts';
+import type { Carrier } from './packet-place.ts';
 import { Pipeline } from './pipeline.ts';
 import { newCounters } from './status.ts';
 import type { Reason } from './status.ts';
+
+const FIELDS = { ssrc: 1, payloadType: 96, marker: false };
+const rangeOf = (packet: Buffer): [Buffer, number, number] => [packet, 0, packet.length];
 
 const SDP = `v=0
 m=video 0 RTP/AVP 96
@@ -19,6 +23,7 @@ m=audio 0 RTP/AVP 97
 a=rtpmap:97 MPEG4-GENERIC/16000/1
 a=control:audio
 `.replaceAll('\n', '\r\n');
+const CHANNEL_2: Carrier = { rtspChannel: 2 };
 const IDR = Buffer.from('6588841111', 'hex');
 const INTER = Buffer.from('419a222222', 'hex');
 
@@ -43,6 +48,12 @@ function recording() {
     pipeline,
     samples,
     counters,
+    /** The camera agrees to play its video, which comes by `carrier`. */
+    playing: (carrier: Carrier | undefined): void => {
+      const [media] = parseSdp(SDP).media;
+      const of = { streamIndex: 0, media: media as Media, ssrc: undefined, sequenceNumber: undefined };
+      pipeline.playing({ transport: 'tcp', streams: [{ ...of, rtpTime: undefined, carrier }] });
+    },
     video: (nal: Buffer, timestamp: number, onPacket?: PacketHook): void => {
       const options = { timestamp, sequenceNumber, ssrc: 1, payloadType: 96, ...(onPacket ? { onPacket } : {}) };
       sequenceNumber++;
@@ -149,4 +160,43 @@ test('pipeline: sound of which more than a twentieth has no place in time says s
   play(30, 0);
   assert.equal(reasonNow()?.code, 'audio-clock');
   assert.match(reasonNow()?.message ?? '', /^\d+ % of the sound is left out/);
+});
+
+/** The second of three fragments. */
+const CUT = Buffer.from('7c01aabb', 'hex');
+
+test('pipeline: a fault names the packet in which it was noticed, and what carried it', () => {
+  const { playing, video, counters, clock, pipeline } = recording();
+  playing(CHANNEL_2);
+  video(IDR, 0);
+  assert.equal(counters.streams.video.lastFault, undefined);
+  clock.advance(40);
+  pipeline.rtp(0, ...rangeOf(rtpPacket({ ...FIELDS, sequenceNumber: 1, timestamp: 3600, payload: CUT })));
+  assert.deepEqual([...counters.streams.video.faults.counts], [['fragment-without-start', 1]]);
+  assert.deepEqual(counters.streams.video.lastFault, {
+    fault: 'fragment-without-start',
+    wallMs: clock.wallMs(),
+    packet: { ssrc: 1, sequenceNumber: 1, carrier: CHANNEL_2 },
+  });
+  assert.equal(counters.streams.audio.faults.total, 0);
+});
+
+test('pipeline: a camera that reconnects keeps its counts, and what came before explains nothing', () => {
+  const { playing, video, counters, pipeline } = recording();
+  const garbage = Buffer.from('garbage');
+  for (let connection = 1; connection <= 2; connection++) {
+    if (connection > 1) pipeline.select(parseSdp(SDP));
+    assert.equal(pipeline.lastPacket, undefined);
+    assert.equal(pipeline.explainSilence(10_000).code, 'stream-silent');
+    playing(CHANNEL_2);
+    pipeline.rtp(0, garbage, 0, garbage.length);
+    const number = (connection - 1) * 2;
+    video(IDR, number * 3600);
+    pipeline.rtp(0, ...rangeOf(rtpPacket({ ...FIELDS, sequenceNumber: number + 1, timestamp: 9, payload: CUT })));
+    const { rtp, faults } = counters.streams.video;
+    assert.deepEqual([rtp.malformed, rtp.packets, faults.total], [connection, connection * 2, connection]);
+    assert.match(pipeline.explainSilence(10_000).message, / 1 that are no RTP, on RTSP channel 2/);
+    assert.deepEqual(pipeline.lastPacket, { ssrc: 1, sequenceNumber: number + 1, carrier: CHANNEL_2 });
+    pipeline.close('camera-lost');
+  }
 });

@@ -13,6 +13,7 @@ import type { Brought } from './instead.ts';
 import { MediaStream } from './media-stream.ts';
 import type { MediaStreamDeps } from './media-stream.ts';
 import { notRecorded } from './not-recorded.ts';
+import type { PacketPlace } from './packet-place.ts';
 import type { Playing, SessionHandler } from './session-options.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 import type { CameraCounters, NotRecorded, Reason } from './status.ts';
@@ -93,7 +94,7 @@ export class Pipeline implements SessionHandler, Pictures {
     const lead = this.#lead;
     const before = this.#brought ?? NOTHING;
     const now = lead ? this.#bringing(lead) : NOTHING;
-    const instead = describeInstead(before, now, lead?.payloadTypes ?? []);
+    const instead = describeInstead(before, now, lead?.payloadTypes ?? [], lead?.carrier);
     if (instead === '') {
       return new CameraError('stream-silent', `the camera is connected but sent no ${this.awaited} for ${seconds} s`);
     }
@@ -107,6 +108,11 @@ export class Pipeline implements SessionHandler, Pictures {
     }
     const message = `video packets come, but no picture could be made of them for ${seconds} s: ${instead}`;
     return new CameraError('not-decodable', message);
+  }
+
+  /** The last RTP packet of the stream that leads; undefined before the first of this connection. */
+  get lastPacket(): PacketPlace | undefined {
+    return this.#lead?.lastPacket;
   }
 
   get awaited(): 'video' | 'sound' {
@@ -130,21 +136,13 @@ export class Pipeline implements SessionHandler, Pictures {
     return this.#parameters('audio') as AudioParameters | undefined;
   }
 
-  /** Faults of the camera's packets by name, of all streams. */
-  faults(): Map<string, number> {
-    const all = new Map<string, number>();
-    for (const { depacketizer } of this.#streams) {
-      for (const [name, count] of depacketizer.faults) all.set(name, (all.get(name) ?? 0) + count);
-    }
-    return all;
-  }
-
   select(presentation: Presentation): readonly number[] {
     this.close('camera-lost');
     const chosen: number[] = [];
     const deps: MediaStreamDeps = {
       pool: this.#o.pool,
       counters: this.#o.counters,
+      clock: this.#o.clock,
       unit: (unit, stream) => (stream.kind === 'video' ? this.#videoUnit(unit, stream) : this.#audioUnit(unit, stream)),
       clockRateChanged: () => {
         this.#timeline?.end('parameters');
@@ -170,6 +168,7 @@ export class Pipeline implements SessionHandler, Pictures {
     }
     this.notRecorded = notRecorded(presentation, chosen);
     this.#timeline = this.#newTimeline();
+    this.#brought = this.#lead && this.#bringing(this.#lead);
     return chosen;
   }
 
@@ -207,10 +206,10 @@ export class Pipeline implements SessionHandler, Pictures {
       this.#streams = this.#streams.filter((stream) => !sound.includes(stream));
     }
     const nowMs = this.#o.clock.monotonicMs();
-    for (const { streamIndex, ssrc, rtpTime } of playing.streams) {
+    for (const { streamIndex, ssrc, rtpTime, carrier } of playing.streams) {
       const stream = this.#streams[streamIndex];
       if (stream && rtpTime !== undefined) this.#timeline?.startsAt(this.#placeOf(stream), rtpTime, nowMs);
-      stream?.begin(playing.transport === 'udp', ssrc);
+      stream?.begin(playing.transport === 'udp', ssrc, carrier);
     }
   }
 
@@ -279,14 +278,15 @@ export class Pipeline implements SessionHandler, Pictures {
     this.#soundClock = undefined;
   }
 
-  #bringing({ receiver: { statistics }, depacketizer }: MediaStream): Brought {
+  #bringing({ kind }: MediaStream): Brought {
+    const { rtp: statistics, faults } = this.#o.counters.streams[kind];
     return {
       packets: statistics.packets,
       foreign: statistics.foreign,
       malformed: statistics.malformed,
       otherPayloadTypes: new Map(statistics.otherPayloadTypes),
       beforeKeyFrame: this.#beforeKeyFrame,
-      faults: new Map(depacketizer.faults),
+      faults: new Map(faults.counts),
     };
   }
 

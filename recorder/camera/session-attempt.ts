@@ -5,7 +5,7 @@ import { assertNever } from '../../base/assert.ts';
 import type { Timer } from '../../base/clock.ts';
 import { RtspClient } from '../rtsp/client.ts';
 import type { ClientAction } from '../rtsp/client.ts';
-import type { StartedStream } from '../rtsp/stream-setups.ts';
+import type { EstablishedStream, StartedStream } from '../rtsp/stream-setups.ts';
 import { RtspError } from '../rtsp/error.ts';
 import { RtspFraming } from '../rtsp/framing.ts';
 import { Login } from '../rtsp/login.ts';
@@ -17,6 +17,7 @@ import { CameraError, NoConnection } from './error.ts';
 import { InterleavedStreams } from './interleaved-streams.ts';
 import { Lessons } from './lessons.ts';
 import { MulticastStreams } from './multicast-transport.ts';
+import type { Carrier } from './packet-place.ts';
 import type { SessionMemory, SessionOptions, TransportKind } from './session-options.ts';
 import type { MediaHandler, MediaStreams } from './streams.ts';
 import type { CameraConnection } from './tcp-transport.ts';
@@ -363,6 +364,7 @@ export class SessionAttempt {
       streams: streams.map(({ stream, ssrc, sequenceNumber, rtpTime }) => ({
         streamIndex: stream.streamIndex,
         media: stream.media,
+        carrier: carrierOf(stream, link.streams),
         ssrc,
         sequenceNumber,
         rtpTime,
@@ -426,4 +428,10 @@ export class SessionAttempt {
     }
     if (watchdog.check(nowMs, sawVideo) === 'joined') this.#lessons.answers.met(this.#client.slowestAnswerMs);
   }
+}
+
+function carrierOf({ streamIndex, channels, group }: EstablishedStream, streams: MediaStreams): Carrier | undefined {
+  if (channels) return { rtspChannel: channels[0] };
+  const ports = group?.ports ?? streams.setup(streamIndex).clientPorts;
+  return ports && { udpPort: ports[0] };
 }

@@ -9,6 +9,7 @@ import type { Media, Presentation } from '../rtsp/sdp.ts';
 import type { Credentials } from '../rtsp/url.ts';
 import type { Lessons } from './lessons.ts';
 import type { Said } from './observer.ts';
+import type { Carrier } from './packet-place.ts';
 import type { ReadMeter } from './read-meter.ts';
 import type { ReadPacer } from './read-pacer.ts';
 import type { Pictures } from './watchdog.ts';
@@ -22,6 +23,8 @@ export interface PlayingStream {
   /** Position in what `select` returned; the `streamIndex` of `rtp` and `rtcp`. */
   readonly streamIndex: number;
   readonly media: Media;
+  /** Undefined where the camera did not say it. */
+  readonly carrier: Carrier | undefined;
   /** From the Transport header or RTP-Info, when the camera says it. */
   readonly ssrc: number | undefined;
   readonly sequenceNumber: number | undefined;

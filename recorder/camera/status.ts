@@ -1,6 +1,9 @@
 // What a camera's corridor tells the rest of the recorder about itself: state, reason, codecs, counters.
 
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
+import { Faults, type Fault } from '../codec/faults.ts';
+import { newStatistics, type RtpStatistics } from '../rtp/receiver.ts';
+import type { PacketPlace } from './packet-place.ts';
 import type { TransportKind } from './session-options.ts';
 
 /**
@@ -24,11 +27,31 @@ export interface NotRecorded {
   readonly reason: Reason;
 }
 
+/** What was found in the packets of a camera's video, or of its sound, over all connections. */
+export interface StreamCounters {
+  readonly rtp: RtpStatistics;
+  /** What its depacketizers could not make sense of. */
+  readonly faults: Faults;
+  lastFault: LastFault | undefined;
+}
+
+/** How many packets had a payload type that the stream does not have. */
+export const otherPayloadTypes = ({ rtp }: StreamCounters): number =>
+  [...rtp.otherPayloadTypes.values()].reduce((sum, count) => sum + count, 0);
+
+export interface LastFault {
+  readonly fault: Fault;
+  readonly wallMs: number;
+  /** With which it was noticed: the fault is in it, or in those just before. */
+  readonly packet: PacketPlace;
+}
+
 export interface CameraCounters {
   /** Bytes of RTP payload and headers received. */
   bytesReceived: number;
   packetsReceived: number;
   packetsLost: number;
+  readonly streams: { readonly video: StreamCounters; readonly audio: StreamCounters };
   /** Access units that went on to archive and live. */
   videoFrames: number;
   audioFrames: number;
@@ -70,11 +93,18 @@ export interface CameraStatus {
   readonly counters: CameraCounters;
 }
 
+const newStreamCounters = (): StreamCounters => ({
+  rtp: newStatistics(),
+  faults: new Faults(),
+  lastFault: undefined,
+});
+
 export function newCounters(): CameraCounters {
   return {
     bytesReceived: 0,
     packetsReceived: 0,
     packetsLost: 0,
+    streams: { video: newStreamCounters(), audio: newStreamCounters() },
     videoFrames: 0,
     audioFrames: 0,
     leadFrames: 0,

@@ -9,7 +9,7 @@ import { aacParameters, parseAdts, parseAudioSpecificConfig, parseHex, withChann
 import type { AacConfig } from './audio-specific-config.ts';
 import { AudioUnits } from './audio-units.ts';
 import { BitReader } from './bit-reader.ts';
-import { Faults } from './faults.ts';
+import type { Fault, Faults } from './faults.ts';
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -39,12 +39,13 @@ export interface AacOptions {
   readonly clockRate: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 export class AacDepacketizer implements Depacketizer {
   readonly #layout: AuHeaderLayout;
   readonly #clockRate: number;
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #units: AudioUnits;
   readonly #headers = new BitReader({ hasEmulationPrevention: false });
   #aac: AacConfig | undefined;
@@ -57,7 +58,8 @@ export class AacDepacketizer implements Depacketizer {
   #damagedTimestamp: number | undefined;
   discarded = 0;
 
-  constructor({ layout, config, channels, clockRate, pool, emit }: AacOptions) {
+  constructor({ layout, config, channels, clockRate, pool, emit, faults }: AacOptions) {
+    this.#faults = faults;
     this.#layout = layout;
     this.#clockRate = clockRate;
     this.#units = new AudioUnits(pool, emit);
@@ -73,16 +75,12 @@ export class AacDepacketizer implements Depacketizer {
     return this.#problem;
   }
 
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
-  }
-
   push(packet: RtpPacket): void {
     const { buffer, payloadStart: start, payloadEnd: end } = packet;
     if (packet.lost > 0) {
       this.#units.noteLoss(packet.lost);
       this.#damagedTimestamp = this.#fragmentedSize > 0 ? this.#fragmentedTimestamp : undefined;
-      this.#dropFragments('lost_inside');
+      this.#dropFragments('lost-inside');
     }
     // Some cameras send plain ADTS frames.
     if (parseAdts(buffer, start, end)) this.#takeFrame(buffer, start, end, packet.timestamp);
@@ -90,7 +88,7 @@ export class AacDepacketizer implements Depacketizer {
   }
 
   flush(): void {
-    this.#dropFragments('ended_inside');
+    this.#dropFragments('ended-inside');
   }
 
   close(): void {
@@ -110,12 +108,12 @@ export class AacDepacketizer implements Depacketizer {
   }
 
   #takeUnits(buffer: Buffer, start: number, end: number, timestamp: number): void {
-    if (end - start < 2) return this.#faults.count('packet_cut');
+    if (end - start < 2) return this.#faults.count('packet-cut');
     const layout = this.#layout;
     const headersStart = start + 2;
     const headerBits = buffer.readUInt16BE(start);
     const headersEnd = headersStart + Math.ceil(headerBits / 8);
-    if (headersEnd > end) return this.#faults.count('au_headers_cut');
+    if (headersEnd > end) return this.#faults.count('au-headers-cut');
     let dataStart = headersEnd;
     if (layout.auxiliaryDataSizeLength > 0) {
       const auxiliary = this.#headers.reset(buffer, headersEnd, end).bits(layout.auxiliaryDataSizeLength);
@@ -126,10 +124,10 @@ export class AacDepacketizer implements Depacketizer {
     let at = dataStart;
     for (let index = 0; at < end && (index === 0 || headers.remainingBits > paddingBits); index++) {
       const size = headerBits === 0 ? end - at : this.#readHeader(headers, index === 0);
-      if (headers.overrun) return this.#faults.count('au_headers_cut');
+      if (headers.overrun) return this.#faults.count('au-headers-cut');
       if (size === 0) continue;
       if (at + size > end) return this.#takeFragment(buffer, at, end, size, timestamp);
-      this.#dropFragments('fragment_missing');
+      this.#dropFragments('fragment-missing');
       this.#takeFrame(buffer, at, at + size, this.#timestampOf(timestamp, index));
       at += size;
     }
@@ -150,9 +148,9 @@ export class AacDepacketizer implements Depacketizer {
 
   #takeFragment(buffer: Buffer, start: number, end: number, size: number, timestamp: number): void {
     if (timestamp === this.#damagedTimestamp) return;
-    if (size > MAX_FRAME_BYTES) return this.#faults.count('frame_too_large');
+    if (size > MAX_FRAME_BYTES) return this.#faults.count('frame-too-large');
     if (this.#fragmentedSize > 0 && (this.#fragmentedSize !== size || this.#fragmentedTimestamp !== timestamp)) {
-      this.#dropFragments('fragment_missing');
+      this.#dropFragments('fragment-missing');
     }
     this.#fragmentedSize = size;
     this.#fragmentedTimestamp = timestamp;
@@ -163,17 +161,17 @@ export class AacDepacketizer implements Depacketizer {
     this.#units.discard();
     this.#fragmentedSize = 0;
     if (isExact) this.#takeFrame(frame, 0, frame.length, timestamp);
-    else this.#drop('fragment_too_long');
+    else this.#drop('fragment-too-long');
   }
 
-  #dropFragments(fault: string): void {
+  #dropFragments(fault: Fault): void {
     if (this.#fragmentedSize === 0) return;
     this.#fragmentedSize = 0;
     this.#units.discard();
     this.#drop(fault);
   }
 
-  #drop(fault: string): void {
+  #drop(fault: Fault): void {
     this.#faults.count(fault);
     this.discarded++;
   }
@@ -183,7 +181,7 @@ export class AacDepacketizer implements Depacketizer {
     let at = start;
     let index = 0;
     for (let adts = parseAdts(buffer, at, end); adts; adts = parseAdts(buffer, at, end)) {
-      this.#faults.count('adts_inside');
+      this.#faults.count('adts-inside');
       if (!this.#aac) this.#configure(adts.config);
       this.#emitFrame(buffer, at + adts.headerBytes, at + adts.frameBytes, this.#timestampOf(timestamp, index++));
       at += adts.frameBytes;
@@ -194,7 +192,7 @@ export class AacDepacketizer implements Depacketizer {
   #emitFrame(buffer: Buffer, start: number, end: number, timestamp: number): void {
     if (!this.#aac) {
       this.#problem ??= { code: 'aac-config-missing', message: 'the camera does not tell the AAC configuration' };
-      return this.#drop('before_parameters');
+      return this.#drop('before-parameters');
     }
     this.#units.append(buffer, start, end);
     this.#units.finish(timestamp, this.#aac.samplesPerFrame);

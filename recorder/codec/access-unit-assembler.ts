@@ -12,7 +12,7 @@
 // many packets were lost.
 
 import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
-import type { Faults } from './faults.ts';
+import type { Fault, Faults } from './faults.ts';
 import { MarkerPolicy } from './marker-policy.ts';
 import { ROLE } from './nal-syntax.ts';
 import type { NalSyntax, Role, SliceHeader } from './nal-syntax.ts';
@@ -117,7 +117,7 @@ export class AccessUnitAssembler {
     const role = this.#syntax.role(this.#syntax.nalType(bytes[start] as number));
     if (this.#isByteStream(bytes, start, end, role)) return this.#splitByteStream(bytes, start, end);
     if (end - start <= this.#syntax.headerBytes) {
-      if (role !== ROLE.dropped) this.#faults.count('nal_without_content');
+      if (role !== ROLE.dropped) this.#faults.count('nal-without-content');
       return;
     }
     if (!this.#begin(role, bytes[start + this.#syntax.headerBytes] as number)) return;
@@ -166,15 +166,15 @@ export class AccessUnitAssembler {
   /** A packet with several NAL units ends inside the one that starts at `start`; only a slice would be missed. */
   cut(bytes: Buffer, start: number): void {
     if (this.#syntax.role(this.#syntax.nalType(bytes[start] as number)) !== ROLE.slice) {
-      this.#faults.count('aggregate_cut');
+      this.#faults.count('aggregate-cut');
       return;
     }
-    this.damage('aggregate_cut');
+    this.damage('aggregate-cut');
     this.#hasSlice = true;
   }
 
   /** The camera sent something invalid: the current access unit cannot be complete. */
-  damage(fault: string): void {
+  damage(fault: Fault): void {
     this.#faults.count(fault);
     if (!this.#open) this.#timestamp = this.#packetTimestamp;
     this.#open = true;
@@ -202,7 +202,7 @@ export class AccessUnitAssembler {
     if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
     if (!this.#open) return;
     // This camera sets markers, and without one slices may be missing.
-    if (this.#hasSlice && !this.#marked && this.#markers.seen) this.damage('ended_inside');
+    if (this.#hasSlice && !this.#marked && !this.#damaged && this.#markers.seen) this.damage('ended-inside');
     if (!this.#hasSlice) {
       this.#writer.discard();
       this.sets.rollback();
@@ -235,7 +235,7 @@ export class AccessUnitAssembler {
   #noteLoss(lost: number): void {
     if (this.#open) {
       if (this.#marked && !this.#markers.perSlice) this.#finish();
-      else if (!this.#damaged) this.damage('lost_inside');
+      else if (!this.#damaged) this.damage('lost-inside');
     }
     this.#fragment = FRAGMENT.none;
     this.#lost += lost;
@@ -246,7 +246,7 @@ export class AccessUnitAssembler {
     if (this.#hasSlice || this.#damaged) return this.#finish();
     this.#timestamp = timestamp;
     if (this.#writer.size <= MAX_PREFIX_BYTES) return;
-    this.#faults.count('prefix_too_large');
+    this.#faults.count('prefix-too-large');
     this.#writer.discard();
     this.sets.rollback();
   }
@@ -256,11 +256,11 @@ export class AccessUnitAssembler {
     if (this.#fragment !== FRAGMENT.ignored && !this.#damaged) {
       if (this.#fragment === FRAGMENT.writing && this.#fragmentMarked) {
         // The marker shows that it was complete; only its end bit is missing.
-        this.#faults.count('fu_without_end_bit');
+        this.#faults.count('fragment-end-bit-missing');
         this.endFragments();
       } else {
         this.#noteSliceOf(this.#fragmentHeader);
-        this.damage('fu_without_end');
+        this.damage('fragment-without-end');
       }
     }
     this.#fragment = FRAGMENT.none;
@@ -268,7 +268,7 @@ export class AccessUnitAssembler {
 
   #missStart(role: Role): void {
     if (role === ROLE.slice || role === ROLE.parameterSet) {
-      if (!this.#damaged) this.damage('fu_without_start');
+      if (!this.#damaged) this.damage('fragment-without-start');
       if (role === ROLE.slice) this.#hasSlice = true;
     }
     this.#fragment = FRAGMENT.ignored;
@@ -300,7 +300,7 @@ export class AccessUnitAssembler {
 
   /** Decides what a new NAL unit means for the current access unit; false if it must not be stored. */
   #begin(role: Role, firstByte: number): boolean {
-    if (role === ROLE.unknown) this.#faults.count('nal_unknown');
+    if (role === ROLE.unknown) this.#faults.count('nal-unknown');
     if (role === ROLE.unknown || role === ROLE.dropped) return false;
     // first_mb_in_slice is 0 (one bit in Exp-Golomb code), or first_slice_segment_in_pic_flag is set.
     const isFirstSlice = role === ROLE.slice && (firstByte & 0x80) !== 0;
@@ -315,7 +315,7 @@ export class AccessUnitAssembler {
     if (role === ROLE.delimiter || (role === ROLE.suffix && !this.#hasSlice)) return false;
     this.#openAccessUnit();
     if (!this.#damaged && role === ROLE.slice && !isFirstSlice && !this.#hasSlice) this.#missFirstSlice();
-    if (!this.#damaged && this.#nalCount >= MAX_NALS) this.damage('access_unit_too_large');
+    if (!this.#damaged && this.#nalCount >= MAX_NALS) this.damage('access-unit-too-large');
     if (this.#damaged) {
       if (role === ROLE.slice) this.#hasSlice = true;
       return false;
@@ -334,7 +334,7 @@ export class AccessUnitAssembler {
     const isRest = this.#packetTimestamp === this.#lastTimestamp && this.#lost === 0;
     // The picture was emitted at a marker that turns out to be on every slice; the rest of it is useless.
     if (isRest) this.#markers.noteFurtherSlice();
-    this.damage(isRest ? 'slice_behind_marker' : 'first_slice_missing');
+    this.damage(isRest ? 'slice-behind-marker' : 'first-slice-missing');
   }
 
   #openAccessUnit(): void {
@@ -346,7 +346,7 @@ export class AccessUnitAssembler {
   #hasRoom(bytes: number): boolean {
     if (this.#writer.size + bytes + 4 <= MAX_ACCESS_UNIT_BYTES) return true;
     if (this.#fragment === FRAGMENT.writing) this.#noteSliceOf(this.#fragmentHeader);
-    this.damage('access_unit_too_large');
+    this.damage('access-unit-too-large');
     this.#fragment = FRAGMENT.ignored;
     this.#writer.close(); // the block is as large as the access unit
     return false;
@@ -361,12 +361,12 @@ export class AccessUnitAssembler {
       this.#noteSlice(writer.block, start, end);
     } else if (role === ROLE.parameterSet) {
       const offer = this.sets.offer(writer.block, start, end);
-      if (offer === 'invalid') this.#faults.count('parameter_set_invalid');
+      if (offer === 'invalid') this.#faults.count('parameter-set-invalid');
       if (offer !== 'changed') return writer.truncate(this.#nalOffset);
     } else if (role === ROLE.prefix) {
       this.#recoveryCount ??= this.#syntax.recoveryCount(writer.block, start, end);
     } else if (role === ROLE.unknown) {
-      this.#faults.count('nal_unknown');
+      this.#faults.count('nal-unknown');
       return writer.truncate(this.#nalOffset);
     }
     this.#nalCount++;
@@ -376,7 +376,7 @@ export class AccessUnitAssembler {
     const slice = this.#slice;
     this.#hasSlice = true;
     if (!this.#syntax.readSlice(block, start, end, this.sets, slice)) {
-      this.#faults.count('slice_header_invalid');
+      this.#faults.count('slice-header-invalid');
       return;
     }
     this.#randomAccess ||= slice.randomAccess;
@@ -394,7 +394,7 @@ export class AccessUnitAssembler {
     if (this.#marked) this.#markers.noteEnd(isKeyPicture);
     if (isKeyPicture || this.sets.parameters === undefined) this.#insertSets(this.sets.activate(this.#ppsId));
     if (this.sets.parameters === undefined) {
-      this.#faults.count('before_parameters');
+      this.#faults.count('before-parameters');
       return this.#drop();
     }
     if (isKeyPicture) {
@@ -464,7 +464,7 @@ export class AccessUnitAssembler {
   }
 
   #splitByteStream(bytes: Buffer, start: number, end: number): void {
-    this.#faults.count('start_code_inside');
+    this.#faults.count('start-code-inside');
     this.#sendsByteStreams = true;
     const stream = bytes.subarray(start, end);
     let from = 0;

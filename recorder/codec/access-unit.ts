@@ -94,8 +94,6 @@ export interface Depacketizer {
   readonly remark?: { readonly code: string; readonly message: string } | undefined;
   /** Access units dropped because a part was lost or invalid, or because they came before the parameters were known. */
   readonly discarded: number;
-  /** Counts of the camera's faults by a short constant name, such as `fu_without_start`. */
-  readonly faults: ReadonlyMap<string, number>;
 }
 
 export type AccessUnitCallback = (unit: AccessUnit) => void;

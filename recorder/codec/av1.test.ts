@@ -59,7 +59,7 @@ for (const name of ['av1', 'av1-hidden'] as const) {
       for (const obus of stream) camera.send(obus, sending);
       sameBytes(camera, stream);
       assert.deepEqual(camera.keys, [0, 25, 50]);
-      assert.deepEqual([...camera.depacketizer.faults], []);
+      assert.deepEqual([...camera.faults.counts], []);
       assert.deepEqual(
         camera.units.slice(0, 2).map(({ timestamp, lostPackets }) => [timestamp, lostPackets]),
         [
@@ -131,7 +131,7 @@ test('AV1: nothing leaves before a key frame with its sequence header; one witho
   const bare = key.filter((obu) => obuType(obu) !== OBU_SEQUENCE_HEADER);
   const camera = new Camera().send(stream[1] as Buffer[]).send(bare);
   assert.equal(camera.units.length, 0);
-  assert.equal(camera.fault('before_parameters'), 2);
+  assert.equal(camera.fault('before-parameters'), 2);
   camera.send(key).send(bare);
   assert.deepEqual(received(camera), sent([key, key]));
   assert.equal(camera.units[0]?.parameters, camera.units[1]?.parameters);
@@ -170,7 +170,7 @@ test('AV1: delimiters, padding and OBUs of other kinds are left out; OBUs in one
   packet.writeUInt16BE((65_530 + av1Payloads([...extra, ...key, ...extra], MTU - 12).length) & 0xffff, 2);
   camera.push(packet);
   assert.deepEqual(received(camera), sent([key, next]));
-  assert.equal(camera.fault('obu_unknown'), 3);
+  assert.equal(camera.fault('obu-unknown'), 3);
 });
 
 test('AV1: without markers a temporal unit ends where the next begins', async () => {
@@ -193,9 +193,9 @@ test('AV1: fragments that do not fit each other make no temporal unit', async ()
     sameBytes(camera, stream);
     return camera;
   };
-  assert.equal(bent((header, i) => (i === 3 ? header & ~0x80 : header)).fault('fragment_without_end'), 1);
-  assert.equal(bent((header, i) => (i === 2 ? header & ~0x40 : header)).fault('fragment_without_start'), 1);
-  assert.equal(bent((header, i) => (i === 0 ? header | 0x80 : header)).fault('fragment_without_start'), 1);
+  assert.equal(bent((header, i) => (i === 3 ? header & ~0x80 : header)).fault('fragment-without-end'), 1);
+  assert.equal(bent((header, i) => (i === 2 ? header & ~0x40 : header)).fault('fragment-without-start'), 1);
+  assert.equal(bent((header, i) => (i === 0 ? header | 0x80 : header)).fault('fragment-without-start'), 1);
 });
 
 test('AV1: a temporal unit without end is dropped before it fills the memory', () => {
@@ -206,7 +206,7 @@ test('AV1: a temporal unit without end is dropped before it fills the memory', (
     const header = Buffer.from([0x80, 96, i >> 8, i & 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
     camera.push(Buffer.concat([header, chunk.fill(i === 0 ? 0x50 : 0xd0, 0, 1)]));
   }
-  assert.equal(camera.fault('temporal_unit_too_large'), 1);
+  assert.equal(camera.fault('temporal-unit-too-large'), 1);
   assert.equal(camera.end().units.length, 0);
 });
 

@@ -19,7 +19,7 @@ import {
   readLeb128,
 } from './av1-obu.ts';
 import type { SequenceHeader } from './av1-obu.ts';
-import { Faults } from './faults.ts';
+import type { Fault, Faults } from './faults.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
@@ -39,11 +39,12 @@ interface Sequence extends SequenceHeader {
 export interface Av1Options {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 export class Av1Depacketizer implements Depacketizer {
   readonly problem = undefined;
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #emit: AccessUnitCallback;
   readonly #writer: SlabWriter;
   #parameters: Av1Parameters | undefined;
@@ -64,7 +65,8 @@ export class Av1Depacketizer implements Depacketizer {
   /** Offset of the OBU whose next fragment is expected; undefined if there is none. */
   #fragmentsFrom: number | undefined;
 
-  constructor({ pool, emit }: Av1Options) {
+  constructor({ pool, emit, faults }: Av1Options) {
+    this.#faults = faults;
     this.#emit = emit;
     this.#writer = new SlabWriter(pool);
   }
@@ -73,15 +75,11 @@ export class Av1Depacketizer implements Depacketizer {
     return this.#parameters;
   }
 
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
-  }
-
   push(packet: RtpPacket): void {
     const { buffer, payloadStart: start, payloadEnd: end, timestamp } = packet;
     if (packet.lost > 0) {
       this.#lost += packet.lost;
-      if (this.#open) this.#damage('lost_inside');
+      if (this.#open) this.#damage('lost-inside');
     }
     // The marker was missing.
     if (this.#open && timestamp !== this.#timestamp) this.#finish();
@@ -93,7 +91,7 @@ export class Av1Depacketizer implements Depacketizer {
 
   flush(): void {
     // It is unknown whether more would have come.
-    if (this.#open) this.#damage('ended_inside');
+    if (this.#open) this.#damage('ended-inside');
     this.#finish();
   }
 
@@ -112,7 +110,7 @@ export class Av1Depacketizer implements Depacketizer {
       let size = end - at;
       if (element !== count) {
         const length = readLeb128(buffer, at, end);
-        if (!length || at + length.bytes + length.value > end) return this.#damage('element_cut');
+        if (!length || at + length.bytes + length.value > end) return this.#damage('element-cut');
         at += length.bytes;
         size = length.value;
       }
@@ -124,12 +122,12 @@ export class Av1Depacketizer implements Depacketizer {
 
   #takeElement(buffer: Buffer, start: number, end: number, continues: boolean, goesOn: boolean): void {
     if (continues !== (this.#fragmentsFrom !== undefined)) {
-      return this.#damage(continues ? 'fragment_without_start' : 'fragment_without_end');
+      return this.#damage(continues ? 'fragment-without-start' : 'fragment-without-end');
     }
     if (!continues) this.#obus++;
     if (this.#writer.size + end - start > MAX_ACCESS_UNIT_BYTES || this.#obus > MAX_OBUS) {
       this.#writer.close(); // the block is as large as the temporal unit
-      return this.#damage('temporal_unit_too_large');
+      return this.#damage('temporal-unit-too-large');
     }
     if (!continues && !goesOn) return this.#takeObus(buffer, start, end);
     const from = (this.#fragmentsFrom ??= this.#writer.size);
@@ -147,14 +145,14 @@ export class Av1Depacketizer implements Depacketizer {
     for (let at = start; at < end && !this.#damaged;) {
       const header = bytes[at] as number;
       const payload = at + obuHeaderBytes(header);
-      if ((header & 0x80) !== 0 || payload > end) return this.#damage('obu_invalid');
+      if ((header & 0x80) !== 0 || payload > end) return this.#damage('obu-invalid');
       if ((header & HAS_SIZE_FLAG) === 0) return this.#takeObu(bytes, at, payload, end);
       const size = readLeb128(bytes, payload, end);
-      if (!size || payload + size.bytes + size.value > end) return this.#damage('obu_cut');
+      if (!size || payload + size.bytes + size.value > end) return this.#damage('obu-cut');
       const payloadStart = payload + size.bytes;
       this.#takeObu(bytes, at, payloadStart, payloadStart + size.value);
       at = payloadStart + size.value;
-      if (at < end && ++this.#obus > MAX_OBUS) return this.#damage('temporal_unit_too_large');
+      if (at < end && ++this.#obus > MAX_OBUS) return this.#damage('temporal-unit-too-large');
     }
   }
 
@@ -163,10 +161,10 @@ export class Av1Depacketizer implements Depacketizer {
     const header = bytes[start] as number;
     const type = obuType(header);
     if (!KEPT.has(type)) {
-      if (!DROPPED.has(type)) this.#faults.count('obu_unknown');
+      if (!DROPPED.has(type)) this.#faults.count('obu-unknown');
       return;
     }
-    if (type === OBU.tileGroup && !this.#hasFrame) return this.#damage('frame_header_missing');
+    if (type === OBU.tileGroup && !this.#hasFrame) return this.#damage('frame-header-missing');
     const written = this.#writer.size;
     this.#writer.appendByte(header | HAS_SIZE_FLAG);
     if (obuHeaderBytes(header) === 2) this.#writer.appendByte(bytes[start + 1] as number);
@@ -188,10 +186,10 @@ export class Av1Depacketizer implements Depacketizer {
     }
     const sequence = obu.length > MAX_SEQUENCE_BYTES ? undefined : parseSequenceHeader(obu.subarray(-payloadBytes));
     if (sequence) this.#staged = { ...sequence, obu };
-    else this.#faults.count('sequence_header_invalid');
+    else this.#faults.count('sequence-header-invalid');
   }
 
-  #damage(fault: string): void {
+  #damage(fault: Fault): void {
     if (!this.#damaged) this.#faults.count(fault);
     this.#damaged = true;
     this.#fragmentsFrom = undefined;
@@ -200,11 +198,11 @@ export class Av1Depacketizer implements Depacketizer {
 
   /** Emits or drops the current temporal unit. */
   #finish(): void {
-    if (this.#open && this.#fragmentsFrom !== undefined) this.#damage('fragment_without_end');
+    if (this.#open && this.#fragmentsFrom !== undefined) this.#damage('fragment-without-end');
     if (this.#open && !this.#damaged) {
       this.#sequence = this.#staged ?? this.#sequence;
       if (this.#isKey) this.#describe();
-      if (this.#hasFrame && !this.#parameters) this.#damage('before_parameters');
+      if (this.#hasFrame && !this.#parameters) this.#damage('before-parameters');
     }
     if (this.#damaged) {
       this.discarded++;

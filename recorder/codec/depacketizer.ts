@@ -4,6 +4,7 @@ import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
 import { AacDepacketizer } from './aac.ts';
 import type { AuHeaderLayout } from './aac.ts';
 import { Av1Depacketizer } from './av1.ts';
+import type { Faults } from './faults.ts';
 import { FLAC_MAX_CHANNELS } from './flac.ts';
 import { G711Decoder } from './g711.ts';
 import { G722Decoder, G722_CLOCK_RATE, G722_SAMPLE_RATE } from './g722.ts';
@@ -40,6 +41,8 @@ export interface MediaDescription {
 export interface DepacketizerDeps {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  /** Takes what is wrong with the packets; it may have counts of depacketizers before. */
+  readonly faults: Faults;
 }
 
 /** Why media cannot be recorded: a stable code in kebab case, and a sentence for people. */

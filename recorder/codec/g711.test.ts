@@ -102,5 +102,5 @@ test('G.711: empty packets and half frames do no harm', () => {
     .push(...packet(Buffer.alloc(0), 0, 0), ...packet(Buffer.alloc(21), 1, 0))
     .end();
   assert.equal(stream.units.length, 0);
-  assert.equal(stream.fault('audio_too_short'), 1);
+  assert.equal(stream.fault('audio-too-short'), 1);
 });

@@ -2,7 +2,7 @@
 
 import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
-import { Faults } from './faults.ts';
+import type { Faults } from './faults.ts';
 import { H264Syntax } from './h264-nal.ts';
 import type { SlabPool } from './slab.ts';
 import { parseSprop, useSprop } from './sprop.ts';
@@ -18,26 +18,24 @@ export interface H264Options {
   readonly sprop: string | undefined;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 export class H264Depacketizer implements Depacketizer {
   readonly problem = undefined;
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #units: AccessUnitAssembler;
 
-  constructor({ sprop, pool, emit }: H264Options) {
+  constructor({ sprop, pool, emit, faults }: H264Options) {
+    this.#faults = faults;
     const syntax = new H264Syntax();
-    this.#units = new AccessUnitAssembler({ syntax, pool, emit, faults: this.#faults });
+    this.#units = new AccessUnitAssembler({ syntax, pool, emit, faults });
     const nals = parseSprop(sprop);
-    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop_invalid');
+    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop-invalid');
   }
 
   get parameters(): NalParameters | undefined {
     return this.#units.sets.parameters;
-  }
-
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
   }
 
   get remark(): Depacketizer['remark'] {
@@ -55,7 +53,7 @@ export class H264Depacketizer implements Depacketizer {
       const type = (buffer[start] as number) & 0x1f;
       if (type === FU_A) this.#takeFragment(buffer, start, end);
       else if (type === STAP_A) this.#takeAggregate(buffer, start + 1, end);
-      else if (type >= STAP_B && type <= FU_B) this.#units.damage('interleaved_packet');
+      else if (type >= STAP_B && type <= FU_B) this.#units.damage('interleaved-packet');
       else this.#units.nal(buffer, start, end);
     }
     this.#units.endPacket(packet.marker);

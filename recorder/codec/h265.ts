@@ -2,7 +2,7 @@
 
 import type { AccessUnitCallback, Depacketizer, NalParameters } from './access-unit.ts';
 import { AccessUnitAssembler } from './access-unit-assembler.ts';
-import { Faults } from './faults.ts';
+import type { Faults } from './faults.ts';
 import { H265Syntax } from './h265-nal.ts';
 import type { SlabPool } from './slab.ts';
 import { parseSprop, useSprop } from './sprop.ts';
@@ -21,30 +21,28 @@ export interface H265Options {
   readonly maxDonDiff: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 export class H265Depacketizer implements Depacketizer {
   readonly problem = undefined;
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #units: AccessUnitAssembler;
   readonly #hasDon: boolean;
   /** Decoding order number of the last NAL unit. */
   #don: number | undefined;
 
   constructor(options: H265Options) {
-    const { pool, emit } = options;
+    const { pool, emit, faults } = options;
+    this.#faults = faults;
     this.#hasDon = options.maxDonDiff > 0;
-    this.#units = new AccessUnitAssembler({ syntax: new H265Syntax(), pool, emit, faults: this.#faults });
+    this.#units = new AccessUnitAssembler({ syntax: new H265Syntax(), pool, emit, faults });
     const nals = [options.spropVps, options.spropSps, options.spropPps].flatMap(parseSprop);
-    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop_invalid');
+    if (nals.length > 0 && !useSprop(this.#units.sets, nals)) this.#faults.count('sprop-invalid');
   }
 
   get parameters(): NalParameters | undefined {
     return this.#units.sets.parameters;
-  }
-
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
   }
 
   get discarded(): number {
@@ -57,10 +55,10 @@ export class H265Depacketizer implements Depacketizer {
     if (packet.lost > 0) this.#don = undefined;
     if (end - start >= 2) {
       const type = ((buffer[start] as number) >> 1) & 0x3f;
-      if (isOtherLayer(buffer, start)) this.#faults.count('layer_ignored');
+      if (isOtherLayer(buffer, start)) this.#faults.count('layer-ignored');
       else if (type === FRAGMENTATION_UNIT) this.#takeFragment(buffer, start, end);
       else if (type === AGGREGATION_PACKET) this.#takeAggregate(buffer, start + 2, end);
-      else if (type === PACI) this.#faults.count('paci_ignored');
+      else if (type === PACI) this.#faults.count('paci-ignored');
       else this.#takeSingle(buffer, start, end);
     }
     this.#units.endPacket(packet.marker);
@@ -77,7 +75,7 @@ export class H265Depacketizer implements Depacketizer {
   /** RFC 7798 §4.4.1: one NAL unit, with DONL after its header. */
   #takeSingle(buffer: Buffer, start: number, end: number): void {
     if (!this.#hasDon) return this.#units.nal(buffer, start, end);
-    if (end - start < 4) return this.#faults.count('nal_without_content');
+    if (end - start < 4) return this.#faults.count('nal-without-content');
     if (!this.#noteDon(buffer.readUInt16BE(start + 2))) return;
     this.#units.startFragments(buffer[start] as number, buffer[start + 1] as number, buffer, start + 4, end);
     this.#units.endFragments();
@@ -100,7 +98,7 @@ export class H265Depacketizer implements Depacketizer {
       this.#units.appendFragment(header, buffer, from, end);
     } else {
       if (this.#hasDon) {
-        if (end - from < 2) return this.#units.damage('don_missing');
+        if (end - from < 2) return this.#units.damage('don-missing');
         if (!this.#noteDon(buffer.readUInt16BE(from))) return;
         from += 2;
       }
@@ -118,13 +116,13 @@ export class H265Depacketizer implements Depacketizer {
         const don = isFirst ? buffer.readUInt16BE(at) : (this.#don ?? 0) + (buffer[at] as number) + 1;
         if (!this.#noteDon(don & 0xffff)) return;
         at += isFirst ? 2 : 1;
-        if (at + 2 > end) return this.#units.damage('aggregate_cut');
+        if (at + 2 > end) return this.#units.damage('aggregate-cut');
       }
       const size = buffer.readUInt16BE(at);
       at += 2;
       if (size === 0) continue;
       if (at + size > end) return this.#units.cut(buffer, at);
-      if (size > 1 && isOtherLayer(buffer, at)) this.#faults.count('layer_ignored');
+      if (size > 1 && isOtherLayer(buffer, at)) this.#faults.count('layer-ignored');
       else this.#units.nal(buffer, at, at + size);
       at += size;
     }
@@ -134,7 +132,7 @@ export class H265Depacketizer implements Depacketizer {
   #noteDon(don: number): boolean {
     const isLate = this.#don !== undefined && ((don - this.#don) << 16) >> 16 < 0;
     if (!isLate) this.#don = don;
-    else this.#units.damage('decoding_order_changed');
+    else this.#units.damage('decoding-order-changed');
     return !isLate;
   }
 }

@@ -5,7 +5,7 @@ import { aacParameters, parseHex, readAudioSpecificConfig } from './audio-specif
 import type { AacConfig } from './audio-specific-config.ts';
 import { AudioUnits } from './audio-units.ts';
 import { BitReader } from './bit-reader.ts';
-import { Faults } from './faults.ts';
+import type { Fault, Faults } from './faults.ts';
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -19,6 +19,7 @@ export interface LatmOptions {
   readonly clockRate: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 /** The fields of a StreamMuxConfig with one program of one layer. */
@@ -32,7 +33,7 @@ type MuxConfig = {
 export class LatmDepacketizer implements Depacketizer {
   readonly #configInBand: boolean;
   readonly #clockRate: number;
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #units: AudioUnits;
   readonly #reader = new BitReader({ hasEmulationPrevention: false });
   #mux: MuxConfig | undefined;
@@ -48,7 +49,8 @@ export class LatmDepacketizer implements Depacketizer {
   #damagedTimestamp: number | undefined;
   discarded = 0;
 
-  constructor({ config, configInBand, clockRate, pool, emit }: LatmOptions) {
+  constructor({ config, configInBand, clockRate, pool, emit, faults }: LatmOptions) {
+    this.#faults = faults;
     this.#configInBand = configInBand;
     this.#clockRate = clockRate;
     this.#units = new AudioUnits(pool, emit);
@@ -64,23 +66,19 @@ export class LatmDepacketizer implements Depacketizer {
     return this.#problem;
   }
 
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
-  }
-
   push(packet: RtpPacket): void {
     const { buffer, payloadStart: start, payloadEnd: end, timestamp } = packet;
     if (packet.lost > 0) {
       this.#units.noteLoss(packet.lost);
       this.#damagedTimestamp = this.#parts.length > 0 ? this.#partsTimestamp : undefined;
-      this.#dropParts('lost_inside');
+      this.#dropParts('lost-inside');
       this.#isAfterLoss = true;
     }
     if (timestamp === this.#damagedTimestamp) return;
-    if (this.#parts.length > 0 && timestamp !== this.#partsTimestamp) this.#dropParts('marker_missing');
+    if (this.#parts.length > 0 && timestamp !== this.#partsTimestamp) this.#dropParts('marker-missing');
     if (start === end) return;
     if (packet.marker && this.#parts.length === 0) return this.#takeElement(buffer, start, end, timestamp);
-    if (this.#partsBytes + end - start > MAX_ELEMENT_BYTES) return this.#dropParts('element_too_large');
+    if (this.#partsBytes + end - start > MAX_ELEMENT_BYTES) return this.#dropParts('element-too-large');
     this.#parts.push(Buffer.from(buffer.subarray(start, end)));
     this.#partsBytes += end - start;
     this.#partsTimestamp = timestamp;
@@ -91,7 +89,7 @@ export class LatmDepacketizer implements Depacketizer {
   }
 
   flush(): void {
-    this.#dropParts('ended_inside');
+    this.#dropParts('ended-inside');
   }
 
   close(): void {
@@ -104,13 +102,13 @@ export class LatmDepacketizer implements Depacketizer {
     this.#partsBytes = 0;
   }
 
-  #dropParts(fault: string): void {
+  #dropParts(fault: Fault): void {
     if (this.#parts.length === 0) return;
     this.#forgetParts();
     this.#drop(fault);
   }
 
-  #drop(fault: string): void {
+  #drop(fault: Fault): void {
     this.#faults.count(fault);
     this.discarded++;
   }
@@ -118,7 +116,7 @@ export class LatmDepacketizer implements Depacketizer {
   #configure(mux: MuxConfig | undefined): void {
     if (!mux) {
       this.#problem ??= { code: 'latm-config-unsupported', message: 'the LATM configuration cannot be used' };
-      this.#faults.count('mux_config_invalid');
+      this.#faults.count('mux-config-invalid');
       return;
     }
     this.#problem = undefined;
@@ -136,7 +134,7 @@ export class LatmDepacketizer implements Depacketizer {
     const mux = this.#mux;
     if (!mux) {
       this.#problem ??= { code: 'latm-config-missing', message: 'the camera does not tell the LATM configuration' };
-      return this.#drop('before_parameters');
+      return this.#drop('before-parameters');
     }
     for (let frame = 0; frame < mux.frames && reader.remainingBits >= 8; frame++) {
       if (!this.#takeFrame(reader, bytes.subarray(start, end), this.#timestampOf(mux, timestamp, frame))) return;
@@ -158,7 +156,7 @@ export class LatmDepacketizer implements Depacketizer {
     const isNoise = this.#isAfterLoss && size * 8 < reader.remainingBits - 7 && this.#mux?.frames === 1;
     this.#isAfterLoss = false;
     if (reader.overrun || size === 0 || size * 8 > reader.remainingBits || isNoise) {
-      this.#drop('frame_cut');
+      this.#drop('frame-cut');
       return false;
     }
     const frame = takeBits(reader, bytes, size * 8);

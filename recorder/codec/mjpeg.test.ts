@@ -119,7 +119,7 @@ test('MJPEG: tables that were sent once for a Q serve the pictures that follow',
   assert.deepEqual(camera.files.map(pixels), [first, second].map(pixels));
   camera.send(second, { q: 201, omitTables: true });
   assert.equal(camera.units.length, 2);
-  assert.equal(camera.fault('quantization_missing'), 1);
+  assert.equal(camera.fault('quantization-missing'), 1);
   assert.equal(camera.depacketizer.problem?.code, 'mjpeg-quantization-missing');
   camera.send(second, { q: 201 });
   assert.equal(camera.units[2]?.lostPackets, 1);
@@ -267,7 +267,7 @@ test('MJPEG: a picture without end is dropped before it fills the memory', () =>
     const header = Buffer.from([0x80, 26, i >> 8, i & 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
     camera.push(Buffer.concat([header, payload]));
   }
-  assert.equal(camera.fault('picture_too_large'), 1);
+  assert.equal(camera.fault('picture-too-large'), 1);
   assert.ok(offset > 2 * MAX_ACCESS_UNIT_BYTES);
   assert.equal(camera.end().units.length, 0);
 });

@@ -5,7 +5,7 @@
 //   restart marker header, types 64 to 127 | quantization table header, offset 0 and Q from 128 on | scan data …
 
 import type { AccessUnitCallback, Depacketizer, MjpegParameters } from './access-unit.ts';
-import { Faults } from './faults.ts';
+import type { Fault, Faults } from './faults.ts';
 import { NO_SEGMENTS, frameSize, jpegHeader, readSegments, tablesInHeader, tablesOfQuality } from './jpeg-header.ts';
 import type { QuantizationTables } from './jpeg-header.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
@@ -38,10 +38,11 @@ export interface MjpegOptions {
   readonly size: PictureSize | undefined;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 export class MjpegDepacketizer implements Depacketizer {
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #emit: AccessUnitCallback;
   readonly #writer: SlabWriter;
   readonly #announced: PictureSize | undefined;
@@ -68,7 +69,8 @@ export class MjpegDepacketizer implements Depacketizer {
   #huffman: readonly Buffer[] = [];
   #frame: Buffer | undefined;
 
-  constructor({ size, pool, emit }: MjpegOptions) {
+  constructor({ size, pool, emit, faults }: MjpegOptions) {
+    this.#faults = faults;
     this.#announced = size;
     this.#emit = emit;
     this.#writer = new SlabWriter(pool);
@@ -82,15 +84,11 @@ export class MjpegDepacketizer implements Depacketizer {
     return this.#problem;
   }
 
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
-  }
-
   push(packet: RtpPacket): void {
     const { buffer, payloadStart: start, payloadEnd: end, timestamp } = packet;
     if (packet.lost > 0) {
       this.#lost += packet.lost;
-      if (this.#open) this.#damage('lost_inside');
+      if (this.#open) this.#damage('lost-inside');
     }
     if (this.#open && timestamp !== this.#timestamp) this.#finish();
     const offset = end - start >= HEADER_BYTES ? buffer.readUIntBE(start + 1, 3) : undefined;
@@ -100,13 +98,13 @@ export class MjpegDepacketizer implements Depacketizer {
     this.#timestamp = timestamp;
     this.#takeExtension(packet);
     if (!this.#damaged && offset !== undefined) this.#takePayload(buffer, start, end, offset);
-    else if (!this.#damaged && start < end) this.#damage('packet_too_short');
+    else if (!this.#damaged && start < end) this.#damage('packet-cut');
     if (packet.marker) this.#finish();
   }
 
   flush(): void {
     // Without a marker, only the end of the data shows that it is complete.
-    if (this.#open && !this.#endsWithMarker) this.#damage('ended_inside');
+    if (this.#open && !this.#endsWithMarker) this.#damage('ended-inside');
     this.#finish();
   }
 
@@ -123,7 +121,7 @@ export class MjpegDepacketizer implements Depacketizer {
     if (start + 4 >= end || this.#scanBytes > 0) return;
     const kind = buffer.readUInt16BE(start);
     if (kind !== FIRST_EXTENSION && kind !== FURTHER_EXTENSION) return;
-    if (this.#extensionBytes + end - start > MAX_EXTENSION_BYTES) return this.#faults.count('extension_too_large');
+    if (this.#extensionBytes + end - start > MAX_EXTENSION_BYTES) return this.#faults.count('extension-too-large');
     this.#extensionBytes += end - start;
     this.#extension.push(Buffer.from(buffer.subarray(start + 4, end)));
   }
@@ -134,21 +132,21 @@ export class MjpegDepacketizer implements Depacketizer {
     let at = start + HEADER_BYTES;
     let restartInterval = 0;
     if (type >= RESTART_TYPES && type < 2 * RESTART_TYPES) {
-      if (end - at < 4) return this.#damage('packet_too_short');
+      if (end - at < 4) return this.#damage('packet-cut');
       restartInterval = buffer.readUInt16BE(at);
       at += 4;
     }
     if (offset === 0 && q >= TABLES_IN_BAND) {
       const length = end - at < 4 ? Infinity : buffer.readUInt16BE(at + 2);
-      if (at + 4 + length > end) return this.#damage('packet_too_short');
+      if (at + 4 + length > end) return this.#damage('packet-cut');
       this.#takeTables(q, buffer[at + 1] as number, buffer.subarray(at + 4, at + 4 + length));
       at += 4 + length;
     }
     if (at === end) return;
-    if (offset !== this.#scanBytes) return this.#damage(this.#lost > 0 ? 'lost_inside' : 'offset_wrong');
+    if (offset !== this.#scanBytes) return this.#damage(this.#lost > 0 ? 'lost-inside' : 'offset-wrong');
     if (this.#writer.size + end - at > MAX_ACCESS_UNIT_BYTES) {
       this.#writer.close(); // the block is as large as the picture
-      return this.#damage('picture_too_large');
+      return this.#damage('picture-too-large');
     }
     if (this.#scanBytes === 0) {
       const header = this.#header(buffer, start, type % RESTART_TYPES, q, restartInterval);
@@ -164,7 +162,7 @@ export class MjpegDepacketizer implements Depacketizer {
     if (bytes.length === 0) return;
     const tables = tablesInHeader(precision, bytes);
     if (tables) this.#tablesByQ.set(q, tables);
-    else this.#faults.count('quantization_invalid');
+    else this.#faults.count('quantization-invalid');
   }
 
   #tablesOf(q: number): QuantizationTables {
@@ -187,10 +185,10 @@ export class MjpegDepacketizer implements Depacketizer {
     this.#size = this.#frame ? frameSize(this.#frame) : this.#sizeOf(widthUnits, heightUnits);
     this.#isField = FIELDS.has(buffer[start] as number);
     const { width, height } = this.#size;
-    if (this.#quantization.length === 0) return this.#refuse('quantization_missing', 'lack quantization tables');
-    if (width === 0 || height === 0) return this.#refuse('size_unknown', 'have a size that the camera does not say');
+    if (this.#quantization.length === 0) return this.#refuse('quantization-missing', 'lack quantization tables');
+    if (width === 0 || height === 0) return this.#refuse('size-unknown', 'have a size that the camera does not say');
     if (type > 1 && !this.#frame)
-      return this.#refuse('type_unknown', `are of type ${type}, which RFC 2435 leaves open`);
+      return this.#refuse('type-unknown', `are of type ${type}, which RFC 2435 leaves open`);
     this.#problem = undefined;
     const tables = { quantization: this.#quantization, huffman: this.#huffman };
     return jpegHeader({ ...own, ...tables, frame: this.#frame, type, width, height, restartInterval });
@@ -206,12 +204,12 @@ export class MjpegDepacketizer implements Depacketizer {
     };
   }
 
-  #refuse(fault: string, what: string): undefined {
-    this.#problem = { code: `mjpeg-${fault.replaceAll('_', '-')}`, message: `the camera's JPEG pictures ${what}` };
+  #refuse(fault: Fault, what: string): undefined {
+    this.#problem = { code: `mjpeg-${fault}`, message: `the camera's JPEG pictures ${what}` };
     this.#damage(fault);
   }
 
-  #damage(fault: string): void {
+  #damage(fault: Fault): void {
     if (!this.#damaged) this.#faults.count(fault);
     this.#damaged = true;
     this.#scanBytes = 0;

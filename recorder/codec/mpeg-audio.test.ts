@@ -103,9 +103,9 @@ test('MPEG audio: what is no frame is counted and left out', () => {
   const payloads = [Buffer.alloc(3), Buffer.alloc(40, 0xff), Buffer.from('0000000afff334c4', 'hex'), Buffer.alloc(40)];
   const stream = receiving().push(...packetizePayloads(payloads, at(0, 0)));
   assert.equal(stream.units.length, 0);
-  assert.deepEqual(Object.fromEntries(stream.depacketizer.faults), {
-    packet_cut: 1,
-    fragment_without_start: 2,
-    frame_header_invalid: 1,
+  assert.deepEqual(Object.fromEntries(stream.faults.counts), {
+    'packet-cut': 1,
+    'fragment-without-start': 2,
+    'frame-header-invalid': 1,
   });
 });

@@ -6,7 +6,7 @@
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
-import { Faults } from './faults.ts';
+import type { Fault, Faults } from './faults.ts';
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -18,6 +18,7 @@ export interface MpegAudioOptions {
   readonly clockRate: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 /** A frame that arrives in fragments. */
@@ -28,14 +29,15 @@ interface Fragmented {
 
 export class MpegAudioDepacketizer implements Depacketizer {
   readonly #clockRate: number;
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #units: AudioUnits;
   #parameters: AudioParameters | undefined;
   #problem: Depacketizer['problem'];
   #fragmented: Fragmented | undefined;
   discarded = 0;
 
-  constructor({ clockRate, pool, emit }: MpegAudioOptions) {
+  constructor({ clockRate, pool, emit, faults }: MpegAudioOptions) {
+    this.#faults = faults;
     this.#clockRate = clockRate;
     this.#units = new AudioUnits(pool, emit);
   }
@@ -48,17 +50,13 @@ export class MpegAudioDepacketizer implements Depacketizer {
     return this.#problem;
   }
 
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
-  }
-
   push(packet: RtpPacket): void {
     const { buffer, payloadStart, payloadEnd: end, timestamp } = packet;
     if (packet.lost > 0) {
       this.#units.noteLoss(packet.lost);
-      this.#dropFragments('lost_inside');
+      this.#dropFragments('lost-inside');
     }
-    if (end - payloadStart <= PAYLOAD_HEADER_BYTES) return this.#faults.count('packet_cut');
+    if (end - payloadStart <= PAYLOAD_HEADER_BYTES) return this.#faults.count('packet-cut');
     const start = payloadStart + PAYLOAD_HEADER_BYTES;
     const offset = buffer.readUInt16BE(payloadStart + 2);
     if (offset > 0) this.#takeFragment(buffer, start, end, offset);
@@ -66,7 +64,7 @@ export class MpegAudioDepacketizer implements Depacketizer {
   }
 
   flush(): void {
-    this.#dropFragments('ended_inside');
+    this.#dropFragments('ended-inside');
   }
 
   close(): void {
@@ -75,11 +73,11 @@ export class MpegAudioDepacketizer implements Depacketizer {
   }
 
   #takeFrames(buffer: Buffer, start: number, end: number, timestamp: number): void {
-    this.#dropFragments('fragment_missing');
+    this.#dropFragments('fragment-missing');
     let ticks = 0;
     for (let at = start; at < end;) {
       const header = parseFrameHeader(buffer, at, end);
-      if (!header) return this.#drop('frame_header_invalid');
+      if (!header) return this.#drop('frame-header-invalid');
       const frameTimestamp = (timestamp + Math.round(ticks)) >>> 0;
       this.#units.append(buffer, at, Math.min(end, at + header.frameBytes));
       if (at + header.frameBytes > end) {
@@ -93,10 +91,10 @@ export class MpegAudioDepacketizer implements Depacketizer {
   }
 
   #takeFragment(buffer: Buffer, start: number, end: number, offset: number): void {
-    if (!this.#fragmented) return this.#faults.count('fragment_without_start');
+    if (!this.#fragmented) return this.#faults.count('fragment-without-start');
     const { header, timestamp } = this.#fragmented;
     if (offset !== this.#units.size || offset + end - start > header.frameBytes) {
-      return this.#dropFragments('fragment_missing');
+      return this.#dropFragments('fragment-missing');
     }
     this.#units.append(buffer, start, end);
     if (this.#units.size < header.frameBytes) return;
@@ -109,7 +107,7 @@ export class MpegAudioDepacketizer implements Depacketizer {
     if (layer === 1) {
       this.#problem = { code: 'mpa-layer-unsupported', message: 'MPEG audio of layer I is not supported' };
       this.#units.discard();
-      return this.#drop('layer_unsupported');
+      return this.#drop('layer-unsupported');
     }
     this.#problem = undefined;
     const codec = layer === 2 ? 'mp2' : 'mp3';
@@ -120,14 +118,14 @@ export class MpegAudioDepacketizer implements Depacketizer {
     this.#units.finish(timestamp, header.samples);
   }
 
-  #dropFragments(fault: string): void {
+  #dropFragments(fault: Fault): void {
     if (!this.#fragmented) return;
     this.#fragmented = undefined;
     this.#units.discard();
     this.#drop(fault);
   }
 
-  #drop(fault: string): void {
+  #drop(fault: Fault): void {
     this.#faults.count(fault);
     this.discarded++;
   }

@@ -2,7 +2,7 @@
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
-import { Faults } from './faults.ts';
+import type { Faults } from './faults.ts';
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -13,6 +13,7 @@ const MAX_TICKS = 5760;
 export interface OpusOptions {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 export class OpusDepacketizer implements Depacketizer {
@@ -26,16 +27,13 @@ export class OpusDepacketizer implements Depacketizer {
     config: opusSpecificBox(2),
     codecString: 'opus',
   };
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #units: AudioUnits;
   discarded = 0;
 
-  constructor({ pool, emit }: OpusOptions) {
+  constructor({ pool, emit, faults }: OpusOptions) {
+    this.#faults = faults;
     this.#units = new AudioUnits(pool, emit);
-  }
-
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
   }
 
   push(packet: RtpPacket): void {
@@ -43,7 +41,7 @@ export class OpusDepacketizer implements Depacketizer {
     if (packet.lost > 0) this.#units.noteLoss(packet.lost);
     const ticks = opusTicks(buffer, start, end);
     if (ticks === undefined) {
-      this.#faults.count('opus_packet_invalid');
+      this.#faults.count('opus-packet-invalid');
       this.discarded++;
       return;
     }

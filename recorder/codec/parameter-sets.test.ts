@@ -103,7 +103,7 @@ test('parameter sets: those that cannot be read are left out and counted', () =>
     .send([INTER])
     .end();
   assert.deepEqual(camera.nals[0], [IDR]);
-  assert.equal(camera.fault('parameter_set_invalid'), 2);
+  assert.equal(camera.fault('parameter-set-invalid'), 2);
 });
 
 test('parameter sets: a second PPS joins the first when a key frame uses it', () => {

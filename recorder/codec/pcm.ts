@@ -2,7 +2,7 @@
 
 import type { AccessUnitCallback, AudioParameters, Depacketizer } from './access-unit.ts';
 import { AudioUnits } from './audio-units.ts';
-import { Faults } from './faults.ts';
+import type { Faults } from './faults.ts';
 import { FLAC_MAX_BLOCK, FLAC_MIN_BLOCK, FlacEncoder, flacStreamInfo } from './flac.ts';
 import type { SlabPool } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
@@ -29,6 +29,7 @@ export interface PcmOptions {
   readonly clockRate?: number;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
+  readonly faults: Faults;
 }
 
 export class PcmDepacketizer implements Depacketizer {
@@ -39,7 +40,7 @@ export class PcmDepacketizer implements Depacketizer {
   readonly #maxDeviationTicks: number;
   readonly #minSamples: number;
   readonly #encoder: FlacEncoder;
-  readonly #faults = new Faults();
+  readonly #faults: Faults;
   readonly #units: AudioUnits;
   /** Samples of each channel that wait to form a frame. */
   readonly #samples: readonly Int16Array[];
@@ -48,7 +49,8 @@ export class PcmDepacketizer implements Depacketizer {
   #timestamp = 0;
   discarded = 0;
 
-  constructor({ decoder, sampleRate, channels, clockRate = sampleRate, pool, emit }: PcmOptions) {
+  constructor({ decoder, sampleRate, channels, clockRate = sampleRate, pool, emit, faults }: PcmOptions) {
+    this.#faults = faults;
     this.#decoder = decoder;
     this.#ticksPerSample = clockRate / sampleRate;
     this.#maxDeviationTicks = (MAX_DEVIATION_MS * clockRate) / 1000;
@@ -64,10 +66,6 @@ export class PcmDepacketizer implements Depacketizer {
       config: flacStreamInfo(sampleRate, channels),
       codecString: 'flac',
     };
-  }
-
-  get faults(): ReadonlyMap<string, number> {
-    return this.#faults.counts;
   }
 
   push(packet: RtpPacket): void {
@@ -106,7 +104,7 @@ export class PcmDepacketizer implements Depacketizer {
     this.#timestamp = (timestamp + count * this.#ticksPerSample) >>> 0;
     // FLAC allows a shorter block only at the end of a stream.
     if (count < FLAC_MIN_BLOCK) {
-      this.#faults.count('audio_too_short');
+      this.#faults.count('audio-too-short');
       this.discarded++;
       return;
     }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { rtpPacket } from '../../test/support/packetize.ts';
 import type { RtpFields } from '../../test/support/packetize.ts';
 import type { RtpPacket } from './packet.ts';
-import { RtpReceiver } from './receiver.ts';
+import { RtpReceiver, newStatistics } from './receiver.ts';
 import type { RtpReceiverOptions } from './receiver.ts';
 
 const SSRC = 0x0102_0304;
@@ -368,4 +368,36 @@ test('RTP: a receiver report counts the interval, and names the last sender repo
   assert.equal(report?.fractionLost, 64);
   assert.ok(report.jitter > 0);
   assert.equal(receiver.report(3000)?.fractionLost, 0);
+});
+
+test('RTP: a receiver counts on where one before it has counted', () => {
+  const statistics = newStatistics();
+  for (let connection = 1; connection <= 2; connection++) {
+    const { receiver, send } = receiving({ statistics });
+    receiver.receive(Buffer.from('garbage'), 0, 7, 0);
+    send({ sequenceNumber: 1 });
+    send({ sequenceNumber: 3 });
+    send({ sequenceNumber: 3 });
+    send({ sequenceNumber: 4, ssrc: 9 });
+    send({ sequenceNumber: 4, payloadType: 107 });
+    send({ sequenceNumber: 1 });
+    const { packets, lost, late, foreign, malformed, restarts, otherPayloadTypes } = statistics;
+    const counted = [packets, lost, late, foreign, malformed, restarts, otherPayloadTypes.get(107)];
+    assert.deepEqual(
+      counted,
+      [4, 1, 1, 1, 1, 1, 1].map((count) => count * connection),
+    );
+  }
+});
+
+test('RTP: the last packet is told, of whatever source and type', () => {
+  const { receiver, send } = receiving();
+  receiver.receive(Buffer.from('garbage'), 0, 7, 0);
+  assert.equal(receiver.last, undefined);
+  send({ sequenceNumber: 7 });
+  assert.deepEqual(receiver.last, { ssrc: SSRC, sequenceNumber: 7 });
+  send({ sequenceNumber: 8, ssrc: 9 });
+  assert.deepEqual(receiver.last, { ssrc: 9, sequenceNumber: 8 });
+  send({ sequenceNumber: 9, payloadType: 107 });
+  assert.deepEqual(receiver.last, { ssrc: SSRC, sequenceNumber: 9 });
 });

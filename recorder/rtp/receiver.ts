@@ -37,14 +37,15 @@ export interface RtpReceiverOptions {
   readonly ssrc?: number | undefined;
   /** Receives each packet; the view is valid only during the call. */
   readonly onPacket: (packet: RtpPacket) => void;
+  /** Counts on, where a receiver before this one has counted. */
+  readonly statistics?: RtpStatistics;
   /** The stream goes on from another source: new sequence numbers, new timestamps. Called before its first packet. */
   readonly onSourceChange?: (from: number, to: number) => void;
 }
 
 export interface RtpStatistics {
-  /** Packets accepted, and their bytes with headers. */
+  /** Packets of our source and type, with those that are late. */
   packets: number;
-  bytes: number;
   lost: number;
   /** Doubled or too late; dropped. */
   late: number;
@@ -58,6 +59,16 @@ export interface RtpStatistics {
   restarts: number;
 }
 
+export const newStatistics = (): RtpStatistics => ({
+  packets: 0,
+  lost: 0,
+  late: 0,
+  foreign: 0,
+  otherPayloadTypes: new Map(),
+  malformed: 0,
+  restarts: 0,
+});
+
 export class RtpReceiver {
   /** Of the packets that are handed out. */
   payloadType: number;
@@ -66,16 +77,7 @@ export class RtpReceiver {
   /** Shows packets from the window, while `#packet` still shows the one that just arrived. */
   readonly #earlier = new RtpPacket();
   readonly #window: ReorderWindow | undefined;
-  readonly statistics: RtpStatistics = {
-    packets: 0,
-    bytes: 0,
-    lost: 0,
-    late: 0,
-    foreign: 0,
-    otherPayloadTypes: new Map(),
-    malformed: 0,
-    restarts: 0,
-  };
+  readonly statistics: RtpStatistics;
 
   #ssrc: number | undefined;
   #lastHeardMs = 0;
@@ -116,12 +118,19 @@ export class RtpReceiver {
   constructor(options: RtpReceiverOptions) {
     this.#options = options;
     this.payloadType = options.payloadType;
+    this.statistics = options.statistics ?? newStatistics();
     this.#window = options.reorder ? new ReorderWindow() : undefined;
   }
 
   /** The source in use; undefined before the first packet. */
   get ssrc(): number | undefined {
     return this.#ssrc;
+  }
+
+  /** The last packet that came, of whatever source and type; undefined before the first. */
+  get last(): { readonly ssrc: number; readonly sequenceNumber: number } | undefined {
+    const { buffer, ssrc, sequenceNumber } = this.#packet;
+    return buffer.length === 0 ? undefined : { ssrc, sequenceNumber };
   }
 
   /** Takes one packet, `buffer[start, end)`, that arrived at `nowMs` of a monotonic clock. */
@@ -143,7 +152,6 @@ export class RtpReceiver {
 
   #take(buffer: Buffer, start: number, end: number, nowMs: number): void {
     this.#lastHeardMs = nowMs;
-    this.statistics.bytes += end - start;
     this.statistics.packets++;
     this.#receivedSinceRestart++;
     if (this.#window) this.#receiveReordered(this.#window, buffer, start, end, nowMs);

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createDepacketizer } from '../../recorder/codec/depacketizer.ts';
+import { Faults } from '../../recorder/codec/faults.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { parseXml } from '../../recorder/onvif/xml.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
@@ -170,7 +171,7 @@ function open(encodingName: string, parameters: Record<string, string>) {
       channels: 1,
       formatParameters: new Map(Object.entries(parameters)),
     },
-    { pool: new SlabPool(), emit: (unit) => unit.data.slab.release() },
+    { pool: new SlabPool(), emit: (unit) => unit.data.slab.release(), faults: new Faults() },
   );
   return 'unsupported' in choice ? undefined : choice.depacketizer;
 }

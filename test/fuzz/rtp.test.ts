@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { AccessUnit } from '../../recorder/codec/access-unit.ts';
 import { createDepacketizer } from '../../recorder/codec/depacketizer.ts';
+import { Faults } from '../../recorder/codec/faults.ts';
 import type { MediaDescription } from '../../recorder/codec/depacketizer.ts';
 import { H264Syntax } from '../../recorder/codec/h264-nal.ts';
 import { H265Syntax } from '../../recorder/codec/h265-nal.ts';
@@ -257,7 +258,8 @@ function mutate(stream: readonly Buffer[], mutations: readonly (readonly [number
 function run(subject: Subject, stream: readonly Buffer[], reorder: boolean): AccessUnit[] {
   const pool = new CountingPool();
   const units: AccessUnit[] = [];
-  const choice = createDepacketizer(subject.media, { pool, emit: (unit) => units.push(unit) });
+  const faults = new Faults();
+  const choice = createDepacketizer(subject.media, { pool, emit: (unit) => units.push(unit), faults });
   assert.ok('depacketizer' in choice);
   const { depacketizer, clockRate } = choice;
   const receiver = new RtpReceiver({ payloadType: 96, clockRate, reorder, onPacket: (p) => depacketizer.push(p) });
@@ -276,7 +278,7 @@ function run(subject: Subject, stream: readonly Buffer[], reorder: boolean): Acc
     else assert.ok(unit.durationTicks > 0);
   }
   assert.ok(units.length === 0 || depacketizer.parameters !== undefined);
-  assert.ok(depacketizer.faults.size < 40, 'a fault for each value');
+  assert.ok(faults.counts.size < 40, 'a fault for each value');
   assert.ok(pool.bytes < MAX_LIVE_BYTES, `${pool.bytes} bytes taken`);
   depacketizer.close();
   for (const unit of units) unit.data.slab.release();

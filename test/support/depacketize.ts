@@ -1,6 +1,8 @@
 // Packets through a receiver and a depacketizer, and what came out, in a form that tests compare.
 
 import type { AccessUnit, Depacketizer } from '../../recorder/codec/access-unit.ts';
+import type { DepacketizerDeps } from '../../recorder/codec/depacketizer.ts';
+import { Faults, type Fault } from '../../recorder/codec/faults.ts';
 import { SlabPool } from '../../recorder/codec/slab.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
 import { ffmpeg, flacFile } from './encode.ts';
@@ -15,16 +17,14 @@ export interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
 export class Depacketizing {
   readonly pool = new SlabPool();
   readonly units: ReceivedUnit[] = [];
+  readonly faults = new Faults();
   readonly depacketizer: Depacketizer;
   readonly #receiver: RtpReceiver;
 
-  constructor(
-    create: (deps: { pool: SlabPool; emit: (unit: AccessUnit) => void }) => Depacketizer,
-    payloadType = 96,
-    clockRate = 90_000,
-  ) {
+  constructor(create: (deps: DepacketizerDeps) => Depacketizer, payloadType = 96, clockRate = 90_000) {
     const depacketizer = create({
       pool: this.pool,
+      faults: this.faults,
       emit: ({ data, ...rest }) => {
         const bytes = Buffer.from(data.slab.buffer.subarray(data.offset, data.offset + data.size));
         const blockBytes = data.slab.buffer.length;
@@ -58,8 +58,8 @@ export class Depacketizing {
     return this.units.map((unit) => splitLengths(unit.bytes));
   }
 
-  fault(name: string): number {
-    return this.depacketizer.faults.get(name) ?? 0;
+  fault(name: Fault): number {
+    return this.faults.counts.get(name) ?? 0;
   }
 }
 
