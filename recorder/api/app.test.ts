@@ -8,6 +8,17 @@ import type { ListQuery } from '../archive/catalogue/catalogue.ts';
 import { standaloneChecks } from './deps.ts';
 import { archiveStatus, as, build, cameraStatus, emptyArchive, token } from './test-support.ts';
 
+const NO_PACKETS = {
+  received: 0,
+  lost: 0,
+  late: 0,
+  not_rtp: 0,
+  other_source: 0,
+  other_payload_type: 0,
+  sequence_restarts: 0,
+  faults: [],
+  last_fault: null,
+};
 const NOW_MS = Date.UTC(2026, 0, 1, 12);
 
 test('live answers anyone', async (t) => {
@@ -342,6 +353,7 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
     bitrate: 4_000_000,
     last_frame: '2026-01-01T12:00:00.000+00:00',
     frames: { video: 0, audio: 0, discarded: 0, lost_packets: 0 },
+    packet_counts: { video: NO_PACKETS, audio: NO_PACKETS },
     recording: {
       state: 'writing',
       reason: null,

@@ -143,6 +143,32 @@ const PROBE = {
   rows: [{ row: 37, seen: 'metadata' }],
 };
 
+const PACKETS = {
+  received: 14_090,
+  lost: 0,
+  late: 0,
+  not_rtp: 0,
+  other_source: 0,
+  other_payload_type: 0,
+  sequence_restarts: 0,
+  faults: [],
+  last_fault: null,
+};
+
+const VIDEO_PACKETS = {
+  ...PACKETS,
+  received: 90_144,
+  faults: [{ code: 'fragment-without-start', message: 'fragments without the first one', count: 2 }],
+  last_fault: {
+    code: 'fragment-without-start',
+    time: TIME,
+    ssrc: '0x1a2b3c4d',
+    sequence_number: 4_711,
+    rtsp_channel: 0,
+    udp_port: null,
+  },
+};
+
 const CAMERA = {
   id: 'gate',
   name: 'Gate',
@@ -168,7 +194,8 @@ const CAMERA = {
   ],
   bitrate: 4_012_345,
   last_frame: TIME,
-  frames: { video: 7_512, audio: 14_090, discarded: 0, lost_packets: 0 },
+  frames: { video: 7_512, audio: 14_090, discarded: 2, lost_packets: 0 },
+  packet_counts: { video: VIDEO_PACKETS, audio: PACKETS },
   recording: { state: 'writing', reason: null, last_written: TIME, filename: FILENAME },
   silent: false,
   silent_since: null,

@@ -6,6 +6,7 @@ import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { newToken, sha256 } from '../../base/new-token.ts';
 import { Authenticator, type AuthOptions } from '../http/auth.ts';
+import { newCounters } from '../camera/status.ts';
 import { LiveHub } from '../live/hub.ts';
 import { LiveLimits } from '../live/limits.ts';
 import { FakeSocket, SampleMaker, VIDEO, run } from '../live/test-support.ts';
@@ -47,6 +48,26 @@ const gate = (changes: Partial<CameraView> = {}): CameraView => ({
 const counters = (changes: Partial<CameraView['status']['counters']>) =>
   gate({ status: cameraStatus({ counters: { ...cameraStatus().counters, ...changes } }) });
 
+/** One series each, of counts of both streams. */
+function packetSeries(): { series: string; view: CameraView; value: number }[] {
+  const { streams } = newCounters();
+  Object.assign(streams.video.rtp, { malformed: 1, late: 2, foreign: 3, restarts: 4 });
+  streams.video.rtp.otherPayloadTypes.set(107, 5).set(108, 6);
+  Object.assign(streams.audio.rtp, { malformed: 10, late: 20, foreign: 30, restarts: 40 });
+  streams.audio.faults.count('frame-cut');
+  const view = counters({ streams });
+  const unusable = { 'not-rtp': 11, late: 22, 'other-source': 33, 'other-payload-type': 11 };
+  return [
+    ...Object.entries(unusable).map(([cause, value]) => ({
+      series: `kube_nvr_camera_unusable_packets_total{camera="gate",cause="${cause}"}`,
+      view,
+      value,
+    })),
+    { series: 'kube_nvr_camera_sequence_restarts_total{camera="gate"}', view, value: 44 },
+    { series: 'kube_nvr_camera_packet_faults_total{camera="gate",kind="audio"}', view, value: 1 },
+  ];
+}
+
 const archived = (changes: Parameters<typeof archiveStatus>[0]) => gate({ archive: archiveStatus(changes) });
 
 const moved: { series: string; view: CameraView; value: number }[] = [
@@ -59,6 +80,7 @@ const moved: { series: string; view: CameraView; value: number }[] = [
   { series: 'kube_nvr_camera_received_bytes_total{camera="gate"}', view: counters({ bytesReceived: 5 }), value: 5 },
   { series: 'kube_nvr_camera_received_packets_total{camera="gate"}', view: counters({ packetsReceived: 6 }), value: 6 },
   { series: 'kube_nvr_camera_lost_packets_total{camera="gate"}', view: counters({ packetsLost: 7 }), value: 7 },
+  ...packetSeries(),
   { series: 'kube_nvr_camera_frames_total{camera="gate",kind="video"}', view: counters({ videoFrames: 8 }), value: 8 },
   { series: 'kube_nvr_camera_frames_total{camera="gate",kind="audio"}', view: counters({ audioFrames: 9 }), value: 9 },
   { series: 'kube_nvr_camera_discarded_frames_total{camera="gate"}', view: counters({ framesDiscarded: 3 }), value: 3 },

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { CameraState } from '../camera/status.ts';
+import { otherPayloadTypes, type CameraCounters, type CameraState, type StreamCounters } from '../camera/status.ts';
 import { installAccess } from '../http/access.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
@@ -16,6 +16,18 @@ const STATES: readonly CameraState[] = ['connecting', 'recording', 'retrying', '
 /** How often the event loop's lag is sampled: often enough for a percentile, seldom enough to cost nothing. */
 const EVENT_LOOP_PRECISION_MS = 50;
 const MAX_SCRAPES = 64;
+
+const STREAMS = ['video', 'audio'] as const;
+
+const sumOf = ({ streams }: CameraCounters, count: (stream: StreamCounters) => number): number =>
+  count(streams.video) + count(streams.audio);
+
+const unusablePackets = (counters: CameraCounters): [cause: string, packets: number][] => [
+  ['not-rtp', sumOf(counters, ({ rtp }) => rtp.malformed)],
+  ['late', sumOf(counters, ({ rtp }) => rtp.late)],
+  ['other-source', sumOf(counters, ({ rtp }) => rtp.foreign)],
+  ['other-payload-type', sumOf(counters, otherPayloadTypes)],
+];
 
 export interface MetricsDeps {
   readonly cameras: CameraDirectory;
@@ -99,6 +111,27 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   );
   perCamera('counter', 'lost_packets_total', 'RTP packets that never came.', undefined, ({ status }) =>
     one(status.counters.packetsLost),
+  );
+  perCamera(
+    'counter',
+    'unusable_packets_total',
+    'Packets that arrived but were not used, by cause: not-rtp, late (or sent twice), other-source, other-payload-type.',
+    'cause',
+    ({ status }) => unusablePackets(status.counters),
+  );
+  perCamera(
+    'counter',
+    'packet_faults_total',
+    'Faults found in the payload of packets, such as fragments without the first one; GET /api/cameras/{id} has them by code.',
+    'kind',
+    ({ status: { counters } }) => STREAMS.map((kind) => [kind, counters.streams[kind].faults.total]),
+  );
+  perCamera(
+    'counter',
+    'sequence_restarts_total',
+    'How often the sequence numbers of RTP jumped without a change of the source.',
+    undefined,
+    ({ status: { counters } }) => one(sumOf(counters, ({ rtp }) => rtp.restarts)),
   );
   perCamera('counter', 'frames_total', 'Frames handed to archive and live.', 'kind', ({ status }) => [
     ['video', status.counters.videoFrames],

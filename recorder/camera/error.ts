@@ -36,7 +36,7 @@ export type CameraErrorCode =
 export class CameraError extends CodedError<CameraErrorCode> {
   override readonly name: string = 'CameraError';
 
-  /** The same error, naming the packet that came last on the connection: what to look for in a capture. */
+  /** The same error with the last packet of the connection in its message, for a search in a packet capture. */
   after(packet: PacketPlace | undefined): CameraError {
     if (!packet) return this;
     return new CameraError(this.code, `${this.message}; last packet: ${describePacket(packet)}`, { cause: this });
@@ -51,7 +51,7 @@ export class NoConnection extends CameraError {
     super('unreachable', message, options);
   }
 
-  /** Nothing came on it: the last packet is one of another connection. */
+  /** There was no connection: the last packet belongs to an earlier one. */
   override after(): this {
     return this;
   }

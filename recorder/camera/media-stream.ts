@@ -132,7 +132,7 @@ export class MediaStream {
     return this.#carrier;
   }
 
-  /** Of whatever source and type; undefined before the first of this connection. */
+  /** The last packet of this connection, of any source and type; undefined before the first. */
   get lastPacket(): PacketPlace | undefined {
     const { last } = this.#receiver;
     return last && { ...last, carrier: this.#carrier };

@@ -110,7 +110,7 @@ export class Pipeline implements SessionHandler, Pictures {
     return new CameraError('not-decodable', message);
   }
 
-  /** The last RTP packet of the stream that leads; undefined before the first of this connection. */
+  /** The last RTP packet of the leading stream on this connection; undefined before the first. */
   get lastPacket(): PacketPlace | undefined {
     return this.#lead?.lastPacket;
   }

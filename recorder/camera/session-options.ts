@@ -23,7 +23,7 @@ export interface PlayingStream {
   /** Position in what `select` returned; the `streamIndex` of `rtp` and `rtcp`. */
   readonly streamIndex: number;
   readonly media: Media;
-  /** Undefined where the camera did not say it. */
+  /** Undefined if the camera did not name a channel or port. */
   readonly carrier: Carrier | undefined;
   /** From the Transport header or RTP-Info, when the camera says it. */
   readonly ssrc: number | undefined;

@@ -27,22 +27,22 @@ export interface NotRecorded {
   readonly reason: Reason;
 }
 
-/** What was found in the packets of a camera's video, or of its sound, over all connections. */
+/** Counts for the packets of a camera's video or of its sound, over all connections. */
 export interface StreamCounters {
   readonly rtp: RtpStatistics;
-  /** What its depacketizers could not make sense of. */
+  /** Faults in the payload. */
   readonly faults: Faults;
   lastFault: LastFault | undefined;
 }
 
-/** How many packets had a payload type that the stream does not have. */
+/** The number of packets with a payload type that the stream does not use. */
 export const otherPayloadTypes = ({ rtp }: StreamCounters): number =>
   [...rtp.otherPayloadTypes.values()].reduce((sum, count) => sum + count, 0);
 
 export interface LastFault {
   readonly fault: Fault;
   readonly wallMs: number;
-  /** With which it was noticed: the fault is in it, or in those just before. */
+  /** The packet in which the fault was found; the cause may be in the packets just before it. */
   readonly packet: PacketPlace;
 }
 

@@ -41,7 +41,7 @@ export interface MediaDescription {
 export interface DepacketizerDeps {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
-  /** Takes what is wrong with the packets; it may have counts of depacketizers before. */
+  /** Counts the faults; it may already hold counts of earlier depacketizers. */
   readonly faults: Faults;
 }
 

@@ -127,7 +127,7 @@ export class RtpReceiver {
     return this.#ssrc;
   }
 
-  /** The last packet that came, of whatever source and type; undefined before the first. */
+  /** The last packet, of any source and payload type; undefined before the first. */
   get last(): { readonly ssrc: number; readonly sequenceNumber: number } | undefined {
     const { buffer, ssrc, sequenceNumber } = this.#packet;
     return buffer.length === 0 ? undefined : { ssrc, sequenceNumber };

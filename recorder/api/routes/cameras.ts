@@ -8,6 +8,7 @@ import type { ApiDeps } from '../deps.ts';
 import type { CameraView } from '../../model/camera-view.ts';
 import { callerOf } from '../../http/access.ts';
 import { problemResponse, unknownCamera } from '../../http/problem.ts';
+import { PacketCounts, toPackets } from '../packet-counts.ts';
 import { playbackAddress } from '../playback-address.ts';
 import { isoTime } from '../times.ts';
 import { Warning, warningsFor } from '../warning.ts';
@@ -72,6 +73,11 @@ const Camera = z
       discarded: z.number().int().describe('Frames that were discarded because a part was missing.'),
       lost_packets: z.number().int(),
     }),
+    packet_counts: z
+      .object({ video: PacketCounts, audio: PacketCounts })
+      .describe(
+        'Packets since the recorder started to record this camera; a new connection does not reset the counts.',
+      ),
     recording: z.object({
       state: z.enum(['idle', 'writing', 'failed']),
       reason: Reason.nullable().describe('Why the video of the camera is not written.'),
@@ -161,6 +167,7 @@ function toCamera(
       discarded: counters.framesDiscarded,
       lost_packets: counters.packetsLost,
     },
+    packet_counts: { video: toPackets(counters.streams.video), audio: toPackets(counters.streams.audio) },
     recording: {
       state: archive?.state ?? 'idle',
       reason: archive?.reason ?? null,
