@@ -2,6 +2,7 @@
 // the operator and the recorders. https://kubernetes.io/docs/reference/using-api/api-concepts/
 
 import { errors, request, type Dispatcher } from 'undici';
+import { readBody } from '../http-answer.ts';
 import { ApiError } from './api-error.ts';
 
 /** How to reach the API server and authenticate to it. */
@@ -285,16 +286,9 @@ function parse(line: string): object {
   }
 }
 
-async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > MAX_ANSWER_BYTES) throw new ApiError(0, 'INVALID_ANSWER', 'an answer is too long');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
+const tooLong = (): ApiError => new ApiError(0, 'INVALID_ANSWER', 'an answer is too long');
+const textOf = async (body: AsyncIterable<Buffer>): Promise<string> =>
+  (await readBody(body, MAX_ANSWER_BYTES, tooLong)).toString('utf8');
 
 async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest: Buffer[] = [];

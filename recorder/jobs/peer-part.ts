@@ -7,6 +7,7 @@ import { open, readFile, rename, rm, stat, writeFile, type FileHandle } from 'no
 import { z } from 'zod';
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
+import { readBody } from '../../base/http-answer.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { JobError, diskError } from './error.ts';
 import { findMember } from './members.ts';
@@ -379,18 +380,12 @@ function refusal(status: number): PeerFailure {
 }
 
 async function readAll(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
   try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > MAX_ANSWER_BYTES) throw new PeerFailure('its answer is too long');
-      chunks.push(chunk);
-    }
+    const body = await readBody(answer, MAX_ANSWER_BYTES, () => new PeerFailure('its answer is too long'));
+    return body.toString('utf8');
   } catch (err) {
     throw err instanceof PeerFailure ? err : unreachable(err);
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parseJson(text: string): unknown {

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps, type RequestOptions } from 'node:https';
 import { getCACertificates, type PeerCertificate } from 'node:tls';
+import { isRedirect } from '../../base/http-answer.ts';
 import { memberOf, hostPort, type Member, type Scheme } from './members.ts';
 
 /** `passing`: the same question may be answered later. */
@@ -36,7 +37,6 @@ export interface PeerAccess {
 }
 
 const MAX_REDIRECTS = 3;
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** The caller reads the answer, or destroys it. Throws PeerFailure, and the signal's reason. */
 export async function askPeer(
@@ -50,7 +50,7 @@ export async function askPeer(
   let asked = url;
   for (let redirects = 0; ; redirects++) {
     const answer = await get({ silenceMs, tls }, asked, headers, signal);
-    if (!REDIRECTS.has(answer.statusCode ?? 0)) return answer;
+    if (!isRedirect(answer.statusCode)) return answer;
     answer.destroy();
     asked = redirected(access, asked, answer.headers.location);
     if (redirects === MAX_REDIRECTS) throw new PeerFailure('it redirects again and again');

@@ -1,8 +1,10 @@
 // One SOAP message to a camera and its answer, over HTTP or HTTPS with Digest login (ONVIF Core Specification §5.9).
 // Only the target's host and port are contacted, redirects are not followed, and an answer is read up to a bound.
 
-import { request as requestHttp, type IncomingMessage, type RequestOptions } from 'node:http';
+import { request as requestHttp, type RequestOptions } from 'node:http';
 import { isIP } from 'node:net';
+import { messageOf } from '../../base/error.ts';
+import { readBody } from '../../base/http-answer.ts';
 import { CertificateRefused, connectCamera } from '../reach/connect.ts';
 import { AddressRefused } from '../reach/networks.ts';
 import type { Reach } from '../reach/reach.ts';
@@ -12,7 +14,6 @@ import { printable } from './printable.ts';
 import { readEnvelope } from './soap.ts';
 import type { OnvifTarget } from './target.ts';
 import { MAX_XML_CHARACTERS, XmlError, type XmlElement } from './xml.ts';
-import { messageOf } from '../../base/error.ts';
 
 export interface Message {
   readonly path: string;
@@ -90,10 +91,10 @@ function send(options: RequestOptions, body: string): Promise<Answer> {
     const request = requestHttp(options);
     request.on('error', reject);
     request.on('response', (response) => {
-      readBody(response)
-        .then((text) => {
+      readBody(response, MAX_XML_CHARACTERS, tooLong)
+        .then((body) => {
           const challenges = response.headersDistinct['www-authenticate'] ?? [];
-          resolve({ status: response.statusCode ?? 0, challenges, text });
+          resolve({ status: response.statusCode ?? 0, challenges, text: body.toString('utf8') });
         })
         .catch(reject)
         .finally(() => request.destroy());
@@ -102,16 +103,7 @@ function send(options: RequestOptions, body: string): Promise<Answer> {
   });
 }
 
-async function readBody(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_XML_CHARACTERS) throw new OnvifError('bad-answer', 'the camera sent too long an answer');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
+const tooLong = (): OnvifError => new OnvifError('bad-answer', 'the camera sent too long an answer');
 
 function readAnswer({ status, text }: Answer): XmlElement {
   try {

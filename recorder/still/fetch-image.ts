@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'undici/types/header.d.ts';
 import { Agent, errors, request } from 'undici';
+import { isRedirect } from '../../base/http-answer.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { CertificateRefused, connectCamera, type CameraTls } from '../reach/connect.ts';
 import { AddressRefused } from '../reach/networks.ts';
@@ -158,8 +159,6 @@ const originOf = ({ hostname: host, port, protocol }: URL): Origin => {
   const secure = protocol === 'https:';
   return { host, port: port === '' ? (secure ? 443 : 80) : Number(port), secure };
 };
-
-const isRedirect = (status: number): boolean => [301, 302, 303, 307, 308].includes(status);
 
 /** Only within the camera: who can answer for it must not make the recorder ask others. */
 function redirected(from: URL, location: string | string[] | undefined): URL {
