@@ -249,6 +249,11 @@ const spec = withRules(
       .describe(
         'Networks of the cameras: recorders connect to cameras nowhere else, and a NetworkPolicy lets them reach only these networks and what they need besides. Without it, cameras may be anywhere except on the node itself, at link-local addresses and in networks of the cluster. To allow one of those, name it here as a network at least as narrow.',
       ),
+    webhooksSecretRef: reference()
+      .optional()
+      .describe(
+        "A Secret with the key webhooks.yaml: the list webhooks of the recorder's file. Recorders read it again when it changes; it may be made later. With cameraNetworks, webhooks are reached at port 443 only.",
+      ),
     licenseSecretRef: reference()
       .optional()
       .describe('A Secret with the key recorder.lic: the licence of each node. It is read only with licensePublicKey.'),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { NO_CAMERA_THERE } from '../../base/networks.ts';
 import { API_VERSION } from '../../crds/names.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
 import { networkPolicyOf } from './network-policy.ts';
@@ -46,6 +47,17 @@ test('database and Redis are reached where the pool has one', () => {
   for (const field of ['databaseSecretRef', 'redisSecretRef']) {
     assert.deepEqual(egress({ [field]: { name: 'a' } })[2], { ports: tcp(5432, 6379) });
   }
+});
+
+test('webhooks of a pool that has some are reached by HTTPS, wherever recorders send them', () => {
+  const refused = [...NO_CAMERA_THERE, '10.96.0.0/12', '10.0.0.7/32'];
+  const to = [
+    { ipBlock: { cidr: '0.0.0.0/0', except: refused.filter((network) => !network.includes(':')) } },
+    { ipBlock: { cidr: '::/0', except: refused.filter((network) => network.includes(':')) } },
+  ];
+  const more = egress({ webhooksSecretRef: { name: 'hooks' } });
+  assert.deepEqual(more[3], { ports: tcp(443), to });
+  assert.deepEqual(more.toSpliced(3, 1), egress({}));
 });
 
 test('what recorders refuse within a network of cameras is not reached, unless it is named as narrowly', () => {

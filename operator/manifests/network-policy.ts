@@ -14,6 +14,10 @@ export interface EgressPorts {
   readonly databases: readonly number[];
 }
 
+/** Where webhooks are. Recorders refuse the addresses of the cluster for them as well. */
+const ANYWHERE = ['0.0.0.0/0', '::/0'];
+const HTTPS_PORT = 443;
+
 const DNS = [
   { port: 53, protocol: 'UDP' },
   { port: 53, protocol: 'TCP' },
@@ -31,6 +35,7 @@ export function networkPolicyOf(
   const tcp = (list: readonly number[]) => list.map((port) => ({ port, protocol: 'TCP' }));
   const podSelector = { matchLabels: recorders };
   const refused = [...NO_CAMERA_THERE, ...clusterNetworks].map(withPrefixLength);
+  const blocks = (cidrs: readonly string[]) => cidrs.map((cidr) => ({ ipBlock: blockOf(cidr, refused) }));
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -47,7 +52,8 @@ export function networkPolicyOf(
         { ports: tcp(ports.apiServer) },
         ...(spec.databaseSecretRef || spec.redisSecretRef ? [{ ports: tcp(ports.databases) }] : []),
         { ports: tcp([PEERS_PORT]), to: [{ podSelector }] },
-        { to: spec.cameraNetworks.map((cidr) => ({ ipBlock: blockOf(cidr, refused) })) },
+        ...(spec.webhooksSecretRef ? [{ ports: tcp([HTTPS_PORT]), to: blocks(ANYWHERE) }] : []),
+        { to: blocks(spec.cameraNetworks) },
       ],
     },
   };

@@ -131,6 +131,21 @@ test('a licence is read and needed as soon as the pool says who signs it', () =>
   assert.equal(settingsOf(pool({ licenseSecretRef }))['license'], undefined);
 });
 
+test('webhooks are read from the Secret of the pool, and pods start without it', () => {
+  const webhooksSecretRef = { name: 'hooks' };
+  const { containers, volumes } = podSpecOf({ webhooksSecretRef });
+  const isOurs = ({ name }: Manifest): boolean => name === 'webhooks';
+  assert.deepEqual(volumes.find(isOurs), { name: 'webhooks', secret: { secretName: 'hooks', optional: true } });
+  const { mountPath, readOnly, subPath } = containers[0].volumeMounts.find(isOurs);
+  // A subPath would stay as it was when the Secret changes.
+  assert.deepEqual([mountPath, readOnly, subPath], ['/etc/recorder-webhooks', true, undefined]);
+  const settings = settingsOf(pool({ webhooksSecretRef }));
+  const { webhooksFile } = toConfig(ConfigFile.parse(settings), 'n');
+  assert.equal(webhooksFile, '/etc/recorder-webhooks/webhooks.yaml');
+  assert.equal(settingsOf(pool())['webhooksFile'], undefined);
+  assert.ok(!podSpecOf().volumes.some(isOurs));
+});
+
 test('how long footage is kept and protected is in the settings, as the recorder’s own file takes it', () => {
   const archiveOf = (archive: object): unknown =>
     settingsOf(pool({ archive: { hostPath: '/mnt/archive', ...archive } }))['archive'];

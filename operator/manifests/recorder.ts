@@ -33,6 +33,7 @@ const METRICS_TOKEN_FILE = 'metrics-token.sha256';
 const TLS_DIRECTORY = `${CONFIG_DIRECTORY}-tls`;
 const TOKENS_DIRECTORY = `${CONFIG_DIRECTORY}-tokens`;
 const LICENSE_DIRECTORY = `${CONFIG_DIRECTORY}-license`;
+const WEBHOOKS_DIRECTORY = `${CONFIG_DIRECTORY}-webhooks`;
 /** Where Kubernetes clients look for the token of their pod. */
 const TOKEN_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** The lifetime that the kubelet itself uses for tokens; it renews them after four fifths of it. */
@@ -82,6 +83,7 @@ export function settingsOf(
     ...(clusterNetworks && spec.cameraNetworks && { cameraNetworks: spec.cameraNetworks }),
     ...(spec.origins && { cors: { origins: [...spec.origins] } }),
     ...(spec.tls && { tls: tlsOf(spec.tls) }),
+    ...(spec.webhooksSecretRef && { webhooksFile: `${WEBHOOKS_DIRECTORY}/webhooks.yaml` }),
     ...(spec.licensePublicKey !== undefined && {
       license: { file: `${LICENSE_DIRECTORY}/recorder.lic`, publicKey: spec.licensePublicKey, required: true },
     }),
@@ -304,6 +306,7 @@ function container({ metadata, spec }: RecorderPool, image: string): Record<stri
       ...(spec.tls?.secretRef ? [mount('tls', TLS_DIRECTORY)] : []),
       ...(spec.auth.tokensSecretRef ? [mount('tokens', TOKENS_DIRECTORY)] : []),
       ...(spec.licenseSecretRef ? [mount('license', LICENSE_DIRECTORY)] : []),
+      ...(spec.webhooksSecretRef ? [mount('webhooks', WEBHOOKS_DIRECTORY)] : []),
     ],
     terminationMessagePolicy: 'FallbackToLogsOnError',
   };
@@ -328,7 +331,10 @@ function advertised({ advertise }: RecorderPool['spec'], port: number): string {
 }
 
 function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, unknown>[] {
-  const secret = (name: string, secretName: string) => ({ name, secret: { secretName } });
+  const secret = (name: string, secretName: string, options: object = {}) => ({
+    name,
+    secret: { secretName, ...options },
+  });
   return [
     // Not created if missing: the mount point of a disk that is not mounted must not be taken for the disk.
     { name: 'archive', hostPath: { path: spec.archive.hostPath, type: 'Directory' } },
@@ -348,6 +354,8 @@ function volumesOf({ metadata, spec }: RecorderPool): readonly Record<string, un
     ...(spec.tls?.secretRef ? [secret('tls', spec.tls.secretRef.name)] : []),
     ...(spec.auth.tokensSecretRef ? [secret('tokens', spec.auth.tokensSecretRef.name)] : []),
     ...(spec.licenseSecretRef ? [secret('license', spec.licenseSecretRef.name)] : []),
+    // Nothing is recorded by a pod that waits for a Secret.
+    ...(spec.webhooksSecretRef ? [secret('webhooks', spec.webhooksSecretRef.name, { optional: true })] : []),
   ];
 }
 

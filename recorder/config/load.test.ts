@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
+import { parse } from 'yaml';
 import { ConfigError, loadConfig } from './load.ts';
 
 /** Writes files into a fresh directory and returns the path of its config.yaml. */
@@ -551,6 +552,17 @@ for (const [name, text] of [
     assert.deepEqual([webhooks, webhooksFile], [[], join(directory, 'hooks.yaml')]);
   });
 }
+
+test('the example of a Secret with webhooks in docs/events.md is one', async (t) => {
+  const text = await readFile(join(import.meta.dirname, '../../docs/events.md'), 'utf8');
+  const [, secret = ''] = /```yaml\n(apiVersion: v1\nkind: Secret\n.*?)```/s.exec(text) ?? [];
+  const { stringData } = parse(secret) as { readonly stringData: Readonly<Record<string, string>> };
+  const { loading } = await loadWithHooks(t, stringData['webhooks.yaml']);
+  assert.deepEqual(
+    (await loading).webhooks.map(({ url }) => url),
+    ['https://hooks.example/nvr'],
+  );
+});
 
 const WRONG_HOOKS: readonly (readonly [name: string, text: string, message: string])[] = [
   ['with the key of the configuration', 'webhooks: []', 'hooks.yaml:1:1: webhooks: expected a list'],

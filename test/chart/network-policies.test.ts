@@ -133,6 +133,31 @@ suite('NetworkPolicies of chart and operator', { skip: helmMissing() }, () => {
     );
   });
 
+  test('webhooks are reached by HTTPS where the pool has some, and nothing of cloud or cluster is', () => {
+    // Not 443, by which the API server would be reached at any address.
+    const ports = { ...PORTS, apiServer: [6443] };
+    const policyOf = (spec: object) =>
+      networkPolicyOf(poolOf('video', 'north', { cameraNetworks, ...spec }), ports, CLUSTER_NETWORKS) as Manifest;
+    const receivers: readonly Named[] = [
+      ['a receiver', north, VIEWER, 443],
+      ['a receiver, by IPv6', north, { ip: '2001:db8::7' }, 443],
+    ];
+    const policies = [policyOf({ webhooksSecretRef: { name: 'hooks' } })];
+    check(receivers, true, policies);
+    check(receivers, false, [policyOf({})]);
+    check(
+      [
+        ...METADATA.map((to): Named => ['metadata', north, to, 443]),
+        ['another node', north, NODES[1], 443],
+        ['a Service', north, API_SERVICE, 443],
+        ['a pod', north, WEB, 443],
+        ['another port', north, VIEWER, 80],
+      ],
+      false,
+      policies,
+    );
+  });
+
   test('recorders and operator are reached by those that should', () => {
     const recorders = [north, plain, free[0], named[0]];
     check(

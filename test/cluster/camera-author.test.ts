@@ -161,6 +161,7 @@ suite('the author of a Camera and the Secrets of others', { skip: apiServerMissi
       ['databaseSecretRef', { databaseSecretRef: { name: 'smtp' } }],
       ['redisSecretRef', { redisSecretRef: { name: 'smtp' } }],
       ['licenseSecretRef', { licenseSecretRef: { name: 'smtp' } }],
+      ['webhooksSecretRef', { webhooksSecretRef: { name: 'smtp' } }],
       ['auth.tokensSecretRef', { auth: { mode: 'Token', tokensSecretRef: { name: 'smtp' } } }],
       ['tls.secretRef', { tls: { secretRef: { name: 'smtp' } } }],
       ['imagePullSecretRefs', { imagePullSecretRefs: [{ name: 'pull-1' }, { name: 'smtp' }] }],
@@ -170,7 +171,10 @@ suite('the author of a Camera and the Secrets of others', { skip: apiServerMissi
     const pulls = PULL_SECRETS.map((name) => ({ name }));
     const tokens = { auth: { mode: 'Token', tokensSecretRef: { name: 'tokens' } } };
     const others = Object.fromEntries(
-      ['databaseSecretRef', 'redisSecretRef', 'licenseSecretRef'].map((field) => [field, { name: 'tokens' }]),
+      ['databaseSecretRef', 'redisSecretRef', 'licenseSecretRef', 'webhooksSecretRef'].map((field) => [
+        field,
+        { name: 'tokens' },
+      ]),
     );
     const tls = { secretRef: { name: 'tokens' } };
     await carol.create(POOLS, pool('hers', { imagePullSecretRefs: pulls, tls, ...tokens, ...others }));
