@@ -1,16 +1,16 @@
-// Two lists of cameras in, the changes between them out. Ids only, because the addresses of cameras contain logins.
+// Summarises the changes between two lists of cameras for the audit. Only ids, because the addresses of cameras contain logins.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { AuditEntry } from './entry.ts';
 
-/** More are only counted. */
+/** Further cameras are only counted. */
 const MAX_NAMED = 100;
 
 interface Known {
   readonly id: string;
 }
 
-/** Undefined if nothing has changed. */
+/** Undefined if nothing changed. */
 export function cameraChanges(before: readonly Known[], after: readonly Known[]): AuditEntry | undefined {
   const old = new Map(before.map((camera) => [camera.id, camera]));
   const now = new Set(after.map(({ id }) => id));

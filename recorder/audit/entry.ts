@@ -1,6 +1,7 @@
-// The content of a line of the audit: who did what to which camera, and what was taken. The format of the files: docs/audit.md.
+// The content of an audit line: who did what to which camera, and what was taken. docs/audit.md describes the format of the
+// files.
 
-/** What a caller did, or what was done to the node. */
+/** Actions of a caller, or done to the node. */
 export const ACTIONS = [
   'add-camera',
   'add-node',
@@ -37,12 +38,12 @@ export const ACTIONS = [
 
 export type Action = (typeof ACTIONS)[number];
 
-/** Visits, with a line for the start and one for the end. */
+/** Visits, which have one line at the start and one at the end. */
 const LASTING = ['download', 'live', 'playback', 'still', 'window'] as const;
 export type Visit = (typeof LASTING)[number];
 export const VISITS: ReadonlySet<Action> = new Set(LASTING);
 
-/** Facts of one line, beside those that every line has. They hold no token, no password and no body. */
+/** The facts of one line besides those that every line has. They contain no token, no password and no request body. */
 export interface AuditEntry {
   readonly what: Action;
   /** Name of the token; null for a caller without a valid one. */
@@ -51,13 +52,13 @@ export interface AuditEntry {
 }
 
 export interface AuditSink {
-  /** Never waits, and never throws. */
+  /** Returns at once and never throws. */
   write(entry: AuditEntry): void;
 }
 
 export const noAudit: AuditSink = { write() {} };
 
-/** The window of footage in a line, as far as it has bounds; milliseconds since 1970. */
+/** The limits of the footage in a line, as far as it has any; milliseconds since 1970. */
 export function footageOf({
   fromMs = -Infinity,
   toMs = Infinity,

@@ -1,5 +1,5 @@
-// The files of the audit: `audit.log` has the newest lines; a rotated file has the number of its first line in its
-// name and does not change any more. Each line has the SHA-256 of the previous line, so that a change is detected.
+// The files of the audit: `audit.log` has the newest lines; a rotated file has the number of its first line in its name and never
+// changes again. Each line contains the SHA-256 of the previous line, so that changes can be detected.
 
 import { createHash } from 'node:crypto';
 import { open, readdir, type FileHandle } from 'node:fs/promises';
@@ -8,30 +8,30 @@ import { join } from 'node:path';
 export const NEWEST = 'audit.log';
 /** Longer than any line. */
 export const BLOCK_BYTES = 64 * 1024;
-/** Stands for the hash of a line before the first one. */
+/** In place of the hash before the first line. */
 export const NO_LINE = '0'.repeat(64);
 
 export const ASIDE = /^audit-(\d{12})\.log$/;
 export const asideName = (first: number): string => `audit-${String(first).padStart(12, '0')}.log`;
-/** Matches also the files of versions whose lines had no number. */
+/** Also matches the files of versions whose lines had no number. */
 export const isAuditFile = (name: string): boolean => /^audit(?:-\w+)?\.log(?:\.\d+)?$/.test(name);
 
 export const hashOf = (line: string | Buffer): string => createHash('sha256').update(line).digest('hex');
 
-/** A line of a file, with the fields that all lines have. */
+/** A line of a file, with the fields that every line has. */
 export interface AuditLine {
-  /** 1, 2, 3 … over all files. */
+  /** 1, 2, 3 … across all files. */
   readonly n: number;
-  /** ISO 8601, UTC; by the clock of the node. */
+  /** ISO 8601, UTC, by the clock of the node. */
   readonly time: string;
   readonly node: string;
   readonly what: string;
-  /** SHA-256 of the line before, without its line break. */
+  /** SHA-256 of the previous line, without its line break. */
   readonly prev: string;
   readonly [fact: string]: unknown;
 }
 
-/** Undefined for text that is not a line of this format. */
+/** Undefined if the text is not a line of this format. */
 export function parseLine(text: string): AuditLine | undefined {
   try {
     const line = JSON.parse(text) as Partial<AuditLine> | null;
@@ -42,10 +42,10 @@ export function parseLine(text: string): AuditLine | undefined {
   }
 }
 
-/** Where the chain ends. */
+/** The last line of the chain. */
 export interface ChainEnd {
   readonly n: number;
-  /** Of the last line. */
+  /** SHA-256 of the last line. */
   readonly sha256: string;
 }
 
@@ -55,7 +55,7 @@ export async function firstLineOf(file: FileHandle): Promise<AuditLine | undefin
   return end < 0 ? undefined : parseLine(buffer.toString('utf8', 0, end));
 }
 
-/** Undefined if no line near the end has a number. A line that was cut off by a crash is a line like any other. */
+/** Undefined if no line near the end has a number. A line truncated by a crash counts like any other. */
 export async function chainEndOf(file: FileHandle): Promise<ChainEnd | undefined> {
   const { size } = await file.stat();
   const start = Math.max(0, size - BLOCK_BYTES);
@@ -69,7 +69,7 @@ export async function chainEndOf(file: FileHandle): Promise<ChainEnd | undefined
   return { n: n + after, sha256: hashOf(Buffer.from(lines.at(-1) as string, 'latin1')) };
 }
 
-/** Opens the file that begins with line `first`; undefined when it is gone. */
+/** Opens the file that starts with line `first`; undefined if it is gone. */
 export async function openFrom(directory: string, first: number): Promise<FileHandle | undefined> {
   // It may have been rotated just now.
   for (const name of [asideName(first), NEWEST, asideName(first)]) {
@@ -81,9 +81,9 @@ export async function openFrom(directory: string, first: number): Promise<FileHa
   return undefined;
 }
 
-/** The first lines of all files, newest first. */
+/** The number of the first line of each file, newest first. */
 export async function filesOf(directory: string): Promise<number[]> {
-  // In this order, a file that is rotated meanwhile is found twice, and never missed.
+  // In this order, a file that is rotated meanwhile is found twice instead of missed.
   await using newest = await openFile(join(directory, NEWEST));
   const first = newest && (await firstLineOf(newest));
   const aside = (await namesIn(directory)).flatMap((name) => ASIDE.exec(name)?.[1] ?? []).map(Number);
@@ -94,7 +94,7 @@ async function namesIn(directory: string): Promise<string[]> {
   try {
     return await readdir(directory);
   } catch (err) {
-    // No line was written yet.
+    // No line has been written yet.
     if ((err as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw err;
   }

@@ -1,13 +1,13 @@
-// A query of the audit in, a page of lines out, newest first. Files are read backwards from their end, and one query reads a
-// limited part of them: the rest follows with a cursor.
+// Queries the audit, page by page, newest lines first. Files are read backwards, and one query reads a limited amount; a cursor
+// continues it.
 
 import type { FileHandle } from 'node:fs/promises';
 import { BLOCK_BYTES, filesOf, firstLineOf, openFrom, parseLine, type AuditLine } from './files.ts';
 import { HOUR_MS } from '../../base/units.ts';
 
-/** One query reads no more. */
+/** One query reads at most this much. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
-/** Lines stand in the order in which they were written; a clock that was set back is expected to be off by no more. */
+/** Lines are in the order in which they were written. A clock that was set back is assumed to be wrong by at most this. */
 const CLOCK_STEP_MS = HOUR_MS;
 
 export interface AuditQuery {
@@ -18,17 +18,17 @@ export interface AuditQuery {
   readonly what?: string | undefined;
   readonly camera?: string | undefined;
   readonly limit: number;
-  /** Of the page before. */
+  /** The `next` of the previous page. */
   readonly cursor?: string | undefined;
 }
 
 export interface AuditPage {
   readonly lines: readonly AuditLine[];
-  /** Undefined at the end; a page may be empty and have one. */
+  /** Undefined at the end; a page may be empty and still have one. */
   readonly next: string | undefined;
 }
 
-/** Line number with which a file begins, and the offset in it before which nothing was read yet. */
+/** The number of the first line of a file, and the offset in it before which nothing has been read yet. */
 export const AUDIT_CURSOR = /^(\d{1,12})-(\d{1,12})$/;
 
 /** Throws errors of the file system. */
@@ -40,7 +40,7 @@ export async function readAudit(directory: string, query: AuditQuery): Promise<A
   for (const first of await filesOf(directory)) {
     if (first > cursorFirst) continue;
     const file = await openFrom(directory, first);
-    // It was removed meanwhile.
+    // The file was removed meanwhile.
     if (!file) continue;
     try {
       const { size } = await file.stat();
@@ -61,7 +61,7 @@ export async function readAudit(directory: string, query: AuditQuery): Promise<A
           found.push(line);
           if (found.length === query.limit) return { lines: found, next: `${first}-${end}` };
         }
-        // The line that is cut by the beginning of the block comes with the next block.
+        // The line that the start of the block cuts is read with the next block.
         end = start + block.begins;
       }
     } finally {
@@ -72,16 +72,16 @@ export async function readAudit(directory: string, query: AuditQuery): Promise<A
 }
 
 interface Block {
-  /** Whole lines, last first, with their offsets in the block. */
+  /** Complete lines, last first, with their offsets in the block. */
   readonly lines: { readonly text: string; readonly offset: number }[];
-  /** Where the first whole line begins. */
+  /** Where the first complete line starts. */
   readonly begins: number;
 }
 
 async function blockOf(file: FileHandle, start: number, end: number): Promise<Block> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
   const bytes = buffer.subarray(0, bytesRead);
-  // After the last line break, a line is being written.
+  // After the last line break, a line is still being written.
   let to = bytes.lastIndexOf(10);
   const begins = start === 0 ? 0 : bytes.indexOf(10) + 1;
   const lines = [];
@@ -93,7 +93,7 @@ async function blockOf(file: FileHandle, start: number, end: number): Promise<Bl
   return { lines, begins };
 }
 
-/** Whether all of the file was written after `toMs`. */
+/** Whether the whole file was written after `toMs`. */
 async function isLater(file: FileHandle, toMs: number): Promise<boolean> {
   const line = await firstLineOf(file);
   return line !== undefined && Date.parse(line.time) > toMs + CLOCK_STEP_MS;

@@ -25,7 +25,7 @@ const ALL: AuditQuery = { fromMs: -Infinity, toMs: Infinity, limit: 1_000 };
 function stage(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), 'audit-test-'));
   t.after(() => rmSync(directory, { recursive: true, force: true }));
-  // Files have the times of the system.
+  // Files have the times of the system clock.
   const clock = new VirtualClock(Date.now());
   const open = (changes: Partial<AuditTrailOptions> = {}): AuditTrail =>
     new AuditTrail({
@@ -37,7 +37,7 @@ function stage(t: TestContext) {
       log: silentLog,
       ...changes,
     });
-  /** A process that writes these cameras, one after another, and ends. */
+  /** A process that writes lines for these cameras, one after another, and ends. */
   async function write(cameras: readonly string[], changes: Partial<AuditTrailOptions> = {}): Promise<void> {
     const trail = open(changes);
     for (const camera of cameras) trail.write({ what: 'export', caller: 'ops', camera });

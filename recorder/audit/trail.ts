@@ -1,5 +1,5 @@
-// Entries in, lines of numbered and chained files out. Adding an entry never waits: lines wait for the disk in limited memory,
-// and lines that find no room there are counted in the next one.
+// Writes audit entries as numbered, chained lines to files. Adding an entry never waits: lines wait for the disk in limited
+// memory, and lines that find no room there are counted in the next one.
 
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,12 +12,15 @@ import { asideName, chainEndOf, filesOf, firstLineOf, hashOf, isAuditFile } from
 import { NEWEST, NO_LINE, openFrom, type ChainEnd } from './files.ts';
 
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
-/** Some 500 bytes each. */
+/** About 500 bytes each. */
 const MAX_WAITING = 4_096;
 const RETRY_MS = 2_000;
-/** A line is handed to the operating system at once and synced after this time, which a crash of the machine may cost. */
+/**
+ * A line is passed to the operating system at once and synced after this time; a crash of the machine may lose the lines in
+ * between.
+ */
 const SYNC_MS = 5_000;
-/** A stop waits no longer than this for a disk that hangs. */
+/** A stop waits at most this long for a disk that hangs. */
 const CLOSE_MS = 2_000;
 
 export interface AuditTrailOptions {
@@ -25,10 +28,10 @@ export interface AuditTrailOptions {
   readonly node: string;
   /** Files whose last line is older are removed. */
   readonly maxAgeMs: number;
-  /** The oldest files are removed when all of them are larger. */
+  /** The oldest files are removed while all together are larger. */
   readonly maxBytes: number;
   readonly maxFileBytes?: number;
-  /** Takes each line as well, at once and without number. */
+  /** Also gets each line, at once and without its number. */
   readonly copy?: Pick<Log, 'info'> | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -37,10 +40,10 @@ export interface AuditTrailOptions {
 
 interface OpenFile {
   readonly handle: FileHandle;
-  /** Number of its first line; of the next one while it is empty. */
+  /** Number of the file's first line, or of the next line while the file is empty. */
   readonly first: number;
   size: number;
-  /** Days of UTC since 1970, of the last line. */
+  /** The day of the last line, in days since 1970-01-01 UTC. */
   day: number;
 }
 
@@ -72,12 +75,12 @@ export class AuditTrail implements AuditSink {
     this.#everyHour();
   }
 
-  /** Why lines are not written; undefined while they are. */
+  /** Why lines are not being written; undefined while they are. */
   get problem(): string | undefined {
     return this.#problem ?? (this.#lost > 0 ? 'the disk does not take lines in time' : undefined);
   }
 
-  /** Of the lines that are written. */
+  /** The last line that was written. */
   get end(): ChainEnd {
     return this.#end;
   }
@@ -96,7 +99,7 @@ export class AuditTrail implements AuditSink {
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when all is written, or when the disk has had its time. */
+  /** Resolves when everything is written, or when the disk has had its time. */
   async close(): Promise<void> {
     this.#hourTimer?.cancel();
     this.#syncTimer?.cancel();
@@ -145,7 +148,7 @@ export class AuditTrail implements AuditSink {
     try {
       await file.handle.appendFile(text);
     } catch (err) {
-      // Part of it may be in the file: that is cut off and written again.
+      // A part may be in the file: truncate it and write again.
       await file.handle.truncate(file.size).catch(() => {});
       throw err;
     }
@@ -174,7 +177,7 @@ export class AuditTrail implements AuditSink {
     await handle?.close().catch(() => {});
   }
 
-  /** Goes on where the last process ended, whatever it left. */
+  /** Continues where the last process ended, in whatever state it left the files. */
   async #open(): Promise<OpenFile> {
     const { directory, clock } = this.#options;
     await mkdir(directory, { recursive: true, mode: 0o750 });
@@ -185,7 +188,7 @@ export class AuditTrail implements AuditSink {
       const line = await firstLineOf(handle);
       const end = await chainEndOf(handle);
       if (size > 0 && !(line && end)) {
-        // From a version whose lines had no number, or a foreign file: it stays, and is not part of the chain.
+        // From a version whose lines had no number, or a foreign file: it is kept, but is not part of the chain.
         await rename(path, join(directory, `audit-before_${clock.wallMs()}.log`));
         await handle.close();
         return await this.#open();
@@ -208,7 +211,7 @@ export class AuditTrail implements AuditSink {
     return file && (await chainEndOf(file));
   }
 
-  /** Never the file that is written. */
+  /** Never removes the current file. */
   async #removeOld(): Promise<void> {
     const { directory, clock, maxAgeMs, maxBytes } = this.#options;
     const names = (await readdir(directory)).filter((name) => isAuditFile(name) && name !== NEWEST);
@@ -227,7 +230,7 @@ export class AuditTrail implements AuditSink {
     }
   }
 
-  /** Notes the last line in the log: with a collected log, later changes of the files can be detected. */
+  /** Writes the last line to the log: with a collected log, later changes of the files can be detected. */
   #everyHour(): void {
     const { clock, log } = this.#options;
     this.#hourTimer = clock.after(HOUR_MS, () => {

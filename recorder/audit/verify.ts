@@ -1,4 +1,4 @@
-// The files of an audit in, whether every line follows from the previous one out.
+// Verifies that every line in the files of an audit follows from the previous one.
 
 import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -8,10 +8,10 @@ import { ASIDE, NEWEST, hashOf, parseLine, type AuditLine, type ChainEnd } from 
 
 export interface Verdict {
   readonly lines: number;
-  /** Number of the oldest line that is there. */
+  /** Number of the oldest line. */
   readonly first: number | undefined;
   readonly end: ChainEnd | undefined;
-  /** The first place that does not follow: file, line in it, and what is wrong. */
+  /** The first place where the chain is broken: file, line in it, and what is wrong. */
   readonly broken: string | undefined;
 }
 
@@ -35,7 +35,7 @@ export async function verifyAudit(directory: string): Promise<Verdict> {
   return { lines, first, end, broken: undefined };
 }
 
-/** A line that was cut off by a crash is no JSON: it is valid if the next one has its hash. */
+/** A line truncated by a crash is not JSON: it is valid if the next line has its hash. */
 function problemOf(line: AuditLine | undefined, before: ChainEnd | undefined): string | undefined {
   if (!before) return line ? undefined : 'this is no line of an audit';
   if (!line) return undefined;

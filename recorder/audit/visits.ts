@@ -1,15 +1,16 @@
-// Visits: footage that is watched or taken over time. Each has a line at its start and one at its end, for any number of requests
-// and connections: an HLS player asks for a part every few seconds, and a viewer on a bad network reconnects again and again.
+// Visits: footage that is watched or downloaded over some time. Each has one line at its start and one at its end, however many
+// requests and connections it takes: an HLS player requests a part every few seconds, and a viewer on a bad network reconnects
+// again and again.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import { footageOf, type AuditSink, type Visit } from './entry.ts';
 
-/** A visit ends when it has had no request and no open answer for this long. */
+/** A visit ends after this long without a request and without an open response. */
 const IDLE_MS = 60_000;
 const LOOK_MS = 10_000;
-/** Beyond this, the visit that was idle longest ends. Some 500 bytes each. */
+/** Beyond this number, the visit that has been idle longest ends. About 500 bytes each. */
 const MAX_OPEN = 4_096;
-/** Beyond this, further visits of a caller share one without a camera, so that nobody can flood the audit with visits. */
+/** Beyond this number, further visits of a caller share one without a camera, so that nobody can flood the audit with visits. */
 const MAX_OF_CALLER = 200;
 
 export interface VisitFacts {
@@ -17,13 +18,13 @@ export interface VisitFacts {
   readonly caller: string;
   readonly role?: string | undefined;
   readonly address: string;
-  /** Null for those of a caller that has too many. */
+  /** Null in the shared visit of a caller that has too many. */
   readonly camera: string | null;
-  /** Of what is of several, instead. */
+  /** Instead of `camera`, for visits of several cameras. */
   readonly cameras?: readonly string[] | undefined;
-  /** Of a download. */
+  /** For a download. */
   readonly job?: string | undefined;
-  /** Of the footage, milliseconds since 1970. */
+  /** Limits of the footage, milliseconds since 1970. */
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
   readonly requestId?: string | undefined;
@@ -36,7 +37,7 @@ interface OpenVisit {
   toMs: number;
   bytes: number;
   requests: number;
-  /** Answers under way. */
+  /** The number of open responses. */
   active: number;
   lastMs: number;
 }
@@ -61,7 +62,7 @@ export class Visits {
     this.#options = options;
   }
 
-  /** An answer begins. Call the returned function at its end, with the bytes that were sent. */
+  /** Call when a response starts; call the returned function at its end, with the number of bytes sent. */
   begin(facts: VisitFacts): (bytes: number) => void {
     if (!this.#options.views && !TAKING.has(facts.what)) return () => {};
     const nowMs = this.#options.clock.monotonicMs();
@@ -148,7 +149,7 @@ export class Visits {
   }
 }
 
-/** A window that is asked for twice is one visit, and another window is another. */
+/** The same window requested twice is one visit; another window is another one. */
 function keyOf({ what, caller, address, camera, job = '', fromMs, toMs }: VisitFacts): string {
   if (camera === null) return `${what}\n${caller}`;
   const window = what === 'window' ? `${fromMs} ${toMs}` : '';

@@ -1,10 +1,10 @@
-// A clock for pictures whose stamps tell no time: the arrivals, smoothed. What the stamps still tell is the order.
+// A clock for pictures with useless timestamps: their smoothed arrival times. The timestamps still give the order.
 
-/** Of the last so many arrivals the mean distance is taken. */
+/** The number of arrivals over which the mean distance is taken. */
 const MEMORY = 8;
-/** A picture makes up for this share of what it is off from its arrival, and never by more than half a distance. */
+/** The share of a picture's deviation from its arrival that is corrected, by at most half a distance. */
 const PULL = 1 / 8;
-/** A stall of the network is no rate: of a distance no more than so many usual ones count. */
+/** A stall of the network is not the frame rate: a distance counts as at most this many usual ones. */
 const MAX_DISTANCES = 4;
 
 export class ArrivalClock {
@@ -17,7 +17,7 @@ export class ArrivalClock {
   #pictures = 1;
   #sinceHighest = 0;
 
-  /** Begins at a picture that arrived at `arrivalMs`, with the time `ms`; `stampMs` as in `push`. */
+  /** Starts at a picture with the time `ms` that arrived at `arrivalMs`; `stampMs` as in `push`. */
   constructor(ms: number, stampMs: number, distanceMs: number, arrivalMs: number) {
     this.#ms = ms;
     this.#offsetMs = ms - arrivalMs;
@@ -30,7 +30,7 @@ export class ArrivalClock {
     return this.#distanceMs;
   }
 
-  /** Takes the next picture in decoding order, with its stamp and the usual distance of stamps; returns its time. */
+  /** Takes the next picture in decoding order, with its timestamp and their usual distance; returns its time. */
   push(stampMs: number, usualStampMs: number, arrivalMs: number): number {
     const elapsedMs = Math.min(arrivalMs - this.#arrivalMs, MAX_DISTANCES * this.#distanceMs);
     this.#arrivalMs = arrivalMs;

@@ -20,7 +20,7 @@ function cameraFor(source: string, clock: VirtualClock, log: Log = silentLog, si
   );
 }
 
-/** Turns of the event loop until `condition` holds; what is waited for is a connection over loopback. */
+/** Runs turns of the event loop until `condition` holds; it depends on connections over loopback. */
 async function turnsUntil(condition: () => boolean): Promise<void> {
   for (let turn = 0; !condition(); turn++) {
     if (turn > 20_000) throw new Error('nothing happened');
@@ -34,7 +34,7 @@ const attempts = (camera: Camera): number => {
   return sum;
 };
 
-/** A port on which nobody listens. */
+/** A port on which nothing listens. */
 async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -110,7 +110,7 @@ test('the first key frame resets the pause before the next try', async (t) => {
     clock.advance(30_000);
   }
   await source.untilPlaying();
-  // The first pictures of a run wait for half a second.
+  // The first pictures of a run are held back for half a second.
   for (let i = 0; i < 20; i++) {
     source.send(1);
     await source.settled();

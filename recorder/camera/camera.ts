@@ -1,4 +1,4 @@
-// Keeps one camera recording: connection after connection, with a pause between them, until it is stopped.
+// Keeps one camera recording: connects again and again, with pauses in between, until it is stopped.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -22,9 +22,9 @@ import type { SampleSink } from './sink.ts';
 import { newCounters } from './status.ts';
 import type { CameraCounters, CameraState, CameraStatus, Reason } from './status.ts';
 
-/** A camera of which no picture was written for so long is not recording, whatever else it does. */
+/** A camera without a written picture for this long is not recording, whatever else it does. */
 const STALLED_MS = 15_000;
-/** Before its first picture, a connection that has played for so long says what it waits for. */
+/** A connection that has played this long without a picture reports what it waits for. */
 const SAYS_WHY_MS = 5_000;
 const BITRATE_WINDOW_MS = 10_000;
 const CLOCK_UNUSABLE: Reason = {
@@ -32,20 +32,20 @@ const CLOCK_UNUSABLE: Reason = {
   message: "the camera's time stamps tell no time: its pictures are recorded at the times at which they arrive",
 };
 
-/** What the corridor needs to know of a camera. `source` may hold user and password. */
+/** The configuration of a camera that this room needs. `source` may contain user and password. */
 export interface CameraSource {
   readonly id: string;
   readonly name: string;
   readonly source: string;
   readonly transport: TransportChoice;
   readonly tls?: CameraTls;
-  /** Send the password as it is (Basic without TLS) also where the camera took something better before. */
+  /** Send the password in clear text (Basic without TLS) even if the camera accepted something better before. */
   readonly allowPlaintextLogin?: boolean;
-  /** Bits a second that it may send, over ten seconds; `DEFAULT_MAX_BITRATE` when absent. */
+  /** The maximum bit rate in bit/s, over ten seconds; default `DEFAULT_MAX_BITRATE`. */
   readonly maxBitrate?: number;
 }
 
-/** What the port of most cameras carries. */
+/** The speed of most cameras' ports. */
 export const DEFAULT_MAX_BITRATE = 100_000_000;
 
 export interface CameraDeps {
@@ -53,13 +53,13 @@ export interface CameraDeps {
   readonly log: Log;
   readonly pool: SlabPool;
   readonly reach: Reach;
-  /** Where sockets are read into; one for all cameras of a process. */
+  /** The buffer for all socket reads; one for all cameras of a process. */
   readonly receiveBuffer: Buffer;
-  /** Told of each read of a camera's socket; one for all cameras of a process. */
+  /** Notified of each read from a camera's socket; one for all cameras of a process. */
   readonly pacer?: ReadPacer;
-  /** Told when its state, or the reason for it, is another. */
+  /** Called when the state, or the reason for it, has changed. */
   readonly changed?: (camera: Camera) => void;
-  /** Receive every sample: archive and live. */
+  /** Get every sample: archive and live view. */
   readonly sinks: readonly SampleSink[];
 }
 
@@ -81,7 +81,7 @@ export class Camera {
   #transport: TransportKind | undefined;
   #bitrate: { atMs: number; bytes: number }[] = [];
   #lastFrameMs: number | undefined;
-  /** Of the present connection, monotonic. */
+  /** Times of the current connection, monotonic. */
   #connectedSinceMs: number | undefined;
   #playingSinceMs: number | undefined;
   #firstPictureMs: number | undefined;
@@ -123,26 +123,26 @@ export class Camera {
     this.#running ??= this.#run();
   }
 
-  /** Tears the session down; resolves when its samples have ended. */
+  /** Ends the session; resolves when its samples have ended. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    // At once: what ends is not to be taken for a recording while it says goodbye to the camera.
+    // At once, so that a camera does not count as recording while the session is torn down.
     this.#become('stopped', undefined);
     await this.#running;
   }
 
-  /** Ends the present connection, as a failure of the camera: the next follows after a pause. */
+  /** Ends the current connection like a failure of the camera; the next one follows after a pause. */
   reconnect(error: CameraError): void {
     this.#sessionError = error;
     this.#session?.abort();
   }
 
-  /** Takes another limit, without another connection. */
+  /** Changes the limit without reconnecting. */
   limit(maxBitrate: number): void {
     this.#meter.maxBitrate = maxBitrate;
   }
 
-  /** Tells `observer` of the present connection and of those that follow, until the function returned is called. */
+  /** Reports the current connection and later ones to `observer`, until the returned function is called. */
   observe(observer: CameraObserver): () => void {
     for (const message of this.#transcript.messages) observer.said(message);
     if (this.#selected) observer.selected(this.#selected.presentation, this.#selected.chosen);
@@ -154,7 +154,7 @@ export class Camera {
     };
   }
 
-  /** The owner calls this a few times a second. */
+  /** Call a few times a second. */
   tick(nowMs: number): void {
     this.#pipeline.tick(nowMs);
     const last = this.#bitrate.at(-1);
@@ -190,7 +190,7 @@ export class Camera {
     };
   }
 
-  /** What a connection brings in place of pictures; undefined while it does well, or may still begin to. */
+  /** What a connection delivers instead of pictures; undefined while it works or is just starting. */
   #stalled(): Reason | undefined {
     if (this.#connectedSinceMs === undefined || this.#stop.signal.aborted) return undefined;
     const sinceMs = this.#pipeline.lastPictureMs ?? this.#playingSinceMs ?? this.#connectedSinceMs;
@@ -209,7 +209,7 @@ export class Camera {
     const stop = this.#stop.signal;
     let isAway = false;
     while (!stop.aborted) {
-      // A camera that is away is tried each second: it is `connecting` when its port has answered.
+      // A camera that is away is tried every second: it counts as `connecting` only once its port answers.
       if (!isAway) this.#become('connecting', this.#reason);
       this.#firstPictureMs = undefined;
       const error = await this.#connectOnce();
@@ -229,7 +229,7 @@ export class Camera {
     this.#become('stopped', undefined);
   }
 
-  /** One connection, until it fails or is stopped. */
+  /** Runs one connection until it fails or is stopped. */
   async #connectOnce(): Promise<CameraError> {
     const { clock, reach, receiveBuffer, pacer } = this.#deps;
     this.#session = new AbortController();
@@ -285,7 +285,7 @@ export class Camera {
     } catch (err) {
       if (err instanceof CameraError) error = err;
       else {
-        // Our own bug: it must not end the process, and the next connection may not meet it.
+        // A bug of ours: it must not end the process, and may not occur on the next connection.
         this.#log.error({ err }, 'a camera session failed unexpectedly');
         error = new CameraError('protocol', 'internal error', { cause: err });
       }
@@ -315,7 +315,7 @@ export class Camera {
     this.#become('recording', undefined);
   }
 
-  /** A camera that fails for a day says so at the first failure and at each new reason, not at each try. */
+  /** Logs the first failure and each new reason, but not every attempt of a camera that fails all day. */
   #logFailure(error: CameraError, retryMs: number): void {
     const repeated = this.#reason?.code === error.code;
     const fields = { reason: error.code, detail: error.message, retryMs };

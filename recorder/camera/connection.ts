@@ -1,4 +1,4 @@
-// A camera's address in, the connection that it asks for out: TCP, TLS, or a tunnel.
+// Opens the connection that a camera's address calls for: TCP, TLS, or a tunnel.
 
 import type { Clock } from '../../base/clock.ts';
 import type { CameraTls } from '../reach/connect.ts';

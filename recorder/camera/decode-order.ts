@@ -1,16 +1,16 @@
-// Presentation times of pictures in decoding order in, decoding times out, without parsing picture order counts and
+// Computes decoding times from the presentation times of pictures in decoding order, without parsing picture order counts and
 // without waiting for later pictures.
 //
-// With a reorder depth of d (at most d pictures precede another in decoding order and follow it in output order) the
-// k-th decoded picture may be decoded at the (k-d)-th smallest presentation time: that one is final by then, and no
-// picture is shown before it is decoded.
+// With a reorder depth of d (at most d pictures precede another one in decoding order and follow it in output order), the k-th
+// decoded picture may be decoded at the (k-d)-th smallest presentation time: that one is known by then, and no picture is shown
+// before it is decoded.
 
 /** HEVC and AVC allow no more (DPB size, ITU-T H.264 A.3.1, H.265 A.4.2). */
 const MAX_DEPTH = 16;
 
 export class DecodeOrder {
   #depth: number;
-  /** Presentation times not used as a decoding time yet, in ascending order. */
+  /** Presentation times not yet used as a decoding time, in ascending order. */
   #waiting: number[] = [];
   #recent: number[] = [];
   #lastDts = Number.NEGATIVE_INFINITY;
@@ -25,13 +25,13 @@ export class DecodeOrder {
     return this.#depth;
   }
 
-  /** Takes a picture's presentation time and the usual distance of pictures; returns its decoding time, in ticks. */
+  /** Takes a picture's presentation time and the usual distance of pictures; returns its decoding time; all in ticks. */
   push(pts: number, usualTicks: number): number {
     this.#observe(pts);
     const waiting = this.#waiting;
     if (this.#depth === 0) return this.#issue(pts);
     if (waiting.length === 0 && this.#lastDts === Number.NEGATIVE_INFINITY) {
-      // The first picture: as many times before it as pictures may overtake it.
+      // The first picture: add a time before it for each picture that may overtake it.
       for (let i = this.#depth; i > 0; i--) waiting.push(pts - i * usualTicks);
     }
     let place = waiting.length;

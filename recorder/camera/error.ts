@@ -1,17 +1,17 @@
-// Why a camera's connection ended: a stable code for status and metrics, a sentence for a person.
+// Why a camera's connection ended: a stable code for status and metrics, and a sentence for people.
 
 import { CodedError } from '../../base/error.ts';
 import { describePacket, type PacketPlace } from './packet-place.ts';
 
 /**
  * - `unreachable`: no TCP or TLS connection; `refused-login`: wrong or missing user and password;
- * - `login-downgraded`: it wants the password in clear, and took it better before;
- * - `not-found`: no such stream on the camera; `no-video`: the camera offers no video that can be recorded;
- * - `too-many-streams`: the camera's limit of connections is reached; `transport-refused`: it serves neither way;
+ * - `login-downgraded`: requires the password in clear text although it accepted something better before;
+ * - `not-found`: the camera has no such stream; `no-video`: it offers no video that can be recorded;
+ * - `too-many-streams`: its limit of connections is reached; `transport-refused`: it supports no common transport;
  * - `stream-silent`: connected, but no video for 10 s; `closed-by-camera`: the camera ended the connection;
- * - `no-answer`: a request was not answered; `protocol`: an answer that cannot be understood or followed;
- * - `no-key-frame`: video that can never be started to decode;
- * - `not-decodable`: packets come, but no picture can be made of them; `encrypted`: video over SRTP only;
+ * - `no-answer`: no response to a request; `protocol`: an invalid or unusable response;
+ * - `no-key-frame`: video without a picture at which decoding can start;
+ * - `not-decodable`: packets arrive, but they give no picture; `encrypted`: video only over SRTP;
  * - `bitrate-exceeded`: it sends more than its `maxBitrate`; `address-refused`: `cameraNetworks` does not allow its address.
  */
 export type CameraErrorCode =
@@ -32,7 +32,9 @@ export type CameraErrorCode =
   | 'bitrate-exceeded'
   | 'address-refused';
 
-/** A camera's fault, not ours: it is retried. The message never holds a password or a URL with a user part. */
+/**
+ * A fault of the camera, not ours: the connection is retried. The message never contains a password or a URL with a user part.
+ */
 export class CameraError extends CodedError<CameraErrorCode> {
   override readonly name: string = 'CameraError';
 
@@ -43,7 +45,7 @@ export class CameraError extends CodedError<CameraErrorCode> {
   }
 }
 
-/** Nothing answered at the camera's port: no request was sent, and another try costs the camera nothing. */
+/** Nothing answered at the camera's port: no request was sent, so another attempt costs the camera nothing. */
 export class NoConnection extends CameraError {
   override readonly name = 'NoConnection';
 

@@ -1,4 +1,5 @@
-// One camera's samples to all who take them: archive and live. A receiver that fails harms neither camera nor others.
+// Passes one camera's samples to all receivers: archive and live view. A receiver that fails affects neither the camera nor the
+// others.
 
 import type { Log } from '../../base/log.ts';
 import type { Sample } from '../mp4/sample.ts';
@@ -13,7 +14,7 @@ export class FanOut implements SampleSink {
     this.#log = log;
   }
 
-  /** From the next call on, until the function returned is called. */
+  /** Gets everything from the next call on, until the returned function is called. */
   add(sink: SampleSink): () => void {
     this.#sinks = [...this.#sinks, sink];
     return () => {
@@ -30,7 +31,7 @@ export class FanOut implements SampleSink {
   }
 
   sample(sample: Sample): void {
-    // No closure and no iterator here: this runs for each frame.
+    // No closure and no iterator here, because this runs for each frame.
     const sinks = this.#sinks;
     for (let i = 0; i < sinks.length; i++) {
       try {

@@ -1,5 +1,5 @@
-// RTSP over HTTP (Apple, "Tunnelling RTSP and RTP over HTTP"; ONVIF Streaming Specification): what the camera says comes
-// as the endless body of a GET, what it is told goes in base64 as the endless body of a POST. A cookie joins the two.
+// RTSP over HTTP (Apple, "Tunnelling RTSP and RTP over HTTP"; ONVIF Streaming Specification): data from the camera is the endless
+// body of a GET, data to the camera is base64 in the endless body of a POST. A cookie connects the two.
 
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
@@ -14,7 +14,7 @@ import { authorizationOf, HttpRefusal, openTunnel } from './tunnel.ts';
 import type { TunnelTarget } from './tunnel.ts';
 
 const CONTENT_TYPE = 'application/x-rtsp-tunnelled';
-/** Of a body that does not end. Every client says this much, and no camera counts. */
+/** The length of an endless body. Every client states this value, and no camera checks it. */
 const POST_LENGTH = '32767';
 
 /** Rejects with `CameraError`, or with the signal's reason when it aborts. */
@@ -57,7 +57,7 @@ function ask(
       ...authorizationOf(login, method, target.path),
     },
     createConnection: connect,
-    // Cameras end lines and headers as they like.
+    // Cameras end lines and headers in any way they like.
     insecureHTTPParser: true,
   });
 }
@@ -65,7 +65,7 @@ function ask(
 function answerOf(request: ClientRequest, target: TunnelTarget): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once('response', resolve);
-    // Stays for the life of the request: an error without a listener would end the process.
+    // Kept for the life of the request: an error without a listener would end the process.
     request.on('error', (error) => reject(unreachable(error, target, request.socket?.connecting === false)));
   });
 }
@@ -94,7 +94,7 @@ class HttpTunnel implements CameraConnection {
     });
     response.on('error', failed).once('close', closed);
     post.on('error', failed).once('close', closed);
-    // Most never answer the POST.
+    // Most cameras never answer the POST.
     post.once('response', (answer) => answer.resume());
   }
 

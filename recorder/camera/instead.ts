@@ -1,16 +1,16 @@
-// What came in place of pictures: counts of packets and faults in, a sentence for a person out.
+// Describes in a sentence what arrived instead of pictures, from counts of packets and faults.
 
 import { FAULTS, type Fault } from '../codec/faults.ts';
 import { describeCarrier, type Carrier } from './packet-place.ts';
 
-/** What one stream has brought so far. */
+/** What one stream has delivered so far. */
 export interface Brought {
-  /** RTP packets of the payload type and source in use. */
+  /** RTP packets of the current payload type and source. */
   readonly packets: number;
   readonly foreign: number;
   readonly malformed: number;
   readonly otherPayloadTypes: ReadonlyMap<number, number>;
-  /** Pictures that were whole, but came before the key frame that a decoder could begin with. */
+  /** Complete pictures before the first key frame at which a decoder could start. */
   readonly beforeKeyFrame: number;
   readonly faults: ReadonlyMap<Fault, number>;
 }
@@ -41,7 +41,7 @@ export function describeInstead(before: Brought, now: Brought, expected: readonl
   return parts.join('; ');
 }
 
-/** Whether most of what came are whole pictures, which wait for a key frame. */
+/** Whether most of what arrived are complete pictures that wait for a key frame. */
 export function onlyKeyFrameIsMissing(before: Brought, now: Brought): boolean {
   if (now.beforeKeyFrame === before.beforeKeyFrame) return false;
   const others = grown(before.otherPayloadTypes, now.otherPayloadTypes).reduce((sum, [, count]) => sum + count, 0);

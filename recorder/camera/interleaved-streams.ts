@@ -1,4 +1,5 @@
-// RTP and RTCP of one session between the messages of its RTSP connection (RFC 2326 §10.12): channels in, streams out.
+// Receives RTP and RTCP of one session between the messages of its RTSP connection (RFC 2326 §10.12), and maps channels to
+// streams.
 
 import type { EstablishedStream } from '../rtsp/stream-setups.ts';
 import type { RtspFraming } from '../rtsp/framing.ts';
@@ -12,9 +13,9 @@ export class InterleavedStreams implements MediaStreams {
   readonly #connection: { send(data: Buffer): void };
   readonly #handler: MediaHandler;
   readonly #reports = new ReceiverReports();
-  /** By channel: stream × 2, + 1 for RTCP. */
+  /** By channel: 2 × stream, + 1 for RTCP. */
   readonly #routes = new Int16Array(256).fill(NO_STREAM);
-  /** By stream: the channel of its RTCP. */
+  /** By stream: the channel for its RTCP. */
   readonly #reportChannels: (number | undefined)[] = [];
 
   constructor(framing: RtspFraming, connection: { send(data: Buffer): void }, handler: MediaHandler) {

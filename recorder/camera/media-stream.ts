@@ -1,5 +1,4 @@
-// One stream of a session: which of its payload types the camera sends, its packets in order, the access units made of
-// them, and what it has brought so far.
+// One stream of a session: detects its payload type, orders its packets, assembles access units, and counts what it delivered.
 
 import type { Clock } from '../../base/clock.ts';
 import type { AccessUnit, Depacketizer } from '../codec/access-unit.ts';
@@ -12,11 +11,14 @@ import type { Media, Presentation } from '../rtsp/sdp.ts';
 import type { Carrier, PacketPlace } from './packet-place.ts';
 import type { CameraCounters, StreamCounters } from './status.ts';
 
-/** A type that the SDP does not name, once packets of a named one have come: so many in a row, and the camera changed it. */
+/**
+ * After this many packets in a row of a type that the SDP does not name, following packets of a named one, the camera has changed
+ * the type.
+ */
 const UNNAMED_AFTER_NAMED = 50;
-/** The same for sound at its beginning: events and noise come in types of their own. Video may begin with a key frame. */
+/** The same for audio at its start, where events and noise have types of their own. Video may start with a key frame. */
 const UNNAMED_SOUND = 5;
-/** Types that RTCP packets seem to have where a camera mixes them with RTP (RFC 5761 §4). */
+/** The payload types that RTCP packets seem to have where a camera mixes them with RTP (RFC 5761 §4). */
 const isRtcp = (payloadType: number): boolean => payloadType >= 64 && payloadType <= 95;
 
 export const ENCRYPTED = (kind: 'video' | 'audio'): Unsupported => ({
@@ -26,7 +28,7 @@ export const ENCRYPTED = (kind: 'video' | 'audio'): Unsupported => ({
 
 interface Format {
   readonly payloadType: number;
-  /** Ticks a second of the packets' timestamps. */
+  /** Clock rate of the packets' timestamps in Hz. */
   readonly clockRate: number;
   open(): Depacketizer;
 }
@@ -35,16 +37,16 @@ export interface MediaStreamDeps {
   readonly pool: SlabPool;
   readonly counters: CameraCounters;
   readonly clock: Clock;
-  /** Takes an access unit; the stream lets go of its data then. */
+  /** Takes an access unit; the stream releases its data afterwards. */
   readonly unit: (unit: AccessUnit, stream: MediaStream) => void;
-  /** The packets go on with another clock rate. */
+  /** The packets continue with another clock rate. */
   readonly clockRateChanged: (stream: MediaStream) => void;
 }
 
 export class MediaStream {
   readonly kind: 'video' | 'audio';
   readonly #formats: readonly Format[];
-  /** Types that the SDP gives to something else. */
+  /** Payload types that the SDP uses for something else. */
   readonly #taken: ReadonlySet<number>;
   readonly #deps: MediaStreamDeps;
   #format: Format;
@@ -58,9 +60,9 @@ export class MediaStream {
   #unnamedPackets = 0;
   /** The camera has changed the format: nothing can be decoded before a key frame. */
   #awaitsKeyFrame = false;
-  /** Access units of the depacketizer that are counted already. */
+  /** Discarded access units of the depacketizer that were counted already. */
   #discarded = 0;
-  // Of the packet in work, and of the one before it.
+  // Times of the current packet and of the one before it.
   #timestamp = 0;
   #nowMs = 0;
   #packetMs = 0;
@@ -82,7 +84,7 @@ export class MediaStream {
     this.#receiver = this.#newReceiver(false, undefined);
   }
 
-  /** The first section of a kind that can be recorded, and its index, or why there is none. */
+  /** The first section of a kind that can be recorded and its index, or why there is none. */
   static choose(
     presentation: Presentation,
     kind: 'video' | 'audio',
@@ -142,7 +144,7 @@ export class MediaStream {
     return this.#formats.map(({ payloadType }) => payloadType);
   }
 
-  /** Says how packets come, and from which source. Packets that came before have taught more than the reply can. */
+  /** Sets how packets arrive and their source. If packets came before the response, their source counts. */
   begin(reorder: boolean, ssrc: number | undefined, carrier: Carrier | undefined): void {
     this.#carrier = carrier;
     if (this.#receiver.ssrc === undefined) this.#receiver = this.#newReceiver(reorder, ssrc);
@@ -163,12 +165,12 @@ export class MediaStream {
     this.#depacketizer.close();
   }
 
-  /** When the access unit that is handed out came, as its depacketizer may let it go with the packet behind it. */
+  /** When the given access unit arrived; its depacketizer may emit it only with the following packet. */
   arrivalOf(unit: AccessUnit): number {
     return unit.timestamp === this.#timestamp ? this.#packetMs : this.#previousPacketMs;
   }
 
-  /** For the depacketizers only. */
+  /** Called by the depacketizers only. */
   emit(unit: AccessUnit): void {
     if (this.#awaitsKeyFrame && !unit.randomAccess) this.#deps.counters.framesDiscarded++;
     else {
@@ -188,7 +190,7 @@ export class MediaStream {
       ssrc,
       statistics: this.#counters.rtp,
       onOtherType: (payloadType) => this.#takesType(payloadType),
-      // What the old source has begun is whole now, or never.
+      // No more packets follow for what the old source started.
       onSourceChange: () => this.#depacketizer.flush(),
       onPacket: (packet) => {
         counters.packetsReceived++;
@@ -218,8 +220,8 @@ export class MediaStream {
   }
 
   /**
-   * Whether the stream goes on in this type. One that the section names is taken with its first packet. One that the SDP
-   * does not name at all is the only format's that the section has, when that is not sent under its own number.
+   * Whether the stream continues with this payload type. A type that the section names is accepted with its first packet. A type
+   * that the SDP does not name at all is taken for the section's only format, if that is not sent under its own number.
    */
   #takesType(payloadType: number): boolean {
     const named = this.#formats.find((format) => format.payloadType === payloadType);

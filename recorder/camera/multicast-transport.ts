@@ -1,5 +1,5 @@
-// RTP and RTCP that a camera sends to a group (RFC 2326 §12.39, `multicast`): joined where SETUP says, heard from the
-// camera only. Nothing is sent: a receiver report would go to everybody in the group.
+// Receives RTP and RTCP that a camera sends to a multicast group (RFC 2326 §12.39, `multicast`): joins the group in the response
+// to SETUP and accepts packets from the camera only. Nothing is sent, because a receiver report would go to the whole group.
 
 import { createSocket } from 'node:dgram';
 import type { Socket } from 'node:dgram';
@@ -24,7 +24,7 @@ export class MulticastStreams implements MediaStreams {
   readonly #failed: (error: CameraError) => void;
   readonly #sockets: Socket[] = [];
 
-  /** `failed` is told when a group cannot be joined. */
+  /** Calls `failed` when a group cannot be joined. */
   constructor(ends: ConnectionEnds, handler: MediaHandler, failed: (error: CameraError) => void) {
     this.#ends = ends;
     this.#handler = handler;
@@ -35,7 +35,10 @@ export class MulticastStreams implements MediaStreams {
     return {};
   }
 
-  /** Throws `CameraError` when SETUP names no group: a camera has no say in what else this machine listens to. */
+  /**
+   * Throws `CameraError` if the response to SETUP names no multicast group: a camera must not choose other addresses for this
+   * machine to listen to.
+   */
   establish({ streamIndex, group, source }: EstablishedStream): void {
     if (!group || !isGroup(group.address)) {
       throw new CameraError('transport-refused', 'the camera agreed to multicast but names no group to join');
@@ -55,19 +58,19 @@ export class MulticastStreams implements MediaStreams {
   }
 
   #join(address: string, port: number, senders: ReadonlySet<string>, take: (packet: Buffer) => void): void {
-    // Other recorders, and other cameras' groups, may use the same port of this machine.
+    // Other recorders, and groups of other cameras, may use the same port of this machine.
     const socket = createSocket({ type: isIP(address) === 6 ? 'udp6' : 'udp4', reuseAddr: true });
     this.#sockets.push(socket);
     socket.on('error', (error: NodeJS.ErrnoException) => this.#cannot(address, error));
     socket.on('message', (packet, sender) => {
       if (senders.has(plainAddress(sender.address))) take(packet);
     });
-    // Bound to the group, the socket does not hear what comes to this port for others.
+    // A socket bound to the group does not receive what arrives at this port for others.
     socket.bind({ address, port, exclusive: true }, () => {
       try {
         socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
       } catch {
-        // The system's default has to do.
+        // Then the system's default is used.
       }
       try {
         const local = plainAddress(this.#ends.localAddress);

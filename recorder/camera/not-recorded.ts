@@ -1,4 +1,4 @@
-// What a camera offers and the streams that are recorded in; the others, each with why it is not recorded, out.
+// Lists the streams that a camera offers but that are not recorded, each with the reason.
 
 import { createDepacketizer } from '../codec/depacketizer.ts';
 import type { MediaDescription } from '../codec/depacketizer.ts';
@@ -8,10 +8,10 @@ import type { Media, Presentation } from '../rtsp/sdp.ts';
 import { ENCRYPTED } from './media-stream.ts';
 import type { NotRecorded, Reason } from './status.ts';
 
-/** Names come from the camera. */
+/** Names are from the camera. */
 const MAX_NAME_LENGTH = 64;
 
-/** `recorded`: indexes of sections. */
+/** `recorded`: indices of sections. */
 export function notRecorded({ media }: Presentation, recorded: readonly number[]): NotRecorded[] {
   return media.flatMap((section, index) => {
     if (recorded.includes(index)) return [];

@@ -1,9 +1,9 @@
-// What watches a camera's connection beside what records it: the doctor, and its captures.
+// The interface for watching a camera's connection besides recording it: the doctor and its captures.
 
 import type { Presentation } from '../rtsp/sdp.ts';
 import type { SampleSink } from './sink.ts';
 
-/** One RTSP message, as it was on the wire but for the line ends of folded fields. */
+/** One RTSP message, as sent except for the line ends of folded fields. */
 export interface Said {
   /** Monotonic. */
   readonly atMs: number;
@@ -12,23 +12,23 @@ export interface Said {
 }
 
 /**
- * Sees what a camera says and sends, and the samples that come of it. All calls are synchronous, in the socket's read
- * callback, and must return at once. An observer that comes while a connection plays is first told what was said on it.
+ * Gets what a camera sends and the samples made from it. All calls are synchronous, in the socket's read callback, and must
+ * return at once. An observer added while a connection plays first gets the messages so far.
  */
 export interface CameraObserver extends SampleSink {
   said(message: Said): void;
-  /** `chosen`: indices into `presentation.media`; the place in it is the number of the stream below. */
+  /** `chosen`: indices into `presentation.media`; a stream number below is an index into `chosen`. */
   selected(presentation: Presentation, chosen: readonly number[]): void;
-  /** One packet at `buffer[start, end)`, valid only until the call returns. */
+  /** One packet, `buffer[start, end)`; valid only during the call. */
   rtp(stream: number, buffer: Buffer, start: number, end: number): void;
   rtcp(stream: number, buffer: Buffer, start: number, end: number): void;
 }
 
-/** Of each connection so much is kept: its beginning, which says what the camera is. */
+/** How much of each connection is kept: its start, which shows what kind of camera it is. */
 const MAX_SAID = 64;
 const MAX_SAID_BYTES = 64 * 1024;
 
-/** What was said since a connection began, for an observer that comes later. */
+/** The messages since the start of a connection, for observers that are added later. */
 export class Transcript {
   #said: Said[] = [];
   #bytes = 0;

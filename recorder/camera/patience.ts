@@ -1,8 +1,8 @@
-// For how long a camera may take for something: limits that learn. One that is too short for a camera fails the same
-// way for ever, so each failure doubles it; what the camera then needs brings it down again.
+// Time limits that adapt to a camera. A limit that is too short would fail in the same way for ever, so each failure doubles it;
+// measured times then lower it again.
 
 export interface PatienceOptions {
-  /** Before anything is known of the camera. */
+  /** Before anything is known about the camera. */
   readonly firstMs: number;
   readonly leastMs: number;
   readonly mostMs: number;
@@ -21,12 +21,12 @@ export class Patience {
     return this.#limitMs;
   }
 
-  /** The camera was not there in time. */
+  /** The camera did not respond in time. */
   exceeded(): void {
     this.#limitMs = Math.min(this.#options.mostMs, this.#limitMs * 2);
   }
 
-  /** The camera took this long. What was slow once may be slow again: the limit comes down to a quarter at most. */
+  /** The camera took this long. It may be slow again, so the limit drops to a quarter at most. */
   met(tookMs: number): void {
     this.#limitMs = Math.max(this.#options.leastMs, this.#limitMs / 4, Math.min(this.#options.mostMs, 3 * tookMs));
   }

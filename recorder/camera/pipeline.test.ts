@@ -86,7 +86,7 @@ test('pipeline: pictures dropped for a lost packet are counted', () => {
   const { video, counters } = recording();
   for (let i = 0; i < 10; i++) video(i === 0 ? IDR : INTER, i * 3600, (packet) => (i === 5 ? undefined : packet));
   const before = counters.framesDiscarded;
-  video(Buffer.from('414444', 'hex'), 40_000); // A slice whose first one is missing.
+  video(Buffer.from('414444', 'hex'), 40_000); // a slice whose first one is missing
   assert.equal(counters.framesDiscarded, before + 1);
 });
 
@@ -146,7 +146,7 @@ test('pipeline: sound of which more than a twentieth has no place in time says s
   const play = (seconds: number, tick: number): void => {
     for (let i = 0; i < seconds * 16; i++) {
       if (i % 2 === 0) video(i % 32 === 0 ? IDR : INTER, Math.round(clock.monotonicMs() * 90) >>> 0);
-      // A frame of 64 ms.
+      // A frame has 64 ms.
       const timestamp = (sequenceNumber * tick) >>> 0;
       const options = { timestamp, sequenceNumber: sequenceNumber++ & 0xffff, ssrc: 2, payloadType: 97 };
       for (const packet of packetizePayloads([config], options)) pipeline.rtp(1, packet, 0, packet.length);

@@ -1,4 +1,4 @@
-// One connection's packets in, samples out: receivers, depacketizers and the timeline of one session joined.
+// Turns the packets of one connection into samples: combines the receivers, depacketizers and timeline of one session.
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -22,7 +22,7 @@ import type { Pictures } from './watchdog.ts';
 import { Timeline } from './timeline.ts';
 import type { Sample } from '../mp4/sample.ts';
 
-/** How often it is looked at how much of the sound has no place, and of how many frames that tells something. */
+/** Each window of this length is checked for audio frames without a place in time; fewer than MIN_SOUND_FRAMES tell nothing. */
 const SOUND_WINDOW_MS = 10_000;
 const MIN_SOUND_FRAMES = 50;
 const MAX_SOUND_DISCARDED_PERCENT = 5;
@@ -42,9 +42,12 @@ export interface PipelineOptions {
   readonly sink: SampleSink;
   readonly counters: CameraCounters;
   readonly memory: TimelineMemory;
-  /** A camera whose video will not start again by itself; the owner ends the connection. */
+  /** The camera's video will not recover by itself; the owner ends the connection. */
   readonly fail: (error: CameraError) => void;
-  /** Told of stamps that cannot be right: how far they are off, and whether pictures are stamped by arrival from now on. */
+  /**
+   * Notified of timestamps that cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now
+   * on.
+   */
   readonly clockWrong: (errorMs: number, isUseless: boolean) => void;
 }
 
@@ -54,13 +57,13 @@ export class Pipeline implements SessionHandler, Pictures {
   #timeline: Timeline | undefined;
   #arrivalMs = 0;
   #audioDropped: Reason | undefined;
-  /** What else the camera offered. */
+  /** What else the camera offers. */
   notRecorded: readonly NotRecorded[] = [];
-  /** Frames of sound in the window, and those that had no place in time. */
+  /** Audio frames in the window, and those without a place in time. */
   #sound = { sinceMs: 0, frames: 0, discarded: 0 };
   #soundClock: Reason | undefined;
   #beforeKeyFrame = 0;
-  /** What the video had brought when its last picture was written. */
+  /** What the video had delivered when its last picture was written. */
   #brought: Brought | undefined;
   #broughtAtMs: number | undefined;
   #lastPictureMs: number | undefined;
@@ -75,19 +78,19 @@ export class Pipeline implements SessionHandler, Pictures {
     return this.#audioDropped ?? this.#stream('audio')?.depacketizer.problem ?? this.#soundClock;
   }
 
-  /** Monotonic time of the last picture of this connection that went on to the sink; undefined before the first. */
+  /** Monotonic time of the last picture of this connection that was passed on; undefined before the first. */
   get lastPictureMs(): number | undefined {
     return this.#lastPictureMs;
   }
 
-  /** Monotonic time at which the video's source said goodbye (RTCP BYE); undefined again when a packet of it follows. */
+  /** Monotonic time at which the video's source sent a BYE (RTCP); undefined again once another packet of it arrives. */
   get byeMs(): number | undefined {
     return this.#byeMs;
   }
 
   /**
-   * Why there have been no pictures for `silentMs`: `stream-silent`, `not-decodable` with what came instead, or
-   * `no-key-frame` where most of what came are pictures, and only one to begin with is missing.
+   * Why there have been no pictures for `silentMs`: `stream-silent`; `not-decodable` with what arrived instead; or `no-key-frame`
+   * if most of what arrived are pictures and only a key frame is missing.
    */
   explainSilence(silentMs: number): CameraError {
     const seconds = Math.round(silentMs / 1000);
@@ -119,7 +122,7 @@ export class Pipeline implements SessionHandler, Pictures {
     return this.#lead?.kind === 'audio' ? 'sound' : 'video';
   }
 
-  /** Worst distance of a picture's wall time and its arrival in the present run, milliseconds. */
+  /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   get clockErrorMs(): number | undefined {
     return this.#timeline?.clockErrorMs;
   }
@@ -241,7 +244,7 @@ export class Pipeline implements SessionHandler, Pictures {
     return this.#streams[streamIndex]?.receiver.report(nowMs);
   }
 
-  /** The owner calls this a few times a second: what waits for time to pass is looked at. */
+  /** Call a few times a second; handles what depends on time. */
   tick(nowMs: number): void {
     for (const { receiver } of this.#streams) receiver.poll(nowMs);
     if (this.#broughtAtMs !== this.#lastPictureMs) {
@@ -252,7 +255,7 @@ export class Pipeline implements SessionHandler, Pictures {
     if (nowMs - this.#sound.sinceMs >= SOUND_WINDOW_MS) this.#judgeSound(nowMs);
   }
 
-  /** Says so when much of the sound has no place in time: its clock is not the one that was announced. */
+  /** Reports when much of the audio has no place in time: its clock rate is not the announced one. */
   #judgeSound(nowMs: number): void {
     const { frames, discarded } = this.#sound;
     this.#sound = { sinceMs: nowMs, frames: 0, discarded: 0 };
@@ -263,7 +266,7 @@ export class Pipeline implements SessionHandler, Pictures {
     this.#soundClock = { code: 'audio-clock', message };
   }
 
-  /** Ends the run and lets go of memory. The pipeline can be used again through `select`. */
+  /** Ends the run and releases memory. The pipeline can be used again through `select`. */
   close(reason: EndReason): void {
     for (const stream of this.#streams) stream.flush();
     this.#timeline?.end(reason);
@@ -298,7 +301,7 @@ export class Pipeline implements SessionHandler, Pictures {
     return this.#streams.find((stream) => stream.kind === kind);
   }
 
-  /** The stream that carries the run: the video, or the sound of a camera that offers nothing else. */
+  /** The leading stream of the run: video, or the audio of a camera that offers nothing else. */
   get #lead(): MediaStream | undefined {
     return this.#stream('video') ?? this.#stream('audio');
   }
@@ -316,7 +319,7 @@ export class Pipeline implements SessionHandler, Pictures {
     const parameters = this.audio;
     this.#sound.frames++;
     if (!parameters) return;
-    // A frame can leave only when its last sample has been captured.
+    // A frame can be sent only when its last sample has been captured.
     const frameMs = (unit.durationTicks * 1000) / parameters.sampleRate;
     if (stream === this.#lead) this.#timeline?.lead(unit, parameters, this.#arrivalMs - frameMs);
     else this.#timeline?.audio(unit, parameters, this.#arrivalMs);

@@ -1,24 +1,24 @@
-// What one camera costs the process: for how long its reads hold the event loop, and whether it sends more than it may.
+// Measures what one camera costs the process: how long its reads block the event loop, and whether it exceeds its bit rate.
 
 import { CameraError } from './error.ts';
 
-/** What a camera may send at once beyond its rate: key frames, and what it buffered before the connection. */
+/** How much a camera may send at once beyond its rate: key frames, and what it buffered before the connection. */
 const BURST_SECONDS = 10;
-/** The longest read is that of the last one to two of these. */
+/** The longest read covers the last one to two of these windows. */
 const WINDOW_MS = 60_000;
 
 export class ReadMeter {
-  /** In all reads together. */
+  /** Total of all reads. */
   heldMs = 0;
   #longestMs = 0;
   #longestBeforeMs = 0;
   #windowMs = 0;
   #maxBitrate: number;
-  /** Bytes that may come now. */
+  /** Bytes that may arrive now. */
   #allowance: number;
   #allowedAtMs = 0;
 
-  /** `maxBitrate`: bits a second, over some seconds. */
+  /** `maxBitrate`: bit/s, over some seconds. */
   constructor(maxBitrate: number) {
     this.#maxBitrate = maxBitrate;
     this.#allowance = this.#burst;
@@ -28,7 +28,7 @@ export class ReadMeter {
     this.#maxBitrate = bitsPerSecond;
   }
 
-  /** Takes a read that was worked on from `startMs` to `endMs`. Throws `CameraError` when it brought more than allowed. */
+  /** Records a read that was processed from `startMs` to `endMs`. Throws `CameraError` if it exceeds the allowance. */
   note(bytes: number, startMs: number, endMs: number): void {
     const held = endMs - startMs;
     this.heldMs += held;
@@ -43,13 +43,13 @@ export class ReadMeter {
     throw new CameraError('bitrate-exceeded', `the camera sends more than the ${megabits} Mbit/s of its maxBitrate`);
   }
 
-  /** The longest that one read held the event loop in the last minute or two, in milliseconds. */
+  /** The longest time that one read blocked the event loop in the last minute or two, in milliseconds. */
   longestMs(nowMs: number): number {
     this.#turnWindow(nowMs);
     return Math.max(this.#longestMs, this.#longestBeforeMs);
   }
 
-  /** Until the camera may send a burst again, in milliseconds. */
+  /** After how many milliseconds the camera may send a full burst again. */
   waitMs(nowMs: number): number {
     const missing = this.#burst - this.#allowance;
     return Math.max(0, (missing * 8000) / this.#maxBitrate - (nowMs - this.#allowedAtMs));

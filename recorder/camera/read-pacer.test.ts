@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReadPacer } from './read-pacer.ts';
 
-/** A loop whose turns and clock the test moves by hand. */
+/** An event loop whose turns and clock the test controls. */
 function loop(intervalMs: number) {
   const state = { nowMs: 1_000, rests: [] as number[], callbacks: [] as (() => void)[] };
   const pacer = new ReadPacer({
@@ -24,7 +24,7 @@ function loop(intervalMs: number) {
 
 test('turns with reads begin an interval apart, however many reads they hold', () => {
   const { state, turn } = loop(2);
-  turn(1, 0.5); // the first one: nothing was before it
+  turn(1, 0.5); // the first one: there was none before
   turn(3, 0.5);
   turn(2, 0.25);
   assert.deepEqual(state.rests, [1.5, 1.75]);

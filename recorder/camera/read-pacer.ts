@@ -1,20 +1,20 @@
-// Lets the event loop rest for a moment after cameras' bytes were read, so that the next turn finds more of them.
+// Pauses the event loop briefly after bytes from cameras were read, so that the next turn finds more of them.
 //
-// A camera behind a 100 Mbit/s port spreads a picture's packets over milliseconds. A loop that wakes for each of them
-// spends most of its time waking up: polling, one read, one callback, for 1.4 KB. Network cards answer the same
-// question by interrupt moderation, and this is the same answer one floor up: turns in which camera data was read
-// begin at least `intervalMs` apart, and the kernel gathers in between. What arrives is at most that much later.
+// A camera on a 100 Mbit/s port spreads a picture's packets over milliseconds. A loop that wakes up for each packet spends most
+// of its time on that: a poll, a read and a callback for 1.4 KB. Network cards solve the same problem by interrupt moderation,
+// and so does this: turns in which camera data was read start at least `intervalMs` apart, and the kernel collects data in
+// between. Data is delayed by at most that time.
 
 const DEFAULT_INTERVAL_MS = 2;
-/** A rest shorter than this costs more than it saves. */
+/** A shorter pause costs more than it saves. */
 const LEAST_REST_MS = 0.2;
 
 export interface ReadPacerOptions {
   readonly intervalMs?: number;
   readonly nowMs?: () => number;
-  /** Blocks the thread; tests hand in their own. */
+  /** Blocks the thread; tests pass their own. */
   readonly rest?: (ms: number) => void;
-  /** Runs a callback when the present turn of the event loop has handled all that was ready. */
+  /** Runs a callback when the current turn of the event loop has handled everything that was ready. */
   readonly afterTurn?: (callback: () => void) => void;
 }
 
@@ -35,14 +35,14 @@ export class ReadPacer {
     this.#afterTurn = options.afterTurn ?? setImmediate;
   }
 
-  /** A session calls this for each read from a camera's socket; only the first of a turn does anything. */
+  /** Call for each read from a camera's socket; only the first one in a turn has an effect. */
   noteRead(): void {
     if (this.#armed) return;
     this.#armed = true;
     this.#afterTurn(this.#turnEnded);
   }
 
-  /** No rests until the returned function is called: a request is being answered that takes several turns. */
+  /** Prevents pauses until the returned function is called, while a request is answered that takes several turns. */
   keepAwake(): () => void {
     let held = true;
     this.#awake++;
@@ -55,7 +55,7 @@ export class ReadPacer {
   readonly #turnEnded = (): void => {
     this.#armed = false;
     const restMs = this.#turnStartedMs + this.#intervalMs - this.#nowMs();
-    // A loop that is busy for longer than the interval gathers without resting.
+    // A loop that is busy for longer than the interval collects data without a pause.
     if (this.#awake === 0 && restMs >= LEAST_REST_MS) this.#rest(Math.min(restMs, this.#intervalMs));
     this.#turnStartedMs = this.#nowMs();
   };

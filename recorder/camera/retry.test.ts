@@ -4,12 +4,12 @@ import { CameraError, NoConnection } from './error.ts';
 import type { CameraErrorCode } from './error.ts';
 import { RetryPolicy } from './retry.ts';
 
-/** One camera's failures in order, on a clock that the pauses move. */
+/** One camera's failures in order, with a clock that the pauses advance. */
 class Failures {
   readonly #policy = new RetryPolicy(() => 0.5);
   nowMs = 1_000_000;
 
-  /** The pause after a connection that took `tookMs` and recorded `recordedMs` of it. */
+  /** The pause after a connection that took `tookMs` and recorded for `recordedMs` of it. */
   fail(code: CameraErrorCode | 'away', recordedMs = 0, tookMs = recordedMs): number {
     this.nowMs += tookMs;
     const error = code === 'away' ? new NoConnection('x') : new CameraError(code, 'x');
@@ -18,7 +18,7 @@ class Failures {
     return pauseMs;
   }
 
-  /** Pauses of so many failures in a row. */
+  /** The pauses of `count` failures in a row. */
   times(count: number, code: CameraErrorCode | 'away', recordedMs = 0, tookMs = recordedMs): number[] {
     return Array.from({ length: count }, () => this.fail(code, recordedMs, tookMs));
   }

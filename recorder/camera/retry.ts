@@ -1,30 +1,30 @@
-// When a camera is tried again: what ended the last connection in, a pause out.
+// Decides how long to wait before a camera is tried again, from what ended the last connection.
 //
-// A pause costs footage, and a camera that is asked too often bans or starves. So what costs the camera nothing is done
-// often, and what it refuses is asked for less and less often; docs/cameras.md has the rule for people.
+// A pause costs footage, but a camera that gets too many requests bans the client or runs out of resources. So what costs the
+// camera nothing is done often, and what it refuses is repeated less and less often. docs/cameras.md has the rule for users.
 
 import { Backoff } from '../../base/backoff.ts';
 import { NoConnection } from './error.ts';
 import type { CameraError } from './error.ts';
 
-/** A session that recorded for so long was no attempt: what ended it may well be over. */
+/** A session that recorded for this long was not a failed attempt: what ended it may be over. */
 const LONG_MS = 10_000;
 const AT_ONCE_MS = 50;
-/** Nothing listens at the camera's port: a bare TCP connect, no request. */
+/** Nothing listens at the camera's port: a plain TCP connect, no request. */
 const KNOCK_MS = 1_000;
-/** A camera that is back refuses for a while what it serves when it has started (404, 503, 401). */
+/** A camera that is back refuses at first what it serves once it has started (404, 503, 401). */
 const STARTING_MS = 30_000;
 const STARTING_RETRY_MS = 2_000;
 const FIRST_MS = 1_000;
 const MOST_MS = 30_000;
-/** Cameras lock an account out for half an hour after five to seven wrong passwords, and begin anew with each further one. */
+/** Cameras lock an account for half an hour after five to seven wrong passwords, and restart that time with each further one. */
 const MOST_LOGIN_MS = 300_000;
 const JITTER = 0.2;
 
 export class RetryPolicy {
   readonly #random: () => number;
   readonly #ladder: Backoff;
-  /** The same, and further up. */
+  /** The same with larger pauses. */
   readonly #logins: Backoff;
   #hasRecorded = false;
   #isAway = false;
@@ -37,7 +37,7 @@ export class RetryPolicy {
     this.#logins = new Backoff({ firstMs: FIRST_MS, maxMs: MOST_LOGIN_MS, jitter: JITTER, random });
   }
 
-  /** Milliseconds until the next try. `recordedMs`: for how long the connection that ended brought pictures. */
+  /** Milliseconds until the next attempt. `recordedMs`: how long the connection that ended delivered pictures. */
   next(failure: CameraError, recordedMs: number, nowMs: number): number {
     if (recordedMs > 0) this.#hasRecorded = true;
     if (recordedMs > LONG_MS) {
@@ -52,7 +52,7 @@ export class RetryPolicy {
     }
     if (this.#isAway) this.#backSinceMs = nowMs;
     this.#isAway = false;
-    // Some pictures, then nothing that makes one, again and again: no success.
+    // Some pictures, then nothing decodable, again and again: not a success.
     if (recordedMs > 0 && failure.code !== 'not-decodable') {
       this.#reset();
       return this.#ladder.next();
@@ -69,7 +69,7 @@ export class RetryPolicy {
 
   #isStarting(failure: CameraError, nowMs: number): boolean {
     if (this.#backSinceMs === undefined || nowMs - this.#backSinceMs >= STARTING_MS) return false;
-    // A login that was never right is still wrong, and cameras lock out a client that repeats it.
+    // A login that never worked is still wrong, and cameras lock out a client that repeats it.
     return failure.code !== 'refused-login' || this.#hasRecorded;
   }
 

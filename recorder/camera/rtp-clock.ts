@@ -1,47 +1,49 @@
-// RTP timestamps of one stream in, ticks since its first one out: unwrapped and repaired. Pure arithmetic.
+// Converts the RTP timestamps of one stream to ticks since its first one: unwrapped and repaired. Pure arithmetic.
 //
-// What cameras do: wrap every 13 h at 90 kHz, stamp single frames hours off (Intelbras), step after an NTP correction,
-// stamp two pictures alike, or all of them. None of it may stretch a sample or turn time around.
+// Cameras wrap every 13 h at 90 kHz, date single frames hours off (Intelbras), step after an NTP correction, give two pictures
+// the same timestamp, or even all of them. None of this may stretch a sample or reverse time.
 
-/** A stamp further than this, and than so many usual distances, from where arrival allows it is odd. */
+/** A timestamp is odd if it is further than this, and than this many usual distances, from what the arrival allows. */
 const MAX_STEP_MS = 500;
 const MAX_STEP_DISTANCES = 5;
-/** Pictures in decoding order go back by at most this many (DPB size, ITU-T H.264 A.3.1, H.265 A.4.2). */
+/** In decoding order, pictures go back by at most this many (DPB size, ITU-T H.264 A.3.1, H.265 A.4.2). */
 const MAX_REORDER = 16;
-/** A pause longer than this, and than as many distances as a step, is one although the stamp behind it is odd. */
+/** A pause longer than this, and longer than a step, counts as a pause even if the timestamp after it is odd. */
 const PAUSE_MS = 1_000;
-/** So many odd stamps in a row that agree are a new clock, not mistakes. */
+/** This many odd timestamps in a row that agree are a new clock, not errors. */
 const PERSISTENT = 3;
-/** So many in a row that are odd or repeated tell no time, and neither do pictures this close to each other. */
+/**
+ * After this many odd or repeated timestamps in a row they are useless, and so are those of pictures this close to each other.
+ */
 const USELESS = 8;
 const MIN_DISTANCE_MS = 5;
 const HISTORY = 15;
 
 /**
- * `ok`; `odd`: a mistake, placed one usual distance after the last; `new-clock`: odd like those before it, so what
- * follows is believed from there on; `useless`: these stamps tell no time.
+ * `ok`; `odd`: an error, placed one usual distance after the last one; `new-clock`: odd like those before it, so the following
+ * ones are trusted from there; `useless`: these timestamps do not show the time.
  */
 export type StampVerdict = 'ok' | 'odd' | 'new-clock' | 'useless';
 
 export class RtpClock {
   readonly #ticksPerMs: number;
-  /** Of the last stamp pushed. */
+  /** Of the last timestamp. */
   #ticks = 0;
   verdict: StampVerdict = 'ok';
-  /** By how much it went beyond all before it; 0 when it did not. */
+  /** By how much it exceeded all before it; 0 if it did not. */
   #advance = 0;
   #started = false;
-  /** The last timestamp believed, and its ticks. */
+  /** The last trusted timestamp, and its ticks. */
   #raw: number | undefined;
   #rawTicks = 0;
   #highest = 0;
   #arrivalMs = 0;
-  /** With B-frames a picture lies several distances after the highest before it. */
+  /** With B-frames a picture is several distances after the highest one before it. */
   #framesSinceHighest = 0;
   #oddStamp = 0;
   #odd = 0;
   #useless = 0;
-  /** The last distances of frames, a ring of which `#distanceCount` are filled. */
+  /** The last distances of frames, a ring with `#distanceCount` entries. */
   readonly #distances = new Float64Array(HISTORY);
   #distanceCount = 0;
   #nextDistance = 0;
@@ -57,7 +59,7 @@ export class RtpClock {
     return this.#started;
   }
 
-  /** Media time of the last stamp pushed, in milliseconds since the first one. */
+  /** Media time of the last timestamp, in milliseconds since the first one. */
   get mediaMs(): number {
     return this.#ticks / this.#ticksPerMs;
   }
@@ -71,15 +73,15 @@ export class RtpClock {
     return this.#usualTicks / this.#ticksPerMs;
   }
 
-  /** Where a stamp that is no frame's lies, in milliseconds. */
+  /** The media time of a timestamp that does not belong to a frame, in milliseconds. */
   mediaMsOf(timestamp: number): number {
     return this.#unwrap(timestamp) / this.#ticksPerMs;
   }
 
   /**
-   * Takes the RTP timestamp (32 bits) of a frame that arrived at `arrivalMs`. `roomMs`: how much further than the frames
-   * before it can be captured without lying behind its arrival. `mayReorder`: pictures come in decoding order, so that a
-   * smaller timestamp is no fault. `isBehindLoss`: frames before it are missing, so that its distance is not the camera's.
+   * Takes the RTP timestamp (32 bits) of a frame that arrived at `arrivalMs`. `roomMs`: by how much its capture can be later than
+   * that of the frames before it without being after its arrival. `mayReorder`: pictures are in decoding order, so a smaller
+   * timestamp is not an error. `isBehindLoss`: frames before it are missing, so its distance is not the camera's usual one.
    */
   push(timestamp: number, arrivalMs: number, roomMs: number, mayReorder: boolean, isBehindLoss = false): void {
     const ticks = this.#unwrap(timestamp);
@@ -126,7 +128,7 @@ export class RtpClock {
     this.#place(ticks);
   }
 
-  /** RFC 3550 §5.1: timestamps are modulo 2^32, so that the distance of two is signed 32 bits. */
+  /** RFC 3550 §5.1: timestamps are modulo 2^32, so the difference of two is a signed 32-bit number. */
   #unwrap(timestamp: number): number {
     this.#raw ??= timestamp;
     return this.#rawTicks + ((timestamp - this.#raw) | 0);
@@ -150,7 +152,7 @@ export class RtpClock {
     this.#distances[this.#nextDistance] = distance;
     this.#nextDistance = (this.#nextDistance + 1) % HISTORY;
     if (this.#distanceCount < HISTORY) this.#distanceCount++;
-    // Sorted at each of the first frames, then now and then.
+    // Sorted for each of the first frames, then only sometimes.
     if (this.#distanceCount > USELESS && ++this.#sinceMedian < HISTORY) return;
     this.#sinceMedian = 0;
     const sorted = this.#distances.slice(0, this.#distanceCount).sort();

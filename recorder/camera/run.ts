@@ -1,4 +1,4 @@
-// One run: the frames of a connection without a step of a clock in, samples on one timeline out (docs/design/time.md).
+// One run: converts the frames of a connection without a clock step to samples on one timeline (docs/design/time.md).
 
 import type { Clock } from '../../base/clock.ts';
 import type { AccessUnit, AudioParameters } from '../codec/access-unit.ts';
@@ -10,22 +10,29 @@ import type { EndReason, SampleSink } from './sink.ts';
 import { SoundPlace, type SoundBias } from './sound-place.ts';
 import { WallLine } from './wall-line.ts';
 
-/** A run's first frames wait this long, so that its start and the place of its audio rest on more than one arrival... */
+/**
+ * A run's first frames are held back this long, so that its start and the position of its audio depend on more than one
+ * arrival...
+ */
 const SETTLE_MS = 500;
-/** ...and while frames still come with less delay than those before, as from a pre-event buffer, up to this long. */
+/** ...and, as long as frames still arrive with less delay than earlier ones (as from a pre-event buffer), up to this long. */
 const MAX_SETTLE_MS = 3_000;
 const LESS_DELAY_MS = 100;
-/** Frames that wait are bounded, whatever a camera sends meanwhile. */
+/** Maximum number of frames held back, whatever a camera sends meanwhile. */
 const MAX_SETTLING_UNITS = 1_000;
-/** What camera and sockets can buffer. Frames dated further than this before their arrival have wrong stamps... */
+/**
+ * The delay that camera and sockets can cause by buffering. Frames dated further before their arrival have wrong timestamps...
+ */
 const MAX_DELAY_MS = 12_000;
-/** ...when that lasts: a process that stood still gets all of its frames at once. */
+/** ...if this lasts: a process that was frozen gets all of its frames at once. */
 const BROKEN_LASTS_MS = 2_000;
-/** A clock that took so long to go wrong, or did twice so soon, was no delay. */
+/** A clock that took this long to go wrong, or went wrong twice within the second time, was not just delayed. */
 const PROVEN_MS = 60_000;
 const AGAIN_MS = 300_000;
 const RIGHT_MS = 1_000;
-/** A host clock that steps by more ends the run; less is followed at this rate, above the noise of reading two clocks. */
+/**
+ * If the host clock steps by more, the run ends; a smaller step is followed at this rate, above the noise of reading two clocks.
+ */
 const MAX_HOST_STEP_MS = 1_000;
 const MAX_HOST_SLEW = 0.02;
 const HOST_NOISE_MS = 5;
@@ -34,14 +41,14 @@ const HOST_INTERVAL_MS = 250;
 const RUN_START_MS = 10_000;
 const ASSUMED_DISTANCE_MS = 40;
 
-/** What a camera's connections have taught that its parameter sets and stamps do not say; survives them. */
+/** What was learnt from a camera's connections beyond its parameter sets and timestamps; kept across connections. */
 export interface TimelineMemory {
   reorderDepth: number;
-  /** Wall milliseconds beyond one, a millisecond of the camera's clock. */
+  /** The deviation of the camera's clock: wall milliseconds per media millisecond, minus one. */
   slope?: number;
-  /** Its stamps tell no time: pictures are stamped by arrival. */
+  /** Its timestamps are useless: pictures are dated by arrival. */
   useless?: boolean;
-  /** Monotonic time at which its stamps were last found wrong. */
+  /** Monotonic time at which its timestamps were last found to be wrong. */
   wrongAtMs?: number;
 }
 
@@ -51,16 +58,16 @@ export interface RunOptions {
   readonly memory: TimelineMemory;
   readonly runId: string;
   readonly discarded: (kind: 'video' | 'audio', frames: number) => void;
-  /** Told of stamps that cannot be right, and of how far they are off. */
+  /** Notified of timestamps that cannot be right, with the size of the error. */
   readonly clockWrong: (errorMs: number) => void;
-  /** What is added to the audio's media time by the camera's own word; undefined when it says nothing. */
+  /** What to add to the media time of the audio according to the camera; undefined if it does not say. */
   readonly soundShiftMs: (nowMs: number) => number | undefined;
   readonly soundBias: SoundBias;
 }
 
 interface Unit {
   readonly unit: AccessUnit;
-  /** Of the track that leads. */
+  /** Whether the unit belongs to the leading track. */
   readonly leads: boolean;
   readonly parameters: TrackParameters;
   mediaMs: number;
@@ -71,7 +78,7 @@ interface Settling {
   readonly kind: 'settling';
   readonly units: Unit[];
   readonly fromMs: number;
-  /** The least delay so far, and when it was last found to be less by far. */
+  /** The smallest delay so far, and when it was last lowered by a large amount. */
   leastMs: number;
   leastAtMs: number;
 }
@@ -84,10 +91,10 @@ interface Flowing {
 
 export class Run {
   readonly #o: RunOptions;
-  /** Of the video. */
+  /** Clock of the leading stream. */
   readonly #clock: RtpClock;
   #state: Settling | Flowing;
-  /** Why it ends at the next key frame. */
+  /** Why the run ends at the next key frame. */
   endsAs: EndReason | undefined;
   /** Media time of the first picture. */
   readonly #originMs: number;
@@ -100,14 +107,14 @@ export class Run {
   readonly #sound: SoundPlace;
   #hostOffsetMs: number;
   #hostReadMs: number;
-  /** Worst distance of a picture's wall time and its arrival, or of what its stamps asked for. */
+  /** The largest difference between a picture's wall time and its arrival, or what its timestamp called for. */
   clockErrorMs = 0;
-  /** Of the last picture: from its wall time to its arrival. */
+  /** The delay of the last picture: from its wall time to its arrival. */
   #delayMs = 0;
   #rightAtMs: number;
   #wrongSinceMs: number | undefined;
 
-  /** Begins with the key frame that `clock` has just taken; it still has to be given to `video`. */
+  /** Starts with the key frame that `clock` has just taken; it must still be passed to `lead`. */
   constructor(options: RunOptions, clock: RtpClock, depth: number, arrivalMs: number) {
     this.#o = options;
     this.#clock = clock;
@@ -136,18 +143,18 @@ export class Run {
     return this.#state.kind === 'flowing';
   }
 
-  /** How much further than the last picture one can be captured that arrives now. */
+  /** By how much the capture of a picture that arrives now can be later than that of the last one. */
   roomMs(arrivalMs: number): number {
-    // While the run settles it is not known what was buffered.
+    // While the run settles it is unknown what was buffered.
     return this.#videoLine.hasPlaced ? arrivalMs - this.#videoLine.placedWall : MAX_DELAY_MS;
   }
 
-  /** Takes the access unit whose stamp the clock has just taken: a picture, or a frame of sound that is alone. */
+  /** Takes the access unit whose timestamp the clock has just taken: a picture, or an audio frame if there is no video. */
   lead(unit: AccessUnit, parameters: TrackParameters, arrivalMs: number): void {
     const clock = this.#clock;
     if (this.flowing && this.#isWrong(arrivalMs)) this.#startOver(arrivalMs);
     const mediaMs = this.#arrivals?.push(clock.mediaMs, clock.usualMs, arrivalMs) ?? clock.mediaMs;
-    // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run: no decoder shows them.
+    // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run and cannot be decoded.
     if (mediaMs < this.#originMs) return this.#o.discarded(parameters.kind, 1);
     this.#mediaMs = Math.max(this.#mediaMs, mediaMs);
     this.#usualMs = this.#arrivals?.usualMs ?? clock.usualMs;
@@ -164,16 +171,16 @@ export class Run {
     this.#delayMs = arrivalMs - this.#videoLine.placedWall;
   }
 
-  /** Takes an audio access unit at a media time of its own. */
+  /** Takes an audio access unit at its own media time. */
   audio(unit: AccessUnit, parameters: AudioParameters, mediaMs: number, arrivalMs: number): void {
-    // A frame's timestamp is that of its first sample, and it can leave only when its last one has been captured.
+    // A frame has the timestamp of its first sample but can be sent only when its last one has been captured.
     this.#audioLine.observe(mediaMs, arrivalMs - (unit.durationTicks * 1000) / parameters.sampleRate);
     const state = this.#state;
     if (state.kind === 'settling') this.#wait(state, { unit, leads: false, parameters, mediaMs, arrivalMs });
     else this.#emitAudio(state, unit, parameters, mediaMs, arrivalMs);
   }
 
-  /** The audio's clock is another one now. */
+  /** The clock of the audio has made a step. */
   audioStepped(): void {
     this.#audioLine = new WallLine(0);
   }
@@ -189,7 +196,7 @@ export class Run {
     this.#o.sink.end(reason);
   }
 
-  /** The stamps tell no time: from here on the pictures' arrivals do, and the run ends when it can. */
+  /** The timestamps are useless: from here on pictures are dated by arrival, and the run ends when it can. */
   stampByArrival(arrivalMs: number): void {
     this.endsAs ??= 'clock';
     this.#videoLine = new WallLine(0);
@@ -201,7 +208,7 @@ export class Run {
     this.#arrivals ??= this.#newArrivals(arrivalMs);
   }
 
-  /** Pictures that wait have their stamps still to come. */
+  /** Dates a picture again that is held back. */
   #stampAgain(entry: Unit): void {
     const { mediaMs: stampMs, arrivalMs } = entry;
     this.#arrivals ??= new ArrivalClock(stampMs, stampMs, ASSUMED_DISTANCE_MS, arrivalMs);
@@ -225,11 +232,11 @@ export class Run {
     this.tick(entry.arrivalMs);
   }
 
-  /** It is known where the run lies: lets the waiting frames go. */
+  /** The position of the run is known: releases the frames held back. */
   #flow(units: readonly Unit[]): void {
     const first = units.find(({ leads }) => leads) as Unit;
     const lead = first.parameters;
-    // More than can be buffered: from the start the stamps run ahead.
+    // More than can be buffered: the timestamps are ahead from the start.
     if (first.arrivalMs - this.#videoLine.at(first.mediaMs) > MAX_DELAY_MS) this.#startOver(first.arrivalMs);
     const audio = units.find(({ leads }) => !leads)?.parameters as AudioParameters | undefined;
     const state: Flowing = { kind: 'flowing', lead, audio };
@@ -269,7 +276,7 @@ export class Run {
 
   #emitAudio(state: Flowing, unit: AccessUnit, parameters: AudioParameters, mediaMs: number, arrivalMs: number): void {
     if (parameters !== state.audio) {
-      // Tracks are fixed for a run: audio that starts late or changes waits for the next key frame's.
+      // The tracks of a run are fixed: audio that starts late or changes has to wait for a run that starts at the next key frame.
       this.endsAs ??= 'parameters';
       return this.#o.discarded('audio', 1);
     }
@@ -294,7 +301,7 @@ export class Run {
     });
   }
 
-  /** Whether the last picture broke what holds for all, and has for some time. The next then lies where it arrives. */
+  /** Whether the last picture violates the limits, and has for some time. The next one is then placed at its arrival. */
   #isWrong(arrivalMs: number): boolean {
     const line = this.#videoLine;
     const delayMs = this.#delayMs;
@@ -307,7 +314,10 @@ export class Run {
     return lasts || line.pushedMs > MAX_DELAY_MS || line.isTooSteep;
   }
 
-  /** The map begins again from arrival; where that took long, or was done lately, the stamps are not believed any more. */
+  /**
+   * Restarts the mapping from the arrival. If the error developed slowly, or occurred before recently, the timestamps are no
+   * longer trusted.
+   */
   #startOver(arrivalMs: number): void {
     const { memory, clockWrong } = this.#o;
     const lately = arrivalMs - (memory.wrongAtMs ?? -Infinity) < AGAIN_MS;

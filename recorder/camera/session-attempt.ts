@@ -1,5 +1,5 @@
-// One try of a session over one transport: carries out what the RTSP dialogue asks for, watches that video arrives,
-// and leaves no socket open however it ends.
+// One attempt of a session over one transport: performs the actions of the RTSP dialogue, checks that video arrives, and closes
+// all sockets however it ends.
 
 import { assertNever } from '../../base/assert.ts';
 import type { Timer } from '../../base/clock.ts';
@@ -25,13 +25,13 @@ import { UdpStreams } from './udp-transport.ts';
 import { Watchdog } from './watchdog.ts';
 
 const TICK_MS = 500;
-/** `auto`: not one packet over UDP for so long, and it will not come (NAT, firewall). */
+/** `auto`: without any packet over UDP for this long, none will arrive (NAT, firewall). */
 const UDP_SILENCE_MS = 3_000;
 const TEARDOWN_WAIT_MS = 500;
 
-/** The camera would have to be asked over the other transport. */
+/** The camera requires the other transport. */
 export class TransportUnfit extends Error {
-  /** It agreed, but nothing arrived. */
+  /** The camera agreed, but nothing arrived. */
   readonly silent: boolean;
 
   constructor(message: string, silent: boolean, options?: ErrorOptions) {
@@ -45,7 +45,7 @@ export interface AttemptOptions extends SessionOptions {
   readonly url: RtspUrl;
   readonly transport: TransportKind;
   readonly memory: SessionMemory;
-  /** The other transport follows when this one does not fit. */
+  /** The other transport is tried if this one does not work. */
   readonly fallback: boolean;
   readonly receiveBuffer: Buffer;
 }
@@ -81,14 +81,14 @@ export class SessionAttempt {
   readonly #options: AttemptOptions;
   readonly #client: RtspClient;
   readonly #outcome = Promise.withResolvers<void>();
-  /** Aborts what is under way when the attempt ends. */
+  /** Aborts all operations when the attempt ends. */
   readonly #ending = new AbortController();
   #link: Link = { kind: 'opening' };
   #timer: Timer | undefined;
   #ended = false;
   #torn = Promise.withResolvers<void>();
   #unknownChannelLogged = false;
-  /** Set by each packet, looked at by each tick: cheaper than asking the clock for each packet. */
+  /** Set by each packet and read by each tick, which is cheaper than reading the clock for each packet. */
   #sawVideo = false;
   #sawPacket = false;
   #sawBytes = false;
@@ -108,7 +108,7 @@ export class SessionAttempt {
     });
   }
 
-  /** Rejects with `CameraError`, `RtspError` or `TransportUnfit`; resolves when `signal` aborted. */
+  /** Rejects with `CameraError`, `RtspError` or `TransportUnfit`; resolves when `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const stop = (): void => this.#end(undefined);
     signal.addEventListener('abort', stop, { once: true });
@@ -133,7 +133,7 @@ export class SessionAttempt {
     return this.#options.deps.clock.monotonicMs();
   }
 
-  /** Ends the attempt, with what the camera did wrong or without. Only the first call counts. */
+  /** Ends the attempt, with an error of the camera or without. Only the first call counts. */
   #end(error: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -142,7 +142,7 @@ export class SessionAttempt {
     else this.#outcome.reject(error);
   }
 
-  /** What the next attempt does otherwise, because this one failed. */
+  /** Records what the next attempt should do differently. */
   #learn(error: unknown): void {
     const client = this.#client;
     if (error instanceof RtspError && error.code === 'no-answer') this.#lessons.answers.exceeded();
@@ -153,7 +153,7 @@ export class SessionAttempt {
     if (error.code === 'stream-silent') client.ended(link.watchdog.lastPacketMs);
   }
 
-  /** TEARDOWN where there is something to tear down, then everything is closed. */
+  /** Sends TEARDOWN if there is a session, then closes everything. */
   async #leave(): Promise<void> {
     const { clock } = this.#options.deps;
     try {
@@ -164,7 +164,7 @@ export class SessionAttempt {
         waited.abort();
       }
     } catch {
-      // What went wrong before is what counts.
+      // The earlier error is the one that counts.
     } finally {
       this.#timer?.cancel();
       this.#ending.abort();
@@ -177,7 +177,7 @@ export class SessionAttempt {
     this.#link.streams?.close();
   }
 
-  /** Runs `step`; what it throws ends the attempt. Nothing may escape into a socket's callback. */
+  /** Runs `step`; an error that it throws ends the attempt instead of escaping into a socket's callback. */
   #guard(step: () => void): void {
     try {
       step();
@@ -207,7 +207,7 @@ export class SessionAttempt {
   }
 
   #failed(error: unknown): void {
-    // What goes wrong while TEARDOWN waits for its answer ends the waiting.
+    // An error while TEARDOWN waits for its response ends the wait.
     if (this.#ended) this.#torn.resolve();
     else this.#end(this.#explain(error));
   }
@@ -251,13 +251,13 @@ export class SessionAttempt {
       this.#options.handler.connected?.();
       this.#guard(() => this.#perform(this.#client.connected(this.#nowMs)));
     } catch (error) {
-      // Where a redirect leads nobody may listen; the camera that redirects was asked all the same.
+      // After a redirect, a host without a listener does not mean that the camera itself is away.
       const isAnswered = url !== this.#options.url && error instanceof NoConnection;
       this.#end(isAnswered ? new CameraError('unreachable', error.message, { cause: error }) : error);
     }
   }
 
-  /** Drops the connection and opens another, as the dialogue asked for. */
+  /** Closes the connection and opens another one, as the dialogue requires. */
   #reopen(url: RtspUrl): void {
     this.#dropLink();
     this.#link = { kind: 'opening' };
@@ -307,7 +307,7 @@ export class SessionAttempt {
     const offersVideo = selected.some((index) => presentation.media[index]?.kind === 'video');
     const isLead = (index: number): boolean => !offersVideo || presentation.media[index]?.kind === 'video';
     const chosen = this.#withoutSound ? selected.filter(isLead) : selected;
-    // Of a camera that offers only sound, that is what is watched.
+    // For a camera that offers only audio, that stream is watched.
     const leadStream = chosen.findIndex(isLead);
     if (leadStream < 0) throw new CameraError('no-video', 'the camera offers no video that can be recorded');
     if (this.#link.kind === 'asking') void this.#setUp(this.#link, chosen, leadStream);
@@ -316,7 +316,7 @@ export class SessionAttempt {
   async #setUp(link: Asking, chosen: readonly number[], leadStream: number): Promise<void> {
     try {
       const streams = await this.#openStreams(link, chosen.length, this.#mediaHandler(leadStream));
-      // The attempt may have ended, or begun again on another connection, meanwhile.
+      // The attempt may have ended, or continued on another connection, meanwhile.
       if (this.#ended || this.#link !== link) return streams.close();
       this.#link = { ...link, kind: 'settingUp', streams };
       const setups = chosen.map((mediaIndex, stream) => ({ mediaIndex, ...streams.setup(stream) }));
@@ -339,7 +339,7 @@ export class SessionAttempt {
     }
   }
 
-  /** Takes the packets of every transport. */
+  /** Gets the packets of every transport. */
   #mediaHandler(leadStream: number): MediaHandler {
     return {
       rtp: (stream, buffer, start, end) => this.#rtp(stream, stream === leadStream, buffer, start, end),
@@ -380,12 +380,12 @@ export class SessionAttempt {
   }
 
   #rtp(stream: number, leads: boolean, buffer: Buffer, start: number, end: number): void {
-    // After the end the wire is still read, for the reply to TEARDOWN, but nothing is delivered.
+    // After the end the connection is still read for the response to TEARDOWN, but nothing is delivered.
     if (this.#ended) return;
     this.#options.deps.pacer?.noteRead();
     this.#sawPacket = true;
     if (leads) this.#sawVideo = true;
-    // Over TCP the whole read is metered.
+    // With TCP the whole read is measured.
     const isRead = this.#options.transport !== 'tcp';
     const startMs = isRead ? this.#nowMs : 0;
     try {
@@ -417,7 +417,7 @@ export class SessionAttempt {
     if (this.#link.kind === 'playing') this.#watch(this.#link.watchdog, this.#link.sinceMs, nowMs);
   }
 
-  /** Only video counts: audio, metadata and replies go on while an encoder hangs. */
+  /** Only video counts: audio, metadata and responses may continue although the encoder hangs. */
   #watch(watchdog: Watchdog, sinceMs: number, nowMs: number): void {
     const { transport, memory, fallback } = this.#options;
     const sawVideo = this.#sawVideo;

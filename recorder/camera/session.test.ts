@@ -23,7 +23,7 @@ const SDP =
 interface Request {
   readonly method: string;
   readonly text: string;
-  /** Answers with CSeq added. */
+  /** Answers, adding the CSeq. */
   answer(status: number, lines?: readonly string[], body?: string): void;
   readonly socket: Socket;
 }
@@ -36,12 +36,12 @@ const defaultAnswer = (request: Request): void => {
   return request.answer(200, ['Session: s1;timeout=60', `Transport: ${transport}`]);
 };
 
-/** A camera in a few lines: `respond` may answer a request itself (true), else the usual answer is given. */
+/** A minimal camera: `respond` may answer a request itself (true), otherwise the usual answer is sent. */
 class TinyCamera {
   readonly server: Server;
   readonly requests: string[] = [];
   readonly texts: string[] = [];
-  /** Interleaved packets of the client: the channel, and the packet in hex. */
+  /** Interleaved packets from the client: the channel, and the packet in hex. */
   readonly clientPackets: (readonly [channel: number, packet: string])[] = [];
   readonly sockets = new Set<Socket>();
   connections = 0;
@@ -142,7 +142,7 @@ function frame(channel: number, size = 20): Buffer {
   return bytes;
 }
 
-/** One session against one camera, with what it delivered. */
+/** One session with one camera, and what it delivered. */
 class Run implements SessionHandler {
   readonly clock = new VirtualClock();
   readonly memory: SessionMemory = {};
@@ -195,7 +195,7 @@ class Run implements SessionHandler {
     return this.#camera.until(() => this.playings.length === times);
   }
 
-  /** Moves time in small steps, with sockets served in between. */
+  /** Advances time in small steps and lets sockets work in between. */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 250) {
       this.clock.advance(250);
@@ -399,7 +399,7 @@ test('two cameras share one receive buffer', async (t) => {
     return run;
   });
   await Promise.all(runs.map((run) => run.untilPlaying()));
-  // Halves of packets, so that both carry something when the other's bytes overwrite the buffer.
+  // Halves of packets, so that both sides carry a part over when the other's bytes overwrite the buffer.
   for (const part of [0, 1]) {
     for (const camera of cameras)
       camera.socket.write(frame(0, 200).subarray(part * 100, part * 100 + 104 - 4 * (1 - part)));
@@ -427,7 +427,7 @@ test('the camera closes: closed-by-camera; right after GET_PARAMETER, the next s
   assert.equal(await next.stop(), 'stopped');
 });
 
-/** Lets time pass while video arrives each second. */
+/** Advances time while video arrives every second. */
 async function feedUntil(camera: TinyCamera, run: Run, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 1_000) {
     const count = run.delivered.length;
@@ -507,7 +507,7 @@ test('a redirect is followed on another connection', async (t) => {
   assert.equal(await run.stop(), 'stopped');
 });
 
-/** The camera's side of UDP: two ports, and what came in on them. */
+/** The camera's side of UDP: two ports, and what arrived at them. */
 async function udpPorts(
   t: TestContext,
   camera: TinyCamera,
@@ -532,7 +532,7 @@ async function udpPorts(
   return { rtp, rtcp, received, numbers: [one, two], ports: `${one}-${two}` };
 }
 
-/** Makes the camera agree to UDP; returns the client's ports of the video when SETUP came. */
+/** Makes the camera agree to UDP; returns the client's video ports once SETUP has come. */
 function agreeToUdp(camera: TinyCamera, serverPorts: string, source = ''): { clientPort: number } {
   const agreed = { clientPort: 0 };
   camera.respond = (request) => {
@@ -559,7 +559,7 @@ test('auto: 461 to TCP means UDP; only the camera is listened to, and reports go
   await run.untilPlaying();
   assert.equal(run.playings[0]?.transport, 'udp');
   assert.equal(agreed.clientPort % 2, 0);
-  // A first packet outwards opens the way through firewalls.
+  // A first outgoing packet opens firewalls.
   await camera.until(() => ports.received[0].length > 0 && ports.received[1].length > 0);
   const stranger = await udpPorts(t, camera, '127.0.0.2');
   stranger.rtp.send(packet(96), agreed.clientPort, '127.0.0.1');

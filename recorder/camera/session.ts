@@ -1,5 +1,5 @@
-// One connection to one camera, from the first byte to TEARDOWN: sockets around the dialogue of `recorder/rtsp`.
-// What enters is a URL, what leaves are RTP and RTCP packets as ranges of a receive buffer.
+// One connection to one camera, from the first byte to TEARDOWN: connects sockets with the dialogue of `recorder/rtsp`, and
+// delivers RTP and RTCP packets as ranges of a receive buffer.
 
 import { RtspError } from '../rtsp/error.ts';
 import { parseRtspUrl } from '../rtsp/url.ts';
@@ -8,12 +8,12 @@ import { CameraError } from './error.ts';
 import type { SessionOptions, TransportKind } from './session-options.ts';
 
 const RECEIVE_BUFFER_BYTES = 64 * 1024;
-/** `auto`: TCP, UDP where the camera refuses TCP, TCP again where nothing arrives over UDP. */
+/** `auto`: TCP; UDP if the camera refuses TCP; TCP again if nothing arrives over UDP. */
 const MAX_TRANSPORT_ATTEMPTS = 3;
 
 /**
- * Connects, plays and delivers packets until something ends it: rejects with `CameraError` when it was the camera or
- * the network, resolves when `signal` aborted, after TEARDOWN (waiting at most half a second for its reply).
+ * Connects, plays and delivers packets until it ends: rejects with `CameraError` for an error of camera or network; resolves
+ * after `signal` aborted and TEARDOWN (for whose response it waits at most half a second).
  */
 export async function runSession(options: SessionOptions, signal: AbortSignal): Promise<void> {
   const { transport: choice, memory = {}, deps } = options;
@@ -46,7 +46,7 @@ function parseSource(source: string): ReturnType<typeof parseRtspUrl> {
   }
 }
 
-/** The camera's faults under the corridor's names; everything else is a bug and stays what it is. */
+/** Converts the camera's faults to CameraError; all other errors are bugs and unchanged. */
 function toCameraError(error: unknown): unknown {
   if (error instanceof TransportUnfit) {
     return new CameraError(error.silent ? 'stream-silent' : 'transport-refused', error.message, { cause: error });

@@ -1,35 +1,35 @@
-// What leaves the corridor: one camera's runs, as calls that its archive and its live stream receive.
+// The output of the camera room: one camera's runs, as calls to its archive and its live stream.
 
 import type { AudioParameters } from '../codec/access-unit.ts';
 import type { Sample, TrackParameters } from '../mp4/sample.ts';
 
 /**
- * Why samples stop; each ends a segment. The same connection goes on after `parameters`, `clock` (a clock was set),
- * `gap` (packets were lost on the way) and `stalled` (no packet was lost: the camera itself made no picture).
+ * Why samples stop; each ends a segment. The same connection continues after `parameters`, `clock` (a clock step), `gap` (packets
+ * were lost) and `stalled` (no packet was lost: the camera itself made no picture).
  */
 export type EndReason = 'stopped' | 'camera-lost' | 'clock' | 'parameters' | 'gap' | 'stalled' | 'no-key-frame';
 
-/** A stretch of samples on one timeline: one connection without a jump of its clock. */
+/** A sequence of samples on one timeline: one connection without a clock step. */
 export interface Run {
-  /** Unique for a camera: a random 64-bit number as 16 hex digits. */
+  /** Unique per camera: a random 64-bit number as 16 hex digits. */
   readonly runId: string;
   /**
-   * What samples refer to, valid from the next sample on. The track that leads is the video, or the sound of a camera that
-   * offers nothing else: it carries the run, and files begin and end at its sync samples.
+   * Valid from the next sample on. The leading track is the video, or the audio of a camera that offers nothing else: files start
+   * and end at its sync samples.
    */
   readonly lead: TrackParameters;
-  /** Beside the video. */
+  /** The audio beside the video. */
   readonly audio: AudioParameters | undefined;
 }
 
 /**
- * Receives one camera's samples in order: those of both tracks interleaved by arrival. All calls are synchronous and must
- * return at once: a receiver that cannot keep up drops by itself.
+ * Gets one camera's samples in order, those of both tracks interleaved by arrival. All calls are synchronous and must return at
+ * once: a receiver that cannot keep up must drop samples itself.
  */
 export interface SampleSink {
-  /** A new run begins. The first sample after it is a sync sample of the track that leads. */
+  /** A new run starts. The first sample after it is a sync sample of the leading track. */
   begin(run: Run): void;
-  /** Parameter sets changed at the sample that follows (a sync sample), on the same timeline. */
+  /** Parameter sets change with the following sample (a sync sample), on the same timeline. */
   change(run: Run): void;
   sample(sample: Sample): void;
   /** The run is over; nothing follows until the next `begin`. */

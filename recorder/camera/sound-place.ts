@@ -1,18 +1,18 @@
-// Where a run's audio lies against its video: by the camera's own word where that makes sense, by arrival otherwise.
+// Places a run's audio relative to its video: according to the camera if plausible, otherwise by arrival.
 
 import type { WallLine } from './wall-line.ts';
 
-/** What the camera says that is further than this from what arrival says is not believed. */
+/** The camera's statement is not trusted if it differs by more than this from the arrival. */
 const MAX_DISAGREEMENT_MS = 300;
-/** Corrections smaller than this are made by at most a frame a second. */
+/** Smaller corrections change at most one frame per second. */
 const MAX_JUMP_MS = 300;
 const CORRECTION_INTERVAL_MS = 1_000;
-/** And none is made of less. */
+/** Smaller deviations are not corrected. */
 const DEAD_BAND_MS = 10;
-/** Frames further than this from their place, and than half of them, are moved there. */
+/** Frames further than this from their place, and than half their duration, are moved there. */
 const TOLERANCE_MS = 15;
 
-/** How far the camera's word was from arrival, when it last said something: that stays when it says nothing. */
+/** The last difference between the camera's statement and the arrival; used while the camera states nothing. */
 export interface SoundBias {
   ms: number;
 }
@@ -21,17 +21,17 @@ export class SoundPlace {
   readonly #bias: SoundBias;
   #shiftMs: number | undefined;
   #correctedAtMs = -Infinity;
-  /** Where the next frame begins if it follows the last, in samples. */
+  /** Where the next frame starts if it follows the last one, in samples. */
   #nextTicks: number | undefined;
 
-  /** `bias`: of the connection, changed in place. */
+  /** `bias`: of the connection, modified in place. */
   constructor(bias: SoundBias) {
     this.#bias = bias;
   }
 
   /**
-   * What is added to the media time of an audio frame to come to the video's. `byCameraMs`: the same by the camera's own
-   * word, if there is one.
+   * What to add to the media time of an audio frame to get that of the video. `byCameraMs`: the same according to the camera, if
+   * stated.
    */
   shift(
     mediaMs: number,
@@ -55,7 +55,7 @@ export class SoundPlace {
     return this.#shiftMs ?? wantedMs;
   }
 
-  /** Where a frame begins that belongs to `runMs`, in samples: frames lie end to end. Undefined: it has to be dropped. */
+  /** Where a frame for the time `runMs` starts, in samples, so that frames are contiguous. Undefined: it must be dropped. */
   place(runMs: number, durationTicks: number, sampleRate: number): number | undefined {
     const wanted = Math.round((runMs * sampleRate) / 1000);
     const tolerance = Math.max((TOLERANCE_MS * sampleRate) / 1000, durationTicks / 2 + 1);

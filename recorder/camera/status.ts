@@ -1,4 +1,4 @@
-// What a camera's corridor tells the rest of the recorder about itself: state, reason, codecs, counters.
+// The status of a camera for the rest of the recorder: state, reason, codecs, counters.
 
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { Faults, type Fault } from '../codec/faults.ts';
@@ -7,22 +7,22 @@ import type { PacketPlace } from './packet-place.ts';
 import type { TransportKind } from './session-options.ts';
 
 /**
- * `connecting`: no video yet; `recording`: video arrives; `retrying`: waiting for the next try after a failure;
- * `stopped`: not wanted.
+ * `connecting`: no video yet; `recording`: video arrives; `retrying`: waits for the next attempt after a failure; `stopped`: not
+ * wanted.
  */
 export type CameraState = 'connecting' | 'recording' | 'retrying' | 'stopped';
 
-/** A stable code in kebab case, and a sentence for a person. Neither holds a password or a URL with a user part. */
+/** A stable code in kebab case, and a sentence for people. Neither contains a password or a URL with a user part. */
 export interface Reason {
   readonly code: string;
   readonly message: string;
 }
 
-/** A stream that the camera offers. */
+/** A stream that the camera offers but that is not recorded. */
 export interface NotRecorded {
-  /** `video`, `audio`, `application` or what else the camera says. */
+  /** `video`, `audio`, `application` or anything else that the camera states. */
   readonly kind: string;
-  /** As the camera names it. */
+  /** As stated by the camera. */
   readonly codec: string | undefined;
   readonly reason: Reason;
 }
@@ -47,19 +47,19 @@ export interface LastFault {
 }
 
 export interface CameraCounters {
-  /** Bytes of RTP payload and headers received. */
+  /** Bytes of RTP packets received, including headers. */
   bytesReceived: number;
   packetsReceived: number;
   packetsLost: number;
   readonly streams: { readonly video: StreamCounters; readonly audio: StreamCounters };
-  /** Access units that went on to archive and live. */
+  /** Access units passed on to archive and live view. */
   videoFrames: number;
   audioFrames: number;
-  /** Those of them that carry the recording: pictures, or the sound of a camera that offers nothing else. */
+  /** Those of the leading track: pictures, or the audio of a camera that offers nothing else. */
   leadFrames: number;
-  /** Access units discarded because a part of them was lost or could not be decoded without a lost one. */
+  /** Access units discarded because a part was lost or because they depend on a lost one. */
   framesDiscarded: number;
-  /** For how long its reads held the event loop, in all and at worst in the last minute or two, in milliseconds. */
+  /** How long its reads blocked the event loop, in total and at most in the last minute or two, in milliseconds. */
   heldMs: number;
   longestHoldMs: number;
   /** Connections that ended, by `Reason.code`. */
@@ -70,25 +70,25 @@ export interface CameraStatus {
   readonly id: string;
   readonly name: string;
   readonly state: CameraState;
-  /** Why it is not recording, or what ended the last connection; while it records, what is wrong with its stamps. */
+  /** Why it is not recording, or what ended the last connection; while it records, what is wrong with its timestamps. */
   readonly reason: Reason | undefined;
   /** Milliseconds since 1970 of the last change of `state`. */
   readonly stateSinceMs: number;
-  /** Transport in use. */
+  /** The current transport. */
   readonly transport: TransportKind | undefined;
   readonly video: VideoParameters | undefined;
-  /** What to know of video that is recorded: what some players cannot do with it. */
+  /** What some players cannot handle in the recorded video. */
   readonly videoRemark: Reason | undefined;
   readonly audio: AudioParameters | undefined;
   /** Why the camera's audio is not recorded although it offers some. */
   readonly audioDropped: Reason | undefined;
   /** What else the camera offered at the last connection, and why it is not recorded. */
   readonly notRecorded: readonly NotRecorded[];
-  /** Bits a second of media, over the last ten seconds. */
+  /** Bit rate of the media over the last ten seconds, in bit/s. */
   readonly bitrate: number;
-  /** Milliseconds since 1970 at which the last frame arrived: of the video, or of sound that is alone. */
+  /** Arrival of the last frame in milliseconds since 1970: of the video, or of audio without video. */
   readonly lastFrameMs: number | undefined;
-  /** Worst distance of a picture's wall time and its arrival in the present run, milliseconds. */
+  /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   readonly clockErrorMs: number | undefined;
   readonly counters: CameraCounters;
 }
@@ -115,7 +115,7 @@ export function newCounters(): CameraCounters {
   };
 }
 
-/** A camera that is known but not wanted. */
+/** The status of a camera that is known but not wanted. */
 export function stoppedStatus(
   camera: { readonly id: string; readonly name: string },
   sinceMs: number,

@@ -1,18 +1,18 @@
-// Whether a camera is wanted now, as somebody says while the recorder runs: a camera's id in, how many changed out.
+// The interface for starting and stopping cameras while the recorder runs.
 
 import { CodedError } from '../../base/error.ts';
 
-/** Keeps what it was told across restarts. A cluster has its own, for all its nodes. */
+/** The state is kept across restarts. A cluster has its own implementation, for all its nodes. */
 export interface CameraSwitch {
-  /** Resolves to how many cameras changed: 0 when it was wanted already. `by` names who asks. Throws SwitchError. */
+  /** Resolves to how many cameras changed: 0 if it was started already. `by`: name of the caller. Throws SwitchError. */
   start(cameraId: string, by: string): Promise<number>;
-  /** The same the other way. Resolves when the camera is let go of and its files are closed, or soon after. */
+  /** The opposite. Resolves when the camera is disconnected and its files are closed, or soon after. */
   stop(cameraId: string, by: string): Promise<number>;
 }
 
 /**
- * `unknown-camera`: there is no such camera; `license-…`: what is wrong with the licence, as `LicenseReason` says;
- * `switch-not-kept`: what would keep the change across restarts cannot be reached. Nothing has changed.
+ * `unknown-camera`: there is no such camera; `license-…`: the problem of the licence, as in `LicenseReason`; `switch-not-kept`:
+ * the place where the change would be stored cannot be reached. Nothing has changed.
  */
 export type SwitchErrorCode = 'unknown-camera' | LicenseCode | 'switch-not-kept';
 

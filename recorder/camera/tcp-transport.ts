@@ -1,4 +1,4 @@
-// One TCP or TLS connection to a camera, read into a buffer that all cameras share: no allocation for what arrives.
+// One TCP or TLS connection to a camera, read into a buffer that all cameras share: incoming data needs no allocation.
 
 import { isIP } from 'node:net';
 import type { Socket } from 'node:net';
@@ -10,33 +10,33 @@ import type { Reach } from '../reach/reach.ts';
 import { CameraError, NoConnection } from './error.ts';
 
 export interface TcpTarget extends Destination {
-  /** The host in sentences; undefined where it may hold a part of the password. */
+  /** The host for messages; undefined if it may contain a part of the password. */
   readonly shownHost: string | undefined;
 }
 
-/** What RTSP and interleaved packets go through: TCP, TLS, or a tunnel. */
+/** The connection for RTSP and interleaved packets: TCP, TLS, or a tunnel. */
 export interface CameraConnection {
-  /** Addresses as connected: of the camera, and of this end. */
+  /** The actual addresses of the connection: of the camera, and of this end. */
   readonly remoteAddress: string;
   readonly localAddress: string;
   readonly destroyed: boolean;
-  /** Throws `CameraError` when the camera leaves what it was sent lying. */
+  /** Throws `CameraError` if the camera does not read what it was sent. */
   send(data: string | Buffer): void;
   destroy(): void;
 }
 
 export interface ConnectionHandler {
-  /** Bytes at `buffer[0, size)`, valid only until the call returns. */
+  /** Bytes at `buffer[0, size)`; valid only during the call. */
   data(buffer: Buffer, size: number): void;
-  /** The other side closed, or the connection broke; called once, never after `destroy`. */
+  /** The other side closed or the connection broke; called once, never after `destroy`. */
   closed(error: Error | undefined): void;
 }
 
 export const CONNECT_TIMEOUT_MS = 10_000;
 const KNOCK_MS = 1_000;
-/** A dead peer that sends nothing is found by the watchdog; this is for connections that only wait. */
+/** A dead peer that sends nothing is detected by the watchdog; this is for connections that only wait. */
 const KEEPALIVE_DELAY_MS = 15_000;
-/** We send a request every half minute: more than this means that the camera does not read. */
+/** We send a request every half minute: more unsent bytes mean that the camera does not read. */
 const MAX_UNSENT_BYTES = 64 * 1024;
 
 class TcpConnection implements CameraConnection {
@@ -71,15 +71,15 @@ class TcpConnection implements CameraConnection {
   }
 }
 
-/** Throws `CameraError` when that much waits for the camera to read it. */
+/** Throws `CameraError` if this many bytes wait for the camera to read them. */
 export function checkUnsent(bytes: number): void {
   if (bytes > MAX_UNSENT_BYTES) throw new CameraError('protocol', 'the camera asks but does not read the answers');
 }
 
 /**
- * Rejects with `CameraError` (`unreachable`), `NoConnection` where nothing answered at the port, or with the signal's
- * reason when it aborts. While nothing answers, another socket knocks each second: the system repeats a lost first
- * packet after 1, 2, 4 and more seconds, and a camera that is back after an outage is not to wait for that.
+ * Rejects with `CameraError` (`unreachable`), with `NoConnection` if nothing answered at the port, or with the signal's reason
+ * when it aborts. While nothing answers, another socket tries to connect every second: the system repeats a lost SYN only after
+ * 1, 2, 4 and more seconds, and a camera that is back after an outage should not have to wait for that.
  */
 export function openTcp(
   target: TcpTarget,
@@ -92,7 +92,7 @@ export function openTcp(
     const knocking = new Set<TcpConnection>();
     let answered = false;
     let settled = false;
-    /** One knock a second on the address that the name stands for; before it is known there is nothing to knock at. */
+    /** Another attempt every second, to the address of the name; none before the name has been resolved. */
     let host = isIP(target.host) === 0 ? undefined : target.host;
 
     const settle = (kept?: TcpConnection): void => {
@@ -144,10 +144,10 @@ export function openTcp(
         settle(connection);
         resolve(connection);
       });
-      // Stays for the life of the socket: an error without a listener would end the process.
+      // Kept for the life of the socket: an error without a listener would end the process.
       socket.on('error', (error) => {
         failure = error;
-        // What a later knock meets says no more than the first.
+        // The result of a later attempt adds nothing to that of the first one.
         if (!connection.destroyed && !isOpen && (isFirst || answered)) fail(unreachable(error, target, answered));
       });
       socket.once('close', () => {
@@ -170,7 +170,7 @@ export function openTcp(
   });
 }
 
-/** Host and port in sentences. */
+/** Host and port for messages. */
 export function shown({ shownHost, port }: TcpTarget): string {
   return `${shownHost ?? 'the host that the URL names'}, port ${port}`;
 }
@@ -187,7 +187,7 @@ export function unreachable(
   }
   const detail = (error instanceof CertificateRefused ? error.message : error?.code) ?? error?.message ?? 'closed';
   const message = `the camera cannot be reached at ${shown(target)}: ${detail}`;
-  // A name that cannot be looked up is no sign of the camera, and to ask for it each second burdens others.
+  // A name that cannot be resolved does not show that the camera is away, and resolving it every second would burden others.
   const isAway = !answered && !/^(ENOTFOUND|EAI_)/.test(detail);
   return isAway
     ? new NoConnection(message, { cause: error })

@@ -30,7 +30,7 @@ const AUDIO: AudioParameters = {
 const AAC_TICKS = 1024;
 const AAC_MS = (AAC_TICKS * 1000) / 48_000;
 
-/** A sample that came out, with the true capture time of what went in. */
+/** An output sample, with the true capture time of its input. */
 interface Result extends Sample {
   readonly trueWallMs: number;
   readonly run: number;
@@ -38,34 +38,34 @@ interface Result extends Sample {
 
 interface Scene {
   seconds: number;
-  /** Time from capture to arrival, milliseconds. */
+  /** Time from capture to arrival, in milliseconds. */
   delayMs?: number;
-  /** Speed of the camera's clock for each track; 1 is right. */
+  /** Speed of the camera's clock for each track; 1 is exact. */
   videoClock?: number;
   audioClock?: number;
-  /** Frames a second stamped and delivered. */
+  /** Frames per second according to the timestamps, and as delivered. */
   stampedFps?: number;
   fps?: number;
   gopFrames?: number;
   firstVideoTimestamp?: number;
   audio?: boolean;
-  /** Media captured before the connection that comes in one burst. */
+  /** Media from before the connection that arrives in one burst. */
   burstSeconds?: number;
   parameters?: VideoParameters;
-  /** Changes a video unit; `n` counts frames from 0. */
+  /** Modifies a video unit; `n` counts frames from 0. */
   video?: (
     unit: { timestamp: number; randomAccess: boolean; lostPackets: number; bidirectional: boolean },
     n: number,
   ) => boolean | void;
   audioUnit?: (unit: { timestamp: number; lostPackets: number }, n: number) => boolean | void;
-  /** Called at each second. */
+  /** Called every second. */
   second?: (s: number, clock: VirtualClock, timeline: Timeline) => void;
-  /** Extra delay of a frame. */
+  /** Additional delay of a frame. */
   jitterMs?: (n: number) => number;
-  /** Sends sender reports each 5 s with this offset between the camera's two stream clocks, milliseconds. */
+  /** Sends sender reports every 5 s with this offset between the camera's two stream clocks, in milliseconds. */
   reports?: { audioLateMs: (s: number) => number };
   audioDelayMs?: number;
-  /** Before any packet. */
+  /** Called before any packet. */
   atStart?: (timeline: Timeline, nowMs: number) => void;
 }
 
@@ -81,7 +81,7 @@ function play(scene: Scene) {
   const wrong: { errorMs: number; isUseless: boolean }[] = [];
   const discarded = { video: 0, audio: 0 };
   let run = 0;
-  const trueWall = new Map<number, number>(); // by the number in the data's first four bytes
+  const trueWall = new Map<number, number>(); // by the number in the first four bytes of the data
   const timeline = new Timeline({
     clock,
     memory,
@@ -144,7 +144,7 @@ function play(scene: Scene) {
       const key = ++id;
       trueWall.set(key, startWallMs + captureMs);
       events.push({
-        // A frame can leave only when all of it has been captured.
+        // A frame can be sent only when all of it has been captured.
         atMs: Math.max(0, captureMs + (AAC_TICKS * 1000) / 48_000 + audioDelayMs),
         go: () =>
           timeline.audio(
@@ -189,7 +189,7 @@ const maxOf = (values: number[]): number => values.reduce((a, b) => Math.max(a, 
 const wallErrorMs = (samples: Result[], delayMs: number): number =>
   maxOf(samples.map((s) => Math.abs(s.wallMs - s.trueWallMs - delayMs)));
 const runMs = (s: Sample): number => ((s.dts + s.compositionOffset) * 1000) / (s.kind === 'video' ? 90_000 : 48_000);
-/** How far audio lies from its true place against video, within a run. */
+/** How far audio is from its true place relative to video, within a run. */
 function offsetsMs({ video, audio }: { video: Result[]; audio: Result[] }): number[] {
   const first = video[0] as Result;
   return audio
@@ -253,7 +253,7 @@ describe('timeline', () => {
       gopFrames: 25,
       video: (unit, n) => {
         const second = n / 25;
-        // Three of four pictures; then all of two times 0.6 s, and of 1.6 s.
+        // Three of four pictures; later all pictures of two periods of 0.6 s, and of one of 1.6 s.
         const holes = second > 30 && ((n >= 760 && n < 775) || (n >= 776 && n < 791) || (n >= 800 && n < 840));
         if ((second > 5 && second <= 30 && n % 4 > 0) || holes) {
           lost++;

@@ -1,5 +1,5 @@
-// Access units of one connection in, samples of its runs out (docs/design/time.md). Here is what outlives a run: the two
-// streams' clocks, what the camera says of how they belong together, and when a run begins and ends.
+// Converts the access units of one connection to the samples of its runs (docs/design/time.md). This file has what outlives a
+// run: the clocks of the two streams, the camera's statements about their relation, and the decisions when a run starts and ends.
 
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
@@ -8,23 +8,23 @@ import { RtpClock } from './rtp-clock.ts';
 import { Run, type TimelineMemory } from './run.ts';
 import type { EndReason, SampleSink } from './sink.ts';
 
-/** No picture for longer than this, and than so many usual distances, is a gap, not a long picture. */
+/** More than this, and than this many usual distances, without a picture is a gap and not a long picture. */
 const MAX_PICTURE_MS = 1_000;
 const MAX_PICTURE_DISTANCES = 5;
-/** What two long distances in a row teach of a camera that varies its rate holds for so long. */
+/** How long it is remembered that a camera varies its rate, which two long distances in a row show. */
 const SLOW_VALID_MS = HOUR_MS;
-/** Sender reports further apart than this say nothing about each other. */
+/** Sender reports further apart than this cannot be compared with each other. */
 const REPORT_VALID_MS = 60_000;
-/** Reports at least so far apart are compared with the stamps. */
+/** Reports at least this far apart are compared with the timestamps. */
 const MIN_COMPARED_MS = 15_000;
-/** Reports and arrival agree to this, and stamps that are off by more than the next have the wrong rate. */
+/** If reports and arrival agree to the first, timestamps that are off by more than the second have a wrong rate. */
 const MAX_RATE_ERROR = 0.01;
 const WRONG_RATE = 0.03;
-/** By then the clocks of the two streams may have drifted apart by some milliseconds. */
+/** After this time the clocks of the two streams may have drifted apart by some milliseconds. */
 const START_VALID_MS = 10_000;
-/** A report so far from the packets is about some other clock (Tapo C320WS: another SSRC altogether). */
+/** A report this far from the packets refers to another clock (Tapo C320WS: to another SSRC). */
 const MAX_REPORT_DISTANCE_MS = 30_000;
-/** Stamps that told no time are believed again when they keep so close to arrival for so long. */
+/** Useless timestamps are trusted again once they have stayed this close to the arrival for this long. */
 const PROBATION_MS = 60_000;
 const PROBATION_ERROR_MS = 1_000;
 
@@ -35,21 +35,24 @@ export interface TimelineOptions {
   readonly sink: SampleSink;
   readonly newRunId: () => string;
   /**
-   * Clock rates of the RTP streams; audio 0 when there is none. Where the camera offers only sound, it takes the place of
-   * the video: every frame of it is a key frame.
+   * Clock rates of the RTP streams in Hz; `audioClockRate` is 0 if there is no audio. If the camera offers only audio, it takes
+   * the place of the video, and every frame is a key frame.
    */
   readonly videoClockRate: number;
   readonly audioClockRate: number;
-  /** What earlier connections of this camera taught; kept by the caller. */
+  /** What was learnt from earlier connections of this camera; kept by the caller. */
   readonly memory: TimelineMemory;
-  /** Takes the count of frames that were dropped rather than stored. */
+  /** Gets the number of frames that were dropped instead of stored. */
   readonly discarded: (kind: Kind, frames: number) => void;
-  /** Told of stamps that cannot be right: how far they are off, and whether pictures are stamped by arrival from now on. */
+  /**
+   * Notified of timestamps that cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now
+   * on.
+   */
   readonly clockWrong: (errorMs: number, isUseless: boolean) => void;
 }
 
 interface Report {
-  /** The camera's clock, of whatever epoch, less the stream's media time. */
+  /** The camera's clock (of any epoch) minus the stream's media time. */
   readonly offsetMs: number;
   readonly atMs: number;
 }
@@ -57,20 +60,23 @@ interface Report {
 export class Timeline {
   readonly #o: TimelineOptions;
   readonly #clocks: { readonly [K in Kind]: RtpClock };
-  /** By the camera's own word: sender reports, and where RTP-Info began. */
+  /** The camera's statements: sender reports, and where RTP-Info started. */
   readonly #reports: { [K in Kind]?: Report | undefined } = {};
   readonly #starts: { [K in Kind]?: Report | undefined } = {};
   readonly #soundBias = { ms: 0 };
-  /** Of the video's, since its stamps last made a step: with it the next are compared; what the last comparison gave. */
+  /**
+   * The first report of the video since its last clock step, with which later ones are compared; and the result of the last
+   * comparison.
+   */
   #firstReport: { readonly cameraMs: number; readonly mediaMs: number; readonly atMs: number } | undefined;
   #wrongRate = NaN;
   #run: Run | undefined;
-  /** Of the last two pictures; the first distance is compared with none. */
+  /** Distances of the last two pictures; the first one is compared with none. */
   #distanceMs = Infinity;
   #slowMs = 0;
   #slowAtMs = 0;
   #arrivalMs = 0;
-  /** Since when useless stamps have kept within bounds of (arrival - media time). */
+  /** Since when useless timestamps have kept a constant (arrival - media time). */
   #probation: { readonly offsetMs: number; readonly sinceMs: number } | undefined;
 
   constructor(options: TimelineOptions) {
@@ -79,19 +85,19 @@ export class Timeline {
     this.#clocks = { video: new RtpClock(videoClockRate), audio: new RtpClock(audioClockRate || 8000) };
   }
 
-  /** True when a run has begun and its samples flow. */
+  /** Whether a run has started and its samples flow. */
   get running(): boolean {
     return this.#run?.flowing ?? false;
   }
 
-  /** Worst distance of a picture's wall time and its arrival in the present run, milliseconds. */
+  /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   get clockErrorMs(): number | undefined {
     return this.#run?.clockErrorMs;
   }
 
   /**
-   * Takes an access unit of the video, or of sound that is alone, that arrived at `arrivalMs` (monotonic). The caller keeps
-   * its own hold on the data.
+   * Takes an access unit of the video, or of audio without video, that arrived at `arrivalMs` (monotonic). The caller still has
+   * to release its own hold on the data.
    */
   lead(unit: AccessUnit, parameters: VideoParameters | AudioParameters, arrivalMs: number): void {
     const stated = parameters.kind === 'video' ? parameters.reorderDepth : 0;
@@ -102,7 +108,7 @@ export class Timeline {
     const run = this.#run;
     if (this.#stoodStill(arrivalMs, isBehindLoss) && run && !run.byArrival) this.end(isBehindLoss ? 'gap' : 'stalled');
     else if (run && unit.randomAccess) {
-      // A key frame is the place for what could not be done before one.
+      // Changes that have to wait for a key frame are made now.
       if (depth !== run.depth) run.endsAs ??= 'parameters';
       if (run.endsAs) this.end(run.endsAs);
     }
@@ -133,8 +139,9 @@ export class Timeline {
   }
 
   /**
-   * Whether the camera's own clock, and arrival with it, says that the stamps have the wrong rate. Twice in a row the
-   * same: many cameras report the stamp of a picture that has waited with the time at which it leaves.
+   * Whether the camera's own clock and the arrival both show that the timestamps have a wrong rate. The result must be the same
+   * twice in a row, because many cameras report the timestamp of a picture that has waited together with the time at which it is
+   * sent.
    */
   #compare(report: { readonly cameraMs: number; readonly mediaMs: number; readonly atMs: number }): void {
     const first = (this.#firstReport ??= report);
@@ -148,17 +155,17 @@ export class Timeline {
     this.#wrongRate = isWrong ? rate : NaN;
   }
 
-  /** Takes the `rtptime` of RTP-Info (RFC 2326 §12.33): where the stream is when it begins to play. */
+  /** Takes the `rtptime` of RTP-Info (RFC 2326 §12.33): the position at which the stream starts to play. */
   startsAt(kind: Kind, timestamp: number, arrivalMs: number): void {
     this.#starts[kind] = { offsetMs: -this.#clocks[kind].mediaMsOf(timestamp), atMs: arrivalMs };
   }
 
-  /** The owner calls this now and then, so that a run settles although nothing follows. */
+  /** Call regularly, so that a run settles even if nothing follows. */
   tick(nowMs: number): void {
     this.#run?.tick(nowMs);
   }
 
-  /** Ends the run, if one has begun. The timeline can begin another. */
+  /** Ends the run if one has started. The timeline can start another one. */
   end(reason: EndReason): void {
     this.#run?.end(reason);
     this.#run = undefined;
@@ -201,7 +208,7 @@ export class Timeline {
     clockWrong(this.#run?.clockErrorMs ?? 0, true);
   }
 
-  /** Whether stamps that told no time do so now. */
+  /** Whether useless timestamps have become plausible again. */
   #probe(arrivalMs: number): void {
     const { mediaMs, verdict } = this.#clocks.video;
     const offsetMs = arrivalMs - mediaMs;
@@ -215,12 +222,12 @@ export class Timeline {
     }
   }
 
-  /** Whether no picture was there for so long that the last one cannot stand for the time. */
+  /** Whether there was no picture for so long that the last one cannot stand for that time. */
   #stoodStill(arrivalMs: number, isBehindLoss: boolean): boolean {
     const { advanceMs, usualMs } = this.#clocks.video;
     if (advanceMs === 0) return false;
     const limitMs = Math.max(MAX_PICTURE_MS, MAX_PICTURE_DISTANCES * Math.max(usualMs, this.#slowMs));
-    // What is missing says nothing of how the camera varies its rate.
+    // Lost pictures do not show how the camera varies its rate.
     if (isBehindLoss) return advanceMs > limitMs;
     const twoMs = Math.min(advanceMs, this.#distanceMs);
     const isFirst = this.#distanceMs === Infinity;
@@ -240,7 +247,7 @@ export class Timeline {
     this.#wrongRate = NaN;
   }
 
-  /** Media time of the video less that of the audio, at one moment of the camera's clock. */
+  /** Media time of the video minus that of the audio, at the same moment of the camera's clock. */
   #soundShiftMs(nowMs: number): number | undefined {
     const { video, audio } = this.#reports;
     if (video && audio && Math.abs(video.atMs - audio.atMs) <= REPORT_VALID_MS) return audio.offsetMs - video.offsetMs;

@@ -1,5 +1,4 @@
-// What both kinds of tunnel share: a request in HTTP that the camera may want a login for, within the time that a
-// connection may take.
+// The common part of both kinds of tunnel: an HTTP request that may need a login, within the time limit of a connection.
 
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
@@ -12,16 +11,16 @@ import { CONNECT_TIMEOUT_MS, shown } from './tcp-transport.ts';
 import type { TcpTarget } from './tcp-transport.ts';
 
 export interface TunnelTarget extends TcpTarget {
-  /** Host and port as in an address, for the Host header. */
+  /** Host and port as in a URL, for the Host header. */
   readonly authority: string;
   readonly path: string;
   readonly login: () => Login;
 }
 
-/** What the camera answered in place of a tunnel. */
+/** The camera's response instead of a tunnel. */
 export class HttpRefusal extends Error {
   readonly status: number;
-  /** `WWW-Authenticate`. */
+  /** The `WWW-Authenticate` headers. */
   readonly challenges: string;
 
   constructor(status: number, challenges: string | undefined) {
@@ -32,8 +31,8 @@ export class HttpRefusal extends Error {
 }
 
 /**
- * Opens a tunnel by `attempt`, a second time with a login when the camera asks for one. `onSocket` of an attempt tells
- * each socket that is to be closed when it all fails. Rejects with `CameraError`, or the signal's reason.
+ * Opens a tunnel with `attempt`, and a second time with a login if the camera requires one. `attempt` must pass each socket to
+ * `onSocket`, to be closed if everything fails. Rejects with `CameraError`, or the signal's reason.
  */
 export async function openTunnel<T>(
   target: TunnelTarget,
@@ -68,7 +67,7 @@ export async function openTunnel<T>(
   }
 }
 
-/** The header of a request, when there is one to send. */
+/** The Authorization header of a request, if there is one to send. */
 export function authorizationOf(login: Login, method: string, path: string): { authorization?: string } {
   const authorization = login.authorize(method, path);
   return authorization === undefined ? {} : { authorization };

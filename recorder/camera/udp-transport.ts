@@ -1,5 +1,5 @@
-// RTP and RTCP of one session over UDP: a pair of ports a stream, packets only from the camera, and a first packet
-// outwards so that firewalls on the way let the answer in.
+// Receives RTP and RTCP of one session over UDP: a pair of ports for each stream, packets only from the camera, and a first
+// outgoing packet so that firewalls on the way let the answers in.
 
 import { createSocket } from 'node:dgram';
 import type { Socket } from 'node:dgram';
@@ -10,7 +10,7 @@ import { CameraError } from './error.ts';
 import { ReceiverReports } from './streams.ts';
 import type { MediaHandler, MediaStreams } from './streams.ts';
 
-/** The RTSP connection's two ends: media comes from and goes to the same addresses; a camera may say that it comes from another. */
+/** The two ends of the RTSP connection: media uses the same addresses, unless the camera states another source. */
 export interface ConnectionEnds {
   readonly remoteAddress: string;
   readonly localAddress: string;
@@ -19,7 +19,7 @@ export interface ConnectionEnds {
 /** A key frame is a burst of hundreds of packets; the system's limit may allow less. */
 export const RECEIVE_BUFFER_BYTES = 2 * 1024 * 1024;
 const BIND_ATTEMPTS = 32;
-/** An RTP header of version 2 without payload: opens the way through a firewall, and means nothing to the camera. */
+/** An RTP header of version 2 without payload: it opens firewalls and is meaningless to the camera. */
 const PUNCH_RTP = Buffer.from([0x80, 0x60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 
 interface UdpStream {
@@ -27,12 +27,12 @@ interface UdpStream {
   readonly rtcp: Socket;
   readonly ports: Pair;
   serverPorts: Pair | undefined;
-  /** The address that packets may come from beside the connection's. Nothing is sent there: a camera names what it likes. */
+  /** Another address from which packets may come. Nothing is sent there, because a camera may state any address. */
   source: string | undefined;
   established: boolean;
 }
 
-/** One form for an address, so that `::ffff:10.0.0.9` and `10.0.0.9` are the same. */
+/** One form for an address, so that `::ffff:10.0.0.9` and `10.0.0.9` are equal. */
 export function plainAddress(address: string): string {
   return address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
 }
@@ -46,19 +46,19 @@ function bind(type: 'udp4' | 'udp6', address: string, port: number): Promise<Soc
     });
     socket.bind({ address, port, exclusive: true }, () => {
       socket.removeAllListeners('error');
-      // An ICMP "port unreachable" of the camera must not end the process; silence is found by the watchdog.
+      // An ICMP "port unreachable" from the camera must not end the process; silence is detected by the watchdog.
       socket.on('error', () => {});
       try {
         socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
       } catch {
-        // The system's default has to do.
+        // Then the system's default is used.
       }
       resolve(socket);
     });
   });
 }
 
-/** Two sockets on an even port and the odd one above it (RFC 3550 §11). */
+/** Two sockets on an even port and the next odd one (RFC 3550 §11). */
 async function bindPair(type: 'udp4' | 'udp6', address: string): Promise<{ rtp: Socket; rtcp: Socket; ports: Pair }> {
   for (let attempt = 0; attempt < BIND_ATTEMPTS; attempt++) {
     const first = await bind(type, address, 0);
@@ -69,7 +69,7 @@ async function bindPair(type: 'udp4' | 'udp6', address: string): Promise<{ rtp: 
       const [rtp, rtcp] = isEven ? [first, second] : [second, first];
       return { rtp, rtcp, ports: [rtp.address().port, rtcp.address().port] };
     } catch {
-      // The neighbour is taken: another pair.
+      // The next port is in use: try another pair.
       first.close();
     }
   }
@@ -97,7 +97,7 @@ export class UdpStreams implements MediaStreams {
     }
   }
 
-  /** Binds ports for `count` streams on the address that the RTSP connection uses. */
+  /** Binds ports for `count` streams on the address of the RTSP connection. */
   static async open(count: number, ends: ConnectionEnds, handler: MediaHandler): Promise<UdpStreams> {
     const remoteAddress = plainAddress(ends.remoteAddress);
     const localAddress = plainAddress(ends.localAddress);
@@ -123,13 +123,13 @@ export class UdpStreams implements MediaStreams {
     return stream ? { clientPorts: stream.ports } : {};
   }
 
-  /** The SETUP reply says who sends, and from which ports, on some cameras. */
+  /** Some cameras state the source and its ports in the response to SETUP. */
   establish({ streamIndex, source, serverPorts }: EstablishedStream): void {
     const stream = this.#streams[streamIndex];
     if (!stream) return;
     stream.serverPorts = serverPorts;
     stream.established = true;
-    // A name would have to be looked up because the camera says so: cameras that name one send from their own address.
+    // A name is not resolved just because the camera states it: cameras that state one send from their own address.
     if (source && isIP(source) !== 0) stream.source = plainAddress(source);
     this.#punch(stream);
   }
@@ -171,7 +171,7 @@ export class UdpStreams implements MediaStreams {
 
   #send(socket: Socket, packet: Buffer, port: number): void {
     if (this.#closed) return;
-    // Errors are what the watchdog is for.
+    // Errors are detected by the watchdog.
     socket.send(packet, port, this.#remoteAddress, () => {});
   }
 }

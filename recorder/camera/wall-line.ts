@@ -1,19 +1,22 @@
-// Media times and arrivals of one stream in, wall times out: the line under all of them.
+// Maps the media times of one stream to wall times by fitting a line below its arrivals.
 //
-// Frames are delayed by encoder, network and bursts, never hastened: those with the smallest (arrival - media time) tell
-// best where the timeline lies, and their lower convex hull over minutes tells how fast the camera's clock runs (Moon,
-// Skelly, Towsley, "Estimation and removal of clock skew from network delay measurements", 1999). All in milliseconds;
-// the wall clock is that of the arrivals.
+// Frames are delayed by encoder, network and bursts, but never early. Those with the smallest (arrival - media time) best show
+// the position of the timeline, and their lower convex hull over minutes shows how fast the camera's clock runs (Moon, Skelly,
+// Towsley, "Estimation and removal of clock skew from network delay measurements", 1999). All times are in milliseconds; the wall
+// clock is that of the arrivals.
 
-/** The least delayed frame of each stretch this long is kept, for five minutes. */
+/** The least delayed frame of each interval of this length is kept, for five minutes. */
 const BUCKET_MS = 2_000;
 const BUCKETS = 150;
-/** A clock further off than 2 % is not inexact but wrong. A media millisecond of one that slow takes 1 / 0.98 ms. */
+/**
+ * A clock that is off by more than 2 % is not just inexact but wrong. With a clock that slow, a media millisecond takes 1 / 0.98
+ * ms.
+ */
 const MAX_SLOPE = 0.0205;
 const STEEP = 0.022;
-/** What the line may deviate from the slope known before grows with the time it rests on, up to this. */
+/** The allowed deviation from the previously known slope grows with the observed time, up to this. */
 const PROVEN_MS = 40_000;
-/** A line that is lowered by more than this within a stretch was no clock: all frames before had been delayed. */
+/** If an interval lowers the line by more than this, the reason is not the clock: all frames before were delayed. */
 const MAX_LOWERED_MS = 100;
 /** Frames follow the line at most this much faster or slower than their media time. */
 const MAX_SLEW = 0.04;
@@ -22,12 +25,12 @@ const MAX_SLEW = 0.04;
 const hull = new Int16Array(BUCKETS);
 
 export class WallLine {
-  /** Wall milliseconds beyond one, a media millisecond. */
+  /** Wall milliseconds per media millisecond, minus one. */
   #slope: number;
   #knownSlope: number;
-  /** On the line, wall time is media time × (1 + slope) + this. */
+  /** On the line, wall time is media time × (1 + slope) + offset. */
   #offset = 0;
-  /** Rings of media time and (arrival - media time); `#count` are filled, the last one is at `#newest`. */
+  /** Rings of media time and (arrival - media time), with `#count` entries; the last one is at `#newest`. */
   readonly #media = new Float64Array(BUCKETS);
   readonly #delay = new Float64Array(BUCKETS);
   #count = 0;
@@ -39,7 +42,7 @@ export class WallLine {
   #placedWall = 0;
   #pushedMs = 0;
 
-  /** `slope`: what earlier connections of the camera have taught. */
+  /** `slope`: learnt from earlier connections of the camera. */
   constructor(slope: number) {
     this.#slope = slope;
     this.#knownSlope = slope;
@@ -49,22 +52,22 @@ export class WallLine {
     return this.#count === 0;
   }
 
-  /** The slope, or what was known before where it does not rest on five minutes. */
+  /** The slope if it is based on five minutes, otherwise the previously known one. */
   get knownSlope(): number {
     return this.#knownSlope;
   }
 
-  /** For five minutes the clock has been further off than clocks are. */
+  /** For five minutes the clock has been wrong by more than any real clock is. */
   get isTooSteep(): boolean {
     return this.#count === BUCKETS && Math.abs(this.#hullSlope) > STEEP;
   }
 
-  /** How far frames were moved, lately, because they would have been dated after their arrival. */
+  /** By how much frames were recently moved, because they would have been dated after their arrival. */
   get pushedMs(): number {
     return this.#pushedMs;
   }
 
-  /** Wall time of the last frame placed. */
+  /** Wall time of the last placed frame. */
   get placedWall(): number {
     return this.#placedWall;
   }
@@ -73,7 +76,7 @@ export class WallLine {
     return this.#placedMedia !== -Infinity;
   }
 
-  /** Where the line lies now. */
+  /** The wall time of a media time on the current line. */
   at(mediaMs: number): number {
     return mediaMs * (1 + this.#slope) + this.#offset;
   }
@@ -82,7 +85,7 @@ export class WallLine {
     return (wallMs - this.#offset) / (1 + this.#slope);
   }
 
-  /** Takes a frame; it need not be placed. */
+  /** Records a frame; it need not be placed. */
   observe(mediaMs: number, arrivalMs: number): void {
     const delay = arrivalMs - mediaMs;
     if (arrivalMs >= this.#bucketEndMs) {

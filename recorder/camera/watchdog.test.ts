@@ -5,7 +5,7 @@ import type { CameraErrorCode } from './error.ts';
 import { Patience } from './patience.ts';
 import { Watchdog } from './watchdog.ts';
 
-/** A session whose packets and pictures the test makes, looked at each half second. */
+/** A session whose packets and pictures the test makes, checked every half second. */
 class Session {
   readonly start: Patience;
   readonly pictures: {
@@ -31,7 +31,7 @@ class Session {
     this.#watchdog = new Watchdog({ nowMs: this.nowMs, pictures: this.pictures, start });
   }
 
-  /** Lets time pass; the end of the session as `code after seconds`, or undefined. */
+  /** Advances time; returns the end of the session as `code after seconds`, or undefined. */
   pass(ms: number, what: { packets: boolean; pictures: boolean }): string | undefined {
     const sinceMs = this.nowMs;
     while (this.nowMs < sinceMs + ms) {

@@ -1,28 +1,28 @@
-// Watches that a session that plays brings pictures: times and counts in, the error that is to end it out.
+// Checks that a playing session delivers pictures, and decides with which error it must end.
 
 import { CameraError } from './error.ts';
 import type { Patience } from './patience.ts';
 
-/** No packet of the video for so long: the camera is gone, whatever it answers. */
+/** After this time without a packet of the video, the camera is gone, whatever it answers. */
 const SILENCE_MS = 10_000;
-/** Packets, but not one picture for so long: the connection brings none, a new one may. */
+/** After this time with packets but without a picture, a new connection may help. */
 const NO_PICTURE_MS = 12_000;
-/** Whole pictures and no key frame before them: the longest groups of pictures of smart codecs are about a minute. */
+/** Complete pictures without a key frame: the longest groups of pictures of smart codecs have about a minute. */
 const NO_KEY_FRAME_MS = 130_000;
-/** A goodbye that no packet follows for so long is meant. */
+/** A BYE counts if no packet follows it within this time. */
 const GOODBYE_MS = 500;
 
-/** What has become of the packets of the stream that leads. Times are monotonic, in milliseconds. */
+/** What became of the packets of the leading stream. Times are monotonic, in milliseconds. */
 export interface Pictures {
-  /** What leads: video, or the sound of a camera that offers nothing else, whose frames are its pictures. */
+  /** The leading stream: video, or the audio of a camera that offers nothing else; its frames then count as pictures. */
   readonly awaited: 'video' | 'sound';
-  /** When the last picture of this connection went on to archive and live; undefined before the first. */
+  /** When the last picture of this connection was passed on; undefined before the first. */
   readonly lastPictureMs: number | undefined;
-  /** When the source of the video said goodbye (RTCP BYE); undefined again when a packet of it follows. */
+  /** When the source of the video sent a BYE (RTCP); undefined again once another packet of it arrives. */
   readonly byeMs: number | undefined;
   /**
-   * Why there was no picture for `silentMs`: `stream-silent`, `not-decodable` with what came instead, or `no-key-frame`
-   * where pictures came and only the one that a decoder could begin with is missing.
+   * Why there was no picture for `silentMs`: `stream-silent`; `not-decodable` with what arrived instead; or `no-key-frame` if
+   * pictures arrived and only a key frame is missing.
    */
   explainSilence(silentMs: number): CameraError;
 }
@@ -33,10 +33,10 @@ export class Watchdog {
   readonly #start: Patience;
   #firstPacketMs: number | undefined;
   #lastPacketMs: number;
-  /** From PLAY to the first picture. */
+  /** Time from PLAY to the first picture. */
   #joinedAfterMs: number | undefined;
 
-  /** `start`: for how long the first packet is waited for. */
+  /** `start`: the limit for the first packet. */
   constructor(options: { readonly nowMs: number; readonly pictures: Pictures | undefined; readonly start: Patience }) {
     this.#sinceMs = options.nowMs;
     this.#lastPacketMs = options.nowMs;
@@ -49,8 +49,8 @@ export class Watchdog {
   }
 
   /**
-   * To be called every half second or so; `sawVideo`: packets of the video came since the last call. Says once that the
-   * first picture was there. Throws `CameraError`.
+   * Call about twice a second; `sawVideo`: packets of the video arrived since the last call. Returns `joined` once, after the
+   * first picture. Throws `CameraError`.
    */
   check(nowMs: number, sawVideo: boolean): 'joined' | undefined {
     if (sawVideo) {
@@ -88,7 +88,7 @@ export class Watchdog {
     throw error;
   }
 
-  /** A new connection would bring a key frame as soon as this one did: to wait for much longer gains nothing. */
+  /** A new connection would deliver a key frame as soon as this one did, so waiting much longer gains nothing. */
   get #keyFrameLimitMs(): number {
     if (this.#joinedAfterMs === undefined) return NO_KEY_FRAME_MS;
     return Math.min(NO_KEY_FRAME_MS, NO_PICTURE_MS + 2 * this.#joinedAfterMs);

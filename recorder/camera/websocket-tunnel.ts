@@ -1,5 +1,5 @@
-// RTSP over WebSocket (ONVIF Streaming Specification): messages and interleaved packets in binary frames of the
-// sub-protocol `rtsp.onvif.org`, as they would follow one another over TCP.
+// RTSP over WebSocket (ONVIF Streaming Specification): messages and interleaved packets in binary frames of the sub-protocol
+// `rtsp.onvif.org`, in the same sequence as over TCP.
 
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
@@ -12,7 +12,7 @@ import { authorizationOf, HttpRefusal, openTunnel } from './tunnel.ts';
 import type { TunnelTarget } from './tunnel.ts';
 
 const SUB_PROTOCOL = 'rtsp.onvif.org';
-/** Of one message. Interleaved packets are of 64 KiB at most; a camera may put some together. */
+/** Size of one message. Interleaved packets have at most 64 KiB; a camera may combine several. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 
 /** Rejects with `CameraError`, or with the signal's reason when it aborts. */
@@ -33,7 +33,7 @@ function handshake(
 ): Promise<CameraConnection> {
   return new Promise((resolve, reject) => {
     const socket = connect();
-    // TLS and the host are the socket's: what is asked for is all that counts here.
+    // The socket determines TLS and the host, so only the path and query of this URL matter.
     const webSocket = new WebSocket(new URL(target.path, 'ws://camera'), [SUB_PROTOCOL], {
       createConnection: () => socket,
       headers: {
@@ -58,7 +58,7 @@ function handshake(
       request.destroy();
       reject(new HttpRefusal(response.statusCode ?? 0, response.headers['www-authenticate']));
     });
-    // Stays for the life of the socket: an error without a listener would end the process.
+    // Kept for the life of the socket: an error without a listener would end the process.
     webSocket.on('error', (error) => {
       failure ??= error;
       if (!open) reject(unreachable(error, target, !socket.connecting));

@@ -1,4 +1,4 @@
-// What the API of a recorder asks of the cluster, and what a person starts and stops there.
+// The operations that a recorder's API needs from the cluster, and the control of cameras there.
 
 import { SwitchError, type CameraSwitch } from '../camera/switch.ts';
 import type { CameraList, ListedCameras } from './camera-list.ts';
@@ -38,7 +38,7 @@ export class ClusterView {
     return { isCurrent: this.#cluster.isReachable, ...(await this.#cameras.list()) };
   }
 
-  /** Of which something can be told here, beside this node's own. */
+  /** All cameras that this node knows about, its own and others. */
   cameraIDs(): Iterable<string> {
     return new Set([...this.others().keys(), ...this.#cameras.ids()]);
   }
@@ -83,7 +83,7 @@ export class ClusterView {
     return this.#cluster.ask(question);
   }
 
-  /** With `force`, whatever the cluster says. */
+  /** With `force`, leaves even if the operator refuses. */
   async leave(force: boolean): Promise<Answer> {
     const answer = await this.ask({ kind: 'Leave', ...(force && { force }) });
     if (answer.code >= 300 && !force) return answer;
@@ -97,7 +97,7 @@ export class ClusterView {
   }
 }
 
-/** Start and stop of cameras whose `spec.suspend` only the operator may write. */
+/** Starts and stops cameras through `spec.suspend`, which only the operator may write. */
 export class ClusterSwitch implements CameraSwitch {
   readonly #cluster: Cluster;
 

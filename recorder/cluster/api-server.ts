@@ -1,12 +1,12 @@
-// The API server of Kubernetes as a recorder asks it: with the token of its pod, over a pool of connections. A thin
-// client: the full one costs 60 MB of memory, which a recorder does not have.
+// The Kubernetes API server, accessed with the token of the pod over a connection pool. A minimal client: the full one would cost
+// 60 MB of memory.
 
 import { type Connection, KubernetesClient } from '../../base/kubernetes/client.ts';
 
 export { ApiError as ApiServerError } from '../../base/kubernetes/api-error.ts';
 export type { KubernetesObject } from '../../base/kubernetes/client.ts';
 
-/** Watches, a report, and what people ask for. */
+/** For watches, a report, and requests of people. */
 export const CONNECTIONS = 8;
 const CALL_TIMEOUT_MS = 5_000;
 

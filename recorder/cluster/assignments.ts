@@ -1,18 +1,17 @@
-// Which cameras are this node's, judged by what the API server says of them (docs/design/cluster.md). Cameras in,
-// assignments out; pure.
+// Decides from the Cameras which of them this node records (docs/design/cluster.md). Pure.
 
 import type { Camera } from '../../crds/camera.ts';
 
 /**
- * `own`: to be recorded. `handing-over`: recorded on until the next node has written its first key frame. `suspended`:
- * nobody records it now, and this node did last.
+ * `own`: recorded by this node. `handing-over`: recorded until the next node has written its first key frame. `suspended`: no
+ * node records it now, and this node was the last.
  */
 export type AssignmentState = 'own' | 'handing-over' | 'suspended';
 
 export interface Assignment {
   readonly camera: Camera;
   readonly state: AssignmentState;
-  /** Under which it is recorded: of two claims to a camera the one with the higher epoch is true. */
+  /** The epoch under which it is recorded: if two nodes claim a camera, the higher epoch is right. */
   readonly epoch: number;
 }
 
@@ -21,7 +20,7 @@ export interface Node {
   readonly pool: string;
 }
 
-/** What a Camera, or that there is none, means for a node. `before`: what it was to this node until now. */
+/** What a Camera, or its absence, means for a node. `before`: its assignment to this node so far. */
 export function decide(
   { nodeID, pool }: Node,
   camera: Camera | undefined,
@@ -30,15 +29,16 @@ export function decide(
   if (!camera || camera.metadata.deletionTimestamp !== undefined || camera.spec.poolRef.name !== pool) return undefined;
   const assignment = camera.status?.assignment;
   if (!assignment) return undefined;
-  // One that was deleted and made anew begins with low epochs again.
+  // A Camera that was deleted and created again starts with low epochs.
   const last = before?.camera.metadata.uid === camera.metadata.uid ? before : undefined;
   const { epoch, node, previousNode, handover } = assignment;
-  // A word from before what we have heard: a server that lags behind.
+  // Older than what is known: the server lags behind.
   if (last && epoch < last.epoch) return last;
   if (node === nodeID) return { camera, state: 'own', epoch };
   if (previousNode !== nodeID) return undefined;
   if (node === undefined) return camera.spec.suspend ? { camera, state: 'suspended', epoch } : undefined;
-  // The epoch of the assignment is the next node's. What was never recorded here is not begun for a handover.
+  // The epoch in the assignment is that of the next node. A camera that was never recorded here is not started just for a
+  // handover.
   if (handover === 'Pending' && last && last.state !== 'suspended') {
     return { camera, state: 'handing-over', epoch: last.epoch };
   }
@@ -46,8 +46,8 @@ export function decide(
 }
 
 /**
- * Since when nobody has recorded a camera that this node now records in the place of one that was lost, in milliseconds
- * since 1970; undefined when that is not so, or was known before.
+ * Since when no node has recorded a camera that this node takes over from a lost one, in milliseconds since 1970; undefined if
+ * that is not the case or was known before.
  */
 export function vacantSince(now: Assignment, before: Assignment | undefined): number | undefined {
   if (now.state !== 'own') return undefined;
@@ -57,7 +57,7 @@ export function vacantSince(now: Assignment, before: Assignment | undefined): nu
     : timeOf(now.camera.status?.assignment?.lastSeenTime);
 }
 
-/** Since when another node accounts for a camera that this one recorded and was lost with; undefined: not known. */
+/** Since when another node is responsible for a camera that this one recorded before it was lost; undefined if unknown. */
 export function lostSince({ nodeID }: Node, camera: Camera | undefined): number | undefined {
   const { previousNode, lastSeenTime } = camera?.status?.assignment ?? {};
   return previousNode === nodeID ? timeOf(lastSeenTime) : undefined;
@@ -71,13 +71,15 @@ function timeOf(text: string | undefined): number | undefined {
 export interface Changes {
   readonly assignments: ReadonlyMap<string, Assignment>;
   /**
-   * Cameras that are still in `assignments` because only a read of the Camera itself may stop them: the two watches are
-   * not in order with each other, and a watch may show what was true some time ago.
+   * Cameras kept in `assignments` because only a read of the Camera itself may stop them: the two watches are not ordered
+   * relative to each other, and a watch may show an outdated state.
    */
   readonly doubtful: readonly string[];
 }
 
-/** What the mirrors of both watches mean. `mirrored`: Cameras by name; of one that is in both, the newer. */
+/**
+ * Computes the assignments from the objects of both watches. `mirrored`: Cameras by name; if both watches have one, the newer.
+ */
 export function changesOf(
   node: Node,
   mirrored: ReadonlyMap<string, Camera>,

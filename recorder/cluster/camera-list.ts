@@ -1,5 +1,6 @@
-// Every camera of the namespace and where it is, for people who ask one node about all of them: Cameras as the API server
-// told them last, with what the nodes report of them, in; one list out, soon, whatever API server and nodes do.
+// Lists every camera of the namespace and the node that records it, for clients that ask one node about all of them. Combines the
+// Cameras, as last read from the API server, with the reports of the nodes. The result comes quickly, whatever the state of API
+// server and nodes.
 
 import type { Clock } from '../../base/clock.ts';
 import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
@@ -17,18 +18,18 @@ import type { Cluster } from './cluster.ts';
 import type { Membership } from './membership.ts';
 import { archiveTimes, type Holder } from './peers.ts';
 
-/** A camera of the namespace, as one node knows it. */
+/** A camera of the namespace, as this node knows it. */
 export interface ListedCamera {
   readonly id: string;
   readonly name: string;
-  /** Who records it now, also while another takes it over; who did last while it is suspended. */
+  /** The node that records it now, even while another one takes it over; for a suspended camera, the last one. */
   readonly nodeID: string | undefined;
   readonly epoch: number;
-  /** `unknown`: its node gives no sign of life, or says something newer than this node. */
+  /** `unknown`: its node shows no sign of life, or reports a state of a newer version. */
   readonly state: 'connecting' | 'recording' | 'silent' | 'failed' | 'stopped' | 'unassigned' | 'unknown';
   readonly reason: Reason | undefined;
   readonly lastWrittenMs: number | undefined;
-  /** All nodes that hold footage of it. */
+  /** All nodes that have footage of it. */
   readonly archives: readonly ListedArchive[];
 }
 
@@ -37,11 +38,11 @@ export type ListedArchive = Pick<Holder, 'nodeID' | 'oldestMs' | 'newestMs'>;
 
 export interface ListedNode {
   readonly nodeID: string;
-  /** Base of its API; undefined until the operator has said so. */
+  /** Base URL of its API; undefined until the operator has set it. */
   readonly url: string | undefined;
   readonly playbackUrl: string | undefined;
   readonly isOnline: boolean;
-  /** Since its last sign of life. */
+  /** Time since its last sign of life. */
   readonly lastSeenMs: number | undefined;
 }
 
@@ -58,7 +59,7 @@ export interface CameraListOptions {
   readonly clock: Clock;
 }
 
-/** What is kept of a Camera: there may be thousands. */
+/** The fields of a Camera that are kept, because there may be thousands. */
 interface SeenCamera {
   readonly name: string;
   readonly suspended: boolean;
@@ -69,17 +70,17 @@ interface Report extends ReportedCamera {
   readonly nodeID: string;
 }
 
-/** Those who ask within this time share one look; a list of thousands is read less often. */
+/** Calls within this time share one read; a list of thousands is read less often. */
 const FRESH_MS = 2_000;
 const FRESH_PER_LOOK = 20;
-/** Whoever asks gets what was known last when there is nothing newer by then. */
+/** If nothing newer arrives within this time, the last known state is returned. */
 const WAIT_MS = 1_000;
 
 export class CameraList {
   readonly #o: CameraListOptions;
   /** Undefined until the API server has answered once. */
   #cameras: ReadonlyMap<string, SeenCamera> | undefined;
-  /** Of other pools. */
+  /** RecorderNodes of other pools. */
   #foreign: ReadonlyMap<string, RecorderNode> = new Map();
   #looking: Promise<void> | undefined;
   #freshUntilMs = -Infinity;
@@ -88,7 +89,7 @@ export class CameraList {
     this.#o = options;
   }
 
-  /** Ids of the cameras that were there when somebody last asked. */
+  /** Ids of the cameras that existed at the last read. */
   ids(): Iterable<string> {
     return this.#cameras?.keys() ?? [];
   }
@@ -96,7 +97,7 @@ export class CameraList {
   async list(): Promise<ListedCameras> {
     const { clock, membership } = this.#o;
     const enough = new AbortController();
-    // What takes longer goes on, and is there for the next who asks.
+    // A read that takes longer continues, for the next call.
     await Promise.race([Promise.all([this.#lookOnce(), membership.look()]), clock.sleep(WAIT_MS, enough.signal)]);
     enough.abort();
     return { nodes: this.#nodes(), cameras: this.#list() };
@@ -129,7 +130,7 @@ export class CameraList {
 
   async #read<T>(plural: string, parse: (object: KubernetesObject) => T): Promise<T[]> {
     const { api, namespace } = this.#o;
-    // 0: from the memory of the API server. It may be a moment old, and reports of a higher epoch are believed anyway.
+    // 0: from the cache of the API server. It may be slightly outdated, and reports with a higher epoch take precedence anyway.
     const query = { resourceVersion: '0' };
     const { items } = await api.list(`/apis/${API_VERSION}/namespaces/${namespace}/${plural}`, { query });
     return items.flatMap((item) => {
@@ -176,7 +177,7 @@ export class CameraList {
     }
     const isOnline = (nodeID: string): boolean =>
       (membership.sinceSeenMs(nodeID) ?? Infinity) < membership.unavailableMs;
-    // Before the API server has answered, what the nodes told last is all there is.
+    // Until the API server has answered, the reports of the nodes are all there is.
     const cameras = this.#cameras ?? new Map([...reports.keys()].map((id) => [id, UNREAD]));
     return Array.from(cameras, ([id, seen]): ListedCamera => ({
       id,
@@ -197,7 +198,10 @@ const seenOf = ({ spec, status }: Camera): SeenCamera => ({
 
 type Place = Pick<ListedCamera, 'nodeID' | 'epoch' | 'state' | 'reason' | 'lastWrittenMs'>;
 
-/** Who records a camera: the highest epoch, but whoever hands it over until the next one has a picture on its disk. */
+/**
+ * Who records a camera: the node with the highest epoch, except that during a handover the old one counts until the next has a
+ * picture on disk.
+ */
 function whereIs(
   { suspended, assignment }: SeenCamera,
   reports: readonly Report[],
@@ -232,7 +236,7 @@ function placeOf({ nodeID, state, reason, message, lastWrittenTime }: Report): O
   };
 }
 
-/** Of a newer recorder there may be others. */
+/** A newer recorder may report others. */
 const STATES: ReadonlyMap<string, ListedCamera['state']> = new Map([
   ['Connecting', 'connecting'],
   ['Recording', 'recording'],

@@ -48,11 +48,11 @@ test('a Secret that names no hosts is good for where it went before it had to, a
   assert.match(settingsOf(camera({}), login()).problem?.message ?? '', /camera-hosts is missing$/);
   const another = { secretName: 'yard-login', hosts: ['10.0.0.9'] };
   assert.match(settingsOf(camera({}, another), login()).problem?.message ?? '', /camera-hosts is missing$/);
-  // What the Secret names counts alone.
+  // Only what the Secret names counts.
   assert.ok(settingsOf(camera({}, before), login('10.0.0.8')).problem);
 });
 
-// The first host is what a plain look sees; what follows `@` is where a parser goes that knows passwords with `/`.
+// The first host is what simple parsing finds; what follows `@` is what a parser finds that allows `/` in passwords.
 for (const source of ['rtsp://10.0.0.9:99999/@evil.example/1', 'rtsp://10.0.0.9_%2f/@evil.example/']) {
   test(`the host that is judged is the one that is connected to: ${source}`, () => {
     assert.match(

@@ -1,4 +1,4 @@
-// A Camera and its login in; the settings that the recorder runs with, or what is wrong with them, out. Pure.
+// Converts a Camera and its login to the settings with which the recorder runs, or says what is wrong with them. Pure.
 
 import type { Camera } from '../../crds/camera.ts';
 import { CAMERA_HOSTS } from '../../crds/names.ts';
@@ -8,11 +8,11 @@ import { CameraFile, toCameraConfig, type CameraConfig } from '../config/schema.
 import { hostOf } from '../config/values.ts';
 import { isAmong } from './login-hosts.ts';
 
-/** What a Secret of a camera holds. */
+/** The login in a camera's Secret. */
 export interface Login {
   readonly username: string;
   readonly password: string;
-  /** Where it may be sent, as `isAmong` takes it; undefined when the Secret names no hosts. */
+  /** Where it may be sent, in the format of `isAmong`; undefined if the Secret names no hosts. */
   readonly hosts: readonly string[] | undefined;
 }
 
@@ -20,11 +20,11 @@ export type CameraSettings =
   | { readonly camera: CameraConfig; readonly problem?: undefined }
   | { readonly camera?: undefined; readonly problem: Reason };
 
-/** `login`: undefined for a camera that has none. */
+/** `login`: undefined for a camera without one. */
 export function settingsOf(camera: Camera, login: Login | undefined): CameraSettings {
   const { metadata, spec } = camera;
   const hosts = login && hostsOf(camera, login);
-  // As it will be read when it is connected to: with the login in it.
+  // Judge the host as it will be parsed for the connection: with the login in the address.
   const withLogin = (address: string): string => {
     const whole = addressWith(address, login);
     return hosts && isAmong(hosts, hostOf(whole) ?? '') ? whole : address;
@@ -65,7 +65,10 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
   return { problem: { code: 'invalid-camera', message: `spec.${key}: ${problem}` } };
 }
 
-/** Where the login of a camera may go: where its Secret says, or, as long as that says nothing, where it went before it had to. */
+/**
+ * Where the login of a camera may be sent: to the hosts that its Secret names, or, if it names none, to those to which it was
+ * sent before that was required.
+ */
 function hostsOf({ spec, status }: Camera, { hosts }: Login): readonly string[] {
   if (hosts) return hosts;
   return status?.login?.secretName === spec.credentialsSecretRef?.name ? (status?.login?.hosts ?? []) : [];
@@ -82,6 +85,6 @@ function notFor({ spec }: Camera, login: Login, hosts: readonly string[]): Reaso
 function addressWith(address: string, login: Login | undefined): string {
   if (!login) return address;
   const user = `${encodeURIComponent(login.username)}:${encodeURIComponent(login.password)}`;
-  // Not by the setters of URL: they leave out what they cannot take for schemes they do not know.
+  // Not with the setters of URL, which do nothing for values and schemes that they do not support.
   return address.replace('://', () => `://${user}@`);
 }

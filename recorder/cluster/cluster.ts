@@ -1,5 +1,5 @@
-// A recorder as a member of a cluster: what the API server has assigned to it comes out as cameras, what it does with them
-// goes back as a report, and a Lease says that it lives. Without an answer of the API server nothing changes.
+// A recorder as a member of a cluster: turns its assignments into cameras to record, reports what it does with them, and renews a
+// Lease as its sign of life. As long as the API server does not answer, nothing changes.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import { Informer } from '../../base/kubernetes/informer.ts';
@@ -34,38 +34,40 @@ import { Peers } from './peers.ts';
 import { Report } from './report.ts';
 import { Requests, type Answer, type Question } from './requests.ts';
 
-/** What the recorder knows of one of its cameras. */
+/** The state of one camera of this recorder. */
 export interface CameraReport {
   readonly state: ReportedCamera['state'];
   readonly reason?: Reason | undefined;
   readonly lastWrittenMs?: number | undefined;
 }
 
-/** What the recorder tells of itself. */
+/** What the recorder reports about itself. */
 export interface NodeFacts {
-  /** Where this node believes to be reached; for older recorders, which ask each other and not the operator. */
+  /** The address at which this node believes to be reachable; for older recorders, which ask each other and not the operator. */
   readonly address: string;
   readonly playbackAddress: string;
-  /** PKCS #10, PEM: the operator answers it with a certificate. */
+  /** PKCS #10 as PEM; the operator responds with a certificate. */
   readonly certificateRequest: string | undefined;
   readonly version: string;
   readonly archiveID: string | undefined;
   readonly freeBytes: number | undefined;
-  /** Why nothing can be recorded at all. */
+  /** Why nothing at all can be recorded. */
   readonly fault: Reason | undefined;
   readonly cameras: ReadonlyMap<string, CameraReport>;
   readonly archives: readonly { readonly camera: string; readonly oldestMs?: number; readonly newestMs?: number }[];
 }
 
-/** Which time of a camera this node answers for, where a node was lost. Told before `changed` is. Milliseconds since 1970. */
+/**
+ * For which period of a camera this node is responsible after a node was lost. Called before `changed`. Milliseconds since 1970.
+ */
 export interface TimeAccount {
-  /** This node goes on in the place of one that was lost: nobody has recorded the camera since. */
+  /** This node continues for a lost one: no node has recorded the camera since. */
   takeOver(cameraID: string, sinceMs: number): void;
-  /** Another node answers for the camera since then; undefined: since the last sign of life before this process. */
+  /** Another node has been responsible for the camera since then; undefined: since the last sign of life before this process. */
   giveUp(cameraID: string, sinceMs: number | undefined): void;
 }
 
-/** Is told which cameras this node begins and ends to record because the cluster says so. */
+/** Notified when the cluster makes this node start or stop recording a camera. */
 export interface AssignmentObserver {
   taken(cameraID: string): void;
   givenUp(cameraID: string): void;
@@ -73,7 +75,7 @@ export interface AssignmentObserver {
 
 export interface ClusterOptions {
   readonly api: ApiServer;
-  /** Over a connection of its own: whatever else is asked of the API server, and however much, no renewal waits for it. */
+  /** With separate connections, so that a renewal never waits for other requests. */
   readonly leaseApi: ApiServer;
   readonly namespace: string;
   readonly nodeID: string;
@@ -83,15 +85,15 @@ export interface ClusterOptions {
   readonly facts: () => Promise<NodeFacts>;
   readonly account: TimeAccount;
   readonly observer?: AssignmentObserver | undefined;
-  /** The operator has signed what was asked for. */
+  /** Called when the operator has issued the requested certificate. */
   readonly certified: (signed: NonNullable<RecorderNode['spec']['certificate']>) => void;
-  /** Other cameras are to be recorded, or other settings of them. */
+  /** Called when other cameras, or the same with other settings, must be recorded. */
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A camera that cannot be recorded as it was assigned. */
+/** A camera that cannot be recorded as assigned. */
 export interface RefusedAssignment {
   readonly id: string;
   readonly reason: Reason;
@@ -102,11 +104,11 @@ interface WantedSettings {
   readonly refused: readonly RefusedAssignment[];
 }
 
-/** One look at a camera that is in doubt, and the pause before the next. */
+/** The pause after a failed read of a doubtful camera. */
 const CONFIRM_RETRY_MS = 1_000;
-/** Of Cameras, also deleted ones. */
+/** Number of Cameras, including deleted ones. */
 const MAX_SEEN_EPOCHS = 10_000;
-/** Longer reasons are cut: a report holds hundreds. */
+/** Longer reasons are truncated, because a report contains hundreds. */
 const MAX_MESSAGE = 200;
 
 export class Cluster {
@@ -127,13 +129,13 @@ export class Cluster {
   /** The highest epoch seen of each Camera, by uid. */
   readonly #seenEpochs = new Map<string, number>();
   #assignments: ReadonlyMap<string, Assignment> = new Map();
-  /** Cameras that only the copy on the disk gives to this node: the API server has not said so since the start. */
+  /** Cameras that only the copy on disk assigns to this node: the API server has not confirmed them since the start. */
   readonly #unconfirmed = new Set<string>();
   #wanted: WantedSettings = { cameras: [], refused: [] };
   #kept: string | undefined;
-  /** Of which the observer knows that they are recorded here. */
+  /** The cameras that the observer knows to be recorded here. */
   #told: ReadonlySet<string> = new Set();
-  /** Since this node left: the epochs it left behind, by uid. What is assigned to it by a later one is taken again. */
+  /** After this node left: the last epochs of its cameras, by uid. A camera assigned with a later epoch is recorded again. */
   #left: ReadonlyMap<string, number> | undefined;
   #certified: string | undefined;
   #closed = false;
@@ -176,7 +178,7 @@ export class Cluster {
     this.peers = new Peers(nodeID, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
     this.#lease = new NodeLease({
       api: leaseApi,
-      // A renewal that does not get through is the first to tell that a link was cut.
+      // A renewal that gets no response is the first sign of a broken link.
       reconnect: () => [leaseApi, api].forEach((one) => one.reconnect()),
       namespace,
       nodeID,
@@ -191,7 +193,7 @@ export class Cluster {
     this.#logins = new Logins({ api, namespace, changed: () => this.#apply(), clock, log });
   }
 
-  /** Takes over what was assigned before, if the copy can be believed, and begins to ask. Never rejects. */
+  /** Restores the last assignments if the copy is trustworthy, and starts to watch. Never rejects. */
   async start(): Promise<void> {
     const { state, log } = this.#o;
     try {
@@ -231,12 +233,12 @@ export class Cluster {
     await Promise.all([this.#o.api.close(), this.#o.leaseApi.close()]);
   }
 
-  /** The API server has taken our Lease within the last renewals. */
+  /** The API server accepted the last renewals of our Lease. */
   get isReachable(): boolean {
     return this.#lease.isHeld;
   }
 
-  /** How long no sign of life of this node has got through: 0 while they do, Infinity when none ever did. */
+  /** How long no renewal of this node has been accepted: 0 while they are, Infinity if none ever was. */
   get unreachableMs(): number {
     const { isHeld, renewedMs } = this.#lease;
     return isHeld ? 0 : this.#o.clock.monotonicMs() - (renewedMs ?? -Infinity);
@@ -250,17 +252,17 @@ export class Cluster {
     return this.#nodes.objects;
   }
 
-  /** What is assigned to this node. */
+  /** The cameras assigned to this node. */
   get assignments(): ReadonlyMap<string, Assignment> {
     return this.#assignments;
   }
 
-  /** Settings of the cameras that this node is to record, and what is wrong with others. */
+  /** The settings of the cameras that this node must record, and what is wrong with others. */
   cameras(): WantedSettings {
     return this.#wanted;
   }
 
-  /** Whenever an assignment or a login is another, and not for each who asks: the report does, several times a second. */
+  /** Computed when an assignment or a login changes and not for each call, because the report calls several times a second. */
   #settings(): WantedSettings {
     const cameras: CameraConfig[] = [];
     const refused: RefusedAssignment[] = [];
@@ -277,7 +279,7 @@ export class Cluster {
     return { cameras, refused };
   }
 
-  /** A few times a second: something in the facts may have changed. */
+  /** Call several times a second; the facts may have changed. */
   tick(): void {
     const secrets = new Set<string>();
     const withdrawn = new Set<string>();
@@ -287,27 +289,27 @@ export class Cluster {
       secrets.add(ref.name);
       const told = camera.status?.conditions?.find(({ type }) => type === 'CredentialsResolved')?.reason;
       if (told === 'NoHosts') withdrawn.add(ref.name);
-      // The operator has read of hosts: before it forgets where the login went, they should be known here.
+      // The operator has found hosts in the Secret: read them here before it forgets where the login was sent.
       if (told === 'Found' && !this.#logins.namesHosts(ref.name)) this.#logins.suspect(ref.name);
     }
-    // A Secret that is not for a camera may be by now.
+    // A Secret that was not for a camera may have changed.
     for (const { id, reason } of this.#wanted.refused) if (reason.code === 'no-credentials') this.loginRefused(id);
     this.#logins.tick(secrets, withdrawn);
     this.#report.touch();
   }
 
-  /** A camera refused the login it was given. */
+  /** Call when a camera refused its login. */
   loginRefused(cameraID: string): void {
     const ref = this.#assignments.get(cameraID)?.camera.spec.credentialsSecretRef;
     if (ref) this.#logins.suspect(ref.name);
   }
 
-  /** Asks the operator for what only it may write. */
+  /** Asks the operator to write what only it may write. */
   ask(question: Question): Promise<Answer> {
     return this.#requests.ask(question);
   }
 
-  /** Stops every camera and forgets what was assigned; key and certificate stay. A new assignment brings the node back. */
+  /** Stops every camera and forgets the assignments; key and certificate are kept. A new assignment brings the node back. */
   async leave(): Promise<void> {
     this.#left = new Map(
       Array.from(this.#assignments.values(), ({ camera, epoch }) => [camera.metadata.uid ?? '', epoch]),
@@ -323,7 +325,7 @@ export class Cluster {
     return ref && this.#logins.get(ref.name);
   }
 
-  /** One of the mirrors is another. */
+  /** Call when one of the mirrors has changed. */
   #look(): void {
     if (this.#closed || !this.#owned.isSynced || !this.#previous.isSynced) return;
     const mirrored = new Map(this.#previous.objects);
@@ -343,7 +345,7 @@ export class Cluster {
     this.#apply();
   }
 
-  /** A list may come from a server that lags behind: what was seen once is not unseen. */
+  /** A list may come from a server that lags behind: never go back to an older epoch. */
   #isNewest(camera: Camera): boolean {
     const uid = camera.metadata.uid ?? '';
     const seen = this.#seenEpochs.get(uid) ?? 0;
@@ -359,7 +361,7 @@ export class Cluster {
     return leftAt !== undefined && leftAt >= epochOf(camera);
   }
 
-  /** Reads a Camera that may have to be stopped, and does what it says. */
+  /** Reads a Camera that may have to be stopped, and acts on the result. */
   async #confirm(name: string): Promise<void> {
     if (this.#confirming.has(name) || this.#closed) return;
     this.#confirming.add(name);
@@ -387,23 +389,23 @@ export class Cluster {
     }
   }
 
-  /** The API server has said that a camera is this node's. */
+  /** The API server has confirmed that a camera belongs to this node. */
   #taken(name: string, now: Assignment, before: Assignment | undefined): void {
     const { account } = this.#o;
     const isFirstAnswer = this.#unconfirmed.delete(name);
-    // It went elsewhere and came back while this process did not run.
+    // It moved away and came back while this process did not run.
     if (isFirstAnswer && now.state === 'own' && before && before.epoch < now.epoch) account.giveUp(name, undefined);
     const sinceMs = vacantSince(now, before);
     if (sinceMs !== undefined) account.takeOver(name, sinceMs);
   }
 
-  /** The API server has said that a camera is not this node's any more. */
+  /** The API server has confirmed that a camera no longer belongs to this node. */
   #givenUp(name: string, camera: Camera | undefined): void {
     const sinceMs = lostSince(this.#node, camera);
     if (this.#unconfirmed.delete(name) || sinceMs !== undefined) this.#o.account.giveUp(name, sinceMs);
   }
 
-  /** Undefined when there is none. Throws ApiServerError without an answer, and for one that is no Camera. */
+  /** Undefined if there is none. Throws ApiServerError if there is no response or it is not a Camera. */
   async #readCamera(name: string): Promise<Camera | undefined> {
     try {
       const object = await this.#o.api.get(`${this.#base}/${CAMERAS}/${encodeURIComponent(name)}`);
@@ -415,7 +417,7 @@ export class Cluster {
     }
   }
 
-  /** The recorder is to do what is assigned now, and the disk to hold it. */
+  /** Applies the current assignments to the recorder and saves them. */
   #apply(): void {
     if (this.#closed) return;
     this.#wanted = this.#settings();
@@ -438,7 +440,7 @@ export class Cluster {
     for (const id of before) if (!this.#told.has(id)) this.#o.observer?.givenUp(id);
   }
 
-  /** Changes whenever the copy must. */
+  /** Changes whenever the copy must be saved. */
   #fingerprint(): string {
     const cameras = Array.from(this.#assignments.values(), ({ camera, state, epoch }) => [
       camera.metadata.uid,
@@ -450,7 +452,7 @@ export class Cluster {
     return JSON.stringify([cameras, [...this.#logins.known()]]);
   }
 
-  /** The API server was away, or this process was: what was mirrored may be old. */
+  /** The API server was unreachable or this process was frozen: the mirrors may be outdated. */
   #recovered(): void {
     for (const watcher of [this.#owned, this.#previous, this.#nodes, this.#pool]) watcher.resync();
     this.#report.renew();
@@ -459,7 +461,7 @@ export class Cluster {
   #answered(): void {
     const { responses, certificate } = this.#nodes.objects.get(this.#o.nodeID)?.spec ?? {};
     if (responses) this.#requests.answered(responses);
-    // Not by `madeFrom`: a renewed one is made from the same.
+    // Not compared by `madeFrom`, which is the same for a renewed certificate.
     if (certificate && certificate.certificate !== this.#certified) {
       this.#certified = certificate.certificate;
       this.#o.certified(certificate);

@@ -32,7 +32,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 interface Member extends Joined {
   readonly warnings: readonly string[];
-  /** Certificates that the operator has signed for it. */
+  /** Certificates that the operator has issued to it. */
   readonly certified: readonly string[];
 }
 

@@ -1,5 +1,4 @@
-// Opens a recorder's membership of a cluster on Kubernetes: the place of the API server and the settings in, the cluster
-// and what the API asks of it out.
+// Opens a recorder's membership in a cluster on Kubernetes, and the API's access to it.
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
@@ -39,7 +38,7 @@ export interface Joined {
   readonly cameraSwitch: ClusterSwitch;
 }
 
-/** Rejects when the files of the service account cannot be read. */
+/** Rejects if the files of the service account cannot be read. */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const { place, nodeID, pool, renewMs, dataDir, recordPath, clock, log } = options;
   const [{ api, namespace }, { api: leaseApi }] = await Promise.all([
@@ -85,8 +84,8 @@ export interface OpenTokenReviews {
 }
 
 /**
- * Over connections of its own: whoever presents many tokens does not hold up the node's signs of life. Rejects when the
- * files of the service account cannot be read.
+ * With separate connections, so that many presented tokens do not delay the node's signs of life. Rejects if the files of the
+ * service account cannot be read.
  */
 export async function openTokenReviews(options: ReviewOptions): Promise<OpenTokenReviews> {
   const { api, namespace } = await openApiServer(options.place, options.clock);

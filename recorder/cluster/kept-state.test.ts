@@ -75,7 +75,7 @@ test('a copy from a backup is stale: the archive knows of a later one', async (t
   await copyFile(backup, state.path);
   const restored = open();
   assert.deepEqual(await restored.load(), { kind: 'stale' });
-  // What is assigned from now on is kept again.
+  // Later assignments are kept again.
   await restored.save(kept(5));
   assert.deepEqual(await open().load(), { kind: 'kept', kept: kept(5) });
 });

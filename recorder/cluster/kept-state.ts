@@ -1,9 +1,9 @@
-// What was assigned to this node last, on its disk, so that it records on without the API server and after a restart
-// without it. `<dataDir>/node_<node id>/assignments.json`, readable by its owner alone: logins of cameras are in it.
+// The last assignments of this node on its disk, so that it continues to record without the API server, even after a restart.
+// `<dataDir>/node_<node id>/assignments.json` is readable only by its owner, because it contains logins of cameras.
 //
-// A copy that was restored from a backup must not be believed: cameras may have moved since. Each write counts one
-// further, and the count is written to a second place as well, with the archive, which no backup brings back. A copy
-// with a lower count than its witness is stale.
+// A copy restored from a backup must not be used, because cameras may have moved since. Each write therefore increments a count
+// that is also written to a second place, the witness, with the archive, which no backup restores. A copy with a lower count than
+// its witness is stale.
 
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -16,16 +16,16 @@ import type { Login } from './camera-settings.ts';
 
 export interface Kept {
   readonly assignments: ReadonlyMap<string, Assignment>;
-  /** Of cameras with a login, by name of the Secret. */
+  /** The logins of cameras by name of the Secret. */
   readonly logins: ReadonlyMap<string, Login>;
 }
 
 export type LoadedState =
   | { readonly kind: 'kept'; readonly kept: Kept }
-  /** `stale`: older than its witness. `damaged`: not what this program writes. */
+  /** `stale`: older than its witness. `damaged`: not written by this program. */
   | { readonly kind: 'none' | 'stale' | 'damaged' };
 
-/** `hosts`: null when the Secret names none; left out by versions that did not ask. */
+/** `hosts`: null if the Secret names none; absent in copies of versions that did not check. */
 const login = z.object({ username: z.string(), password: z.string(), hosts: z.array(z.string()).nullish() });
 const File = z.object({
   version: z.literal(1),
@@ -46,9 +46,9 @@ export interface KeptStateOptions {
   readonly fs: FileSystem;
   readonly dataDir: string;
   readonly nodeID: string;
-  /** A tenant: what another one assigned is nothing to this one. */
+  /** The tenant: assignments from another namespace are ignored. */
   readonly namespace: string;
-  /** Of the archive's own state. */
+  /** The directory of the archive's own state. */
   readonly witnessDirectory: string;
 }
 
@@ -56,7 +56,7 @@ export class KeptState {
   readonly #options: KeptStateOptions;
   readonly #directory: string;
   #count = 0;
-  /** One write after the other. */
+  /** Writes run one after another. */
   #work: Promise<void> = Promise.resolve();
 
   constructor(options: KeptStateOptions) {
@@ -72,7 +72,7 @@ export class KeptState {
     return join(this.#options.witnessDirectory, 'cluster-witness.json');
   }
 
-  /** Once, at the start. Throws what the system says of a file that is there and cannot be read. */
+  /** Call once, at the start. Throws the system's error if a file exists but cannot be read. */
   async load(): Promise<LoadedState> {
     const { fs, namespace } = this.#options;
     const witnessText = await readIfThere(fs, this.#witnessPath);
@@ -84,7 +84,7 @@ export class KeptState {
     if (!file.success) return { kind: 'damaged' };
     const { data } = file;
     if (data.namespace !== namespace) return { kind: 'none' };
-    // The witness is written last: after a crash between both the copy is one ahead.
+    // The witness is written last, so after a crash in between the copy is one ahead.
     if (data.count < witness) return { kind: 'stale' };
     this.#count = data.count;
     const assignments = new Map<string, Assignment>();
@@ -103,7 +103,7 @@ export class KeptState {
     return { kind: 'kept', kept: { assignments, logins: new Map(logins) } };
   }
 
-  /** Resolves when the disk has it. Rejects with what the system says; the next call tries anew. */
+  /** Resolves when it is on disk. Rejects with the system's error; the next call tries again. */
   save({ assignments, logins }: Kept): Promise<void> {
     const { namespace } = this.#options;
     const write = async (): Promise<void> => {
@@ -121,7 +121,7 @@ export class KeptState {
       await makeDirectories(fs, this.#directory);
       await replaceFile(fs, this.path, JSON.stringify(file), 0o600);
       this.#count = count;
-      // Without it, the archive is not there: nothing may be written where its disk should be.
+      // If the directory is missing, so is the archive: nothing may be written where its disk should be mounted.
       const isThere = await fs.facts(witnessDirectory).catch(() => undefined);
       if (isThere) await replaceFile(fs, this.#witnessPath, JSON.stringify({ count }));
     };
@@ -129,7 +129,7 @@ export class KeptState {
     return this.#work;
   }
 
-  /** Erases what a node that leaves knew. */
+  /** Deletes the copy of a node that leaves. */
   async erase(): Promise<void> {
     await this.#work.catch(() => {});
     const { fs } = this.#options;
@@ -137,7 +137,7 @@ export class KeptState {
   }
 }
 
-/** Where a login went when nobody asked whom it is for: what was recorded is recorded on until its Secret is read. */
+/** The hosts to which a login was sent before they were checked: recording continues until the Secret has been read. */
 const hostsBefore = (secret: string, assignments: Kept['assignments']): readonly string[] =>
   Array.from(assignments.values(), ({ camera: { spec } }) =>
     spec.credentialsSecretRef?.name === secret

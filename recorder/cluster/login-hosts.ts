@@ -1,8 +1,8 @@
-// Whether a camera's host is one of those that a Secret names (`hostsNamedBy`). Pure.
+// Whether a camera's host is one of those that its Secret names (`hostsNamedBy`). Pure.
 
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
-/** `host`: a name, or an address without brackets. What is no host in `hosts` has no effect. */
+/** `host`: a name, or an address without brackets. Invalid entries in `hosts` have no effect. */
 export function isAmong(hosts: readonly string[], host: string): boolean {
   const address = host.replace(/%.*$/s, '');
   const name = host.toLowerCase().replace(/\.$/, '');
@@ -13,7 +13,7 @@ export function isAmong(hosts: readonly string[], host: string): boolean {
   });
 }
 
-/** `network`: of addresses, or a single one. */
+/** `network`: a network, or a single address. */
 function isWithin(network: string, address: string): boolean {
   const [, base = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(network) ?? [];
   const family = isIPv6(base) ? 'ipv6' : 'ipv4';

@@ -9,14 +9,14 @@ const NAME = 'gate-login';
 const SECRETS = new Set([NAME]);
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** `answer`: of the API server; what it throws is what comes back. */
+/** `answer`: returns or throws the API server's response. */
 function setting(answer: () => KubernetesObject) {
   const clock = new VirtualClock();
   const api = { get: async () => answer() };
   const logins = new Logins({ api, namespace: 'home', changed: () => {}, clock, log: silentLog });
   return {
     logins,
-    /** Time passes, and what is due is read. */
+    /** Advances the time, and reads what is due. */
     look: async (ms: number, withdrawn: ReadonlySet<string> = new Set()): Promise<void> => {
       clock.advance(ms);
       logins.tick(SECRETS, withdrawn);

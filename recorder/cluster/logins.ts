@@ -1,5 +1,5 @@
-// Logins of cameras, read from Secrets by name. Nothing is watched: a Secret is read when a camera needs it, again when a
-// camera refuses the login it holds, and now and then.
+// Logins of cameras, read from Secrets by name. Secrets are not watched: one is read when a camera needs it, again when a camera
+// refuses its login, and periodically.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
@@ -11,13 +11,13 @@ import type { Login } from './camera-settings.ts';
 export interface LoginsOptions {
   readonly api: Pick<ApiServer, 'get'>;
   readonly namespace: string;
-  /** A login is there, or another. */
+  /** Called when a login was found or has changed. */
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Why there is no login: `reason` in one word, for the RecorderNode. */
+/** Why there is no login; `reason` is one word, for the RecorderNode. */
 export interface MissingLogin {
   readonly reason: 'SecretNotFound' | 'SecretForbidden' | 'SecretInvalid' | 'SecretUnread';
   readonly message: string;
@@ -25,7 +25,7 @@ export interface MissingLogin {
 
 const FRESH_MS = 600_000;
 const RETRY_MS = 5_000;
-/** A camera that refuses its login is asked again and again: the Secret is not. */
+/** The Secret of a camera that keeps refusing its login is read at most this often. */
 const SUSPECT_MS = 10_000;
 
 interface Entry {
@@ -45,35 +45,35 @@ export class Logins {
     this.#options = options;
   }
 
-  /** Takes over what was kept of an earlier process. */
+  /** Restores the logins that an earlier process kept. */
   restore(logins: ReadonlyMap<string, Login>): void {
     for (const [name, login] of logins) this.#entry(name).login = login;
   }
 
-  /** What is known, for keeping. */
+  /** The known logins, to be kept. */
   known(): ReadonlyMap<string, Login> {
     return new Map([...this.#entries].flatMap(([name, { login }]) => (login ? [[name, login] as const] : [])));
   }
 
-  /** The login in a Secret; what was known last while the API server is away. */
+  /** The login in a Secret; while the API server is unreachable, the last known one. */
   get(secret: string): Login | MissingLogin {
     const entry = this.#entry(secret);
     return entry.login ?? entry.missing ?? { reason: 'SecretUnread', message: `Secret ${secret} is not read yet` };
   }
 
-  /** False also while it is not read. */
+  /** Also false if it has not been read. */
   namesHosts(secret: string): boolean {
     return this.#entries.get(secret)?.login?.hosts !== undefined;
   }
 
-  /** A camera refused this login: it may be another now. */
+  /** A camera refused this login: the Secret may have changed. */
   suspect(secret: string): void {
     this.#entry(secret).suspect = true;
   }
 
   /**
-   * Reads what is due of `secrets`, and forgets the others. A few times a second. `withdrawn`: those of which the operator
-   * says that they are no login of a camera any more.
+   * Reads those of `secrets` that are due, and forgets all others. Call several times a second. `withdrawn`: Secrets that,
+   * according to the operator, are no longer logins of cameras.
    */
   tick(secrets: ReadonlySet<string>, withdrawn: ReadonlySet<string> = new Set()): void {
     const nowMs = this.#options.clock.monotonicMs();
@@ -115,7 +115,7 @@ export class Logins {
       entry.login = login;
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
-      // Without an answer, what was known stays; also where a right is missing that nobody has taken away on purpose.
+      // Without a response, the known login is kept; also if a right is missing that was not withdrawn on purpose.
       if (err.status === 403 && entry.withdrawn) entry.login = undefined;
       if (err.status === 404) {
         entry.login = undefined;

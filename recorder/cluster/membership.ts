@@ -1,5 +1,5 @@
-// Who is in the cluster and lives, for people and programs that ask a node: RecorderNodes, the pool's status and the
-// Leases in, a list of nodes out.
+// Lists the nodes of the cluster and whether they are alive, for API clients, from RecorderNodes, the pool's status and the
+// Leases.
 
 import type { Clock } from '../../base/clock.ts';
 import { nodeOfLease, POOL_LABEL } from '../../crds/names.ts';
@@ -13,7 +13,7 @@ export interface Member {
   readonly address: string | undefined;
   readonly role: 'voter' | 'learner' | 'removed';
   readonly isOnline: boolean;
-  /** Since its last sign of life. */
+  /** Time since its last sign of life. */
   readonly lastSeenMs: number | undefined;
   readonly cameras: number;
   readonly version: string | undefined;
@@ -27,11 +27,11 @@ export interface MembershipOptions {
   readonly clock: Clock;
 }
 
-/** Those who ask at once share one look. */
+/** Calls within this time share one read. */
 const FRESH_MS = 1_000;
 const DEFAULT_UNAVAILABLE_MS = 15_000;
 
-/** A Lease as it was seen: it counts from when it changed, by our own clock. */
+/** A Lease as it was seen; its age counts from when it changed, by our own clock. */
 interface Sign {
   readonly resourceVersion: string;
   readonly seenMs: number;
@@ -47,7 +47,7 @@ export class Membership {
     this.#o = options;
   }
 
-  /** As of now; while the API server is away, as it was known last. */
+  /** The current members; while the API server is unreachable, the last known ones. */
   async list(): Promise<readonly Member[]> {
     const { cluster, nodeID } = this.#o;
     await this.look();
@@ -66,7 +66,7 @@ export class Membership {
     }).sort((a, b) => (a.nodeID < b.nodeID ? -1 : 1));
   }
 
-  /** Asks for signs of life, unless somebody just did. Never rejects. */
+  /** Reads the Leases unless that was done just before. Never rejects. */
   async look(): Promise<void> {
     const nowMs = this.#o.clock.monotonicMs();
     if (nowMs - this.#lookedMs >= FRESH_MS) {
@@ -76,14 +76,14 @@ export class Membership {
     await this.#looked;
   }
 
-  /** Since the last sign of life of a node of the namespace; undefined when none was seen. */
+  /** Time since the last sign of life of any node of the namespace; undefined if none was seen. */
   sinceSeenMs(nodeID: string): number | undefined {
     if (nodeID === this.#o.nodeID) return 0;
     const sign = this.#signs.get(nodeID);
     return sign && this.#o.clock.monotonicMs() - sign.seenMs;
   }
 
-  /** A node that was not seen for so long is not online. */
+  /** A node without a sign of life for this long is not online. */
   get unavailableMs(): number {
     const { pool } = this.#o.cluster;
     return (pool?.spec.failover.unavailableAfterSeconds ?? 0) * 1000 || DEFAULT_UNAVAILABLE_MS;
@@ -93,7 +93,7 @@ export class Membership {
     const { api, namespace } = this.#o;
     try {
       const { items } = await api.list(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`, {
-        // Of every pool: a page shows all cameras of the namespace.
+        // Of every pool, because a page shows all cameras of the namespace.
         query: { labelSelector: POOL_LABEL },
       });
       for (const lease of items) this.#see(lease);
@@ -107,8 +107,8 @@ export class Membership {
     const node = nodeOfLease(lease.metadata.name);
     const { resourceVersion } = lease.metadata;
     if (node === undefined || this.#signs.get(node)?.resourceVersion === resourceVersion) return;
-    // When it changed between two looks, only its own time tells how long ago; clocks differ by less than that matters
-    // here, and nothing is decided by it.
+    // It changed between two reads, so only its own time tells how long ago. The difference between the clocks does not matter
+    // here, because no decision depends on it.
     const { renewTime } = (lease['spec'] ?? {}) as { renewTime?: unknown };
     const ageMs = typeof renewTime === 'string' ? clock.wallMs() - Date.parse(renewTime) : 0;
     this.#signs.set(node, { resourceVersion, seenMs: clock.monotonicMs() - Math.max(0, ageMs || 0) });

@@ -1,5 +1,5 @@
-// The recorder's sign of life: a Lease of its own, renewed every other second (coordination.k8s.io/v1). Observers look
-// only whether it changes. A renewal that succeeds after some that failed also says that the API server is back.
+// The recorder's sign of life: a Lease that it renews every two seconds (coordination.k8s.io/v1). Observers only check whether it
+// changes. A renewal that succeeds after failed ones also shows that the API server is back.
 
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -9,21 +9,21 @@ import { ApiServerError, type ApiServer, type KubernetesObject } from './api-ser
 
 export interface NodeLeaseOptions {
   readonly api: Pick<ApiServer, 'call' | 'get'>;
-  /** Connections to the API server are not believed any more. */
+  /** Called to replace connections to the API server that may be dead. */
   readonly reconnect: () => void;
   readonly namespace: string;
   readonly nodeID: string;
   readonly pool: string;
   readonly renewMs: number;
-  /** After renewals that failed, or a pause of this process, one has succeeded: what was mirrored may be old. */
+  /** Called when a renewal succeeded after failed ones, or after this process was frozen: what was mirrored may be outdated. */
   readonly recovered: () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A renewal that takes longer is as good as lost: the next one tries anew, on a new connection. */
+/** A renewal that takes longer is given up; the next one uses a new connection. */
 const RENEW_TIMEOUT_MS = 2_500;
-/** After so many renewals that did not get through. */
+/** After this many renewals without a response. */
 const RECONNECT_AFTER = 2;
 
 export class NodeLease {
@@ -43,12 +43,12 @@ export class NodeLease {
     this.#holder = `${options.nodeID}/${randomBytes(6).toString('hex')}`;
   }
 
-  /** Whether the API server took the last renewal. */
+  /** Whether the API server accepted the last renewal. */
   get isHeld(): boolean {
     return this.#renewedMs !== undefined && this.#failures === 0;
   }
 
-  /** Monotonic time of the last renewal that succeeded. */
+  /** Monotonic time of the last successful renewal. */
   get renewedMs(): number | undefined {
     return this.#renewedMs;
   }
@@ -57,7 +57,7 @@ export class NodeLease {
     this.#next(0);
   }
 
-  /** The Lease stays as it is: a recorder that stops is away for its observers as one that died, but for `release`. */
+  /** Leaves the Lease as it is: unless `release` was called, a recorder that stops looks to observers like one that died. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
@@ -85,7 +85,7 @@ export class NodeLease {
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
       this.#failures++;
-      // Somebody else changed it, or removed it: it is read anew.
+      // It was changed or deleted by others: read it again.
       if (err.status === 409 || err.status === 404) this.#lease = undefined;
       if (err.status === 0 && this.#failures % RECONNECT_AFTER === 0) reconnect();
       if (this.#failures === 1) log.warn({ reason: err.reason, problem: err.message }, 'Lease not renewed');
@@ -97,7 +97,7 @@ export class NodeLease {
     const { api, nodeID } = this.#options;
     const options = { timeoutMs: RENEW_TIMEOUT_MS };
     const path = `${this.#path}/${nodeLeaseName(nodeID)}`;
-    // The operator makes it: who may make one may make that of another node, or of another program.
+    // The operator creates the Lease: a right to create one would also allow creating those of other nodes or programs.
     this.#lease ??= await api.get(path, options);
     return (await api.call('PUT', path, this.#body(this.#lease), options)) as KubernetesObject;
   }
@@ -116,7 +116,7 @@ export class NodeLease {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
       metadata: {
-        // Others' labels and owners stay.
+        // Keeps labels and owners that others have set.
         ...before.metadata,
         name: nodeLeaseName(nodeID),
         labels: { ...(before.metadata['labels'] as object | undefined), ...poolLabels(pool) },

@@ -1,24 +1,24 @@
-// What a node knows of the others: their addresses, what they record, who leads. RecorderNodes and the RecorderPool in,
-// answers to the API's questions out; pure. It is as old as the last word of the API server. Addresses are what the operator
-// says: a browser sends the token of its user there, and what a recorder writes of itself, its token is enough to write.
+// What a node knows of the others: their addresses, what they record, which one leads. Computed from the RecorderNodes and the
+// RecorderPool, as last received from the API server. Pure. Addresses are those that the operator wrote, because browsers send
+// their users' tokens there, and the stolen token of a recorder could change what that recorder writes.
 
 import { believedReports, type RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 
 export interface Peer {
   readonly nodeID: string;
-  /** Base of its API, as `http://10.0.0.7:9997`; undefined until the operator has said so. */
+  /** Base URL of its API, such as `http://10.0.0.7:9997`; undefined until the operator has set it. */
   readonly url: string | undefined;
 }
 
-/** Where a camera is recorded. */
+/** The node that records a camera. */
 export interface Owner extends Peer {
   readonly epoch: number;
 }
 
-/** A node that holds footage of a camera. Milliseconds since 1970, coarse. */
+/** A node that has footage of a camera. Milliseconds since 1970, coarse. */
 export interface Holder extends Peer {
-  /** Where it plays its recordings. */
+  /** Base URL of its playback listener. */
   readonly playbackUrl: string | undefined;
   readonly oldestMs: number | undefined;
   readonly newestMs: number | undefined;
@@ -35,7 +35,7 @@ export interface PeerFacts {
   readonly pool: RecorderPool | undefined;
 }
 
-/** `tls`: an address without a scheme is reached by HTTPS. */
+/** `tls`: an address without a scheme uses HTTPS. */
 export function urlOf(address: string | undefined, tls: boolean): string | undefined {
   if (address === undefined || address === '') return undefined;
   const text = /^https?:\/\//.test(address) ? address : `${tls ? 'https' : 'http'}://${address}`;
@@ -45,7 +45,7 @@ export function urlOf(address: string | undefined, tls: boolean): string | undef
 export class Peers {
   readonly #nodeID: string;
   readonly #facts: () => PeerFacts;
-  /** Undefined until somebody asks. */
+  /** Undefined until first needed. */
   #others: ReadonlyMap<string, Owner> | undefined;
 
   constructor(nodeID: string, facts: () => PeerFacts) {
@@ -53,20 +53,17 @@ export class Peers {
     this.#facts = facts;
   }
 
-  /** The facts are others now. */
+  /** Call when the facts have changed. */
   changed(): void {
     this.#others = undefined;
   }
 
-  /**
-   * The other node that records a camera. Anybody may ask, as often as he likes and for cameras that do not exist: it
-   * costs one look into what is known.
-   */
+  /** The other node that records a camera. Just a lookup, so callers may ask often and for cameras that do not exist. */
   ownerOf(cameraID: string): Owner | undefined {
     return this.others().get(cameraID);
   }
 
-  /** The other nodes that hold footage of a camera. */
+  /** The other nodes that have footage of a camera. */
   holdersOf(cameraID: string): Holder[] {
     const holders: Holder[] = [];
     for (const [nodeID, node] of this.#facts().nodes) {
@@ -78,18 +75,18 @@ export class Peers {
     return holders;
   }
 
-  /** Cameras of the other nodes, by the higher epoch where two report one. */
+  /** The cameras of the other nodes; if two report one, the higher epoch counts. */
   others(): ReadonlyMap<string, Owner> {
     this.#others ??= this.#readOthers();
     return this.#others;
   }
 
-  /** Addresses that belong to the cluster. */
+  /** The addresses of all nodes of the cluster. */
   members(): readonly string[] {
     return this.#addresses(({ address }) => address);
   }
 
-  /** The nodes, with their listeners for each other where they have one. */
+  /** The nodes, with their listeners for peers if they have one. */
   listeners(): readonly PeerListener[] {
     return Array.from(this.#facts().nodes.values()).flatMap(({ metadata, spec }) =>
       spec.address === undefined
@@ -98,12 +95,12 @@ export class Peers {
     );
   }
 
-  /** Of the playback listeners. */
+  /** The addresses of all playback listeners. */
   playbacks(): readonly string[] {
     return this.#addresses(({ playbackAddress }) => playbackAddress);
   }
 
-  /** The node that serves changes of the membership; undefined without majority. */
+  /** The node that accepts changes of the membership; undefined without a majority. */
   leader(): Peer | undefined {
     const { pool, nodes } = this.#facts();
     const leader = pool?.status?.leader;
@@ -132,7 +129,7 @@ const peerOf = ({ metadata, spec }: RecorderNode): Peer => ({ nodeID: metadata.n
 
 type ReportedArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
 
-/** From when to when a node told that it has footage. */
+/** The period of a node's footage, as the node reported it. */
 export const archiveTimes = ({ oldestTime, newestTime }: ReportedArchive): Pick<Holder, 'oldestMs' | 'newestMs'> => ({
   oldestMs: timeOf(oldestTime),
   newestMs: timeOf(newestTime),

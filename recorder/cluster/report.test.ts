@@ -7,7 +7,7 @@ import { BURST, Report } from './report.ts';
 
 const TICK_MS = 250;
 
-/** A node that looks at itself four times a second. */
+/** A node that checks its state four times a second. */
 function setup() {
   const clock = new VirtualClock();
   const written: RecorderNodeStatus[] = [];

@@ -1,5 +1,5 @@
-// What a node tells the operator about itself: the status of its RecorderNode. Written when something in it changes, at
-// most once a second in the long run, and every five minutes for what changes all the time.
+// Reports the state of a node to the operator in the status of its RecorderNode. Written when something changes, on average at
+// most once a second, and every five minutes for fields that always change.
 
 import { API_VERSION, RECORDER_MANAGER } from '../../crds/names.ts';
 import type { RecorderNodeStatus } from '../../crds/recorder-node.ts';
@@ -11,19 +11,19 @@ export interface ReportOptions {
   readonly api: Pick<ApiServer, 'apply'>;
   readonly namespace: string;
   readonly nodeID: string;
-  /** The whole status, as of now. */
+  /** The complete current status. */
   readonly status: () => Promise<RecorderNodeStatus>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * In the long run one report a second, and some at once for cameras that are newly named: a failover waits for those,
- * and must not find the burst used up by cameras that change their states (docs/design/failover.md).
+ * On average one report per second, with a burst for newly named cameras: a failover waits for those, and other changes of
+ * cameras must not use up the burst (docs/design/failover.md).
  */
 export const LEAST_MS = 1_000;
 export const BURST = 20;
-/** Cameras that change together are told together. */
+/** Changes of cameras within this time are reported together. */
 export const TOGETHER_MS = 100;
 const REFRESH_MS = 300_000;
 const RETRY_MS = 2_000;
@@ -31,12 +31,12 @@ const RETRY_MS = 2_000;
 export class Report {
   readonly #options: ReportOptions;
   readonly #path: string;
-  /** What the API server has, without what changes all the time. */
+  /** The last status written, without the fields that always change. */
   #told: string | undefined;
   #toldMs = -Infinity;
-  /** The cameras and epochs of the last report. */
+  /** The cameras and epochs in the last report. */
   #named: string | undefined;
-  /** When all of the burst may be used again. */
+  /** When the whole burst is available again. */
   #fullMs = -Infinity;
   #timer: Timer | undefined;
   #later: Timer | undefined;
@@ -49,7 +49,7 @@ export class Report {
     this.#path = `/apis/${API_VERSION}/namespaces/${options.namespace}/recordernodes/${options.nodeID}/status`;
   }
 
-  /** Something may have changed. Cheap: called for every tick. */
+  /** Call when something may have changed; cheap enough for every tick. */
   touch(): void {
     if (this.#closed || this.#timer || this.#work) return;
     const { clock } = this.#options;
@@ -61,7 +61,7 @@ export class Report {
     });
   }
 
-  /** Tells everything anew: the API server was away, and may have forgotten. */
+  /** Reports everything again: the API server was unreachable and may have lost data. */
   renew(): void {
     this.#told = undefined;
     this.touch();
@@ -109,7 +109,7 @@ export class Report {
   }
 }
 
-/** Without what changes all the time. */
+/** The status without the fields that always change. */
 function urgentPart(status: RecorderNodeStatus): string {
   return JSON.stringify({
     ...status,

@@ -1,14 +1,14 @@
-// What this recorder asks of the operator, and the answers: put in the status of its own RecorderNode, answered in its
-// spec (docs/design/cluster.md). Nobody else may write what these requests change.
+// Requests of this recorder to the operator: written to the status of its own RecorderNode, answered in its spec
+// (docs/design/cluster.md). Only the operator may write what they change.
 
 import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { MAX_REQUESTS, type RecorderRequest, type RecorderResponse } from '../../crds/recorder-node.ts';
 
-/** A request without what this room adds. */
+/** A request without the fields that this file adds. */
 export type Question = Omit<RecorderRequest, 'id' | 'time'>;
 
-/** An HTTP status, and what a person should know. */
+/** An HTTP status, and a message for people. */
 export interface Answer {
   readonly code: number;
   readonly message: string;
@@ -32,12 +32,12 @@ export class Requests {
     this.#changed = changed;
   }
 
-  /** For the status. */
+  /** The open requests, for the status. */
   list(): readonly RecorderRequest[] {
     return Array.from(this.#open.values(), ({ request }) => request);
   }
 
-  /** Resolves with what the operator says, or 503 when it says nothing for too long. */
+  /** Resolves with the operator's response, or 503 if there is none in time. */
   ask(question: Question): Promise<Answer> {
     if (this.#open.size >= MAX_REQUESTS) {
       return Promise.resolve({ code: 503, message: 'too many requests wait for the operator' });
@@ -58,7 +58,7 @@ export class Requests {
     });
   }
 
-  /** What the spec of our RecorderNode says now. */
+  /** Call with the responses in the spec of our RecorderNode. */
   answered(responses: readonly RecorderResponse[]): void {
     for (const { id, code, message } of responses) this.#open.get(id)?.answer({ code, message: message ?? '' });
   }

@@ -1,5 +1,5 @@
-// Who presents a token and what he may do, as the API server says: a TokenReview, then SubjectAccessReviews on cameras and
-// the pool in the recorder's namespace (https://kubernetes.io/docs/reference/access-authn-authz/).
+// Authenticates a token with a TokenReview and authorises its user with SubjectAccessReviews on cameras and the pool in the
+// recorder's namespace (https://kubernetes.io/docs/reference/access-authn-authz/).
 
 import { concurrently } from '../../base/concurrently.ts';
 import { CAMERAS, GROUP, RECORDER_POOLS, VERSION } from '../../crds/names.ts';
@@ -10,13 +10,13 @@ export interface TokenReviewsOptions {
   readonly api: Pick<ApiServer, 'call'>;
   readonly namespace: string;
   readonly pool: string;
-  /** A token must be meant for one of these; without any, for the API server itself. */
+  /** The accepted audiences of a token; if empty, that of the API server itself. */
   readonly audiences: readonly string[];
-  /** Cameras of which this node can tell something, its own first. */
+  /** The cameras that this node knows about, its own first. */
   readonly cameraIDs: () => Iterable<string>;
 }
 
-/** What a token is good for; `role` undefined: for nothing here. `cameras` undefined: for all of them. */
+/** What a token allows. `role` undefined: nothing here. `cameras` undefined: all cameras. */
 export type TokenReview =
   | {
       readonly kind: 'known';
@@ -27,7 +27,7 @@ export type TokenReview =
   | { readonly kind: 'wrong' }
   | { readonly kind: 'unavailable'; readonly problem: string };
 
-/** `status.user` of a TokenReview, as far as a SubjectAccessReview takes it over. */
+/** The fields of a TokenReview's `status.user` that a SubjectAccessReview needs. */
 interface User {
   readonly username: string;
   readonly uid: string | undefined;
@@ -41,9 +41,9 @@ interface Right {
   readonly name?: string;
 }
 
-/** A person who may look at named cameras only costs a question for each: of more cameras than these he sees none. */
+/** A user with rights to single cameras needs one review for each; with more cameras than this, such a user sees none. */
 const MAX_CAMERAS = 1_000;
-/** Of the questions of one review. */
+/** How many of the reviews for one token run at once. */
 const AT_ONCE = 4;
 const MAX_NAME_LENGTH = 300;
 
@@ -65,7 +65,7 @@ export class TokenReviews {
     }
   }
 
-  /** A higher role asks for the rights of those below it as well. */
+  /** The rights of a role include those of the lower ones. */
   async #rightsOf(user: User): Promise<{ role: Role | undefined; cameras: ReadonlySet<string> | undefined }> {
     const [mayGet, mayUpdate, mayUpdatePool] = await Promise.all([
       this.#may(user, { verb: 'get', resource: CAMERAS }),
@@ -76,7 +76,7 @@ export class TokenReviews {
     const ids = [...this.#o.cameraIDs()].slice(0, MAX_CAMERAS);
     const seen = await this.#mayEach(user, 'get', ids);
     if (seen.length === 0) return { role: undefined, cameras: new Set() };
-    // One role for all: who may change some of them only looks at them.
+    // There is one role for all cameras: a user that may update only some of them may only view.
     const changed = mayUpdate ? seen : await this.#mayEach(user, 'update', seen);
     return { role: roleOf(changed.length === seen.length, mayUpdatePool), cameras: new Set(seen) };
   }
@@ -98,13 +98,13 @@ export class TokenReviews {
     return status['allowed'] === true;
   }
 
-  /** Undefined for a token that is nobody's, or meant for somebody else. */
+  /** Undefined for a token that is invalid or for another audience. */
   async #userOf(token: string): Promise<User | undefined> {
     const { audiences } = this.#o;
     const spec = { token, ...(audiences.length > 0 && { audiences }) };
     const status = await this.#ask('authentication.k8s.io', 'TokenReview', spec);
     if (status['authenticated'] !== true) return undefined;
-    // A server that knows nothing of audiences leaves them out.
+    // A server without support for audiences leaves them out.
     const meantFor = Array.isArray(status['audiences']) ? (status['audiences'] as readonly unknown[]) : [];
     if (audiences.length > 0 && !audiences.some((audience) => meantFor.includes(audience))) return undefined;
     const { username, uid, groups, extra } = (status['user'] ?? {}) as Readonly<Record<string, unknown>>;
@@ -112,7 +112,7 @@ export class TokenReviews {
     return { username, uid: typeof uid === 'string' ? uid : undefined, groups, extra };
   }
 
-  /** The `status` of the answer. Nothing is kept of such objects: they are questions. */
+  /** Creates a review and returns its `status`. Reviews are not stored objects. */
   async #ask(group: string, kind: string, spec: object): Promise<Readonly<Record<string, unknown>>> {
     const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
     const answer = await this.#o.api.call('POST', path, { apiVersion: `${group}/v1`, kind, metadata: {}, spec });

@@ -70,7 +70,7 @@ export class H264Depacketizer implements Depacketizer {
   /**
    * FU-A, RFC 6184 §5.8.
    *
-   *   |F|NRI| 28 |S|E|R| Type | fragment …
+   *   |F|NRI|  28     |S|E|R|  Type   | fragment …
    *
    * S and E must not both be set, but CostarHD and OpenIPC do so for small pictures: it is then a complete NAL unit. R is ignored
    * (Longse sets it).

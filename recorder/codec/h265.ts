@@ -84,7 +84,7 @@ export class H265Depacketizer implements Depacketizer {
   /**
    * RFC 7798 §4.4.3.
    *
-   *   |F| 49 | LayerId | TID |S|E| FuType | DONL, in the first | fragment …
+   *   |F|  49       |  LayerId  | TID |S|E|  FuType   | DONL, in the first | fragment …
    *
    * S and E must not both be set, but OpenIPC does so: it is then a complete NAL unit.
    */

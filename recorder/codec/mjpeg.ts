@@ -1,7 +1,7 @@
 // Extracts JPEG files from RTP packets (RFC 2435; with the header extension of ONVIF's Streaming Specification, "JPEG over RTP").
 //
-//   | type-specific | fragment offset in bytes |
-//   | type | Q | width/8 | height/8 |
+//   | type-specific |        fragment offset in bytes       |
+//   |     type      |       Q       |   width/8   | height/8 |
 //   restart marker header, types 64 to 127 | quantization table header, offset 0 and Q from 128 on | scan data …
 
 import type { AccessUnitCallback, Depacketizer, MjpegParameters } from './access-unit.ts';

@@ -1,6 +1,6 @@
 // Extracts the frames of MPEG audio from RTP packets, unchanged (RFC 2250 §3.5; ISO/IEC 11172-3 and 13818-3: MP2 and MP3).
 //
-//   | zero (16 bits) | fragment offset (16 bits) | frame | frame | … or … | part of a frame
+//   | zero (16 bits) | fragment offset (16 bits) | frame | frame | …   or   … | part of a frame
 //
 // The offset is the position of the packet's data in its frame: 0 where a frame starts.
 

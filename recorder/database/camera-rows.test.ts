@@ -74,7 +74,7 @@ test('a mistake in a setting costs that setting, not the footage', () => {
       new RegExp(`^cameras\\.${column.replace('.', '\\.')}: .*without this`),
     );
   }
-  // What is right beside it stays.
+  // The valid parts of the row are used.
   assert.equal(one({ record: 7, snapuri: 'http://10.0.0.9/a' }).cameras[0]?.snapshot, 'http://10.0.0.9/a');
 });
 

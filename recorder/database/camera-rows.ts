@@ -1,4 +1,4 @@
-// Rows of the table `cameras` in; cameras to record, and what is wrong with the others, out.
+// Converts rows of the table `cameras` to cameras to record, and reports what is wrong with the others.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CameraSettings } from '../config/camera-file.ts';
@@ -6,20 +6,20 @@ import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } from '../config/schema.ts';
 import type { Reason } from '../camera/status.ts';
 
-/** A row as the database has it. `source`, `snapuri` and `onvif` may hold a password. */
+/** A row of the database. `source`, `snapuri` and `onvif` may contain a password. */
 export interface CameraRow {
   readonly id: string;
   readonly name: string;
   readonly source: string;
   readonly snapuri: string | null;
   readonly ptz: boolean;
-  /** Absent in a copy that an older recorder made. */
+  /** Absent in a copy made by an older recorder. */
   readonly onvif?: string | null;
   readonly record: unknown;
   readonly enabled: boolean;
 }
 
-/** What of a camera's settings a row has, in the words of the file. */
+/** The camera settings that a row can hold, by their names in the configuration file. */
 export const ROW_SETTINGS: ReadonlySet<string> = new Set([
   'id',
   'name',
@@ -31,13 +31,13 @@ export const ROW_SETTINGS: ReadonlySet<string> = new Set([
   'enabled',
 ]);
 
-/** Of settings that were checked. */
+/** From validated settings. */
 export function rowOf(settings: CameraSettings): CameraRow {
   const { id, name = '', source, snapshot = null, ptz = false, onvif = null, record = {}, enabled = true } = settings;
   return { id, name, source, snapuri: snapshot, ptz, onvif, record, enabled } as CameraRow;
 }
 
-/** In the words of the file, without what says nothing. */
+/** The settings by their names in the configuration file, without empty ones. */
 export function settingsOf({ id, name, source, snapuri, ptz, onvif, record, enabled }: CameraRow): CameraSettings {
   return {
     id,
@@ -53,7 +53,7 @@ export function settingsOf({ id, name, source, snapuri, ptz, onvif, record, enab
 
 export const CAMERA_COLUMNS = 'id, name, source, snapuri, ptz, onvif, record, enabled';
 
-/** A camera that is not recorded as it was asked for. */
+/** A camera that is not recorded as configured. */
 export interface RefusedCamera {
   readonly id: string;
   readonly reason: Reason;
@@ -67,8 +67,8 @@ export interface CameraList {
 export const NO_CAMERAS: CameraList = { cameras: [], refused: [] };
 
 /**
- * Cameras of rows. One with a mistake is recorded as `before` had it, or not at all; a mistake in what it can be
- * recorded without, as the still image, costs only that.
+ * The cameras of rows. A camera with a mistake is recorded as in `before`, or not at all; a mistake in a setting that recording
+ * does not need, such as the still image, only disables that setting.
  */
 export function toCameras(
   rows: readonly CameraRow[],
@@ -80,7 +80,7 @@ export function toCameras(
   for (const row of rows) {
     const { camera, problem } = toCamera(row, defaults);
     const known = camera ?? before.find(({ id }) => id === row.id);
-    // Whoever stops a camera is heard, whatever else is wrong with the row.
+    // A request to stop a camera is honoured whatever else is wrong with the row.
     if (known) cameras.push({ ...known, enabled: row.enabled });
     if (problem !== undefined) {
       const effect = camera
@@ -95,7 +95,7 @@ export function toCameras(
   return { cameras, refused };
 }
 
-/** Cameras of files and of the database together. Files win: who can write them owns the machine. */
+/** Combines the cameras of files and of the database. Files take precedence, because their author controls the machine anyway. */
 export function mergeCameras<T extends CameraConfig>(
   files: readonly T[],
   database: CameraList,
@@ -131,7 +131,7 @@ function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraCo
   const { key, problem } = firstProblem(whole.error);
   const column = key.replace(/^snapshot/, 'snapuri');
   const told = `${column}: ${problem}`;
-  // What is wrong with one of the optional settings must not cost footage.
+  // A mistake in an optional setting must not cost footage.
   const right = Object.entries(optional).filter(
     ([key, value]) => CameraFile.safeParse({ ...plain, [key]: value }).success,
   );
@@ -139,5 +139,5 @@ function toCamera(row: CameraRow, defaults: CameraDefaults): { camera?: CameraCo
   return rest.success ? { camera: toCameraConfig(rest.data, defaults), problem: told } : { problem: told };
 }
 
-/** An id of any length and content, fit for a log line. */
+/** Makes an id of any length and content safe for a log line. */
 const shorten = (id: string): string => id.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 63);

@@ -1,6 +1,5 @@
-// Follows the table `cameras`: rows of this node out, at once when the database tells of a change, and by a look every
-// now and then in case it did not. Keeps a copy on the disk, so that a start without the database records what the last
-// one recorded.
+// Follows the rows of this node in the table `cameras`: immediately by notifications of the database, and by polling in case one
+// is lost. Keeps a copy on disk, so that a start without the database records what was recorded before.
 
 import { open, readFile, rename, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -17,19 +16,19 @@ export interface CameraTableOptions {
   readonly url: string;
   readonly connection: Connection;
   readonly nodeName: string;
-  /** The copy, with passwords in it: only its owner may read it. */
+  /** The copy. It contains passwords, so only its owner may read it. */
   readonly copyFile: string;
-  /** Of cameras that have none of their own. */
+  /** Defaults for cameras that do not set a value. */
   readonly defaults: () => CameraDefaults;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called with every list that differs from the one before. */
+  /** Called with each list that differs from the previous one. */
   readonly changed: (list: CameraList) => void;
 }
 
-/** Rows are read this often although the database told of no change. */
+/** How often rows are read without a notification. */
 const POLL_MS = 15_000;
-/** Changes that come together are read together. */
+/** Changes within this time are read together. */
 const GATHER_MS = 50;
 const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 const CHANNEL = 'kube_nvr_cameras';
@@ -49,7 +48,7 @@ export class CameraTable {
     return this.#list;
   }
 
-  /** Takes the copy of the last run, unless the table was read meanwhile. */
+  /** Uses the copy of the last run, unless the table was read meanwhile. */
   async useCopy(): Promise<void> {
     const { nodeName, copyFile, log } = this.#o;
     let copy: { nodeName?: string; cameras?: readonly CameraRow[] };
@@ -75,27 +74,27 @@ export class CameraTable {
   }
 
   /**
-   * Writes whether a camera of this node is to be recorded, and takes what the table says then. Resolves to whether that
-   * changed. Throws DatabaseError.
+   * Sets whether a camera of this node is recorded and reads the table again. Resolves to whether that changed anything. Throws
+   * DatabaseError.
    */
   async setEnabled(cameraId: string, enabled: boolean): Promise<boolean> {
     const { connection, nodeName } = this.#o;
     const sql = `UPDATE cameras SET enabled = $3 WHERE id = $1 AND node_name = $2 AND enabled <> $3 RETURNING id`;
     const rows = await connection.transaction((run) => run(sql, [cameraId, nodeName, enabled]));
-    // The change is made: a look that fails now only comes later.
+    // The change is committed: if this read fails, the next one shows it later.
     await this.read().catch(() => {});
     return rows.length > 0;
   }
 
-  /** As of the last look. */
+  /** As of the last read. */
   row(cameraId: string): CameraRow | undefined {
     return this.#rows?.find(({ id }) => id === cameraId);
   }
 
   /**
-   * `change` is given the row of a camera of this node, undefined when there is none, and says what becomes of it: another
-   * one, `null` for none, undefined for what it is. It does not throw. Resolves to whether the table changed: one of this id
-   * may be another node's. Throws DatabaseError.
+   * `change` gets the row of a camera of this node (undefined if there is none) and returns the new row, `null` to delete it, or
+   * undefined to leave it. It must not throw. Resolves to whether the table changed: a row with this id may belong to another
+   * node. Throws DatabaseError.
    */
   async edit(
     cameraId: string,
@@ -117,12 +116,12 @@ export class CameraTable {
            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING id`;
       return run(sql, [...which, name, source, snapuri, ptz, onvif, record, enabled]);
     });
-    // As with `setEnabled`.
+    // As in `setEnabled`.
     if (changed.length > 0) await this.read().catch(() => {});
     return { changed: changed.length > 0 };
   }
 
-  /** Follows the table until `signal` aborts. The tables must be there. */
+  /** Follows the table until `signal` aborts. The tables must exist. */
   async follow(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#poll(signal), this.#listen(signal)]);
   }
@@ -138,7 +137,7 @@ export class CameraTable {
     const { clock } = this.#o;
     const backoff = new Backoff(RETRY);
     while (!signal.aborted) {
-      // Whether it works is seen from the connection that reads; this one says nothing.
+      // Failures are reported by the connection that reads, not by this one.
       await this.#listenOnce(signal, () => backoff.reset()).catch(() => {});
       await clock.sleep(backoff.next(), signal);
     }
@@ -156,12 +155,12 @@ export class CameraTable {
     try {
       await client.connect();
       client.on('notification', ({ payload }) => {
-        // Empty: all of them. The payload is cut where a name is too long for one.
+        // An empty payload means all nodes. Long node names are truncated in the payload.
         if (payload === undefined || payload === '' || nodeName.startsWith(payload)) void this.#readSoon();
       });
       await client.query(`LISTEN ${CHANNEL}`);
       connected();
-      // What changed before anybody listened.
+      // For changes made before LISTEN.
       void this.#readSoon();
       await ended;
     } finally {
@@ -169,7 +168,7 @@ export class CameraTable {
     }
   }
 
-  /** Reads once for all who ask meanwhile, and once more for those who ask during it. */
+  /** Reads once for all calls before the read starts, and once more for calls during it. */
   #readSoon(): Promise<void> {
     this.#again = true;
     this.#reading ??= this.#readAll().finally(() => {
@@ -182,12 +181,12 @@ export class CameraTable {
     while (this.#again) {
       await this.#o.clock.sleep(GATHER_MS);
       this.#again = false;
-      // The connection has said why; the next look comes.
+      // The connection has logged the reason; the next poll reads again.
       await this.read().catch(() => {});
     }
   }
 
-  /** After a change of what cameras inherit. */
+  /** Call after a change of the defaults. */
   retake(): void {
     if (this.#rows?.length) this.#take(this.#rows);
   }
@@ -198,7 +197,7 @@ export class CameraTable {
     const before: readonly CameraConfig[] = this.#list.cameras;
     const list = toCameras(rows, defaults(), before);
     if (isDeepStrictEqual(list, this.#list) && rows.length > 0) return;
-    // A name that differs in one character is no error, and looks like this.
+    // A wrong node name is not an error, but looks like this.
     if (rows.length === 0) log.info({ node: nodeName }, 'the database has no cameras for this node');
     this.#list = list;
     changed(list);

@@ -1,15 +1,15 @@
-// The one way to the database: statements in, rows out, with a bound on how long anything takes. Knows whether the
-// database answered last, and says so in the log once a change.
+// The connections to the database, with a time limit on everything. Remembers whether the database answered last, and logs each
+// change of that.
 
 import pg from 'pg';
 import type { Log } from '../../base/log.ts';
 import { databaseError, isBrokenConnection, type DatabaseError } from './error.ts';
 
-/** A database that does not take a connection in this time is away. */
+/** A database that does not accept a connection within this time counts as unreachable. */
 const CONNECT_TIMEOUT_MS = 3_000;
-/** A statement that takes longer is given up, with its connection: the server may be gone without a word. */
+/** A statement that takes longer is abandoned together with its connection: the server may be gone without notice. */
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** Listings at once, beside the writer of rows and the reader of cameras. */
+/** For simultaneous listings, besides the writer of rows and the reader of cameras. */
 const MAX_CONNECTIONS = 6;
 
 export type Values = readonly unknown[];
@@ -36,21 +36,21 @@ export class Connection {
       query_timeout: STATEMENT_TIMEOUT_MS,
       allowExitOnIdle: true,
     });
-    // A connection that breaks while nobody uses it; the next one tells whether the database is away.
+    // An idle connection broke; the next statement shows whether the database is reachable.
     this.#pool.on('error', () => {});
   }
 
-  /** Host, port and database, for people. */
+  /** Host, port and database, for messages. */
   get location(): string {
     return locationOf(this.#o.url);
   }
 
-  /** As of the last statement; undefined before the first. */
+  /** As of the last statement; undefined before the first one. */
   get reachable(): boolean | undefined {
     return this.#reachable;
   }
 
-  /** For statements that only read: one whose connection turns out to be broken is asked once more. */
+  /** For statements that only read: if its connection turns out to be broken, a statement is repeated once. */
   readonly run: Run = (sql, values = [], timeoutMs = STATEMENT_TIMEOUT_MS) =>
     this.#noted(async () => {
       const query = { text: sql, values: [...values], query_timeout: timeoutMs };
@@ -61,7 +61,7 @@ export class Connection {
       return answer.rows;
     });
 
-  /** Runs `work` in one transaction; it is undone when `work` throws. */
+  /** Runs `work` in one transaction, which is rolled back if `work` throws. */
   transaction<T>(work: (run: Run) => Promise<T>): Promise<T> {
     return this.#noted(async () => {
       const client = await this.#pool.connect();
@@ -80,7 +80,7 @@ export class Connection {
         await run('COMMIT');
         return result;
       } catch (err) {
-        // Rather than ask a connection in an unknown state to roll back, let go of it.
+        // Close a connection in an unknown state instead of rolling back on it.
         broken ??= err instanceof Error ? err : new Error('failed');
         throw err;
       } finally {
@@ -126,7 +126,7 @@ export class Connection {
   }
 }
 
-/** What a client of its own, outside the pool, connects with. */
+/** The configuration for a client outside the pool. */
 export function clientConfig({ url, nodeName }: Pick<ConnectionOptions, 'url' | 'nodeName'>): pg.ClientConfig {
   return {
     connectionString: url,
@@ -137,7 +137,7 @@ export function clientConfig({ url, nodeName }: Pick<ConnectionOptions, 'url' | 
   };
 }
 
-/** `host:port/database` of a database URL: never its user, password or options. */
+/** `host:port/database` of a database URL, without its user, password and options. */
 export function locationOf(url: string): string {
   if (!URL.canParse(url)) return 'unknown';
   const { hostname, port, pathname, searchParams } = new URL(url);

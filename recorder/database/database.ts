@@ -1,5 +1,5 @@
-// The recorder's side of a Postgres database, joined: rows of closed segments on their way to it, cameras from it, and
-// listings out of it. Everything works on while the database is away, and catches up when it is back.
+// The recorder's use of a Postgres database: writes rows of closed segments, reads cameras, and lists recordings. Everything
+// keeps working while the database is unreachable, and catches up afterwards.
 
 import type { Registry } from 'prom-client';
 import { Backoff } from '../../base/backoff.ts';
@@ -29,9 +29,9 @@ import { writeRest, writeRows, type RowWriterDeps } from './row-writer.ts';
 export interface DatabaseOptions {
   readonly url: string;
   readonly nodeName: string;
-  /** For the queue of rows and the copy of the cameras. */
+  /** Directory of the row queue and the copy of the cameras. */
   readonly workDir: string;
-  /** Of cameras that have none of their own. */
+  /** Defaults for cameras that do not set a value. */
   readonly defaults: () => CameraDefaults;
   /** Listings show the rows of all nodes. */
   readonly listAllNodes: boolean;
@@ -43,18 +43,18 @@ export interface DatabaseOptions {
   readonly camerasChanged: (list: CameraList) => void;
 }
 
-/** A start waits this long for the database before it goes on without. */
+/** How long a start waits for the database before it continues without. */
 const START_WAIT_MS = 3_000;
-/** A stop waits this long for the last rows; the next start brings what is left. */
+/** How long a stop waits for the last rows; the rest is written after the next start. */
 const STOP_WAIT_MS = 2_000;
-/** A listing waits this long for the first comparison of rows and files: before, rows may be missing. */
+/** How long a listing waits for the first comparison of rows and files, before which rows may be missing. */
 const COMPARE_WAIT_MS = 5_000;
-/** Probes that come faster share one look. */
+/** Checks within this time share one result. */
 const CHECK_CACHE_MS = 1_000;
 const PUSHED_AT_ONCE = 500;
 const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 
-/** What is asked of the archive. */
+/** The part of the archive that is used. */
 type ArchiveView = Pick<Archive, 'inventory' | 'openEntries' | 'inProgress'>;
 
 export class RecorderDatabase implements SegmentObserver {
@@ -103,8 +103,8 @@ export class RecorderDatabase implements SegmentObserver {
   }
 
   /**
-   * Brings the tables up to date and reads the cameras, or takes the copy of them when the database is away. Rejects
-   * only when a newer recorder has changed the tables.
+   * Migrates the tables and reads the cameras, or uses their copy if the database is unreachable. Rejects only if a newer
+   * recorder has changed the tables.
    */
   async open(): Promise<void> {
     const { clock } = this.#o;
@@ -124,12 +124,12 @@ export class RecorderDatabase implements SegmentObserver {
     this.#migrated = first.catch(() => this.#migrateAgain());
   }
 
-  /** Cameras take over what they inherit from the settings. */
+  /** Applies changed defaults to the cameras. */
   reconfigure(): void {
     this.#table.retake();
   }
 
-  /** Begins to write rows and to follow the cameras. Call it once the archive has recovered. */
+  /** Starts to write rows and to follow the cameras. Call it once the archive has recovered. */
   start(archive: ArchiveView): void {
     this.#archive = archive;
     const { signal } = this.#stop;
@@ -146,7 +146,7 @@ export class RecorderDatabase implements SegmentObserver {
     this.#queue.push({ kind: 'remove', filename: formatPath(segment), cameraId: segment.cameraId });
   }
 
-  /** The cameras of the database as of the last look. */
+  /** The cameras of the database as of the last read. */
   get cameras(): CameraList {
     return this.#table.list;
   }
@@ -157,12 +157,12 @@ export class RecorderDatabase implements SegmentObserver {
     return this.#table.setEnabled(cameraId, enabled);
   }
 
-  /** A row of the table `cameras`, as of the last look. */
+  /** A row of the table `cameras`, as of the last read. */
   cameraRow(cameraId: string): CameraRow | undefined {
     return this.#table.row(cameraId);
   }
 
-  /** As `CameraTable.edit`. Throws DatabaseError. */
+  /** Like `CameraTable.edit`. Throws DatabaseError. */
   async editCamera(
     cameraId: string,
     change: (row: CameraRow | undefined) => CameraRow | null | undefined,
@@ -171,7 +171,7 @@ export class RecorderDatabase implements SegmentObserver {
     return this.#table.edit(cameraId, change);
   }
 
-  /** For readiness: whether the database can be used now. */
+  /** For the readiness check: whether the database can be used now. */
   check(): Promise<{ configured: boolean; reachable: boolean }> {
     const { clock } = this.#o;
     const nowMs = clock.monotonicMs();
@@ -182,14 +182,14 @@ export class RecorderDatabase implements SegmentObserver {
     return this.#checked.result.then((reachable) => ({ configured: true, reachable }));
   }
 
-  /** For people, as of the last statement. */
+  /** Warnings for people, as of the last statement. */
   warnings(): { code: string; message: string; cameraId: undefined }[] {
     if (this.#connection.reachable !== false) return [];
     const message = `the database at ${this.#connection.location} cannot be used: recording goes on, its rows follow`;
     return [{ code: 'database-unreachable', message, cameraId: undefined }];
   }
 
-  /** As `Archive.list`, with closed segments from the table. Throws DatabaseError. */
+  /** Like `Archive.list`, but closed segments come from the table. Throws DatabaseError. */
   async list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
     const archive = this.#archive;
     if (!this.#usable || !archive)
@@ -211,7 +211,7 @@ export class RecorderDatabase implements SegmentObserver {
     return listFromTable(deps, cameraId, query);
   }
 
-  /** Sends what can be sent in a moment, keeps the rest for the next start. Call it after the archive was closed. */
+  /** Writes what can be written quickly and keeps the rest for the next start. Call it after the archive was closed. */
   async close(): Promise<void> {
     const { clock, log } = this.#o;
     this.#stop.abort();
@@ -239,7 +239,7 @@ export class RecorderDatabase implements SegmentObserver {
     if (from !== to) this.#o.log.info({ database, from, to }, 'tables of the database were brought up to date');
   }
 
-  /** Until it works. Tables that are too new are no reason to stop a recording: somebody may go back to older ones. */
+  /** Repeats until it works. Tables that are too new do not stop a recording: they may be downgraded again. */
   async #migrateAgain(): Promise<void> {
     const { clock, log } = this.#o;
     const backoff = new Backoff(RETRY);
@@ -265,7 +265,7 @@ export class RecorderDatabase implements SegmentObserver {
     ]);
   }
 
-  /** Once: what a crash has left between files and rows. */
+  /** Compares rows and files once, to repair what a crash left. */
   async #reconcile(archive: ArchiveView, signal: AbortSignal): Promise<void> {
     const { clock, log, nodeName } = this.#o;
     const backoff = new Backoff(RETRY);
@@ -277,13 +277,13 @@ export class RecorderDatabase implements SegmentObserver {
       open: () => new Set(archive.openEntries().map((entry) => entry.path)),
       apply: async (change) => {
         this.#queue.push(change);
-        // A new database and an old archive: hundreds of thousands, no faster than the disk takes them.
+        // With a new database and an old archive these are hundreds of thousands; do not exceed the speed of the disk.
         if (++applied % PUSHED_AT_ONCE === 0) await this.#queue.settled();
       },
     };
     while (!signal.aborted) {
       try {
-        // What waits is known; only what is neither there nor waiting is to be found.
+        // Rows that wait are known: only those neither in the table nor waiting are missing.
         await this.#queueEmpty(signal);
         const report = await reconcile(deps, signal);
         const { kept, ...numbers } = report;
@@ -291,11 +291,11 @@ export class RecorderDatabase implements SegmentObserver {
           const hint = 'is the right disk mounted? If so, run the recorder with --reindex';
           log.error({ ...report, hint }, 'most recordings of the database are not on the disk, their rows are kept');
         } else log.info(numbers, 'rows and files were compared');
-        // What was found missing is on its way, and a listing sees it there.
+        // Missing rows are in the queue now, where a listing sees them.
         this.#setCompared();
         return;
       } catch (err) {
-        // Rows can be listed although the disk cannot be read.
+        // Rows can be listed even if the disk cannot be read.
         if (err instanceof ArchiveError) this.#setCompared();
         const reason = messageOf(err);
         log.debug({ reason }, 'rows and files could not be compared yet');

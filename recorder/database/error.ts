@@ -1,11 +1,11 @@
-// What goes wrong with the database: errors of the driver in, three kinds that the recorder acts on out. No message
-// holds a password or a row's contents.
+// Converts errors of the driver to the three kinds on which the recorder acts. No message contains a password or the contents of
+// a row.
 
 import { CodedError } from '../../base/error.ts';
 
 /**
- * `UNAVAILABLE`: nothing can be had from the database now, trying again may help. `REJECTED`: the database works and
- * refuses these values, trying again does not help. `SCHEMA_TOO_NEW`: a newer recorder has changed its tables.
+ * `UNAVAILABLE`: the database cannot be used now, and a retry may help. `REJECTED`: the database works but refuses these values,
+ * so a retry does not help. `SCHEMA_TOO_NEW`: a newer recorder has changed its tables.
  */
 export type DatabaseErrorCode = 'UNAVAILABLE' | 'REJECTED' | 'SCHEMA_TOO_NEW';
 
@@ -15,10 +15,10 @@ export class DatabaseError extends CodedError<DatabaseErrorCode> {
 
 export const isRejected = (err: unknown): boolean => err instanceof DatabaseError && err.code === 'REJECTED';
 
-/** SQLSTATE classes that blame the values: data exception, integrity constraint violation. */
+/** SQLSTATE classes of errors in the values: data exception, integrity constraint violation. */
 const VALUE_CLASSES: ReadonlySet<string> = new Set(['22', '23']);
 
-/** Names what the driver threw. The driver's own error is not kept as cause: its fields quote rows and statements. */
+/** Converts an error of the driver. The original is not kept as the cause, because its fields quote rows and statements. */
 export function databaseError(err: unknown): DatabaseError {
   if (err instanceof DatabaseError) return err;
   const message = err instanceof Error && err.message !== '' ? (err.message.split('\n')[0] as string) : 'failed';
@@ -29,7 +29,7 @@ export function databaseError(err: unknown): DatabaseError {
   return new DatabaseError(rejected ? 'REJECTED' : 'UNAVAILABLE', reason);
 }
 
-/** A connection that was kept and has ended meanwhile says nothing about the database now. */
+/** Whether a kept connection ended meanwhile, which does not show whether the database is reachable now. */
 export function isBrokenConnection(err: unknown): boolean {
   const code = codeOf(err);
   if (code === 'ECONNRESET' || code === 'EPIPE' || code === '57P01') return true;
@@ -37,7 +37,7 @@ export function isBrokenConnection(err: unknown): boolean {
 }
 
 function codeOf(err: unknown): string | undefined {
-  // A host with several addresses, none of which answers, fails with all their errors at once.
+  // A host with several addresses, none of which responds, fails with all their errors at once.
   const one: unknown = err instanceof AggregateError ? err.errors[0] : err;
   return one instanceof Error && 'code' in one && typeof one.code === 'string' ? one.code : undefined;
 }

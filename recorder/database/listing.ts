@@ -1,5 +1,5 @@
-// Listing from the table: camera and interval in, closed segments and days out. What is still on its way to the table,
-// and what is being written, is added from memory, so that no segment is missing at any moment.
+// Lists closed segments and days of a camera from the table. Segments whose rows are not written yet, and those in progress, are
+// added from memory, so that none is ever missing.
 
 import { localCalendar, offsetCalendar, type Calendar } from '../archive/catalogue/calendar.ts';
 import { openSegment } from '../archive/catalogue/catalogue.ts';
@@ -12,25 +12,25 @@ import { cameraOf, filenameOf, type RecordingRow, type RowChange } from './row.t
 
 export interface ListingDeps {
   readonly connection: Pick<Connection, 'run'>;
-  /** The node that lists: of segments of others it is said whose they are. */
+  /** This node's name; segments of other nodes carry theirs in the result. */
   readonly ownName?: string;
-  /** Only rows of this node; undefined: of all. */
+  /** Only rows of this node; undefined: of all nodes. */
   readonly nodeName: string | undefined;
-  /** Changes that the table does not show yet, in order; undefined when not all of them are known. */
+  /** Changes that the table does not show yet, in order; undefined if not all of them are known. */
   readonly pending: () => readonly RowChange[] | undefined;
-  /** Segments of the camera's recording in progress. */
+  /** Segments of the camera that are being recorded. */
   readonly open: (cameraId: string) => readonly OpenEntry[];
   readonly clock: Clock;
 }
 
-/** No segment is longer: it ends at the first key frame behind midnight, or soon after. */
+/** No segment is longer: it ends at the first key frame after midnight or soon after. */
 const MAX_SEGMENT_MS = 26 * HOUR_MS;
-/** Segments overlap only where a clock was stepped back: so many before an interval are looked at. */
+/** Segments overlap only where a clock was set back: this many before an interval are examined. */
 const LOOK_BACK = 8;
 
 /** Throws DatabaseError. */
 export async function listFromTable(deps: ListingDeps, cameraId: string, query: ListQuery): Promise<SegmentListing> {
-  // Before the table is asked: a segment that closes meanwhile is in one of them, or in both.
+  // Read before the table: a segment that closes meanwhile is then in one of them or in both.
   const open = deps.open(cameraId);
   const pending = deps.pending();
   if (!pending) {
@@ -51,10 +51,10 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   for (const row of rows) {
     if (changes.get(row.path)?.kind !== 'remove') segments.set(row.path, row);
   }
-  // Last: what was in progress when the question was asked is listed as that, although it may have a row by now.
+  // Last: what was in progress at the start of the query is listed as such even if it has a row by now.
   for (const entry of open) {
     if (entry.isEmpty || changes.get(entry.path)?.kind === 'remove') continue;
-    // It grows: what is written now reaches up to now.
+    // It is still growing, so it reaches up to now.
     if (overlaps(entry.startMs, Math.max(nowMs, entry.startMs), query)) segments.set(entry.path, openSegment(entry));
     addDays(days, calendar, entry.startMs, entry.endMs ?? nowMs);
   }
@@ -64,11 +64,11 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   };
 }
 
-/** [fromMs, toMs), or the instant when both are the same. */
+/** [fromMs, toMs), or an instant if both are equal. */
 const overlaps = (startMs: number, endMs: number, { fromMs, toMs }: ListQuery): boolean =>
   startMs === fromMs || (startMs < toMs && endMs > fromMs);
 
-/** What a segment adds to the days, from the one in which it begins to the one in which it ends. */
+/** Adds the days of a segment, from its start to its end. */
 function addDays(days: Set<string>, calendar: Calendar, startMs: number, endMs: number): void {
   days.add(calendar.dayOf(startMs));
   for (let midnightMs = calendar.nextMidnight(startMs); midnightMs < endMs;) {
@@ -87,7 +87,7 @@ const toListed = (row: RecordingRow): ListedSegment => ({
   endMs: row.endMs,
 });
 
-/** `node_name` only where it may be another: a day is as many bytes as it has to be. */
+/** `node_name` only if it can differ, to keep the result of a day small. */
 const nodeColumn = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string =>
   nodeName === undefined ? ', node_name' : '';
 const COLUMNS = 'filename, started_at, ended_at, sequence, size, mtime';
@@ -95,14 +95,14 @@ const ofNode = (deps: Pick<ListingDeps, 'nodeName'>, parameter: string): string 
   deps.nodeName === undefined ? '' : `AND node_name = ${parameter}`;
 const nodeValue = ({ nodeName }: Pick<ListingDeps, 'nodeName'>): string[] => (nodeName === undefined ? [] : [nodeName]);
 
-/** Between the fields of a segment, and between segments: ASCII's own separators, which are in no name. */
+/** Separators between the fields of a segment and between segments: ASCII's own, which no name contains. */
 const FIELD_END = '\x1f';
 const SEGMENT_END = '\x1e';
 
 /**
- * For the bench: what is asked for a day. Values: camera, from, to, earliest start, and the node. All segments come as one
- * text: a row each would be three thousand objects and strings that the collector of garbage stops for. `date_part` gives
- * doubles, which hold any of these milliseconds once rounded, in half the time of `extract` with its decimals.
+ * Exported for the bench: the query for a day. Values: camera, from, to, earliest start, and the node. All segments are returned
+ * as one text: with one row each, three thousand objects and strings would cause pauses for garbage collection. `date_part`
+ * returns doubles, which are exact for these milliseconds once rounded, in half the time of `extract` with its decimals.
  */
 export const segmentsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   SELECT string_agg(
@@ -123,7 +123,7 @@ export const segmentsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   ) AS found`;
 
 async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }: ListQuery): Promise<ListedSegment[]> {
-  // Starts are whole milliseconds: one that begins with the interval belongs to it, also when that is an instant.
+  // Starts are whole milliseconds: a segment that starts with the interval belongs to it, even if the interval is an instant.
   const untilMs = Math.max(toMs, fromMs + 1);
   const values = [cameraId, time(fromMs), time(untilMs), time(fromMs - MAX_SEGMENT_MS), ...nodeValue(deps)];
   const [row] = await deps.connection.run<{ segments: string | null }>(segmentsSql(deps), values);
@@ -145,7 +145,7 @@ function parseSegment(text: string, ownName: string | undefined): ListedSegment 
   return nodeName === undefined || nodeName === ownName ? segment : { ...segment, nodeID: nodeName };
 }
 
-/** Where a camera's footage begins and ends. */
+/** When a camera's footage starts and ends. */
 const boundsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   SELECT (extract(epoch FROM min(started_at)) * 1000)::float8 AS first_ms,
          (extract(epoch FROM max(ended_at)) * 1000)::float8 AS last_ms
@@ -158,9 +158,9 @@ const boundsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   ) AS ends`;
 
 /**
- * For the bench: the days of a camera, as places in an ascending list of midnights, of which the first is before all
- * footage. From one day with footage it jumps to the first segment behind the next midnight: two looks into the index a
- * day, whatever number of segments it has. Values: camera, midnights, and the node.
+ * Exported for the bench: the days of a camera, as indices into an ascending list of midnights whose first one is before all
+ * footage. From a day with footage it jumps to the first segment after the next midnight: two index lookups per day, however many
+ * segments it has. Values: camera, midnights, and the node.
  */
 export const daysSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
   WITH RECURSIVE day (place) AS (
@@ -190,7 +190,7 @@ async function daysOf(deps: ListingDeps, cameraId: string, calendar: Calendar): 
   const values = [cameraId, midnights.map(time), ...nodeValue(deps)];
   const found = await deps.connection.run<{ place: number; last_place: number }>(daysSql(deps), values);
   for (const { place, last_place: lastPlace } of found) {
-    // A day may hold nothing but the end of a segment that began on the day before.
+    // A day may contain only the end of a segment that started on the day before.
     for (let i = place; i <= Math.max(place, lastPlace); i++) {
       const midnightMs = midnights[i - 1];
       if (midnightMs !== undefined) days.add(calendar.dayOf(midnightMs));
@@ -199,10 +199,10 @@ async function daysOf(deps: ListingDeps, cameraId: string, calendar: Calendar): 
   return days;
 }
 
-/** The instants at which days begin, from the one in which `firstMs` lies to one behind `lastMs`. */
+/** The starts of days, from the day that contains `firstMs` to one after `lastMs`. */
 export function midnightsOf(calendar: Calendar, firstMs: number, lastMs: number): number[] {
   const midnights: number[] = [];
-  // No day is longer than 25 hours: what begins so long before is in the day before, or in the same one.
+  // No day is longer than 25 hours, so this far back is the same day or the one before.
   let midnightMs = calendar.nextMidnight(firstMs - 25 * HOUR_MS - 1);
   while (midnightMs <= firstMs) {
     midnights[0] = midnightMs;
@@ -213,7 +213,7 @@ export function midnightsOf(calendar: Calendar, firstMs: number, lastMs: number)
   return midnights;
 }
 
-/** Names of files have years of four digits: what is asked for beyond them is as good as their ends. */
+/** File names have years with four digits; times beyond are clamped. */
 const MIN_MS = Date.parse('0001-01-01T00:00:00Z');
 const MAX_MS = Date.UTC(9999, 11, 31);
 const time = (ms: number): string => new Date(Math.min(Math.max(ms, MIN_MS), MAX_MS)).toISOString();

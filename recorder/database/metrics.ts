@@ -1,4 +1,4 @@
-// What Prometheus is told of the database.
+// The metrics of the database for Prometheus.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { RowChange } from './row.ts';

@@ -1,11 +1,11 @@
-// The tables of the database and how older ones become these. What enters is a database of any age, what leaves is one
-// of the version below, or a refusal. All steps run in one transaction: a start that is killed leaves the old tables.
+// Creates the database tables and migrates older ones to the current version, or refuses newer ones. All steps run in one
+// transaction: a start that is killed leaves the old tables.
 
 import type { Connection, Run } from './connection.ts';
 import { DatabaseError } from './error.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 
-/** Only ever appended to: databases out there have run each of these. */
+/** Append only: existing databases have run each of these. */
 const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] = [
   {
     version: 1,
@@ -78,25 +78,25 @@ const MIGRATIONS: readonly { readonly version: number; readonly sql: string }[] 
   },
 ];
 
-/** What this program knows. */
+/** The version that this program uses. */
 export const SCHEMA_VERSION = MIGRATIONS.at(-1)?.version ?? 0;
 
-/** Any number: it only has to be the same in all recorders and unlikely in other programs. */
+/** An arbitrary number: equal in all recorders and unlikely in other programs. */
 const LOCK_KEY = 7_235_419_082;
-/** Another recorder may be at it; building an index over years of rows takes its time. */
+/** Another recorder may be migrating; building an index over years of rows takes time. */
 const MIGRATION_TIMEOUT_MS = 10 * MINUTE_MS;
 
 /**
- * Brings the database up to `SCHEMA_VERSION`. Any number of recorders may do so at once: one works, the others find it
- * done. Throws DatabaseError, `SCHEMA_TOO_NEW` when a newer program was here.
+ * Migrates the database to `SCHEMA_VERSION`. Several recorders may call this at once: one works, the others find it done. Throws
+ * DatabaseError, with `SCHEMA_TOO_NEW` if the tables are newer.
  */
 export async function migrate(connection: Connection): Promise<{ readonly from: number; readonly to: number }> {
-  // Without the lock first: the usual start finds nothing to do, and needs no right to change tables.
+  // First without the lock: a normal start has nothing to do and needs no right to change tables.
   const from = await connection.transaction(versionOf);
   check(from, connection.location);
   if (from === SCHEMA_VERSION) return { from, to: from };
   return connection.transaction(async (run) => {
-    // One that is frozen in the middle must not hold the others up for ever.
+    // A recorder that freezes during a migration must not block the others for ever.
     await run(`SET LOCAL idle_in_transaction_session_timeout = '60s'`);
     await run(`SELECT pg_advisory_xact_lock($1)`, [LOCK_KEY], MIGRATION_TIMEOUT_MS);
     const version = await versionOf(run);

@@ -11,7 +11,7 @@ import type { RowChange } from './row.ts';
 const DAY_MS = 86_400_000;
 const FIRST_DAY_MS = Date.UTC(2026, 2, 1);
 
-/** Segment number `n`: ten a day, of one camera; no two sets of a day have one sum. */
+/** Segment number `n`: ten per day, of one camera; no two sets of a day have the same sum. */
 const segment = (n: number): SegmentName => ({
   name: 'Gate',
   cameraId: 'gate',
@@ -19,7 +19,7 @@ const segment = (n: number): SegmentName => ({
 });
 const dayOf = ({ startMs }: SegmentName): number => startMs - (startMs % DAY_MS);
 
-/** A disk with these files, of which those in `open` are being written, and a table with these rows. */
+/** A disk with these files, of which `open` are being written, and a table with these rows. */
 function world(files: readonly number[], rows: readonly number[], open: readonly number[]) {
   const table = new Set(rows.map((n) => formatPath(segment(n))));
   const disk = new Map(files.map((n) => [formatPath(segment(n)), segment(n)]));

@@ -1,6 +1,6 @@
-// Compares the rows of this node with the files of its archive and says what is to change: rows that are missing (the
-// process died between a file and its row), and rows whose files are gone. Reads numbers by camera and day first, then
-// names, and only files that have no row.
+// Compares the rows of this node with the files of its archive and finds the changes needed: missing rows (the process died
+// between a file and its row), and rows whose files are gone. Compares counts by camera and day first, then names, and reads only
+// files that have no row.
 
 import type { Inventory, InventoryDay } from '../archive/catalogue/inventory.ts';
 import { formatPath, parsePath, type SegmentName } from '../archive/disk/names.ts';
@@ -14,9 +14,9 @@ export interface ReconcileDeps {
   readonly inventory: Inventory;
   /** Paths of segments that are being written. */
   readonly open: () => ReadonlySet<string>;
-  /** Takes what is to change, in order. Applying it twice does no harm. */
+  /** Applies the changes in order. Applying one twice does no harm. */
   readonly apply: (change: RowChange) => Promise<void>;
-  /** Rows are removed even when most files are gone. */
+  /** Rows are removed even if most files are gone. */
   readonly trustDisk?: boolean;
 }
 
@@ -25,16 +25,16 @@ export interface ReconcileReport {
   readonly rows: number;
   readonly added: number;
   readonly removed: number;
-  /** Rows without a file that were kept, because a disk that is not there looks like this. */
+  /** Rows without a file that were kept, because a missing disk looks the same. */
   readonly kept: number;
 }
 
-/** With so few rows at stake nobody can tell a missing disk from a removed directory. */
+/** With fewer rows, a missing disk cannot be told from a removed directory. */
 const MIN_ROWS_FOR_DOUBT = 100;
-/** One look at all rows of a node: some millions. */
+/** Time limit for one query over all rows of a node: some millions. */
 const COUNT_TIMEOUT_MS = 120_000;
 
-/** How many segments a day has, and a sum of their starts that tells one set from another of the same size. */
+/** The number of segments of a day, and a sum of their starts that distinguishes sets of equal size. */
 interface Digest {
   count: number;
   sum: number;
@@ -80,7 +80,7 @@ export async function reconcile(deps: ReconcileDeps, signal: AbortSignal): Promi
       if (file.kind !== 'closed') continue;
       added++;
       await apply({ kind: 'add', row: rowOf(file.closed) });
-      // Retention may have removed it since it was read, and said so before its row was added.
+      // Retention may have removed the file since it was read, and reported that before its row was added.
       const gone = (await inventory.isMissing(segment)) && { kind: 'remove' as const, filename: file.closed.path };
       if (gone) await apply({ ...gone, cameraId });
     }
@@ -146,7 +146,7 @@ function digestOf({ segments, dayStartMs }: InventoryDay, open: ReadonlySet<stri
   return digest;
 }
 
-/** A camera id has no space. */
+/** A camera id contains no space. */
 const keyOf = (cameraId: string, dayStartMs: number): string => `${dayStartMs} ${cameraId}`;
 
 function dayOfKey(key: string): { cameraId: string; dayStartMs: number } {

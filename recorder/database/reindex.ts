@@ -1,5 +1,5 @@
-// `recorder --reindex`: makes the table `recordings` what the files of the archive say, whatever it said before. Reads
-// every file, so it takes minutes for a large archive; it may be stopped and begun again, and the recorder may run.
+// `recorder --reindex`: makes the table `recordings` match the files of the archive. It reads every file, which takes minutes for
+// a large archive; it may be stopped and started again, and the recorder may run meanwhile.
 
 import type { Inventory } from '../archive/catalogue/inventory.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -20,7 +20,7 @@ export interface ReindexDeps {
 export interface ReindexReport {
   readonly files: number;
   readonly indexed: number;
-  /** Files that are being written, or cannot be read. */
+  /** Files that are being written or cannot be read. */
   readonly left: number;
   readonly removedRows: number;
 }
@@ -29,7 +29,7 @@ const CONCURRENT_FILES = 16;
 const BATCH = 1_000;
 const PROGRESS_MS = 2_000;
 
-/** Throws DatabaseError and ArchiveError. Ends early, with what was done, when `signal` aborts. */
+/** Throws DatabaseError and ArchiveError. Returns early, with what was done, when `signal` aborts. */
 export async function reindex(deps: ReindexDeps, signal: AbortSignal): Promise<ReindexReport> {
   const { connection, nodeName, inventory, clock, say } = deps;
   await inventory.refresh();
@@ -77,7 +77,7 @@ export async function reindex(deps: ReindexDeps, signal: AbortSignal): Promise<R
   return { files, indexed, left, removedRows: removed };
 }
 
-/** A disk that is not mounted must not cost the index of what lies on it. */
+/** A disk that is not mounted must not cause its index to be deleted. */
 async function refuseEmptyArchive(connection: Connection, nodeName: string): Promise<void> {
   const [row] = await connection.run<{ count: number }>(
     'SELECT count(*)::float8 AS count FROM recordings WHERE node_name = $1',

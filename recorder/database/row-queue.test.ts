@@ -52,7 +52,7 @@ function stage(directory: string): Stage {
   };
 }
 
-/** Applies everything, a few at a time, as the database does. */
+/** Applies everything, a few changes at a time, as the database does. */
 async function drain(queue: RowQueue, atOnce = 3): Promise<RowChange[]> {
   const taken: RowChange[] = [];
   while (queue.length > 0) {
@@ -74,7 +74,7 @@ test('changes that were not applied are there after a restart, in their order', 
   queue.applied(queue.peek(1));
   // The process dies here: nothing is closed.
   const again = await open();
-  // What was applied just before may come again; applying it again changes nothing.
+  // What was applied just before may be returned again; applying it again changes nothing.
   assert.deepEqual(await drain(again), changes);
   await again.close();
 });
@@ -191,7 +191,7 @@ test('whatever order of pushes, applications and crashes: nothing is lost, and o
         const { open } = stage(join(root, String(run++)));
         let queue = await open(1_500);
         let pushed = 0;
-        // The greatest that the database has; replays begin at or before its successor.
+        // The highest number in the database; a replay starts at or before its successor.
         let applied = -1;
         const apply = (numbers: readonly number[]): void => {
           for (const n of numbers) {
@@ -273,7 +273,7 @@ test('whatever the disk takes and forgets, in the end the database has the last 
         };
         const mend = async (): Promise<void> => {
           failing = false;
-          // What has failed waits for its next try by now.
+          // What failed is waiting for its next attempt by now.
           await fs.idle();
           clock.advance(5_000);
           await fs.idle();
@@ -309,9 +309,9 @@ test('whatever the disk takes and forgets, in the end the database has the last 
     {
       numRuns: 200,
       examples: [
-        // Applied before it is written, while the change before it is on the disk.
+        // Applied before it is written, while the previous change is on the disk.
         [[step('add', 3), step('remove', 3), step('apply', 1), step('apply', 1), step('crash')]],
-        // Applied while the change before it is being written to a file that is read later.
+        // Applied while the previous change is being written to a file that is read later.
         [[step('add', 1), step('crash'), step('add', 1), step('remove', 1), step('apply', 3)]],
       ],
     },

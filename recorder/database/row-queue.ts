@@ -1,9 +1,8 @@
-// Changes of rows on their way to the database: in as segments close, out when the database took them, on the disk
-// meanwhile. Survives a crash at any point; what was applied but not yet struck out is applied again, which changes
-// nothing.
+// A queue of row changes for the database, stored on disk. It survives a crash at any point; changes that were applied but not
+// yet removed are applied again, which changes nothing.
 //
-// Lines are appended to numbered files of about a megabyte. The oldest file is in memory, the newest is written; those
-// between wait on the disk only, so that a database that is away for weeks costs no memory. A file goes when all of it
+// Lines are appended to numbered files of about a megabyte. The oldest file is in memory and the newest is being written; those
+// in between are only on disk, so that a database that is unreachable for weeks costs no memory. A file is removed once all of it
 // was applied.
 
 import type { Clock } from '../../base/clock.ts';
@@ -12,7 +11,7 @@ import { errorCode, type FileSystem, type OpenFile } from '../archive/disk/file-
 import { formatLine, parseLine, type RowChange } from './row.ts';
 
 export interface RowQueueOptions {
-  /** Absolute; made when it is not there. */
+  /** Absolute path; created if it does not exist. */
   readonly directory: string;
   readonly fs: FileSystem;
   readonly clock: Clock;
@@ -32,9 +31,9 @@ interface QueueFile {
 }
 
 const MAX_FILE_BYTES = 1024 * 1024;
-/** A file of which all was applied is removed when it is larger; what a start finds is applied again. */
+/** A completely applied file is removed only if it is larger; after a start its changes are applied again. */
 const SWEEP_BYTES = 64 * 1024;
-/** Changes that the disk does not take are kept in memory up to here; the files of the others are found at a start. */
+/** How many changes are kept in memory if the disk takes none; the rows of further ones are found missing at the next start. */
 const MAX_UNWRITTEN = 10_000;
 const RETRY_MS = 5_000;
 const NAME = /^(\d{10})\.rows$/;
@@ -42,19 +41,19 @@ const NAME = /^(\d{10})\.rows$/;
 export class RowQueue {
   readonly #o: RowQueueOptions;
   readonly #maxFileBytes: number;
-  /** Oldest first. What is not applied of the first one is in `#window`. */
+  /** Oldest first. The unapplied changes of the first one are in `#window`. */
   #files: QueueFile[] = [];
   #window: Queued[] = [];
-  /** Pushed, and not on the disk yet. */
+  /** Pushed but not on the disk yet. */
   #unwritten: Queued[] = [];
-  /** The last of `#files`, when this run has made it. */
+  /** The last of `#files`, if this run created it. */
   #tail: { readonly file: OpenFile; sizeBytes: number } | undefined;
   #nextNumber = 1;
   #loaded = false;
   #failing = false;
   #overflowed = 0;
   #work: Promise<void> | undefined;
-  /** Something came up since the last look for what is to be done. */
+  /** There may be something to do since the last check. */
   #again = false;
   readonly #closing = new AbortController();
   #waiting: (() => void)[] = [];
@@ -64,15 +63,15 @@ export class RowQueue {
     this.#maxFileBytes = options.maxFileBytes ?? MAX_FILE_BYTES;
   }
 
-  /** Finds what the last run left. Until then, changes wait in memory. Resolves when found, or when the disk refuses. */
+  /** Loads what the last run left; until then, changes wait in memory. Resolves when it is loaded or the disk refuses. */
   async open(): Promise<void> {
     this.#startWork();
     await this.settled();
   }
 
-  /** Adds a change; it is on the disk soon. */
+  /** Adds a change; it is written to the disk soon. */
   push(change: RowChange): void {
-    // What the database has need not wait for the disk: the next start compares rows and files.
+    // Applied changes need not wait for the disk: the next start compares rows and files.
     if (this.#unwritten.length >= MAX_UNWRITTEN) this.#unwritten = this.#unwritten.filter(({ applied }) => !applied);
     if (this.#unwritten.length >= MAX_UNWRITTEN) {
       this.#overflowed++;
@@ -83,7 +82,7 @@ export class RowQueue {
     this.#wake();
   }
 
-  /** The oldest changes that are not applied, up to `count`. */
+  /** The oldest unapplied changes, up to `count`. */
   peek(count: number): readonly Queued[] {
     if (!this.#loaded) return [];
     const found = this.#window.slice(0, count);
@@ -95,20 +94,20 @@ export class RowQueue {
     return found;
   }
 
-  /** Strikes out what `peek` gave. */
+  /** Marks changes from `peek` as applied. */
   applied(changes: readonly Queued[]): void {
     for (const queued of changes) queued.applied = true;
     this.#window = this.#window.filter((queued) => !queued.applied);
     if (this.#window.length === 0) this.#startWork();
   }
 
-  /** All changes that are not applied, in order; undefined when some of them wait on the disk only. */
+  /** All unapplied changes in order; undefined if some of them are only on disk. */
   pending(): readonly RowChange[] | undefined {
     if (!this.isInMemory || !this.#loaded) return undefined;
     return [...this.#window, ...this.#unwritten].flatMap(({ change, applied }) => (applied ? [] : [change]));
   }
 
-  /** How many changes are not applied. */
+  /** The number of unapplied changes. */
   get length(): number {
     const onDiskOnly = this.#files.slice(1).reduce((sum, file) => sum + file.lines, 0);
     return this.#window.length + onDiskOnly + this.#unwritten.filter(({ applied }) => !applied).length;
@@ -119,12 +118,12 @@ export class RowQueue {
     return this.#overflowed;
   }
 
-  /** Whether no change waits on the disk only. */
+  /** Whether no change is only on disk. */
   get isInMemory(): boolean {
     return this.#files.length <= 1;
   }
 
-  /** Resolves when there is something to apply, or at once when `signal` aborts. */
+  /** Resolves when there is something to apply, or when `signal` aborts. */
   async filled(signal: AbortSignal): Promise<void> {
     const wake = (): void => this.#wake();
     signal.addEventListener('abort', wake, { once: true });
@@ -134,14 +133,14 @@ export class RowQueue {
     signal.removeEventListener('abort', wake);
   }
 
-  /** Resolves when everything that was pushed is on the disk, or the disk refuses. */
+  /** Resolves when everything pushed is on the disk, or when the disk refuses. */
   async settled(): Promise<void> {
     while (this.#work && !this.#failing) {
       await Promise.race([this.#work, new Promise<void>((resolve) => this.#waiting.push(resolve))]);
     }
   }
 
-  /** Brings to the disk what it takes. */
+  /** Writes to the disk what it takes. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#startWork();
@@ -161,7 +160,7 @@ export class RowQueue {
     this.#work ??= this.#untilDone();
   }
 
-  /** Everything that touches the disk happens here, one after the other. */
+  /** All disk access happens here, one operation after another. */
   async #untilDone(): Promise<void> {
     const { clock, log, directory } = this.#o;
     for (;;) {
@@ -171,7 +170,7 @@ export class RowQueue {
         if (this.#failing) log.info({ directory }, 'the queue of rows is on the disk again');
         this.#failing = false;
         if (more || this.#again) continue;
-        // At once: whoever comes next must not take this run for one that still looks.
+        // Cleared at once: a change added now must start a new run.
         this.#work = undefined;
         return;
       } catch (err) {
@@ -187,7 +186,7 @@ export class RowQueue {
     }
   }
 
-  /** One thing that is to be done; false when there is none. */
+  /** Does one thing that is due; false if there is none. */
   async #step(): Promise<boolean> {
     if (!this.#loaded) {
       await this.#load();
@@ -232,7 +231,7 @@ export class RowQueue {
   async #loadHead(): Promise<void> {
     const [head] = this.#files;
     this.#window = head ? (await this.#read(head.number)).map((change) => ({ change, applied: false })) : [];
-    // Lines that were applied while they were being written are applied again, and then so is what follows them.
+    // Lines that were applied while they were being written are applied again, so what follows them must be too.
     for (const queued of this.#unwritten) queued.applied = false;
     this.#wake();
   }
@@ -242,9 +241,9 @@ export class RowQueue {
     try {
       const { sizeBytes } = await file.facts();
       const lines = (await file.read(0, sizeBytes)).toString('utf8').split('\n');
-      // Behind the last end of line is what was being written when the process ended.
+      // After the last line break is what was being written when the process ended.
       lines.pop();
-      // A line that was spoilt is no reason to lose the others; its file is found when rows and files are compared.
+      // A damaged line must not cost the others; its file is found when rows and files are compared.
       return lines.flatMap((line) => parseLine(line) ?? []);
     } finally {
       await file.close();
@@ -253,8 +252,8 @@ export class RowQueue {
 
   async #write(): Promise<void> {
     const seen = new Set(this.#unwritten);
-    // The disk's lines may be applied again. What was applied after them must then follow, or the row of a file that is
-    // gone comes back.
+    // The lines on the disk may be applied again. What was applied after them must then follow, or the row of a file that is gone
+    // would return.
     const batch = [...seen].filter(({ applied }) => !applied || this.#files.length > 0);
     if (batch.length > 0) {
       const bytes = Buffer.from(batch.map(({ change }) => formatLine(change)).join(''));
@@ -263,7 +262,7 @@ export class RowQueue {
         await tail.file.write([bytes], tail.sizeBytes);
         await tail.file.syncData();
       } catch (err) {
-        // What the file holds now nobody knows: the lines go into another one, and those that are in both do no harm.
+        // The content of this file is uncertain, so the lines are written to another one; duplicates do no harm.
         await this.#abandonTail();
         throw err;
       }
@@ -279,7 +278,7 @@ export class RowQueue {
     const { fs, directory } = this.#o;
     await this.#makeDirectory(directory);
     const number = this.#nextNumber;
-    // A file that was made but not seen to be made is taken for what it is: empty.
+    // A file whose creation seemed to fail may exist; it is empty, so it can be replaced.
     await fs.remove(this.#path(number)).catch(ignoreMissing);
     const file = await fs.create(this.#path(number));
     try {

@@ -12,7 +12,7 @@ import { writeRest } from './row-writer.ts';
 
 const change = (filename: string): RowChange => ({ kind: 'remove', filename, cameraId: 'gate' });
 
-/** A queue with these rows, and a database that takes `refused` never and, while `away` says so, nothing. */
+/** A queue with these rows, and a database that never accepts `refused`, and nothing while `away` is set. */
 function stage(filenames: readonly string[], refused: readonly string[]) {
   let waiting: Queued[] = filenames.map((filename) => ({ change: change(filename), applied: false }));
   const table = new Set(filenames);

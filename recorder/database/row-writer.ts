@@ -1,4 +1,4 @@
-// Takes changes from the queue to the database, oldest first, some hundred at a time, for as long as it takes.
+// Writes the changes in the queue to the database, oldest first, some hundred at a time, retrying as long as necessary.
 
 import { Backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -21,7 +21,7 @@ export interface RowWriterDeps {
 const BATCH = 500;
 const RETRY = { firstMs: 1_000, maxMs: 30_000 };
 
-/** Applies what is in the queue until `signal` aborts. The tables must be there. */
+/** Applies what is in the queue until `signal` aborts. The tables must exist. */
 export async function writeRows(deps: RowWriterDeps, signal: AbortSignal): Promise<void> {
   const { queue, clock } = deps;
   const backoff = new Backoff(RETRY);
@@ -32,13 +32,13 @@ export async function writeRows(deps: RowWriterDeps, signal: AbortSignal): Promi
       await writeBatch(deps);
       backoff.reset();
     } catch {
-      // The connection has said why.
+      // The connection has logged the reason.
       await clock.sleep(backoff.next(), signal);
     }
   }
 }
 
-/** Applies what is in memory of the queue, once: for a stop. Throws DatabaseError. */
+/** Applies the part of the queue that is in memory, once, for a stop. Throws DatabaseError. */
 export async function writeRest(deps: RowWriterDeps): Promise<void> {
   while (deps.queue.peek(1).length > 0) await writeBatch(deps);
 }
@@ -51,7 +51,7 @@ async function writeBatch({ queue, connection, nodeName, log, metrics }: RowWrit
     metrics.applied(changes);
   } catch (err) {
     if (!isRejected(err)) throw err;
-    // One that the database will never take must not hold up the others.
+    // A row that the database will never accept must not block the others.
     for (const change of changes) {
       try {
         await connection.transaction((run) => applyChanges(run, nodeName, [change]));
@@ -67,11 +67,11 @@ async function writeBatch({ queue, connection, nodeName, log, metrics }: RowWrit
   queue.applied(batch);
 }
 
-/** Makes `recordings` say what `changes` say, in one transaction; doing so again changes nothing. */
+/** Applies `changes` to `recordings`; doing so again changes nothing. Runs inside a transaction of the caller. */
 export async function applyChanges(run: Run, nodeName: string, changes: readonly RowChange[]): Promise<void> {
   const last = new Map<string, RowChange>();
   for (const change of changes) {
-    // In the order of the last change, which is the order in which segments were closed.
+    // In the order of the last change of each file, in which segments were closed.
     last.delete(filenameOf(change));
     last.set(filenameOf(change), change);
   }
@@ -83,7 +83,7 @@ export async function applyChanges(run: Run, nodeName: string, changes: readonly
   }
 }
 
-/** Rows that are there and say the same are left alone: applying them again costs no write. */
+/** Rows that are unchanged are not updated, so applying them again costs no write. */
 const INSERT = `
   INSERT INTO recordings (node_name, camera_id, filename, sequence, run_id, started_at, ended_at, size, mtime, codecs,
                           gap_before_ms, lost_packets)

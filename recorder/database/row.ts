@@ -1,17 +1,17 @@
-// A closed segment as a row of `recordings`, and as a line of the queue that it waits in while the database is away.
+// A closed segment as a row of `recordings`, and as a line of the queue in which it waits for the database.
 
 import { crc32 } from 'node:zlib';
 import type { ClosedSegment } from '../archive/catalogue/observer.ts';
 import type { TrackSummary } from '../mp4/meta.ts';
 
-/** One row, but for the node's name, which is the same in all of them. Times are whole milliseconds. */
+/** One row without the node's name, which is the same in all of them. Times are whole milliseconds. */
 export interface RecordingRow {
   readonly filename: string;
   readonly cameraId: string;
   readonly sequence: number;
-  /** Null for a file of another hand. */
+  /** Null for a file that we did not write. */
   readonly runId: string | null;
-  /** As in the file's name. */
+  /** As in the file name. */
   readonly startMs: number;
   readonly endMs: number;
   readonly sizeBytes: number;
@@ -26,7 +26,7 @@ export type Codec =
   | { readonly kind: 'video'; readonly codec: string; readonly width: number; readonly height: number }
   | { readonly kind: 'audio'; readonly codec: string; readonly sample_rate: number; readonly channels: number };
 
-/** What is to become of the row of a file. The later of two changes of one file counts. */
+/** A change of the row of a file. Of two changes for one file, the later one counts. */
 export type RowChange =
   | { readonly kind: 'add'; readonly row: RecordingRow }
   | { readonly kind: 'remove'; readonly filename: string; readonly cameraId: string };
@@ -63,7 +63,7 @@ export function formatLine(change: RowChange): string {
   return `${checksum(json)} ${json}\n`;
 }
 
-/** Undefined for a line that a crash has torn or a disk has spoilt. `line` is without its end. */
+/** Undefined for a line that is incomplete after a crash or damaged. `line` has no line break. */
 export function parseLine(line: string): RowChange | undefined {
   const json = line.slice(9);
   if (line[8] !== ' ' || line.slice(0, 8) !== checksum(json)) return undefined;

@@ -1,47 +1,48 @@
-// One who follows the journal over a connection: events in, a bounded stream of server-sent events out (WHATWG HTML §9.2).
+// Sends the events of the journal to a client as server-sent events (WHATWG HTML §9.2), with a limit on what waits for a
+// connection.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { NodeEvent } from './event.ts';
 import type { EventJournal } from './journal.ts';
 
-/** The connection of one who follows. */
+/** The connection of a client. */
 export interface StreamSink {
-  /** Calls `sent` when the connection has taken it all; not if it ends before. */
+  /** Calls `sent` once the connection has taken everything; not if it ends before that. */
   write(bytes: Buffer, sent: () => void): void;
-  /** Ends the answer, as it is complete. */
+  /** Ends the response normally. */
   end(): void;
-  /** Ends the connection, with what waits for it. */
+  /** Closes the connection and drops what waits for it. */
   destroy(): void;
 }
 
 export interface StreamOptions {
   readonly journal: EventJournal;
   readonly sink: StreamSink;
-  /** The first event is the one behind this one. */
+  /** Sends the events after this one. */
   readonly afterId: number;
   readonly wants: (event: NodeEvent) => boolean;
-  /** It ends when it has sent what is there now. */
+  /** The stream ends once it has sent the events that are there now. */
   readonly isBrief: boolean;
 }
 
 export interface StreamsDeps {
   readonly clock: Clock;
-  /** For what waits for connections. */
+  /** Memory for what waits for connections. */
   readonly memory: MemoryAccount;
   readonly maxStreams?: number;
 }
 
-/** So much waits for one connection at most, beside one event that is larger. */
+/** At most this much waits for one connection, apart from a single larger event. */
 const CHUNK_BYTES = 16 * 1024;
-/** How often a connection is used at least: proxies end those that are still. */
+/** How often something is sent at least: proxies close idle connections. */
 const BEAT_MS = 15_000;
-/** A connection that takes nothing for so long is given up. Who has it comes back, and goes on where it was. */
+/** A connection that takes nothing for this long is closed. The client reconnects and continues where it was. */
 const STALLED_MS = 30_000;
-/** How long a client is to wait before it comes back. */
+/** How long a client should wait before it reconnects. */
 const RETRY_MS = 2_000;
 
-/** All streams of a node. */
+/** All event streams of a node. */
 export class EventStreams {
   readonly #clock: Clock;
   readonly #memory: MemoryAccount;
@@ -63,7 +64,7 @@ export class EventStreams {
     return this.#streams.size >= this.#maxStreams;
   }
 
-  /** Begins to send; the function returned ends that, and is to be called when the connection has gone. */
+  /** Starts to send. Call the returned function when the connection is gone; it ends the stream. */
   add(options: StreamOptions): () => void {
     const stream = new EventStream(options, this.#memory, this.#clock);
     this.#streams.add(stream);
@@ -87,7 +88,7 @@ class EventStream {
   readonly #clock: Clock;
   #position: number;
   #takenBytes = 0;
-  /** When what waits for the connection was written; undefined while nothing does. */
+  /** When what waits for the connection was written; undefined if nothing waits. */
   #waitsSinceMs: number | undefined;
   #isClosed = false;
   #unfollow = (): void => {};
@@ -96,7 +97,7 @@ class EventStream {
     this.#o = options;
     this.#memory = memory;
     this.#clock = clock;
-    // Of another node, or of a clock that was wrong: what comes now is new to it all the same.
+    // The id is from another node, or from a time when the clock was wrong: all new events are new to this client.
     this.#position = Math.min(options.afterId, options.journal.newestId);
   }
 
@@ -105,13 +106,16 @@ class EventStream {
     this.#write(Buffer.from(`retry: ${RETRY_MS}\n${positionFrame(this.#position)}`));
   }
 
-  /** Shows that the connection stands, and where it is: who has seen none of its events for an hour has missed none. */
+  /**
+   * Shows that the connection works and sends the current position: a client that wanted none of the events for an hour has then
+   * missed none.
+   */
   beat(): void {
     if (this.#waitsSinceMs === undefined) this.#write(Buffer.from(positionFrame(this.#position)));
     else if (this.#clock.monotonicMs() - this.#waitsSinceMs >= STALLED_MS) this.#o.sink.destroy();
   }
 
-  /** The connection has gone. */
+  /** The connection is gone. */
   close(): void {
     this.#isClosed = true;
     this.#unfollow();
@@ -129,7 +133,7 @@ class EventStream {
     }
   }
 
-  /** The next events that it wants, as far as they make a chunk. */
+  /** The next events that the client wants, up to one chunk. */
   #next(): Buffer[] {
     const { journal, wants } = this.#o;
     const frames: Buffer[] = [];
@@ -151,7 +155,7 @@ class EventStream {
   }
 
   #write(bytes: Buffer): void {
-    // Recording needs the memory: who is sent away comes back to where it was.
+    // Recording needs the memory: a client that is disconnected will reconnect and continue.
     if (!this.#memory.take(bytes.length)) return this.#o.sink.destroy();
     this.#takenBytes = bytes.length;
     this.#waitsSinceMs = this.#clock.monotonicMs();
@@ -168,5 +172,5 @@ class EventStream {
 
 const frameOf = ({ id, type, json }: NodeEvent): Buffer => Buffer.from(`id: ${id}\nevent: ${type}\ndata: ${json}\n\n`);
 
-/** Without data it is no event, and its id counts all the same (§9.2.6). */
+/** Without data it is not an event, but its id counts all the same (§9.2.6). */
 const positionFrame = (id: number): string => `id: ${id}\n\n`;

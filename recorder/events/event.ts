@@ -1,4 +1,4 @@
-// What a recorder tells of: the kinds of events, and the envelope that each is sent in (CloudEvents 1.0.2, JSON format).
+// The types of events of a recorder, and the envelope of an event (CloudEvents 1.0.2, JSON format).
 
 export const EVENT_TYPES = [
   'recorder.started',
@@ -22,34 +22,34 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** `camera.state`, `camera.*` for all of one kind, `*` for all. */
+/** Patterns: `camera.state` for one type, `camera.*` for all of one kind, `*` for all. */
 export const matchesType = (patterns: readonly string[], type: EventType): boolean =>
   patterns.some((pattern) => pattern === '*' || pattern === type || pattern === `${type.split('.', 1)[0]}.*`);
 
-/** What somebody tells of. */
+/** An event as it is reported. */
 export interface Told {
   readonly type: EventType;
   /** Undefined: it concerns the node. */
   readonly cameraId?: string | undefined;
-  /** Of what concerns several cameras: all of them, `cameraId` first. */
+  /** For an event of several cameras: all of them, `cameraId` first. */
   readonly cameras?: readonly string[] | undefined;
-  /** Plain JSON, with names as the API has them. Neither a password nor a URL with a user part. */
+  /** Plain JSON with the names of the API; contains no password and no URL with a user part. */
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** An event as it was told. */
+/** An event in the journal. */
 export interface NodeEvent {
-  /** Ascending and unique on its node, over restarts too. */
+  /** Increasing and unique on its node, also across restarts. */
   readonly id: number;
   readonly type: EventType;
-  /** Whoever may not see all of these is not told. Empty: it concerns the node. */
+  /** The event is sent only to callers that may see all of these cameras. Empty: it concerns the node. */
   readonly cameraIds: readonly string[];
   readonly timeMs: number;
   /** The envelope. */
   readonly json: string;
 }
 
-/** Reverse-DNS, as CloudEvents asks for (§3.1.1 `type`). */
+/** Reverse DNS name, as CloudEvents requires (§3.1.1 `type`). */
 const TYPE_PREFIX = 'dev.kube-nvr.';
 
 export function makeEvent(id: number, told: Told, timeMs: number, node: string): NodeEvent {
@@ -70,7 +70,7 @@ export function makeEvent(id: number, told: Told, timeMs: number, node: string):
 const cameraIdsOf = (subject: unknown, cameras: unknown): readonly string[] =>
   typeof subject === 'string' ? [subject, ...(Array.isArray(cameras) ? cameras.map(String) : [])] : [];
 
-/** The event of an envelope that `makeEvent` wrote; undefined for anything else. */
+/** Parses an envelope that `makeEvent` wrote; undefined for anything else. */
 export function parseEvent(json: string): NodeEvent | undefined {
   try {
     const { id, type, subject, time, data } = JSON.parse(json) as Readonly<Record<string, unknown>>;
@@ -86,7 +86,7 @@ export function parseEvent(json: string): NodeEvent | undefined {
   }
 }
 
-/** Undefined for what no event has for an id; 0 stands before the first. */
+/** Undefined if the text is not an event id; 0 is before the first event. */
 export function parseEventId(text: string): number | undefined {
   const id = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
   return Number.isSafeInteger(id) ? id : undefined;

@@ -12,7 +12,7 @@ interface Stage {
   readonly clock: VirtualClock;
   readonly directory: string;
   readonly file: string;
-  /** Another process on the same files. */
+  /** Opens the journal in another process on the same files. */
   readonly open: (changes?: Partial<JournalOptions>) => Promise<EventJournal>;
 }
 
@@ -34,7 +34,7 @@ function stage(t: TestContext): Stage {
 
 const progress = (number: number) => ({ type: 'job.progress', cameraId: 'gate', data: { number } }) as const;
 
-/** Resolves when all that was told may be read. */
+/** Resolves when all reported events can be read. */
 async function shown(journal: EventJournal, number: number): Promise<void> {
   const done = Promise.withResolvers<void>();
   const look = (): void => (numbersIn(journal).includes(number) ? done.resolve() : undefined);
@@ -80,7 +80,7 @@ test('a torn last line is no event, and the next one is whole', async (t) => {
   second.tell(progress(3));
   await shown(second, 3);
   assert.deepEqual(numbersIn(second, before), [3]);
-  // Who was told of the torn one would else take the new one for it.
+  // Otherwise a client that got the torn event would take the new one for it.
   assert.ok([...second.after(before)].every(({ id }) => id > torn));
   const third = await open();
   assert.deepEqual(numbersIn(third), [1, 3]);

@@ -1,5 +1,5 @@
-// The journal of a node's events: what happens in, and all of it once, in order, out to everybody who follows, also to those
-// who were away for a while. The last hour is kept in memory and in one file, from which the next process goes on.
+// The journal of a node's events: gives every event once and in order to all followers, including those that were disconnected
+// for a while. The last hour is kept in memory and in one file, with which the next process continues.
 
 import { mkdir, open, readFile, rename, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,23 +10,26 @@ import { HOUR_MS } from '../../base/units.ts';
 import { makeEvent, parseEvent, type NodeEvent, type Told } from './event.ts';
 
 export interface JournalOptions {
-  /** Made when it is missing. */
+  /** Created if it is missing. */
   readonly directory: string;
-  /** As events name it. */
+  /** The node's name in events. */
   readonly node: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** For the events that are kept; the oldest go when it is full. */
+  /** Memory for the kept events; the oldest are dropped when it is full. */
   readonly memory: MemoryAccount;
 }
 
 /** How long events are kept, unless there are too many for the memory. */
 export const KEPT_MS = HOUR_MS;
-/** Events wait for the disk, so that a kill takes none that somebody has seen; a disk that hangs holds them up no longer. */
+/**
+ * Events are shown only once they are on the disk, so that a kill loses none that a client has seen; a disk that hangs delays
+ * them at most this long.
+ */
 const HELD_MS = 1_000;
-/** The file is written again when so much of it is of no use, and at least half. */
+/** The file is rewritten when this much of it, and at least half, is obsolete. */
 const WASTE_BYTES = 256 * 1024;
-/** What an event costs beside its text. */
+/** Memory of an event besides its text. */
 const ENTRY_BYTES = 200;
 const NAME = 'journal.jsonl';
 
@@ -40,23 +43,23 @@ const bytesOf = ({ json }: NodeEvent): number => json.length + ENTRY_BYTES;
 export class EventJournal {
   readonly #o: JournalOptions;
   readonly #path: string;
-  /** Oldest first; those before `#first` are gone. */
+  /** Oldest first; those before `#first` were dropped. */
   #entries: Entry[] = [];
   #first = 0;
-  /** The newest event, also one that nobody is told of yet. */
+  /** The newest event, even if it cannot be read yet. */
   #lastId = 0;
-  /** All up to here may be read. */
+  /** Events up to this one can be read. */
   #shownId = 0;
-  /** The newest of those that are gone. */
+  /** The newest dropped event. */
   #droppedId = 0;
-  /** All up to here are in the file. */
+  /** Events up to this one are in the file. */
   #writtenId = 0;
   #file: FileHandle | undefined;
   #fileBytes = 0;
-  /** The last line of the file may be torn, by a kill or by a disk that was full. */
+  /** The last line of the file may be incomplete, after a kill or because the disk was full. */
   #torn = false;
   #writing: Promise<void> | undefined;
-  /** The disk does not take them in time. */
+  /** The disk does not take events in time. */
   #isLate = false;
   #failing = false;
   readonly #followers = new Set<() => void>();
@@ -66,19 +69,22 @@ export class EventJournal {
     this.#path = join(options.directory, NAME);
   }
 
-  /** Goes on where the process before ended. Never rejects: without its file it begins with no events, and says so in the log. */
+  /** Continues where the previous process ended. Never rejects: without its file it starts with no events and logs a warning. */
   static async open(options: JournalOptions): Promise<EventJournal> {
     const journal = new EventJournal(options);
     await journal.#load();
     return journal;
   }
 
-  /** The newest event that may be read; 0 when there never was one. */
+  /** The newest event that can be read; 0 if there never was one. */
   get newestId(): number {
     return this.#shownId;
   }
 
-  /** Says that events behind `afterId` are not there any more; undefined while all are, and for one who asks for all that are. */
+  /**
+   * An event that says that events after `afterId` were dropped; undefined if none were, and for 0, with which a client asks for
+   * all that are kept.
+   */
   missedSince(afterId: number): NodeEvent | undefined {
     if (afterId === 0 || afterId >= this.#droppedId) return undefined;
     const data = { after: String(afterId), up_to: String(this.#droppedId) };
@@ -86,11 +92,11 @@ export class EventJournal {
     return makeEvent(this.#droppedId, { type: 'events.missed', data }, clock.wallMs(), node);
   }
 
-  /** Takes no time, and never throws: nothing of the recorder waits for those who want to know. */
+  /** Returns at once and never throws: nothing in the recorder waits for followers. */
   tell(told: Told): void {
     const { clock, node } = this.#o;
     const timeMs = clock.wallMs();
-    // Of the time: whatever the disk lost of the last process, its ids are not given again.
+    // Ids derive from the time, so that ids of the last process are not reused even if the disk lost events.
     const id = Math.max(this.#lastId + 1, Math.floor(timeMs * 1000));
     this.#lastId = id;
     this.#keep(makeEvent(id, told, timeMs, node), clock.monotonicMs());
@@ -98,7 +104,7 @@ export class EventJournal {
     this.#writing ??= this.#writeAll().finally(() => (this.#writing = undefined));
   }
 
-  /** Events behind `afterId`, oldest first, as far as they may be read. */
+  /** The readable events after `afterId`, oldest first. */
   *after(afterId: number): Generator<NodeEvent, void> {
     for (let i = this.#indexAfter(afterId); i < this.#entries.length; i++) {
       const { event } = this.#entries[i] as Entry;
@@ -107,18 +113,18 @@ export class EventJournal {
     }
   }
 
-  /** Calls `listener` whenever there is something new to read, until the returned function is called. */
+  /** Calls `listener` whenever there are new events to read, until the returned function is called. */
   follow(listener: () => void): () => void {
     this.#followers.add(listener);
     return () => void this.#followers.delete(listener);
   }
 
-  /** Lets go of the oldest events. For the budget. */
+  /** Drops the oldest events; called by the memory budget. */
   shed(bytes: number): void {
     for (let left = bytes; left > 0 && this.#first < this.#entries.length;) left -= this.#dropFirst();
   }
 
-  /** Writes what is not written, as far as the disk takes it in time. */
+  /** Writes what is not yet written, if the disk takes it in time. */
   async close(): Promise<void> {
     await Promise.race([this.#writing, this.#o.clock.sleep(HELD_MS)]);
     await Promise.race([this.#file?.close().catch(() => {}), this.#o.clock.sleep(HELD_MS)]);
@@ -140,7 +146,7 @@ export class EventJournal {
 
   #dropFirst(): number {
     const { event } = this.#entries[this.#first] as Entry;
-    // Its text goes now, its place later.
+    // Releases the event now; the place in the array is removed later.
     this.#entries[this.#first++] = GONE;
     this.#droppedId = event.id;
     const bytes = bytesOf(event);
@@ -165,10 +171,10 @@ export class EventJournal {
     for (const listener of this.#followers) listener();
   }
 
-  /** Until all are written, or the disk refuses: then the next event brings them along. */
+  /** Writes until everything is written or the disk refuses; the next event then tries again. */
   async #writeAll(): Promise<void> {
     const { clock, log } = this.#o;
-    // Those of one moment are one write.
+    // Events of the same moment become one write.
     await Promise.resolve();
     while (this.#writtenId < this.#lastId) {
       const lastId = this.#lastId;
@@ -218,7 +224,7 @@ export class EventJournal {
     return open(this.#path, 'a', 0o640);
   }
 
-  /** A file that holds what is kept, and nothing else. */
+  /** Replaces the file by one with only the kept events. */
   async #replace(lastId: number): Promise<void> {
     const lines = [`${JSON.stringify({ dropped: String(this.#droppedId) })}\n`];
     for (let i = this.#first; i < this.#entries.length; i++) {
@@ -235,7 +241,7 @@ export class EventJournal {
       throw err;
     }
     await this.#file?.close();
-    // Opened for writing, not for appending: its place is its end.
+    // Opened for writing, not for appending: its position is its end.
     this.#file = file;
     this.#fileBytes = Buffer.byteLength(text);
     this.#torn = false;
@@ -270,7 +276,7 @@ export class EventJournal {
 
 const GONE: Entry = { event: { id: 0, type: 'recorder.started', cameraIds: [], timeMs: 0, json: '' }, atMs: 0 };
 
-/** What a file that was written again says of what was in it before. */
+/** The id in the first line of a rewritten file: the newest event that was dropped. */
 function droppedIn(line: string): number {
   const match = /^\{"dropped":"(\d{1,16})"\}$/.exec(line);
   return Number(match?.[1] ?? 0);

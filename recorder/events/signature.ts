@@ -1,5 +1,5 @@
-// Signatures of webhooks as of Standard Webhooks (https://www.standardwebhooks.com, specification 1.0.0): receivers check them
-// with the libraries that there are.
+// Signatures of webhooks according to Standard Webhooks (https://www.standardwebhooks.com, specification 1.0.0), for which
+// receivers can use existing libraries.
 
 import { createHmac, randomBytes } from 'node:crypto';
 
@@ -8,7 +8,7 @@ export const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;
 
 export const newWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** Headers of a delivery. `seconds`: since 1970, when it is sent: receivers refuse what is older than minutes. */
+/** The headers of a delivery. `seconds`: time of sending since 1970; receivers refuse deliveries that are minutes old. */
 export function signedHeaders(secret: string, id: string, seconds: number, body: string): Record<string, string> {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64');

@@ -1,5 +1,4 @@
-// One delivery to a webhook: an event in, whether it was taken out. Nothing is followed elsewhere, and nothing is connected to
-// that the rules of the networks refuse.
+// Delivers one event to a webhook. Redirects are not followed, and only addresses that the network rules allow are contacted.
 
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'undici';
@@ -7,23 +6,23 @@ import { AddressRefused, type CameraNetworks } from '../reach/networks.ts';
 import type { NodeEvent } from './event.ts';
 import { signedHeaders, WEBHOOK_SECRET } from './signature.ts';
 
-/** Where events go. */
+/** Where events are sent. */
 export interface WebhookTarget {
   readonly url: string;
-  /** Or a file that holds it, which is read at each delivery: it may be another one meanwhile. */
+  /** Or a file with the secret; it is read at each delivery, because it may change. */
   readonly secret?: string | undefined;
   readonly secretFile?: string | undefined;
 }
 
-/** `problem`: why it was not taken, without what may be secret in the address. */
+/** `problem`: why the event was not accepted, without secret parts of the address. */
 export type Delivery = { readonly taken: true } | { readonly taken: false; readonly problem: string };
 
-/** A receiver that says nothing for so long has not taken it. */
+/** A receiver that does not respond within this time has not accepted the event. */
 const ANSWER_MS = 10_000;
-/** Of an answer nobody reads more than its status. */
+/** Only the status of a response is used. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Connections to receivers. TLS is verified, with the authorities of the system and of NODE_EXTRA_CA_CERTS. */
+/** The connections to receivers. TLS is verified with the CAs of the system and of NODE_EXTRA_CA_CERTS. */
 export const webhookAgent = (networks: CameraNetworks): Agent =>
   new Agent({ connect: { lookup: networks.lookup, timeout: ANSWER_MS }, connections: 1, pipelining: 1 });
 
@@ -65,6 +64,6 @@ function problemOf(err: unknown): string {
   if (err instanceof AddressRefused) return `events are not sent to this address: ${err.message}`;
   if (err.name === 'TimeoutError') return `it did not answer within ${ANSWER_MS / 1000} s`;
   const { code } = err as NodeJS.ErrnoException;
-  // The message of a name that cannot be looked up, or of a file, says which; no message says the whole address.
+  // The message for a name that cannot be resolved, or for a file, contains it; no message contains the whole address.
   return code === undefined ? err.message : `${code}: ${err.message}`;
 }

@@ -1,5 +1,6 @@
-// One webhook: the journal in, each event delivered in order, again and again until it is taken. Its place in the journal is
-// kept on the disk, so that it goes on there after a restart. It holds up nobody else: it reads what is kept for all.
+// One webhook: delivers the journal's events in order, and repeats each one until it is accepted. Its position in the journal is
+// stored on disk, so that it continues there after a restart. It delays no other follower, because it reads from the shared
+// journal.
 
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -13,7 +14,7 @@ import type { Delivery } from './webhook-post.ts';
 
 export interface WebhookOptions {
   readonly journal: EventJournal;
-  /** Of places. */
+  /** For the positions of webhooks. */
   readonly directory: string;
   readonly url: string;
   readonly wants: (event: NodeEvent) => boolean;
@@ -23,7 +24,7 @@ export interface WebhookOptions {
 }
 
 const RETRY = { firstMs: 1_000, maxMs: 60_000 };
-/** A place that moved by so much over events that are not wanted is written too, in the unit of ids: ten minutes. */
+/** A position that moved this far over unwanted events is stored too; in units of ids: ten minutes. */
 const MOVED = 600_000_000;
 
 export class Webhook {
@@ -45,24 +46,24 @@ export class Webhook {
     this.#file = join(options.directory, `webhook-${name}`);
   }
 
-  /** All up to here are delivered, or not wanted. */
+  /** Events up to this one were delivered or not wanted. */
   get position(): number {
     return this.#position;
   }
 
-  /** Goes on at its place; a new one begins behind `beginId`. Never rejects. */
+  /** Continues at the stored position; a new webhook starts after `beginId`. Never rejects. */
   async start(beginId: number): Promise<void> {
     const kept = await readFile(this.#file, 'utf8').catch(() => '');
     const place = parseEventId(kept.trim());
     this.#position = place ?? beginId;
     this.#keptPosition = this.#position;
-    // Now, and not with the first event that is taken: a restart would else begin with what comes then.
+    // Stored now and not with the first accepted event: otherwise a restart before that would skip events.
     if (place === undefined) await this.#keep();
     this.#unfollow = this.#o.journal.follow(() => this.#wake());
     this.#running = this.#run().catch((err: unknown) => this.#o.log.error({ err }, 'a webhook ended'));
   }
 
-  /** Milliseconds since the oldest event that it has not taken; 0 when it has all. */
+  /** Milliseconds since the oldest event that was not accepted yet; 0 if there is none. */
   behindMs(): number {
     const next = this.#next();
     return next ? Math.max(0, this.#o.clock.wallMs() - next.timeMs) : 0;
@@ -98,7 +99,7 @@ export class Webhook {
     }
   }
 
-  /** The next one that it wants; its place moves over those that it does not. */
+  /** The next wanted event; moves the position past unwanted ones. */
   #next(): NodeEvent | undefined {
     const { journal, wants } = this.#o;
     const missed = journal.missedSince(this.#position);
@@ -117,7 +118,7 @@ export class Webhook {
     });
   }
 
-  /** One line a change. */
+  /** Logs one line per change. */
   #tell(delivery: Delivery): void {
     if (delivery.taken) this.delivered++;
     else this.failed++;
@@ -130,7 +131,7 @@ export class Webhook {
     else this.#o.log.warn({ webhook: host, problem }, 'a webhook does not take an event: it is sent again');
   }
 
-  /** What cannot be written is delivered once more after a restart. */
+  /** If the position cannot be stored, events are delivered again after a restart. */
   async #keep(): Promise<void> {
     const position = this.#position;
     try {

@@ -19,12 +19,12 @@ interface Setting {
   readonly license: License;
   readonly clock: VirtualClock;
   readonly registry: Registry;
-  /** How often other cameras may be recorded. */
+  /** How often `changed` was called. */
   readonly changes: () => number;
   readonly sign: (changes?: { cameras?: number; expires?: string }, key?: KeyObject) => Promise<void>;
   readonly write: (text: string) => Promise<void>;
   readonly remove: () => Promise<void>;
-  /** Until the file was looked at once more. */
+  /** Resolves when the file has been checked once more. */
   readonly later: (ms?: number) => Promise<void>;
 }
 
@@ -123,11 +123,11 @@ test('cameras that run go on, and count: a new one before them in the list takes
   await sign({ cameras: 2 });
   await license.start();
   assert.deepEqual([...license.refusals(cameras('new', 'b', 'c'), new Set(['b', 'c'])).keys()], ['new']);
-  // One more runs than the licence allows, because it was changed meanwhile.
+  // One more camera runs than the licence allows, because the licence was changed meanwhile.
   await sign({ cameras: 1 });
   await license.look();
   assert.deepEqual([...license.refusals(cameras('new', 'b', 'c'), new Set(['b', 'c'])).keys()], ['new']);
-  // A camera that runs and is not wanted any more makes room.
+  // A camera that runs but is no longer wanted makes room.
   await sign({ cameras: 2 });
   await license.look();
   assert.equal(license.refusals(cameras('new', 'b'), new Set(['b', 'c'])).size, 0);

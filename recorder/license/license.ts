@@ -1,4 +1,4 @@
-// The licence of a node: its file in, which cameras may be recorded and whether all is well out. What runs goes on,
+// The licence of a node: reads its file and decides which cameras may be recorded. A camera that is being recorded continues,
 // whatever happens to the licence.
 
 import type { KeyObject } from 'node:crypto';
@@ -16,7 +16,7 @@ import {
   type LicenseStatement,
 } from './statement.ts';
 
-/** A stable code in kebab case, and a sentence for a person. */
+/** A stable code in kebab case, and a sentence for people. */
 export interface LicenseReason {
   readonly code: `license-${'missing' | 'unreadable' | 'expired' | 'exceeded'}` | LicenseErrorCode;
   readonly message: string;
@@ -24,25 +24,25 @@ export interface LicenseReason {
 
 export interface LicenseOptions {
   readonly file: string;
-  /** As `parsePublicKey` takes it; empty: there is none, and nothing is checked. */
+  /** In a format of `parsePublicKey`; empty: there is no key, and nothing is checked. */
   readonly publicKey: string;
   /** False: any number of cameras may be recorded, whatever the file says. */
   readonly required: boolean;
-  /** How many cameras are wanted now. */
+  /** How many cameras are configured to be recorded now. */
   readonly wanted: () => number;
-  /** Called when other cameras may be recorded than before. */
+  /** Called when the set of cameras that may be recorded may have changed. */
   readonly changed: () => void;
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How the file was found. */
+/** The result of reading the file. */
 type Found =
   | { readonly kind: 'signed'; readonly statement: LicenseStatement }
   | { readonly kind: 'unusable'; readonly reason: LicenseReason };
 
-/** The file is small, and network file systems tell of no change: it is looked at this often. */
+/** How often the file is checked. It is small, and network file systems report no changes. */
 const LOOK_MS = 5_000;
 const MAX_FILE_BYTES = 64 * 1024;
 
@@ -50,7 +50,7 @@ export class License {
   readonly #o: LicenseOptions;
   readonly #key: KeyObject | undefined;
   #found: Found = { kind: 'unusable', reason: { code: 'license-missing', message: 'it was not read yet' } };
-  /** What was told last; another one is a change. */
+  /** The state that was last reported, to detect changes. */
   #told = '';
   #timer: Timer | undefined;
   #looking: Promise<void> | undefined;
@@ -61,14 +61,14 @@ export class License {
     this.#registerMetrics(options.registry);
   }
 
-  /** Reads the file for the first time, and looks at it every few seconds from then on. Never rejects. */
+  /** Reads the file, and from then on checks it every few seconds. Never rejects. */
   async start(): Promise<void> {
     if (!this.#key) return;
     await this.look();
     this.#schedule();
   }
 
-  /** Looks at the file now. Never rejects. */
+  /** Checks the file now. Never rejects. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
@@ -80,19 +80,19 @@ export class License {
     this.#timer?.cancel();
   }
 
-  /** What the file says, when it is signed and has not expired. */
+  /** The content of the licence, if it is signed and has not expired. */
   get statement(): LicenseStatement | undefined {
     return this.#found.kind === 'signed' && !this.#problem() ? this.#found.statement : undefined;
   }
 
-  /** For readiness. Where none is required, all is well. */
+  /** For the readiness check. Always valid where no licence is required. */
   check(): { valid: boolean; reason?: LicenseReason } {
     if (!this.#o.required) return { valid: true };
     const reason = this.#problem() ?? this.#tooMany(this.#o.wanted());
     return reason ? { valid: false, reason } : { valid: true };
   }
 
-  /** Which of the cameras that are wanted, in their order, may not be recorded, and why. Those that run go on. */
+  /** Which of the wanted cameras, in their order, may not be recorded, and why. Cameras that are running continue. */
   refusals(wanted: readonly { readonly id: string }[], running: ReadonlySet<string>): Map<string, LicenseReason> {
     const refused = new Map<string, LicenseReason>();
     if (!this.#o.required) return refused;
@@ -192,7 +192,7 @@ function reasonOf(err: unknown, file: string): LicenseReason {
 }
 
 async function readBounded(file: string): Promise<string> {
-  // A pipe in its place must not hold a thread until somebody writes to it.
+  // A pipe in place of the file must not block a thread until it is written to.
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_FILE_BYTES), 0, MAX_FILE_BYTES, 0);

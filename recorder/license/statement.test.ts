@@ -44,7 +44,7 @@ test('no byte of a licence can be changed', () => {
   fc.assert(
     fc.property(fc.nat(text.length - 1), fc.constantFrom('A', 'z', '7', '-', '.', '=', '"'), (at, other) => {
       const changed = text.slice(0, at) + other + text.slice(at + 1);
-      // The last character of base64url has bits that mean nothing.
+      // The last character of base64url contains unused bits.
       if (Buffer.from(changed.slice(-86), 'base64url').equals(Buffer.from(text.slice(-86), 'base64url'))) {
         fc.pre(changed.slice(0, -86) !== text.slice(0, -86));
       }

@@ -1,5 +1,5 @@
-// A licence: what a vendor states and signs, as the JSON Web Signature that lies in a file. Compact form of RFC 7515,
-// signed with Ed25519 (RFC 8037 §3.1). Text in, a statement that the key vouches for out, and the other way.
+// Signs and verifies licences: statements of a vendor in the form of a JSON Web Signature, in the compact serialization of RFC
+// 7515, signed with Ed25519 (RFC 8037 §3.1).
 
 import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
@@ -8,13 +8,13 @@ import { CodedError } from '../../base/error.ts';
 
 const Day = z.iso.date({ error: 'expected a day as 2027-12-31' });
 
-/** What is signed. Members that are not named here are left to later versions. */
+/** The signed content. Unknown members are ignored; later versions may add some. */
 const Statement = z.object({
-  /** Whom the licence was given to. */
+  /** To whom the licence was issued. */
   holder: z.string().min(1).max(200),
   /** How many cameras a node may record. */
   cameras: z.number().int().nonnegative(),
-  /** The last day on which it is good, in UTC. Without it, it is good for ever. */
+  /** The last day of validity, in UTC. Without it the licence does not expire. */
   expires: Day.optional(),
   issued: Day.optional(),
   features: z.array(z.string().min(1).max(100)).default([]),
@@ -22,7 +22,7 @@ const Statement = z.object({
 
 export type LicenseStatement = Readonly<z.output<typeof Statement>>;
 
-/** `license-malformed`: no licence at all; `license-forged`: not signed with the key. */
+/** `license-malformed`: not a licence; `license-forged`: not signed with the key. */
 export type LicenseErrorCode = 'license-malformed' | 'license-forged';
 
 export class LicenseError extends CodedError<LicenseErrorCode> {
@@ -34,13 +34,13 @@ const Header = z.object({ alg: z.literal(HEADER.alg), typ: z.literal(HEADER.typ)
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** Throws LicenseError when the statement is none. */
+/** Throws LicenseError if the statement is invalid. */
 export function signLicense(statement: z.input<typeof Statement>, privateKey: KeyObject): string {
   const payload = `${encode(HEADER)}.${encode(checked(Statement, statement))}`;
   return `${payload}.${sign(null, Buffer.from(payload), privateKey).toString('base64url')}`;
 }
 
-/** Throws LicenseError. Blanks and line breaks anywhere in the text do not matter. */
+/** Throws LicenseError. White space anywhere in the text is ignored. */
 export function verifyLicense(text: string, publicKey: KeyObject): LicenseStatement {
   const { payload, signature, statement } = split(text);
   if (!verify(null, Buffer.from(payload), publicKey, signature)) {
@@ -49,7 +49,7 @@ export function verifyLicense(text: string, publicKey: KeyObject): LicenseStatem
   return statement();
 }
 
-/** What a licence says of itself, whoever signed it. Throws LicenseError. */
+/** Reads a licence without verifying its signature. Throws LicenseError. */
 export const readUnverified = (text: string): LicenseStatement => split(text).statement();
 
 function split(text: string): { payload: string; signature: Buffer; statement: () => LicenseStatement } {
@@ -80,15 +80,15 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   throw new LicenseError('license-malformed', `not what a licence says: ${field}: ${issue?.message}`);
 }
 
-/** The first instant at which it is not good any more; Infinity when there is none. */
+/** The instant at which the licence expires, in milliseconds since 1970; Infinity if it does not. */
 export const expiryMs = ({ expires }: Pick<LicenseStatement, 'expires'>): number =>
   expires === undefined ? Infinity : Date.parse(`${expires}T00:00:00Z`) + DAY_MS;
 
-/** What an Ed25519 key is wrapped in: SubjectPublicKeyInfo (RFC 8410 §4). */
+/** The DER prefix of an Ed25519 key: SubjectPublicKeyInfo (RFC 8410 §4). */
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 const KEY_BYTES = 32;
 
-/** An Ed25519 public key as the base64 of its 32 bytes (RFC 8032), or in PEM. Undefined when the text is none. */
+/** Parses an Ed25519 public key: its 32 bytes in base64 (RFC 8032), or PEM. Undefined if the text is neither. */
 export function parsePublicKey(text: string): KeyObject | undefined {
   try {
     if (text.includes('-----BEGIN')) {
@@ -103,6 +103,6 @@ export function parsePublicKey(text: string): KeyObject | undefined {
   }
 }
 
-/** The 32 bytes in base64, as `license.publicKey` takes them. */
+/** The 32 bytes of the key in base64, the format of `license.publicKey`. */
 export const formatPublicKey = (key: KeyObject): string =>
   key.export({ format: 'der', type: 'spki' }).subarray(SPKI_PREFIX.length).toString('base64');

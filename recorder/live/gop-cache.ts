@@ -1,12 +1,12 @@
-// The current group of pictures of one camera, so that a new viewer has a picture at once: samples from the last key
-// frame on, as references into the slab, or as messages once a viewer made them necessary.
+// The current group of pictures of one camera, so that a new viewer sees a picture at once. Holds the samples since the last key
+// frame as references into slabs, or as messages once a viewer needed them.
 
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { MediaData, Slab } from '../codec/slab.ts';
 import type { LiveMessage, LiveSample } from './message.ts';
 
 export interface CachedSample extends LiveSample {
-  /** Undefined once `message` is made. */
+  /** Undefined once `message` exists. */
   data: MediaData | undefined;
   message: LiveMessage | undefined;
 }
@@ -16,12 +16,12 @@ export class GopCache {
   readonly #memory: MemoryAccount;
   #samples: CachedSample[] = [];
   #sizeBytes = 0;
-  /** What was taken of the memory that all caches share: for a message its bytes, for a slab all of it. */
+  /** Bytes taken from the memory that all caches share: the size of each message, and of each whole slab. */
   #heldBytes = 0;
-  /** The last of each that was counted: a camera fills one after the other. */
+  /** The last slab of each track that was counted: a camera fills one after another. */
   #videoSlab: Slab | undefined;
   #audioSlab: Slab | undefined;
-  /** Whether samples follow a key frame that is here. */
+  /** Whether the cache starts with a key frame to which samples can be added. */
   #open = false;
 
   constructor(maxBytes: number, memory: MemoryAccount) {
@@ -33,7 +33,7 @@ export class GopCache {
     return this.#samples;
   }
 
-  /** Of samples. */
+  /** Size of the samples. */
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
@@ -43,8 +43,8 @@ export class GopCache {
   }
 
   /**
-   * Keeps a sample; a key frame replaces all before it. A group that grows beyond the bounds is given up as a whole: new
-   * viewers then wait for the next key frame.
+   * Adds a sample; a key frame replaces everything before it. A group that exceeds the limits is dropped completely; new viewers
+   * then wait for the next key frame.
    */
   add(sample: CachedSample): void {
     const { data, message } = sample;
@@ -62,7 +62,7 @@ export class GopCache {
       this.#heldBytes += heldBytes;
       if (sample.kind === 'video') this.#videoSlab = data?.slab;
       else this.#audioSlab = data?.slab;
-      // Making room for it may have cost this cache all that it had.
+      // Making room for it may have emptied this cache.
       if (!this.#open) return this.clear();
     }
     data?.slab.retain();
@@ -71,7 +71,7 @@ export class GopCache {
     return undefined;
   }
 
-  /** Puts the message in the place of the reference; it counts for no more than the slab did. */
+  /** Replaces the reference by the message, which counts as no more than the slab did. */
   replace(sample: CachedSample, message: LiveMessage): void {
     sample.data?.slab.release();
     sample.data = undefined;

@@ -16,13 +16,13 @@ function setup(limits: LiveLimitOptions = {}) {
   const shared = new LiveLimits(limits);
   const hub = new LiveHub({ cameraId: 'gate', limits: shared, clock, log: silentLog });
   const maker = new SampleMaker();
-  /** Hands over one sample and gives its slab back, as the corridor does. */
+  /** Passes one sample on and releases its slab, as the camera's pipeline does. */
   const send = (changes: Partial<Sample> = {}, bytes?: Buffer | number): void => {
     const sample = maker.make(changes, bytes);
     hub.sample(sample);
     sample.data.slab.release();
   };
-  /** A group of pictures that begins at frame `first`. */
+  /** A group of pictures that starts at frame `first`. */
   const group = (first: number, frames: number, bytes?: number): void => {
     for (let i = 0; i < frames; i++) send({ dts: (first + i) * FRAME_TICKS, sync: i === 0 }, bytes);
   };

@@ -1,4 +1,4 @@
-// One camera's live stream: samples in, WebSocket messages out to any number of viewers. Recording never waits for it.
+// One camera's live stream: sends its samples as WebSocket messages to any number of viewers. Recording never waits for it.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -21,20 +21,20 @@ export interface LiveHubOptions {
   readonly log: Log;
 }
 
-/** Counted since the start, for metrics. */
+/** Counts since the start, for metrics. */
 export interface LiveStats {
   readonly viewers: number;
   readonly sentBytes: number;
-  /** Video frames that viewers missed because their connection was too slow, or because they waited for a key frame. */
+  /** Video frames that viewers missed because their connection was too slow or because they waited for a key frame. */
   readonly droppedFrames: number;
   readonly cachedBytes: number;
 }
 
-/** What the viewers of the present run decode with. */
+/** The start of the stream for the viewers of the current run. */
 interface Stream {
   readonly kind: 'video' | 'audio';
   readonly all: StreamStart;
-  /** For viewers that do not want audio beside video. */
+  /** For viewers that do not want audio. */
   readonly leadOnly: StreamStart;
 }
 
@@ -74,8 +74,8 @@ export class LiveHub implements SampleSink {
   }
 
   /**
-   * Takes a viewer; the picture starts at once when there is one. Call `remove` when its connection has closed. Undefined
-   * when it was turned away, with a close code.
+   * Adds a viewer; it gets a picture at once if there is one. Call `remove` when its connection has closed. Undefined if it was
+   * refused with a close code.
    */
   add(socket: ViewerSocket, options: ViewerOptions = { audio: true }): Viewer | undefined {
     const { limits } = this.#options;
@@ -103,7 +103,7 @@ export class LiveHub implements SampleSink {
     if (this.#viewers.size === 0) this.#cancelOfflineTimer();
   }
 
-  /** The newest key frame as a movie of one picture; undefined while none is at hand. */
+  /** The newest key frame as a movie of one picture; undefined if there is none. */
   keyFrame(): Buffer | undefined {
     const [first] = this.#gop.samples;
     if (this.#stream?.kind !== 'video' || !first) return undefined;
@@ -112,7 +112,7 @@ export class LiveHub implements SampleSink {
   }
 
   begin(run: Run): void {
-    // One timeline over all runs, so that players go on where they were: it never goes back, and keeps up with the clock.
+    // One timeline for all runs, so that players can continue: it never goes back, and it keeps up with the clock.
     const elapsedSeconds = (this.#options.clock.monotonicMs() - this.#startedMs) / 1000;
     const endSeconds = Math.max(this.#video.endSeconds, this.#audio?.endSeconds ?? 0);
     this.#baseSeconds = Math.max(elapsedSeconds, endSeconds) + COMMON_GAP_SECONDS;
@@ -153,7 +153,7 @@ export class LiveHub implements SampleSink {
     if (this.#viewers.size > 0) this.#awaitStream();
   }
 
-  /** Turns all viewers away: the camera is not wanted any more, or the recorder stops. */
+  /** Disconnects all viewers: the camera is no longer wanted, or the recorder stops. */
   close(code: number = CLOSE.goingAway, reason = 'the recorder stops'): void {
     this.#closed = true;
     this.#stream = undefined;
@@ -184,14 +184,14 @@ export class LiveHub implements SampleSink {
     for (const viewer of this.#viewers) viewer.start(viewer.audio ? this.#stream.all : this.#stream.leadOnly);
   }
 
-  /** The initialization segment, then everything since the last key frame. */
+  /** Sends the initialization segment, then everything since the last key frame. */
   #start(viewer: Viewer, stream: Stream): void {
     const start = viewer.audio ? stream.all : stream.leadOnly;
     viewer.start(start, this.#gop.sizeBytes);
     const nowMs = this.#options.clock.monotonicMs();
     const { samples } = this.#gop;
     for (const cached of samples) {
-      // Room for this viewer was made where the pictures were: it waits for the next key frame.
+      // Making room for this viewer emptied the cache: it waits for the next key frame.
       if (this.#gop.samples !== samples) return viewer.start(start);
       let { message } = cached;
       if (!message && cached.data) {

@@ -1,4 +1,4 @@
-// What live streams of one process may use together. Exceeding a bound costs a viewer, or the instant start of one.
+// Limits for all live streams of one process. Exceeding one disconnects a viewer, or makes a new one wait for a key frame.
 
 import { MemoryBudget, type MemoryAccount } from '../../base/memory-budget.ts';
 import type { GopCache } from './gop-cache.ts';
@@ -9,13 +9,13 @@ const MiB = 1024 * 1024;
 export interface LiveLimitOptions {
   readonly maxViewers?: number;
   readonly maxViewersPerCamera?: number;
-  /** Bytes that may wait for one viewer's connection, beside the group of pictures that it began with. */
+  /** Bytes that may wait for one viewer's connection, besides the group of pictures with which it started. */
   readonly maxViewerBytes?: number;
-  /** The group of pictures kept for one camera. */
+  /** Size of the group of pictures kept for one camera. */
   readonly maxGopBytes?: number;
-  /** The groups of pictures of all cameras. */
+  /** Size of the groups of pictures of all cameras. */
   readonly maxCacheBytes?: number;
-  /** How long a viewer waits for a camera without stream. */
+  /** How long a viewer waits for a camera that has no stream. */
   readonly offlineWaitMs?: number;
 }
 
@@ -26,13 +26,13 @@ export class LiveLimits {
   readonly maxViewerBytes: number;
   readonly maxGopBytes: number;
   readonly offlineWaitMs: number;
-  /** What waits for viewers, and the groups of pictures; of all cameras. */
+  /** Memory for what waits for viewers, and for the groups of pictures; of all cameras. */
   readonly viewerMemory: MemoryAccount;
   readonly cacheMemory: MemoryAccount;
   readonly #viewers = new Set<Viewer>();
   readonly #caches = new Set<GopCache>();
 
-  /** Viewers and caches give way to all that use `memory` later. */
+  /** Viewers and caches give way to all users that open accounts in `memory` later. */
   constructor(options: LiveLimitOptions = {}, memory = new MemoryBudget(Infinity)) {
     this.maxViewers = options.maxViewers ?? 1_000;
     this.maxViewersPerCamera = options.maxViewersPerCamera ?? 500;
@@ -49,7 +49,7 @@ export class LiveLimits {
     return this.#viewers.size;
   }
 
-  /** False when the process has as many viewers as it may. */
+  /** False if the process has the maximum number of viewers. */
   addViewer(viewer: Viewer): boolean {
     if (this.#viewers.size >= this.maxViewers) return false;
     this.#viewers.add(viewer);
@@ -68,7 +68,10 @@ export class LiveLimits {
     this.#caches.delete(cache);
   }
 
-  /** Those for which most waits go first. What waits for several is free only when the last of them is gone. */
+  /**
+   * Disconnects first the viewers for which most is waiting. A message that waits for several is freed only with the last of
+   * them.
+   */
   #closeViewers(bytes: number): void {
     const enough = this.viewerMemory.usedBytes - bytes;
     const backward = Array.from(this.#viewers, (viewer) => ({ viewer, bytes: viewer.droppableBytes }));

@@ -1,4 +1,4 @@
-// One sample in, one WebSocket message out: `moof`, `mdat` and the sample in one piece, made once for all viewers.
+// Makes one WebSocket message from a sample: `moof`, `mdat` and the sample in one piece, once for all viewers.
 
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
@@ -7,7 +7,7 @@ import type { MediaData } from '../codec/slab.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** What a message says of its sample, beside the bytes. Times are those of the live timeline. */
+/** The metadata of a message's sample. Times are those of the live timeline. */
 export interface LiveSample {
   readonly kind: 'video' | 'audio';
   readonly decodeTime: number;
@@ -27,7 +27,7 @@ export class LiveMessage {
     this.bytes = bytes;
   }
 
-  /** False when `memory` has no room for it. */
+  /** False if `memory` has no room for it. */
   hold(memory: MemoryAccount): boolean {
     if (this.#holders === 0 && !memory.take(this.bytes.length)) return false;
     this.#holders++;
@@ -39,7 +39,7 @@ export class LiveMessage {
   }
 }
 
-/** Writes messages of one camera; its scratch objects make that free of garbage but for the message itself. */
+/** Makes the messages of one camera; reuses objects so that only the message itself is allocated. */
 export class MessageWriter {
   #sequenceNumber = 0;
   readonly #sample: Mutable<FragmentSample> = { size: 0, duration: 0, compositionOffset: 0, sync: false };
@@ -53,7 +53,7 @@ export class MessageWriter {
     this.#sample.sync = sample.sync;
     this.#track.trackId = sample.kind === 'video' ? VIDEO_TRACK_ID : AUDIO_TRACK_ID;
     this.#track.baseDecodeTime = sample.decodeTime;
-    // Not from Node's shared pool: a small message would keep 64 KiB alive for as long as the slowest viewer.
+    // Not from Node's shared pool: a small message would keep 64 KiB alive until the slowest viewer has got it.
     const message = Buffer.allocUnsafeSlow(fragmentHeaderSize(this.#tracks) + data.size);
     const payloadAt = writeFragment(message, 0, ++this.#sequenceNumber, this.#tracks);
     data.slab.buffer.copy(message, payloadAt, data.offset, data.offset + data.size);

@@ -1,4 +1,4 @@
-// What tests of live streams share: runs, samples and viewers made by hand.
+// Test helpers for live streams: runs, samples and viewers.
 
 import type { AudioParameters, NalParameters } from '../codec/access-unit.ts';
 import type { Slab } from '../codec/slab.ts';
@@ -39,7 +39,7 @@ export const run = (changes: Partial<Run> = {}): Run => ({
 /** A camera at 25 frames a second. */
 export const FRAME_TICKS = 3_600;
 
-/** Makes samples whose slabs are counted, so that a test sees whether all were given back. */
+/** Makes samples and remembers their slabs, so that a test can check whether all were released. */
 export class SampleMaker {
   readonly pool = new SlabPool();
   readonly slabs = new Set<Slab>();
@@ -68,7 +68,7 @@ export class SampleMaker {
   }
 }
 
-/** What one message says. */
+/** The content of one message. */
 export interface Seen {
   readonly kind: 'init' | 'video' | 'audio';
   readonly decodeTime: number;
@@ -100,7 +100,7 @@ export function parseMessage(message: Buffer): Seen {
 export class FakeSocket implements ViewerSocket {
   readonly messages: Buffer[] = [];
   closed: { code: number; reason: string } | undefined;
-  /** True: nothing leaves. */
+  /** True: nothing is sent. */
   stalled = false;
   bufferedBytes = 0;
   isCopying = false;
@@ -115,7 +115,7 @@ export class FakeSocket implements ViewerSocket {
     return undefined;
   }
 
-  /** All that was handed over leaves, and so does what follows. */
+  /** Sends everything that waits, and lets what follows through. */
   drain(): void {
     this.stalled = false;
     this.bufferedBytes = 0;

@@ -1,24 +1,23 @@
-// Times of one track as viewers get them: one timeline for as long as the camera is known, whatever its runs do.
+// Times of one track for viewers: one timeline for as long as the camera is known, whatever its runs do.
 //
-// A fragment of one frame leaves the moment its frame arrives, before anybody knows how long the frame will be shown:
-// it declares the usual distance. Media Source Extensions start over at the next key frame when a decoding time is more
-// than two of those durations behind the one before it ("coded frame processing"), and they do so for every track: after
-// two lost pictures, a camera that lowers its frame rate, or a hole in the audio, the picture would stand still, for a
-// minute with a "smart" codec. So decoding times never step that far here: a late frame is decoded earlier than its
-// place in time asks for, and its composition offset makes up for it. Presentation times are always the true ones.
+// A fragment with one frame is sent as soon as the frame arrives, before the frame's duration is known, so it declares the usual
+// one. Media Source Extensions reset all tracks until the next key frame if a decoding time is more than two such durations after
+// the previous one ("coded frame processing"). After two lost pictures, a lower frame rate, or a gap in the audio the picture
+// would therefore freeze, with a "smart" codec for a minute. To prevent that, decoding times never make such a step here: a late
+// frame gets an earlier decoding time and a larger composition offset. Presentation times are always the true ones.
 
 import type { Sample } from '../mp4/sample.ts';
 
-/** Less than the two durations of the rule above, because browsers round times to microseconds. */
+/** Less than the two durations of that rule, because browsers round times to microseconds. */
 const MAX_STEP_DURATIONS = 1.9;
-/** A hole longer than this starts over at a key frame: the composition offset is not for minutes. */
+/** After a longer gap the timeline continues with a step at a key frame: composition offsets are not meant for minutes. */
 const MAX_LAG_SECONDS = 60;
-/** No camera delivers more than 200 frames a second; shorter usual distances are noise. */
+/** No camera delivers more than 200 frames per second; shorter distances are noise. */
 const MIN_DURATION_SECONDS = 0.005;
 
 export class TrackTime {
   readonly timescale: number;
-  /** Ticks added to times of the run. */
+  /** Added to times of the run, in ticks. */
   readonly #offset: number;
   #lastDecodeTime = -1;
   #maxStep = 0;
@@ -33,7 +32,7 @@ export class TrackTime {
     this.#offset = Math.round(baseSeconds * timescale);
   }
 
-  /** Places a sample; false when it lies before the beginning of the timeline and has to be dropped. */
+  /** Computes the times of a sample; false if it is before the start of the timeline and must be dropped. */
   place(sample: Sample): boolean {
     const trueTime = sample.dts + this.#offset;
     if (trueTime < 0) return false;
@@ -50,7 +49,7 @@ export class TrackTime {
     return true;
   }
 
-  /** Where what was placed last ends, in seconds; 0 before anything was. */
+  /** The end of the last sample, in seconds; 0 if there was none. */
   get endSeconds(): number {
     if (this.#lastDecodeTime < 0) return 0;
     return (this.decodeTime + Math.max(0, this.compositionOffset) + this.duration) / this.timescale;

@@ -1,38 +1,38 @@
-// One viewer: takes the messages of its camera in order, and decides what its connection is too slow for.
+// One viewer: gets the messages of its camera in order, and drops what its connection is too slow for.
 
 import { assertNever } from '../../base/assert.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { LiveMessage } from './message.ts';
 
-/** A connection that takes messages: the live room's view of a WebSocket. */
+/** The live room's interface to a WebSocket. */
 export interface ViewerSocket {
   /**
-   * Sends one binary message and calls `sent` once, later, when the system has taken it. Never throws; a dead connection
-   * swallows it.
+   * Sends one binary message; calls `sent` once, later, when the operating system has taken it. Never throws; a dead connection
+   * drops the message.
    */
   send(message: Buffer, sent: () => void): void;
-  /** Bytes given to `send` that have not left yet. */
+  /** Bytes passed to `send` that have not been sent yet. */
   readonly bufferedBytes: number;
-  /** It encrypts what it is given: each viewer has bytes of its own there, where otherwise all share those of a message. */
+  /** The connection encrypts, so each viewer has its own copy of the bytes; otherwise all viewers share those of the message. */
   readonly isCopying: boolean;
   close(code: number, reason: string): void;
-  /** Ends the connection with all that it was given and that has not left. */
+  /** Closes the connection and drops what has not been sent. */
   terminate(): void;
 }
 
 export interface ViewerOptions {
-  /** False: video only, as for a wall of silent tiles. */
+  /** False: video only, for example for a wall of tiles without sound. */
   readonly audio: boolean;
 }
 
-/** How a stream begins for a viewer. */
+/** How a stream starts for a viewer. */
 export interface StreamStart {
   readonly init: Buffer;
-  /** Names the codec of each track: a SourceBuffer takes another initialization segment only with the same ones. */
+  /** The codecs of the tracks: a SourceBuffer accepts another initialization segment only if they are the same. */
   readonly tracks: string;
 }
 
-/** Why the server ends a live stream: WebSocket close codes of the range for applications (RFC 6455 §7.4.2). */
+/** Why the server ends a live stream: WebSocket close codes from the range for applications (RFC 6455 §7.4.2). */
 export const CLOSE = {
   unauthorized: 4401,
   forbidden: 4403,
@@ -41,16 +41,16 @@ export const CLOSE = {
   codecsChanged: 4409,
   tooManyViewers: 4429,
   offline: 4503,
-  /** RFC 6455 §7.4.1: the server goes away. */
+  /** RFC 6455 §7.4.1: the server is going away. */
   goingAway: 1001,
 } as const;
 
-/** A connection of which nothing leaves for this long will not become one that takes video. */
+/** A connection on which nothing is sent for this long is too slow for video. */
 const STUCK_MS = 30_000;
-/** As much is handed to a connection before it takes any: what waits beyond it can still be dropped. */
+/** How much is passed to a connection before it takes any; what waits beyond this can still be dropped. */
 const SOCKET_BYTES = 64 * 1024;
 
-/** What a viewer is told whose messages have no room to wait in. */
+/** The close code and reason when there is no memory for a viewer's messages. */
 const SHORT_OF_MEMORY = [CLOSE.tooSlow, 'the connection is too slow, and memory is short'] as const;
 
 /** `waiting`: for a key frame, after connecting without one or after falling behind. */
@@ -62,22 +62,22 @@ export class Viewer {
   readonly #maxWaitingBytes: number;
   readonly #memory: MemoryAccount;
   #state: State = 'waiting';
-  /** What has not left yet; the first `#handedOver` are with the connection. */
+  /** Messages not sent yet; the first `#handedOver` were passed to the connection. */
   readonly #queue: LiveMessage[] = [];
   #handedOver = 0;
   #waitingBytes = 0;
-  /** Of the messages that its connection has copied. */
+  /** Bytes of the messages that its connection has copied. */
   #copiedBytes = 0;
-  /** What the stream began with may wait as well, until it has left. */
+  /** The start of the stream may exceed the limit until it has been sent. */
   #startBytes = 0;
-  /** Since when more waits for the connection than it may, in monotonic milliseconds. */
+  /** Since when more waits for the connection than allowed, in monotonic milliseconds. */
   #fellBehindMs: number | undefined;
-  /** What this viewer has been told to decode with. */
+  /** The stream whose initialization segment this viewer has. */
   #stream: StreamStart | undefined;
   sentBytes = 0;
   droppedFrames = 0;
 
-  /** `memory`: what waits for viewers, of all cameras. */
+  /** `memory`: for what waits for viewers, of all cameras. */
   constructor(socket: ViewerSocket, options: ViewerOptions, maxWaitingBytes: number, memory: MemoryAccount) {
     this.#socket = socket;
     this.audio = options.audio;
@@ -89,7 +89,7 @@ export class Viewer {
     return this.#state === 'closed';
   }
 
-  /** Bytes that `giveWay` lets go of at once. */
+  /** The bytes that `giveWay` would release at once. */
   get droppableBytes(): number {
     let bytes = this.#copiedBytes;
     for (let i = this.#handedOver; i < this.#queue.length; i++) bytes += (this.#queue[i] as LiveMessage).bytes.length;
@@ -97,8 +97,8 @@ export class Viewer {
   }
 
   /**
-   * Sends the initialization segment unless the viewer has this one; what follows starts at a key frame. `startBytes` of it
-   * are at hand already and come at once.
+   * Sends the initialization segment unless the viewer has it already; what follows starts at a key frame. `startBytes` of it are
+   * available already and sent at once.
    */
   start(stream: StreamStart, startBytes = 0): void {
     if (this.#state === 'closed') return;
@@ -114,7 +114,7 @@ export class Viewer {
     if (!this.#send(new LiveMessage('init', stream.init))) this.giveWay();
   }
 
-  /** Hands on one message, or drops it when the viewer is behind. */
+  /** Sends one message, or drops it if the viewer is behind. */
   push(message: LiveMessage, nowMs: number): void {
     const video = message.kind !== 'audio';
     switch (this.#state) {
@@ -146,10 +146,10 @@ export class Viewer {
     this.#socket.close(code, reason);
   }
 
-  /** The memory that it holds is needed now. */
+  /** The memory that the viewer holds is needed now. */
   giveWay(): void {
     if (this.#copiedBytes === 0) return this.close(...SHORT_OF_MEMORY);
-    // A close would wait behind what the connection has.
+    // A close frame would wait for what the connection has buffered.
     this.#socket.terminate();
     return this.gone();
   }
@@ -163,7 +163,7 @@ export class Viewer {
     this.#drop(0);
   }
 
-  /** The next key frame is the first thing that such a viewer can use again. */
+  /** Such a viewer can continue only with the next key frame. */
   #fallBehind(nowMs: number): void {
     if (this.#state === 'closed') return;
     this.#state = 'waiting';
@@ -171,7 +171,7 @@ export class Viewer {
     this.#drop(this.#handedOver);
   }
 
-  /** A viewer that fell behind goes on once all that its connection has was taken, and is let go when that takes too long. */
+  /** A viewer that fell behind continues once its connection has sent everything; if that takes too long, it is disconnected. */
   #checkProgress(nowMs: number): void {
     if (this.#fellBehindMs === undefined) return;
     if (this.#queue.length === 0) this.#fellBehindMs = undefined;
@@ -179,11 +179,11 @@ export class Viewer {
       this.close(CLOSE.tooSlow, 'the connection is too slow for this camera');
   }
 
-  /** False when there is no memory for it to wait in. */
+  /** False if there is no memory for it to wait in. */
   #send(message: LiveMessage): boolean {
     if (!message.hold(this.#memory)) return false;
     if (this.closed) {
-      // Making room for it has cost this viewer its place.
+      // Making room for it disconnected this viewer.
       message.release(this.#memory);
       return false;
     }
@@ -203,7 +203,7 @@ export class Viewer {
     }
   }
 
-  /** False when there is no memory for what the connection would copy, or making room for it has cost this viewer its place. */
+  /** False if there is no memory for the connection's copy, or making room for it disconnected this viewer. */
   #copied(bytes: number): boolean {
     if (!this.#socket.isCopying) return true;
     if (!this.#memory.take(bytes)) return false;
@@ -224,7 +224,7 @@ export class Viewer {
     if (!this.closed) this.#pump();
   };
 
-  /** Lets go of what waits behind the first `from` messages. */
+  /** Drops what waits after the first `from` messages. */
   #drop(from: number): void {
     for (const message of this.#queue.splice(from)) {
       if (message.kind !== 'audio' && message.kind !== 'init') this.droppedFrames++;

@@ -1,10 +1,10 @@
 // Plans one progressive MP4 from the sample indexes of recorded files and a window of wall time: its header, and which bytes of
 // which file follow it (ISO/IEC 14496-12). Nothing is read here, and nothing is re-encoded.
 //
-//   file 1 ·····|k···················| k: key frame before the window, hidden by the edit list
-//   file 2 |············| the camera was lost at its end
-//   file 3 gap |k·········|·····
-//   movie [···················|············|··········]
+//   file 1   ·····|k···················|            k: key frame before the window, hidden by the edit list
+//   file 2                             |············| the camera was lost at its end
+//   file 3                                 gap        |k·········|·····
+//   movie          [···················|············|··········]
 //
 // Where recording continued from file to file, so do the times. Otherwise the gap is closed: the next picture is shown when the
 // last one before the gap ends. Each track has at most one edit with media, because Chromium plays only the last one.

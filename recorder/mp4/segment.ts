@@ -1,7 +1,7 @@
 // Computes the bytes of one recorded file around its samples, from their sizes and times. No I/O.
 //
-//   while it grows ftyp | free | moov(mvex) | moof mdat | moof mdat | …
-//   completed ftyp | mdat ············ hides ················· | moov
+//   while it grows   ftyp | free | moov(mvex) | moof mdat | moof mdat | …
+//   completed        ftyp | mdat ············ hides ················· | moov
 
 import { assert } from '../../base/assert.ts';
 import { ownCopy } from '../../base/own-copy.ts';

@@ -1,4 +1,4 @@
-// One camera that can be moved: commands in their order, of which the latest counts, and a move that ends by itself.
+// Controls one PTZ camera: commands are sent one at a time, a newer one replaces the one that waits, and a move ends by itself.
 
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -8,7 +8,7 @@ import { OnvifClient, type Preset, type Velocity } from './client.ts';
 import { LoginRefused, OnvifError } from './error.ts';
 import type { OnvifTarget } from './target.ts';
 
-/** -1 to 1 of each. */
+/** Each from -1 to 1. */
 export interface Movement {
   readonly pan: number;
   readonly tilt: number;
@@ -20,13 +20,13 @@ export type PtzCommand =
   | { readonly kind: 'stop' }
   | { readonly kind: 'goto'; readonly preset: string; readonly speed: number | undefined };
 
-/** `replaced`: a later command came before this one was sent. */
+/** `replaced`: a newer command came before this one was sent. */
 export type PtzOutcome = 'done' | 'replaced';
 
 export interface PtzLimits {
-  /** A move that nobody ends is ended after this time. */
+  /** A move without a further command is stopped after this time. */
   readonly moveTimeoutMs: number;
-  /** How long a camera may take for one command, connecting included. */
+  /** The time limit of one command, including the connection. */
   readonly answerTimeoutMs: number;
 }
 
@@ -45,26 +45,26 @@ interface Waiting<T> {
 
 type WaitingCommand = Waiting<PtzOutcome> & { readonly command: PtzCommand };
 
-/** A camera that cannot be told to stop is told again. */
+/** If a stop fails, it is repeated after this time. */
 const STOP_RETRY_MS = 2_000;
 const MAX_STOP_RETRIES = 5;
-/** At the end of the recorder, which waits. */
+/** The time limit of a stop when the recorder ends, which waits for it. */
 const LAST_STOP_MS = 2_000;
 
 export class CameraPtz {
   readonly #client: OnvifClient;
   readonly #memory: LoginMemory;
   readonly #deps: CameraPtzDeps;
-  /** At most one of each waits. */
+  /** At most one command and one query wait. */
   #next: WaitingCommand | undefined;
   #listing: Waiting<readonly Preset[]> | undefined;
   #current: AbortController | undefined;
   #work: Promise<void> = Promise.resolve();
   #working = false;
   #closed = false;
-  /** What goes on until it is stopped, as far as is known; undefined: nothing. */
+  /** What moves until it is stopped, as far as known; undefined: nothing. */
   #moving: { readonly panTilt: boolean; readonly zoom: boolean } | undefined;
-  /** A move that was not answered may come late, after a stop: then a second one follows. */
+  /** A move without a response may start late, even after a stop: a second stop is then sent. */
   #mayMoveLate = false;
   #stopTimer: Timer | undefined;
   #stopRetries = 0;
@@ -86,7 +86,7 @@ export class CameraPtz {
     return promise;
   }
 
-  /** One question for all who wait. Rejects with `OnvifError`. */
+  /** One query for all callers that wait. Rejects with `OnvifError`. */
   presets(): Promise<readonly Preset[]> {
     if (this.#closed) return Promise.reject(closedError());
     this.#listing ??= Promise.withResolvers<readonly Preset[]>();
@@ -95,7 +95,7 @@ export class CameraPtz {
     return promise;
   }
 
-  /** Ends what it does and a move that goes on. Never rejects. */
+  /** Ends the current command and stops the camera if it moves. Never rejects. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -154,12 +154,12 @@ export class CameraPtz {
     const before = this.#moving;
     const sentBefore = this.#client.movesSent;
     this.#moving = { panTilt: velocity.panTilt !== undefined, zoom: velocity.zoom !== undefined };
-    // Before the answer: a camera that does not answer may move.
+    // Before the response: a camera that does not respond may still move.
     this.#stopAfter(moveTimeoutMs);
     try {
       await this.#ask((signal) => this.#client.move(velocity, moveTimeoutMs, signal));
     } catch (err) {
-      // Unless it said that it does not, or never heard of it, it may move; what moved before goes on until its time is over.
+      // The camera may move unless it refused or never got the command; an earlier move continues until its time is over.
       const isRefusal = err instanceof OnvifError && err.code !== 'timeout' && err.code !== 'unreachable';
       if (isRefusal || this.#client.movesSent === sentBefore) this.#moving = before;
       else this.#mayMoveLate = true;
@@ -168,7 +168,10 @@ export class CameraPtz {
     }
   }
 
-  /** Axes that stand still and never moved are left out: some cameras refuse a zoom they do not have. Undefined: stop. */
+  /**
+   * Axes that stand still and never moved are left out, because some cameras refuse a zoom that they do not have. Undefined:
+   * stop.
+   */
   #velocity({ pan, tilt, zoom }: Movement): Velocity | undefined {
     if (pan === 0 && tilt === 0 && zoom === 0) return undefined;
     const withPanTilt = pan !== 0 || tilt !== 0 || this.#moving?.panTilt === true;
@@ -194,7 +197,7 @@ export class CameraPtz {
 
   async #stopByItself(): Promise<void> {
     if (this.#closed) return;
-    // A command that waits is later than this one; should it fail, the camera still has to stop.
+    // The command that waits is newer than this stop; if it fails, the camera still has to be stopped.
     if (this.#next) return this.#stopAfter(STOP_RETRY_MS);
     try {
       await this.run({ kind: 'stop' });
@@ -205,7 +208,10 @@ export class CameraPtz {
     }
   }
 
-  /** Asks, and once more over a new connection where the old one may be what is wrong: the camera's clock was set, it was started anew. */
+  /**
+   * Runs a query, and repeats it on a new connection if the old one may be the cause: the camera's clock was set, or it was
+   * restarted.
+   */
   async #ask<T>(question: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.#within(this.#deps.limits.answerTimeoutMs, async (signal) => {
       const wasConnected = this.#client.connected;
@@ -219,7 +225,7 @@ export class CameraPtz {
     });
   }
 
-  /** A refusal is remembered, unless it may be that the camera's clock was set since its time was asked. */
+  /** Remembers a refused login, unless the reason may be that the camera's clock was set since its time was read. */
   async #logIn<T>(question: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, mayBeClock: boolean): Promise<T> {
     try {
       checkRefused(this.#memory);

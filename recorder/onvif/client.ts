@@ -1,5 +1,5 @@
-// One camera's ONVIF services as typed calls. The connection (clock, services) is made at the first call and kept until
-// `forget`. Every call ends with a value, an `OnvifError`, or the reason of its signal.
+// Typed calls of one camera's ONVIF services. The connection (clock offset and services) is set up by the first call and kept
+// until `forget`. Every call ends with a value, an `OnvifError`, or the reason of its signal.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Reach } from '../reach/reach.ts';
@@ -18,21 +18,21 @@ export interface DeviceInformation {
 }
 
 export interface Profile {
-  /** As the camera wrote it. */
+  /** As stated by the camera. */
   readonly token: string;
   readonly name: string;
-  /** Which of the device's pictures; undefined when it does not say. */
+  /** Identifies the sensor or input of the picture; undefined if not stated. */
   readonly sourceToken: string | undefined;
   readonly video: VideoEncoding | undefined;
   readonly movable: boolean;
 }
 
 export interface VideoEncoding {
-  /** As `H264`, `H265`, `JPEG`. */
+  /** Such as `H264`, `H265`, `JPEG`. */
   readonly codec: string;
   readonly width: number;
   readonly height: number;
-  /** Undefined when it does not say. */
+  /** Undefined if not stated. */
   readonly framesPerSecond: number | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface Preset {
   readonly name: string;
 }
 
-/** -1 to 1 of each; an axis that is left out goes on as it was. */
+/** Each from -1 to 1; an axis that is left out keeps its motion. */
 export interface Velocity {
   readonly panTilt: { readonly x: number; readonly y: number } | undefined;
   readonly zoom: number | undefined;
@@ -49,7 +49,7 @@ export interface Velocity {
 
 const MAX_PROFILES = 256;
 const MAX_PRESETS = 1000;
-/** Enough for a profile's or preset's name (ReferenceToken of ONVIF: at most 64). */
+/** Limit for the token of a profile or preset (ReferenceToken of ONVIF: at most 64 characters). */
 const MAX_TOKEN = 256;
 
 const NO_CONNECTION: Connection = { clockOffsetMs: 0, paths: new Map() };
@@ -61,7 +61,7 @@ export class OnvifClient {
   #exchange: Exchange;
   #connection: Connection | undefined;
   #movable: string | undefined;
-  /** Bosch and others refuse a move that says when it ends. */
+  /** Cameras of Bosch and others refuse a move with a timeout. */
   #refusesTimeout = false;
   #movesSent = 0;
 
@@ -72,17 +72,17 @@ export class OnvifClient {
     this.#exchange = new Exchange(target, deps.reach);
   }
 
-  /** Whether the next call can do without connecting. */
+  /** Whether the next call needs no connection setup. */
   get connected(): boolean {
     return this.#connection !== undefined;
   }
 
-  /** How often the camera was told to move, whether it heard or not. */
+  /** How many move commands were sent, whether or not the camera got them. */
   get movesSent(): number {
     return this.#movesSent;
   }
 
-  /** The next call connects anew. */
+  /** The next call sets up a new connection. */
   forget(): void {
     this.#exchange = new Exchange(this.#target, this.#reach);
     this.#connection = undefined;
@@ -108,21 +108,21 @@ export class OnvifClient {
       .filter((profile) => profile !== undefined);
   }
 
-  /** As the camera says it, not checked. */
+  /** As stated by the camera; not validated. */
   async streamUri(profileToken: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { profileToken: escapeXml(profileToken), protocol: 'RTSP' };
     const answer = await this.#call(signal, (cam, done) => cam.getStreamUri(options, done));
     return textAt(answer, 'MediaUri', 'Uri') ?? textAt(answer, 'Uri');
   }
 
-  /** As the camera says it, not checked. */
+  /** As stated by the camera; not validated. */
   async snapshotUri(profileToken: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { profileToken: escapeXml(profileToken) };
     const answer = await this.#call(signal, (cam, done) => cam.getSnapshotUri(options, done));
     return textAt(answer, 'MediaUri', 'Uri') ?? textAt(answer, 'Uri');
   }
 
-  /** `endsAfterMs`: the camera ends the move by itself, if it can. */
+  /** `endsAfterMs`: the camera stops by itself after this time, if it can. */
   async move({ panTilt, zoom }: Velocity, endsAfterMs: number, signal: AbortSignal): Promise<void> {
     const profileToken = await this.#movableProfile(signal);
     const options = {
@@ -158,7 +158,7 @@ export class OnvifClient {
       .map(({ token, name }) => ({ token, name: printable(name || token, 100) }));
   }
 
-  /** `speed`: 0 to 1; undefined: the camera's own. */
+  /** `speed`: 0 to 1; undefined: the camera's default. */
   async gotoPreset(preset: string, speed: number | undefined, signal: AbortSignal): Promise<void> {
     const profileToken = await this.#movableProfile(signal);
     const options = {
@@ -183,7 +183,7 @@ export class OnvifClient {
     return invoke({ target: this.#target, exchange: this.#exchange, connection, wallMs }, signal, start);
   }
 
-  /** First its clock: what is dated by another is refused. */
+  /** Reads the camera's clock first, because messages with a wrong time are refused. */
   async #connect(signal: AbortSignal): Promise<Connection> {
     const clockOffsetMs = await this.#clockOffset(signal);
     const connection = { clockOffsetMs, paths: new Map<string, string>() };
@@ -195,7 +195,7 @@ export class OnvifClient {
     try {
       answer = await this.#invoke(NO_CONNECTION, signal, (cam, done) => cam.getSystemDateAndTime(done));
     } catch (err) {
-      // A camera that does not tell its time may well be right; what is wrong with the login shows in the next call.
+      // A camera that does not state its time may have the right one; a wrong login shows in the next call.
       if (err instanceof OnvifError && (err.code === 'fault' || err.code === 'unauthorized')) return 0;
       throw err;
     }
@@ -203,7 +203,7 @@ export class OnvifClient {
     return cameraMs === undefined ? 0 : cameraMs - this.#clock.wallMs();
   }
 
-  /** GetServices, or GetCapabilities of cameras from before ONVIF 2.1. */
+  /** GetServices, or GetCapabilities for cameras older than ONVIF 2.1. */
   async #servicePaths(connection: Connection, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
     try {
       const answer = await this.#invoke(connection, signal, (cam, done) => cam.getServices(false, done));
@@ -215,7 +215,7 @@ export class OnvifClient {
     return capabilitiesOf(await this.#invoke(connection, signal, (cam, done) => cam.getCapabilities(done)));
   }
 
-  /** The token, escaped, of the first profile that can be moved. */
+  /** The escaped token of the first profile with PTZ. */
   async #movableProfile(signal: AbortSignal): Promise<string> {
     if (this.#movable !== undefined) return this.#movable;
     let profiles: readonly Profile[] = [];
@@ -226,7 +226,7 @@ export class OnvifClient {
       if (!(err instanceof OnvifError && err.code === 'fault')) throw err;
       if (!this.#connection?.paths.has('media2')) throw err;
     }
-    // D-Link DCS-8635LH and others list a second media service that fails, or that knows nothing of PTZ.
+    // D-Link DCS-8635LH and others list a second media service that fails or does not know about PTZ.
     if (!profiles.some(movable) && this.#leaveMedia2()) profiles = await this.profiles(signal);
     if (this.#connection?.paths.has('ptz') === false) {
       throw new OnvifError('no-ptz', 'the camera cannot be moved: it has no PTZ service');
@@ -237,7 +237,7 @@ export class OnvifClient {
     return this.#movable;
   }
 
-  /** From here on the older media service is asked; false when there is none. */
+  /** Uses the older media service from now on; false if there is none. */
   #leaveMedia2(): boolean {
     const connection = this.#connection;
     if (!connection?.paths.has('media2') || !connection.paths.has('media')) return false;
@@ -248,25 +248,25 @@ export class OnvifClient {
   }
 }
 
-/** ONVIF Core Specification §8.4.1: UTC, or local time of cameras that know no other. Undefined when it is none. */
+/** ONVIF Core Specification §8.4.1: UTC, or local time for cameras that state nothing else. Undefined if invalid. */
 function readDateAndTime(element: XmlElement | undefined): number | undefined {
   const moment = childOf(element, 'UTCDateTime') ?? childOf(element, 'LocalDateTime');
   const number = (...path: string[]): number => Number(textAt(moment, ...path) ?? NaN);
   const date = [number('Date', 'Year'), number('Date', 'Month') - 1, number('Date', 'Day')] as const;
   const time = [number('Time', 'Hour'), number('Time', 'Minute'), number('Time', 'Second')] as const;
   const ms = Date.UTC(...date, ...time);
-  // Beyond, no date could be written in four digits.
+  // Other years do not have four digits.
   return ms > Date.UTC(1970) && ms < Date.UTC(9999) ? ms : undefined;
 }
 
-/** The path of an address that a camera gave, whatever host it names. */
+/** The path of an address from the camera, whatever host it names. */
 function pathOf(address: string | undefined): string | undefined {
   if (address === undefined || !URL.canParse(address)) return undefined;
   const { protocol, pathname, search } = new URL(address);
   return protocol === 'http:' || protocol === 'https:' ? pathname + search : undefined;
 }
 
-/** `http://www.onvif.org/ver20/ptz/wsdl` is `ptz`; the second media service is `media2`. */
+/** `http://www.onvif.org/ver20/ptz/wsdl` gives `ptz`; the second media service gives `media2`. */
 function serviceName(namespace: string | undefined): string | undefined {
   const match = /^https?:\/\/www\.onvif\.org\/(ver\d+)\/(\w+)\//i.exec(namespace ?? '');
   if (!match) return undefined;
@@ -296,7 +296,7 @@ function capabilitiesOf(answer: XmlElement): Map<string, string> {
 function toProfile(element: XmlElement): Profile | undefined {
   const token = element.attributes.get('token') ?? '';
   if (token === '' || token.length > MAX_TOKEN) return undefined;
-  // Media2 (ver20) keeps the parts of a profile one level deeper, under shorter names.
+  // Media2 (ver20) has the parts of a profile one level deeper, with shorter names.
   const parts = childOf(element, 'Configurations') ?? element;
   const part = (name: string): XmlElement | undefined => childOf(parts, `${name}Configuration`) ?? childOf(parts, name);
   return {

@@ -1,21 +1,24 @@
-// Why a camera could not be asked or did not do what it was told, in words for whoever asked.
+// The errors of ONVIF calls, with messages for the caller.
 
 import { CodedError } from '../../base/error.ts';
 
 /**
- * `unreachable`: no connection. `timeout`: no answer within the bound. `unauthorized`: it does not take user and
- * password. `fault`: it refused, and said why. `bad-answer`: what it sent is no answer. `no-ptz`: it cannot be moved. `address-refused`: cameras may not
- * be there.
+ * `unreachable`: no connection. `timeout`: no response in time. `unauthorized`: user or password refused. `fault`: the camera
+ * refused the request and said why. `bad-answer`: invalid response. `no-ptz`: not a PTZ camera. `address-refused`: cameras may
+ * not have this address.
  */
 export type OnvifErrorCode =
   'unreachable' | 'timeout' | 'unauthorized' | 'fault' | 'bad-answer' | 'no-ptz' | 'address-refused';
 
-/** The message is one printable line; it may quote the camera, never a password. */
+/** The message is one printable line; it may quote the camera but never contains a password. */
 export class OnvifError extends CodedError<OnvifErrorCode> {
   override readonly name: string = 'OnvifError';
 }
 
-/** The camera does not take this user and password; one that may be locked, or forbids what was asked, does not say so. */
+/**
+ * The camera refuses this user and password (401 or a SOAP fault). A 403 is another error: it may mean a locked account or a
+ * forbidden operation.
+ */
 export class LoginRefused extends OnvifError {
   override readonly name = 'LoginRefused';
 

@@ -1,5 +1,5 @@
-// One SOAP message to a camera and its answer, over HTTP or HTTPS with Digest login (ONVIF Core Specification §5.9).
-// Only the target's host and port are contacted, redirects are not followed, and an answer is read up to a bound.
+// Sends SOAP messages to a camera over HTTP or HTTPS with Digest login (ONVIF Core Specification §5.9). Only the target's host
+// and port are contacted, redirects are not followed, and the size of a response is limited.
 
 import { request as requestHttp, type RequestOptions } from 'node:http';
 import { isIP } from 'node:net';
@@ -28,7 +28,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Sends messages to one camera; a Digest challenge that was answered once is answered in advance from then on. */
+/** Sends messages to one camera. Once a Digest challenge was answered, later requests answer it in advance. */
 export class Exchange {
   readonly #target: OnvifTarget;
   readonly #reach: Reach;
@@ -37,18 +37,18 @@ export class Exchange {
   constructor(target: OnvifTarget, reach: Reach) {
     this.#target = target;
     this.#reach = reach;
-    // Basic would send the password in the clear; ONVIF does not have it.
+    // Basic would send the password in clear text; ONVIF does not use it.
     this.#login = new Login({ ...target, basic: 'never' });
   }
 
-  /** The first element of the answer's body. Throws `OnvifError`; when `signal` aborts, its reason. */
+  /** The first element of the response body. Throws `OnvifError`, or the signal's reason when it aborts. */
   async ask(message: Message, signal: AbortSignal): Promise<XmlElement> {
     let answer = await this.#post(message, signal);
     if (answer.status === 401 && this.#takes(answer.challenges)) answer = await this.#post(message, signal);
     return readAnswer(answer);
   }
 
-  /** Whether there is another answer to give. */
+  /** Whether the challenges can be answered by another request. */
   #takes(challenges: readonly string[]): boolean {
     try {
       this.#login.take(challenges);
@@ -67,7 +67,7 @@ export class Exchange {
       port,
       path,
       method: 'POST',
-      // One for each request: cheap cameras forget connections that wait.
+      // A new connection for each request, because cheap cameras forget idle ones.
       createConnection: () => connectCamera(this.#target, this.#reach.networks),
       signal,
       headers: {
@@ -135,7 +135,7 @@ function connectionError(err: unknown): OnvifError {
   if (err instanceof OnvifError) return err;
   if (err instanceof AddressRefused) return new OnvifError('address-refused', err.message, { cause: err });
   const code = err instanceof Error && 'code' in err ? String(err.code) : '';
-  // What Node's HTTP parser refuses, and paths that cannot stand in a request line.
+  // Responses that Node's HTTP parser rejects, and paths that are not allowed in a request line.
   if (code.startsWith('HPE_') || code === 'ERR_UNESCAPED_CHARACTERS') {
     return new OnvifError('bad-answer', `the camera does not speak HTTP as it should (${code})`, { cause: err });
   }

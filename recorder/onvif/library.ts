@@ -1,8 +1,8 @@
-// The package `onvif` as this program uses it: it knows what to ask (operations of both media services, the PTZ service,
-// where a device says its services are), and nothing else. What it asks travels through `Exchange`, and what comes back
-// is read by us: its own transport has no bound on size, can forget to call back when a connection breaks within an
-// answer, and reads every token or version that looks like a number as one. Its code runs only inside `invoke`, which
-// catches whatever it throws, so that it can neither end the process nor leave a caller waiting.
+// Our wrapper of the package `onvif`. We use only its knowledge of requests: operations of both media services, the PTZ service,
+// and where a device lists its services. `Exchange` sends the requests and we parse the responses, because the package's own
+// transport has no size limit, may never call back when a connection breaks within a response, and converts every token or
+// version that looks like a number to one. Its code runs only inside `invoke`, which catches everything it throws, so that it can
+// neither end the process nor leave a caller waiting.
 
 import onvif from 'onvif';
 import { OnvifError } from './error.ts';
@@ -11,11 +11,11 @@ import { securityHeader } from './security.ts';
 import type { OnvifTarget } from './target.ts';
 import type { XmlElement } from './xml.ts';
 
-/** What was learned about a camera when it was connected. */
+/** What was learnt about a camera while connecting. */
 export interface Connection {
-  /** The camera's clock less ours. */
+  /** The camera's clock minus ours. */
   readonly clockOffsetMs: number;
-  /** Paths of the services, by the package's names: `media`, `media2`, `ptz`, … Hosts that a camera names are dropped. */
+  /** Paths of the services by the package's names: `media`, `media2`, `ptz`, … The hosts that a camera states are dropped. */
   readonly paths: ReadonlyMap<string, string>;
 }
 
@@ -24,7 +24,7 @@ interface RequestOptions {
   readonly service?: string;
 }
 
-/** What the package is told of a request's end; of an error it looks at the text, too. */
+/** How a request ends for the package; for an error it also examines the text. */
 type RequestCallback = (error: Error, data: undefined, text: string) => void;
 
 export interface Context {
@@ -41,12 +41,12 @@ interface Outcome {
 
 const ENVELOPE = '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope">';
 
-/** The package's camera with its two seams replaced, the envelope's header and the transport. For one operation. */
+/** The package's camera with two methods replaced: the header of the envelope and the transport. Used for one operation. */
 class Cam extends onvif.Cam {
   readonly #context: Context;
   readonly #signal: AbortSignal;
   readonly #outcome: Outcome;
-  /** The camera's own words, where the package makes others of them. */
+  /** The camera's own error, where the package replaces it by another one. */
   failure: unknown;
 
   constructor(context: Context, signal: AbortSignal, outcome: Outcome) {
@@ -58,7 +58,9 @@ class Cam extends onvif.Cam {
     this.media2Support = context.connection.paths.has('media2');
   }
 
-  /** Overrides: UTF-8 passwords, escaped names, random nonces, and the camera's clock also where it does not tell it. */
+  /**
+   * Overridden for UTF-8 passwords, escaped names, random nonces, and the camera's clock even where the camera does not state it.
+   */
   _envelopeHeader(open?: boolean): string {
     const { target, connection, wallMs } = this.#context;
     const security = target.credentials ? securityHeader(target.credentials, wallMs() + connection.clockOffsetMs) : '';
@@ -66,7 +68,7 @@ class Cam extends onvif.Cam {
     return open === true ? header : `${header}</s:Header><s:Body>`;
   }
 
-  /** Overrides. An answer is the outcome; with an error the package may try in another way. */
+  /** Overridden. A response is the outcome; after an error the package may try in another way. */
   _request({ body, service }: RequestOptions, callback: RequestCallback): void {
     this.#ask(body, service).then(this.#outcome.resolve, (error: unknown) => {
       this.failure = error;
@@ -104,12 +106,12 @@ export type OnvifOperations = Pick<
   | 'gotoPreset'
 >;
 
-/** What the package calls in the end; of a success the outcome is known before. */
+/** Called by the package at the end; the outcome of a success is known before. */
 export type Done = (error?: Error | null) => void;
 
 /**
- * Lets the package ask one operation; resolves with the first element of the answer's body. Rejects with an `OnvifError`,
- * or the reason of `signal`.
+ * Runs one operation of the package; resolves with the first element of the response body. Rejects with an `OnvifError` or the
+ * reason of `signal`.
  */
 export function invoke(
   context: Context,
@@ -118,7 +120,7 @@ export function invoke(
 ): Promise<XmlElement> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    // Also when the package forgot to call back.
+    // Also if the package forgot to call back.
     const abort = () => reject(signal.reason as Error);
     signal.addEventListener('abort', abort, { once: true });
     const outcome: Outcome = {

@@ -1,12 +1,15 @@
-// What strangers call themselves, made fit for logs, terminals and answers.
+// Makes texts from strangers safe for logs, terminals and responses.
 
 const DEFAULT_MAX = 200;
-/** Control, format (also those that turn the direction of text), unassigned and private characters, lone surrogates, line ends. */
+/**
+ * Control, format (including those that change the direction of text), unassigned and private characters, lone surrogates, line
+ * separators.
+ */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/** One line without control characters and runs of blanks, of at most `max` characters. */
+/** One line of at most `max` characters, without control characters and runs of white space. */
 export function printable(text: string, max = DEFAULT_MAX): string {
-  // Cut before, so that a megabyte costs nothing; cut after, so that it holds.
+  // Truncated first, so that a megabyte is cheap, and again at the end, so that the limit holds.
   const head = text.slice(0, max * 4).toWellFormed();
   const line = head.replace(UNPRINTABLE, ' ').replace(/\s+/g, ' ').trim();
   const characters = Array.from(line);

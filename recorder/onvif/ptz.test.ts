@@ -1,4 +1,5 @@
-// Moving cameras, against ONVIF devices that are real servers: logins, clocks, profiles, orders, silence, nonsense.
+// PTZ control against ONVIF devices that are real servers: logins, clocks, profiles, order of commands, silence, invalid
+// responses.
 
 import { test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';

@@ -1,17 +1,17 @@
-// The cameras of a node that can be moved. Each has a corner of its own: a slow one delays nobody else.
+// The PTZ cameras of a node. They are independent: a slow one does not delay the others.
 
 import { isDeepStrictEqual } from 'node:util';
 import { CameraPtz, type CameraPtzDeps, type PtzCommand, type PtzOutcome } from './camera-ptz.ts';
 import type { Preset } from './client.ts';
 import { onvifTarget, type CameraAddress, type OnvifTarget } from './target.ts';
 
-/** The part of a camera's configuration that matters here. */
+/** The relevant part of a camera's configuration. */
 export interface PtzCamera extends CameraAddress {
   readonly id: string;
   readonly ptz: boolean;
 }
 
-/** What can be asked of a camera that can be moved. Both reject with `OnvifError`. */
+/** The operations of a PTZ camera. Both reject with `OnvifError`. */
 export interface MovableCamera {
   run(command: PtzCommand): Promise<PtzOutcome>;
   presets(): Promise<readonly Preset[]>;
@@ -20,14 +20,14 @@ export interface MovableCamera {
 export class Ptz {
   readonly #deps: CameraPtzDeps;
   readonly #cameras = new Map<string, { readonly target: OnvifTarget; readonly camera: CameraPtz }>();
-  /** Configured, but not to be moved. */
+  /** Cameras that are configured but without PTZ. */
   #disabled = new Set<string>();
 
   constructor(deps: CameraPtzDeps) {
     this.#deps = deps;
   }
 
-  /** Cameras that are gone or are found elsewhere now are stopped and forgotten. */
+  /** Cameras that were removed or have another address are stopped and forgotten. */
   configure(cameras: readonly PtzCamera[]): void {
     this.#disabled = new Set(cameras.filter(({ ptz }) => !ptz).map(({ id }) => id));
     const wanted = new Map(cameras.filter(({ ptz }) => ptz).map((camera) => [camera.id, onvifTarget(camera)]));
@@ -49,7 +49,7 @@ export class Ptz {
     return this.#disabled.has(cameraId) ? 'disabled' : 'unknown';
   }
 
-  /** Stops every camera that moves. Never rejects; takes a few seconds at most. */
+  /** Stops every moving camera. Never rejects; takes a few seconds at most. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#cameras.values(), ({ camera }) => camera.close()));
   }

@@ -1,5 +1,5 @@
-// The header with which a SOAP message says who sends it: a UsernameToken with a digest of the password (WS-Security
-// UsernameToken Profile 1.0 §3.1), dated by the camera's clock.
+// Makes the security header of a SOAP message: a UsernameToken with a password digest (WS-Security UsernameToken Profile 1.0
+// §3.1), dated with the camera's clock.
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { Credentials } from './target.ts';
@@ -9,19 +9,19 @@ const WSS = 'http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss';
 
 export interface DigestInput {
   readonly nonce: Buffer;
-  /** As it stands in `Created`. */
+  /** As in the element `Created`. */
   readonly created: string;
   readonly password: string;
 }
 
-/** Base64 of SHA-1 over nonce, time and password. */
+/** Base64 of the SHA-1 of nonce, time and password. */
 export function passwordDigest({ nonce, created, password }: DigestInput): string {
   return createHash('sha1').update(nonce).update(created).update(password, 'utf8').digest('base64');
 }
 
 /**
- * `cameraMs`: what the camera's clock shows now; cameras refuse what is old, to be safe from repetition. Without
- * `mustUnderstand`: those that know HTTP Digest only would refuse a header that they have to understand.
+ * `cameraMs`: the current time on the camera's clock; cameras refuse old messages to prevent replays. `mustUnderstand` is left
+ * out, because cameras with HTTP Digest only would have to refuse the header.
  */
 export function securityHeader({ username, password }: Credentials, cameraMs: number): string {
   const nonce = randomBytes(16);

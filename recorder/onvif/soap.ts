@@ -1,4 +1,5 @@
-// SOAP 1.2 (and 1.1, which some cameras answer with): an answer in, the content of its body out, or why there is none.
+// Parses SOAP responses: returns the content of the body, or throws why there is none. SOAP 1.2, and 1.1, with which some cameras
+// respond.
 
 import { LoginRefused, OnvifError } from './error.ts';
 import { printable } from './printable.ts';
@@ -6,7 +7,7 @@ import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from './xml.
 
 const REFUSED_LOGIN = /not\s*authorized|unauthori[sz]ed|FailedAuthentication|FailedCheck|InvalidSecurity/i;
 
-/** Codes from the outermost to the innermost, as `Sender`, `InvalidArgVal`, `NoProfile`. */
+/** Codes from the outermost to the innermost, such as `Sender`, `InvalidArgVal`, `NoProfile`. */
 function faultCodes(fault: XmlElement): string[] {
   const codes: string[] = [];
   for (let code = childOf(fault, 'Code'); code; code = childOf(code, 'Subcode')) {
@@ -18,7 +19,7 @@ function faultCodes(fault: XmlElement): string[] {
   return codes.map((code) => code.slice(code.indexOf(':') + 1));
 }
 
-/** The camera's own words: reason and detail, and the innermost code where it says nothing else. */
+/** The camera's own words: reason and detail, or the innermost code if there are none. */
 function faultError(fault: XmlElement): OnvifError {
   const codes = faultCodes(fault);
   const reason = textAt(fault, 'Reason', 'Text') ?? textAt(fault, 'faultstring');
@@ -32,7 +33,7 @@ function faultError(fault: XmlElement): OnvifError {
     : new OnvifError('fault', `the camera refuses: ${said}`);
 }
 
-/** The first element of the body. Throws `OnvifError` for a fault, `XmlError` for what is no envelope. */
+/** The first element of the body. Throws `OnvifError` for a fault, `XmlError` if the text is not an envelope. */
 export function readEnvelope(text: string): XmlElement {
   const envelope = parseXml(text);
   const body = envelope.name === 'Envelope' ? at(envelope, 'Body') : undefined;

@@ -1,4 +1,4 @@
-// Where a camera's ONVIF device service is, and who asks: from the words of the configuration.
+// Where a camera's ONVIF device service is, and the login for it, from the configuration.
 
 import type { CameraTls, Destination } from '../reach/connect.ts';
 import { isSameHost } from '../rtsp/origin.ts';
@@ -8,15 +8,15 @@ export type { Credentials };
 
 /** The only host and port that are ever contacted for a camera. */
 export interface OnvifTarget extends Destination {
-  /** Of the device service. */
+  /** Path of the device service. */
   readonly path: string;
   readonly credentials: Credentials | undefined;
 }
 
-/** ONVIF Core Specification §5.1.1: the one path that is fixed. */
+/** ONVIF Core Specification §5.1.1: the only path that is fixed. */
 const DEVICE_SERVICE_PATH = '/onvif/device_service';
 
-/** What of a camera's configuration says where it is. */
+/** The fields of a camera's configuration that locate it. */
 export interface CameraAddress {
   readonly source: string;
   readonly onvif: string | undefined;
@@ -24,8 +24,8 @@ export interface CameraAddress {
 }
 
 /**
- * `onvif`, or port 80 of the source's host; login from `onvif`, or else from the source on the same host. Both were checked
- * before.
+ * The target in `onvif`, or else port 80 of the source's host. The login is from `onvif`, or else from `source` if it has the
+ * same host. Both URLs were validated before.
  */
 export function onvifTarget({ source, onvif, tls }: CameraAddress): OnvifTarget {
   const { host, credentials } = parseRtspUrl(source);
@@ -36,7 +36,10 @@ export function onvifTarget({ source, onvif, tls }: CameraAddress): OnvifTarget 
   return { secure: false, tls, host, port: 80, path: DEVICE_SERVICE_PATH, credentials };
 }
 
-/** An `http:` or `https:` URL; `credentials` unless it holds some itself. Throws `TypeError` for what is no URL. */
+/**
+ * The target of an `http:` or `https:` URL; `credentials` is used unless the URL contains some. Throws `TypeError` if the text is
+ * not a URL.
+ */
 export function targetOfUrl(text: string, credentials: Credentials | undefined, tls: CameraTls): OnvifTarget {
   const url = new URL(text);
   const secure = url.protocol === 'https:';

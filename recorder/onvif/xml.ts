@@ -1,9 +1,9 @@
-// XML as devices send it in, a tree of plain values out. Bounded: no document type (so no entities of its own and
-// nothing fetched), limited size, depth and number of elements. Names are without prefixes: devices bind them wrongly.
+// Parses XML from devices into a tree of plain values. Limited: no document type (so no entities and no fetching), a maximum
+// size, depth and number of elements. Prefixes are dropped, because devices bind them wrongly.
 
 import sax, { type SAXOptions } from 'sax';
 
-/** What was sent is not well-formed, or too much. */
+/** The text is not well-formed or exceeds a limit. */
 export class XmlError extends Error {
   override readonly name = 'XmlError';
 }
@@ -11,20 +11,20 @@ export class XmlError extends Error {
 export interface XmlElement {
   /** Without prefix. */
   readonly name: string;
-  /** Without prefixes and without declarations of namespaces; the last one of a name counts. */
+  /** Names without prefixes; without namespace declarations. Of several with one name, the last counts. */
   readonly attributes: ReadonlyMap<string, string>;
   readonly children: readonly XmlElement[];
-  /** The text directly in it, trimmed. */
+  /** The text directly inside the element, trimmed. */
   readonly text: string;
 }
 
 export const MAX_XML_CHARACTERS = 1024 * 1024;
-/** SOAP needs about a dozen. */
+/** SOAP needs about a dozen levels. */
 const MAX_DEPTH = 48;
-/** A recorder with 64 channels lists its profiles with about 10 000. */
+/** A recorder with 64 channels lists its profiles with about 10 000 elements. */
 const MAX_ELEMENTS = 50_000;
 
-/** Only the five entities of XML itself; its types do not know that option. */
+/** Only the five entities of XML itself. The package's types lack this option. */
 const OPTIONS = { strictEntities: true, position: false } as SAXOptions;
 
 interface Building {
@@ -36,7 +36,7 @@ interface Building {
 
 const localName = (name: string): string => name.slice(name.indexOf(':') + 1);
 
-/** The root element. Throws `XmlError`. */
+/** Returns the root element. Throws `XmlError`. */
 export function parseXml(text: string): XmlElement {
   if (text.length > MAX_XML_CHARACTERS) throw new XmlError('too large');
   const open: Building[] = [];
@@ -76,22 +76,22 @@ export function parseXml(text: string): XmlElement {
   return root;
 }
 
-/** The first child of that name. */
+/** The first child with that name. */
 export const childOf = (element: XmlElement | undefined, name: string): XmlElement | undefined =>
   element?.children.find((child) => child.name === name);
 
 export const childrenOf = (element: XmlElement | undefined, name: string): readonly XmlElement[] =>
   element?.children.filter((child) => child.name === name) ?? [];
 
-/** What lies at the end of a path of first children. */
+/** The element at the end of a path of first children. */
 export const at = (element: XmlElement | undefined, ...path: readonly string[]): XmlElement | undefined =>
   path.reduce<XmlElement | undefined>(childOf, element);
 
-/** The text at the end of a path; undefined when it is not there or empty. */
+/** The text at the end of a path; undefined if it is missing or empty. */
 export const textAt = (element: XmlElement | undefined, ...path: readonly string[]): string | undefined =>
   at(element, ...path)?.text || undefined;
 
-/** For element content and attribute values. */
+/** Escapes text for element content and attribute values. */
 export function escapeXml(text: string): string {
   const escapes: Readonly<Record<string, string>> = {
     '&': '&amp;',
@@ -100,7 +100,7 @@ export function escapeXml(text: string): string {
     '"': '&quot;',
     "'": '&apos;',
   };
-  // What XML 1.0 §2.2 cannot carry at all is left out.
+  // Characters that XML 1.0 §2.2 does not allow are dropped.
   return text
     .toWellFormed()
     .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '')

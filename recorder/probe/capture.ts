@@ -1,5 +1,5 @@
-// A capture of one connection to a camera, as lines of JSON: what was said, and which packets came when. A user's report
-// of a camera is such a file, and `hack/camera --replay FILE` is that camera again.
+// A capture of one connection to a camera as lines of JSON: all messages, and all packets with their times. Users attach it to
+// reports about a camera, and `hack/camera --replay FILE` plays it back.
 //
 //   {"capture":1,"recorder":"0.1.0","transport":"tcp"}
 //   {"ms":3,"from":"recorder","text":"DESCRIBE rtsp://camera/stream RTSP/1.0\r\n..."}
@@ -13,7 +13,7 @@ import { z } from 'zod';
 import { messageOf } from '../../base/error.ts';
 
 export const CAPTURE_VERSION = 1;
-/** What a capture may hold, uncompressed: half a minute of most cameras. What comes later is left out. */
+/** Maximum uncompressed size: half a minute of most cameras. Later data is left out. */
 export const MAX_CAPTURE_BYTES = 256 * 1024 * 1024;
 
 const Head = z.object({
@@ -24,7 +24,7 @@ const Head = z.object({
 const Said = z.object({ ms: z.number(), from: z.enum(['recorder', 'camera']), text: z.string() });
 const Packet = z.object({
   ms: z.number(),
-  /** Position among the streams that were set up. */
+  /** Index among the streams that were set up. */
   stream: z.number().int().min(0).max(31),
   rtp: z.base64().optional(),
   rtcp: z.base64().optional(),
@@ -37,11 +37,11 @@ export type CapturedPacket = z.output<typeof Packet>;
 
 export interface Capture {
   readonly head: CaptureHead;
-  /** In the order of time; `ms` counts from the beginning of the connection. */
+  /** In order of time; `ms` is relative to the start of the connection. */
   readonly lines: readonly (Message | CapturedPacket)[];
 }
 
-/** A file that is no capture; the message names the line. */
+/** The file is not a capture; the message names the line. */
 export class CaptureError extends Error {
   override readonly name = 'CaptureError';
 }

@@ -1,29 +1,29 @@
-// What was said on a connection in, what it tells about the camera out: how it wants a login, what it can, how long it took.
+// Evaluates the messages of a connection: how the camera authenticates, what it supports, how long it took to respond.
 
 import type { Said } from '../camera/observer.ts';
 
 export interface DialogueFigures {
-  /** The camera's name for itself, from `Server`. */
+  /** The camera's name for itself, from the `Server` header. */
   readonly server: string | undefined;
-  /** Ways to log in that the camera offered, as `Digest MD5`, the first one first; empty without a login. */
+  /** Authentication schemes that the camera offered, such as `Digest MD5`, in order; empty without a login. */
   readonly challenges: readonly string[];
-  /** A challenge without `qop`, as RFC 2069. */
+  /** A challenge without `qop`, as in RFC 2069. */
   readonly challengeWithoutQop: boolean;
-  /** Methods that the camera says it knows. */
+  /** Methods that the camera claims to support. */
   readonly methods: readonly string[];
-  /** The last answer to each method: status, and milliseconds after the request. */
+  /** The last response to each method: its status, and the milliseconds since the request. */
   readonly answers: ReadonlyMap<string, { readonly status: number; readonly ms: number }>;
-  /** Requests that were not answered. */
+  /** Requests without a response. */
   readonly unanswered: readonly string[];
-  /** As the camera writes it; undefined when it says none. */
+  /** As written by the camera; undefined if not stated. */
   readonly sessionTimeout: string | undefined;
-  /** Session ids, more than one when the camera changed it. */
+  /** The number of session ids: more than one if the camera changed it. */
   readonly sessions: number;
   readonly transports: readonly string[];
   readonly redirects: number;
   /** Requests that the camera sent. */
   readonly requests: number;
-  /** Answers whose `CSeq` is missing. */
+  /** Responses without a `CSeq`. */
   readonly withoutCSeq: number;
   readonly rtpInfo: boolean;
   readonly sdp: string;
@@ -76,7 +76,7 @@ export function readDialogue(messages: readonly Said[]): DialogueFigures {
       continue;
     }
     if (sequence === undefined) withoutCSeq++;
-    // Without a number it is the answer to what was asked last.
+    // Without a number it answers the latest request.
     const key = sequence !== undefined && open.has(sequence) ? sequence : ([...open.keys()].at(-1) ?? '');
     const request = open.get(key);
     open.delete(key);

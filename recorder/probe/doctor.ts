@@ -1,5 +1,5 @@
-// Examines cameras, one at a time: those that are being recorded on the connection that there is, beside what records it,
-// and addresses that nobody records yet on one of their own.
+// Examines cameras, one at a time: recorded ones on their existing connection while they are being recorded, and other addresses
+// on a new connection.
 
 import type { Clock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
@@ -9,7 +9,7 @@ import { formatCapture } from './capture.ts';
 import { examine, probe } from './run.ts';
 import type { ObservedCamera, Probed } from './run.ts';
 
-/** A capture in the memory of a process that records. */
+/** Limit for a capture in the memory of a process that records. */
 const MAX_RECORDER_CAPTURE_BYTES = 16 * 1024 * 1024;
 
 /** Another camera is being examined. */
@@ -21,16 +21,16 @@ export interface DoctorDeps {
   readonly clock: Clock;
   readonly version: string;
   readonly reach: Reach;
-  /** A camera that is recorded, or tried to, and its source. */
+  /** A camera that is recorded or is to be, and its source. */
   readonly find: (cameraId: string) => { readonly camera: ObservedCamera; readonly source: string } | undefined;
 }
 
 export interface Examiner {
-  /** Undefined when the camera is not connected to. Throws `DoctorBusy`. */
+  /** Undefined if the camera is not connected. Throws `DoctorBusy`. */
   report(cameraId: string, seconds: number, signal: AbortSignal): Promise<Probed['report'] | undefined>;
-  /** A capture's file (gzip). */
+  /** The capture as a gzip file. */
   capture(cameraId: string, seconds: number, signal: AbortSignal): Promise<Buffer | undefined>;
-  /** Connects to an address, and leaves it after that time or at the first failure. Throws `DoctorBusy`. */
+  /** Connects to an address; disconnects after that time or at the first failure. Throws `DoctorBusy`. */
   tryOut(camera: TriedCamera, seconds: number, signal: AbortSignal): Promise<Probed['report']>;
 }
 
@@ -57,7 +57,7 @@ export class Doctor implements Examiner {
   tryOut(camera: TriedCamera, seconds: number, signal: AbortSignal): Promise<Probed['report']> {
     const { clock, reach, version } = this.#deps;
     return this.#alone(async () => {
-      // What becomes of it is in the report.
+      // Results are in the report, so nothing is logged.
       const deps = { clock, reach, log: silentLog };
       return (await probe(camera, { seconds, captureBytes: 0, version, untilFailure: true }, deps, signal)).report;
     });

@@ -1,4 +1,4 @@
-// Watches one camera for a while: what it says and sends, and what the recorder makes of it.
+// Watches one camera for some time: what it sends, and what the recorder makes of it.
 
 import type { Clock } from '../../base/clock.ts';
 import type { CameraObserver, Said } from '../camera/observer.ts';
@@ -18,22 +18,22 @@ import type { StreamFigures } from './stream-observer.ts';
 
 export interface ReportFigures {
   readonly senderReports: number;
-  /** Of the first report, after the first packet of the stream. */
+  /** Time of the first report after the first packet of the stream. */
   readonly firstAfterMs: number | undefined;
-  /** The camera's clock less ours, in milliseconds, of the last report; undefined when it has no clock. */
+  /** The camera's clock minus ours in milliseconds, from the last report; undefined if it has no clock. */
   readonly clockOffsetMs: number | undefined;
   readonly byes: number;
 }
 
 /** What was recorded of the stream meanwhile. */
 export interface RecordedFigures {
-  /** Pictures, or frames of sound. */
+  /** Pictures or audio frames. */
   readonly samples: number;
-  /** A second of arrival; undefined for less than two. */
+  /** Samples per second of arrival; undefined for fewer than two. */
   readonly rate: number | undefined;
-  /** Seconds from key frame to key frame: the usual one and the longest. */
+  /** Seconds between key frames: the usual time and the longest. */
   readonly keyFrameSeconds: { readonly usual: number; readonly longest: number } | undefined;
-  /** Pictures that are decoded before ones that are shown earlier: B-frames. */
+  /** Pictures that are decoded before others that are displayed earlier: B-frames. */
   readonly reordered: number;
   readonly lostPackets: number;
 }
@@ -51,7 +51,7 @@ export interface Examined {
   /** What the camera offers, and the streams that were set up. */
   readonly offered: readonly Media[];
   readonly streams: readonly ExaminedStream[];
-  /** Media came before the camera answered PLAY. */
+  /** Media arrived before the response to PLAY. */
   readonly mediaBeforePlay: boolean;
   /** Why runs ended meanwhile. */
   readonly ends: readonly EndReason[];
@@ -90,7 +90,7 @@ class Recorded {
     this.#lastKeyDts = sample.dts;
   }
 
-  /** What lies between two runs is no distance of key frames. */
+  /** The time between two runs is not a distance between key frames. */
   runEnded(): void {
     this.#lastKeyDts = undefined;
   }
@@ -116,9 +116,9 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([
 
 export interface ExaminationOptions {
   readonly clock: Clock;
-  /** The stream's URL: what must not stand in a capture. */
+  /** The stream's URL, which must not appear in a capture. */
   readonly source: string;
-  /** So much of what is said and sent is kept; 0 for no capture. */
+  /** How many bytes of messages and packets to keep; 0 for no capture. */
   readonly captureBytes: number;
 }
 
@@ -192,7 +192,7 @@ export class Examination implements CameraObserver {
       const wallMs = senderWallMs(report);
       stream.clockOffsetMs = wallMs === undefined ? undefined : wallMs - this.#o.clock.wallMs();
     }
-    // Only the report is kept: descriptions behind it name the camera.
+    // Only the report is kept: the descriptions after it name the camera.
     const kept = Buffer.from(buffer.subarray(start, Math.min(end, start + 28)));
     this.#keep({ ms: this.#sinceFirst(nowMs), stream: index, rtcp: kept.toString('base64') });
   }

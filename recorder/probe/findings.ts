@@ -1,11 +1,11 @@
-// What an examined camera does that others do not: rows of docs/cameras.md, each with what was seen of it.
+// Detects what an examined camera does differently from others: rows of docs/cameras.md, each with the evidence.
 
 import type { CameraStatus } from '../camera/status.ts';
 import type { Examined, ExaminedStream } from './examination.ts';
 import { DAY_MS } from '../../base/units.ts';
 
 export interface Finding {
-  /** Of the table in docs/cameras.md. */
+  /** Row of the table in docs/cameras.md. */
   readonly row: number;
   readonly seen: string;
 }
@@ -16,7 +16,7 @@ interface Seen extends Examined {
   readonly audio: ExaminedStream | undefined;
 }
 
-/** Deviations of a clock that are drift, and those that are a wrong rate. */
+/** Clock deviations above the first are drift; above the second, a wrong rate. */
 const DRIFT = 0.0005;
 const WRONG_RATE = 0.02;
 
@@ -24,7 +24,7 @@ const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
 const list = (numbers: Iterable<number>): string => [...numbers].join(', ');
 const plural = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`;
 
-/** One row a rule: what was seen of it, or undefined when it was not. */
+/** One rule per row: the evidence, or undefined if there is none. */
 const RULES: readonly { readonly row: number; readonly seen: (it: Seen) => string | false | undefined }[] = [
   { row: 1, seen: (it) => it.mediaBeforePlay && 'packets before the answer to PLAY' },
   {
@@ -113,7 +113,7 @@ export function findingsOf(examined: Examined, status: CameraStatus): Finding[] 
   });
 }
 
-/** Two sources that take turns are two senders; one that follows another is a source that changed. */
+/** Whether two sources alternate, which means two senders; a source that follows another is just a change. */
 function mixed({ packets }: ExaminedStream): boolean {
   return packets.sources.size > 1 && packets.sourceChanges > 4 * packets.sources.size;
 }

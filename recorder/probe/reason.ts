@@ -1,4 +1,4 @@
-// Why something of a camera is as it is, as answers say it.
+// The reason for a state of a camera, as in responses of the API.
 
 import { z } from 'zod';
 

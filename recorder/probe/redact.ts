@@ -1,29 +1,29 @@
-// What a capture must not show, taken out: who and where the camera is, how to log in, and what it saw and heard.
+// Removes from a capture what must not be shown: who and where the camera is, how to log in, and what it saw and heard.
 //
-// What stays is what tells one camera from another: the dialogue, the order, sizes, stamps and headers of packets,
-// parameter sets, and the first bytes of each slice. The rest of a packet is overwritten, so that its length stays.
+// What distinguishes cameras is kept: the dialogue, the order, sizes, times and headers of packets, parameter sets, and the first
+// bytes of each slice. The rest of a packet is overwritten, so that its length stays the same.
 
 import { parseRtspUrl } from '../rtsp/url.ts';
 import { RtpPacket } from '../rtp/packet.ts';
 
-/** Of a slice: its header, and no picture to speak of. */
+/** Bytes of a slice that are kept: its header and hardly any of the picture. */
 const SLICE_BYTES = 32;
-/** Of a packet whose format is not looked into: payload headers (RFC 2435, AV1, AAC, and others) fit. */
+/** Bytes of a packet in another format that are kept: enough for payload headers (RFC 2435, AV1, AAC, and others). */
 const OTHER_BYTES = 24;
-/** A byte that cannot be taken for a start code or for the end of a header. */
+/** A byte that cannot be mistaken for a start code or for the end of a header. */
 const FILL = 0xff;
 const PLACE = 'camera';
 const PATH = '/stream';
 
-/** What the source's URL says that must not be seen. */
+/** The confidential parts of the source's URL. */
 export interface Secrets {
-  /** Host and port as they may stand in an address, the longest first. */
+  /** Host and port in all forms of an address, longest first. */
   readonly hosts: readonly string[];
-  /** Path and query of the stream, empty when there is none. */
+  /** Path and query of the stream; empty if there is none. */
   readonly path: string;
 }
 
-/** `source`: the stream's URL, with or without user and password. Throws `RtspError` for what is none. */
+/** `source`: the stream's URL, with or without user and password. Throws `RtspError` if it is not valid. */
 export function secretsOf(source: string): Secrets {
   const { host, port, request } = parseRtspUrl(source);
   const name = host.includes(':') ? `[${host}]` : host;
@@ -31,13 +31,13 @@ export function secretsOf(source: string): Secrets {
   return { hosts: [`${name}:${port}`, name], path: path === '/' ? '' : path };
 }
 
-/** Header fields that name the caller, the camera or a secret; of a challenge only its kind stays. */
+/** Header fields that identify the caller or the camera or contain a secret. Of a challenge only the scheme is kept. */
 const SECRET_FIELDS = /^(?:authorization|proxy-authorization|location|x-sessioncookie|x-accept-dynamic-rate):.*$/i;
-/** Session-level lines of an SDP that hold names, serial numbers and addresses (RFC 8866 §5). */
+/** Session-level lines of an SDP with names, serial numbers and addresses (RFC 8866 §5). */
 const SECRET_LINES = /^([osiuep])=.*$/;
 const SDP_STAND_INS: Readonly<Record<string, string>> = { o: 'o=- 0 0 IN IP4 0.0.0.0', s: 's=-' };
 
-/** An RTSP message as text, without what must not be seen. */
+/** An RTSP message as text, without confidential parts. */
 export function redactMessage(text: string, { hosts, path }: Secrets): string {
   let clean = text.replaceAll(/(rtspu?s?:\/\/)[^\s/@]*@/gi, '$1');
   if (path !== '') clean = clean.replaceAll(path, PATH);
@@ -55,7 +55,7 @@ export type Coding = 'h264' | 'h265' | 'other';
 
 const packetView = new RtpPacket();
 
-/** A copy of an RTP packet in which nothing can be seen or heard. */
+/** A copy of an RTP packet that shows no picture and contains no sound. */
 export function redactPacket(packet: Buffer, coding: Coding): Buffer {
   const copy = Buffer.from(packet);
   if (!packetView.parse(copy, 0, copy.length)) return copy.fill(FILL, Math.min(copy.length, OTHER_BYTES));
@@ -66,7 +66,7 @@ export function redactPacket(packet: Buffer, coding: Coding): Buffer {
   return copy;
 }
 
-/** Leaves the first `bytes` of `buffer[start, end)` and overwrites the rest. */
+/** Keeps the first `bytes` of `buffer[start, end)` and overwrites the rest. */
 function keep(buffer: Buffer, start: number, end: number, bytes: number): void {
   if (start + bytes < end) buffer.fill(FILL, start + bytes, end);
 }
@@ -91,7 +91,7 @@ function redactH265(buffer: Buffer, start: number, end: number): void {
   keep(buffer, start, end, type === 39 || type === 40 ? 5 : SLICE_BYTES);
 }
 
-/** The units of an aggregation packet, each after its size of two bytes. */
+/** The units of an aggregation packet, each after a 16-bit size. */
 function aggregate(
   buffer: Buffer,
   start: number,
@@ -105,7 +105,7 @@ function aggregate(
   }
 }
 
-/** A fragment: its first one holds the slice's header. `header` bytes stand before the data. */
+/** A fragment: the first one contains the slice header. `header`: number of bytes before the data. */
 function fragment(buffer: Buffer, start: number, end: number, header: number): void {
   const isFirst = ((buffer[start + header - 1] ?? 0) & 0x80) !== 0;
   keep(buffer, start, end, header + (isFirst ? SLICE_BYTES : 0));

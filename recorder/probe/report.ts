@@ -1,4 +1,4 @@
-// An examined camera as what the API answers, and as text for a terminal.
+// The report on an examined camera, for responses of the API and as text for a terminal.
 
 import { z } from 'zod';
 import { Reason } from './reason.ts';
@@ -74,7 +74,7 @@ export const ProbeReport = z
 
 export type ProbeReport = z.output<typeof ProbeReport>;
 
-/** Rounds figures of time and rate: what was seen in half a minute is not exact to the microsecond. */
+/** Rounds times and rates, which are not exact to the microsecond after half a minute. */
 const round = (value: number | undefined, digits = 1): number | undefined =>
   value === undefined ? undefined : Number(value.toFixed(digits));
 
@@ -164,7 +164,7 @@ function streamReport({ media, packets, reports, recorded }: ExaminedStream) {
   };
 }
 
-/** Lines of two columns, and rows of docs/cameras.md at the end. */
+/** Lines with two columns, followed by rows of docs/cameras.md. */
 export function formatReport(report: ProbeReport): string {
   const lines: [string, string][] = [];
   const add = (name: string, value: string | undefined): void => void (value && lines.push([name, value]));

@@ -1,4 +1,4 @@
-// Half a minute at a camera: the recorder's own session and pipeline, with nothing behind them but an examination.
+// Examines a camera for half a minute with the recorder's own session and pipeline, but without recording.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -15,7 +15,7 @@ import type { ProbeReport } from './report.ts';
 
 export interface ProbeOptions {
   readonly seconds: number;
-  /** So many bytes of a capture, uncompressed; 0 for none. */
+  /** Maximum size of a capture in bytes, uncompressed; 0 for none. */
   readonly captureBytes: number;
   readonly version: string;
 }
@@ -25,13 +25,13 @@ export interface Probed {
   readonly capture: Capture | undefined;
 }
 
-/** The part of a camera that is watched, which may be recording for the archive. */
+/** The part of a camera that is watched; the camera may be recording to the archive. */
 export interface ObservedCamera {
   observe(observer: CameraObserver): () => void;
   status(): CameraStatus;
 }
 
-/** Watches a camera that is connected, or tries to be. */
+/** Watches a camera that is connected or is trying to connect. */
 export async function examine(
   camera: ObservedCamera,
   source: string,
@@ -53,7 +53,7 @@ export async function examine(
   };
 }
 
-/** Connects to a camera of its own. With `untilFailure` it leaves as soon as that has failed once. */
+/** Connects to a camera and watches it. With `untilFailure` it stops at the first failure. */
 export async function probe(
   source: Omit<CameraSource, 'id' | 'name'>,
   { untilFailure = false, ...options }: ProbeOptions & { readonly untilFailure?: boolean },

@@ -26,7 +26,7 @@ function observed(packets: readonly Sent[], clockRate = 90_000): StreamFigures {
   return observer.figures();
 }
 
-/** `count` pictures of two packets, 40 ms from one to the next, changed by `change`. */
+/** `count` pictures of two packets every 40 ms, modified by `change`. */
 function pictures(
   count: number,
   change: (packet: Sent, index: number) => Sent | undefined = (packet) => packet,
@@ -85,7 +85,7 @@ test('the clock is measured between the least delayed pictures, whatever bursts 
   for (const ratio of [0.84, 0.999, 1, 1.001, 2]) {
     const sent = pictures(750, (packet, i) => ({
       ...packet,
-      // Every second 20 pictures wait for the next one.
+      // Each second, 20 pictures wait for the next one.
       atMs: packet.atMs + ((i >> 1) % 25 < 20 ? 40 * (20 - ((i >> 1) % 25)) : 0),
       timestamp: 1000 + Math.round(3600 * ratio * (i >> 1)),
     }));
@@ -109,7 +109,7 @@ test('stamps that jump for hours or go back are counted, and do not spoil the cl
     pictures(500, (packet, i) => {
       const n = i >> 1;
       const jumped = n === 100 ? 882_000_000 : 0;
-      // Every fourth picture is shown before the one sent before it.
+      // Every fourth picture is displayed before the one sent before it.
       const reordered = n % 4 === 3 ? -7200 : 0;
       return { ...packet, timestamp: 4_000_000 + 3600 * n + reordered + jumped };
     }),

@@ -1,13 +1,13 @@
-// RTP packets of one stream in, what they are like out: sources, payload types, order, stamps, markers, delay. It looks
-// at packets as they come, before the recorder repairs anything, and keeps a bounded number of figures.
+// Gathers statistics about the RTP packets of one stream: sources, payload types, order, timestamps, markers, delay. It sees
+// packets as they arrive, before the recorder corrects anything, and keeps a limited amount of data.
 
 import { RtpPacket } from '../rtp/packet.ts';
 
-/** Pictures (or sound frames) of which stamp and arrival are kept: a minute of 120 a second. */
+/** Timestamps for which the arrival is kept: a minute at 120 per second. */
 const MAX_STAMPS = 7_200;
-/** A sequence number this far from the expected one is another count, not a loss or a late packet (RFC 3550 A.1). */
+/** A sequence number this far from the expected one is a new sequence, not a loss or a late packet (RFC 3550 A.1). */
 const MAX_DROPOUT = 3_000;
-/** Numbers that are missing and may still come. */
+/** Missing sequence numbers that may still arrive. */
 const MAX_MISSING = 512;
 /** More sources or types than any camera has; further ones are counted with the last. */
 const MAX_KINDS = 16;
@@ -15,39 +15,42 @@ const MAX_KINDS = 16;
 export interface StreamFigures {
   readonly packets: number;
   readonly bytes: number;
-  /** What is no RTP packet at all. */
+  /** Not RTP packets. */
   readonly malformed: number;
-  /** Packets by payload type, and by source (SSRC), in the order in which they first came. */
+  /** Packets by payload type, and by source (SSRC), in order of first arrival. */
   readonly payloadTypes: ReadonlyMap<number, number>;
   readonly sources: ReadonlyMap<number, number>;
-  /** How often a packet came from another source than the one before. */
+  /** How often a packet came from another source than the previous one. */
   readonly sourceChanges: number;
   readonly lost: number;
   readonly duplicates: number;
   readonly reordered: number;
-  /** Sequence numbers that began again. */
+  /** Sequences that restarted. */
   readonly restarts: number;
-  /** The header has an extension, contributing sources, or padding. */
+  /** Packets whose header has an extension, contributing sources, or padding. */
   readonly extended: number;
   readonly marker: MarkerPolicy;
-  /** Distinct stamps in a row: pictures of video, packets of sound. */
+  /** Changes of the timestamp: pictures of video, packets of audio. */
   readonly stamps: number;
-  /** A stamp that is smaller than the one before it, as with B-frames. */
+  /** Timestamps smaller than the previous one, as with B-frames. */
   readonly backwards: number;
-  /** Stamps that lie more than 5 s from what arrival says. */
+  /** Timestamps that differ by more than 5 s from what the arrival suggests. */
   readonly jumps: number;
   readonly seconds: number;
-  /** Stamps a second of arrival; undefined for less than a second. */
+  /** Timestamps per second of arrival; undefined for less than a second. */
   readonly rate: number | undefined;
-  /** The camera's clock by ours: 1.001 runs 0.1 % fast. Undefined for less than five seconds, or stamps that stand still. */
+  /**
+   * The speed of the camera's clock relative to ours: 1.001 is 0.1 % fast. Undefined for less than five seconds, or if timestamps
+   * do not change.
+   */
   readonly clockRatio: number | undefined;
-  /** Delay beyond the least delayed stamp, in milliseconds: half of the stamps have less than the first, 95 % than the second. */
+  /** Delay relative to the least delayed timestamp, in milliseconds: median, 95th percentile and maximum. */
   readonly delayMs: { readonly median: number; readonly most: number; readonly worst: number } | undefined;
-  /** Share of the stamps that arrived within 2 ms of the one before: delivery by bursts. */
+  /** Share of timestamps that arrived within 2 ms of the previous one: delivery in bursts. */
   readonly bunched: number;
 }
 
-/** Where the marker bit stands: behind each picture as RFC 6184 wants, or elsewhere. */
+/** Which packets have the marker bit: the last one of each picture as RFC 6184 requires, or others. */
 export type MarkerPolicy = 'last-packet' | 'every-packet' | 'never' | 'irregular' | 'unknown';
 
 export class StreamObserver {
@@ -68,7 +71,7 @@ export class StreamObserver {
   #restarts = 0;
   #extended = 0;
   #markers = 0;
-  /** Packets with a marker behind which a new stamp came, and new stamps before which the marker stood. */
+  /** Packets with a marker that were followed by a new timestamp, and new timestamps before which the marker was set. */
   #markedEnds = 0;
   #wasMarked = false;
   #timestamp: number | undefined;
@@ -80,11 +83,11 @@ export class StreamObserver {
   #backwards = 0;
   #jumps = 0;
   #bunched = 0;
-  /** Arrival and media time of stamps, in milliseconds. */
+  /** Arrival and media time of timestamps, in milliseconds. */
   readonly #arrivals: number[] = [];
   readonly #media: number[] = [];
 
-  /** `clockRate`: ticks of the stamps a second. */
+  /** `clockRate`: of the timestamps, in Hz. */
   constructor(clockRate: number) {
     this.#clockRate = clockRate;
   }
@@ -189,7 +192,7 @@ export class StreamObserver {
     return all && this.#markers <= 1.05 * (ends + 1) + 1 ? 'last-packet' : 'irregular';
   }
 
-  /** The slope between the least delayed stamps of the first and of the last fifth of the time. */
+  /** The slope between the least delayed timestamps of the first and of the last fifth of the time. */
   #clockRatio(): number | undefined {
     const arrivals = this.#arrivals;
     const media = this.#media;

@@ -1,4 +1,4 @@
-// Whom a camera over TLS is taken for: by authority and by fingerprint, for its stream, its stills and ONVIF alike.
+// How a camera over TLS is authenticated, by CA and by fingerprint; the same for its stream, its stills and ONVIF.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';

@@ -1,5 +1,5 @@
-// The only way out to cameras: every connection begins here, so each one goes to an address that cameras may have, and over
-// TLS to a camera that the configuration trusts.
+// Opens all connections to cameras. They go only to addresses that cameras may have, and with TLS only to cameras that the
+// configuration trusts.
 
 import { connect as connectTcp, isIP, Socket, type OnReadOpts, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -7,16 +7,16 @@ import type { CameraNetworks } from './networks.ts';
 
 /** Which certificate to accept. Most cameras have self-signed ones. */
 export interface CameraTls {
-  /** Refuse a certificate that no trusted authority has issued, or that is for another host. */
+  /** Refuse a certificate that is not issued by a trusted CA or is for another host. */
   readonly verify: boolean;
-  /** Certificates (PEM) of authorities to trust instead of the system's. */
+  /** CA certificates (PEM) to trust instead of those of the system. */
   readonly ca?: string | undefined;
   /** SHA-256 of the only certificate to accept, in 64 hexadecimal digits. */
   readonly fingerprint?: string | undefined;
 }
 
 export interface Destination {
-  /** A name, or an address without brackets, with its zone. */
+  /** A name, or an address without brackets but with its zone. */
   readonly host: string;
   readonly port: number;
   /** TLS. */
@@ -24,7 +24,7 @@ export interface Destination {
   readonly tls: CameraTls;
 }
 
-/** The camera's certificate is not the one that was pinned. */
+/** The camera's certificate is not the pinned one. */
 export class CertificateRefused extends Error {
   readonly code = 'CERTIFICATE_REFUSED';
 
@@ -58,15 +58,15 @@ function openTls(common: TcpNetConnectOpts, tls: CameraTls, name: string): TLSSo
   const { verify, ca, fingerprint } = tls;
   const socket = connectTls({
     ...common,
-    // A name indication must be a name (RFC 6066 §3).
+    // Server name indication requires a name (RFC 6066 §3).
     ...(isIP(name.split('%')[0] ?? '') === 0 ? { servername: name } : {}),
     rejectUnauthorized: verify,
     ...(ca === undefined ? {} : { ca }),
-    // Cameras with TLS 1.0 and 1024-bit keys are still better off with TLS than without.
+    // Cameras with only TLS 1.0 and 1024-bit keys are still safer with TLS than without.
     ...(verify ? {} : { minVersion: 'TLSv1' as const, ciphers: 'DEFAULT:@SECLEVEL=0' }),
   });
   if (fingerprint !== undefined) {
-    // This listener runs first: data that was written already waits for the end of the handshake.
+    // This listener runs first: data that was already written waits for the end of the handshake.
     socket.once('secureConnect', () => {
       const { fingerprint256 = '' } = socket.getPeerX509Certificate() ?? {};
       if (plainFingerprint(fingerprint256) !== fingerprint) socket.destroy(new CertificateRefused(fingerprint256));
@@ -75,5 +75,5 @@ function openTls(common: TcpNetConnectOpts, tls: CameraTls, name: string): TLSSo
   return socket;
 }
 
-/** As `openssl x509 -fingerprint -sha256` writes it, or without colons, to 64 lower-case digits. */
+/** Normalises the output of `openssl x509 -fingerprint -sha256`, with or without colons, to 64 lower-case digits. */
 export const plainFingerprint = (text: string): string => text.replaceAll(':', '').toLowerCase();

@@ -30,7 +30,7 @@ test('a place that took Digest or led to TLS is remembered, each by itself, over
   logins.at(onvif, right).accepted();
   assert.equal(writes(), 2);
   const next = open(written()).logins;
-  // The password may have changed: the place that asks for it is what counts.
+  // The password may have changed: only the place that asks for it matters.
   const other = { username: 'user', password: 'another' };
   assert.deepEqual(
     [stream, still, onvif, { ...stream, port: 8554 }].map((at) => next.at(at, other).better),

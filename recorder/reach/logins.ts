@@ -18,13 +18,13 @@ export interface BetterLogin {
   readonly sinceMs: number;
 }
 
-/** By place, as `rtsp 10.0.0.9:554`. */
+/** By place, such as `rtsp 10.0.0.9:554`. */
 export type BetterLogins = ReadonlyMap<string, BetterLogin>;
 
-/** Places and logins of cameras that were removed long ago are forgotten before those of the 10 000 that came after. */
+/** Beyond this number, the oldest places and logins are forgotten first; they belong to cameras that were removed long ago. */
 const MAX_KNOWN = 10_000;
 
-/** Of one login at one host: accepted or refused, by place. */
+/** The results of one login at one host: the places that accepted and refused it. */
 interface Outcomes {
   readonly accepted: Set<string>;
   readonly refused: Set<string>;
@@ -36,7 +36,7 @@ export class CameraLogins {
   readonly #clock: Pick<Clock, 'wallMs'>;
   readonly #changed: (better: BetterLogins) => void;
 
-  /** `changed` gets what has to be stored. */
+  /** `changed` is called with what has to be stored. */
   constructor(deps: {
     readonly clock: Pick<Clock, 'wallMs'>;
     readonly kept?: BetterLogins;
@@ -59,13 +59,13 @@ export class CameraLogins {
       },
       get mayTry() {
         const { accepted, refused } = outcomes();
-        // A login that is accepted elsewhere at this camera may be accepted here.
+        // A login that this camera accepts elsewhere may be accepted here too.
         return !refused.has(place) && (refused.size === 0 || accepted.size > 0);
       },
       accepted: (took) => {
         if (took) this.#took(place, took);
         const { accepted, refused } = outcomes();
-        // Now it is accepted here: the other places may try it once more.
+        // Newly accepted here: the other places may try it once more.
         if (!accepted.has(place)) refused.clear();
         accepted.add(place);
       },

@@ -59,7 +59,7 @@ test('networks of IPv4 may be written as those of IPv6', () => {
   );
 });
 
-/** Connects to `host`, whose addresses `answers` tells, one list a question. */
+/** Connects to `host`; `answers` are the results of its successive DNS lookups. */
 async function connectTo(t: TestContext, host: string, answers: readonly (readonly string[])[], only = ['127.0.0.1']) {
   const server = createServer((socket) => socket.on('error', () => {}).end());
   server.listen(0, '127.0.0.1');

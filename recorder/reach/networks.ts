@@ -1,11 +1,11 @@
-// Which addresses cameras may have. A name is judged by the addresses that it resolves to, and the connection goes to the very
-// address that was judged: a name that resolves to another address a moment later gains nothing.
+// Which addresses cameras may have. A name is judged by the addresses it resolves to, and the connection goes to exactly the
+// address that was judged, so changing the DNS record in between has no effect.
 
 import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net';
 
 export interface NetworkRules {
-  /** Networks as `10.0.0.0/8`, or addresses. If there are any, cameras may only be there. */
+  /** Networks such as `10.0.0.0/8`, or addresses. If there are any, cameras may only be there. */
   readonly only?: readonly string[];
   /** No camera may be there. */
   readonly refused?: readonly string[];
@@ -34,18 +34,18 @@ export class AddressRefused extends Error {
 }
 
 export class CameraNetworks {
-  /** The narrowest first. */
+  /** Smallest network first. */
   #rules: readonly Rule[] = [];
   #allowsOthers = true;
   readonly #lookup: Lookup;
 
-  /** If an address is in two networks, the narrower one decides, as for routers; for a network in both lists, `only`. */
+  /** If an address is in two networks, the smaller one decides, as in routing; for a network in both lists, `only` does. */
   constructor(rules: NetworkRules = {}, deps: { readonly lookup: Lookup } = { lookup }) {
     this.#lookup = deps.lookup;
     this.configure(rules);
   }
 
-  /** Open connections go on. */
+  /** Open connections are not affected. */
   configure({ only = [], refused = [] }: NetworkRules): void {
     this.#allowsOthers = only.length === 0;
     this.#rules = [...only.map((text) => ruleOf(text, true)), ...refused.map((text) => ruleOf(text, false))].sort(
@@ -53,21 +53,23 @@ export class CameraNetworks {
     );
   }
 
-  /** `address`: of IPv4 or IPv6, in any spelling, with or without its zone. */
+  /** `address`: IPv4 or IPv6 in any notation, with or without a zone. */
   allows(address: string): boolean {
     const plain = withoutZone(address);
     const allows = this.#ruleFor(plain)?.allows ?? this.#allowsOthers;
-    // The IPv4 address that a gateway (NAT64) makes of it must be allowed as well.
+    // The IPv4 address to which a NAT64 gateway translates it must be allowed too.
     const within = embeddedIpv4(plain);
     return allows && (within === undefined || this.#ruleFor(within)?.allows !== false);
   }
 
-  /** Throws `AddressRefused` for an address that cameras may not have. A name is judged when it is looked up. */
+  /** Throws `AddressRefused` for an address that cameras may not have. Names are judged when they are resolved. */
   check(host: string): void {
     if (isIP(withoutZone(host)) !== 0 && !this.allows(host)) throw new AddressRefused(host, host);
   }
 
-  /** Looks a name up for `net.connect`: returns only addresses that cameras may have, or `AddressRefused` if there are none. */
+  /**
+   * The `lookup` function for `net.connect`: returns only addresses that cameras may have, or `AddressRefused` if there are none.
+   */
   readonly lookup: LookupFunction = (host, options, callback) => {
     this.#lookup(host, { ...options, all: true }, (error, found) => {
       if (error) return callback(error, []);

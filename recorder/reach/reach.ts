@@ -1,17 +1,17 @@
-// Shared by everything that connects to cameras.
+// State shared by everything that connects to cameras.
 
 import { systemClock } from '../../base/clock.ts';
 import { CameraLogins } from './logins.ts';
 import { CameraNetworks } from './networks.ts';
 
 export interface Reach {
-  /** Where cameras may be. */
+  /** Which addresses cameras may have. */
   readonly networks: CameraNetworks;
-  /** How they answered logins. */
+  /** How cameras answered logins. */
   readonly logins: CameraLogins;
 }
 
-/** Cameras may be anywhere, and no login is known. */
+/** Without restrictions and without known logins. */
 export const anywhere = (): Reach => ({
   networks: new CameraNetworks(),
   logins: new CameraLogins({ clock: systemClock }),

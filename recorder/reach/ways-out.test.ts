@@ -1,5 +1,5 @@
-// Whatever leads to a camera goes through `reach`: tried with everything that asks cameras, against servers of this machine
-// that no camera may be on.
+// Every connection to a camera goes through `reach`. Tested with everything that connects to cameras, against servers on this
+// machine, where no camera may be.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

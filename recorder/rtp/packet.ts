@@ -1,4 +1,4 @@
-// Bytes of one RTP packet in, its header fields and payload range out (RFC 3550 §5.1).
+// Parses the header of an RTP packet (RFC 3550 §5.1).
 //
 //  0                   1                   2                   3
 //  |V=2|P|X|  CC   |M|     PT      |       sequence number         |
@@ -7,25 +7,28 @@
 //  |            contributing source (CSRC) identifiers ...         |
 
 /**
- * A view over one packet in a receive buffer. One object is reused for every packet of a stream: what it shows is
- * valid only until the call it was passed to returns. Nothing is copied and nothing is allocated.
+ * A view of one packet in a receive buffer. One object is reused for all packets of a stream, so it is valid only during the call
+ * to which it is passed. Nothing is copied or allocated.
  */
 export class RtpPacket {
   buffer: Buffer = Buffer.alloc(0);
-  /** `buffer[extensionStart, payloadStart)` is the header extension with its four-byte header (§5.3.1); empty when absent. */
+  /**
+   * `buffer[extensionStart, payloadStart)` is the header extension including its four-byte header (§5.3.1); empty if there is
+   * none.
+   */
   extensionStart = 0;
   payloadStart = 0;
   payloadEnd = 0;
   payloadType = 0;
   marker = false;
   sequenceNumber = 0;
-  /** 32 bits, unsigned, in the stream's clock rate. */
+  /** 32 bits unsigned, in the stream's clock rate. */
   timestamp = 0;
   ssrc = 0;
-  /** Packets missing in the sequence just before this one; set by the receiver, not by `parse`. */
+  /** Number of packets missing just before this one; set by the receiver, not by `parse`. */
   lost = 0;
 
-  /** Points this view at `buffer[start, end)`. False when those bytes are no RTP version 2 packet. */
+  /** Points this view at `buffer[start, end)`. False if those bytes are not an RTP packet of version 2. */
   parse(buffer: Buffer, start: number, end: number): boolean {
     if (end - start < 12) return false;
     const first = buffer[start] as number;

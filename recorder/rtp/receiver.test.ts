@@ -227,7 +227,7 @@ test('RTP: a source that comes alone for four packets takes the place of ours, a
     stream.receiver.flush();
     assert.deepEqual(stream.changes, [[SSRC, 0xb]]);
     assert.deepEqual(stream.order, [0, 1, 2, 3, 300, 301, 302, 303, 304, 305]);
-    // Over UDP the end of the first one may have been lost.
+    // Over UDP, the end of the first one may have been lost.
     assert.deepEqual(
       stream.seen.map((p) => p.lost),
       [0, 0, 0, 0, reorder ? 1 : 0, 0, 0, 0, 0, 0],
@@ -261,7 +261,7 @@ test('RTP: two sources mixed in bursts are told apart when the first one comes b
     [0xbad, SSRC],
   ]);
   assert.equal(stream.order.filter((number) => number < 7000).length, 500, 'nothing of ours is lost');
-  // When ours ends, the other is taken after a second.
+  // When our source ends, the other one is used after a second.
   for (let i = 0; i < 40; i++) stream.send({ sequenceNumber: 300 + i, ssrc: 0xbad }, 3000 + i * 40);
   assert.equal(stream.receiver.ssrc, 0xbad);
 });
@@ -274,7 +274,7 @@ test('RTP over UDP: swapped, doubled and lost packets', () => {
   stream.send({ sequenceNumber: 7 }, 50);
   stream.receiver.poll(99);
   assert.equal(stream.seen.length, 5);
-  stream.receiver.poll(100); // 6 has waited 100 ms for 5.
+  stream.receiver.poll(100); // 6 has waited 100 ms for 5
   assert.deepEqual(stream.seen.slice(5), [
     { sequenceNumber: 6, lost: 1 },
     { sequenceNumber: 7, lost: 0 },
@@ -322,7 +322,7 @@ test('RTP over UDP: any order within the window comes out sorted, and what is lo
       fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), fc.boolean()), { minLength: 2, maxLength: 200 }),
       (first, moves) => {
         const stream = receiving({ reorder: true });
-        // Each packet is late by up to 20 places; the first and the last come in time and are never lost.
+        // Each packet is delayed by up to 20 positions; the first and the last are in time and never lost.
         const sent = moves
           .map(([delay, lost], i) => ({
             i,

@@ -1,45 +1,45 @@
-// One RTP stream's bytes in, its packets in order out (RFC 3550), with what was lost between them.
-// A value machine: time is an argument, nothing waits.
+// Receives the packets of one RTP stream: delivers them in order, with the number lost before each (RFC 3550). No I/O and no
+// timers: the time is an argument.
 
 import type { ReceptionReport, SenderReport } from './rtcp.ts';
 import { compactNtp } from './rtcp.ts';
 import { RtpPacket } from './packet.ts';
 import { ReorderWindow, sequenceDistance } from './reorder.ts';
 
-/** A packet this much further on is no loss: the sender started a new sequence (RFC 3550 A.1, MAX_DROPOUT). */
+/** A larger jump forward is not a loss: the sender started a new sequence (RFC 3550 A.1, MAX_DROPOUT). */
 const MAX_FORWARD_JUMP = 3000;
-/** UDP: late packets in a row after which the sequence is taken to have restarted behind us. */
+/** UDP: after this many late packets in a row, the sequence is assumed to have restarted at a lower number. */
 const MAX_CONSECUTIVE_LATE = 64;
-/** UDP: how long the first packet waits for those that it overtook. */
+/** UDP: how long the first packet waits for packets that it overtook. */
 const BEGIN_WAIT_MS = 50;
-/** Packets in a row of another source, without one of ours, that make it ours. */
+/** After this many packets in a row from another source, without one from ours, that source is used. */
 const PACKETS_OF_NEW_SOURCE = 4;
-/** A source that comes back so soon after another took its place was never gone: two senders are mixed. */
+/** A source that returns this soon after it was replaced was never gone: two senders are mixed. */
 const MIXED_MS = 500;
-/** Where two senders are mixed: the silence of ours after which the other is taken. */
+/** With mixed senders: after this silence of our source the other one is used. */
 const SOURCE_SILENT_MS = 1000;
 
 export interface RtpReceiverOptions {
-  /** The type to begin with; `payloadType` of the receiver is the one in use. */
+  /** The initial payload type; `payloadType` of the receiver is the current one. */
   readonly payloadType: number;
   /**
-   * A packet of a type other than the one in use has come: true when the stream goes on in that type. Without this,
-   * and when it says no, the packet is dropped.
+   * Called for a packet of another type; true if the stream continues with that type. If this returns false or is absent, the
+   * packet is dropped.
    */
   readonly onOtherType?: (payloadType: number) => boolean;
   readonly clockRate: number;
   /**
-   * UDP: packets may be reordered, doubled or late. Out-of-order packets are kept by reference, so a receive buffer
-   * must not be used again by the caller. Over TCP the buffer may be reused as soon as `receive` returns.
+   * UDP: packets may be reordered, duplicated or late. Out-of-order packets are kept by reference, so the caller must not reuse a
+   * receive buffer. With TCP the buffer may be reused as soon as `receive` returns.
    */
   readonly reorder: boolean;
-  /** The source that the Transport header of the SETUP reply named. Some cameras name one and send another. */
+  /** The source in the Transport header of the response to SETUP. Some cameras state one and send another. */
   readonly ssrc?: number | undefined;
-  /** Receives each packet; the view is valid only during the call. */
+  /** Called with each packet; the view is valid only during the call. */
   readonly onPacket: (packet: RtpPacket) => void;
   /** Counts on, where a receiver before this one has counted. */
   readonly statistics?: RtpStatistics;
-  /** The stream goes on from another source: new sequence numbers, new timestamps. Called before its first packet. */
+  /** The stream continues from another source, with new sequence numbers and timestamps. Called before its first packet. */
   readonly onSourceChange?: (from: number, to: number) => void;
 }
 
@@ -47,15 +47,15 @@ export interface RtpStatistics {
   /** Packets of our source and type, with those that are late. */
   packets: number;
   lost: number;
-  /** Doubled or too late; dropped. */
+  /** Duplicated or too late; dropped. */
   late: number;
-  /** Of a source that is not ours. */
+  /** From a source that is not ours. */
   foreign: number;
-  /** Of another payload type, by that type. */
+  /** Packets of other payload types, by type. */
   readonly otherPayloadTypes: Map<number, number>;
-  /** No RTP at all. */
+  /** Not RTP. */
   malformed: number;
-  /** Sequences that began anew without a change of source. */
+  /** Sequences that restarted without a change of source. */
   restarts: number;
 }
 
@@ -70,41 +70,41 @@ export const newStatistics = (): RtpStatistics => ({
 });
 
 export class RtpReceiver {
-  /** Of the packets that are handed out. */
+  /** Payload type of the delivered packets. */
   payloadType: number;
   readonly #options: RtpReceiverOptions;
   readonly #packet = new RtpPacket();
-  /** Shows packets from the window, while `#packet` still shows the one that just arrived. */
+  /** A view of packets in the window, while `#packet` still shows the one that has just arrived. */
   readonly #earlier = new RtpPacket();
   readonly #window: ReorderWindow | undefined;
   readonly statistics: RtpStatistics;
 
   #ssrc: number | undefined;
   #lastHeardMs = 0;
-  /** It said goodbye (RTCP BYE), and nothing of it has come since. */
+  /** The source sent a BYE (RTCP) and nothing since. */
   #left = false;
-  /** Another source, and its packets since the last of ours: they are its first ones if it becomes ours. */
+  /** Another source, and its packets since our last one: they will be its first packets if it is used. */
   #candidate: number | undefined;
   #candidatePackets: Buffer[] = [];
-  /** The source before this one, and when it was heard last. */
+  /** The previous source, and when it was last heard. */
   #former: number | undefined;
   #formerHeardMs = 0;
   #isMixed = false;
 
-  /** The sequence number that comes next; undefined before the first packet. */
+  /** The next expected sequence number; undefined before the first packet. */
   #next: number | undefined;
-  /** UDP: until when packets that the first one overtook are waited for; `#next` lies before the first one then. */
+  /** UDP: until when to wait for packets that the first one overtook; until then `#next` is lower than the first one. */
   #beginsAtMs: number | undefined;
   #consecutiveLate = 0;
-  // TCP: what tells the last packet from another with its sequence number, see `print`.
+  // TCP: distinguishes the last packet from another one with its sequence number; see `print`.
   #lastLength = 0;
   #lastTimestamp = 0;
   #lastPrint = 0;
-  /** Lost before the next packet, beyond what its sequence number shows: 1 after a restart. */
+  /** Loss before the next packet that its sequence number does not show: 1 after a restart. */
   #lostAtRestart = 0;
 
-  // For receiver reports.
-  /** Sequence numbers with the wraps since the first counted in the upper bits. */
+  // State for receiver reports.
+  /** Sequence numbers, with the number of wraps since the first in the upper bits. */
   #highestSequence = 0;
   #firstSequence = 0;
   #expectedBefore = 0;
@@ -122,7 +122,7 @@ export class RtpReceiver {
     this.#window = options.reorder ? new ReorderWindow() : undefined;
   }
 
-  /** The source in use; undefined before the first packet. */
+  /** The current source; undefined before the first packet. */
   get ssrc(): number | undefined {
     return this.#ssrc;
   }
@@ -133,7 +133,7 @@ export class RtpReceiver {
     return buffer.length === 0 ? undefined : { ssrc, sequenceNumber };
   }
 
-  /** Takes one packet, `buffer[start, end)`, that arrived at `nowMs` of a monotonic clock. */
+  /** Takes one packet, `buffer[start, end)`, that arrived at `nowMs` (monotonic). */
   receive(buffer: Buffer, start: number, end: number, nowMs: number): void {
     const packet = this.#packet;
     if (!packet.parse(buffer, start, end)) {
@@ -158,7 +158,7 @@ export class RtpReceiver {
     else this.#receiveInOrder();
   }
 
-  /** UDP: hands out packets behind a hole that is not filled any more. Call it now and then, as each 50 ms. */
+  /** UDP: delivers packets after a gap that is no longer expected to be filled. Call it regularly, for example every 50 ms. */
   poll(nowMs: number): void {
     const window = this.#window;
     if (!window) return;
@@ -169,7 +169,7 @@ export class RtpReceiver {
     while (window.hasWaitedSince(nowMs)) this.#skipHole(window);
   }
 
-  /** At the end of a stream: hands out what still waits behind holes. */
+  /** At the end of a stream: delivers what still waits after gaps. */
   flush(): void {
     const window = this.#window;
     if (!window) return;
@@ -177,23 +177,23 @@ export class RtpReceiver {
     while (window.count > 0) this.#skipHole(window);
   }
 
-  /** Notes a goodbye (RTCP BYE). When it is of our source, the next one is taken at once. */
+  /** Records a BYE (RTCP). If it is from our source, the next source is used at once. */
   noteBye(ssrc: number): void {
     if (ssrc === this.#ssrc) this.#left = true;
   }
 
-  /** Packets are missing that no sequence number tells of: the next one says so. */
+  /** Packets were lost that no sequence number shows: the next packet reports a loss. */
   noteBreak(): void {
     this.#lostAtRestart = 1;
   }
 
-  /** Notes a sender report of this stream's RTCP channel. Its SSRC may differ from the one of the packets (Tapo C320WS). */
+  /** Records a sender report from this stream's RTCP channel. Its SSRC may differ from that of the packets (Tapo C320WS). */
   noteSenderReport(report: SenderReport, nowMs: number): void {
     this.#lastSenderReport = compactNtp(report);
     this.#lastSenderReportMs = nowMs;
   }
 
-  /** What a receiver report says about this stream; undefined before its first packet. Starts a new interval. */
+  /** The reception report of this stream; undefined before its first packet. Starts a new interval. */
   report(nowMs: number): ReceptionReport | undefined {
     if (this.#ssrc === undefined || this.#next === undefined || this.#beginsAtMs !== undefined) return undefined;
     const expected = this.#highestSequence - this.#firstSequence + 1;
@@ -216,7 +216,7 @@ export class RtpReceiver {
     };
   }
 
-  /** Whether a packet of a type that is not in use is to be handed out. If not, its place in the sequence is no loss. */
+  /** Whether a packet of another payload type is delivered. If not, its sequence number does not count as lost. */
   #acceptType(buffer: Buffer, start: number, end: number, nowMs: number): boolean {
     const { payloadType, ssrc, sequenceNumber } = this.#packet;
     if (this.#options.onOtherType?.(payloadType) === true) {
@@ -238,10 +238,10 @@ export class RtpReceiver {
   }
 
   /**
-   * Whether packets of this source are ours. The first one is, the one that the camera named wins over it, and one that
-   * follows a goodbye of ours, or comes alone for a few packets, takes its place: those packets are handed out then. An
-   * old live555 writes packets of an earlier session between those of ours: a source that comes back was never gone,
-   * and from then on others are dropped until it has gone silent.
+   * Whether packets of this source are ours. The first source is. It is replaced by the one that the camera stated, by one that
+   * follows a BYE of ours, or by one that alone sends a few packets, which are then delivered. Old versions of live555 mix in
+   * packets of an earlier session: a source that returns was never gone, and from then on other sources are ignored until ours
+   * falls silent.
    */
   #acceptSource(ssrc: number, buffer: Buffer, start: number, end: number, nowMs: number): boolean {
     if (this.#ssrc === undefined) {
@@ -285,7 +285,7 @@ export class RtpReceiver {
     this.#restart();
   }
 
-  /** Forgets the sequence: the next packet begins one. Over UDP, what came before it may be incomplete. */
+  /** Resets the sequence: the next packet starts a new one. Over UDP, packets before it may be missing. */
   #restart(): void {
     this.#window?.clear();
     this.#next = undefined;
@@ -305,9 +305,9 @@ export class RtpReceiver {
   }
 
   /**
-   * TCP keeps order: a number that goes back begins a sequence, at once and without loss (cameras that restart it, or
-   * never count at all), and whether a picture is whole is told by marker and fragments. A number further on says what
-   * the camera dropped before the socket. Nothing is copied or allocated here.
+   * TCP keeps order, so a lower number starts a new sequence at once and without loss: some cameras restart it or never increment
+   * it. Markers and fragments then show whether a picture is complete. A higher number than expected shows what the camera
+   * dropped before its socket. Nothing is copied or allocated here.
    */
   #receiveInOrder(): void {
     const packet = this.#packet;
@@ -329,7 +329,7 @@ export class RtpReceiver {
     this.#deliver(packet);
   }
 
-  /** Whether this packet, which has the sequence number of the last one, is that one once more. */
+  /** Whether this packet, with the sequence number of the last one, is a duplicate of it. */
   #isRepeated(packet: RtpPacket): boolean {
     return (
       packet.payloadEnd - packet.payloadStart === this.#lastLength &&
@@ -338,7 +338,7 @@ export class RtpReceiver {
     );
   }
 
-  /** UDP: handles a packet that is late or far ahead; true when it is dropped. Otherwise the sequence may have begun again. */
+  /** UDP: handles a packet that is late or far ahead; true if it is dropped. Otherwise the sequence may have restarted. */
   #isOutside(distance: number, sequenceNumber: number): boolean {
     if (distance > 0 && distance <= MAX_FORWARD_JUMP) return false;
     if (distance < 0 && ++this.#consecutiveLate <= MAX_CONSECUTIVE_LATE && -distance <= MAX_FORWARD_JUMP) {
@@ -379,7 +379,7 @@ export class RtpReceiver {
         distance = sequenceDistance(this.#next, sequenceNumber);
       }
       if (distance === 0 || distance >= ReorderWindow.SLOTS) {
-        // The window is empty and the packet beyond it: everything between is lost.
+        // The window is empty and the packet is beyond it: everything in between is lost.
         this.#deliver(packet);
         this.#deliverFollowing(window);
       } else if (!window.put(sequenceNumber, buffer, start, end, nowMs)) {
@@ -389,7 +389,7 @@ export class RtpReceiver {
     this.poll(nowMs);
   }
 
-  /** The sequence begins with the first packet that has come. */
+  /** Starts the sequence at the first packet that has arrived. */
   #beginAtFirst(window: ReorderWindow): void {
     this.#beginsAtMs = undefined;
     if (!window.takeFirst(this.#next as number, this.#earlier)) return;
@@ -420,7 +420,7 @@ export class RtpReceiver {
     while (window.take(this.#next as number, this.#earlier)) this.#deliver(this.#earlier);
   }
 
-  /** Gives up on what is missing before the first packet that waits. */
+  /** Stops waiting for what is missing before the first packet in the window. */
   #skipHole(window: ReorderWindow): void {
     if (window.takeFirst(this.#next as number, this.#earlier)) this.#deliver(this.#earlier);
     this.#deliverFollowing(window);
@@ -431,7 +431,7 @@ export class RtpReceiver {
     const transit = (nowMs * this.#options.clockRate) / 1000 - timestamp;
     if (this.#lastTransit !== undefined) {
       const difference = Math.abs(transit - this.#lastTransit);
-      // A timestamp that wraps or jumps says nothing about the network.
+      // A timestamp that wraps or jumps does not show the delay of the network.
       if (difference < this.#options.clockRate * 10) this.#jitter += (difference - this.#jitter) / 16;
     }
     this.#lastTransit = transit;
@@ -439,8 +439,8 @@ export class RtpReceiver {
 }
 
 /**
- * Four bytes for a packet's bytes, which are gone when the next one comes: of its middle, its end, and the second one,
- * which tells fragments apart. Compressed media of one length and timestamp that agree in them are the same.
+ * Four bytes to recognise a packet whose bytes are gone when the next one arrives: from its middle, its end, and the second one,
+ * which distinguishes fragments. Compressed media of equal length and timestamp that agree in them are the same.
  */
 function print({ buffer, payloadStart, payloadEnd }: RtpPacket): number {
   const middle = (payloadStart + payloadEnd) >> 1;

@@ -1,17 +1,17 @@
-// Packets that came before their turn over UDP: a window of 64 sequence numbers, kept until their turn or 100 ms.
+// The reordering window for UDP: keeps packets that arrived early, within 64 sequence numbers, until their turn or for 100 ms.
 
 import type { RtpPacket } from './packet.ts';
 
 const MASK = 63;
-/** How long a missing packet holds back those behind it. */
+/** How long a missing packet delays those after it. */
 const MAX_WAIT_MS = 100;
 
-/** Signed distance on the circle of 16-bit sequence numbers: how far `to` lies ahead of `from`. */
+/** Signed distance on the circle of 16-bit sequence numbers: how far `to` is ahead of `from`. */
 export function sequenceDistance(from: number, to: number): number {
   return ((to - from) << 16) >> 16;
 }
 
-/** Slots by sequence number. Holds references to receive buffers, no copies. */
+/** Slots by sequence number. Holds references to receive buffers, not copies. */
 export class ReorderWindow {
   static readonly SLOTS = MASK + 1;
   readonly #buffers: (Buffer | undefined)[] = Array<undefined>(MASK + 1).fill(undefined);
@@ -20,12 +20,12 @@ export class ReorderWindow {
   readonly #arrivedMs = new Float64Array(MASK + 1);
   #count = 0;
 
-  /** Packets that wait. */
+  /** The number of waiting packets. */
   get count(): number {
     return this.#count;
   }
 
-  /** Keeps a packet less than `SLOTS` ahead of its turn; false when it is already there. */
+  /** Stores a packet that is less than `SLOTS` ahead; false if it is already there. */
   put(sequenceNumber: number, buffer: Buffer, start: number, end: number, nowMs: number): boolean {
     const slot = sequenceNumber & MASK;
     if (this.#buffers[slot] !== undefined) return false;
@@ -37,7 +37,7 @@ export class ReorderWindow {
     return true;
   }
 
-  /** Points `packet` at the one with this sequence number and forgets it; false when it is not here. */
+  /** Points `packet` at the packet with this sequence number and removes it; false if it is not there. */
   take(sequenceNumber: number, packet: RtpPacket): boolean {
     if (this.#count === 0) return false;
     const slot = sequenceNumber & MASK;
@@ -48,7 +48,7 @@ export class ReorderWindow {
     return packet.parse(buffer, this.#starts[slot] as number, this.#ends[slot] as number);
   }
 
-  /** As `take`, for the first one that waits from `sequenceNumber` on. */
+  /** Like `take`, for the first waiting packet from `sequenceNumber` on. */
   takeFirst(sequenceNumber: number, packet: RtpPacket): boolean {
     for (let ahead = 0; ahead <= MASK && this.#count > 0; ahead++) {
       if (this.take((sequenceNumber + ahead) & 0xffff, packet)) return true;
@@ -56,7 +56,7 @@ export class ReorderWindow {
     return false;
   }
 
-  /** Whether a packet has been held back for too long. */
+  /** Whether a packet has waited for too long. */
   hasWaitedSince(nowMs: number): boolean {
     if (this.#count === 0) return false;
     for (let slot = 0; slot <= MASK; slot++) {

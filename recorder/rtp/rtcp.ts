@@ -1,4 +1,4 @@
-// RTCP compound packets (RFC 3550 §6): sender reports and BYE in, receiver reports out.
+// Parses RTCP sender reports and BYE, and formats receiver reports (RFC 3550 §6).
 //
 //  0                   1                   2                   3
 //  |V=2|P|   RC    |      PT       |     length in words - 1       |
@@ -7,7 +7,7 @@ const SENDER_REPORT = 200;
 const RECEIVER_REPORT = 201;
 const SOURCE_DESCRIPTION = 202;
 const BYE = 203;
-/** Seconds from 1900, where NTP counts from, to 1970. */
+/** Seconds from 1900 (the epoch of NTP) to 1970. */
 const NTP_TO_UNIX_SECONDS = 2_208_988_800;
 
 /** What a sender says about its clocks (RFC 3550 §6.4.1). */
@@ -15,7 +15,7 @@ export type SenderReport = {
   readonly ssrc: number;
   readonly ntpSeconds: number;
   readonly ntpFraction: number;
-  /** The moment above in the stream's RTP clock. */
+  /** The same instant in the stream's RTP clock. */
   readonly rtpTimestamp: number;
   readonly packetCount: number;
   readonly octetCount: number;
@@ -23,28 +23,28 @@ export type SenderReport = {
 
 export type RtcpContents = {
   readonly senderReports: readonly SenderReport[];
-  /** SSRCs that leave. */
+  /** SSRCs that sent BYE. */
   readonly byes: readonly number[];
 };
 
 /** One block of a receiver report (RFC 3550 §6.4.1). */
 export type ReceptionReport = {
   readonly ssrc: number;
-  /** Part of the packets expected since the last report that was lost, in 1/256. */
+  /** The fraction of packets lost since the last report, in 1/256. */
   readonly fractionLost: number;
   readonly cumulativeLost: number;
   readonly extendedHighestSequence: number;
-  /** Interarrival jitter in ticks of the stream's clock. */
+  /** Interarrival jitter, in ticks of the stream's clock. */
   readonly jitter: number;
-  /** The middle 32 bits of the NTP time of the last sender report; 0 when there was none. */
+  /** The middle 32 bits of the NTP time of the last sender report; 0 if there was none. */
   readonly lastSenderReport: number;
-  /** Since that report, in 1/65536 s. */
+  /** Time since that report, in 1/65536 s. */
   readonly delaySinceLastSenderReport: number;
 };
 
 /**
- * Reads what is of use in `buffer[start, end)` and stops at the first thing that makes no sense. Cameras send broken
- * source descriptions (Hanwha) behind a good sender report: the report counts, the rest is not looked at.
+ * Parses `buffer[start, end)` and stops at the first invalid packet. Some cameras (Hanwha) send broken source descriptions after
+ * a valid sender report: the report is used, the rest is ignored.
  */
 export function parseRtcp(buffer: Buffer, start: number, end: number): RtcpContents {
   const senderReports: SenderReport[] = [];
@@ -56,7 +56,7 @@ export function parseRtcp(buffer: Buffer, start: number, end: number): RtcpConte
     const count = first & 0x1f;
     const type = buffer[at + 1];
     const next = at + 4 + buffer.readUInt16BE(at + 2) * 4;
-    // A length beyond the end is not trusted further than the bytes that are there.
+    // If the stated length exceeds the buffer, only the available bytes are used.
     const body = Math.min(next, end);
     if (type === SENDER_REPORT && body - at >= 28) senderReports.push(parseSenderReport(buffer, at));
     if (type === BYE) {
@@ -78,27 +78,27 @@ function parseSenderReport(buffer: Buffer, at: number): SenderReport {
   };
 }
 
-/** The report's NTP time in milliseconds since 1970; undefined when the camera has no clock (NTP time 0). */
+/** The report's NTP time in milliseconds since 1970; undefined if the camera has no clock (NTP time 0). */
 export function senderWallMs(report: SenderReport): number | undefined {
   if (report.ntpSeconds === 0) return undefined;
   return (report.ntpSeconds - NTP_TO_UNIX_SECONDS) * 1000 + (report.ntpFraction / 2 ** 32) * 1000;
 }
 
-/** The middle 32 bits of its NTP time: how a receiver report names a sender report. */
+/** The middle 32 bits of the NTP time, which identify a sender report in a receiver report. */
 export function compactNtp(report: SenderReport): number {
   return (((report.ntpSeconds & 0xffff) << 16) | (report.ntpFraction >>> 16)) >>> 0;
 }
 
 export interface ReceiverReportOptions {
-  /** Of the receiver, chosen by us. */
+  /** SSRC of the receiver, chosen by us. */
   readonly ssrc: number;
   /** At most 31. */
   readonly reports: readonly ReceptionReport[];
-  /** With a name, a source description follows, which RFC 3550 §6.1 asks of every compound packet. */
+  /** With a name, a source description follows; RFC 3550 §6.1 requires it in every compound packet. */
   readonly cname?: string;
 }
 
-/** A compound packet: receiver report, then a source description when there is a name. */
+/** A compound packet: receiver report and, if there is a name, source description. */
 export function formatReceiverReport({ ssrc, reports, cname }: ReceiverReportOptions): Buffer {
   const blocks = reports.slice(0, 31);
   const packet = Buffer.alloc(8 + blocks.length * 24);

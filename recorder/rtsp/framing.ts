@@ -1,7 +1,7 @@
 // Splits the bytes of an RTSP connection into messages and interleaved packets (RFC 2326 §10.12). A packet is copied only if it
 // spans two reads.
 //
-//  | '$' 0x24 | channel | length, 16 bits | RTP or RTCP packet | between messages, never inside one
+//  | '$' 0x24 | channel | length, 16 bits | RTP or RTCP packet |  between messages, never inside one
 
 import { RtspError } from './error.ts';
 import { contentLength, parseHead } from './message.ts';

@@ -1,4 +1,4 @@
-// The address of a camera's still image as people write it in, where to ask and as whom out.
+// Parses the address of a camera's still image as people write it: the URL to request and the login to use.
 
 import { isSameHost } from '../rtsp/origin.ts';
 import { parseRtspUrl, type Credentials } from '../rtsp/url.ts';
@@ -9,9 +9,12 @@ export interface StillAddress {
   readonly credentials: Credentials | undefined;
 }
 
-/** The credentials are those of `snapshot`, or of `source`, the camera's stream, on the same host. Throws where either is no address. */
+/**
+ * The credentials are those in `snapshot`, or else those in `source`, the camera's stream, if it has the same host. Throws if
+ * either is not a valid address.
+ */
 export function parseStillAddress(snapshot: string, source: string): StillAddress {
-  // Passwords are written there as they are in addresses of streams, with `@`, `/` and `#`: the same tolerant reading.
+  // Uses the tolerant parser for stream addresses, because passwords are written in the same way, with `@`, `/` and `#`.
   const { host, request, credentials } = parseRtspUrl(snapshot.replace(/^\s*http(s?):/i, 'rtsp$1:'));
   const stream = parseRtspUrl(source);
   return {

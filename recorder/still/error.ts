@@ -1,10 +1,11 @@
-// Why there is no still image.
+// The errors of still images.
 
 import { CodedError } from '../../base/error.ts';
 
 /**
- * The first four: there is none to be had. `camera-unreachable` to `redirected-elsewhere`: the camera's fault.
- * `address-refused`: cameras may not be there. `camera-timeout`: it did not answer in time. The rest: the picture could not be made here, now.
+ * The first four: there is no image to be had. `camera-unreachable` to `redirected-elsewhere`: the camera's fault.
+ * `address-refused`: cameras may not have this address. `camera-timeout`: no response in time. The others: the picture could not
+ * be made by this node now.
  */
 export type StillErrorCode =
   | 'unknown-camera'
@@ -23,7 +24,7 @@ export type StillErrorCode =
   | 'thumbnail-failed'
   | 'too-many-thumbnails';
 
-/** The message is for people, and holds neither an address nor a password. */
+/** The message is for people and contains neither an address nor a password. */
 export class StillError extends CodedError<StillErrorCode> {
   override readonly name = 'StillError';
 }

@@ -1,5 +1,5 @@
-// A camera's address in, the image that it answers with out: Basic and Digest logins, redirects within the camera, and
-// nothing that a camera says believed. One connection a request: cameras close them without saying so.
+// Fetches a camera's still image: Basic and Digest logins, redirects within the camera, and nothing that the camera states is
+// trusted. One connection per request, because cameras close idle ones silently.
 
 import type { IncomingHttpHeaders } from 'undici/types/header.d.ts';
 import { Agent, errors, request } from 'undici';
@@ -14,24 +14,24 @@ import { StillError } from './error.ts';
 import { imageTypeOf, MAGIC_BYTES } from './image-type.ts';
 
 export interface FetchedImage {
-  /** Its media type, by its bytes. */
+  /** Its media type, determined from its bytes. */
   readonly type: string;
   readonly body: Buffer;
 }
 
-/** The largest picture of a camera with 30 megapixels has half of it. */
+/** The largest picture of a 30-megapixel camera has half of this. */
 const MAX_IMAGE_BYTES = 16 * 1024 * 1024;
-/** A camera that is gone: the next question must not wait for the connection of this one. */
+/** For a camera that is gone: the next request must not wait for this connection. */
 const CONNECT_TIMEOUT_MS = 9_000;
 const MAX_REDIRECTS = 3;
-/** A nonce can be stale when it comes back, once. */
+/** A nonce can be stale once when it is used. */
 const MAX_LOGINS = 3;
 
-/** What a camera is asked with; destroy it when it is not needed any more. */
+/** The HTTP client for a camera; destroy it when it is no longer needed. */
 export const openAgent = (tls: CameraTls, { networks }: Reach): Agent =>
   new Agent({
     pipelining: 0,
-    // The caller's signal is the bound for all of it together.
+    // The caller's signal limits the total time.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect({ hostname: host, port, protocol }, callback) {
@@ -71,7 +71,7 @@ export async function fetchImage(
       login.accepted();
       return readImage(answer, memory, signal);
     }
-    // Nothing of the body is of use, and it may have no end.
+    // The body is useless and may be endless.
     answer.body.on('error', () => {}).destroy();
     if (status === 401) {
       takeChallenge(headers, login, ++logins);
@@ -117,7 +117,7 @@ async function readImage({ body, headers }: Answer, memory: MemoryAccount, signa
       chunks.push(chunk);
       size += chunk.length;
       if (size > MAX_IMAGE_BYTES) throw tooLarge();
-      // At once: a page, or a stream of pictures, may go on for ever.
+      // Checked at once: a page or a stream of pictures may be endless.
       if (type === undefined && size >= MAGIC_BYTES) type = checkedType(chunks);
     }
     return { type: type ?? checkedType(chunks), body: Buffer.concat(chunks) };
@@ -135,7 +135,7 @@ function checkedType(chunks: readonly Buffer[]): string {
   return type;
 }
 
-/** Throws StillError when there is nothing to answer with, or the answer was refused. */
+/** Throws StillError if there is no login, or if it was refused. */
 function takeChallenge(headers: IncomingHttpHeaders, login: Login, logins: number): void {
   const lines = headers['www-authenticate'] ?? [];
   const isRepeated = login.challenge !== undefined;
@@ -160,7 +160,7 @@ const originOf = ({ hostname: host, port, protocol }: URL): Origin => {
   return { host, port: port === '' ? (secure ? 443 : 80) : Number(port), secure };
 };
 
-/** Only within the camera: who can answer for it must not make the recorder ask others. */
+/** Only within the camera: its responses must not make the recorder contact other hosts. */
 function redirected(from: URL, location: string | string[] | undefined): URL {
   const text = typeof location === 'string' ? location : location?.[0];
   if (text === undefined || !URL.canParse(text, from.href)) {
@@ -180,7 +180,7 @@ const refused = (message: string): StillError => new StillError('camera-refused-
 const tooLarge = (): StillError =>
   new StillError('image-too-large', `the image is larger than ${MAX_IMAGE_BYTES / 1024 / 1024} MiB`);
 
-/** What the client throws, as the camera's fault. */
+/** Converts errors of the HTTP client to errors of the camera. */
 function failure(err: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (err instanceof StillError) return err;

@@ -1,12 +1,12 @@
-// The first bytes of a body in, the media type of the image that they begin out. What a camera says of its body in
-// Content-Type is not believed: a login page with 200 is often an image by that.
+// Determines the media type of an image from its first bytes. The camera's Content-Type is not trusted: it often calls a login
+// page with status 200 an image.
 
-/** So many bytes are enough. */
+/** The number of bytes needed. */
 export const MAGIC_BYTES = 12;
 
 const ascii = (bytes: Buffer, from: number, to: number): string => bytes.toString('latin1', from, to);
 
-/** Undefined when it is no image that browsers show. */
+/** Undefined if it is not an image that browsers show. */
 export function imageTypeOf(bytes: Buffer): string | undefined {
   if (bytes.length < MAGIC_BYTES) return undefined;
   if (bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff) return 'image/jpeg';

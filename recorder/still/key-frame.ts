@@ -1,4 +1,4 @@
-// A camera's files in, newest first; the newest key frame as a movie of one picture out.
+// Reads the newest key frame from a camera's files as a movie of one picture.
 
 import { PartFile, readIndex } from '../jobs/recorded-part.ts';
 import { concat } from '../mp4/box.ts';
@@ -7,10 +7,10 @@ import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { initSegmentOf } from '../mp4/init.ts';
 import type { TrackIndex } from '../mp4/sample-index.ts';
 
-/** A file without a key frame was begun a moment ago, or is damaged: the one before has some. */
+/** A file without a key frame was started a moment ago or is damaged; the previous ones have some. */
 const MAX_FILES = 8;
 
-/** Undefined when there is none in the newest files. Throws what the system says of a disk that fails. */
+/** `paths`: newest first. Undefined if the newest files have none. Throws the system's error if the disk fails. */
 export async function newestKeyFrame(paths: Iterable<string>): Promise<Buffer | undefined> {
   let files = 0;
   for (const path of paths) {

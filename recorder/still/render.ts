@@ -1,30 +1,30 @@
-// A movie of one picture in, that picture as JPEG out, by one run of ffmpeg.
+// Converts a movie of one picture to a JPEG with ffmpeg.
 
 import { once } from 'node:events';
 import { startChild, type ChildLimits } from '../../base/child.ts';
 import { errorCode } from '../archive/disk/file-system.ts';
 import { StillError } from './error.ts';
 
-/** Enough for a tile, and a tenth of the bytes of the picture itself. */
+/** Enough for a tile, with a tenth of the bytes of the full picture. */
 const MAX_WIDTH = 640;
 const MAX_JPEG_BYTES = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES = 4096;
-/** A picture of 8K takes some 300 MB and a second or two. It writes no footage. */
+/** An 8K picture takes about 300 MB and a second or two. No footage is written. */
 const LIMITS: ChildLimits = { memoryBytes: 1024 ** 3, cpuSeconds: 60, fileBytes: 64 * 1024, openFiles: 32 };
 
-/** At most 640 wide, never enlarged, with square pixels. Throws StillError, and the signal's reason. */
+/** At most 640 pixels wide, never enlarged, with square pixels. Throws StillError, or the signal's reason. */
 export async function renderJpeg(program: string, movie: Buffer, signal: AbortSignal): Promise<Buffer> {
   signal.throwIfAborted();
   const scale = `scale=w='trunc(min(${MAX_WIDTH},iw*sar)/2)*2':h='trunc(ow/dar/2)*2',setsar=1`;
   // prettier-ignore
   const args = ['-hide_banner', '-v', 'error', '-threads', '1',
-    // What it reads may name no other place to read from.
+    // The input must not make it read from elsewhere.
     '-protocol_whitelist', 'pipe', '-f', 'mp4', '-i', 'pipe:0', '-map', '0:v:0',
     '-frames:v', '1', '-vf', scale, '-pix_fmt', 'yuvj420p', '-c:v', 'mjpeg', '-q:v', '4', '-f', 'image2pipe', 'pipe:1'];
   const child = startChild(program, args, {
     stdio: ['pipe', 'pipe', 'pipe'],
     limits: LIMITS,
-    // Recording goes first.
+    // At a lower priority than recording.
     background: true,
     signal,
   });
@@ -37,7 +37,7 @@ export async function renderJpeg(program: string, movie: Buffer, signal: AbortSi
     else child.kill('SIGKILL');
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-MAX_ERROR_BYTES)));
-  // One that ends before it has read everything says why by itself.
+  // If it ends before it has read everything, its exit says why.
   child.stdin.on('error', () => {});
   child.stdin.end(movie);
   try {

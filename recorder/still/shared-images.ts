@@ -1,4 +1,4 @@
-// Questions for images in, one image for all who ask while it is made and for some time after out.
+// Caches images: one image is shared by all callers while it is made and for some time afterwards.
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -6,27 +6,27 @@ import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { FetchedImage } from './fetch-image.ts';
 
 export interface StillImage extends FetchedImage {
-  /** Names these bytes, in quotes as in an ETag (RFC 9110 §8.8.3). */
+  /** Identifies these bytes, in quotes as in an ETag (RFC 9110 §8.8.3). */
   readonly etag: string;
-  /** For how much longer it is handed out. */
+  /** How much longer it will be returned. */
   readonly remainingMs: number;
 }
 
 export interface SharedImagesOptions {
-  /** From the moment at which it is there. */
+  /** From the moment the image is made. */
   readonly goodForMs: number;
-  /** A failure, so that whoever asks again and again does not wear out what fails. */
+  /** For a failure, so that repeated requests do not overload what fails. */
   readonly failureGoodForMs: number;
   readonly clock: Clock;
-  /** For images that are kept; one that has no room there is handed out to the callers that wait for it, and not kept. */
+  /** For the cached images; one that finds no room is returned to its callers but not cached. */
   readonly memory: MemoryAccount;
 }
 
 interface Entry {
-  /** What it was made from; another one makes another image. */
+  /** What the image was made from; if it differs, a new image is made. */
   readonly from: string;
   readonly image: Promise<FetchedImage & { readonly etag: string }>;
-  /** Undefined while it is made. */
+  /** Undefined while it is being made. */
   goodUntilMs: number | undefined;
 }
 
@@ -38,7 +38,7 @@ export class SharedImages {
     this.#o = options;
   }
 
-  /** The image called `key`, made by `make` when there is none made `from` the same. Rejects with what `make` throws. */
+  /** Returns the image `key`, made by `make` unless there is one with the same `from`. Rejects with what `make` throws. */
   async get(key: string, from: string, make: () => Promise<FetchedImage>): Promise<StillImage> {
     const { clock } = this.#o;
     let entry = this.#entries.get(key);
@@ -61,7 +61,7 @@ export class SharedImages {
     return entry;
   }
 
-  /** Images that nobody asks for any more take no memory. */
+  /** Releases images that are no longer requested. */
   #keep(key: string, entry: Entry, forMs: number, bytes: number): void {
     const { clock, memory } = this.#o;
     const forget = (): void => {

@@ -35,7 +35,7 @@ interface Setting {
 }
 
 interface Options extends StillCameraOptions {
-  /** The user part of the snapshot's address, with its `@`. */
+  /** The user part of the snapshot's address, including its `@`. */
   readonly login?: string;
   readonly source?: string;
   readonly verify?: boolean;
@@ -73,7 +73,7 @@ const codeOf = (answer: Promise<unknown>): Promise<string> =>
     },
   );
 
-/** Until real sockets have brought a request to the camera. */
+/** Resolves when real sockets have delivered `count` requests to the camera. */
 const asked = (camera: StillCamera, count: number): Promise<unknown> =>
   until(`request ${count} has come`, () => camera.requests.length >= count);
 
@@ -177,7 +177,7 @@ test('a password that the camera refused is not sent again, until it or the addr
     message: /refused this user and password before/,
   });
   assert.equal(camera.authorizations.length, 1);
-  // What the stream is told counts as well, and what it takes again.
+  // Logins that the stream refused count as well, and so do those it accepts again.
   const { hostname: host } = new URL(camera.url);
   const wrong = { username: 'user', password: 'wrong' };
   assert.equal(reach.logins.at({ kind: 'rtsp', host, port: 554 }, wrong).mayTry, false);
@@ -348,7 +348,7 @@ test('where memory is short an image is handed out and not kept, and of two at o
   const memory = new MemoryBudget(Infinity).open('images', { maxBytes: 100 });
   const body = jpeg('large'.repeat(100));
   const { camera, snapshots, clock } = await setting(t, { answer: image(body), memory });
-  // What is larger than all there is has room when nothing else is held.
+  // An image larger than the limit has room if nothing else is held.
   assert.ok((await snapshots.get('gate')).body.equals(body));
   assert.equal(memory.usedBytes, body.length);
   clock.advance(15_000);

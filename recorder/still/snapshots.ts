@@ -1,5 +1,5 @@
-// Still images as cameras make them: a camera's id in, the image at its address out. One question to the camera for all
-// who ask at once, and its answer for all who ask soon after.
+// Still images made by cameras: fetches the image at a camera's snapshot address. One request to the camera serves all callers at
+// the same time and shortly after.
 
 import type { Agent } from 'undici';
 import type { Clock } from '../../base/clock.ts';
@@ -13,7 +13,7 @@ import { StillError } from './error.ts';
 import { fetchImage, openAgent, type FetchedImage } from './fetch-image.ts';
 import { SharedImages, type StillImage } from './shared-images.ts';
 
-/** What is configured of a camera; the addresses may hold passwords. */
+/** The configuration of a camera; the addresses may contain passwords. */
 export interface SnapshotSource {
   readonly source: string;
   readonly snapshot: string | undefined;
@@ -22,17 +22,17 @@ export interface SnapshotSource {
 }
 
 export interface SnapshotsDeps {
-  /** Undefined for a camera that nobody knows. */
+  /** Undefined for an unknown camera. */
   readonly find: (cameraId: string) => SnapshotSource | undefined;
   readonly reach: Reach;
   readonly clock: Clock;
-  /** For images that are fetched or kept. */
+  /** For images being fetched or cached. */
   readonly memory?: MemoryAccount | undefined;
 }
 
 const GOOD_FOR_MS = 15_000;
 const FAILURE_GOOD_FOR_MS = 1_000;
-/** From the question to the last byte, logins and redirects included. */
+/** From the request to the last byte, including logins and redirects. */
 const TIMEOUT_MS = 10_000;
 
 export class Snapshots {
@@ -66,7 +66,7 @@ export class Snapshots {
     return this.#images.get(cameraId, from, () => this.#fetch(camera, snapshot));
   }
 
-  /** Ends what is under way. */
+  /** Aborts all requests. */
   async close(): Promise<void> {
     this.#end.abort(new StillError('camera-unreachable', 'the recorder stops'));
     await Promise.all(Array.from(this.#agents, (agent) => agent.destroy()));

@@ -46,7 +46,7 @@ const codeOf = (answer: Promise<unknown>): Promise<string> =>
     },
   );
 
-/** The number in a picture, and its size. */
+/** Reads the number shown in a picture, and its size. */
 async function look(directory: string, body: Buffer): Promise<{ number: number | undefined; size: string }> {
   const file = write(directory, 'thumbnail.jpg', body);
   const entries = ['-show_entries', 'stream=codec_name,width,height', '-of', 'csv=p=0'];
@@ -82,7 +82,7 @@ test('of a file that is being written the last whole key frame is shown', async 
   const file = write(directory, 'open.mp4', open.bytes);
   const { body } = await thumbnails(t, [file]).get('gate');
   assert.equal((await look(directory, body)).number, 75);
-  // Cut within its last fragment, as the disk has it a moment earlier.
+  // Truncated within its last fragment, as it was on the disk a moment earlier.
   const cut = write(directory, 'cut.mp4', open.bytes.subarray(0, open.bytes.length - 100));
   const earlier = await look(directory, (await thumbnails(t, [cut]).get('gate')).body);
   assert.ok(earlier.number === 50 || earlier.number === 75, `${earlier.number}`);
@@ -110,7 +110,7 @@ test('a picture that arrived is shown before those in files', async (t) => {
   assert.equal((await look(directory, body)).number, 500);
 });
 
-/** ffmpeg that writes down when it begins and ends. */
+/** An ffmpeg that logs its start and end. */
 function watched(directory: string): { path: string; marks: () => string[] } {
   const path = join(directory, 'ffmpeg-watched');
   const log = join(directory, 'runs');

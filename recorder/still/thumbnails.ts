@@ -1,5 +1,5 @@
-// Small pictures of what was seen last: a camera's id in, the newest key frame of its live stream or of its files as JPEG
-// out. Made once for all who ask, some at a time.
+// Thumbnails: the newest key frame of a camera's live stream or of its files as a small JPEG. Made once for all callers, a few at
+// a time.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -11,27 +11,27 @@ import { renderJpeg } from './render.ts';
 import { SharedImages, type StillImage } from './shared-images.ts';
 
 export interface ThumbnailsDeps {
-  /** Undefined for a camera that nobody knows. */
+  /** Undefined for an unknown camera. */
   readonly find: (cameraId: string) => ThumbnailSource | undefined;
   readonly ffmpegPath: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** For images that are kept. */
+  /** For cached images. */
   readonly memory?: MemoryAccount | undefined;
 }
 
 export interface ThumbnailSource {
-  /** The newest key frame that arrived, as a movie of one picture; undefined while there is none. */
+  /** The newest key frame received, as a movie of one picture; undefined if there is none. */
   live(): Buffer | undefined;
-  /** Files of the camera, absolute, newest first. */
+  /** Absolute paths of the camera's files, newest first. */
   files(): Iterable<string>;
 }
 
 const GOOD_FOR_MS = 10_000;
 const FAILURE_GOOD_FOR_MS = 1_000;
-/** Runs of ffmpeg at once. */
+/** How many runs of ffmpeg at once. */
 const MAX_RUNNING = 2;
-/** Cameras that wait for a run; the page of a node with many asks for all of them at once. */
+/** Cameras that may wait for a run; the page of a node with many cameras requests all of them at once. */
 const MAX_WAITING = 256;
 const TIMEOUT_MS = 10_000;
 
@@ -56,7 +56,7 @@ export class Thumbnails {
     return this.#images.get(cameraId, '', () => this.#inTurn(() => this.#make(cameraId, source)));
   }
 
-  /** Ends what is under way. */
+  /** Aborts all work. */
   close(): void {
     this.#end.abort(new StillError('thumbnail-failed', 'the recorder stops'));
   }
@@ -71,7 +71,7 @@ export class Thumbnails {
     try {
       return await make();
     } finally {
-      // The place goes to the next who waits, or is free.
+      // Passes the slot to the next waiting caller, or frees it.
       const next = this.#waiting.shift();
       if (next) next();
       else this.#running--;
@@ -85,7 +85,7 @@ export class Thumbnails {
       late.abort(new StillError('thumbnail-failed', `the picture was not made within ${TIMEOUT_MS / 1000} s`));
     });
     try {
-      // Looked for only now: a camera that had to wait shows what is new by then.
+      // Read only now, so that a camera that had to wait gets its newest picture.
       const movie = source.live() ?? (await newestKeyFrame(source.files()));
       if (!movie) throw new StillError('nothing-recorded', 'there is no picture of this camera');
       const body = await renderJpeg(ffmpegPath, movie, AbortSignal.any([late.signal, this.#end.signal]));

@@ -1,22 +1,22 @@
-// Datagrams that came after a Probe in, devices out. Bounded whatever comes: so many datagrams, so many devices.
+// Collects devices from the datagrams received after a Probe. The number of datagrams and devices is limited.
 
 import { parseProbeMatches, type ProbeMatch } from './ws-discovery.ts';
 
-/** A device that answered, and where it is asked further: always the address that the answer came from. */
+/** A device that answered, and where to query it: always the address from which the answer came. */
 export interface FoundDevice {
   readonly address: string;
-  /** Of its device service. */
+  /** URL of its device service. */
   readonly url: string;
   readonly name: string | undefined;
   readonly hardware: string | undefined;
 }
 
 export const MAX_DEVICES = 1024;
-/** Several may stand behind one address, on ports of a router; one that pretends to be many would hold up the search. */
+/** Several devices may share one address, on ports of a router; a device that pretends to be many would delay the search. */
 export const MAX_DEVICES_AT_ADDRESS = 16;
-/** A device of two kinds on two interfaces, asked twice, answers eight times. */
+/** A device of two kinds on two interfaces, probed twice, answers eight times. */
 export const MAX_DATAGRAMS = 8 * MAX_DEVICES;
-/** Real answers are of 1 to 3 kB; this is about a second of work. */
+/** Real answers have 1 to 3 kB; this much takes about a second to process. */
 const MAX_BYTES = 32 * 1024 * 1024;
 const DEVICE_SERVICE_PATH = '/onvif/device_service';
 
@@ -28,7 +28,7 @@ export class Answers {
   #bytes = 0;
   #isFull = false;
 
-  /** `probes`: the ids of the Probes that were sent; what answers others is left out. */
+  /** `probes`: the ids of the Probes that were sent; answers to others are ignored. */
   constructor(probes: readonly string[]) {
     this.#probes = new Set(probes);
   }
@@ -51,12 +51,12 @@ export class Answers {
     }
   }
 
-  /** In the order of their addresses. */
+  /** Sorted by address. */
   devices(): readonly FoundDevice[] {
     return [...this.#found.values()].sort(byAddress);
   }
 
-  /** Bounds that were reached. */
+  /** Limits that were reached. */
   get problems(): readonly string[] {
     return [
       ...(this.#isTooMuch() ? ['too many answers came, the rest is left out'] : []),
@@ -73,8 +73,8 @@ export class Answers {
 }
 
 /**
- * Of the addresses that a device says, the one with the host that it answers from; else the first, with that host: no
- * answer sends us to another machine.
+ * Chooses, of the addresses that a device states, the one with the host from which it answered; otherwise the first, but with
+ * that host, so that no answer can direct us to another machine.
  */
 function toDevice({ addresses, name, hardware }: ProbeMatch, sender: string): FoundDevice {
   const urls = addresses.map((text) => new URL(text));

@@ -1,4 +1,4 @@
-// A device that was found in, what it is and which streams it offers out, asked over ONVIF with the given login.
+// Queries a device over ONVIF with a login: what it is and which streams it offers.
 
 import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/error.ts';
@@ -9,7 +9,7 @@ import { OnvifError } from '../error.ts';
 import { targetOfUrl, type Credentials } from '../target.ts';
 import type { FoundDevice } from './answers.ts';
 
-/** What the picture of one sensor or input is recorded from. */
+/** The stream to record for one sensor or input. */
 export interface Stream {
   readonly profile: Profile;
   /** `rtsp:` or `rtsps:`, at the device's address, without a user part. */
@@ -22,21 +22,21 @@ export interface DeviceReport {
   readonly device: FoundDevice;
   readonly information: DeviceInformation | undefined;
   readonly profiles: readonly Profile[];
-  /** The best one of every sensor or input that can be recorded. */
+  /** The best stream of every sensor or input that can be recorded. */
   readonly streams: readonly Stream[];
   readonly movable: boolean;
-  /** What the device could not be asked, and what it said of itself that was put right. */
+  /** Queries that failed, and wrong statements of the device that were corrected. */
   readonly problems: readonly string[];
 }
 
 const ANSWER_TIMEOUT_MS = 10_000;
-/** One that answers every question at the last moment. */
+/** Time limit for a device that answers every query at the last moment. */
 const DEVICE_TIMEOUT_MS = 30_000;
 const MAX_STREAMS = 64;
 const MAX_URI_CHARACTERS = 1024;
 const RECORDABLE = ['H264', 'H265', 'HEVC'];
 
-/** Never throws: what goes wrong is in `problems`. */
+/** Never throws: failures are in `problems`. */
 export async function describeDevice(
   device: FoundDevice,
   credentials: Credentials | undefined,
@@ -65,7 +65,7 @@ export async function describeDevice(
   }
 
   const information = await ask((signal) => client.information(signal));
-  // One that does not take the login is asked nothing more: some lock it after a few attempts.
+  // A device that refuses the login is not queried further, because some lock the account after a few attempts.
   const goOn = information !== undefined || !hopeless;
   const profiles = goOn ? ((await ask((signal) => client.profiles(signal))) ?? []) : [];
   const streams: Stream[] = [];
@@ -77,7 +77,7 @@ export async function describeDevice(
       continue;
     }
     if (source.changed) problems.add('the device believes to have another address');
-    // Not every camera has still images; without one, nothing is missing.
+    // Not every camera has still images; a missing one is not a problem.
     const snapshotUri = await ask((signal) => client.snapshotUri(profile.token, signal).catch(asMissing));
     streams.push({ profile, source: source.url, snapshot: snapshotAt(snapshotUri, device.address) });
   }
@@ -96,7 +96,7 @@ function asMissing(err: unknown): undefined {
   throw err;
 }
 
-/** Of every sensor or input the profile with the most pixels that can be recorded. */
+/** For every sensor or input, the recordable profile with the most pixels. */
 function bestProfiles(profiles: readonly Profile[]): readonly Profile[] {
   const best = new Map<string, Profile>();
   const pixels = ({ video }: Profile): number => (video ? video.width * video.height : 0);
@@ -109,7 +109,7 @@ function bestProfiles(profiles: readonly Profile[]): readonly Profile[] {
   return [...best.values()].slice(0, MAX_STREAMS);
 }
 
-/** The stream at the device's own address; undefined for what is no RTSP address. */
+/** The stream at the device's own address; undefined if `uri` is not an RTSP URL. */
 export function streamAt(
   uri: string,
   address: string,

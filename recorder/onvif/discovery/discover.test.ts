@@ -1,4 +1,4 @@
-// Discovery over the loopback interface: real datagrams, real devices behind them, and others that only pretend.
+// Discovery over the loopback interface, with real datagrams, real devices, and others that only pretend to be devices.
 
 import { test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ import { anywhere } from '../../reach/reach.ts';
 const CREDENTIALS = { username: 'admin', password: 'p@ss:word/1' };
 const LOOPBACK = '127.0.0.1';
 
-/** A port that nobody else's test uses now. */
+/** A port that no other test uses now. */
 async function freePort(): Promise<number> {
   const socket = createSocket('udp4');
   socket.bind(0, LOOPBACK);
@@ -44,7 +44,7 @@ class Network {
     return announcer;
   }
 
-  /** A device with what it says of itself; its HTTP service is where it says, unless told otherwise. */
+  /** A device and its announcement; its HTTP service is where it announces unless `announced` says otherwise. */
   async device(address: string, options: DeviceOptions = {}, announced: Partial<Announced> = {}): Promise<OnvifDevice> {
     const device = await OnvifDevice.start({ host: address, credentials: CREDENTIALS, ...options });
     this.#t.after(async () => {
@@ -220,7 +220,7 @@ test('a flood of answers ends at a bound that is said', () => {
 test('a device that pretends to be forty does not hide another', { timeout: 60_000 }, async (t) => {
   const network = await Network.create(t);
   await network.announce('127.0.0.4', (id) =>
-    // Nobody listens there: asking each ends at once.
+    // Nothing listens there: each query fails at once.
     Array.from({ length: 40 }, (_, i) => probeMatches(id, { addresses: [`http://127.0.0.4:${1 + i}/`] })),
   );
   await network.device('127.0.0.3');

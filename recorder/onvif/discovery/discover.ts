@@ -1,4 +1,4 @@
-// Devices of the network in reports: they are found, then asked, some at a time.
+// Finds the devices of the network and describes them, several at a time.
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
@@ -13,7 +13,7 @@ export interface DiscoverOptions extends ProbeOptions {
 
 export interface Discovery {
   readonly reports: readonly DeviceReport[];
-  /** Of the search itself. */
+  /** Problems of the search itself. */
   readonly problems: readonly string[];
 }
 

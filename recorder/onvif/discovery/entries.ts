@@ -1,11 +1,14 @@
-// Reports of devices in, cameras with ids out: what both kinds of output are made of.
+// Makes camera entries with ids from device reports; the basis of both output formats.
 
 import type { DeviceReport, Stream } from './describe.ts';
 
 export interface CameraEntry {
-  /** `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63: an id of the configuration and a name of Kubernetes (RFC 1123). */
+  /**
+   * `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63 characters: valid as an id of the configuration and as a Kubernetes name (RFC
+   * 1123).
+   */
   readonly id: string;
-  /** For people; undefined where it would look like another's. */
+  /** For people; undefined where it would be ambiguous. */
   readonly name: string | undefined;
   readonly report: DeviceReport;
   readonly stream: Stream;
@@ -19,7 +22,7 @@ const slug = (text: string): string =>
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
 
-/** `dome-1-10-0-0-9`; `…-2` for the second sensor or input, and where two would be the same. */
+/** Ids such as `dome-1-10-0-0-9`; with `…-2` for the second sensor or input, and where two ids would be equal. */
 export function cameraEntries(reports: readonly DeviceReport[]): readonly CameraEntry[] {
   const ids = new Set<string>();
   const entries: CameraEntry[] = [];
@@ -38,7 +41,7 @@ function newId({ device, information }: DeviceReport, taken: Set<string>): strin
   return id;
 }
 
-/** The device's own name where it is the only one of that name: file names of cameras must differ. */
+/** Uses the device's own name if no other device has it, because file names of cameras must differ. */
 function withNames(entries: readonly CameraEntry[]): readonly CameraEntry[] {
   const uses = new Map<string, number>();
   const count = (text: string) => uses.set(slug(text), (uses.get(slug(text)) ?? 0) + 1);

@@ -1,4 +1,4 @@
-// What discovery prints: the table as it looks, YAML that our own configuration takes, manifests that our own schema takes.
+// The output of discovery: the table, YAML that our configuration accepts, and manifests that our schema accepts.
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -53,13 +53,13 @@ function report({
   };
 }
 
-/** Names as nobody expects them; describeDevice has made them one printable line. */
+/** Difficult names; describeDevice has made each of them one printable line. */
 const ODD =
   ` - *anchor &a !tag @x #x "x" 'x' {x} [x] -_x x:_y yes null 1.5 ~ Ä_ö_ü 日本 . --- ... %x > | << = ${'a'.repeat(64)}`
     .split(' ')
     .map((name) => name.replaceAll('_', ' '));
 
-/** As the API server hands it back: `kubectl apply` adds the namespace. */
+/** As the API server returns it: `kubectl apply` adds the namespace. */
 const inNamespace = (manifest: object): object => ({
   ...manifest,
   metadata: { ...(manifest as { metadata: object }).metadata, namespace: 'default' },

@@ -1,5 +1,5 @@
-// Reports as text: a table for people, camera entries for the configuration file, manifests for Kubernetes. Whatever a
-// device says has been made printable before; YAML is written by a library that quotes what needs it.
+// Formats device reports: as a table for people, as camera entries for the configuration file, as manifests for Kubernetes. All
+// texts from devices were made printable before; YAML is written by a library that quotes where necessary.
 
 import { Document, stringify } from 'yaml';
 import { hostIn } from '../../../crds/login-hosts.ts';
@@ -27,7 +27,7 @@ function describeProfiles(profiles: readonly Profile[]): string {
   return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 
-/** One line a device, under a line of titles; nothing where there is none. */
+/** One line per device under a header; empty if there is no device. */
 export function formatTable(reports: readonly DeviceReport[]): string {
   if (reports.length === 0) return '';
   const rows = reports.map(({ device, information, profiles, movable, problems }) => [
@@ -58,7 +58,7 @@ const describeEntry = ({ report: { device, information }, stream }: CameraEntry)
   return ` ${what} at ${device.address}${firmware}; ${describeProfile(stream.profile)}`;
 };
 
-/** What could not be made an entry, as comments. */
+/** Devices without an entry, as comments. */
 function leftOut(reports: readonly DeviceReport[]): string[] {
   return reports
     .filter(({ streams }) => streams.length === 0)
@@ -67,7 +67,7 @@ function leftOut(reports: readonly DeviceReport[]): string[] {
     );
 }
 
-/** The part `cameras:` of a configuration file. The login is in it. */
+/** The `cameras:` part of a configuration file, including the login. */
 export function formatConfig(reports: readonly DeviceReport[], credentials: Credentials | undefined): string {
   const entries = cameraEntries(reports);
   const document = new Document({
@@ -89,7 +89,7 @@ export function formatConfig(reports: readonly DeviceReport[], credentials: Cred
   return document.toString({ lineWidth: 0 });
 }
 
-/** A Secret and a Camera for each, in the namespace of whoever applies them. */
+/** A Secret and a Camera for each, in the namespace of the user that applies them. */
 export function formatManifests(reports: readonly DeviceReport[], credentials: Credentials | undefined): string {
   const documents = cameraEntries(reports).map((entry) => {
     const { id, name, report, stream } = entry;
@@ -110,7 +110,7 @@ export function formatManifests(reports: readonly DeviceReport[], credentials: C
     const secret = credentials && {
       apiVersion: 'v1',
       kind: 'Secret',
-      // For the host of the stream, and of what else is known of this camera.
+      // For the host of the stream and the other known addresses of this camera.
       metadata: { name: secretName, annotations: { [CAMERA_HOSTS]: hostsOf(camera.spec) } },
       type: 'kubernetes.io/basic-auth',
       stringData: { username: credentials.username, password: credentials.password },
@@ -121,9 +121,9 @@ export function formatManifests(reports: readonly DeviceReport[], credentials: C
   return [...leftOut(reports).map((note) => `#${note}\n`), ...documents].join('');
 }
 
-/** The hosts that a camera's addresses are on, as a Secret names them. */
+/** The hosts of a camera's addresses, in the format of a Secret's annotation. */
 const hostsOf = ({ source, snapshot, onvif }: { source: string; snapshot?: string; onvif: string }): string =>
   [...new Set([source, snapshot, onvif].flatMap((address) => hostIn(address ?? '') ?? []))].join(',');
 
-/** For the lines beside the output. */
+/** A line for standard error, beside the output. */
 export const formatProblem = (problem: string): string => `recorder discover: ${printable(problem, 400)}\n`;

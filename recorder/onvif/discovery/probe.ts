@@ -1,5 +1,5 @@
-// Asks the networks of this machine for ONVIF devices: Probes by multicast from every chosen interface, answers for a
-// while. Bounded whatever answers: so many datagrams, so many devices.
+// Searches the networks of this machine for ONVIF devices: multicasts Probes from every chosen interface and collects answers for
+// some time. The number of datagrams and devices is limited.
 
 import { randomUUID } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
@@ -11,26 +11,26 @@ import { Answers, type FoundDevice } from './answers.ts';
 import { DEVICE_TYPES, DISCOVERY_GROUP, DISCOVERY_PORT, formatProbe } from './ws-discovery.ts';
 
 export interface ProbeOptions {
-  /** IPv4 addresses of this machine to ask from. */
+  /** IPv4 addresses of this machine to send from. */
   readonly from: readonly string[];
   readonly timeoutMs: number;
-  /** For tests; the well-known one of WS-Discovery otherwise. */
+  /** For tests; default: the well-known port of WS-Discovery. */
   readonly port?: number;
 }
 
 export interface ProbeResult {
-  /** In the order of their addresses. */
+  /** Sorted by address. */
   readonly devices: readonly FoundDevice[];
-  /** Interfaces from which nothing could be sent, and bounds that were reached. */
+  /** Interfaces from which sending failed, and limits that were reached. */
   readonly problems: readonly string[];
 }
 
-/** Everybody answers at once; the system may grant less. */
+/** All devices answer at once; the system may grant less. */
 const RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
-/** SOAP-over-UDP 1.1 §3.4: a multicast is sent twice; datagrams get lost. */
+/** SOAP-over-UDP 1.1 §3.4: a multicast is sent twice, because datagrams get lost. */
 const REPEAT_AFTER_MS = 200;
 
-/** The IPv4 addresses of the named interfaces (by name or address); of all but the loopback one without names. */
+/** The IPv4 addresses of the given interfaces (names or addresses); without `names`, those of all but the loopback interface. */
 export function addressesOf(
   interfaces: NodeJS.Dict<NetworkInterfaceInfo[]>,
   names: readonly string[],
@@ -59,7 +59,7 @@ export async function probe(options: ProbeOptions, { clock }: { clock: Clock }):
     for (const address of from) {
       const socket = createSocket({ type: 'udp4', recvBufferSize: RECEIVE_BUFFER_BYTES });
       sockets.push(socket);
-      // Without a listener an error of the network would end the process.
+      // Without a listener, a network error would end the process.
       socket.on('error', (err) => problems.push(`${address}: ${err.message}`));
       socket.on('message', (datagram, sender) => answers.take(datagram, sender.address));
       try {
@@ -91,7 +91,7 @@ async function bind(socket: Socket, address: string): Promise<void> {
   socket.bind(0, address);
   await listening;
   socket.setMulticastInterface(address);
-  // WS-Discovery §3.1.1 stays in the network; routers pass nothing on.
+  // WS-Discovery §3.1.1: the message stays in the network, because routers do not forward it.
   socket.setMulticastTTL(1);
 }
 

@@ -1,5 +1,5 @@
-// WS-Discovery messages (OASIS 1.0 as ONVIF uses it: ONVIF Core Specification §7): a Probe out, what answers say in.
-// Pure; a datagram may come from anyone.
+// Formats Probes and parses the answers of WS-Discovery (OASIS 1.0 as used by ONVIF: ONVIF Core Specification §7). Pure; a
+// datagram may come from anyone.
 
 import { printable } from '../printable.ts';
 import { at, childrenOf, parseXml, textAt, XmlError, type XmlElement } from '../xml.ts';
@@ -9,22 +9,22 @@ export const DISCOVERY_PORT = 3702;
 
 /** One device of a ProbeMatches message. */
 export interface ProbeMatch {
-  /** Its `urn:uuid:…`, or what it says instead. */
+  /** Its `urn:uuid:…`, or what the device states instead. */
   readonly endpoint: string;
-  /** Addresses of its device service, as it says them; only `http:` and `https:` URLs. */
+  /** The stated addresses of its device service; only `http:` and `https:` URLs. */
   readonly addresses: readonly string[];
-  /** From its scopes; undefined when it does not say. */
+  /** From its scopes; undefined if not stated. */
   readonly name: string | undefined;
   readonly hardware: string | undefined;
 }
 
 export interface ProbeMatches {
-  /** The id of the Probe that it answers. */
+  /** The id of the Probe that is answered. */
   readonly relatesTo: string;
   readonly matches: readonly ProbeMatch[];
 }
 
-/** A datagram of IPv4 cannot hold more. */
+/** The limit of an IPv4 datagram. */
 const MAX_DATAGRAM_BYTES = 65_507;
 const MAX_MATCHES = 16;
 const MAX_ADDRESSES = 16;
@@ -35,7 +35,7 @@ const SCOPE = 'onvif://www.onvif.org/';
 const ADDRESSING = 'http://schemas.xmlsoap.org/ws/2004/08/addressing';
 const DISCOVERY = 'http://schemas.xmlsoap.org/ws/2005/04/discovery';
 
-/** `NetworkVideoTransmitter` is what cameras are since the first ONVIF; `Device` what some say instead. */
+/** `NetworkVideoTransmitter` is the type of cameras since the first ONVIF version; some state `Device` instead. */
 const TYPES = {
   NetworkVideoTransmitter: 'http://www.onvif.org/ver10/network/wsdl',
   Device: 'http://www.onvif.org/ver10/device/wsdl',
@@ -45,8 +45,7 @@ export type DeviceType = keyof typeof TYPES;
 export const DEVICE_TYPES = Object.keys(TYPES) as DeviceType[];
 
 /**
- * `messageId`: `urn:uuid:…`. Namespaces are declared where they are used first: there are cameras whose parser finds them
- * nowhere else.
+ * `messageId`: `urn:uuid:…`. Each namespace is declared where it is first used, because some cameras' parsers find it only there.
  */
 export function formatProbe(type: DeviceType, messageId: string): string {
   return (
@@ -60,7 +59,7 @@ export function formatProbe(type: DeviceType, messageId: string): string {
   );
 }
 
-/** Undefined for whatever is no answer to a Probe. Never throws. */
+/** Undefined for anything that is not an answer to a Probe. Never throws. */
 export function parseProbeMatches(datagram: Uint8Array): ProbeMatches | undefined {
   if (datagram.byteLength > MAX_DATAGRAM_BYTES) return undefined;
   let envelope: XmlElement;
@@ -80,7 +79,7 @@ export function parseProbeMatches(datagram: Uint8Array): ProbeMatches | undefine
 const words = (element: XmlElement, name: string, max: number): string[] =>
   (textAt(element, name) ?? '').split(/\s+/, max).filter((word) => word !== '');
 
-/** Printers, Windows and Synology's file servers answer every Probe, whatever it asks for. */
+/** Printers, Windows and Synology's file servers answer every Probe, whatever its type. */
 function isOnvif(element: XmlElement): boolean {
   return (
     words(element, 'Types', MAX_SCOPES).some((type) => /(?:^|:)NetworkVideo/.test(type)) ||
@@ -102,7 +101,7 @@ function isHttpAddress(text: string): boolean {
   return text.length <= MAX_ADDRESS_CHARACTERS && /^https?:\/\//i.test(text) && URL.canParse(text);
 }
 
-/** `onvif://www.onvif.org/name/Front%20gate` is the name `Front gate`. */
+/** `onvif://www.onvif.org/name/Front%20gate` gives the name `Front gate`. */
 function scope(scopes: readonly string[], kind: string): string | undefined {
   const prefix = `${SCOPE}${kind}/`;
   const found = scopes.find((text) => text.toLowerCase().startsWith(prefix));
