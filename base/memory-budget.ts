@@ -25,7 +25,7 @@ export class MemoryBudget {
     return this.#usedBytes;
   }
 
-  /** Ordered by who gives way first. */
+  /** In the order in which they give way. */
   get accounts(): readonly MemoryAccount[] {
     return this.#accounts;
   }

@@ -1,4 +1,4 @@
-// The scripted camera of the tests as a command: options in, an RTSP server out, until Ctrl-C.
+// The tests' scripted camera as a command: an RTSP server that runs until Ctrl-C. Run it as `hack/camera`.
 
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -94,7 +94,7 @@ const OPTIONS = {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
 
-/** What the user got wrong: said in one line, without a stack. */
+/** A mistake of the user: reported in one line without a stack trace. */
 class UsageError extends Error {}
 
 function oneOf<T extends string>(value: string, choices: readonly T[], option: string): T {
@@ -142,7 +142,7 @@ function credentialsOf(values: Values): Pick<CameraOptions, 'credentials'> {
   };
 }
 
-/** Frames at wrong times. A slower delivery is a slower pace with true stamps of a faster one. */
+/** Sends frames at wrong times. A slower delivery is a slower pace with the timestamps of the faster one. */
 function frameHook(values: Values): Pick<CameraOptions, 'onFrame'> {
   const jump = numberOf(values.jump, 'jump');
   const back = numberOf(values.back, 'back');
@@ -162,13 +162,13 @@ function packetHook(values: Values): Pick<CameraOptions, 'onPacket'> {
   const swap = numberOf(values.swap, 'swap');
   const garbage = numberOf(values.garbage, 'garbage');
   const marker = values.marker === undefined ? undefined : oneOf(values.marker, ['none', 'all'] as const, 'marker');
-  /** By session and track: a packet belongs to the channel of its own track. */
+  /** By session and track: a packet belongs to the channel of its track. */
   const held = new Map<string, Buffer>();
   const every = (n: number | undefined, index: number): boolean => n !== undefined && index % n === n - 1;
   return {
     onPacket: (packet: Buffer, info: PacketInfo): Outgoing[] => {
       const index = info.packetIndex;
-      // Spread evenly, so that two runs lose the same packets.
+      // Spread evenly, so that every run loses the same packets.
       if (Math.floor(((index + 1) * drop) / 100) > Math.floor((index * drop) / 100)) return [];
       if (marker && info.frame.number >= 0) {
         packet[1] = ((packet[1] as number) & 0x7f) | (marker === 'all' ? 0x80 : 0);
@@ -218,7 +218,7 @@ async function cameraOptions(values: Values): Promise<CameraOptions> {
   };
 }
 
-/** Things that happen some time after the first client plays. */
+/** Actions that happen some time after the first client plays. */
 function schedule(camera: Camera, values: Values): void {
   const after = (option: 'silent-after' | 'hang-after' | 'close-after', act: () => void): void => {
     const seconds = numberOf(values[option], option);

@@ -1,6 +1,6 @@
-// The test cluster for people: starts it in the background, tells about it, breaks and mends its nodes. Run it as
-// `hack/cluster`, which first installs what is missing. One process holds the cluster and listens on a socket for the
-// other commands; when it ends, however, everything ends.
+// The test cluster as a command: starts it in the background, shows its state, breaks and repairs its nodes. Run it as
+// `hack/cluster`, which first installs what is missing. One process runs the cluster and listens on a socket for the other
+// commands; when it ends, for whatever reason, everything ends.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,7 +36,7 @@ hack/cluster restart PART
 KUBE_NVR_CLUSTER is where it keeps everything (default: a directory of yours among the temporary ones).
 `;
 const MAX_NODES = 50;
-/** A cold start on a busy machine. */
+/** Enough for a cold start on a busy machine. */
 const START_TIMEOUT_MS = 180_000;
 const PARTS: readonly Part[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'];
 
@@ -66,7 +66,7 @@ function parse(): { command: string; rest: readonly string[]; nodes: number } {
   return { command: values.help ? 'help' : command, rest, nodes };
 }
 
-/** Asks the process that holds the cluster; undefined when there is none. */
+/** Sends a command to the process that runs the cluster; undefined if there is none. */
 async function ask(words: readonly string[]): Promise<Reply | undefined> {
   const socket = connect(socketFile);
   try {
@@ -82,7 +82,7 @@ async function up(nodes: number): Promise<string> {
   if (await ask(['status'])) return `it runs already\n${usage()}`;
   const missing = clusterMissing();
   if (missing !== false) throw new UsageError(missing);
-  rmSync(directory, { recursive: true, force: true }); // of one that was killed
+  rmSync(directory, { recursive: true, force: true }); // left by a process that was killed
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   chmodSync(directory, 0o700);
   const log = openSync(logFile, 'a');
@@ -125,7 +125,7 @@ async function down(): Promise<string> {
   return reply.text;
 }
 
-/** Holds the cluster until it is told to end. */
+/** Runs the cluster until it is told to stop. */
 async function serve(nodes: number): Promise<void> {
   const ending = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => ending.abort());

@@ -1,5 +1,5 @@
-// The demo of a cluster: a real Kubernetes on this machine, whose nodes are namespaces and whose pods are processes, with
-// demo cameras as resources. Run it as `hack/demo --nodes 3`, which first installs what is missing.
+// The demo of a cluster: a real Kubernetes on this machine, whose nodes are namespaces and whose pods are processes, with demo
+// cameras as resources. Run it as `hack/demo --nodes 3`, which first installs what is missing.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -45,7 +45,7 @@ function parseOptions(): { nodes: number; cameras: number } {
 
 const LOGIN = { username: 'demo', password: 'demo' };
 
-/** The addresses of the cameras, by name. */
+/** Starts the cameras; returns their addresses by name. */
 async function startCameras(cluster: Cluster, count: number, log: number) {
   const args = ['hack/demo-cameras.py', '--cameras', String(count), '--port', '0', '--with-parent'];
   const login = ['--login', `${LOGIN.username}:${LOGIN.password}`, '--address', cluster.addresses.cameras];
@@ -83,7 +83,7 @@ const COMMANDS = `  kill NODE    as a power cut            start NODE   as a boo
   freeze NODE  its time stands still     thaw NODE
 `;
 
-/** One line of the person at the terminal. */
+/** Carries out one line that the user typed. */
 async function obey(cluster: Cluster, line: string): Promise<void> {
   const [verb = '', name = ''] = line.trim().split(/\s+/);
   if (verb === '') return;

@@ -1,5 +1,5 @@
-// The demo of an install: a Kubernetes with a real kubelet on this machine, the chart as users install it, demo cameras in
-// a pod and as resources. Run it as `hack/demo --kubernetes`, which first installs and builds what is missing.
+// The demo of an installation: a Kubernetes with a real kubelet on this machine, the chart as users install it, and demo cameras
+// in a pod and as resources. Run it as `hack/demo --kubernetes`, which first installs and builds what is missing.
 
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
@@ -30,7 +30,7 @@ const KINDS: readonly GstreamerCamera[] = [
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** `count` cameras, of which the first demands a login. */
+/** `count` cameras; the first one requires a login. */
 function demoCameras(count: number): readonly GstreamerCamera[] {
   return Array.from({ length: count }, (_, i) => {
     const kind = KINDS[i % KINDS.length]!;
@@ -64,7 +64,7 @@ async function install(cluster: RealCluster, helm: Helm): Promise<void> {
   mkdirSync(join(cluster.node.root, ARCHIVE), { recursive: true });
   await apply(cluster, [namespace(NAMESPACE, { 'pod-security.kubernetes.io/enforce': 'privileged' })]);
   const values = {
-    // Of one node.
+    // There is only one node.
     operator: { antiAffinity: 'Preferred' },
     // The cameras are pods behind a Service.
     pool: { enabled: true, spec: { archive: { hostPath: ARCHIVE }, cameraNetworks: camerasAt(cluster) } },
@@ -126,7 +126,7 @@ async function guide(cluster: RealCluster, prometheus: string | undefined): Prom
   ];
 }
 
-/** Adds to `stack` what it starts, as it starts it. */
+/** Adds everything that it starts to `stack`. */
 async function start(stack: AsyncDisposableStack, cameras: readonly GstreamerCamera[]): Promise<void> {
   say('building the images (minutes the first time)');
   const images = ownImages();
@@ -155,7 +155,7 @@ async function run(signal: AbortSignal): Promise<void> {
   if (missing) throw new DemoError(missing);
   await using stack = new AsyncDisposableStack();
   const aborted = once(signal, 'abort');
-  // Whoever has seen enough of an install does not wait for its end.
+  // A user who interrupts the installation need not wait for its end.
   await Promise.race([start(stack, cameras).then(() => aborted), aborted]);
   say('\nstopping');
   await stack.disposeAsync();
@@ -163,5 +163,5 @@ async function run(signal: AbortSignal): Promise<void> {
 }
 
 await runDemo(run);
-// Parts of an install that was broken off may wait for a cluster that is gone.
+// An interrupted installation may still wait for a cluster that is gone.
 process.exit();

@@ -1,9 +1,9 @@
-// What every demo is as a process: it ends on Ctrl-C, and says in its own words what a user can mend.
+// Common code of the demos as processes: they end on Ctrl-C, and report errors that the user can fix in plain words.
 
-/** Its message is for whoever started the demo. */
+/** An error whose message is for the user of the demo. */
 export class DemoError extends Error {}
 
-/** Runs a demo until it ends; `signal` asks it to. A `DemoError` is told and sets the exit code; other errors are thrown. */
+/** Runs a demo until it ends; `signal` asks it to. A `DemoError` is printed and sets the exit code; other errors are thrown. */
 export async function runDemo(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const stopping = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stopping.abort());

@@ -1,5 +1,5 @@
-// Prometheus beside the demo of an install: it asks operator and recorders by their Services and judges the alerts of the
-// chart. (That of Debian cannot find pods by itself.)
+// Prometheus for the demo of an installation: scrapes operator and recorders through their Services and evaluates the chart's
+// alerts. (Debian's Prometheus cannot discover pods.)
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { until } from '../test/support/until.ts';
 
 const START_TIMEOUT_MS = 60_000;
 
-/** Addresses, `host:port`, of metrics. */
+/** Addresses (`host:port`) of metrics. */
 export interface DemoTargets {
   readonly 'kube-nvr-recorder': string;
   readonly 'kube-nvr-operator': string;
@@ -21,7 +21,7 @@ export interface DemoPrometheus extends AsyncDisposable {
   readonly url: string;
 }
 
-/** `token`: of recorders. Undefined when the program is not here. */
+/** `token`: for the recorders' metrics. Undefined if Prometheus is not installed. */
 export async function startDemoPrometheus(
   targets: DemoTargets,
   { node, token }: { readonly node: string; readonly token: string },
@@ -30,7 +30,7 @@ export async function startDemoPrometheus(
   const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-prometheus-'));
   mkdirSync(join(directory, 'data'));
   const file = join(directory, 'prometheus.yaml');
-  // JSON is YAML.
+  // Every JSON document is also YAML.
   writeFileSync(file, JSON.stringify(configuration(targets, node)));
   writeFileSync(join(directory, 'token'), token, { mode: 0o600 });
   const [port] = await freePorts(1);

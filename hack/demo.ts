@@ -1,5 +1,5 @@
-// The demo: starts the demo cameras, writes a plain configuration for them, starts the recorder, says where everything
-// is, and stops it all on Ctrl-C. Run it as `hack/demo`, which first installs what is missing.
+// The demo: starts demo cameras and a recorder with a plain configuration, prints all addresses, and stops everything on Ctrl-C.
+// Run it as `hack/demo`, which first installs what is missing.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -79,10 +79,10 @@ async function freePort(wanted: number, taken: readonly number[]): Promise<numbe
   throw new DemoError(`no free port from ${wanted} on`);
 }
 
-/** A process group of its own: a Ctrl-C in the terminal reaches this program only, which then stops the others in order. */
+/** In its own process group: a Ctrl-C in the terminal reaches only this program, which then stops the others in order. */
 function start(command: string, args: readonly string[], stdio: 'pipe' | number, logFile: number): ChildProcess {
   const child = spawn(command, args, { cwd: ROOT, detached: true, stdio: ['pipe', stdio, logFile] });
-  child.on('error', () => {}); // reported as an early exit by whoever waits for it
+  child.on('error', () => {}); // reported as an early exit to the code that waits for it
   return child;
 }
 
@@ -158,9 +158,9 @@ async function run(signal: AbortSignal): Promise<void> {
   const playback = await freePort(api - 1, [api]);
   const ports: Ports = { api, playback, metrics: await freePort(api + 1, [api, playback]) };
 
-  // One directory a port: two demos at once do not meet.
+  // A directory per port, so that two demos at once do not conflict.
   const directory = join(ROOT, '.demo', String(api));
-  // What an earlier --keep left behind is not this run's to delete.
+  // Files that an earlier --keep left must not be deleted by this run.
   if (existsSync(directory)) options.keep = true;
   mkdirSync(join(directory, 'recordings'), { recursive: true });
   mkdirSync(join(directory, 'work'), { recursive: true });
@@ -207,7 +207,7 @@ async function run(signal: AbortSignal): Promise<void> {
       throw error;
     }
   } finally {
-    // The recorder first: it says goodbye to its cameras.
+    // The recorder first, so that it can end its sessions with the cameras.
     await stop(recorder);
     await stop(cameraProcess);
     if (!options.keep) rmSync(directory, { recursive: true, force: true });

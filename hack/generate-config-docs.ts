@@ -1,4 +1,4 @@
-// Writes docs/configuration.md anew from the schema of the configuration.
+// Writes docs/configuration.md from the schema of the configuration.
 
 import { writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';

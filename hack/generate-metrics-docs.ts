@@ -1,4 +1,4 @@
-// Writes docs/metrics.md anew from the metrics that the code registers.
+// Writes docs/metrics.md from the metrics that the code registers.
 
 import { writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';
@@ -6,5 +6,5 @@ import { metricsPage } from './monitoring/metrics-page.ts';
 
 const file = new URL('../docs/metrics.md', import.meta.url).pathname;
 await writeFile(file, await format(metricsPage(), { ...(await resolveConfig(file)), parser: 'markdown' }));
-// Looking at the event loop keeps the process alive.
+// The monitor of the event loop keeps the process alive.
 process.exit();

@@ -20,9 +20,9 @@ interface Document {
 }
 
 /**
- * Names that have two types all the same. Specified: `from` and `to` of jobs are numbers and `reason` is text, `status` is
- * text; problems have a number for it (RFC 9457). The others were there before there was a rule: what is added keeps to it.
- * `from_ms` and `to_ms` are the same everywhere.
+ * Names that have two types nevertheless. Specified: `from` and `to` of jobs are numbers and `reason` is text; `status` is text,
+ * but a number in problems (RFC 9457). The others are older than this rule; new names must obey it. `from_ms` and `to_ms` are the
+ * same everywhere.
  */
 const TWO_TYPES: Readonly<Record<string, readonly string[]>> = {
   audio: ['integer', 'object'],
@@ -51,7 +51,7 @@ before(async () => {
   );
 });
 
-/** All schemas of answers, with where they stand. */
+/** All schemas of responses, with their location. */
 function* answered(): Generator<{ readonly at: string; readonly schema: Schema }> {
   for (const { name, operation } of operations) {
     for (const [status, { content = {} }] of Object.entries(operation.responses)) {
@@ -67,7 +67,7 @@ function* within(at: string, schema: unknown): Generator<{ readonly at: string; 
   for (const [key, value] of Object.entries(schema)) if (key !== 'examples') yield* within(`${at}.${key}`, value);
 }
 
-/** `array of object`, and what a reference leads to; null is left out. */
+/** A type such as `array of object`; references are resolved, null is left out. */
 function typeOf(schema: Schema): string {
   const { $ref, anyOf, items } = schema as { $ref?: string; anyOf?: Schema[]; items?: Schema };
   if ($ref) return typeOf(document.components.schemas[$ref.split('/').at(-1) as string] as Schema);
@@ -97,7 +97,7 @@ describe('OpenAPI: the document of a recorder that has everything', () => {
       wanted.filter((name) => !names.includes(name)),
       [],
     );
-    // Answers in JSON are named, so that generated types are.
+    // JSON responses are named, so that generated types are too.
     const bare = operations.flatMap(({ name, operation }) =>
       Object.entries(operation.responses).flatMap(([status, { content = {} }]) =>
         Object.entries(content).flatMap(([type, { schema }]) =>

@@ -1,4 +1,5 @@
-// Prints the OpenAPI document of a recorder that has everything, or writes it where a release compares with it:
+// Prints the OpenAPI document of a recorder with all features, or writes it to the file with which a release compares it:
+//
 //   node hack/generate-openapi.ts [FILE]
 
 import { writeFileSync } from 'node:fs';
@@ -13,10 +14,10 @@ import { joined, type OpenApiDocument } from '../recorder/http/openapi.ts';
 import { buildPlayback } from '../recorder/playback/app.ts';
 import packageJson from '../package.json' with { type: 'json' };
 
-/** What routes ask only when somebody asks them. */
+/** Dependencies that are used only by requests, of which there are none. */
 const unasked = {} as never;
 
-/** Of API and playback, with every route that there is. */
+/** The document of API and playback, with every route. */
 export async function wholeDocument(): Promise<OpenApiDocument> {
   const { version } = packageJson;
   const clock = new VirtualClock();

@@ -7,7 +7,7 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export ROOT
 NODE_MAJOR=24
-# What Go programs are built with: at least this minor of Go 1, and which one to fetch when there is none.
+# Go for building programs: the least minor version of Go 1, and the version to fetch if there is none.
 GO_MINOR=26
 GO_TOOLCHAIN=1.26.8
 export npm_config_update_notifier=false
@@ -25,10 +25,10 @@ if [ -z "${HOME:-}" ]; then
   mkdir -p "$HOME"
   export HOME
 fi
-# mkfs, mount and their like, which tests use, are not on every PATH.
+# Tests use mkfs, mount and similar programs, whose directory is not on every PATH.
 export PATH=$PATH:/usr/sbin:/sbin
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kube-nvr
-# The system may trust a certificate authority (of a company's proxy, say) that Node does not know by itself.
+# The system may trust a CA, such as that of a company's proxy, that Node does not know by itself.
 trust_as_the_system() {
   if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -r /etc/ssl/certs/ca-certificates.crt ]; then
     export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
@@ -46,7 +46,7 @@ as_root() {
   fi
 }
 
-# apt's own words are shown only when it fails.
+# Shows the output of apt only if it fails.
 apt_get() {
   local log
   log=$(mktemp)
@@ -63,7 +63,7 @@ apt_get() {
 
 installed() { dpkg-query -W -f '${Status}\n' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
-# need_packages PACKAGE[=COMMAND]...: a package counts as there when it is installed or its command is.
+# need_packages PACKAGE[=COMMAND]...: a package counts as installed if it is, or if its command exists.
 need_packages() {
   local item missing=()
   for item in "$@"; do
@@ -79,7 +79,7 @@ need_packages() {
   }
   say "installing with apt: ${missing[*]}"
   if [ -z "${APT_UPDATED:-}" ]; then
-    # One unreachable source of many must not stop what the others have.
+    # One unreachable source must not prevent installing from the others.
     apt_get update || say "apt-get update failed; trying with the package lists at hand"
     APT_UPDATED=1
   fi
@@ -128,7 +128,7 @@ need_modules() {
   echo "$hash" >"$stamp"
 }
 
-# GStreamer's RTSP server with what the demo cameras use: pictures and audio (base), overlays (x), RTP and G.711 (good),
+# GStreamer's RTSP server with the plugins of the demo cameras: pictures and audio (base), overlays (x), RTP and G.711 (good),
 # AAC, H.265 and the parsers (bad), x264 (ugly). The overlays draw nothing without a font.
 CAMERA_PACKAGES=(
   python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good
@@ -166,7 +166,7 @@ need_go() {
   esac
   say "fetching Go $GO_TOOLCHAIN"
   module=golang.org/toolchain@v0.0.1-go$GO_TOOLCHAIN.linux-$arch
-  # A Go older than toolchain modules wants to be in a module of its own to download one.
+  # A Go that predates toolchain modules can download one only inside a module.
   directory=$(mktemp -d)
   (cd "$directory" && "$go" mod init fetch && "$go" mod download "$module") >"$directory/log" 2>&1 || {
     tail -n 5 "$directory/log" >&2
@@ -183,7 +183,7 @@ need_go() {
   export PATH=$directory/bin:$PATH
 }
 
-# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: of the module in DIRECTORY. Go's own words are shown only when it fails.
+# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: builds a package of the module in DIRECTORY. Go's own words are shown only when it fails.
 go_build() {
   local log
   log=$(mktemp)

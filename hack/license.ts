@@ -1,4 +1,5 @@
-// Licences as a command: keys, statements and files in, keys and licences out. docs/license.md says what is in them.
+// The licence command: makes keys, signs licences and shows them. docs/license.md describes their content. Run it as
+// `hack/license`.
 
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -33,7 +34,7 @@ function keygen(args: string[]): void {
   const { values } = parseArgs({ args, options: { key: { type: 'string' } } });
   const file = required(values.key, 'key');
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  // Never over a key that licences were signed with.
+  // Never overwrites a key with which licences were signed.
   writeFileSync(file, privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600, flag: 'wx' });
   process.stdout.write(`${formatPublicKey(publicKey)}\n`);
 }

@@ -1,13 +1,12 @@
-// A reporter for node:test that says little while all is well: failures with all that their file printed, the reason
-// of every skipped test, and, for hack/test, the counts of the run as one line in the file that KUBE_NVR_COUNTS names,
-// with the files that failed beside it.
+// A concise reporter for node:test: prints failures with all output of their file and the reason of every skipped test. For
+// hack/test it writes the counts of the run as one line to the file KUBE_NVR_COUNTS, and the failed files to one beside it.
 
 import { appendFileSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { inspect } from 'node:util';
 import type { TestEvent } from 'node:test/reporters';
 
-/** Skips for want of something are failures here; those that somebody chose are not. */
+/** Then a test that is skipped because something is missing fails; tests skipped on purpose do not. */
 const REQUIRED = process.env['KUBE_NVR_REQUIRE'] === 'all';
 const CHOSEN = /\bLONG=1\b|\bSEED\b/;
 const SLOW_MS = 10_000;
@@ -28,17 +27,17 @@ function errorText(outcome: Outcome): string {
 const indent = (text: string): string => text.replace(/^(?=.)/gm, '    ');
 
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-  // What each file printed, kept until it is known whether the file failed.
+  // The output of each file, kept until it is known whether the file failed.
   const printed = new Map<string, string[]>();
   const failedFiles = new Set<string>();
-  // node:test counts skipped tests, and a skipped suite with all that is in it as none.
+  // node:test counts skipped tests, but counts a skipped suite with everything in it as none.
   let skippedSuites = 0;
   let notHere = 0;
   for await (const event of source) {
     switch (event.type) {
       case 'test:stdout':
       case 'test:stderr': {
-        // As it was named to the runner; tests have whole paths.
+        // As named on the command line; tests have absolute paths.
         const file = resolve(event.data.file);
         const lines = printed.get(file) ?? [];
         lines.push(event.data.message);
@@ -48,7 +47,7 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
       case 'test:fail': {
         const { data } = event;
         failedFiles.add(data.file ?? '');
-        // A suite fails because a test in it did, which is reported by itself.
+        // A suite fails if a test in it did, which is reported itself.
         const code = (data.details.error as { failureType?: string }).failureType;
         if (code === 'subtestsFailed') break;
         yield `FAIL ${data.name}${place(data)}\n${indent(errorText(data))}\n`;
@@ -69,7 +68,7 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
       }
       case 'test:summary': {
         const { data } = event;
-        // One file's share; the run's own comes last.
+        // The counts of one file; those of the whole run come last.
         if (data.file !== undefined) {
           if (data.duration_ms > SLOW_FILE_MS)
             yield `slow file${place(data)}: ${(data.duration_ms / 1000).toFixed(1)} s\n`;

@@ -1,5 +1,5 @@
-// The files of charts/kube-nvr that follow from elsewhere in the repository: kinds, rights, admission policies, the
-// version, the schema of the values, dashboards, the README. Everything else there is written by hand.
+// Generates those files of charts/kube-nvr that follow from other files of the repository: CRDs, RBAC rules, admission policies,
+// the version, the schema of the values, dashboards, the README. All other files there are written by hand.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ import { valuesSchema } from './values-schema.ts';
 const ROOT = join(import.meta.dirname, '../..');
 export const CHART = join(ROOT, 'charts/kube-nvr');
 const MADE_BY = 'Made by hack/generate-chart.ts; do not edit.';
-/** Since 1.32 the token of every pod carries its node, which the admission policy needs. */
+/** Since Kubernetes 1.32 the token of every pod names its node, which the admission policy needs. */
 const KUBE_VERSION = '>=1.32.0-0';
 
 /** By path in the chart. */
@@ -112,13 +112,13 @@ function admissionPolicy(): string {
   return `{{- /* ${MADE_BY} */}}\n{{- if .Values.admissionPolicy.enabled }}\n${documents.join('')}{{- end }}\n`;
 }
 
-/** The chart's, at the end of metadata. */
+/** The chart's labels, at the end of metadata. */
 const LABELS = '  labels:\n    {{- include "kube-nvr.labels" $ | nindent 4 }}\n';
 
 const yaml = (value: object): string =>
   stringify(value, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true });
 
-/** As it stands in a template. */
+/** The text for use in a template; throws if a template would interpret it. */
 function literal(text: string): string {
   if (text.includes('{{')) throw new Error(`a template would read this: ${text}`);
   return text;

@@ -1,4 +1,4 @@
-// values.yaml in, the chart's README out: one row a value, described by the comment above it.
+// Generates the chart's README from values.yaml: one row per value, described by the comment above it.
 
 import { isMap, isScalar, parseDocument, type Node, type Pair, type YAMLMap } from 'yaml';
 
@@ -8,7 +8,7 @@ interface Row {
   readonly default: string;
 }
 
-/** Throws when a value has no comment. */
+/** Throws if a value has no comment. */
 export function chartReadme(valuesYaml: string): string {
   const document = parseDocument(valuesYaml);
   const contents = document.contents as YAMLMap;
@@ -37,7 +37,7 @@ function rowsOf(map: YAMLMap, prefix: string, first: string): readonly Row[] {
   return (map.items as Pair<Node, Node | null>[]).flatMap((pair, index) => {
     const name = String((pair.key as { value?: unknown }).value);
     const key = `${prefix}${name}`;
-    // The comment above a first key belongs to the map around it.
+    // The comment above a first key belongs to the map that contains it.
     const comment = pair.key.commentBefore ?? (index === 0 ? first : '');
     const text = textOf(comment);
     const isGroup = isMap(pair.value) && pair.value.items.length > 0 && !LEAVES.has(key);
@@ -47,9 +47,9 @@ function rowsOf(map: YAMLMap, prefix: string, first: string): readonly Row[] {
   });
 }
 
-/** Maps that are one value. */
+/** Maps that count as one value. */
 const LEAVES: ReadonlySet<string> = new Set(['operator.resources', 'dashboards.labels']);
-/** A longer one would make the table unreadable. */
+/** Longer defaults would make the table unreadable. */
 const MAX_DEFAULT = 40;
 
 const textOf = (comment: string): string =>

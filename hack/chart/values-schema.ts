@@ -1,15 +1,15 @@
-// What values.yaml may hold, as charts/kube-nvr/values.schema.json: every key is known, so that a typo is refused. The
-// spec of the pool is the RecorderPool's own schema.
+// Generates charts/kube-nvr/values.schema.json. Unknown keys are rejected, so that typos are found. The schema of the pool's spec
+// is that of RecorderPool.
 
 import { z } from 'zod';
 import { toCustomResourceDefinition, type Json } from '../../crds/custom-resource-definition.ts';
 import { KINDS } from '../../crds/kinds.ts';
 
 const stringMap = () => z.record(z.string(), z.string());
-/** Handed on as it is; the API server judges it. */
+/** Passed on unchanged; the API server validates them. */
 const objects = () => z.array(z.record(z.string(), z.unknown()));
 const port = () => z.int().min(1).max(65_535);
-/** RFC 1123, or empty where nothing is meant. */
+/** RFC 1123, or empty for none. */
 const nameOrEmpty = () => z.string().regex(/^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$/);
 
 const image = () =>
@@ -109,7 +109,7 @@ const values = z.strictObject({
     annotations: stringMap(),
   }),
   userRoles: z.strictObject({ enabled: z.boolean(), aggregate: z.boolean() }),
-  // Of charts that have this one as a part.
+  // For charts that include this one.
   global: z.record(z.string(), z.unknown()).optional(),
 });
 
@@ -124,17 +124,17 @@ function poolSpec(): Json {
   const pool = KINDS.find(({ kind }) => kind === 'RecorderPool')!;
   const [version] = toCustomResourceDefinition(pool).spec['versions'] as [Json];
   const spec = closed(at(version, 'schema', 'openAPIV3Schema', 'properties', 'spec')) as Json;
-  // A chart without a pool has neither; the template asks for the directory.
+  // A chart without a pool has neither; the template requires the directory.
   delete spec['required'];
   delete at(spec, 'properties', 'archive')['required'];
   return spec;
 }
 
-/** The same schema without what only Kubernetes knows, and with every object refusing keys that it does not name. */
+/** The schema without Kubernetes extensions, and with unknown keys rejected in every object. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== 'object' || schema === null) return schema;
-  // Defaults are the API server's.
+  // The API server sets the defaults.
   const entries = Object.entries(schema).filter(([key]) => !key.startsWith('x-kubernetes-') && key !== 'default');
   const copy: Json = Object.fromEntries(entries.map(([key, value]) => [key, closed(value)]));
   if (copy['type'] === 'object' && copy['properties'] !== undefined) copy['additionalProperties'] ??= false;

@@ -1,6 +1,6 @@
-// A program as one file, with what must stay beside it: `node hack/image/bundle.ts operator|recorder ROOT DEBIAN` writes
-// into the file system at ROOT the program at /app, its licences and its list of parts (sbom.ts). DEBIAN is the file system
-// of the image without it (collect.sh).
+// Bundles a program into one file: `node hack/image/bundle.ts operator|recorder ROOT DEBIAN`. Writes the program to /app in the
+// file system at ROOT, with the files it needs, its licences and its bill of materials (sbom.ts). DEBIAN is the file system of
+// the image without the program (collect.sh).
 
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,7 +15,7 @@ async function bundle(program: Program, root: string, debian: string): Promise<v
   const app = join(root, 'app');
   const metafile = await bundleProgram(program, app);
   const main = join(app, program, 'main.js');
-  // There is no env in the image. Linux passes what follows the program on as one argument.
+  // The image has no env. Linux passes everything after the interpreter as one argument.
   const interpreter = ['/usr/local/bin/node', PROGRAMS[program].nodeFlag ?? ''].join(' ').trim();
   writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*/, `#!${interpreter}`));
   chmodSync(main, 0o755);

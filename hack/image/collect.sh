@@ -1,12 +1,12 @@
 #!/bin/sh
-# collect.sh ROOT PROGRAM...: copies programs and the libraries that they load into ROOT, with what names their packages
-# (var/lib/dpkg/status.d, as scanners know it) and their licences. Runs in a Debian or relative of it.
+# collect.sh ROOT PROGRAM...: copies programs and the libraries that they load into ROOT, with the metadata of their packages
+# (var/lib/dpkg/status.d, which scanners read) and their licences. Runs on Debian or a derivative.
 set -eu
 
 root=$1
 shift
 
-# Where /bin and /lib are links, they are so here.
+# If /bin and /lib are symbolic links, make them so in ROOT.
 for directory in /bin /lib /lib64 /sbin; do
   if [ -L "$directory" ]; then
     mkdir -p "$root/$(readlink "$directory")"
@@ -17,14 +17,14 @@ mkdir -p "$root/etc" "$root/tmp" "$root/var/lib/dpkg/status.d"
 chmod 1777 "$root/tmp"
 cp -L /etc/os-release "$root/etc/os-release"
 if [ -f /etc/debian_version ]; then cp /etc/debian_version "$root/etc/debian_version"; fi
-# Licences that the copyright files of packages only name.
+# The copyright files of packages refer to these licences.
 mkdir -p "$root/usr/share"
 cp -rL /usr/share/common-licenses "$root/usr/share/common-licenses"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
 printf '%s\n' root:x:0:0:root:/:/sbin/nologin nonroot:x:65532:65532:nonroot:/:/sbin/nologin >"$root/etc/passwd"
 printf '%s\n' root:x:0: nonroot:x:65532: >"$root/etc/group"
 
-# What a file belongs to; nothing for one of no package. Packages name some files from before /lib became a link.
+# Prints the package of a file; nothing if it belongs to none. Some packages still list files below /lib, now a link.
 package_of() {
   real=$(realpath "$1")
   for path in "$1" "$real" "${real#/usr}"; do
@@ -43,7 +43,7 @@ add_package() {
   cp -L "/usr/share/doc/$name/copyright" "$root/usr/share/doc/$name/copyright"
 }
 
-# add FILE: under the name that it is looked for by.
+# add FILE: copies it under the name by which it is looked up.
 add() {
   directory=$(realpath "$(dirname "$1")")
   mkdir -p "$root$directory"

@@ -1,14 +1,14 @@
 #!/bin/sh
-# ffmpeg.sh DIRECTORY: builds the distribution's ffmpeg, from its source package, with only what jobs and stills use
-# (recorder/jobs/ffmpeg.ts, recorder/still/render.ts), into DIRECTORY/ffmpeg. The package itself brings 200 others.
-# Runs as root in a Debian or relative of it that has a compiler, nasm and libx264-dev.
+# ffmpeg.sh DIRECTORY: builds the distribution's ffmpeg from its source package, with only the parts that jobs and stills use
+# (recorder/jobs/ffmpeg.ts, recorder/still/render.ts), into DIRECTORY/ffmpeg. The binary package depends on 200 others.
+# Runs as root on Debian or a derivative with a compiler, nasm and libx264-dev.
 set -eu
 
 out=$1
 work=$(mktemp -d)
 list() { printf '%s' "$*" | tr ' ' ','; }
 
-# Bases name where packages come from, and not always their sources.
+# Base images list the package repositories, but not always those of source packages.
 for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
   if [ -f "$file" ]; then sed 's/^deb /deb-src /' "$file" >"/etc/apt/sources.list.d/source-$(basename "$file" .list).list"; fi
 done
@@ -17,7 +17,7 @@ for file in /etc/apt/sources.list.d/*.sources; do
 done
 apt-get -q update
 
-# As a user who may write only here: apt gives up its rights to fetch.
+# apt drops its privileges to download, so its user needs write access here.
 chmod 777 "$work"
 cd "$work"
 apt-get -q source --only-source ffmpeg

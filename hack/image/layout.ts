@@ -1,8 +1,8 @@
-// What of the repository is in which image.
+// Which files of the repository are in which image.
 
 /**
- * Of the operator's Node, wherever it runs. Bounds what one burst of events makes of the space for young objects, in MiB:
- * 280 MB of memory with 5 000 cameras on 200 nodes, 295 with twice the space.
+ * For the operator's Node, wherever it runs: limits the space for young objects (in MiB) that a burst of events uses. With 5 000
+ * cameras on 200 nodes the operator needs 280 MB of memory; with twice the space 295 MB.
  */
 export const OPERATOR_NODE_FLAG = '--max-semi-space-size=2';
 
@@ -10,7 +10,7 @@ interface Layout {
   readonly entryPoints: Readonly<Record<string, string>>;
   /** Entry points that are started as threads, each by one source. */
   readonly threads: readonly { readonly name: string; readonly startedBy: string }[];
-  /** Read while it runs: from the repository, to where the bundle looks for them. */
+  /** Files read at run time: from the repository to where the bundle looks for them. */
   readonly files: Readonly<Record<string, string>>;
   readonly nodeFlag: string | undefined;
 }

@@ -1,4 +1,4 @@
-// What esbuild says that it took in, the npm packages of it out, with their licences.
+// The npm packages in a bundle with their licences, from esbuild's list of inputs.
 
 import type { Metafile } from 'esbuild';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -7,15 +7,15 @@ import { join } from 'node:path';
 export interface NpmPackage {
   readonly name: string;
   readonly version: string;
-  /** An expression of SPDX, as the package has it. */
+  /** An SPDX expression, as stated by the package. */
   readonly license: string;
-  /** Of its archive, as package-lock.json has it: `sha512-` and base64. */
+  /** Integrity of its archive, as in package-lock.json: `sha512-` and base64. */
   readonly integrity: string;
   /** Texts of its licence and notice files. */
   readonly licenceTexts: readonly string[];
 }
 
-/** By name and version. Throws when one has no licence at all. */
+/** Sorted by name and version. Throws if a package has no licence. */
 export function bundledPackages({ inputs }: Metafile, root: string): readonly NpmPackage[] {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Readonly<Record<string, { integrity?: string }>>;
@@ -40,7 +40,7 @@ function packageIn(directory: string, integrity: string): NpmPackage {
   return { name, version, license, integrity, licenceTexts };
 }
 
-/** One text of all, as their licences ask for. */
+/** One text with all licences, as they require. */
 export function licencesOf(packages: readonly NpmPackage[]): string {
   const parts = packages.map(({ name, version, license, licenceTexts }) =>
     [`${name} ${version} (${license})`, ...licenceTexts].join('\n\n'),
@@ -48,5 +48,5 @@ export function licencesOf(packages: readonly NpmPackage[]): string {
   return `What this program holds of others.\n\n${parts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
 
-/** The same on every machine, whatever its language. */
+/** The same order on every machine, whatever its locale. */
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

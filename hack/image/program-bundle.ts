@@ -1,4 +1,4 @@
-// A program as one file of JavaScript: no directory of modules to read when it starts.
+// Bundles a program into one JavaScript file, so that it has no tree of modules to read at its start.
 
 import * as esbuild from 'esbuild';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { PROGRAMS, type Program } from './layout.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Native parts of libraries, which do without them. */
+/** Optional native parts of libraries. */
 const OPTIONAL = ['msgpackr-extract', 'pg-native', 'bufferutil', 'utf-8-validate'];
-/** What libraries of the older kind of module expect to find. */
+/** What libraries in CommonJS format expect to exist. */
 const COMMONJS = `import { createRequire as createRequire$ } from 'node:module';
 const require = createRequire$(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
 
@@ -42,7 +42,7 @@ function threadsOf(program: Program): esbuild.Plugin {
   };
 }
 
-/** Writes `<directory>/<program>/main.js` and what it reads while it runs; says what it is made of. */
+/** Writes `<directory>/<program>/main.js` and the files that it reads at run time; returns esbuild's list of inputs. */
 export async function bundleProgram(program: Program, directory: string): Promise<esbuild.Metafile> {
   const { metafile } = await esbuild.build({
     absWorkingDir: ROOT,
@@ -55,7 +55,7 @@ export async function bundleProgram(program: Program, directory: string): Promis
     banner: { js: COMMONJS },
     external: OPTIONAL,
     plugins: [threadsOf(program)],
-    // For `node --enable-source-maps`, which is not on by itself: it costs a recorder 60 MB of memory.
+    // For `node --enable-source-maps`, which is off by default because it costs a recorder 60 MB of memory.
     sourcemap: 'linked',
     sourcesContent: false,
     keepNames: true,
@@ -64,7 +64,7 @@ export async function bundleProgram(program: Program, directory: string): Promis
     legalComments: 'none',
     metafile: true,
   });
-  // Each program finds it as it does in the repository: one directory up.
+  // Each program finds it where it is in the repository: one directory up.
   writeFileSync(join(directory, 'package.json'), `${JSON.stringify({ ...ABOUT, type: 'module' })}\n`);
   for (const [from, to] of Object.entries(PROGRAMS[program].files))
     cpSync(join(ROOT, from), join(directory, to), { recursive: true });

@@ -1,4 +1,4 @@
-// The parts of an image as a CycloneDX 1.6 document: npm packages in the bundle, Debian packages, Node, ffmpeg.
+// The bill of materials of an image as a CycloneDX 1.6 document: npm packages in the bundle, Debian packages, Node, ffmpeg.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,13 @@ export interface ImageParts {
   readonly version: string;
   readonly license: string;
   readonly packages: readonly NpmPackage[];
-  /** File system of the image, without the program. */
+  /** File system of the image without the program. */
   readonly debian: string;
 }
 
 type Component = Readonly<Record<string, unknown>> & { readonly purl: string };
 
-/** JSON. It names no time, so that the same parts give the same text. */
+/** JSON without a time, so that the same parts give the same text. */
 export function sbomOf({ name, version, license, packages, debian }: ImageParts): string {
   const purl = `pkg:generic/${name}@${version}`;
   const components = [

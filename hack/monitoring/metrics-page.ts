@@ -1,8 +1,8 @@
-// docs/metrics.md, from what recorder and operator register.
+// Generates docs/metrics.md from the metrics that recorder and operator register.
 
 import { metricsOf, type MetricFacts, type Program } from './metrics.ts';
 
-/** Of the process, from prom-client: the same in every program of Node. */
+/** Metrics of the process from prom-client, the same in every Node program. */
 const OF_PROCESS = /^(process|nodejs)_/;
 
 export function metricsPage(): string {

@@ -1,5 +1,5 @@
-// Every metric that recorder and operator have, as their own code registers them: for docs/metrics.md, and for tests that
-// let no dashboard or rule name another one.
+// Collects every metric of recorder and operator as their own code registers it: for docs/metrics.md, and for tests that check
+// the names used in dashboards and rules.
 
 import { Registry, type Metric } from 'prom-client';
 import { systemClock } from '../../base/clock.ts';
@@ -31,7 +31,7 @@ export interface MetricFacts {
 
 export type Program = 'recorder' | 'operator';
 
-/** Labels that Prometheus puts on what it scrapes, as docs/monitoring.md configures it. */
+/** Labels that Prometheus adds, as configured in docs/monitoring.md. */
 export const TARGET_LABELS: readonly string[] = ['job', 'instance', 'namespace', 'node', 'pool', 'pod'];
 
 export function metricsOf(program: Program): readonly MetricFacts[] {
@@ -42,7 +42,7 @@ export function metricsOf(program: Program): readonly MetricFacts[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The series that a metric becomes: a histogram is three. */
+/** The series of a metric: a histogram has three. */
 export function seriesOf({ name, type, labels }: MetricFacts): ReadonlyMap<string, readonly string[]> {
   if (type !== 'histogram' && type !== 'summary') return new Map([[name, labels]]);
   return new Map([
@@ -52,7 +52,7 @@ export function seriesOf({ name, type, labels }: MetricFacts): ReadonlyMap<strin
   ]);
 }
 
-/** A metric of prom-client, with what its types do not tell. */
+/** A metric of prom-client, with properties that its types lack. */
 type Registered = Metric & {
   readonly name: string;
   readonly help: string;
@@ -64,7 +64,7 @@ function factsOf({ name, help, type, labelNames }: Registered): MetricFacts {
   return { name, help, type: type ?? 'gauge', labels: labelNames };
 }
 
-/** Nothing runs: what is asked for at a scrape is never asked for. */
+/** Nothing runs: callbacks for a scrape are never called. */
 function recorderRegistry(): Registry {
   const own = new Registry();
   const nobody = { list: () => [], get: () => undefined };

@@ -199,8 +199,8 @@ const seenOf = ({ spec, status }: Camera): SeenCamera => ({
 type Place = Pick<ListedCamera, 'nodeID' | 'epoch' | 'state' | 'reason' | 'lastWrittenMs'>;
 
 /**
- * Who records a camera: the node with the highest epoch, except that during a handover the old one counts until the next has a
- * picture on disk.
+ * The node that records a camera: that with the highest epoch, except that during a handover the old one counts until the next
+ * has a picture on disk.
  */
 function whereIs(
   { suspended, assignment }: SeenCamera,

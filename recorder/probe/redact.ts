@@ -1,4 +1,4 @@
-// Removes from a capture what must not be shown: who and where the camera is, how to log in, and what it saw and heard.
+// Removes from a capture what must not be shown: the camera's identity and address, how to log in, and what it saw and heard.
 //
 // What distinguishes cameras is kept: the dialogue, the order, sizes, times and headers of packets, parameter sets, and the first
 // bytes of each slice. The rest of a packet is overwritten, so that its length stays the same.

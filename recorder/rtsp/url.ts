@@ -239,7 +239,7 @@ export function redactUrl(text: string): string {
   } catch {
     return '(not an RTSP URL)';
   }
-  // With an `@` behind the host, host and path may both be the rest of a password with `@` and `/`.
+  // With an `@` after the host, host and path may both be the rest of a password with `@` and `/`.
   const shown = withoutUser(url);
   return url.hostIsDoubtful ? `${shown.slice(0, shown.indexOf(':'))}://…` : shown;
 }

@@ -1,5 +1,5 @@
-// A large archive for the listing part: whole finished files by the recorder's own writer, each with a short picture
-// where hours of video would be (their length is what the file says about itself, not what it holds).
+// Makes large archives for the bench: complete files written by the recorder's own writer. Files with a short picture stand for
+// hours of video (their duration is what their metadata says).
 
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,7 +15,7 @@ const SEGMENT_MS = 300_000;
 export const SEGMENT_SECONDS = SEGMENT_MS / 1000;
 const SAMPLE_BYTES = 64;
 
-/** 1080p, main profile; as the bench's cameras send. */
+/** 1080p, main profile, like the bench's cameras. */
 export const VIDEO: VideoParameters = {
   kind: 'video',
   codec: 'h264',
@@ -35,7 +35,7 @@ export interface LargeArchive {
   readonly dayStart: number;
 }
 
-/** Fills `recordPath` with five-minute segments of `cameras` cameras that end about `endMs`. */
+/** Fills `recordPath` with five-minute segments of `cameras` cameras that end at about `endMs`. */
 export function writeArchive(recordPath: string, cameras: number, files: number, endMs: number): LargeArchive {
   const perCamera = Math.ceil(files / cameras);
   const last = Math.floor(endMs / SEGMENT_MS) * SEGMENT_MS;
@@ -97,14 +97,14 @@ const AUDIO: AudioParameters = {
 };
 
 /**
- * A day of one camera in files of ordinary length, with a picture each 40 ms and AAC, whose samples are holes: what a
- * playlist is made from is there.
+ * One day of a camera in files of ordinary length, with a picture every 40 ms and AAC. The samples are holes: the files have only
+ * what a playlist needs.
  */
 export function writeDay(recordPath: string, camera: number, startMs: number, files: number): void {
   for (let i = 0; i < files; i++) writeOrdinaryFile(recordPath, camera, i, startMs + i * SEGMENT_MS, undefined);
 }
 
-/** The same with samples of `bytes`, again and again. Returns their paths, relative to the record path. */
+/** The same with samples that repeat `bytes`. Returns the paths relative to the record path. */
 export function writeFullFiles(recordPath: string, camera: number, files: number, bytes: Buffer): string[] {
   const startMs = Date.UTC(2026, 0, 1);
   return Array.from({ length: files }, (_, i) =>
@@ -155,7 +155,7 @@ function writeOrdinaryFile(
   return path;
 }
 
-/** Writes `bytes` from `from` to `to`, as often as they fit. */
+/** Writes `bytes` repeatedly from `from` to `to`. */
 function fill(from: number, to: number, bytes: Buffer, write: (data: Buffer, position: number) => void): void {
   for (let at = from; at < to; at += bytes.length) write(bytes.subarray(0, to - at), at);
 }
@@ -163,10 +163,7 @@ function fill(from: number, to: number, bytes: Buffer, write: (data: Buffer, pos
 const samples = (count: number, size: number, duration: number, sync: (i: number) => boolean): FragmentSample[] =>
   Array.from({ length: count }, (_, i) => ({ size, duration, compositionOffset: 0, sync: sync(i) }));
 
-/**
- * Files of ordinary length that can be decoded: a clip of whole groups of pictures again and again, one run, fragments of
- * a second.
- */
+/** Decodable files of ordinary length: a clip of whole groups of pictures, repeated; one run; fragments of one second. */
 export function writeFootage(
   recordPath: string,
   camera: number,

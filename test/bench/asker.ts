@@ -1,5 +1,5 @@
-// Clients that ask the same thing again and again, in a process of their own: each sends its next request when the answer
-// to the last one is whole. One JSON line on standard output is the result.
+// Clients that repeat the same request, in a separate process: each sends its next request when it has the complete response to
+// the last one. Prints the result as one JSON line.
 //
 //   node asker.ts ADDRESS COUNT SECONDS PATH TOKEN
 
@@ -9,13 +9,13 @@ import { summarize, type Summary } from './report.ts';
 
 export interface AskResult {
   readonly requestsPerSecond: number;
-  /** Answers, those before the measured window as well. */
+  /** All responses, including those before the measured window. */
   readonly all: number;
-  /** Milliseconds from a request's first byte to its answer's last. */
+  /** Milliseconds from the first byte of a request to the last byte of its response. */
   readonly times: Summary;
-  /** Answers that were not 200, and connections that ended. */
+  /** Responses other than 200, and connections that ended. */
   readonly failed: number;
-  /** Of the last answer: head and body. */
+  /** Size of the last response: head and body. */
   readonly answerBytes: number;
 }
 
@@ -56,7 +56,7 @@ async function ask(address: string, count: number, seconds: number, request: str
       if (!stopped) failed++;
     });
   };
-  /** The bytes of an answer, by its first ones. */
+  /** The length of a response, from its first bytes. */
   function wholeLength(bytes: Buffer): number {
     const end = bytes.indexOf('\r\n\r\n');
     const head = bytes.toString('latin1', 0, end);

@@ -1,6 +1,6 @@
-// The least that a Node program can do with cameras: one process that receives every camera's interleaved stream into
-// one reused buffer (`onread`) and writes the bytes, framing and all, to a file a camera. It looks at nothing. Bytes
-// are gathered in 256 KiB buffers and written with one asynchronous write each: more frugal than a write a read.
+// The least that a Node program can do with cameras: one process that receives every camera's interleaved stream into one reused
+// buffer (`onread`) and writes all bytes, including framing, to one file per camera without examining them. Bytes are collected
+// in 256 KiB buffers, each written with one asynchronous write, which is cheaper than a write per read.
 //
 //   node bare-loop.ts DIRECTORY URL...
 

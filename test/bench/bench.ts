@@ -1,4 +1,4 @@
-// What every part of the bench is given, and the steps they share.
+// The common parameters and steps of all parts of the bench.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,11 +11,11 @@ import { judge, readRecorded, type Verdict } from './verify.ts';
 
 export interface Bench {
   readonly media: Media;
-  /** For everything that is written; removed at the end. */
+  /** For all files; removed at the end. */
   readonly directory: string;
-  /** Shorter windows and fewer rounds: for a look, not for a record. */
+  /** Shorter windows and fewer rounds: for a quick look, not for results that are kept. */
   readonly quick: boolean;
-  /** The main.ts of another version, to compare with. */
+  /** The main.ts of another version for comparison. */
   readonly before: string | undefined;
   say(text: string): void;
   figure(figure: Figure): void;
@@ -31,7 +31,7 @@ export function emptyDirectory(bench: Bench, name: string): string {
   return directory;
 }
 
-/** Part of one core that the processes use over `seconds`, their children included. */
+/** The share of one core that the processes and their children use over `seconds`. */
 export async function cpuShare(pids: readonly number[], seconds: number): Promise<number> {
   const family = pids.flatMap((pid) => familyOf(pid));
   const before = cpuOf(family);
@@ -48,15 +48,15 @@ export interface Stage {
 export interface Recording extends Omit<RecorderOptions, 'urls' | 'directory'> {
   readonly cameras: number;
   readonly mode?: WriteMode;
-  /** Over how much time the cameras' key frames are spread; default: one picture. */
+  /** The time over which the cameras' key frames are spread; default: one picture. */
   readonly spreadMs?: number;
-  /** Of its directory, where several record at once. */
+  /** Name of its directory, if several recorders run at once. */
   readonly name?: string;
   /** Called with the recorder's directory before it starts. */
   readonly prepare?: (directory: string) => void;
 }
 
-/** Runs `measure` while the recorder records `cameras` cameras, then checks that each sent picture is in the files. */
+/** Runs `measure` while the recorder records `cameras` cameras, then checks that every sent picture is in the files. */
 export async function recording<T>(
   bench: Bench,
   options: Recording,
@@ -77,7 +77,7 @@ export async function recording<T>(
     try {
       const result = await measure({ sender, recorder });
       await sender.quiet();
-      // What is under way arrives; then nothing may be missing from the files of a recorder that stops by itself.
+      // Let data in transit arrive; then nothing may be missing from the files of a recorder that stops by itself.
       await sleep(500);
       const stats = await sender.stats();
       const exitCode = await recorder.stop();

@@ -1,7 +1,8 @@
-// npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder beside its references and prints tables.
+// npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers events listing listing-postgres playback retention api costs everything outage before before-requests; without a name, all. `--quick`: a look in under two minutes.
-// `--save` keeps the print in test/bench/results/ and the figures in docs/performance.md; it needs long windows.
+// Parts: cpu memory scale live viewers events listing listing-postgres playback retention api costs everything outage before
+// before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
+// and the figures in docs/performance.md; it needs long windows.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -48,7 +49,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   'before-requests': measureRequestsBefore,
 };
 
-/** What a kept print holds at least: all that needs no other servers. */
+/** The least that a saved output contains: all parts that need no other servers. */
 const SAVED = ['cpu', 'memory', 'live', 'viewers', 'listing', 'costs'];
 
 const { values, positionals } = parseArgs({
@@ -73,7 +74,7 @@ const say = (line: string): void => {
   console.log(line);
 };
 
-/** Puts the figures that have a bound between the marks of the page. */
+/** Writes the figures that have a limit between the marks of the page. */
 function saveToPage(): void {
   const path = join(import.meta.dirname, '..', '..', 'docs', 'performance.md');
   const page = readFileSync(path, 'utf8');

@@ -1,33 +1,33 @@
-// Makes what the bench's cameras send: ffmpeg encodes it once, and it is packetized here (RFC 6184, RFC 3640) into
-// one file that the sender replays. The same file tells afterwards whether recorded pictures are whole.
+// Makes the media of the bench's cameras: ffmpeg encodes it once, and it is packetized here (RFC 6184, RFC 3640) into one file
+// that the sender replays. The file also serves to check afterwards whether recorded pictures are complete.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
-/** Sixteen seconds: whole numbers of pictures (40 ms), of groups of pictures (1 or 2 s) and of AAC frames (64/3 ms). */
+/** Sixteen seconds contain whole numbers of pictures (40 ms), groups of pictures (1 or 2 s) and AAC frames (64/3 ms). */
 const SECONDS = 16;
 export const FRAMES_PER_SECOND = 25;
 const SAMPLE_RATE = 48_000;
 const AUDIO_FRAMES = (SECONDS * SAMPLE_RATE) / 1024;
-/** Payload bytes of the largest packet: with its headers it fits an Ethernet frame. */
+/** Payload bytes of the largest packet: including headers it fits into an Ethernet frame. */
 const MAX_PAYLOAD = 1400;
-/** Part of the cached file's name: raise it when the encoding or the format changes. */
+/** Part of the cached file's name: increase it when the encoding or the format changes. */
 const VERSION = 1;
 
 export interface MediaKind {
   /** Part of the cached file's name. */
   readonly name: string;
-  /** For ffmpeg, before the encoder: what is seen. */
+  /** ffmpeg's input: what the pictures show. */
   readonly picture: string;
   readonly kilobitsPerSecond: number;
-  /** A key frame every so many pictures. */
+  /** Pictures between key frames. */
   readonly gopFrames: number;
   readonly hasAudio: boolean;
 }
 
-/** Moving pictures with enough noise that 4 Mbit/s are really used, and sound. */
+/** Moving pictures with enough noise to use 4 Mbit/s, and audio. */
 export const FULL_HD: MediaKind = {
   name: 'media',
   picture: `testsrc2=size=1920x1080:rate=${FRAMES_PER_SECOND},noise=alls=12:allf=t`,
@@ -36,7 +36,7 @@ export const FULL_HD: MediaKind = {
   hasAudio: true,
 };
 
-/** As many pictures as a camera sends, and as few bytes as they can have: for hundreds of cameras on one machine. */
+/** The usual number of pictures with as few bytes as possible: for hundreds of cameras on one machine. */
 export const tinyPictures = (keyFrameSeconds: number): MediaKind => ({
   name: `tiny-${keyFrameSeconds}s`,
   picture: `testsrc2=size=160x90:rate=${FRAMES_PER_SECOND}`,
@@ -48,7 +48,7 @@ export const tinyPictures = (keyFrameSeconds: number): MediaKind => ({
 export interface Media {
   /** The file for the sender. */
   readonly path: string;
-  /** CRC-32 of each picture's slices, in order; the sender repeats them without end. */
+  /** CRC-32 of each picture's slices, in order; the sender repeats them endlessly. */
   readonly pictures: readonly number[];
   /** CRC-32 of each AAC frame. */
   readonly audio: readonly number[];
@@ -63,7 +63,7 @@ const encode = (options: readonly string[], what: string): Buffer => {
   return run.stdout;
 };
 
-/** One slice, no B pictures, as cameras do. */
+/** One slice and no B pictures, as in cameras. */
 function encodeVideo({ picture, kilobitsPerSecond: rate, gopFrames }: MediaKind): Buffer {
   return encode(
     [
@@ -131,7 +131,7 @@ function groupPictures(nals: readonly Buffer[]): Picture[] {
   return pictures;
 }
 
-/** A NAL unit as RTP payloads: alone, or in FU-A parts (RFC 6184 §5.8). */
+/** Makes RTP payloads of a NAL unit: one, or several FU-A fragments (RFC 6184 §5.8). */
 function packetize(nal: Buffer): Buffer[] {
   if (nal.length <= MAX_PAYLOAD) return [nal];
   const header = nal[0] as number;
@@ -176,7 +176,7 @@ const AUDIO_SDP = [
   'a=control:trackID=1',
 ];
 
-/** `audio`: an ADTS stream; undefined for a camera without sound. */
+/** `audio`: an ADTS stream; undefined for a camera without audio. */
 function build(video: Buffer, audio: Buffer | undefined): { file: Buffer; sums: Omit<Media, 'path'> } {
   const pictures = groupPictures(splitAnnexB(video));
   const frames = audio ? splitAdts(audio).slice(1, 1 + AUDIO_FRAMES) : [];
@@ -200,7 +200,7 @@ function build(video: Buffer, audio: Buffer | undefined): { file: Buffer; sums: 
     packets += payloads.length + 1;
   }
   for (const frame of frames) {
-    // RFC 3640 §3.2.1: 16 bits of AU-headers-length, then one header of 13 bits size and 3 bits index.
+    // RFC 3640 §3.2.1: 16 bits of AU-headers-length, then one header with 13 bits of size and 3 bits of index.
     const headers = Buffer.from([0, 16, frame.length >> 5, (frame.length << 3) & 0xff]);
     parts.push(u32(frame.length + 4), headers, frame);
     bytes += frame.length + 20;

@@ -1,4 +1,4 @@
-// nginx over the same files, as the measure of how fast files can be served here.
+// nginx with the same files, to show how fast files can be served on this machine.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -11,10 +11,10 @@ export interface Nginx {
   stop(): Promise<void>;
 }
 
-/** Debian keeps it out of the path of ordinary users. */
+/** Debian installs it outside the PATH of ordinary users. */
 const PLACES = ['nginx', '/usr/sbin/nginx'];
 
-/** One worker with sendfile and no log, which is what one recorder is compared with; undefined where it is not installed. */
+/** One worker with sendfile and without a log, comparable to one recorder; undefined if it is not installed. */
 export async function startNginx(root: string, directory: string): Promise<Nginx | undefined> {
   const nginx = PLACES.find((place) => spawnSync(place, ['-v']).status === 0);
   if (nginx === undefined) return undefined;

@@ -1,25 +1,25 @@
-// Child processes of the bench, and what the kernel says about them.
+// Child processes of the bench, and what the kernel reports about them.
 
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** Clock ticks a second in /proc/PID/stat: fixed at 100 for programs on every Linux. */
+/** Clock ticks per second in /proc/PID/stat: 100 on every Linux. */
 const TICKS_PER_SECOND = 100;
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** CPU seconds (user, system) that the process and its finished children have used. */
+/** CPU seconds (user, system) used by the process and its finished children. */
 export function cpuSeconds(pid: number): { user: number; system: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  // The command's name, in parentheses, may hold blanks; fields are counted after it. utime is field 14.
+  // The command name, in parentheses, may contain spaces, so fields are counted after it. utime is field 14.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const ticks = (field: number): number => Number(fields[field - 3]);
   return { user: (ticks(14) + ticks(16)) / TICKS_PER_SECOND, system: (ticks(15) + ticks(17)) / TICKS_PER_SECOND };
 }
 
-/** The process and all that descend from it. */
+/** The process and all its descendants. */
 export function familyOf(pid: number): number[] {
   const family = [pid];
   for (const member of family) {
@@ -29,13 +29,13 @@ export function familyOf(pid: number): number[] {
         if (children !== '') family.push(...children.split(' ').map(Number));
       }
     } catch {
-      // It ended while we looked.
+      // It has ended meanwhile.
     }
   }
   return family;
 }
 
-/** CPU seconds of several processes together. */
+/** Total CPU seconds of several processes. */
 export function cpuOf(pids: readonly number[]): number {
   let seconds = 0;
   for (const pid of pids) {
@@ -45,7 +45,7 @@ export function cpuOf(pids: readonly number[]): number {
   return seconds;
 }
 
-/** Resident memory now and its peak, in bytes. */
+/** Current and peak resident memory in bytes. */
 export function memoryOf(pid: number): { resident: number; peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1');
   const kilobytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
@@ -54,13 +54,13 @@ export function memoryOf(pid: number): { resident: number; peak: number } {
 
 export interface Child {
   readonly pid: number;
-  /** Sends SIGTERM, after `graceMs` SIGKILL; resolves with the exit code (null when killed) once it is gone. */
+  /** Sends SIGTERM, and SIGKILL after `graceMs`; resolves with the exit code (null if killed) once it has ended. */
   stop(graceMs?: number): Promise<number | null>;
   readonly exited: Promise<number | null>;
   write(line: string): void;
   /** The next line of standard output that matches. */
   line(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Calls back with every line of standard output, until the function it returns is called. */
+  /** Calls `callback` with every line of standard output, until the returned function is called. */
   onLine(callback: (line: string) => void): () => void;
 }
 

@@ -1,8 +1,7 @@
-// node test/bench/profile.ts [CAMERAS] [SECONDS] [frame|packet|wire]: where the recorder's time goes.
+// node test/bench/profile.ts [CAMERAS] [SECONDS] [frame|packet|wire]: shows where the recorder spends its time.
 //
-// Runs the recorder under V8's sampling profiler while the sender's cameras stream into it, and prints the functions
-// in which most of the busy time was spent, then the same by source file. Time in the kernel on behalf of a call
-// counts for the built-in function that made it.
+// Runs the recorder under V8's sampling profiler while the sender's cameras stream to it, and prints the functions with the most
+// busy time, then the same by source file. Time in the kernel counts for the built-in function that made the call.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,16 +24,16 @@ interface Profile {
 }
 
 const ROOT = new URL('../../', import.meta.url).href;
-/** Time in which nothing ran. */
+/** Entries for time in which nothing ran. */
 const IDLE = new Set(['(idle)', '(program)', '(root)', '(resting)']);
 
 type Frame = Profile['nodes'][number]['callFrame'];
 
-/** The pacer's rest between reads is no work. */
+/** The pacer's pause between reads is not work. */
 const isRest = ({ url, functionName }: Frame): boolean =>
   url.endsWith('/read-pacer.ts') && !functionName.startsWith('#');
 
-/** Adds up microseconds a key over the window, longest first. */
+/** Sums the microseconds of each key over the window, largest first. */
 function selfTimes(profile: Profile, window: Window, keyOf: (frame: Frame) => string): [string, number][] {
   const frames = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
   const times = new Map<string, number>();

@@ -1,5 +1,5 @@
-// Players that read files as fast as they are given, in a process of their own: nothing is looked at. One JSON line on
-// standard output is the result.
+// Players that read files as fast as they are served, in a separate process, without examining them. Prints the result as one
+// JSON line.
 //
 //   node reader.ts ADDRESS COUNT SECONDS PATH...   COUNT connections, each reading one file after another
 
@@ -9,14 +9,14 @@ import { summarize, type Summary } from './report.ts';
 
 export interface ReadResult {
   readonly megabytesPerSecond: number;
-  /** Of each client. */
+  /** Per client. */
   readonly shares: Summary;
-  /** Connections that ended before their answer was whole. */
+  /** Connections that ended before their response was complete. */
   readonly broken: number;
 }
 
 const BUFFER_BYTES = 1024 * 1024;
-/** Until every client has its first bytes. */
+/** Time until every client has its first bytes. */
 const SETTLE_MS = 1_000;
 
 async function read(address: string, count: number, seconds: number, paths: readonly string[]): Promise<ReadResult> {
@@ -34,7 +34,7 @@ async function read(address: string, count: number, seconds: number, paths: read
       onread: {
         buffer,
         callback(size) {
-          // The head comes with the first bytes.
+          // The head arrives with the first bytes.
           if (got === 0) length = wholeLength(buffer.toString('latin1', 0, Math.min(size, 4096)));
           got += size;
           received[i] = (received[i] as number) + size;
@@ -62,7 +62,7 @@ async function read(address: string, count: number, seconds: number, paths: read
   return { megabytesPerSecond: rates.reduce((sum, rate) => sum + rate, 0), shares: summarize(rates), broken };
 }
 
-/** Bytes of head and body; NaN for another answer than a file. */
+/** Size of head and body; NaN for a response other than a file. */
 function wholeLength(head: string): number {
   const end = head.indexOf('\r\n\r\n');
   const length = /^HTTP\/1\.1 200 [^]*\r\ncontent-length: (\d+)\r\n/i.exec(head)?.[1];

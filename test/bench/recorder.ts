@@ -1,4 +1,4 @@
-// Starts the recorder as a user does, and finds what it wrote.
+// Starts the recorder as a user does, and finds the files that it wrote.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
@@ -19,7 +19,7 @@ export interface RunningRecorder {
   /** Host and port of playback. */
   readonly playback: string;
   readonly archive: string;
-  /** The exit code; null when it had to be killed. */
+  /** The exit code; null if it had to be killed. */
   stop(): Promise<number | null>;
   /** A camera's files, oldest first. */
   files(camera: number): string[];
@@ -39,18 +39,18 @@ export async function freePort(): Promise<number> {
 
 export interface RecorderOptions {
   readonly urls: readonly string[];
-  /** Holds the archive, the work directory, the configuration and the logs. */
+  /** For the archive, the work directory, the configuration and the logs. */
   readonly directory: string;
-  /** For Node, as `--trace-gc`. */
+  /** For Node, such as `--trace-gc`. */
   readonly nodeOptions?: readonly string[];
   readonly segmentDuration?: string;
-  /** Another main.ts than that of this tree. */
+  /** A main.ts other than that of this tree. */
   readonly program?: string;
-  /** Where Node keeps what it has compiled: a start with it is as quick as that of an image's one file. */
+  /** Node's compile cache: with it a start is as fast as that of an image with a single file. */
   readonly compiled?: string | undefined;
-  /** Where every camera's still image is. */
+  /** Address of every camera's still image. */
   readonly snapshot?: string;
-  /** Other keys of the configuration. */
+  /** Further keys of the configuration. */
   readonly settings?: Readonly<Record<string, unknown>>;
 }
 
@@ -74,7 +74,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
     cameras: urls.map((source, i) => ({ id: cameraId(i), name: `Bench ${i}`, source, transport: 'tcp', ...still })),
     ...options.settings,
   };
-  // JSON is YAML.
+  // Every JSON document is also YAML.
   const configPath = join(directory, 'config.yaml');
   writeFileSync(configPath, JSON.stringify(config, undefined, 2));
   const compiled = options.compiled === undefined ? [] : [`NODE_COMPILE_CACHE=${options.compiled}`];
@@ -104,7 +104,7 @@ export async function startRecorder(options: RecorderOptions): Promise<RunningRe
   };
 }
 
-/** On a machine that is busy with other things as well. */
+/** Enough for a machine that is busy with other work. */
 const MAX_START_MS = 60_000;
 
 async function untilReady(address: string): Promise<void> {
@@ -115,14 +115,14 @@ async function untilReady(address: string): Promise<void> {
       await answer.body?.cancel();
       if (answer.status === 200) return;
     } catch {
-      // Not listening yet.
+      // It is not listening yet.
     }
     await sleep(50);
   }
   throw new Error(`the recorder was not ready within ${MAX_START_MS / 1000} s`);
 }
 
-/** `YYYY/MM/DD/<name>_<camera>_<date>_<time>.mp4`: the tail of the path sorts by time. */
+/** `YYYY/MM/DD/<name>_<camera>_<date>_<time>.mp4`: the end of the path sorts by time. */
 function filesOf(archive: string, camera: string): string[] {
   return readdirSync(archive, { recursive: true, encoding: 'utf8' })
     .filter((path) => /^\d{4}\//.test(path) && path.endsWith('.mp4') && path.includes(`_${camera}_`))

@@ -1,10 +1,10 @@
-// What the recorder is measured against: ffmpeg, one process a camera, and the bare loop.
+// The programs with which the recorder is compared: ffmpeg with one process per camera, and the bare loop.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { start, type Child } from './processes.ts';
 
-/** A set of processes that receives all cameras and writes them to disk. */
+/** Processes that receive all cameras and write them to disk. */
 export interface Receiver {
   readonly name: string;
   readonly pids: readonly number[];
@@ -19,7 +19,7 @@ const together = (name: string, children: readonly Child[]): Receiver => ({
   },
 });
 
-/** `ffmpeg -rtsp_transport tcp -c copy -f segment`, five-minute MP4 files, one process a camera. */
+/** `ffmpeg -rtsp_transport tcp -c copy -f segment`: five-minute MP4 files, one process per camera. */
 export function startFfmpeg(urls: readonly string[], directory: string): Receiver {
   const root = join(directory, 'ffmpeg');
   mkdirSync(root, { recursive: true });

@@ -1,4 +1,4 @@
-// Figures into tables: plain text that can be read in a terminal and kept in the repository.
+// Formats figures as plain text tables, to be read in a terminal and kept in the repository.
 
 import { readFileSync } from 'node:fs';
 import { arch, cpus, release, totalmem } from 'node:os';
@@ -25,7 +25,7 @@ export const median = (values: readonly number[]): number => {
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 };
 
-/** One row of the table of figures. A row without `must` informs only. */
+/** One row of the table of figures. A row without `must` is informative. */
 export interface Figure {
   readonly figure: string;
   readonly unit: string;
@@ -44,7 +44,7 @@ export function verdictOf({ measured, must, aim }: Figure): string {
   return aim !== undefined && measured > aim ? 'met' : aim === undefined ? 'met' : 'aim met';
 }
 
-/** Columns as wide as their widest cell; numbers need no alignment beyond that. */
+/** Columns are as wide as their widest cell; numbers are not aligned. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((cell, i) => Math.max(cell.length, ...rows.map((row) => (row[i] ?? '').length)));
   const line = (row: readonly string[]): string =>
@@ -66,7 +66,7 @@ export const figureTable = (figures: readonly Figure[]): string =>
     ]),
   );
 
-/** The figures that have a bound, for readers who want to know what it costs. */
+/** Only the figures that have a limit. */
 export const shortTable = (figures: readonly Figure[]): string =>
   table(
     ['figure', 'measured', 'bound', 'verdict'],
@@ -75,14 +75,14 @@ export const shortTable = (figures: readonly Figure[]): string =>
       .map((one) => [one.figure, `${format(one.measured)} ${one.unit}`, format(one.must ?? 0), verdictOf(one)]),
   );
 
-/** What the figures were measured on, as pairs of a word and a description. */
+/** The machine on which the figures were measured, as pairs of name and description. */
 function machineParts(): [string, string][] {
   const system = /^PRETTY_NAME="?([^"\n]*)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'Linux';
   const cores = cpus();
   return [
     ['CPU', `${cores[0]?.model ?? 'unknown'}, ${cores.length} cores, ${arch()}`],
     ['memory', `${Math.round(totalmem() / 2 ** 30)} GiB`],
-    // Without what who built it calls it.
+    // Without the builder's own version suffix.
     ['system', `${system}, kernel ${release().replace(/-.*/, '')}`],
     ['Node', process.version],
   ];

@@ -1,4 +1,4 @@
-// Builds and drives the sender (sender/sender.c): many cameras in one small process that is not Node.
+// Builds and controls the sender (sender/sender.c): many cameras in one small process that is not Node.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
@@ -6,17 +6,17 @@ import { dirname, join } from 'node:path';
 import { FRAMES_PER_SECOND, type Media } from './media.ts';
 import { start, type Child } from './processes.ts';
 
-/** How a picture's packets are handed to the kernel; see sender/sender.c. */
+/** How a picture's packets are passed to the kernel; see sender/sender.c. */
 export type WriteMode = 'frame' | 'packet' | 'wire';
 
-/** What the sender says about one connection. Frame numbers count on the camera's timeline. */
+/** The sender's statistics of one connection. Frame numbers are those of the camera's timeline. */
 export interface SentStats {
   readonly camera: number;
   readonly firstFrame: number;
   readonly firstKeyFrame: number;
   readonly lastFrame: number;
   readonly audioFrames: number;
-  /** Pictures and audio frames that the client was too slow for. */
+  /** Pictures and audio frames dropped because the client was too slow. */
   readonly dropped: number;
   readonly queued: number;
   readonly bytes: number;
@@ -28,7 +28,7 @@ export interface SentStats {
 export interface Sender {
   readonly pid: number;
   readonly urls: readonly string[];
-  /** Stops sending; what was begun is finished. */
+  /** Stops sending after what was begun is finished. */
   quiet(): Promise<void>;
   stats(): Promise<SentStats[]>;
   stop(): Promise<void>;
@@ -50,9 +50,9 @@ export async function startSender(options: {
   readonly cameras: number;
   readonly mode: WriteMode;
   readonly directory: string;
-  /** Where it listens; default: the loopback address. */
+  /** The address on which it listens; default: the loopback address. */
   readonly address?: string;
-  /** Over how much time the cameras' key frames are spread; default: one picture. */
+  /** The time over which the cameras' key frames are spread; default: one picture. */
   readonly spreadMs?: number;
 }): Promise<Sender> {
   const { media, cameras, mode, directory, address = '127.0.0.1', spreadMs = 1000 / FRAMES_PER_SECOND } = options;

@@ -27,7 +27,7 @@ function picture(frame: number): Buffer {
   return Buffer.concat([nal(Buffer.from(`\x06\x05${mark}`, 'latin1')), nal(slices[frame % 3] as Buffer)]);
 }
 
-/** A finished recording with these pictures in one fragment. */
+/** A complete recording with these pictures in one fragment. */
 function record(t: TestContext, pictures: readonly Buffer[]): string {
   const directory = mkdtempSync(join(tmpdir(), 'verify-test-'));
   t.after(() => rmSync(directory, { recursive: true }));

@@ -1,5 +1,5 @@
-// Compares recorded MP4 files with what the sender sent: which pictures are there, and whether each is whole.
-// A reader of sample tables (ISO/IEC 14496-12 §8.6-8.7) of its own, so that the recorder does not vouch for itself.
+// Compares recorded MP4 files with what the sender sent: which pictures exist, and whether each is complete. It parses sample
+// tables (ISO/IEC 14496-12 §8.6-8.7) with separate code, so that the recorder's code does not check itself.
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
@@ -39,7 +39,7 @@ function readAt(file: number, position: number, size: number): Buffer {
   return bytes.subarray(0, readSync(file, bytes, 0, size, position));
 }
 
-/** The file's last `moov` with samples: the one that its close appended. */
+/** The file's last `moov` with samples: the one appended when it was closed. */
 function readMovie(file: number): Buffer | undefined {
   const { size: fileSize } = fstatSync(file);
   let movie: Buffer | undefined;
@@ -83,7 +83,7 @@ function readTrack(trak: Buffer): Track | undefined {
 
 const MARK = Buffer.from('knvr-bench-frame');
 
-/** What the bench's SEI message says: which picture of which camera, and when it was sent (CLOCK_MONOTONIC). */
+/** The content of the bench's SEI message: number and camera of a picture, and when it was sent (CLOCK_MONOTONIC). */
 export function readMark(
   bytes: Buffer,
   from = 0,
@@ -94,7 +94,7 @@ export function readMark(
   return { camera: Number(camera), frame: Number(frame), sentNs: BigInt(sentNs as string), at };
 }
 
-/** CRC-32 over the slices of a picture whose NAL units each follow a 4-byte length; undefined when lengths do not fit. */
+/** CRC-32 of the slices of a picture whose NAL units have 4-byte lengths; undefined if the lengths are wrong. */
 function sumSlices(picture: Buffer): number | undefined {
   let sum = 0;
   let at = 0;
@@ -111,7 +111,7 @@ function sumSlices(picture: Buffer): number | undefined {
 export interface Recorded {
   /** Numbers of the pictures found, in file order. */
   readonly frames: number[];
-  /** Pictures whose bytes are not those that were sent, or that carry no mark. */
+  /** Pictures whose bytes differ from those sent, or that have no mark. */
   torn: number;
   /** Positions of the audio frames in the sender's loop; -1: not a frame that was sent. */
   readonly audio: number[];
@@ -147,20 +147,20 @@ export function readRecorded(paths: readonly string[], media: Media): Recorded {
 }
 
 export interface Verdict {
-  /** Pictures that had to be recorded: from the first key frame of the connection to the last sent. */
+  /** Pictures that had to be recorded: from the first key frame of the connection to the last one sent. */
   sent: number;
   lost: number;
   torn: number;
-  /** Pictures recorded twice, or out of order. */
+  /** Pictures recorded twice or out of order. */
   disordered: number;
-  /** Audio frames missing between the first and the last recorded one, or beside the recorded pictures. */
+  /** Audio frames missing between the first and the last recorded one, or at the recorded pictures. */
   audioLost: number;
 }
 
-/** Audio and pictures do not begin and end in the same millisecond. */
+/** Audio and pictures do not start and end in the same millisecond. */
 const AUDIO_AT_EDGES = 4;
 
-/** Holds one camera's files against what the sender says it sent on the camera's connections. */
+/** Compares one camera's files with what the sender sent on the camera's connections. */
 export function judge(recorded: Recorded, connections: readonly SentStats[], media: Media): Verdict {
   const verdict: Verdict = { sent: 0, lost: 0, torn: recorded.torn, disordered: 0, audioLost: 0 };
   const found = new Set(recorded.frames);

@@ -1,8 +1,8 @@
-// Viewers of the recorder's live stream, in a process of their own. One JSON line on standard output is the result.
+// Viewers of the recorder's live stream, in a separate process. Prints the result as one JSON line.
 //
-//   node viewer.ts latency ADDRESS SECONDS CAMERA...   one viewer a camera; age of each picture when it arrives
-//   node viewer.ts first ADDRESS COUNT CAMERA...       COUNT connections in turn; time to the first whole picture
-//   node viewer.ts events ADDRESS COUNT             COUNT followers of all events until standard input says `stop`
+//   node viewer.ts latency ADDRESS SECONDS CAMERA...   one viewer per camera; age of each picture when it arrives
+//   node viewer.ts first ADDRESS COUNT CAMERA...       COUNT connections in turn; time to the first complete picture
+//   node viewer.ts events ADDRESS COUNT                COUNT clients follow all events until standard input says `stop`
 //   node viewer.ts crowd ADDRESS COUNT CAMERA          COUNT viewers of one camera until standard input says `stop`
 
 import { randomBytes } from 'node:crypto';
@@ -24,7 +24,7 @@ function open(address: string, camera: string): WebSocket {
   return socket;
 }
 
-/** Latency of pictures that arrive at least this long after connecting: before, the cached pictures come. */
+/** Latency counts from this long after connecting; before that, cached pictures arrive. */
 const SETTLE_MS = 2_500;
 
 async function latency(address: string, seconds: number, cameras: readonly string[]): Promise<unknown> {
@@ -58,20 +58,20 @@ async function first(address: string, count: number, cameras: readonly string[])
     const startMs = performance.now();
     const socket = open(address, cameras[i % cameras.length] as string);
     await new Promise<void>((resolve) => {
-      // A whole picture has come when a message carries a mark: marks go with pictures, initialization segments have none.
+      // A complete picture has arrived when a message has a mark: pictures have marks, initialization segments do not.
       socket.on('message', (message: Buffer) => {
         if (readMark(message)) resolve();
       });
     });
     timesMs.push(performance.now() - startMs);
     socket.terminate();
-    // Not a multiple of the pictures' interval: connections begin at every phase of it.
+    // Not a multiple of the pictures' interval, so that connections start at every phase of it.
     await sleep(67);
   }
   return { times: summarize(timesMs) };
 }
 
-/** Sockets that read into one buffer and look at nothing: two hundred of them must not need the whole machine. */
+/** Sockets that read into one buffer and ignore the data: two hundred of them must not use up the machine. */
 async function crowd(address: string, count: number, camera: string): Promise<unknown> {
   const [host = '', port = ''] = address.split(':');
   const buffer = Buffer.allocUnsafeSlow(256 * 1024);

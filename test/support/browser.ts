@@ -9,7 +9,7 @@ function findBrowser(): string | undefined {
   return NAMES.find((name) => spawnSync(name, ['--version'], { timeout: 20_000 }).status === 0);
 }
 
-/** Why no browser can be had here, or false: to be a test's `skip`. */
+/** Why there is no browser, or false; the value for a test's `skip`. */
 export function browserMissing(): string | false {
   return findBrowser() === undefined ? 'Chromium is not installed' : false;
 }
@@ -39,12 +39,12 @@ export interface VideoState {
   readonly framesShown: number;
   readonly audioBytes: number;
   readonly width: number;
-  /** The number that a test camera drew into the picture on screen; -1 when there is none, see camera/frame-numbers.ts. */
+  /** The number that a test camera drew into the picture on screen; -1 if there is none, see camera/frame-numbers.ts. */
   readonly frameNumber: number;
   readonly error: string | undefined;
 }
 
-/** Reads the video that `selector` finds; runs in the page, so it stands alone. */
+/** Reads the video that `selector` finds; the function runs in the page, so it must be self-contained. */
 export function videoState(page: Page, selector: string): Promise<VideoState> {
   return page.evaluate<VideoState>(`(${readVideo.toString()})(document.querySelector(${JSON.stringify(selector)}))`);
 }

@@ -1,4 +1,4 @@
-// An archive of four cameras on a real disk, and cases of it: `gate` with a gap of six seconds, `yard` with a change of its
+// An archive of four cameras on a real disk, and cases made from it: `gate` with a gap of six seconds, `yard` with a change of
 // codec, `lane` with times between milliseconds, `porch` without footage.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -16,14 +16,14 @@ import { numberedVideo, recordedPart, WALL_START_MS } from './joined-file.ts';
 import { workspace } from './workspace.ts';
 
 export const MADE_MS = WALL_START_MS + 3_600_000;
-/** The number of the picture that is on screen so long after `WALL_START_MS`, where there is one. */
+/** The number of the picture on screen `ms` after `WALL_START_MS`, if there is one. */
 export const numberAt = (ms: number): number => Math.floor(ms / 40);
 
 export interface CaseStage {
   readonly directory: string;
   readonly key: NodeKey;
   readonly deps: CaseDeps;
-  /** What was read of the archive's disk. */
+  /** The bytes read from the archive's disk. */
   readonly root: string;
   readonly make: (changes?: Partial<CaseRequest>, deps?: Partial<CaseDeps>) => Promise<MadeCase>;
 }

@@ -1,4 +1,4 @@
-// A child process of a test: collects all that it prints and is stopped by its own id, come what may.
+// A child process of a test: collects its output and is stopped by its own id, whatever happens.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,14 +8,14 @@ import { WARNED } from './preload.ts';
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** From the signal that asked it to end. */
+  /** Since the signal that asked it to end. */
   readonly elapsedMs: number;
 }
 
 export interface ChildOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** Written to its standard input, which then stays open. */
+  /** Written to its standard input, which stays open. */
   readonly input?: string;
 }
 
@@ -26,13 +26,13 @@ export class Child {
 
   constructor(command: string, args: readonly string[], options: ChildOptions = {}) {
     this.#process = spawn(command, args, { cwd: options.cwd, env: options.env ?? process.env, stdio: 'pipe' });
-    this.#exited = once(this.#process, 'close').catch(() => {}); // could not be started: `ended` says so
+    this.#exited = once(this.#process, 'close').catch(() => {}); // it could not be started: `ended` reports that
     for (const stream of [this.#process.stdout, this.#process.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.#output += text;
       });
     }
-    // A child that ends without reading its input is no fault of the test.
+    // A child that ends without reading its input is not a failure of the test.
     this.#process.stdin?.on('error', () => {});
     if (options.input !== undefined) this.#process.stdin?.write(options.input);
   }
@@ -45,12 +45,12 @@ export class Child {
     return this.#process.pid === undefined || this.#process.exitCode !== null || this.#process.signalCode !== null;
   }
 
-  /** Everything it printed so far, standard output and error together. */
+  /** All its output so far, standard output and error together. */
   get output(): string {
     return this.#output;
   }
 
-  /** Writes to its standard input for the last time. */
+  /** Writes to its standard input and closes it. */
   end(input: string): void {
     this.#process.stdin?.end(input);
   }
@@ -71,7 +71,7 @@ export class Child {
     };
   }
 
-  /** Asks it to end, and ends it after `timeoutMs`. */
+  /** Asks it to end, and kills it after `timeoutMs`. */
   async stop(name: NodeJS.Signals = 'SIGTERM', timeoutMs = 15_000): Promise<Ended> {
     this.#process.kill(name);
     const exit = this.exit();

@@ -1,4 +1,4 @@
-// When the pictures of recorded files were captured, as the files say themselves.
+// Reads from recorded files when their pictures were captured.
 
 import { open } from 'node:fs/promises';
 import { readMeta } from '../../recorder/mp4/reader.ts';
@@ -12,11 +12,11 @@ export interface Interval {
 export interface ClosedFile extends Interval {
   readonly path: string;
   readonly cameraId: string;
-  /** When it was last written to, by the machine's clock. */
+  /** Time of the last write, by the machine's clock. */
   readonly modifiedMs: number;
 }
 
-/** Of those that are closed, in the order of time. */
+/** The closed ones among `files`, ordered by time. */
 export async function closedFootage(files: readonly string[]): Promise<readonly ClosedFile[]> {
   const closed: ClosedFile[] = [];
   for (const file of files) {

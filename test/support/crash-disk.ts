@@ -1,16 +1,16 @@
-// A disk in memory that keeps a log of everything it is told, so that a test can ask which disks a power cut at any
-// moment may leave (crash-states.ts). What is written is seen at once by everyone who reads, and safe only once synced.
+// A disk in memory that logs every change, so that a test can compute which contents a power cut at any moment may leave
+// (crash-states.ts). Writes are visible to all readers at once, but safe only once synced.
 
 import type { FileFacts, FileSystem, OpenFile, Space } from '../../recorder/archive/disk/file-system.ts';
 
-/** Files and directories are numbered in the order in which they are made; the root is 0. */
+/** Files and directories are numbered in the order of creation; the root is 0. */
 export type Inode = number;
 export const ROOT: Inode = 0;
 
 export type DiskChange =
   | { readonly kind: 'write'; readonly inode: Inode; readonly offset: number; readonly bytes: Buffer }
   | { readonly kind: 'truncate'; readonly inode: Inode; readonly sizeBytes: number }
-  /** A file or a directory was made. */
+  /** A file or directory was created. */
   | {
       readonly kind: 'link';
       readonly directory: Inode;
@@ -29,7 +29,7 @@ export type DiskChange =
   /** Everything done to this file or directory before `since` (an index in the log) is safe from here on. */
   | { readonly kind: 'sync'; readonly inode: Inode; readonly since: number };
 
-/** What lies on a disk, and all a disk begins with. */
+/** The contents of a disk, also its initial ones. */
 export interface DiskImage {
   readonly files: ReadonlyMap<Inode, Buffer>;
   readonly directories: ReadonlyMap<Inode, ReadonlyMap<string, Inode>>;
@@ -40,7 +40,7 @@ export const EMPTY_DISK: DiskImage = { files: new Map(), directories: new Map([[
 export interface CrashDiskOptions {
   readonly image?: DiskImage;
   readonly wallMs?: () => number;
-  /** Rounds of the event loop before and behind an operation, while which others go on; none when it is left out. */
+  /** How many turns of the event loop to wait before and after an operation, so that others can run in between; default: none. */
   readonly delay?: () => number;
 }
 
@@ -81,7 +81,7 @@ export class CrashDisk implements FileSystem {
     }
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no operation is in progress. */
   async idle(): Promise<void> {
     for (let quiet = 0; quiet < 3;) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -89,7 +89,7 @@ export class CrashDisk implements FileSystem {
     }
   }
 
-  /** What lies on it now, for another disk to begin with. */
+  /** The current contents, usable as the initial ones of another disk. */
   contents(): DiskImage {
     return {
       files: new Map([...this.#files].map(([inode, { bytes, sizeBytes }]) => [inode, bytes.subarray(0, sizeBytes)])),
@@ -233,7 +233,7 @@ export class CrashDisk implements FileSystem {
     return bytes.length;
   }
 
-  /** Covers what was done before it began; what is done meanwhile may be covered, and must not be relied on. */
+  /** Makes safe what was done before it began; what is done meanwhile may become safe too, but must not be relied on. */
   async #sync(inode: Inode): Promise<void> {
     const since = await this.#run(() => this.log.length);
     await this.#run(() => void this.log.push({ kind: 'sync', inode, since }));

@@ -1,5 +1,5 @@
-// A recorder's disk work on a disk that remembers: archive with retention, protected footage and the queue of rows, and
-// cameras that send what can be told from anything else. For tests that ask what a power cut leaves of it all.
+// The disk access of a recorder on a disk that logs it: an archive with retention, protected footage and the row queue, and
+// cameras whose samples can be identified. For tests of what is left after a power cut.
 
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
@@ -23,10 +23,10 @@ export const WORK_DIR = '/state';
 export const SYNC_INTERVAL_MS = 2_000;
 const SEGMENT_DURATION_MS = 4_000;
 const FRAME_MS = 40;
-/** The recorder lets the archive look at its clock about four times a second. */
+/** The recorder calls the archive's tick about four times a second. */
 const FRAMES_A_TICK = 6;
 
-/** The one with sound has its clock moved with it. */
+/** The clock of the one with audio is stepped together with it. */
 export const CAMERAS = [
   { cameraId: 'gate', format: 'fmp4', audio: true },
   { cameraId: 'yard', format: 'mp4', audio: false },
@@ -39,29 +39,29 @@ export interface SentPicture {
   readonly atMs: number;
 }
 
-/** Something that holds from the `moment`th change of the disk on. */
+/** A value that holds from the `moment`th change of the disk on. */
 interface Since<T> {
   readonly moment: number;
   readonly value: T;
 }
 
-/** A recording on a disk, with all that is known about it besides the disk. */
+/** A recording on a disk, with everything that is known about it besides the disk. */
 export interface History {
   readonly disk: CrashDisk;
-  /** When the `i`th change was made to the disk, by the clock that never steps. */
+  /** When the `i`th change of the disk was made, on the monotonic clock. */
   readonly changedAtMs: readonly number[];
   readonly endMs: number;
   readonly sent: ReadonlyMap<string, readonly SentPicture[]>;
-  /** Segments of which the observer was told that they are closed. */
+  /** Segments that were reported to the observer as closed. */
   readonly closed: readonly Since<ClosedSegment>[];
-  /** Changes that were given to the queue of rows, and since when they were known to be in it. */
+  /** Changes pushed to the row queue, and since when they were known to be in it. */
   readonly queued: readonly Since<RowChange>[];
-  /** File names of changes that the database has taken, and since when the queue was told. */
+  /** File names of changes that the database has applied, and since when the queue knew that. */
   readonly applied: readonly Since<string>[];
-  /** Footage that was asked to be kept, while it was. */
-  /** What wall time is ahead of the clock that never steps. */
+  /** Requests to keep footage, and how long they were valid. */
+  /** Wall time minus monotonic time. */
   readonly wallOffsetMs: number;
-  /** Wall time since when cameras were to be recorded, and while which they could not be reached. */
+  /** Wall time since when cameras were to be recorded, and the period in which they could not be reached. */
   readonly startMs: number;
   readonly outage: { readonly fromMs: number; readonly toMs: number };
   readonly kept: readonly { readonly cameraId: string; fromMs: number; toMs: number; since: number; until: number }[];
@@ -72,7 +72,7 @@ export interface HistoryOptions {
   readonly limits?: RetentionLimits;
 }
 
-/** Two cameras across the turn of a year, with a pause in between, and an orderly end. */
+/** Records two cameras across the turn of a year, with a pause in between and an orderly end. */
 export async function recordHistory({ seed, limits = {} }: HistoryOptions): Promise<History> {
   const clock = new VirtualClock(Date.UTC(2026, 11, 31, 23, 59, 54, 10));
   const chance = random(seed);
@@ -179,7 +179,7 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
   const outage = { fromMs: lostMs, toMs: clock.wallMs() };
   begin('00000000000000bb');
   await play(2_000);
-  // The database takes some; the others wait.
+  // The database applies some; the others wait.
   const taken = queue.peek(2);
   queue.applied(taken);
   for (const { change } of taken) applied.push({ moment: log.length, value: filenameOf(change) });
@@ -205,7 +205,7 @@ export async function recordHistory({ seed, limits = {} }: HistoryOptions): Prom
   };
 }
 
-/** Passes on what a camera sends, and notes its pictures. */
+/** Passes on what a camera sends and remembers its pictures. */
 function listening(sink: SampleSink, pictures: SentPicture[], clock: VirtualClock): SampleSink {
   let runId = '';
   return {
@@ -241,10 +241,10 @@ const gapsOn = (disk: CrashDisk, clock: VirtualClock, bootId: string, checkDisk:
 const queueOn = (disk: CrashDisk, clock: VirtualClock): RowQueue =>
   new RowQueue({ directory: `${WORK_DIR}/rows`, fs: disk, clock, log: silentLog });
 
-/** When the disk is looked at: long after. */
+/** When the disk is examined: long afterwards. */
 export const AFTERWARDS_MS = Date.UTC(2027, 0, 2);
 
-/** What a start makes of a disk. */
+/** The result of a start with a disk. */
 export interface RecoveredNode {
   readonly disk: CrashDisk;
   readonly archive: Archive;

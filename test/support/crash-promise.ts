@@ -1,4 +1,4 @@
-// What a recorder promises of a disk after a power cut and a start: docs/design/crash-safety.md, as assertions.
+// The guarantees of docs/design/crash-safety.md, after a power cut and a restart, as assertions.
 
 import assert from 'node:assert/strict';
 import { parsePath } from '../../recorder/archive/disk/names.ts';
@@ -15,14 +15,14 @@ import {
 } from './crash-node.ts';
 import { readFrom } from './recorded-file.ts';
 
-/** A fragment holds at most this much. */
+/** The longest duration of a fragment. */
 const FRAGMENT_MS = 1_000;
-/** Causes of gaps are safe with each sign of life: every five seconds, at one of four looks a second at the clock. */
+/** The causes of gaps are saved with each sign of life: every five seconds, checked four times a second. */
 const LEDGER_MS = 5_000 + 500;
-/** Less between two recordings is no gap, and so much of a gap may be footage. */
+/** A shorter time between two recordings is not a gap, and this much of a gap may be footage. */
 const TOLERANCE_MS = 100;
 
-/** Asserts it of a node whose disk lost its power after the first `moment` changes, and that was started again. */
+/** Asserts the guarantees for a node that was restarted after its disk lost power after the first `moment` changes. */
 export async function assertPromise(history: History, moment: number, node: RecoveredNode): Promise<void> {
   const { disk, archive, report } = node;
   assert.deepEqual(archive.warnings(), [], 'something somebody should look at');
@@ -43,15 +43,15 @@ export async function assertPromise(history: History, moment: number, node: Reco
   for (const { cameraId } of CAMERAS) assertGaps(history, moment, node, cameraId, files);
 }
 
-/** Asserts that another start finds nothing to do. */
+/** Asserts that another start changes nothing. */
 export function assertSame(before: CrashDisk, after: CrashDisk): void {
-  // The gap ledger takes note of every start.
+  // The gap ledger records every start.
   const lasting = (disk: CrashDisk): string[] => disk.paths().filter((path) => !path.includes('/.kube-nvr/gaps/'));
   assert.deepEqual(lasting(after), lasting(before), 'a second start leaves all files');
   for (const path of lasting(before)) assert.ok(after.bytesOf(path).equals(before.bytesOf(path)), path);
 }
 
-/** Segments by path; there is nothing else beside the recorder's own directory. */
+/** Segments by path; no other files exist outside the recorder's own directory. */
 function segmentFiles(disk: CrashDisk): Map<string, Buffer> {
   const files = new Map<string, Buffer>();
   for (const path of disk.paths()) {
@@ -63,7 +63,7 @@ function segmentFiles(disk: CrashDisk): Map<string, Buffer> {
   return files;
 }
 
-/** Segments that the recorder itself had removed by then. */
+/** Segments that the recorder itself had removed before. */
 function removedFiles({ disk }: History, moment: number): Set<string> {
   const removed = new Set<string>();
   for (const change of disk.log.slice(0, moment)) {
@@ -75,8 +75,8 @@ function removedFiles({ disk }: History, moment: number): Set<string> {
 }
 
 /**
- * Every file is finished and holds what the camera sent; no picture is there twice, and none is missing but those of
- * the last moments, and those that were removed because there were too many.
+ * Every file is complete and contains what the camera sent. No picture exists twice, and none is missing except those of the last
+ * moments and those removed by retention.
  */
 async function assertPictures(history: History, moment: number, files: ReadonlyMap<string, Buffer>): Promise<void> {
   const found = new Map(CAMERAS.map(({ cameraId }) => [cameraId as string, new Set<string>()]));
@@ -106,7 +106,7 @@ async function assertPictures(history: History, moment: number, files: ReadonlyM
   }
 }
 
-/** Which segment a picture of a camera was written to, by its name. */
+/** Finds the segment, by its name, into which a picture of a camera was written. */
 function segmentFinder({ disk }: History, cameraId: string): (wallMs: number) => string {
   const begun: { path: string; startMs: number }[] = [];
   for (const change of disk.log) {
@@ -118,7 +118,7 @@ function segmentFinder({ disk }: History, cameraId: string): (wallMs: number) =>
   return (wallMs) => begun.findLast(({ startMs }) => startMs <= wallMs)?.path ?? '';
 }
 
-/** The pictures of a finished file, each known to be what the camera sent and to lie at its time. */
+/** The pictures of a complete file, after checking that each is what the camera sent, at the right time. */
 async function readChecked(path: string, bytes: Buffer): Promise<{ cameraId: string; keys: string[] }> {
   const { meta, tracks } = await readSampleIndex(...readFrom(bytes));
   const name = parsePath(path);
@@ -135,7 +135,7 @@ async function readChecked(path: string, bytes: Buffer): Promise<{ cameraId: str
   return { cameraId: meta.cameraId, keys };
 }
 
-/** See TestCamera for what a sample looks like. */
+/** See TestCamera for the content of a sample. */
 function checkSamples(path: string, bytes: Buffer, { offsets, sizes, dts }: TrackIndex): number[] {
   const shift = bytes.readUIntBE((offsets[0] as number) + 5, 6) - (dts[0] as number);
   return Array.from(offsets, (offset, i) => {
@@ -176,7 +176,7 @@ function assertNothingLeft(disk: CrashDisk): void {
   assert.deepEqual(rewritten, [], 'half of a rewritten file');
 }
 
-/** What was asked to be kept is known, also when the request came just before the power went. */
+/** Every request to keep footage is known, even one made just before the power cut. */
 function assertProtections({ kept }: History, moment: number, { archive }: RecoveredNode): void {
   const { protections } = archive;
   assert.ok(protections?.readable, 'protected footage is known');
@@ -187,7 +187,7 @@ function assertProtections({ kept }: History, moment: number, { archive }: Recov
   assert.ok(windows.length <= kept.length);
 }
 
-/** The queue holds what it was given, in order, but for what the database took; nothing of it is made up. */
+/** The queue has everything that was pushed, in order, except what the database applied, and nothing else. */
 function assertRows({ queued, applied }: History, moment: number, { queue }: RecoveredNode): void {
   const pending = queue.pending();
   assert.ok(pending, 'the queue is read');
@@ -206,7 +206,7 @@ function assertRows({ queued, applied }: History, moment: number, { queue }: Rec
   }
 }
 
-/** Footage and gaps are all of the time; what was footage is no gap, and what was known to be wrong is still known. */
+/** Footage and gaps cover all of the time; no footage is reported as a gap, and known causes are still known. */
 function assertGaps(
   history: History,
   moment: number,

@@ -6,14 +6,14 @@ import { random } from './random.ts';
 
 const filled = (value: number, bytes = 3 * SECTOR_BYTES): Buffer => Buffer.alloc(bytes, value);
 
-/** Files by path. */
+/** Contents of files by path. */
 function filesOf(image: DiskImage): Record<string, string> {
   const disk = new CrashDisk({ image });
   const texts = disk.paths().map((path) => [path, runsOf(disk.bytesOf(path))]);
   return Object.fromEntries(texts) as Record<string, string>;
 }
 
-/** `1x512 0x512`: values and how often they follow one another. */
+/** Values with the number of their repetitions, such as `1x512 0x512`. */
 function runsOf(bytes: Buffer): string {
   const runs: [number, number][] = [];
   for (const byte of bytes) {
@@ -73,7 +73,7 @@ test('a sync covers what was done before it began, and no more', async () => {
   const file = await disk.create('/one');
   await disk.syncDirectory('/');
   await file.write([filled(1)], 0);
-  // The second write is under way while the first is synced.
+  // The second write is in progress while the first is synced.
   await Promise.all([file.syncData(), file.write([filled(2)], 3 * SECTOR_BYTES)]);
   for (const model of DISK_MODELS) {
     const least = crashState(disk.image, disk.log, disk.log.length, model, lost);

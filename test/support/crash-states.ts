@@ -1,10 +1,10 @@
-// A log of what a disk was told in, the disks that a power cut may leave out.
+// Computes from the log of a disk the contents that a power cut may leave.
 //
-// `ordered` is ext4 as it is mounted by default: directories and truncations happen in order, as a journal has them; a
-// file grows from its start, and never shows what was not written; only overwriting is free. A sync of anything takes
-// the journal along. `harsh` is any file system that keeps what was synced and nothing else: each sector of 512 bytes,
-// each size and each name by itself has happened or not, and where the size came without the contents there are zeros.
-// In both a rename has a name before it takes one away.
+// `ordered` is ext4 with its default mount options: directory changes and truncations happen in order, as in a journal; a file
+// grows from its start and never shows what was not written; only overwriting is unordered. A sync of anything includes the
+// journal. `harsh` is any file system that keeps what was synced and nothing else: each sector of 512 bytes, each size and each
+// name may or may not be on disk, and a size without contents gives zeros. In both, a rename adds the new name before it removes
+// the old one.
 
 import { createHash } from 'node:crypto';
 import { ROOT, type CrashDisk, type DiskChange, type DiskImage, type Inode } from './crash-disk.ts';
@@ -21,8 +21,8 @@ export const lost: Chooser = () => 0;
 export const kept: Chooser = (count) => count - 1;
 
 /**
- * The disks that a power cut after the first `moment` changes may leave: nothing kept that need not be, everything
- * kept, one change alone kept and one alone lost (some of these), and `samples` others by chance.
+ * The disks that a power cut after the first `moment` changes may leave: only what must be kept, everything, a single change kept
+ * or lost (some of these), and `samples` random ones.
  */
 export function* crashStates(
   image: DiskImage,
@@ -43,7 +43,7 @@ export function* crashStates(
     const special = Math.floor(chance() * choices);
     yield crashState(image, log, moment, model, only(special, kept, lost));
     yield crashState(image, log, moment, model, only(special, lost, kept));
-    // Mostly lost, half and half, mostly kept: with chances that are always even, something of everything is missing.
+    // Mostly lost, half and half, mostly kept: with even chances, a part of everything would always be missing.
     const share = [0.1, 0.5, 0.9, 0.98][i % 4] as number;
     yield crashState(image, log, moment, model, (count) => {
       const drawn = chance();
@@ -53,7 +53,7 @@ export function* crashStates(
   }
 }
 
-/** Calls `look` with each disk that differs from those before it at the same moment; returns how many that were. */
+/** Calls `look` with each disk that differs from the previous ones of the same moment; returns their number. */
 export async function eachCrashState(
   disk: CrashDisk,
   model: DiskModel,
@@ -90,13 +90,13 @@ function identify({ files, directories }: DiskImage): string {
   return hash.digest('hex');
 }
 
-/** The `special`th choice by one rule, all others by another. */
+/** Makes the `special`th choice by one rule and all others by another. */
 function only(special: number, rule: Chooser, others: Chooser): Chooser {
   let index = 0;
   return (count) => (index++ === special ? rule(count) : others(count));
 }
 
-/** The disk on which `choose` has decided what is kept. */
+/** The disk for which `choose` decides what is kept. */
 export function crashState(
   image: DiskImage,
   log: readonly DiskChange[],
@@ -127,7 +127,7 @@ export function crashState(
     if (isSafe(inode, index)) file.apply(change);
     else if (stopped.has(inode)) return;
     else if (change.kind === 'truncate') {
-      // What was written into the room that it made cannot be there without it.
+      // What was written beyond the old size cannot exist without the new size.
       if (index < committed) file.apply(change);
       else stopped.add(inode);
     } else if (change.offset < file.sizeBytes) file.overwrite(change, choose);
@@ -139,7 +139,7 @@ export function crashState(
 type FileChange = Extract<DiskChange, { kind: 'write' | 'truncate' }>;
 type Write = Extract<DiskChange, { kind: 'write' }>;
 
-/** A file while changes are applied to it, in whole or in part. Behind its size may lie what no size shows yet. */
+/** A file while changes are applied to it, completely or partly. There may be data beyond its size that is not visible yet. */
 class PartialFile {
   sizeBytes: number;
   #bytes: Buffer;
@@ -165,7 +165,7 @@ class PartialFile {
     this.sizeBytes = Math.max(this.sizeBytes, end);
   }
 
-  /** Each sector and the size for itself. */
+  /** Decides for each sector and the size separately. */
   scatter(change: FileChange, choose: Chooser): void {
     if (change.kind === 'truncate') {
       if (choose(2) === 1) this.apply(change);
@@ -178,7 +178,7 @@ class PartialFile {
     this.sizeBytes = Math.max(this.sizeBytes, borders[choose(borders.length)] as number);
   }
 
-  /** Each sector for itself that was there before, then as much behind them as `grow` does. */
+  /** Decides separately for each sector that existed before, then continues after them like `grow`. */
   overwrite(change: Write, choose: Chooser): void {
     const end = change.offset + change.bytes.length;
     const before = Math.min(end, this.sizeBytes);
@@ -188,7 +188,7 @@ class PartialFile {
     }
   }
 
-  /** Up to some sector. False when it was not all. */
+  /** Grows up to some sector. False if this was not everything. */
   grow(change: Write, choose: Chooser): boolean {
     const end = change.offset + change.bytes.length;
     const borders = [change.offset, ...sectorBorders(change.offset, end), end];
@@ -220,7 +220,7 @@ class PartialFile {
   }
 }
 
-/** Borders of sectors strictly between two places. */
+/** Sector borders strictly between two offsets. */
 function sectorBorders(from: number, to: number): number[] {
   const borders: number[] = [];
   for (let at = (Math.floor(from / SECTOR_BYTES) + 1) * SECTOR_BYTES; at < to; at += SECTOR_BYTES) borders.push(at);
@@ -246,7 +246,7 @@ function replayFiles(
   return contents;
 }
 
-/** Applies the changes of directories of which `happened` says so, and leaves out what no name leads to any more. */
+/** Applies the directory changes for which `happened` is true, and drops files to which no name leads any more. */
 function withDirectories(
   image: DiskImage,
   log: readonly DiskChange[],

@@ -1,4 +1,4 @@
-// Packets through a receiver and a depacketizer, and what came out, in a form that tests compare.
+// Feeds packets through a receiver and a depacketizer, and collects the result in a form that tests can compare.
 
 import type { AccessUnit, Depacketizer } from '../../recorder/codec/access-unit.ts';
 import type { DepacketizerDeps } from '../../recorder/codec/depacketizer.ts';
@@ -9,7 +9,7 @@ import { ffmpeg, flacFile } from './encode.ts';
 
 export interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
   readonly bytes: Buffer;
-  /** Of the block that the bytes were in. */
+  /** Size of the block that held the bytes. */
   readonly blockBytes: number;
   readonly parameters: Depacketizer['parameters'];
 }
@@ -53,7 +53,7 @@ export class Depacketizing {
     return this;
   }
 
-  /** NAL units of each access unit. */
+  /** The NAL units of each access unit. */
   get nals(): Buffer[][] {
     return this.units.map((unit) => splitLengths(unit.bytes));
   }
@@ -63,14 +63,14 @@ export class Depacketizing {
   }
 }
 
-/** The samples (16 bits, little endian, channels interleaved) of a stream that became FLAC, as ffmpeg decodes them. */
+/** The samples (16 bits, little endian, interleaved channels) of a stream converted to FLAC, as decoded by ffmpeg. */
 export function decodedFlac({ depacketizer: { parameters }, units }: Depacketizing): Buffer {
   if (parameters?.kind !== 'audio' || parameters.codec !== 'flac') throw new Error('not a stream of FLAC');
   const frames = units.map((unit) => unit.bytes);
   return ffmpeg(['-xerror', '-f', 'flac', '-i', '-', '-f', 's16le', '-'], flacFile(parameters.config, frames));
 }
 
-/** NAL units behind lengths of four bytes; throws when they do not add up. */
+/** Splits NAL units with 4-byte lengths; throws if the lengths do not add up. */
 export function splitLengths(bytes: Buffer): Buffer[] {
   const nals: Buffer[] = [];
   let at = 0;

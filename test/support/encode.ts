@@ -1,4 +1,4 @@
-// Small real streams for tests, made by ffmpeg when they run: numbered moving pictures and a tone.
+// Small real streams for tests, made by ffmpeg at run time: numbered moving pictures and a tone.
 
 import { spawnSync } from 'node:child_process';
 
@@ -16,7 +16,7 @@ export interface VideoEncode {
   readonly codec: 'h264' | 'h265';
   readonly frames?: number;
   readonly size?: string;
-  /** As `bframes=2:slices=4`, for x264 or x265. */
+  /** Such as `bframes=2:slices=4`, for x264 or x265. */
   readonly parameters?: string;
   readonly options?: readonly string[];
 }
@@ -31,12 +31,12 @@ export function encodeVideo({ codec, frames = 12, size = '160x120', parameters, 
   return ffmpeg([...source, ...encoding, '-f', codec === 'h264' ? 'h264' : 'hevc', '-']);
 }
 
-/** A tone in a raw stream of `format`, as `adts`, `mulaw`, `alaw`, `s16le`. */
+/** A tone in a raw stream of `format`, such as `adts`, `mulaw`, `alaw`, `s16le`. */
 export function encodeAudio(format: string, seconds: number, options: readonly string[]): Buffer {
   return ffmpeg(['-f', 'lavfi', '-i', `sine=frequency=440:duration=${seconds}`, ...options, '-f', format, '-']);
 }
 
-/** A FLAC file of these frames (RFC 9639 §6, §8.1). */
+/** A FLAC file with these frames (RFC 9639 §6, §8.1). */
 export function flacFile(streamInfo: Buffer, frames: readonly Buffer[]): Buffer {
   const header = Buffer.from([0x80, 0, 0, streamInfo.length]);
   return Buffer.concat([Buffer.from('fLaC'), header, streamInfo, ...frames]);

@@ -1,4 +1,4 @@
-// Tiny encodes as samples with exact times: ffmpeg writes an MP4, ffprobe says where its samples lie.
+// Tiny encodes as samples with exact times: ffmpeg writes an MP4, ffprobe lists its samples.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -18,14 +18,14 @@ export interface Encoded<Parameters> {
 
 export interface VideoOptions {
   readonly codec: 'h264' | 'h265';
-  /** Of the encoder, as `bframes=3:keyint=10`. */
+  /** Parameters of the encoder, such as `bframes=3:keyint=10`. */
   readonly encoderParameters: string;
   readonly size?: string;
   readonly frames?: number;
   readonly extra?: readonly string[];
 }
 
-const FRAME_TICKS = 3600; // 25 pictures a second
+const FRAME_TICKS = 3600; // 25 pictures per second
 
 export function encodeVideo(directory: string, options: VideoOptions): Encoded<NalParameters> {
   const { codec, encoderParameters, size = '160x96', frames = 50, extra = [] } = options;
@@ -109,7 +109,7 @@ export interface ProbedPacket {
   readonly flags: string;
 }
 
-/** Packets of the `stream`th stream of a file, in file order. */
+/** Packets of stream number `stream` of a file, in file order. */
 export function probePackets(file: string, stream = 0): ProbedPacket[] {
   const fields = ['pts', 'dts', 'duration', 'size', 'pos', 'flags'];
   const args = ['-v', 'error', '-select_streams', `${stream}`, '-show_entries', `packet=${fields.join(',')}`];
@@ -130,7 +130,7 @@ function ffmpeg(args: readonly string[]): void {
   execFileSync('ffmpeg', ['-v', 'error', '-y', ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** Contents of the first box of a type, found by its name. */
+/** The contents of the first box of a type, found by its name. */
 function contentsOf(file: Buffer, type: string): Buffer {
   const at = file.indexOf(type, 0, 'latin1');
   return file.subarray(at + 4, at - 4 + file.readUInt32BE(at - 4));

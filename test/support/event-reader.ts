@@ -1,4 +1,4 @@
-// One who follows `GET /api/events`, as a browser would (WHATWG HTML §9.2): the answer in, events out.
+// Follows `GET /api/events` as a browser would (WHATWG HTML §9.2).
 
 import assert from 'node:assert/strict';
 
@@ -15,11 +15,11 @@ export interface ReadEvent {
 }
 
 export class EventReader {
-  /** What came, in order. */
+  /** The events so far, in order. */
   readonly events: ReadEvent[] = [];
-  /** As a browser would send it the next time. */
+  /** What a browser would send when it reconnects. */
   lastEventId = '';
-  /** Resolves when the answer has ended, however it did. */
+  /** Resolves when the response has ended, in whatever way. */
   readonly ended: Promise<void>;
   readonly #abort: AbortController;
   #arrived = Promise.withResolvers<void>();
@@ -29,7 +29,7 @@ export class EventReader {
     this.ended = this.#read(answer).catch(() => {});
   }
 
-  /** Resolves when the answer has begun. */
+  /** Resolves when the response has begun. */
   static async open(url: string, headers: Record<string, string> = {}): Promise<EventReader> {
     const abort = new AbortController();
     const answer = await fetch(url, { headers, signal: abort.signal });
@@ -38,7 +38,7 @@ export class EventReader {
     return new EventReader(answer, abort);
   }
 
-  /** Resolves to the first event that `wanted` takes, of those that came or come. Rejects when the answer ends before. */
+  /** Resolves to the first event, past or future, that `wanted` accepts. Rejects if the response ends before. */
   async until(wanted: (event: ReadEvent) => boolean): Promise<ReadEvent> {
     for (;;) {
       const found = this.events.find(wanted);
@@ -48,7 +48,7 @@ export class EventReader {
     }
   }
 
-  /** Resolves when an event or a position came: from here on nothing is missed that happens. */
+  /** Resolves when an event or a position has arrived: from then on no event is missed. */
   async begun(): Promise<void> {
     while (this.lastEventId === '') await this.#arrived.promise;
   }

@@ -1,5 +1,5 @@
-// Recordings with numbered pictures, made by the recorder's own archive in no time: a virtual clock goes along with what
-// a camera sends. The pictures are those of `camera/media.ts`, again and again.
+// Recordings with numbered pictures, made quickly by the recorder's own archive: a virtual clock advances with what a camera
+// sends. The pictures are those of `camera/media.ts`, repeated.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const STEP_FRAMES = 25;
 
 export interface FootageOptions {
   readonly startMs?: number;
-  /** Where files go; a directory that ends with the test when absent. */
+  /** Directory for the files; default: one that is removed after the test. */
   readonly root?: string;
 }
 
@@ -35,7 +35,7 @@ export interface FootageCameraOptions {
   readonly segmentDurationMs?: number;
 }
 
-/** An archive on a clock of its own. */
+/** An archive with its own clock. */
 export class Footage {
   readonly root: string;
   readonly clock: VirtualClock;
@@ -83,7 +83,7 @@ export class FootageCamera {
     this.#footage = footage;
     this.video = options.video;
     this.#audio = options.audio;
-    // Decoding times count from the first one: what is shown is later by what the encoder holds back.
+    // Decoding times are relative to the first one; display is later by the encoder's reordering delay.
     this.#reorderTicks = Math.max(0, ...this.video.frames.map(({ pts90k, dts90k }) => dts90k - pts90k));
     this.recording = footage.archive.sinkFor(
       { cameraId, name, format, segmentDurationMs },
@@ -91,7 +91,7 @@ export class FootageCamera {
     );
   }
 
-  /** Starts a run; its first picture has the number of the first one of the video. */
+  /** Starts a run; its first picture has the number of the video's first one. */
   begin(): void {
     this.#sentFrames = 0;
     this.#sentAudio = 0;
@@ -108,7 +108,7 @@ export class FootageCamera {
     this.recording.sink.end(reason);
   }
 
-  /** Sends for `seconds`, the clock and the disk going along. */
+  /** Sends for `seconds`, advancing the clock and letting the disk work. */
   async play(seconds: number): Promise<void> {
     const { clock, fs } = this.#footage;
     const end = this.#sentFrames + Math.round(seconds * this.video.framesPerSecond);

@@ -6,7 +6,7 @@ import { Child } from './child.ts';
 import { until } from './until.ts';
 
 const SCRIPT = join(import.meta.dirname, '../../hack/demo-cameras.py');
-/** The system's Python: one from elsewhere has no GStreamer. */
+/** The system's Python, because others have no GStreamer. */
 const PYTHON = '/usr/bin/python3';
 
 export interface GstreamerCamera {
@@ -16,7 +16,7 @@ export interface GstreamerCamera {
   readonly width?: number;
   readonly height?: number;
   readonly fps?: number;
-  /** Pictures from key frame to key frame. */
+  /** Pictures between key frames. */
   readonly gop?: number;
   readonly kbps?: number;
   readonly port?: number;
@@ -25,7 +25,7 @@ export interface GstreamerCamera {
   readonly password?: string;
 }
 
-/** Why these cameras cannot be had here, or false: to be a test's `skip`. */
+/** Why these cameras are not available, or false; the value for a test's `skip`. */
 export function gstreamerMissing(): string | false {
   const code = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import GstRtspServer";
   return spawnSync(PYTHON, ['-c', code]).status === 0 ? false : "GStreamer's RTSP server is not installed";
@@ -41,7 +41,7 @@ export class GstreamerCameras {
   }
 
   static async start(cameras: readonly GstreamerCamera[]): Promise<GstreamerCameras> {
-    // Through standard input, as passwords have no place in a process's arguments.
+    // Through standard input, because passwords must not be in a process's arguments.
     const child = new Child(PYTHON, [SCRIPT, '--port', '0', '--config', '-', '--with-parent'], {
       input: JSON.stringify(cameras) + '\n',
     });
@@ -54,7 +54,7 @@ export class GstreamerCameras {
     return new GstreamerCameras(child, urls);
   }
 
-  /** The camera's address, with a login in it when given. */
+  /** The camera's address, including a login if given. */
   url(name: string, login?: { readonly user: string; readonly password: string }): string {
     const url = new URL(this.#urls.get(name)!);
     if (login) {
@@ -68,7 +68,7 @@ export class GstreamerCameras {
     return Number(new URL(this.#urls.get(name)!).port);
   }
 
-  /** RTSP sessions that the servers hold open. */
+  /** The number of open RTSP sessions of the servers. */
   async sessions(): Promise<number> {
     const before = [...this.#child.output.matchAll(/^sessions \d+$/gm)].length;
     this.#child.signal('SIGUSR1');

@@ -1,10 +1,10 @@
-// What can never be right, whatever a camera, a network or a disk does: footage of a camera that overlaps, that was
-// captured after it was written, or that is neither recorded nor accounted for.
+// Conditions that must always hold, whatever a camera, a network or a disk does: footage of a camera must not overlap or be
+// captured after it was written, and all time is either recorded or accounted for as a gap.
 
 import assert from 'node:assert/strict';
 import type { ClosedFile, Interval } from './closed-footage.ts';
 
-/** What of `GET /api/archive/{camera_id}/gaps` is judged. */
+/** The checked fields of `GET /api/archive/{camera_id}/gaps`. */
 export interface GapsAnswer {
   readonly known_until_ms: number;
   readonly gaps: readonly {
@@ -21,14 +21,14 @@ export interface GapsAnswer {
   readonly degraded: readonly { readonly lost_frames: number; readonly expected_frames: number }[];
 }
 
-/** What footage and gaps may be off from the time that was wanted. */
+/** How much footage and gaps may deviate from the wanted time. */
 export const ACCOUNT_TOLERANCE_MS = 100;
-/** Files of a run join to the tick; two runs lie on the same clock. */
+/** Files of one run join exactly; two runs use the same clock. */
 const OVERLAP_TOLERANCE_MS = 1;
-/** Nothing is dated later than this behind its arrival, and what arrived is written before its file ends. */
+/** Nothing is dated later than this after its arrival, and what arrived is written before its file ends. */
 export const FUTURE_TOLERANCE_MS = 1_000;
 
-/** No two files of one camera hold the same time. */
+/** No two files of one camera cover the same time. */
 export function assertApart(files: readonly ClosedFile[]): void {
   const lastOf = new Map<string, ClosedFile>();
   for (const file of files) {
@@ -42,7 +42,7 @@ export function assertApart(files: readonly ClosedFile[]): void {
   }
 }
 
-/** No file ends behind the time at which it was written; for files of a recorder that goes by the machine's clock. */
+/** No file ends after the time at which it was written; for recorders that use the machine's clock. */
 export function assertNotAhead(files: readonly ClosedFile[]): void {
   for (const { path, toMs, modifiedMs } of files) {
     const aheadMs = toMs - modifiedMs;
@@ -50,13 +50,10 @@ export function assertNotAhead(files: readonly ClosedFile[]): void {
   }
 }
 
-/** A picture takes this long to its file, at most: until then a gap that is open may still be filled. */
+/** A picture reaches its file within this time; until then an open gap may still be filled. */
 const UNWRITTEN_MS = 3_000;
 
-/**
- * Gaps follow each other, each with a cause, add up, and none of them lies where there is footage. The answer may be older
- * than the footage.
- */
+/** Gaps are ordered, have a cause, add up, and never overlap with footage. The answer may be older than the footage. */
 export function assertGaps(answer: GapsAnswer, footage: readonly Interval[], story: string): void {
   const told = `${JSON.stringify({ answer, footage })} ${story}`;
   let lastMs = -Infinity;
@@ -75,7 +72,7 @@ export function assertGaps(answer: GapsAnswer, footage: readonly Interval[], sto
   assert.ok(Math.abs(wanted - answer.wanted_seconds) < 0.001, `wanted_seconds is off. ${told}`);
 }
 
-/** Footage and gaps lie side by side, without overlap and with nothing between, up to `known_until_ms`. */
+/** Footage and gaps together cover all time up to `known_until_ms`, without overlap. */
 export function assertAccount(answer: GapsAnswer, footage: readonly Interval[], story: string): void {
   const known = answer.known_until_ms;
   const recorded = footage

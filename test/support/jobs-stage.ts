@@ -1,4 +1,4 @@
-// Jobs of one node over an archive with footage of four seconds, on a real disk.
+// Jobs of one node with an archive of four seconds of footage on a real disk.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,9 +29,9 @@ export interface Stage {
   readonly open: (changes?: Partial<JobsOptions>, queue?: Partial<QueueOptions>) => Promise<Jobs>;
 }
 
-/** A camera with footage of four seconds. */
+/** A camera with four seconds of footage. */
 export async function stage(t: TestContext, video = FOOTAGE): Promise<Stage> {
-  // Short, because it holds a socket.
+  // Short, because it contains a socket.
   const directory = mkdtempSync(join(tmpdir(), 'jobs-'));
   t.after(() => rmSync(directory, { recursive: true, force: true }));
   const root = join(directory, 'recordings');
@@ -75,7 +75,7 @@ export async function stage(t: TestContext, video = FOOTAGE): Promise<Stage> {
 }
 
 export async function ended(jobs: Jobs, id: string): Promise<Job> {
-  // Encoders stand behind everybody else in the queue for processors.
+  // Encoders run at the lowest priority.
   const patienceMs = 180_000;
   return until(
     `job ${id} ends`,

@@ -1,4 +1,4 @@
-// Recorded files in memory and the movie that is joined from them: for tests of what is in it.
+// Recorded files in memory and the movie joined from them, for tests of its contents.
 
 import { readSetsInForce } from '../../recorder/mp4/in-band-sets.ts';
 import { JoinPlanner, type JoinPlan, type JoinWindow } from '../../recorder/mp4/join.ts';
@@ -21,7 +21,7 @@ export interface NumberedVideo {
   readonly encoder?: string;
 }
 
-/** Pictures that carry numbers, in the order in which they are shown; 25 a second. */
+/** Numbered pictures in display order; 25 per second. */
 export function numberedVideo(directory: string, video: NumberedVideo = {}): Encoded<NalParameters> {
   const { firstNumber = 0, frames = 100, size = '160x96', codec = 'h264' } = video;
   const encoderParameters = video.encoder ?? 'keyint=25:min-keyint=25:scenecut=0';
@@ -29,7 +29,7 @@ export function numberedVideo(directory: string, video: NumberedVideo = {}): Enc
   return encodeVideo(directory, { codec, encoderParameters, size, frames, extra });
 }
 
-/** The samples decoded in [from, to), as an own file has them. */
+/** The samples decoded in [from, to), as in a separate file. */
 export function between<P>(track: Encoded<P>, from: number, to: number): Encoded<P> {
   const samples = track.samples.filter(({ dts }) => dts >= from && dts < to);
   return { ...track, samples: samples.map((sample) => ({ ...sample, dts: sample.dts - from })) };
@@ -42,7 +42,7 @@ export interface PartOptions {
   readonly audio?: Encoded<AudioParameters> | undefined;
 }
 
-/** A finished file of the archive. */
+/** A complete file of the archive. */
 export function recordedPart(video: Encoded<NalParameters>, options: PartOptions = {}): Buffer {
   const { wallStartMs = WALL_START_MS, run = 'a', sequence = 0, audio } = options;
   const about: SegmentMeta = { ...meta, wallStartMs, runId: run.repeat(16).slice(0, 16), sequence };
@@ -92,7 +92,7 @@ export async function join(files: readonly Buffer[], window: JoinWindow, options
   return { plan, bytes: Buffer.concat([plan.header, ...pieces]) };
 }
 
-/** Milliseconds from the start of the first part, as wall time. */
+/** A window in milliseconds from the start of the first part, as wall time. */
 export const wallWindow = (fromMs: number, toMs: number): JoinWindow => ({
   fromMs: WALL_START_MS + fromMs,
   toMs: WALL_START_MS + toMs,

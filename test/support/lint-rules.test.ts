@@ -1,4 +1,4 @@
-// Rules of .oxlintrc.json that hold for some files only, tried on a small copy of the house.
+// Tests rules of .oxlintrc.json that apply only to some files, on a small copy of the repository.
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// A camera without RTSP for tests of live streams: media in, samples in real time into a hub out.
+// A camera without RTSP for tests of live streams: sends samples to a hub in real time.
 
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { SlabPool, SlabWriter } from '../../recorder/codec/slab.ts';
@@ -8,10 +8,10 @@ import type { VideoMedia } from '../camera/media.ts';
 
 const TICK_MS = 5;
 
-/** What one track sends: frames in decoding order, again and again. */
+/** The frames of one track in decoding order, repeated. */
 interface Frame {
   readonly bytes: Buffer;
-  /** Ticks from the start of the media. */
+  /** Ticks since the start of the media. */
   readonly dts: number;
   readonly compositionOffset: number;
   readonly sync: boolean;
@@ -25,7 +25,7 @@ export interface FeedTrack<Parameters> {
   readonly usualDuration: number;
 }
 
-/** A picture of `media`, whose numbers `videoState` reads from the screen. */
+/** Pictures of `media`, whose numbers `videoState` reads from the screen. */
 export function feedVideo(media: VideoMedia): FeedTrack<NalParameters> {
   const sets = media.frames[0]?.nals ?? [];
   const sps = sets.filter((nal) => nalType(nal, 'h264') === 7);
@@ -59,7 +59,7 @@ function lengthOf(nal: Buffer): Buffer {
   return length;
 }
 
-/** Plays out one track; frames that `drop` names are not sent. */
+/** Plays one track; frames selected by `drop` are not sent. */
 class TrackFeed {
   readonly #track: FeedTrack<NalParameters | AudioParameters>;
   readonly #timescale: number;
@@ -106,7 +106,7 @@ export class LiveFeed {
   readonly #timer: NodeJS.Timeout;
   readonly #startMs = performance.now();
 
-  /** Begins a run and sends it in real time until `stop`. */
+  /** Starts a run and sends it in real time until `stop`. */
   constructor(sink: SampleSink, video: FeedTrack<NalParameters>, audio?: FeedTrack<AudioParameters>) {
     this.#sink = sink;
     this.#video = new TrackFeed(video);
@@ -119,7 +119,7 @@ export class LiveFeed {
     return (performance.now() - this.#startMs) / 1000;
   }
 
-  /** Chooses the frames that are lost on the way, by their time in seconds from the start. */
+  /** Selects the frames that are lost, by their time in seconds since the start. */
   dropVideo(drop: (frame: { sync: boolean }, seconds: number) => boolean): void {
     this.#video.drop = drop;
   }

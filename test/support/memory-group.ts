@@ -1,5 +1,5 @@
-// A control group with a limit of memory (Linux: cgroups, version 1 or 2), for a process that must live with it. Only root may
-// make one, and not everywhere.
+// A control group with a memory limit (cgroups, version 1 or 2) in which a process can be run. Only root can create one, and not
+// on every machine.
 
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,11 +17,11 @@ export class MemoryGroup {
     this.#version = version;
   }
 
-  /** Undefined, with the test skipped, where there can be none. */
+  /** Undefined, with the test skipped, if none can be created. */
   static make(t: TestContext, limitBytes: number): MemoryGroup | undefined {
     try {
       const group = MemoryGroup.#make(limitBytes);
-      // After those in it have ended: hooks run in the order in which they were given.
+      // After the processes in it have ended: hooks run in the order of registration.
       t.after(() => group.#remove());
       return group;
     } catch (err) {
@@ -44,12 +44,12 @@ export class MemoryGroup {
     return group;
   }
 
-  /** Runs the command that follows it in the group. */
+  /** The start of a command line that runs the rest in the group. */
   get through(): readonly string[] {
     return ['/bin/sh', '-c', `echo $$ > ${join(this.#directory, 'cgroup.procs')} && exec "$@"`, 'sh'];
   }
 
-  /** The most that was in use at once, file system caches included. */
+  /** The peak memory use, including file system caches. */
   get peakBytes(): number {
     return Number(this.#read(this.#version === 1 ? 'memory.max_usage_in_bytes' : 'memory.peak'));
   }

@@ -1,4 +1,4 @@
-// Real small file systems for tests: made, filled, taken away. Only root may mount, and not everywhere.
+// Real small file systems for tests: created, filled, removed. Only root can mount, and not on every machine.
 
 import { execFileSync } from 'node:child_process';
 import {
@@ -20,7 +20,7 @@ export type MountKind = 'tmpfs' | 'ext4';
 
 const quiet = { stdio: 'pipe' } as const;
 
-/** A file system of its own. */
+/** A separate file system. */
 export class Mount {
   readonly path: string;
   readonly #kind: MountKind;
@@ -35,11 +35,11 @@ export class Mount {
     this.#bytes = bytes;
   }
 
-  /** Undefined, with the test skipped, where mounting is not allowed. */
+  /** Undefined, with the test skipped, if mounting is not allowed. */
   static make(t: TestContext, kind: MountKind, bytes: number): Mount | undefined {
     const directory = mkdtempSync(join(tmpdir(), 'kube-nvr-mount-'));
     const mount = new Mount(directory, kind, bytes);
-    // In this order: a mounted directory cannot be removed.
+    // In this order, because a mounted directory cannot be removed.
     t.after(() => {
       mount.detach();
       rmSync(directory, { recursive: true, force: true });
@@ -49,7 +49,7 @@ export class Mount {
       if (kind === 'ext4') {
         closeSync(openSync(mount.#image, 'w'));
         truncateSync(mount.#image, bytes);
-        // On a tiny disk a journal would be most of it.
+        // On a tiny disk the journal would take most of the space.
         const journal = bytes < 8 * 1024 * 1024 ? ['-O', '^has_journal'] : [];
         execFileSync('mkfs.ext4', ['-q', '-m', '0', ...journal, mount.#image], quiet);
       }
@@ -70,7 +70,7 @@ export class Mount {
     execFileSync('mount', [...source, this.path], quiet);
   }
 
-  /** As when the disk is pulled: what is open lives on, the directory is what lies beneath. */
+  /** As if the disk were pulled: open files stay usable, the directory shows what is beneath. */
   detach(): void {
     try {
       execFileSync('umount', ['-l', this.path], quiet);
@@ -79,7 +79,7 @@ export class Mount {
     }
   }
 
-  /** Nothing is written until `thaw`: who writes waits. ext4 only. */
+  /** Writes block until `thaw`. ext4 only. */
   freeze(): void {
     execFileSync('fsfreeze', ['-f', this.path], quiet);
   }
@@ -88,15 +88,15 @@ export class Mount {
     execFileSync('fsfreeze', ['-u', this.path], quiet);
   }
 
-  /** As after an error of the disk: the kernel refuses all further writing. ext4 only. */
+  /** As after a disk error: the kernel refuses all further writes. ext4 only. */
   abort(): void {
     execFileSync('mount', ['-o', 'remount,abort', this.path], quiet);
     this.#isAborted = true;
   }
 
   /**
-   * Another disk with what was written to this one. Mounted anew, an aborted one stays aborted as long as anybody has it:
-   * an open file, or a namespace of mounts that was made meanwhile, as those of other tests' nodes.
+   * Mounts a copy of the disk. An aborted file system stays aborted as long as anything uses it: an open file, or a mount
+   * namespace created meanwhile, such as those of other tests' nodes.
    */
   #repair(): void {
     copyFileSync(this.#image, `${this.#image}-repaired`);
@@ -110,7 +110,7 @@ export class Mount {
   }
 }
 
-/** Somebody else who writes on the same disk. */
+/** Another program that writes to the same disk. */
 export class Stranger {
   readonly #path: string;
   readonly #mount: Mount;
@@ -121,14 +121,14 @@ export class Stranger {
     this.#path = join(mount.path, 'stranger');
   }
 
-  /** Writes until so much is left, or the disk is full. */
+  /** Writes until only `leftBytes` are free, or the disk is full. */
   fillTo(leftBytes: number): void {
     const fd = openSync(this.#path, 'a');
     const block = Buffer.alloc(4096, 1);
     try {
       while (this.#mount.freeBytes > leftBytes) this.#bytes += writeSync(fd, block);
     } catch {
-      // Full.
+      // The disk is full.
     } finally {
       closeSync(fd);
     }

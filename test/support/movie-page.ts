@@ -1,4 +1,4 @@
-// A movie in a page of Chromium: how long it takes it for, and which numbered picture it shows when.
+// A movie in a Chromium page: the duration that it reports, and which numbered picture it shows when.
 
 import type { TestContext } from 'node:test';
 import { launchBrowser, videoState } from './browser.ts';
@@ -6,7 +6,7 @@ import { serveRanges } from './range-server.ts';
 
 export interface MoviePage {
   readonly durationSeconds: number;
-  /** Of the picture on screen after seeking. */
+  /** The number of the picture on screen after seeking. */
   readonly numberAt: (seconds: number) => Promise<number>;
 }
 

@@ -1,5 +1,5 @@
-// What NetworkPolicies let through, as the API defines them (networking.k8s.io/v1): a connection and all policies of the
-// cluster in, whether it is made out. Answers to it pass. https://kubernetes.io/docs/concepts/services-networking/network-policies/
+// Evaluates NetworkPolicies as the API defines them (networking.k8s.io/v1): whether all policies of the cluster together allow a
+// connection. Its answers are always allowed. https://kubernetes.io/docs/concepts/services-networking/network-policies/
 
 import { BlockList, isIPv6 } from 'node:net';
 
@@ -40,14 +40,14 @@ export interface NetworkPolicy {
   };
 }
 
-/** One end of a connection. Without a namespace it is no pod that policies select: a node, a Service, a host elsewhere. */
+/** One end of a connection. Without a namespace it is not a pod that policies can select: a node, a Service, an external host. */
 export interface End {
   readonly ip: string;
   readonly namespace?: string;
   readonly labels?: Labels;
   /** Container ports by name. */
   readonly ports?: Readonly<Record<string, number>>;
-  /** Where the pod runs: its kubelet always gets through. */
+  /** The pod's node, whose kubelet is always allowed. */
   readonly node?: End;
 }
 
@@ -59,8 +59,8 @@ export interface Flow {
 }
 
 /**
- * `blocksHoldPods`: whether an `ipBlock` may hold the address of a pod. Network plug-ins disagree: for Calico it does, for
- * Cilium it does not.
+ * `blocksHoldPods`: whether an `ipBlock` can match the address of a pod. Network plug-ins differ: in Calico it can, in Cilium it
+ * cannot.
  */
 export function letsThrough(policies: readonly NetworkPolicy[], flow: Flow, blocksHoldPods: boolean): boolean {
   const { from, to, port, protocol = 'TCP' } = flow;
@@ -93,13 +93,13 @@ function holds(peer: Peer, end: End, namespace: string, blocksHoldPods: boolean)
   }
   if (end.namespace === undefined) return false;
   const isThere = namespaceSelector
-    ? // The label that every namespace has.
+    ? // the label that every namespace has
       matches(namespaceSelector, { 'kubernetes.io/metadata.name': end.namespace })
     : end.namespace === namespace;
   return isThere && matches(podSelector ?? {}, end.labels);
 }
 
-/** A named port is the destination's. */
+/** A named port is resolved at the destination. */
 const isPort = ({ ports = [] }: Rule, to: End, port: number, protocol: string): boolean =>
   ports.length === 0 ||
   ports.some((one) => {

@@ -1,5 +1,5 @@
-// AV1 temporal units in, RTP packets out: what a well-behaved camera sends (RTP Payload Format for AV1). Reads the units
-// by itself, so that it shares no mistake with the recorder.
+// Makes RTP packets from AV1 temporal units like a well-behaved camera (RTP Payload Format for AV1). It parses the units with
+// separate code, so that it shares no mistake with the recorder.
 
 import assert from 'node:assert/strict';
 import type { PacketizeOptions } from './packetize.ts';
@@ -9,7 +9,7 @@ export const OBU_SEQUENCE_HEADER = 1;
 export const OBU_DELIMITER = 2;
 
 export interface Av1Options {
-  /** Each element behind its size (W = 0), instead of up to three, the last of which has none. */
+  /** Every element has its size (W = 0), instead of up to three elements of which the last has none. */
   readonly sizes?: boolean;
   /** OBUs keep their own size fields. */
   readonly keepSizeFields?: boolean;
@@ -17,7 +17,7 @@ export interface Av1Options {
 
 export const obuType = (obu: Buffer): number => ((obu[0] as number) >> 3) & 15;
 
-/** OBUs of a temporal unit in which each has its size, with header and size. */
+/** The OBUs of a temporal unit in which each has a size, with header and size. */
 export function splitObus(unit: Buffer): Buffer[] {
   const obus: Buffer[] = [];
   for (let at = 0; at < unit.length;) {
@@ -36,7 +36,7 @@ export function splitObus(unit: Buffer): Buffer[] {
   return obus;
 }
 
-/** The same OBU without its size field. */
+/** The OBU without its size field. */
 export function withoutSize(obu: Buffer): Buffer {
   const header = obu[0] as number;
   const headerBytes = (header & 4) === 0 ? 1 : 2;
@@ -61,7 +61,7 @@ export function packetizeAv1(obus: readonly Buffer[], options: PacketizeOptions 
   return packetizePayloads(av1Payloads(obus, (options.mtu ?? 1400) - 12, options), options);
 }
 
-/** `obus`: of one temporal unit, each with its size. */
+/** `obus`: those of one temporal unit, each with its size. */
 export function av1Payloads(obus: readonly Buffer[], room: number, options: Av1Options = {}): Buffer[] {
   const { sizes = false, keepSizeFields = false } = options;
   const hasSequence = obus.some((obu) => obuType(obu) === OBU_SEQUENCE_HEADER);
@@ -83,7 +83,7 @@ export function av1Payloads(obus: readonly Buffer[], room: number, options: Av1O
   for (const obu of obus) {
     let rest = keepSizeFields ? obu : withoutSize(obu);
     while (rest.length > 0) {
-      // Three bytes for a size, whether it is written or not.
+      // Reserves three bytes for a size, whether or not it is written.
       if (used + 3 >= room || (!sizes && elements.length === 3)) end(false);
       const part = rest.subarray(0, room - used - 3);
       elements.push(part);

@@ -1,4 +1,4 @@
-// JPEG files in, RTP packets out: what a well-behaved camera sends (RFC 2435). Reads the files by itself, so that it
+// Makes RTP packets from JPEG files like a well-behaved camera (RFC 2435). It parses the files with separate code, so that it
 // shares no mistake with the recorder.
 
 import assert from 'node:assert/strict';
@@ -6,11 +6,11 @@ import type { PacketizeOptions } from './packetize.ts';
 import { packetizePayloads } from './packetize.ts';
 
 export interface MjpegOptions {
-  /** 128 to 255: the tables of the file, in the packet; 1 to 99: the file was made with the tables of this quality. */
+  /** 128 to 255: the tables of the file are in the packet; 1 to 99: the file was made with the tables of this quality. */
   readonly q?: number;
   /** With `q` from 128 to 254: the receiver has the tables already. */
   readonly omitTables?: boolean;
-  /** Says 0 by 0. */
+  /** Sends the size 0 by 0. */
   readonly omitSize?: boolean;
   readonly typeSpecific?: number;
 }
@@ -68,7 +68,7 @@ export function mjpegPayloads(file: Buffer, room: number, options: MjpegOptions 
   assert.equal(sampling[0], 2);
   const type = (sampling[1] === 1 ? 0 : 1) | (restartInterval > 0 ? 64 : 0);
   const units = (pixels: number): number => (omitSize ? 0 : Math.ceil(pixels / 8) & 0xff);
-  // The first and the last packet of a chunk, which is the whole picture (§3.1.7).
+  // First and last packet of a chunk, which is the whole picture (§3.1.7).
   const restart = restartInterval > 0 ? [restartInterval >> 8, restartInterval & 0xff, 0xff, 0xff] : [];
   const sent = omitTables ? [] : tables;
   const tableBytes = Buffer.concat(sent);

@@ -1,5 +1,5 @@
-// NAL units and audio frames in, RTP packets out: what a well-behaved camera sends. Tests bend it through `onPacket`.
-// H.264: RFC 6184, H.265: RFC 7798, AAC: RFC 3640 and RFC 6416 (LATM), Opus: RFC 7587, G.711: RFC 3551.
+// Makes RTP packets from NAL units and audio frames like a well-behaved camera; tests modify them with `onPacket`. H.264: RFC
+// 6184, H.265: RFC 7798, AAC: RFC 3640 and RFC 6416 (LATM), Opus: RFC 7587, G.711: RFC 3551.
 
 export interface RtpFields {
   payloadType: number;
@@ -12,11 +12,11 @@ export interface RtpFields {
   csrc?: readonly number[];
   /** A header extension: its profile word and data (a multiple of four bytes). */
   extension?: { readonly profile: number; readonly data: Buffer };
-  /** Bytes of padding to append, the count included. */
+  /** Bytes of padding to append, including the count. */
   paddingBytes?: number;
 }
 
-/** Sees each packet before it is written: returns it (changed or not), several, or nothing to lose it. */
+/** Gets each packet before it is written; returns it (changed or not), several packets, or nothing to lose it. */
 export type PacketHook = (packet: RtpFields, index: number) => RtpFields | readonly RtpFields[] | undefined;
 
 export interface PacketizeOptions {
@@ -25,7 +25,7 @@ export interface PacketizeOptions {
   readonly sequenceNumber: number;
   readonly ssrc: number;
   readonly payloadType: number;
-  /** Greatest size of a packet with its 12-byte header; 1400 when absent. */
+  /** Maximum size of a packet including its 12-byte header; default 1400. */
   readonly mtu?: number;
   readonly onPacket?: PacketHook;
 }
@@ -64,7 +64,7 @@ export function interleaved(channel: number, packet: Buffer): Buffer {
   return Buffer.concat([header, packet]);
 }
 
-/** RTP payloads to packets; the last one carries the marker. */
+/** Makes packets from RTP payloads; the last one has the marker. */
 export function packetizePayloads(payloads: readonly Buffer[], options: PacketizeOptions): Buffer[] {
   const packets: Buffer[] = [];
   for (const [index, payload] of payloads.entries()) {
@@ -87,7 +87,7 @@ export function packetizePayloads(payloads: readonly Buffer[], options: Packetiz
 
 const payloadRoom = (options: PacketizeOptions): number => (options.mtu ?? 1400) - 12;
 
-/** How small NAL units travel: each alone, or packed into aggregation packets where two or more fit. */
+/** How small NAL units are sent: each alone, or in aggregation packets where two or more fit. */
 export interface NalOptions {
   readonly aggregate?: boolean;
 }
@@ -118,7 +118,7 @@ export function h264Payloads(nals: readonly Buffer[], room: number, aggregate = 
 }
 
 export interface H265Options extends NalOptions {
-  /** Decoding order number of the first NAL unit: writes DONL and DOND fields (`sprop-max-don-diff` > 0). */
+  /** Decoding order number of the first NAL unit; adds DONL and DOND fields (`sprop-max-don-diff` > 0). */
   readonly decodingOrderNumber?: number;
 }
 
@@ -145,7 +145,7 @@ export function h265Payloads(
     if (group.length > 1) {
       const parts: Buffer[] = [Buffer.from([48 << 1, 1])];
       for (const [i, unit] of group.entries()) {
-        // The first unit carries DONL, the others DOND: the difference to the one before, minus one (RFC 7798 §4.4.2).
+        // The first unit has DONL, the others DOND: the difference to the previous one minus one (RFC 7798 §4.4.2).
         if (hasDon) parts.push(i === 0 ? donl() : Buffer.from([0]));
         parts.push(...lengthPrefixed(unit));
       }
@@ -170,7 +170,7 @@ function lengthPrefixed(nal: Buffer): Buffer[] {
   return [Buffer.from([nal.length >> 8, nal.length & 0xff]), nal];
 }
 
-/** Neighbours that fit into one packet together form a group; every other NAL unit is a group of its own. */
+/** Consecutive NAL units that fit into one packet form a group; every other one forms a separate group. */
 function groupNals(nals: readonly Buffer[], room: number, aggregate: boolean, headerBytes: number): Buffer[][] {
   const groups: Buffer[][] = [];
   let size = 0;
@@ -224,7 +224,9 @@ export function aacPayload(parts: readonly Buffer[], sizes: readonly number[]): 
   return Buffer.concat([header, ...parts]);
 }
 
-/** One AAC frame as LATM audioMuxElement with `cpresent=0` (RFC 6416): length in bytes of 255 and a rest, then the frame. */
+/**
+ * One AAC frame as a LATM audioMuxElement with `cpresent=0` (RFC 6416): length as bytes of 255 and a remainder, then the frame.
+ */
 export function packetizeLatm(frame: Buffer, options: PacketizeOptions): Buffer[] {
   const length = [...Array<number>(Math.floor(frame.length / 255)).fill(255), frame.length % 255];
   const element = Buffer.concat([Buffer.from(length), frame]);
@@ -234,17 +236,17 @@ export function packetizeLatm(frame: Buffer, options: PacketizeOptions): Buffer[
   );
 }
 
-/** One Opus packet, whole. */
+/** One complete Opus packet. */
 export function packetizeOpus(frame: Buffer, options: PacketizeOptions): Buffer[] {
   return packetizePayloads([frame], options);
 }
 
-/** G.711 octets, one packet. */
+/** G.711 octets in one packet. */
 export function packetizeG711(octets: Buffer, options: PacketizeOptions): Buffer[] {
   return packetizePayloads([octets], options);
 }
 
-/** Frames of MPEG audio behind headers with their fragment's offset (RFC 2250 §3.5): several in a packet, or one in several. */
+/** MPEG audio frames after headers with the fragment's offset (RFC 2250 §3.5): several in a packet, or one in several packets. */
 export function packetizeMpegAudio(frames: readonly Buffer[], options: PacketizeOptions): Buffer[] {
   const room = (options.mtu ?? 1400) - 16;
   const behindOffset = (offset: number, data: readonly Buffer[]): Buffer => {
@@ -304,7 +306,7 @@ function isSlice(nal: Buffer, codec: 'h264' | 'h265'): boolean {
 }
 
 function isFirstSlice(nal: Buffer, codec: 'h264' | 'h265'): boolean {
-  // first_mb_in_slice is Exp-Golomb: 0 is a single 1 bit; first_slice_segment_in_pic_flag is one bit.
+  // first_mb_in_slice is Exp-Golomb coded: 0 is a single 1 bit; first_slice_segment_in_pic_flag is one bit.
   return ((nal[codec === 'h264' ? 1 : 2] as number) & 0x80) !== 0;
 }
 

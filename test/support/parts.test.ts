@@ -1,4 +1,4 @@
-// No test is forgotten: each file belongs to a part of hack/test, whose patterns are these.
+// Checks that every test file belongs to a part of hack/test; the patterns are those of that script.
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// A recorder as others see it, which misbehaves on demand: answers of jobs and downloads that a test chooses.
+// A recorder as its peers see it, with responses to jobs and downloads that a test chooses, including wrong ones.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,7 @@ export type Answer = (request: IncomingMessage, response: ServerResponse) => voi
 
 export class PeerServer {
   readonly #server: Server;
-  /** By path, as `/api/archive/jobs/e1`. */
+  /** By path, such as `/api/archive/jobs/e1`. */
   readonly routes = new Map<string, Answer>();
   /** `METHOD path` of each request, with its range. */
   readonly asked: string[] = [];
@@ -38,13 +38,13 @@ export class PeerServer {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** A job that is done, and its result. */
+  /** A job that is done, with its result. */
   serve(id: string, job: Readonly<Record<string, unknown>>, bytes: Buffer): void {
     this.routes.set(`/api/archive/jobs/${id}`, json({ ...job, job_id: id }));
     this.routes.set(`/api/archive/jobs/${id}/download`, file(bytes));
   }
 
-  /** Answers `first` once, and what it answered before from then on. */
+  /** Answers with `first` once, and as before from then on. */
   once(path: string, first: Answer): void {
     const usual = this.routes.get(path);
     this.routes.set(path, (request, response) => {
@@ -69,7 +69,7 @@ export const status =
   (_request, response) =>
     void response.writeHead(code, headers).end();
 
-/** A file with ranges, as a recorder sends results. `cutAt`: the connection breaks there. */
+/** A file with range support, as a recorder sends results. `cutAt`: the connection breaks at this offset. */
 export const file =
   (bytes: Buffer, { etag = '"one"', cutAt = Infinity }: { etag?: string; cutAt?: number } = {}): Answer =>
   ({ headers }, response) => {

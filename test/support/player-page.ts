@@ -1,4 +1,4 @@
-// A page in Chromium with one video element, and hls.js at hand: what plays what the recorder serves.
+// A Chromium page with one video element and hls.js, to play what the recorder serves.
 
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -14,16 +14,16 @@ const PAGE =
 
 export class PlayerPage {
   readonly page: Page;
-  /** What hls.js gave up at. That it waits for data, or aborts a load because of a seek, is no complaint. */
+  /** Fatal errors of hls.js. Waiting for data, or aborting a load because of a seek, does not count. */
   readonly complaints: string[] = [];
-  /** What hls.js was refused and asks for again: what, and the status. */
+  /** What hls.js was refused and requests again: kind and status. */
   readonly refusals: string[] = [];
 
   private constructor(page: Page) {
     this.page = page;
   }
 
-  /** Ends with its test. The page is of another port than what it plays. */
+  /** Closed after the test. The page has another port than what it plays. */
   static async open(t: Pick<TestContext, 'after'>): Promise<PlayerPage> {
     const script = await readFile(HLS);
     const server = createServer((request, response) => {
@@ -46,7 +46,7 @@ export class PlayerPage {
     return player;
   }
 
-  /** Gives the video an address of its own. */
+  /** Sets the video's source. */
   async source(url: string): Promise<void> {
     await this.page.evaluate((src) => {
       const video = document.querySelector('video') as Media;
@@ -58,7 +58,7 @@ export class PlayerPage {
     }, url);
   }
 
-  /** Gives it to hls.js. */
+  /** Plays the address with hls.js. */
   async hls(url: string): Promise<void> {
     await this.page.evaluate((src) => {
       const video = document.querySelector('video') as Media;
@@ -86,7 +86,7 @@ export class PlayerPage {
     return this.page.evaluate(() => (document.querySelector('video') as Media).pause());
   }
 
-  /** Resolves when the picture of that time is there. */
+  /** Resolves when the picture of that time is shown. */
   async seek(seconds: number): Promise<void> {
     await this.page.evaluate((time) => {
       const video = document.querySelector('video') as Media;
@@ -125,7 +125,7 @@ export class PlayerPage {
   }
 }
 
-/** What runs in the page; the DOM's types are not those of this program. */
+/** Properties used in the page; this program does not have the DOM's types. */
 interface Media {
   src: string;
   currentTime: number;

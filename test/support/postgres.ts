@@ -1,5 +1,5 @@
-// A Postgres of a test's own: made in a temporary directory, listening on a free port of the loopback address, started,
-// stopped and killed at will. Postgres refuses to run as root, so root's tests run it as another user.
+// A Postgres server for one test: created in a temporary directory, listening on a free port of the loopback address, started,
+// stopped and killed as needed. Postgres refuses to run as root, so for root it runs as another user.
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { until } from './until.ts';
 
 const PASSWORD = 'a-secret-of-the-database';
 
-/** Where Debian, Red Hat and others keep the programs of a server. */
+/** Where Debian, Red Hat and others install the server's programs. */
 function binaries(): string | undefined {
   const versions = (root: string, bin: string): string[] => {
     try {
@@ -36,11 +36,11 @@ function binaries(): string | undefined {
   });
 }
 
-/** Why tests that need a server are left out; false when they are not. */
+/** Why tests that need a server are skipped; false if they are not. */
 export const postgresMissing = (): string | false =>
   binaries() === undefined && 'no Postgres here: hack/setup database installs it';
 
-/** Whom the server runs as, when the test is root's. */
+/** The user for the server if the test runs as root. */
 function serverUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {
@@ -66,7 +66,7 @@ export class Postgres {
     if (this.#user) chownSync(this.#directory, this.#user.uid, this.#user.gid);
   }
 
-  /** A new server that is ended after the test. */
+  /** A new server that is stopped after the test. */
   static async start(
     t: Pick<TestContext, 'after'>,
     settings: Readonly<Record<string, string>> = {},
@@ -79,19 +79,19 @@ export class Postgres {
     return postgres;
   }
 
-  /** Of a database, with user and password; through `port` when there is something between. */
+  /** URL of a database, with user and password; with `port` to connect through a proxy. */
   url(database = 'postgres', port = this.port): string {
     return `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/${database}`;
   }
 
-  /** Starts the server again and waits until it takes questions. */
+  /** Starts the server again and waits until it accepts queries. */
   async start(): Promise<void> {
     let server = this.#spawn();
     await until(
       'Postgres takes questions',
       async () => {
         if (server.exitCode !== null) {
-          // After a kill its children take a moment to notice.
+          // After a kill its child processes need a moment to notice.
           if (!this.#output.includes('pre-existing shared memory')) throw new Error(`Postgres ended:\n${this.#output}`);
           server = this.#spawn();
         }
@@ -111,7 +111,7 @@ export class Postgres {
     return server;
   }
 
-  /** Ends it: `fast` as an administrator does, `kill` as a power cut does, `immediate` in between. */
+  /** Stops it: `fast` as an administrator does, `kill` as in a power cut, `immediate` in between. */
   async stop(how: 'fast' | 'immediate' | 'kill' = 'fast'): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
@@ -136,7 +136,7 @@ export class Postgres {
     }
   }
 
-  /** An empty database of that name. */
+  /** Creates an empty database with that name. */
   async createDatabase(name: string): Promise<string> {
     await this.query(`CREATE DATABASE "${name}"`);
     return this.url(name);
@@ -181,7 +181,7 @@ export class Postgres {
   }
 }
 
-/** A wire between a client and the server that can be cut, hung and mended. */
+/** A connection between a client and the server that can be cut, blocked and repaired. */
 export class Wire {
   readonly #target: number;
   readonly #server: Server;
@@ -204,19 +204,19 @@ export class Wire {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Breaks all connections, and every new one at once. */
+  /** Breaks all connections, and every new one immediately. */
   cut(): void {
     this.#mode = 'cut';
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Nothing goes through any more, and nobody is told. */
+  /** Nothing is transmitted any more, and no side notices. */
   hang(): void {
     this.#mode = 'silent';
     for (const socket of this.#sockets) socket.pause();
   }
 
-  /** Breaks what hangs; new connections go through. */
+  /** Breaks blocked connections; new ones work. */
   mend(): void {
     this.#mode = 'whole';
     for (const socket of this.#sockets) socket.destroy();

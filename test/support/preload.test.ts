@@ -29,7 +29,7 @@ test('a test file that does not end is ended, and what keeps it is named', (t) =
   const kept = run(t, "const { createServer } = await import('node:net'); createServer().listen(0);");
   assert.equal(kept.status, 1, kept.stdout);
   assert.match(kept.stdout, /still running 10 s after its last test, because of: TCPServerWrap/);
-  // Only what would keep it: this timer ends with the process.
+  // Only what keeps the process alive counts: this timer does not.
   const ended = run(t, 'setTimeout(() => {}, 60_000).unref();');
   assert.equal(ended.status, 0, ended.stdout);
 });

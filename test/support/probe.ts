@@ -1,4 +1,4 @@
-// What independent programs say about a recorded file.
+// What independent programs report about a recorded file.
 
 import { execFile } from 'node:child_process';
 import { open } from 'node:fs/promises';
@@ -30,13 +30,13 @@ export async function probe(file: string): Promise<Probe> {
   return { streams: parsed.streams, durationSeconds: Number(parsed.format.duration) };
 }
 
-/** Decodes all of it; returns what ffmpeg complains about: nothing for a good file. */
+/** Decodes the whole file; returns ffmpeg's messages: none for a good file. */
 export async function decodingErrors(file: string): Promise<string> {
   const args = ['-nostdin', '-v', 'error', '-i', file, '-map', '0', '-f', 'null', '-'];
   return (await run('ffmpeg', args)).stderr;
 }
 
-/** The four-letter types of a file's top-level boxes (ISO/IEC 14496-12 §4.2), in order. */
+/** The four-character types of a file's top-level boxes (ISO/IEC 14496-12 §4.2), in order. */
 export async function topLevelBoxes(file: string): Promise<string[]> {
   const handle = await open(file);
   try {

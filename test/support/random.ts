@@ -1,6 +1,6 @@
-// Chance that can be had again: by its seed.
+// Random numbers that can be repeated with a seed.
 
-/** Repeatable chance, from a seed (mulberry32). */
+/** A repeatable random number generator (mulberry32). */
 export function random(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -12,8 +12,8 @@ export function random(seed: number): () => number {
 }
 
 /**
- * Chance of a test, of another seed each time. The seed is printed, and shown when the test fails; TEST_SEED=... runs it with
- * the same one.
+ * Random numbers for a test, with another seed each time. The seed is printed, and shown when the test fails; TEST_SEED=...
+ * repeats the run.
  */
 export function seeded(): () => number {
   const seed = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32));

@@ -1,4 +1,4 @@
-// Files in memory over HTTP with ranges, for a browser in a test: a <video> seeks only where a server answers ranges.
+// Serves files in memory over HTTP with ranges, for a browser in a test: a <video> can seek only if the server supports ranges.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,11 +6,11 @@ import type { TestContext } from 'node:test';
 
 export interface RangeServer {
   readonly url: string;
-  /** What each path serves; a change is seen by the next request. */
+  /** The file at each path; changes affect the next request. */
   readonly files: Map<string, Buffer>;
 }
 
-/** Serves `files` as video/mp4 and every other path as an empty page; ends with its test. */
+/** Serves `files` as video/mp4 and every other path as an empty page; closed after the test. */
 export async function serveRanges(t: Pick<TestContext, 'after'>): Promise<RangeServer> {
   const files = new Map<string, Buffer>();
   const server = createServer((request, response) => {

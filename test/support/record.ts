@@ -1,4 +1,4 @@
-// A recorder without HTTP for tests: records a camera in this process into a temporary directory, before a witness.
+// A recorder without HTTP for tests: records a camera in this process into a temporary directory and checks it with a witness.
 
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,15 +21,15 @@ export interface RecordOptions {
   readonly transport?: TransportChoice;
   readonly maxBitrate?: number;
   readonly allowPlaintextLogin?: boolean;
-  /** What is known of cameras; nothing when absent. */
+  /** What is known about cameras; default: nothing. */
   readonly reach?: Reach;
   readonly clock?: Clock;
   readonly log?: Log;
   readonly format?: 'fmp4' | 'mp4';
   readonly segmentDurationMs?: number;
-  /** The disk; the real one when absent. */
+  /** The file system; default: the real one. */
   readonly fs?: FileSystem;
-  /** Receives the samples beside the archive. */
+  /** Get the samples besides the archive. */
   readonly sinks?: readonly SampleSink[];
 }
 
@@ -39,22 +39,22 @@ export interface Recording {
   readonly archive: Archive;
   readonly pool: SlabPool;
   status(): CameraStatus;
-  /** Lets the camera, and whoever watches it, see what time it is. It happens by itself twenty times a second. */
+  /** Calls the ticks of the camera and its watchers; also called automatically twenty times a second. */
   tick(): void;
-  /** Resolves when `condition` holds; looked at each 10 ms, and rejects after `timeoutMs` with the last status. */
+  /** Resolves when `condition` holds (checked every 10 ms); rejects after `timeoutMs` with the last status. */
   until(condition: (status: CameraStatus) => boolean, timeoutMs?: number): Promise<CameraStatus>;
   /**
-   * Stops the camera, closes every file, and returns the paths in order of their names. Fails where the recording is what
-   * none may ever be.
+   * Stops the camera, closes every file, and returns the paths in order of their names. Fails if the recording violates an
+   * invariant.
    */
   stop(): Promise<string[]>;
-  /** Removes the directory as well; for `t.after`. */
+  /** Also removes the directory; for `t.after`. */
   close(): Promise<void>;
 }
 
 const TICK_MS = 50;
 
-/** Starts recording one camera. */
+/** Starts to record one camera. */
 export async function record(options: RecordOptions): Promise<Recording> {
   const clock = options.clock ?? systemClock;
   const log = options.log ?? silentLog;
@@ -93,7 +93,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
       sinks: [recording.sink, witness.sink, ...(options.sinks ?? [])],
     },
   );
-  // What happens while it is stopped says nothing of the camera.
+  // What happens while it is being stopped does not count.
   let watched = true;
   const tick = (): void => {
     camera.tick(clock.monotonicMs());
@@ -138,7 +138,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   };
 }
 
-/** Every recorded file under `root`, in order of names; what the archive keeps for itself begins with a dot. */
+/** Every recorded file under `root` in order of names; the archive's own files start with a dot. */
 export async function filesIn(root: string): Promise<string[]> {
   const names = await readdir(root, { recursive: true });
   return names

@@ -1,4 +1,4 @@
-// A recorded file in memory: what the archive writes to disk, for tests of what is in it.
+// A recorded file in memory as the archive would write it, for tests of its contents.
 
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import type { SegmentClosing, SegmentMeta } from '../../recorder/mp4/meta.ts';
@@ -23,9 +23,9 @@ const FRAGMENT_MS = 1000;
 export class RecordedFile {
   bytes: Buffer;
   readonly writer: SegmentWriter;
-  /** Where each fragment ends. */
+  /** The end of each fragment. */
   readonly fragmentEnds: number[] = [];
-  /** Video samples in each. */
+  /** The number of video samples in each fragment. */
   readonly fragmentPictures: number[] = [];
 
   constructor(tracks: readonly TrackParameters[], writer = new SegmentWriter(tracks, meta)) {
@@ -33,7 +33,7 @@ export class RecordedFile {
     this.bytes = writer.header();
   }
 
-  /** Fragments of a second each, video first. */
+  /** Fragments of one second each, video first. */
   static of(video: Encoded<NalParameters>, audio: Encoded<AudioParameters> | undefined): RecordedFile {
     const file = new RecordedFile(audio ? [video.parameters, audio.parameters] : [video.parameters]);
     file.appendAll(video, audio);
@@ -86,20 +86,20 @@ export class RecordedFile {
   }
 }
 
-/** What the archive does to complete a file. */
+/** Completes a file as the archive does. */
 export function complete(bytes: Buffer, { tail, patch }: SegmentEnd): Buffer {
   const whole = Buffer.concat([bytes, tail]);
   patch.bytes.copy(whole, patch.offset);
   return whole;
 }
 
-/** The arguments of reading functions, for a file in memory. */
+/** The arguments of reading functions for a file in memory. */
 export const readFrom = (bytes: Buffer): [ReadAt, number] => [
   async (offset, length) => bytes.subarray(offset, offset + length),
   bytes.length,
 ];
 
-/** Samples that no decoder could read: for tests that look at times and places only. */
+/** Samples that cannot be decoded, for tests of times and offsets. */
 export function fakeVideo(frames: number): Encoded<NalParameters> {
   const bytes = Buffer.from('00000003658880', 'hex');
   return {

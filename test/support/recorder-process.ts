@@ -1,4 +1,4 @@
-// The recorder as users run it: a process of its own with a configuration file, its ports and all that it prints.
+// The recorder as users run it: a separate process with a configuration file, its ports and its output.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -12,14 +12,14 @@ import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MAX_STARTS = 3;
-/** On a machine that is busy with other things as well. */
+/** Enough for a machine that is busy with other work. */
 const MAX_START_MS = 60_000;
 const MAX_ANSWER_MS = 10_000;
 export const MAIN = join(ROOT, 'recorder/main.ts');
-/** A warning of Node in a recorder fails the test that stops it. */
+/** A Node warning in a recorder fails the test that stops it. */
 const PRELOAD = ['--import', import.meta.resolve('./preload.ts')];
 
-/** Ports of the loopback address that are free now. */
+/** Free ports of the loopback address. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports: number[] = [];
@@ -32,20 +32,20 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 export interface RecorderOptions {
-  /** Where everything it writes lies. */
+  /** The directory of everything that it writes. */
   readonly directory: string;
-  /** The configuration file's words; addresses and paths are filled in, and `auth.mode` is `none` unless given. */
+  /** The contents of the configuration file; addresses and paths are added, and `auth.mode` is `none` unless given. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly env?: NodeJS.ProcessEnv;
-  /** A command that runs the command that follows it, as `nice`. */
+  /** A command that runs the rest of its arguments, such as `nice`. */
   readonly through?: readonly string[];
   /** Wait until `/api/health/ready` answers 200; default true. */
   readonly waitUntilReady?: boolean;
-  /** With `config.tls`: who signed the certificate, as PEM. */
+  /** With `config.tls`: the CA of the certificate, as PEM. */
   readonly authority?: string;
 }
 
-/** What of `GET /api/cameras` the tests look at. */
+/** The fields of `GET /api/cameras` that tests use. */
 export interface CameraAnswer {
   readonly id: string;
   readonly state: string;
@@ -53,7 +53,7 @@ export interface CameraAnswer {
 
 export class RecorderProcess {
   readonly child: Child;
-  /** `http://127.0.0.1:PORT`, without a slash at the end. */
+  /** `http://127.0.0.1:PORT`, without a trailing slash. */
   readonly url: string;
   readonly playbackUrl: string;
   readonly metricsUrl: string;
@@ -78,7 +78,7 @@ export class RecorderProcess {
     this.recordPath = config['record_path'] as string;
   }
 
-  /** Once more where another program took one of the ports that were free a moment ago. */
+  /** Tries again if another program took one of the free ports meanwhile. */
   static async start(options: RecorderOptions): Promise<RecorderProcess> {
     for (let tries = 1; ; tries++) {
       try {
@@ -106,7 +106,7 @@ export class RecorderProcess {
     mkdirSync(config.workDir, { recursive: true });
     const configFile = join(directory, 'config.yaml');
     writeConfig(configFile, config);
-    // What runs in an image is not this checkout's.
+    // A program in an image does not have this file.
     const preload = options.through ? [] : PRELOAD;
     const [command, ...args] = [...(options.through ?? []), process.execPath, ...preload, MAIN, '--config', configFile];
     const child = new Child(command, args, {
@@ -125,7 +125,7 @@ export class RecorderProcess {
     return recorder;
   }
 
-  /** Another process with the same configuration, after this one ended. */
+  /** Starts another process with the same configuration after this one has ended. */
   async restart({ waitUntilReady = true } = {}): Promise<RecorderProcess> {
     const child = new Child(process.execPath, [...PRELOAD, MAIN, '--config', this.configFile], {
       cwd: dirname(this.configFile),
@@ -144,12 +144,12 @@ export class RecorderProcess {
     if (this.child.ended) throw new Error('the recorder ended');
   }
 
-  /** Rewrites keys of the configuration file; the recorder notices by itself or by SIGHUP. */
+  /** Changes keys of the configuration file; the recorder notices by itself or on SIGHUP. */
   rewriteConfig(changes: Readonly<Record<string, unknown>>): void {
     writeConfig(this.configFile, { ...this.#config, ...changes });
   }
 
-  /** Asks the API, trusting the authority that signed its certificate. */
+  /** Calls the API, trusting the CA of its certificate. */
   async fetch(path: string, init: RequestInit = {}): Promise<Response> {
     const ca = this.#authority;
     if (ca === undefined) return fetch(this.url + path, init);
@@ -166,7 +166,7 @@ export class RecorderProcess {
     return read;
   }
 
-  /** The JSON at `path`; throws for any other status than 200. */
+  /** The JSON at `path`; throws for any status other than 200. */
   async get(path: string): Promise<unknown> {
     const answer = await fetch(this.url + path);
     if (!answer.ok) throw new Error(`GET ${path} answered ${answer.status}: ${await answer.text()}`);
@@ -189,7 +189,7 @@ export class RecorderProcess {
     );
   }
 
-  /** All files of the archive, as paths relative to `record_path`, in order of their names; not the recorder's own notes. */
+  /** All files of the archive, relative to `record_path`, in order of their names; without the recorder's own files. */
   async files(): Promise<string[]> {
     const entries = await readdir(this.recordPath, { recursive: true, withFileTypes: true });
     return entries
@@ -199,11 +199,11 @@ export class RecorderProcess {
       .sort();
   }
 
-  /** Ends it as a service manager does. Fails where the archive is what none may ever be. */
+  /** Ends it as a service manager does. Fails if the archive violates an invariant. */
   async stop(): Promise<Ended> {
     const answers = await this.#gaps();
     const ended = await this.child.stop('SIGTERM');
-    // A disk that a test took away is not looked at.
+    // A disk that a test has removed is not checked.
     const files = (await this.files().catch(() => [])).filter((file) => file.endsWith('.mp4'));
     const footage = await closedFootage(files.map((file) => join(this.recordPath, file)));
     assertApart(footage);
@@ -218,7 +218,7 @@ export class RecorderProcess {
     return ended;
   }
 
-  /** What the ledger says of each camera; nothing where the caller may not ask, or gets no answer. */
+  /** The gap ledger of each camera; empty if the caller has no access or gets no response. */
   async #gaps(): Promise<ReadonlyMap<string, GapsAnswer>> {
     const answers = new Map<string, GapsAnswer>();
     const signal = AbortSignal.timeout(MAX_ANSWER_MS);
@@ -233,7 +233,7 @@ export class RecorderProcess {
         if (answer !== undefined) answers.set(id, answer as GapsAnswer);
       }
     } catch {
-      // It has ended, or hangs: tests of that look for themselves.
+      // It has ended or hangs; tests of that check it themselves.
     }
     return answers;
   }
@@ -243,7 +243,7 @@ export class RecorderProcess {
   }
 }
 
-/** JSON is YAML. */
+/** Every JSON document is also YAML. */
 function writeConfig(file: string, config: Readonly<Record<string, unknown>>): void {
   writeFileSync(file, JSON.stringify(config, undefined, 2), { mode: 0o600 });
 }

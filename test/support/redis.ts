@@ -1,8 +1,8 @@
-// A Redis that is the test's, beside the recorder: it keeps nothing.
+// A Redis server of the test, besides that of the recorder; it stores nothing.
 
 import { Child } from './child.ts';
 
-/** Listens on a port of the loopback address; 0: on none but what `settings` name. Whoever starts it ends it. */
+/** Listens on a port of the loopback address; with 0 only where `settings` says. The caller has to stop it. */
 export const startRedis = (port: number, directory: string, settings: readonly string[] = []): Child =>
   new Child(
     'redis-server',

@@ -1,4 +1,4 @@
-// What people see of a failed run: hack/test-reporter.
+// What hack/test-reporter shows of a failed run.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -9,7 +9,7 @@ import { workspace } from './workspace.ts';
 
 const REPORTER = join(import.meta.dirname, '../../hack/test-reporter.ts');
 
-/** What hack/test prints and counts of these files, as it names them: from the directory it runs in. */
+/** What hack/test prints and counts for these files, named relative to the directory in which it runs. */
 function report(directory: string, files: readonly string[], changes: NodeJS.ProcessEnv = {}) {
   const { NODE_TEST_CONTEXT: _, KUBE_NVR_COUNTS: __, KUBE_NVR_REQUIRE: ___, ...env } = process.env;
   const counts = join(directory, 'counts');

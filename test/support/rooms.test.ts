@@ -1,4 +1,4 @@
-// Who may import whom: the table of rooms.ts, held against the sources and against docs/design/layout.md.
+// Checks imports: compares the table in rooms.ts with the sources and with docs/design/layout.md.
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';

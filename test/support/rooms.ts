@@ -1,25 +1,26 @@
-// The rooms of the house: what each may import. What a row does not name is refused (docs/design/layout.md).
+// The rooms (folders) of the code and what each may import. Anything that a row does not name is rejected
+// (docs/design/layout.md).
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 
 export interface Room {
-  /** Directory from the root of the repository; its files belong to it unless a longer name does. */
+  /** Directory relative to the root of the repository; files belong to the room with the longest matching name. */
   readonly name: string;
-  /** Rooms above it in the table. `all`: each of them. */
+  /** Rooms above it in the table; `all` means all of these. */
   readonly rooms: readonly string[] | 'all';
-  /** Names of packages and modules of Node, `node:*` for any of the latter; after `type ` for their types alone. */
+  /** Packages and Node modules, `node:*` for all of the latter; with the prefix `type ` for their types only. */
   readonly packages: readonly string[];
 }
 
 const METRICS = 'prom-client';
 const HTTP = ['fastify', '@fastify/swagger', 'fastify-type-provider-zod', 'zod', METRICS];
 
-/** From left to right: a room imports only what stands before it. */
+/** In order: a room may import only rooms before it. */
 export const ROOMS: readonly Room[] = [
   { name: 'base', rooms: [], packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'type zod'] },
   { name: 'crds', rooms: [], packages: ['yaml', 'zod'] },
-  // Values in, values out: no socket, file, timer, process or logger.
+  // Pure rooms: no sockets, files, timers, processes or logs.
   { name: 'recorder/rtsp', rooms: ['base'], packages: ['node:crypto'] },
   { name: 'recorder/rtp', rooms: [], packages: [] },
   { name: 'recorder/codec', rooms: ['base', 'recorder/rtp'], packages: [] },
@@ -208,16 +209,16 @@ export const ROOMS: readonly Room[] = [
   },
 ];
 
-/** Tests and tools import what they like; what is shipped imports none of them. */
+/** Tests and tools may import anything; shipped code must not import them. */
 export const OUTSIDE: readonly string[] = ['hack', 'test'];
 
 export interface Import {
-  /** From the root of the repository. */
+  /** Relative to the root of the repository. */
   readonly file: string;
   readonly line: number;
-  /** As it stands in the source. */
+  /** As in the source. */
   readonly specifier: string;
-  /** The file that is meant, from the root; undefined: a package. */
+  /** The imported file, relative to the root; undefined for a package. */
   readonly target: string | undefined;
   readonly isType: boolean;
 }
@@ -242,7 +243,7 @@ function roomOf(file: string, table: readonly Room[]): Room | undefined {
   return rooms.sort((a, b) => b.name.length - a.name.length)[0];
 }
 
-/** Why an import is refused; undefined: it is allowed. */
+/** Why an import is rejected; undefined if it is allowed. */
 export function refusal(found: Import, table: readonly Room[] = ROOMS): string | undefined {
   const { file, specifier, target, isType } = found;
   const room = roomOf(file, table);
@@ -263,13 +264,13 @@ export function refusal(found: Import, table: readonly Room[] = ROOMS): string |
   return `${at}${room.name} may not import ${other.name} (${target})`;
 }
 
-/** `@a/b/c` and `a/c` are `@a/b` and `a`; modules of Node stay whole. */
+/** `@a/b/c` and `a/c` give `@a/b` and `a`; Node modules are returned unchanged. */
 function packageOf(specifier: string): string {
   if (specifier.startsWith('node:')) return specifier;
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
 }
 
-/** Sources of these directories that are shipped: no tests, and nothing that serves only them. */
+/** The shipped sources in these directories: without tests and their helpers. */
 export function shippedSources(root: string, directories: readonly string[]): string[] {
   return directories.flatMap((directory) =>
     readdirSync(join(root, directory), { recursive: true, withFileTypes: true })
@@ -284,7 +285,7 @@ export function readImports(root: string, files: readonly string[]): Import[] {
   return files.flatMap((file) => importsOf(file, readFileSync(join(root, file), 'utf8')));
 }
 
-/** Files that import each other, directly or over others, types included: each circle once, as a path. */
+/** Files that import each other, directly or indirectly, including types: each circle once, as a path. */
 export function circles(imports: readonly Import[]): string[] {
   const edges = Map.groupBy(
     imports.filter(({ target }) => target !== undefined),
@@ -306,7 +307,7 @@ export function circles(imports: readonly Import[]): string[] {
   return found;
 }
 
-/** The table of docs/design/layout.md. */
+/** The table in docs/design/layout.md. */
 export function roomTable(): string {
   const code = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ') || 'none';
   const rows = ROOMS.map(({ name, rooms, packages }) => {

@@ -1,32 +1,32 @@
-// Every route of every listener: who may call it, what of cameras it tells, and a request that it answers. A route that is
-// missing here fails a test: whoever adds one says here who may call it.
+// Every route of every listener: who may call it, what it tells about cameras, and a request that it answers. A test fails if a
+// route is missing here, so its author has to decide who may call it.
 
 import type { InjectOptions } from 'fastify';
 import type { Role } from '../../recorder/config/schema.ts';
 
 export interface RouteFacts {
-  /** Who may call it; `anyone` without a token. */
+  /** The required role; `anyone` may call it without a token. */
   readonly role: Role | 'anyone';
   /**
-   * What a token that is for some cameras only gets: `all` that the route tells is of no camera. `nothing`, for it
-   * concerns the whole node. `one`: the camera in the request. `some`: of all cameras those in scope.
+   * What a token for certain cameras may get. `all`: the route tells nothing about cameras. `nothing`: it concerns the whole
+   * node. `one`: only if the camera in the request is in scope. `some`: the cameras that are in scope.
    */
   readonly cameras: 'all' | 'nothing' | 'one' | 'some';
-  /** Whether `?access_token=` counts. */
+  /** `?access_token=` is accepted. */
   readonly query?: true;
-  /** A WebSocket is asked for. */
+  /** The request is for a WebSocket. */
   readonly webSocket?: true;
-  /** The status for a camera that there is. */
+  /** The status for an existing camera. */
   readonly status: number;
-  /** It takes any id for that of a camera; one out of scope is refused all the same. */
+  /** Accepts any id of a camera; one that is out of scope is refused all the same. */
   readonly takesUnknown?: true;
-  /** `name` and `camera`: of a camera, as `gate` and `Gate`; what has an id of its own has that of the camera in it. */
+  /** A request for a camera such as `gate`; ids of other objects contain that of the camera. */
   readonly request: (camera: string) => Pick<InjectOptions, 'payload'> & { readonly url: string };
 }
 
 const FROM = Date.UTC(2026, 0, 1, 12) / 1000;
 const window = `from=${FROM}&to=${FROM + 20}`;
-/** The path of a recording of a camera that began with the archive. */
+/** The path of a camera's recording that started with the archive. */
 const pathOf = (camera: string): string =>
   `2026/01/01/${camera.slice(0, 1).toUpperCase()}${camera.slice(1)}_${camera}_20260101_120000000.mp4`;
 
@@ -291,10 +291,10 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'GET /openapi.json': { role: 'anyone', cameras: 'all', status: 200, request: at('/openapi.json') },
 };
 
-/** Of the API, in a cluster. */
+/** Routes of the API in a cluster. */
 export const CLUSTER_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'GET /cluster/cameras': { role: 'viewer', cameras: 'some', status: 200, request: at('/cluster/cameras') },
-  // Preflights of pages of the other nodes.
+  // Preflight requests from pages of the other nodes.
   'OPTIONS /*': { role: 'anyone', cameras: 'all', status: 204, request: at('/anything') },
   'GET /cluster/metrics': { role: 'viewer', cameras: 'nothing', status: 200, request: at('/cluster/metrics') },
   'POST /cluster/add-learner': {
@@ -360,7 +360,7 @@ export const PLAYBACK_ROUTES: Readonly<Record<string, RouteFacts>> = {
     request: (camera) => ({ url: `/${pathOf(camera)}` }),
   },
   'GET /openapi.json': { role: 'anyone', cameras: 'all', status: 200, request: at('/openapi.json') },
-  // Preflights of pages, which have no token yet.
+  // Preflight requests from pages, which have no token.
   'OPTIONS /*': { role: 'anyone', cameras: 'all', status: 204, request: at('/anything') },
 };
 

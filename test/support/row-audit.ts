@@ -1,4 +1,4 @@
-// Rows of `recordings` against the files they speak of: one row a file, one file a row, and both say the same.
+// Compares the rows of `recordings` with the files: exactly one row per file, with the same contents.
 
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
@@ -39,7 +39,7 @@ export async function rowsOf(postgres: Postgres, database: string, nodeName: str
 export const segmentFiles = (recordPath: string): string[] =>
   (readdirSync(recordPath, { recursive: true }) as string[]).filter((path) => /^\d{4}\/.*\.mp4$/.test(path)).sort();
 
-/** What the row of a closed file must be. */
+/** The correct row of a closed file. */
 async function expectedRow(recordPath: string, path: string): Promise<AuditedRow> {
   const absolute = join(recordPath, path);
   const { size, mtimeMs } = await stat(absolute);
@@ -77,7 +77,7 @@ async function expectedRow(recordPath: string, path: string): Promise<AuditedRow
   }
 }
 
-/** Compares everything; no file may be open. Returns how many rows there are. */
+/** Compares everything; no file may be open. Returns the number of rows. */
 export async function assertRowsAreFiles(
   postgres: Postgres,
   database: string,

@@ -1,4 +1,4 @@
-// Snapshots for tests of the planner, and an ideal world that carries out what is planned.
+// Snapshots for tests of the planner, and an ideal world in which plans are carried out.
 
 import type {
   Assignment,
@@ -15,7 +15,7 @@ import type {
 const LONG_AGO_MS = 3_600_000;
 
 export const LIVE: Liveness = { state: 'Live', heard: true, silentMs: 500, liveForMs: LONG_AGO_MS };
-/** Live by the rules, but three renewals are missing. */
+/** Live, but three renewals are missing. */
 export const QUIET: Liveness = { state: 'Live', heard: false, silentMs: 9_000, liveForMs: LONG_AGO_MS };
 export const UNKNOWN: Liveness = { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0 };
 export const UNAVAILABLE: Liveness = { state: 'Unavailable', heard: false, silentMs: 16_000, liveForMs: 0 };
@@ -60,11 +60,11 @@ export const cameraOf = (name: string, over: Partial<PlannedCamera> = {}): Plann
   ...over,
 });
 
-/** A camera that its node records. */
+/** A camera that is recorded by its node. */
 export const recordedBy = (name: string, node: string, over: Partial<PlannedCamera> = {}): PlannedCamera =>
   cameraOf(name, { assignment: { node, epoch: 1, handover: 'Complete', reason: 'Scheduled' }, ...over });
 
-/** A world in which live nodes report what they are given; more can be said in `over`. */
+/** A world in which live nodes report the cameras they were given; `over` changes it. */
 export const snapshotOf = (
   nodes: readonly PlannedNode[],
   cameras: readonly PlannedCamera[],
@@ -78,7 +78,7 @@ export const snapshotOf = (
   pool: poolOf(over.pool),
 });
 
-/** As if all that is planned had been done, taken up and recorded, and much time had passed. */
+/** The world after everything planned has been done, taken up and recorded, and much time has passed. */
 export function carriedOut(snapshot: Snapshot, { writes, role }: Plan): Snapshot {
   const byCamera = new Map(writes.map((write) => [write.camera, write]));
   const alive = new Set(snapshot.nodes.filter(isAlive).map(({ name }) => name));

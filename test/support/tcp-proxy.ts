@@ -1,4 +1,4 @@
-// A TCP connection's way through the test: it can be cut, or go silent as a link does that was unplugged.
+// A TCP proxy in a test: it can be cut, or become silent like an unplugged link.
 
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -6,12 +6,12 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 export class TcpProxy {
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
-  /** Connections that were made while the link was silent: as if their first packet was still on its way. */
+  /** Connections made while the link was silent: as if their first packet were still on its way. */
   readonly #held = new Set<Socket>();
   readonly #port: number;
   readonly #host: string;
   #isSilent = false;
-  /** Connections since the start. */
+  /** The number of connections since the start. */
   accepted = 0;
 
   private constructor(server: Server, port: number, host: string) {
@@ -34,17 +34,17 @@ export class TcpProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Connections that are open now. */
+  /** The number of open connections. */
   get open(): number {
     return this.#pairs.size;
   }
 
-  /** Ends every connection with a reset. New ones are passed on. */
+  /** Resets every connection. New ones are passed on. */
   reset(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
   }
 
-  /** From now on nothing passes, in no direction, and nobody is told: connections that are open stay so. */
+  /** From now on nothing passes in either direction, and no side notices: open connections stay open. */
   silence(): void {
     this.#isSilent = true;
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();

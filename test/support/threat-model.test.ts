@@ -1,4 +1,4 @@
-// docs/design/security.md: every boundary names tests that exist, and every remaining risk says what to do.
+// Checks docs/design/security.md: every boundary names tests that exist, and every remaining risk says what to do.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const PAGE = readFileSync(join(ROOT, 'docs/design/security.md'), 'utf8');
 function rowsBelow(heading: string): string[][] {
   const section = PAGE.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
   const lines = section.split('\n').filter((line) => line.startsWith('|'));
-  // A | within code is part of a name.
+  // A | inside code is part of a name.
   return lines.slice(2).map((line) =>
     line
       .split(/(?<!\\)\|/)
@@ -21,7 +21,7 @@ function rowsBelow(heading: string): string[][] {
   );
 }
 
-/** The names of the tests in a file, as they are written there. */
+/** The names of the tests in a file, as written there. */
 function namesIn(file: string): string[] {
   const source = readFileSync(join(ROOT, file), 'utf8');
   return Array.from(source.matchAll(/\btest\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1,/g), ([, , name = '']) =>

@@ -1,8 +1,10 @@
-// Waiting in end-to-end tests: for a condition, never for a time.
+// Waiting in end-to-end tests: for a condition, never for a fixed time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Asks again and again until the answer is neither undefined nor false; throws after `timeoutMs`, saying `what` did not happen. */
+/**
+ * Calls `ask` repeatedly until the result is neither undefined nor false; throws after `timeoutMs` that `what` did not happen.
+ */
 export async function until<T>(
   what: string,
   ask: () => T | undefined | false | Promise<T | undefined | false>,

@@ -1,3 +1,3 @@
-// Which variant of the tests runs: `hack/test long` asks for everything.
+// The variant of the tests: `hack/test long` runs everything.
 
 export const LONG = process.env['LONG'] === '1';

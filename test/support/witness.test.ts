@@ -1,4 +1,4 @@
-// The witness of all recordings in tests sees what it is there for.
+// Checks that the witness of recordings detects what it is for.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

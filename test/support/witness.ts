@@ -1,5 +1,5 @@
-// Looks at one camera's recording all the time, in every test that uses `record.ts`, and says at its end what can never be
-// right (invariants.ts), whatever the test is about.
+// Watches one camera's recording in every test that uses `record.ts`, and reports at its end violations of the invariants
+// (invariants.ts), whatever the test is about.
 
 import assert from 'node:assert/strict';
 import type { Clock } from '../../base/clock.ts';
@@ -13,9 +13,9 @@ import type { CameraStatus } from '../../recorder/camera/status.ts';
 import { closedFootage } from './closed-footage.ts';
 import { ACCOUNT_TOLERANCE_MS, assertApart, FUTURE_TOLERANCE_MS } from './invariants.ts';
 
-/** A camera that has brought no picture for so long is not recorded, and must not be said to be. */
+/** A camera without a picture for this long is not being recorded, and must not be reported as such. */
 const SILENT_MS = 15_000;
-/** Time in the tests moves in steps. */
+/** Time in the tests advances in steps. */
 const STEP_MS = 1_000;
 
 export interface Look {
@@ -29,16 +29,16 @@ export class Witness {
   readonly #gaps: CameraGaps;
   readonly #startMs: number;
   readonly #hostOffsetMs: number;
-  /** The machine's clock was set: it shows some time twice, or skips it. */
+  /** The machine's clock was set: some time occurs twice or not at all. */
   #clockSet = false;
-  /** How far a picture was dated behind the moment at which it was handed on, at most. */
+  /** By how much a picture was dated after the moment it was passed on, at most. */
   #aheadMs = -Infinity;
   #pictures = 0;
   #pictureAtMs: number;
   #recordingSinceMs: number | undefined;
-  /** The longest time without a picture at which the camera was said to be recorded. */
+  /** The longest time without a picture during which the camera was reported as recording. */
   #pretendedMs = 0;
-  /** The longest time without a picture in which no reason was given. */
+  /** The longest time without a picture and without a reason. */
   #unexplainedMs = 0;
 
   constructor(clock: Clock) {
@@ -50,7 +50,7 @@ export class Witness {
     this.#gaps.want('recording', { cause: 'process-down', aliveMs: undefined });
   }
 
-  /** Takes the samples beside the archive. */
+  /** Gets the samples besides the archive. */
   get sink(): SampleSink {
     const { sink } = this.#gaps;
     return {
@@ -64,7 +64,7 @@ export class Witness {
     };
   }
 
-  /** Is told of closed segments. */
+  /** Is notified of closed segments. */
   get observer(): SegmentObserver {
     return {
       closed: ({ segment, endMs, meta }: ClosedSegment) =>
@@ -73,7 +73,7 @@ export class Witness {
     };
   }
 
-  /** Call it a few times a second. */
+  /** Call a few times a second. */
   look({ camera, archive, written }: Look): void {
     const nowMs = this.#clock.monotonicMs();
     if (Math.abs(this.#clock.wallMs() - nowMs - this.#hostOffsetMs) > 1) this.#clockSet = true;
@@ -91,7 +91,7 @@ export class Witness {
     }
   }
 
-  /** When the recording has ended: fails where something is not as it must be. */
+  /** Call when the recording has ended: fails if an invariant was violated. */
   async judge(files: readonly string[]): Promise<void> {
     assert.ok(
       this.#pretendedMs <= SILENT_MS + STEP_MS,
@@ -116,7 +116,7 @@ export class Witness {
       [],
       `every gap has a cause. ${told}`,
     );
-    // Pictures of the time before anybody wanted them are a gift.
+    // Pictures from before recording was requested do not count.
     const recordedMs = footage.reduce((sum, { fromMs, toMs }) => {
       return sum + Math.max(0, Math.min(toMs, report.knownUntilMs) - Math.max(fromMs, this.#startMs));
     }, 0);

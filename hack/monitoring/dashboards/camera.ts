@@ -1,4 +1,4 @@
-// The dashboard of one camera: is it recorded, what was missed and why, what it sends, what is kept of it.
+// The dashboard of one camera: whether it is recorded, what was missed and why, what it sends, what is kept of it.
 
 import type { Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row } from './panels.ts';

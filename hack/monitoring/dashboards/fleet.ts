@@ -1,12 +1,12 @@
-// The dashboard of everything: first what is not recorded now, then why, then what will be next.
+// The dashboard of all cameras: first what is not recorded now, then why, then what will be a problem next.
 
 import { BigValueTextMode, type Dashboard } from '@grafana/schema';
 import { dashboard, graph, stat, table, timeline, type Row, type Steps, type Texts } from './panels.ts';
 import { CAMERA, CONNECTIONS_ENDED, FRAMES_NOT_KEPT, TARGET } from './queries.ts';
 
-/** What the operator tells of pools is of their namespace. */
+/** The operator's metrics of pools have the label of the pool's namespace. */
 const POOL = 'namespace=~"$namespace"';
-/** A user's wish, and a camera that another node records. */
+/** Leaves out cameras that a user stopped, and those that another node records. */
 const NO_FAULT = 'cause!~"stopped|moved"';
 
 const NONE_IS_GOOD: Steps = ['green', [1, 'red']];

@@ -1,4 +1,4 @@
-// Words in which a dashboard is written: panels with what they ask, laid out in rows. Types and enums are Grafana's own.
+// Building blocks of dashboards: panels with their queries, laid out in rows. Types and enums are Grafana's.
 
 import {
   AxisPlacement,
@@ -32,36 +32,36 @@ import type {
   Options as TimeSeriesOptions,
 } from '@grafana/schema/dist/esm/raw/composable/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen';
 
-/** One question of a panel. */
+/** One query of a panel. */
 export interface Query {
   readonly expr: string;
-  /** As `{{camera}}`. */
+  /** Such as `{{camera}}`. */
   readonly legend?: string;
 }
 
-/** From which value on which colour; the first colour is that of everything below. */
+/** Colours by threshold; the first colour is that of all smaller values. */
 export type Steps = readonly [first: string, ...further: readonly (readonly [from: number, color: string])[]];
 
-/** What a number is shown as. */
+/** The texts to show instead of numbers. */
 export type Texts = Readonly<Record<string, readonly [text: string, color: string]>>;
 
 interface Common {
   readonly title: string;
-  /** What it answers, and what to make of the answer. */
+  /** The question that the panel answers, and how to interpret it. */
   readonly description: string;
   readonly unit: string;
-  /** Of 24. */
+  /** In columns, of 24. */
   readonly width: number;
   readonly decimals?: number;
   readonly min?: number;
   readonly max?: number;
   readonly steps?: Steps;
   readonly texts?: Texts;
-  /** Shown where there is no data. */
+  /** Shown if there is no data. */
   readonly noValue?: string;
 }
 
-/** Laid out by `rowOf`. */
+/** A panel with its size, for `layOut`. */
 export interface Sized {
   readonly panel: Panel;
   readonly width: number;
@@ -71,7 +71,7 @@ export interface Sized {
 const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
 const HEIGHT = { stat: 4, graph: 8 } as const;
 
-/** One number a query, as it is now. */
+/** One number per query: the current value. */
 export function stat(
   options: Common & { readonly queries: readonly Query[]; readonly textMode?: BigValueTextMode },
 ): Sized {
@@ -100,7 +100,7 @@ export function graph(
   options: Common & {
     readonly queries: readonly Query[];
     readonly stacked?: boolean;
-    /** Bars say how much an interval had; lines say how much there was. */
+    /** Bars show the amount in an interval; lines show a level. */
     readonly bars?: boolean;
     readonly height?: number;
   },
@@ -141,7 +141,7 @@ export function graph(
   });
 }
 
-/** States over time, a line each. */
+/** States over time, one line each. */
 export function timeline(options: Common & { readonly queries: readonly Query[] }): Sized {
   const shown: StateTimelineOptions = {
     alignValue: 'left',
@@ -177,7 +177,7 @@ export interface Column {
   readonly link?: { readonly title: string; readonly url: string };
 }
 
-/** What is so now, a line for each set of labels; several queries are joined by the labels that they share. */
+/** The current state, one line for each set of labels; several queries are joined by their common labels. */
 export function table(
   options: Omit<Common, 'unit'> & {
     readonly queries: readonly Query[];
@@ -282,13 +282,13 @@ function targets(queries: readonly Query[], kind: 'instant' | 'range' | 'table')
   }));
 }
 
-/** A part of a dashboard under its own heading. */
+/** A part of a dashboard with its own heading. */
 export interface Row {
   readonly title: string;
   readonly panels: readonly Sized[];
 }
 
-/** Numbers and places the panels: each row from the left, as many as fit beside each other. */
+/** Numbers and places the panels: each row from the left, with as many panels as fit. */
 export function layOut(rows: readonly Row[]): (Panel | RowPanel)[] {
   const placed: (Panel | RowPanel)[] = [];
   let id = 1;
@@ -312,7 +312,7 @@ export function layOut(rows: readonly Row[]): (Panel | RowPanel)[] {
   return placed;
 }
 
-/** Variables that ask Prometheus; All is everything, also what has no such label. */
+/** Variables filled by Prometheus; All matches everything, including series without the label. */
 function variable(name: string, label: string, query: string, options: { readonly multi: boolean }) {
   const { multi } = options;
   return {
@@ -333,9 +333,9 @@ export interface DashboardText {
   readonly uid: string;
   readonly title: string;
   readonly description: string;
-  /** How much is shown at first, as `6h`. */
+  /** The initial time range, such as `6h`. */
   readonly last: string;
-  /** One camera is chosen. */
+  /** Exactly one camera is chosen. */
   readonly oneCamera: boolean;
   readonly rows: readonly Row[];
   readonly links: NonNullable<Dashboard['links']>;
@@ -348,7 +348,7 @@ export function dashboard({ uid, title, description, last, oneCamera, rows, link
     title,
     description,
     tags: ['kube-nvr'],
-    // Of Grafana 10.4 and newer; newer ones read older ones.
+    // The version of Grafana 10.4; newer ones read older versions.
     schemaVersion: 39,
     version: 1,
     editable: true,

@@ -1,10 +1,10 @@
-// What both dashboards ask.
+// Queries that both dashboards use.
 
 import type { Query } from './panels.ts';
 
-/** Recorders of the chosen nodes. */
+/** Recorders on the chosen nodes. */
 export const TARGET = 'namespace=~"$namespace",node=~"$node"';
-/** The chosen cameras of these. */
+/** The chosen cameras on them. */
 export const CAMERA = `${TARGET},camera=~"$camera"`;
 
 export const FRAMES_NOT_KEPT: readonly Query[] = [
@@ -15,7 +15,7 @@ export const FRAMES_NOT_KEPT: readonly Query[] = [
   },
 ];
 
-/** A minute. */
+/** Per minute. */
 export const CONNECTIONS_ENDED: readonly Query[] = [
   {
     expr: `sum by (reason) (rate(kube_nvr_camera_reconnects_total{${CAMERA}}[$__rate_interval])) * 60`,

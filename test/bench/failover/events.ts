@@ -1,5 +1,6 @@
-// What is done to a cluster that records, and what each camera lost by it: one function an event, figures out. Seconds come
-// from the files and the gap ledgers of the nodes; times of the Leases from the API server. All clocks are one machine's.
+// The events of the failover bench, each as a function: what is done to a recording cluster, and what each camera lost by it.
+// Durations come from the files and the gap ledgers of the nodes, times of the Leases from the API server. All clocks are those
+// of one machine.
 
 import { RESOURCES } from '../../cluster/own-operator.ts';
 import { until } from '../../support/until.ts';
@@ -8,9 +9,9 @@ import { median } from '../report.ts';
 import { endOf, holesIn, type Piece } from './footage.ts';
 import { SELDOM_MS, type Assignments, type FailoverStage, type LedgerReport } from './stage.ts';
 
-/** Of one run and row, by name: seconds and counts. */
+/** The results of one run for one row, by name: seconds and counts. */
 export type Figures = Readonly<Record<string, number>>;
-/** Figures for each row of the table that a run belongs to. */
+/** The results for each row of the table to which a run belongs. */
 export type Outcome = Readonly<Record<string, Figures>>;
 
 export interface Event {
@@ -21,14 +22,14 @@ export interface Event {
 const FREEZE_MS = 8_000;
 const OPERATOR_FREEZE_MS = 30_000;
 /**
- * Silence of 15 s moves cameras, seen at most 2 s late by a watch that is suspected: a disturbance that has not moved a
- * camera after this time, and after which every node has renewed its Lease, does not move one any more.
+ * A silence of 15 s moves cameras, and a suspect watch delays its detection by at most 2 s. If a disturbance has not moved a
+ * camera after this time, and every node has renewed its Lease since, it will not do so any more.
  */
 const WATCH_MS = 20_000;
 const SLOW_MS = 120_000;
-/** How often cameras without an owner are looked for. */
+/** How often to look for cameras without an owner. */
 const OWNERS_MS = 1_000;
-/** Pictures of a moment are on the disk by then: half a second that a run waits for its clock, and a fragment. */
+/** By then the current pictures are on disk: a run waits half a second for its clock, and then comes a fragment. */
 const WRITTEN_MS = 2_500;
 
 const seconds = (ms: number): number => Math.round(ms) / 1000;
@@ -36,11 +37,11 @@ const worst = (values: readonly number[]): number => Math.max(0, ...values);
 const lengthOf = (holes: ReturnType<typeof holesIn>): number =>
   holes.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
 
-/** Cameras that are under another epoch than before. */
+/** Cameras whose epoch has changed. */
 const movesBetween = (before: Assignments, after: Assignments): number =>
   [...before].filter(([camera, { epoch }]) => after.get(camera)?.epoch !== epoch).length;
 
-/** Of each camera, the time in [fromMs, toMs) of which no disk has footage. */
+/** For each camera, the time in [fromMs, toMs) for which no disk has footage. */
 async function missing(
   stage: FailoverStage,
   cameras: readonly string[],
@@ -57,7 +58,7 @@ const nodeOfRun = (stage: FailoverStage, run: number): string =>
 interface Loss {
   readonly strike: (stage: FailoverStage, node: string) => Promise<unknown>;
   readonly heal: (stage: FailoverStage, node: string) => Promise<unknown>;
-  /** It records on, and nobody knows: its footage overlaps with that of the others until it is back. */
+  /** The node continues to record unnoticed: its footage overlaps with that of the others until it is back. */
   readonly recordsOn?: true;
 }
 
@@ -81,7 +82,7 @@ const loss = (name: string, { strike, heal, recordsOn }: Loss): Event => ({
       leaseToLast: seconds(Math.max(...onDisk) - renewedMs),
       leaseToFirst: seconds(Math.min(...onDisk) - renewedMs),
       strikeToLast: seconds(Math.max(...onDisk) - strikeMs),
-      /** Cameras of other nodes: nothing is to happen to them. */
+      /** Cameras of other nodes must not be affected. */
       otherMoves: [...before].filter(([camera, { epoch }]) => !moved.has(camera) && after.get(camera)?.epoch !== epoch)
         .length,
       ...(recordsOn ? {} : await lostFrames(stage, cameras, node, strikeMs, onDisk)),
@@ -97,7 +98,7 @@ const loss = (name: string, { strike, heal, recordsOn }: Loss): Event => ({
   },
 });
 
-/** What the files of a node that stopped say: up to when it recorded, and which time is missing. */
+/** What the files of a stopped node show: until when it recorded, and which time is missing. */
 async function lostFrames(
   stage: FailoverStage,
   cameras: readonly string[],
@@ -120,11 +121,11 @@ async function lostFrames(
   };
 }
 
-/** When the footage of a camera begins on another node than this, after it was lost. */
+/** When the footage of a camera starts on another node after it was lost. */
 const firstElsewhere = (pieces: readonly Piece[], node: string, strikeMs: number): number =>
   Math.min(...pieces.filter((piece) => piece.node !== node && piece.fromMs > strikeMs).map(({ fromMs }) => fromMs));
 
-/** A node that recorded on is back: when it stops what others have, and how much there is twice. */
+/** A node that continued to record is back: when it stops recording the cameras of others, and how much footage exists twice. */
 async function doubles(
   stage: FailoverStage,
   cameras: readonly string[],
@@ -132,7 +133,7 @@ async function doubles(
   strikeMs: number,
   healMs: number,
 ): Promise<Figures> {
-  /** What it recorded while it was away, and not what comes home later. */
+  /** What it recorded while it was away, without what returns home later. */
   const kept = (pieces: readonly Piece[]): readonly Piece[] =>
     pieces.filter((piece) => piece.node === node && piece.fromMs < healMs);
   const listed = until(
@@ -166,12 +167,12 @@ async function doubles(
     doublesEnd: seconds(Math.max(...ends) - healMs),
     doubled: seconds(worst(doubled)),
     listed: seconds((await listed) - healMs),
-    /** While it was cut off it recorded on: nothing is missing. */
+    /** It continued to record while it was cut off, so nothing is missing. */
     gap: seconds(worst(await missing(stage, cameras, strikeMs - 5_000, healMs))),
   };
 }
 
-/** Something hangs or restarts, and nothing may come of it. */
+/** Something hangs or restarts, which must have no effect. */
 const calm = (name: string, disturb: (stage: FailoverStage, node: string) => Promise<unknown>): Event => ({
   name,
   async run(stage, run) {
@@ -196,7 +197,7 @@ const calm = (name: string, disturb: (stage: FailoverStage, node: string) => Pro
         lost: seconds(worst(lost)),
         ledger: worst(ledgers.map(({ missing_seconds: missed }) => missed)),
         ...causesOf(ledgers),
-        /** Pictures that cameras could not send, of all together. */
+        /** Pictures that all cameras together could not send. */
         dropped: (await stage.dropped()) - dropped,
         watched: seconds(overMs - startMs),
       },
@@ -204,7 +205,7 @@ const calm = (name: string, disturb: (stage: FailoverStage, node: string) => Pro
   },
 });
 
-/** Of all cameras together, for who asks why. */
+/** The causes of all cameras together, to explain results. */
 function causesOf(ledgers: readonly LedgerReport[]): Figures {
   const sums: Record<string, number> = {};
   for (const { seconds_by_cause: causes } of ledgers) {
@@ -235,7 +236,7 @@ const restarted = (name: string, how: 'asked' | 'killed'): Event => ({
   },
 });
 
-/** Counts cameras without an owner, again and again until `work` is done. */
+/** Counts cameras without an owner, repeatedly until `work` is done. */
 async function watchOwners(stage: FailoverStage, work: () => Promise<void>): Promise<number> {
   let ownerless = 0;
   const over = new AbortController();
@@ -255,7 +256,7 @@ async function watchOwners(stage: FailoverStage, work: () => Promise<void>): Pro
   return ownerless;
 }
 
-/** Moves that somebody asked for: the time of which there is no footage, until every camera is at home again. */
+/** Requested moves: the time without footage, until every camera is at home again. */
 const planned = (name: string, work: (stage: FailoverStage, run: number) => Promise<Figures>): Event => ({
   name,
   async run(stage, run) {
@@ -298,7 +299,7 @@ const drained = planned('drained', async (stage, run) => {
 const rolled = planned('rolled', async (stage, run) => {
   const before = await stage.pool();
   const startMs = Date.now();
-  // Recorders read the pool's retention at their start: another one is another version.
+  // Recorders read the pool's retention only at their start, so a change of it is a new version.
   const spec = { archive: { retention: { maxAgeSeconds: 86_400 + run } } };
   await stage.cluster.api.patch(`${RESOURCES}/recorderpools/default`, 'merge', { spec });
   await until(
@@ -321,7 +322,7 @@ const rolled = planned('rolled', async (stage, run) => {
   return { took: seconds(Date.now() - startMs) };
 });
 
-/** All nodes but one die; one comes back, and then the other. */
+/** All nodes but one die; one comes back, and then another. */
 const majorityLost: Event = {
   name: 'majority-lost',
   async run(stage, run) {
@@ -367,9 +368,9 @@ const majorityLost: Event = {
         moves,
         rest: seconds(worst(rest)),
         shown: seconds(shown),
-        /** From the first Lease of the node that returned. */
+        /** Time since the first Lease of the node that returned. */
         followed: seconds(Math.max(...onDisk) - backMs),
-        /** Cameras of the node that returned are to stay there. */
+        /** Cameras of the node that returned should stay there. */
         strayed,
       },
     };

@@ -37,7 +37,7 @@ test('footage is read from files that are closed and from one that is written, w
   assert.deepEqual(others, []);
   assert.ok(Math.abs(hole.fromMs - startMs - 10_000) <= 50, `from ${hole.fromMs - startMs}`);
   assert.ok(Math.abs(hole.toMs - startMs - 15_000) <= 50, `to ${hole.toMs - startMs}`);
-  // Up to the last whole fragment: some pictures wait for theirs.
+  // Up to the last complete fragment: some pictures still wait for theirs.
   const missingMs = startMs + 25_000 - endOf(pieces);
   assert.ok(missingMs >= 0 && missingMs < 1_000, `${missingMs}`);
 });

@@ -1,5 +1,5 @@
-// What a camera's footage is, read from the files on the disks of all nodes: closed ones say their wall time themselves, one
-// that is being written (or was, when its node died) is read up to its last whole fragment. No recorder is asked.
+// Reads a camera's footage from the files on the disks of all nodes, without asking a recorder. Closed files state their wall
+// time; a file that is being written (or was when its node died) is read up to its last complete fragment.
 
 import { readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -9,25 +9,25 @@ import { readFragmentAt } from '../../../recorder/mp4/read-fragment.ts';
 import { readLayout, readMeta, type ReadAt } from '../../../recorder/mp4/reader.ts';
 import { errorCode } from '../../../recorder/archive/disk/file-system.ts';
 
-/** One file's footage, on the wall clock. */
+/** The footage of one file, on the wall clock. */
 export interface Piece {
   readonly node: string;
   readonly camera: string;
   readonly path: string;
-  /** Milliseconds since 1970 at which its first picture was captured, and its last one ended. */
+  /** Capture time of its first picture and end of its last one, in milliseconds since 1970. */
   readonly fromMs: number;
   readonly toMs: number;
-  /** It is still written, or its node died while it was. */
+  /** It is still being written, or was when its node died. */
   readonly isOpen: boolean;
 }
 
 export interface Disk {
   readonly node: string;
-  /** Of its archive. */
+  /** Root of its archive. */
   readonly root: string;
 }
 
-/** A file of a camera, by its name alone. */
+/** What the name of a file says. */
 export interface NamedFile {
   readonly camera: string;
   readonly startMs: number;
@@ -36,11 +36,11 @@ export interface NamedFile {
 
 const DAY_MS = 86_400_000;
 const TICKS_PER_MS = 90;
-/** A segment is named after its first picture: one that holds `fromMs` began at most so long before. */
+/** A segment is named after its first picture; the one that contains `fromMs` started at most this long before. */
 export const SEGMENT_SECONDS = 60;
 const MAX_SEGMENT_MS = 2 * SEGMENT_SECONDS * 1000;
 
-/** The files whose names say that they began at `fromMs` or later. */
+/** The files that started at `fromMs` or later according to their names. */
 export function filesSince(root: string, fromMs: number): readonly NamedFile[] {
   const files: NamedFile[] = [];
   for (let dayMs = Math.floor(fromMs / DAY_MS) * DAY_MS; dayMs <= Date.now(); dayMs += DAY_MS) {
@@ -63,7 +63,7 @@ function namesIn(directory: string): readonly string[] {
   }
 }
 
-/** Footage of the cameras from `fromMs` on, over all disks; pieces may begin before it. */
+/** Footage of the cameras from `fromMs` on, on all disks; pieces may start before it. */
 export async function footageOf(
   disks: readonly Disk[],
   cameras: readonly string[],
@@ -82,10 +82,10 @@ export async function footageOf(
 
 type Span = Pick<Piece, 'fromMs' | 'toMs' | 'isOpen'>;
 
-/** Undefined: no picture is in the file. */
+/** Undefined: the file contains no picture. */
 async function readPiece(path: string): Promise<Span | undefined> {
   const handle = await open(path).catch((err: unknown) => {
-    if (errorCode(err) === 'ENOENT') return undefined; // Retention or recovery took it.
+    if (errorCode(err) === 'ENOENT') return undefined; // removed by retention or recovery
     throw err;
   });
   if (!handle) return undefined;
@@ -107,7 +107,7 @@ async function readPiece(path: string): Promise<Span | undefined> {
   }
 }
 
-/** Media time of the whole fragments of a growing file. */
+/** Media time of the complete fragments of a growing file. */
 async function writtenMs(read: ReadAt, size: number): Promise<number> {
   const layout = await readLayout(read, size);
   if (layout.kind !== 'open') return 0;
@@ -122,10 +122,10 @@ async function writtenMs(read: ReadAt, size: number): Promise<number> {
   }
 }
 
-/** Whether the first whole fragment of a file is on the disk. */
+/** Whether the first complete fragment of a file is on the disk. */
 export const hasPicture = async (path: string): Promise<boolean> => (await readPiece(path)) !== undefined;
 
-/** Less between two recordings is no gap: names and slewed clocks are not finer (docs/design/gaps.md). */
+/** A shorter time between two recordings is not a gap: names and adjusted clocks are not more precise (docs/design/gaps.md). */
 const MIN_GAP_MS = 100;
 
 export interface Hole {
@@ -133,7 +133,7 @@ export interface Hole {
   readonly toMs: number;
 }
 
-/** The times in [fromMs, toMs) that no piece covers. */
+/** The periods in [fromMs, toMs) that no piece covers. */
 export function holesIn(pieces: readonly Piece[], fromMs: number, toMs: number): readonly Hole[] {
   const holes: Hole[] = [];
   let coveredTo = fromMs;
@@ -149,5 +149,5 @@ export function holesIn(pieces: readonly Piece[], fromMs: number, toMs: number):
   return holes;
 }
 
-/** Milliseconds since 1970 up to which there is footage of a camera: the end of its newest piece; 0 without any. */
+/** The end of a camera's newest footage in milliseconds since 1970; 0 if there is none. */
 export const endOf = (pieces: readonly Piece[]): number => Math.max(0, ...pieces.map(({ toMs }) => toMs));

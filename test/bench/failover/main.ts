@@ -1,9 +1,9 @@
 // npm run bench:failover [-- [EVENT...] [--runs N] [--quick] [--stages N] [--key-frames SECONDS] [--resume] [--save]]: kills,
-// cuts and freezes parts of clusters of real recorders, and reads from the files what that cost. See docs/design/failover.md.
+// disconnects and freezes parts of clusters of real recorders, and reads the effects from the files. See docs/design/failover.md.
 //
-// `--stages`: so many clusters side by side. Each run is kept as a line of JSON in test/bench/cache/failover.jsonl as soon
-// as it is over; `--resume` goes on where a bench was interrupted. `--save` keeps table and runs in
-// test/bench/results/, and the table in the README.
+// `--stages`: number of clusters that run at the same time. Each run is saved as a line of JSON in
+// test/bench/cache/failover.jsonl when it is over; `--resume` continues an interrupted bench. `--save` keeps the table and the
+// runs in test/bench/results/, and the table in the README.
 
 import {
   appendFileSync,
@@ -70,7 +70,7 @@ if (values.resume && existsSync(values.keep)) {
   writeFileSync(values.keep, '');
 }
 
-/** One run of every event, then the next: an interrupted bench has as many of each. */
+/** One run of every event, then the next: an interrupted bench has the same number of each. */
 const waiting: { readonly event: Event; readonly run: number }[] = [];
 for (let run = 1; run <= runsEach; run++) {
   for (const event of events) {
@@ -83,7 +83,7 @@ const media = prepareMedia(CACHE, tinyPictures(keyFrameSeconds));
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort());
 
-/** Of tmpfs, by statfs(2). */
+/** The type of tmpfs in statfs(2). */
 const IN_MEMORY = 0x01021994;
 const disk = statfsSync(tmpdir()).type === IN_MEMORY ? 'in memory (tmpfs)' : 'on disk';
 const head = [
@@ -108,7 +108,7 @@ const startStage = (number: number): Promise<FailoverStage> =>
     camerasPerNode: Number(values.cameras),
   });
 
-/** Takes runs until none is left. A run that does not end costs its cluster: the next one begins on a new one. */
+/** Performs runs until none is left. If a run does not end, its cluster is abandoned and the next run uses a new one. */
 async function work(first: FailoverStage, number: number): Promise<void> {
   let stage: FailoverStage | undefined = first;
   try {
@@ -133,7 +133,7 @@ async function work(first: FailoverStage, number: number): Promise<void> {
 }
 
 try {
-  // A cluster that starts takes the machine from one that is measured.
+  // One after another: a starting cluster would disturb one that is being measured.
   const stages: FailoverStage[] = [];
   for (let i = 1; i <= Number(values.stages) && waiting.length > 0; i++) stages.push(await startStage(i));
   await Promise.all(stages.map((stage, i) => work(stage, i + 1)));

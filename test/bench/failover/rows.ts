@@ -1,31 +1,31 @@
-// Runs in, the table of failover out: what each event must cost at most, and what it did cost.
+// Makes the failover table from the runs: the limit of each event, and what was measured.
 
 import { table, summarize } from '../report.ts';
 import type { Figures } from './events.ts';
 
-/** One run, as it is kept: a line of JSON. */
+/** One run as it is saved: a line of JSON. */
 export interface Run {
   readonly event: string;
   readonly run: number;
-  /** Which cluster of those side by side. */
+  /** Number of its cluster. */
   readonly stage: number;
   readonly time: string;
   readonly outcome?: Readonly<Record<string, Figures>>;
-  /** It did not come to its end: that counts as missed. */
+  /** It did not complete, which counts as a missed limit. */
   readonly error?: string;
 }
 
 interface Row {
   /** Its name in outcomes. */
   readonly name: string;
-  /** The event that it is a figure of. */
+  /** The events that it summarises. */
   readonly events: readonly string[];
   readonly what: string;
   readonly must: string;
-  /** What min, median and worst are of, in seconds. */
+  /** The figure of which min, median and worst are shown, in seconds. */
   readonly figure: string;
   readonly isMet: (figures: Figures) => boolean;
-  /** What else is said of all runs together. */
+  /** Further figures over all runs. */
   readonly also?: readonly { readonly figure: string; readonly text: string }[];
 }
 
@@ -150,7 +150,7 @@ function rangeOf(values: readonly number[], unit: string): string {
   return min === max ? `${format(min)}${unit}` : `${format(min)} to ${format(max)}${unit}`;
 }
 
-/** Cells of a row: event, must, runs, min, median, worst, what else, verdict. */
+/** Cells of a row: event, must, runs, min, median, worst, further figures, verdict. */
 function cellsOf(row: Row, runs: readonly Run[]): readonly string[] {
   const own = runs.filter(({ event }) => row.events.includes(event));
   const figures = own.flatMap(({ outcome }): readonly Figures[] => {
@@ -179,7 +179,7 @@ export const failoverTable = (runs: readonly Run[]): string =>
     ROWS.map((row) => cellsOf(row, runs)),
   );
 
-/** Without what is beside. */
+/** The table without the column `beside`. */
 export function shortFailoverTable(runs: readonly Run[]): string {
   const short = (cells: readonly string[]): readonly string[] => cells.filter((_, i) => HEADER[i] !== 'beside');
   return table(
@@ -188,14 +188,14 @@ export function shortFailoverTable(runs: readonly Run[]): string {
   );
 }
 
-/** Whether a run was within the bounds of all rows that it belongs to. */
+/** Whether a run was within the limits of all its rows. */
 export const isMet = ({ event, outcome }: Run): boolean =>
   ROWS.every((row) => {
     const figures = outcome?.[row.name];
     return !row.events.includes(event) || (figures !== undefined && row.isMet(figures));
   });
 
-/** One line a run: for people, and for the file that is kept. */
+/** One line per run: printed, and kept in a file. */
 export function lineOf(run: Run): string {
   const figures = Object.entries(run.outcome ?? {}).map(
     ([name, one]) =>

@@ -1,13 +1,13 @@
-// Who asked the API server for what, from its audit log (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/).
+// Which requests a user sent to the API server, from its audit log (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/).
 
 import { closeSync, existsSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** One request that was answered; a watch when it ended. */
+/** One answered request; for a watch, when it ended. */
 export interface Call {
   readonly atMs: number;
   readonly verb: string;
-  /** As `cameras` or `cameras/status`. */
+  /** Such as `cameras` or `cameras/status`. */
   readonly resource: string;
   readonly code: number;
 }
@@ -20,7 +20,7 @@ interface AuditEvent {
   readonly stageTimestamp: string;
 }
 
-/** Flags of an API server that logs what this user does, and nobody else. */
+/** Flags for an API server that logs only the requests of this user. */
 export function AUDIT_FLAGS(directory: string, user: string): readonly string[] {
   const policy = join(directory, 'audit-policy.json');
   writeFileSync(
@@ -47,7 +47,7 @@ export class Audit {
     this.#user = user;
   }
 
-  /** Requests that were answered since then. */
+  /** Requests answered since then. */
   since(ms: number): readonly Call[] {
     this.#read();
     return this.#calls.filter(({ atMs }) => atMs >= ms);

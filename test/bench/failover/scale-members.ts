@@ -1,5 +1,5 @@
-// Hundreds of recorders in one process, as far as the API server and the operator see them: each renews its own Lease and
-// reports its own RecorderNode with the recorder's code; one watch of the Cameras serves them all. No media.
+// Hundreds of simulated recorders in one process. Towards the API server and the operator they are real: each renews its Lease
+// and reports its RecorderNode with the recorder's code; one watch of the Cameras serves all. There is no media.
 
 import { readFileSync } from 'node:fs';
 import { Agent } from 'undici';
@@ -14,13 +14,13 @@ import { Report } from '../../../recorder/cluster/report.ts';
 import type { ControlPlane } from '../../cluster/control-plane.ts';
 import { sleep } from '../processes.ts';
 
-/** From the assignment to the first key frame in a file. */
+/** Time from the assignment to the first key frame in a file. */
 const CONNECT_MS = 800;
 const RENEW_MS = 2_000;
-/** As recorders have. */
+/** As in real recorders. */
 const REFRESH_TOUCH_MS = 10_000;
 
-/** What a camera's assignment became, and when. */
+/** A change of a camera's assignment, and when it was seen. */
 export interface Seen {
   readonly camera: string;
   readonly before: CameraAssignment | undefined;
@@ -65,7 +65,7 @@ export class Members {
     for (const member of this.#members.values()) member.start();
   }
 
-  /** It says nothing any more, and records on as far as it knows. Resolves with the time of its last sign of life. */
+  /** The node falls silent and continues to record what it knows. Resolves with the time of its last sign of life. */
   async silence(node: string): Promise<number> {
     return this.#of(node).silence();
   }
@@ -74,7 +74,7 @@ export class Members {
     this.#of(node).start();
   }
 
-  /** Every camera is named by its node under its epoch. */
+  /** Every camera is reported by its node under its epoch. */
   get isTakenUp(): boolean {
     return [...this.#assignments].every(
       ([camera, { node, epoch }]) => node !== undefined && this.#members.get(node)?.told(camera) === epoch,
@@ -148,7 +148,7 @@ class Member {
     const api = this.#api;
     this.#lease = new NodeLease({
       ...common,
-      // One member must not end the connections of all.
+      // One member must not close the connections of all.
       reconnect: () => {},
       api: {
         get: (path, options) => api.get(path, options),
@@ -175,7 +175,7 @@ class Member {
       },
       status: () => Promise.resolve(this.#status()),
     });
-    // Recorders do not start in one moment.
+    // Recorders do not all start at the same moment.
     setTimeout(() => this.#lease?.start(), Math.random() * RENEW_MS);
     this.#tick = setInterval(() => this.#report?.touch(), REFRESH_TOUCH_MS);
     this.#report.touch();
@@ -233,7 +233,7 @@ class Member {
   }
 }
 
-/** Of the recorders together; the audit log knows them by their user. */
+/** A client for all recorders; the audit log identifies them by their user. */
 function clientOf({ server, authority }: ControlPlane): KubernetesClient {
   const files = authority.issue('recorders', { commonName: 'recorders', organizations: ['system:masters'] });
   const [ca, cert, key] = [authority.certFile, files.cert, files.key].map((file) => readFileSync(file, 'utf8'));

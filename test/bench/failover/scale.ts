@@ -1,6 +1,6 @@
-// npm run bench:failover -- scale [--runs N]: 200 nodes and 5 000 cameras on a real API server with the real operator, the
-// recorders being simulated (`scale-members.ts`). What the operator costs in time, memory and requests, and what it does
-// when a node falls silent or when it is itself started anew.
+// npm run bench:failover -- scale [--runs N]: 200 nodes and 5 000 cameras on a real API server with the real operator and
+// simulated recorders (`scale-members.ts`). Measures the operator's time, memory and requests, and its reaction when a node falls
+// silent or it is itself restarted.
 
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ export interface ScaleOptions {
   readonly directory: string;
   readonly nodes?: number;
   readonly cameras?: number;
-  /** How many nodes are lost, one after the other. */
+  /** How many nodes are lost, one after another. */
   readonly runs?: number;
   readonly idleSeconds?: number;
 }
@@ -39,14 +39,14 @@ const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${OPE
 const OPERATOR = 'operator';
 const OPERATOR_USER = `system:serviceaccount:${NAMESPACE}:${OPERATOR}`;
 const SLOW_MS = 300_000;
-/** Without a write of the operator for so long everything is done. */
+/** If the operator has written nothing for this long, everything is done. */
 const QUIET_MS = 10_000;
 const REPLICAS = 2;
-/** A node lost takes about a minute, until all is quiet again. */
+/** A lost node takes about a minute until nothing changes any more. */
 const MAX_RUNS = 5;
 const CREATIONS_AT_ONCE = 24;
 
-/** Prints what happens and the table; 1 when a bound is missed. */
+/** Prints progress and the table; returns 1 if a limit is missed. */
 export async function runScale({ runs }: { readonly runs: string }): Promise<number> {
   const missing = apiServerMissing();
   if (missing) {
@@ -64,7 +64,7 @@ export async function runScale({ runs }: { readonly runs: string }): Promise<num
   }
 }
 
-/** The rows of the table. */
+/** Returns the rows of the table. */
 export async function measureScale(options: ScaleOptions): Promise<readonly Figure[]> {
   const stage = await ScaleStage.start(options);
   try {
@@ -100,7 +100,7 @@ class ScaleStage {
   static async start(given: ScaleOptions): Promise<ScaleStage> {
     const options = { nodes: 200, cameras: 5_000, runs: 5, idleSeconds: 180, ...given };
     const controlPlane = await startControlPlane({
-      // No controllers: what they would do for pods and nodes is done here.
+      // Without controllers: their work for pods and nodes is done here.
       parts: ['etcd', 'kube-apiserver'],
       flags: {
         'kube-apiserver': [
@@ -171,9 +171,9 @@ class ScaleStage {
     return Array.from({ length: this.#options.nodes }, (_, i) => `node-${i + 1}`);
   }
 
-  // ── what is measured ──
+  // ── measurements ──
 
-  /** Recorders are there and heard, cameras are there, and no operator has ever seen them. */
+  /** Recorders are online and cameras exist, but no operator has ever seen them. */
   async #fromNothing() {
     await this.#stopOperators();
     const spec = { source: 'rtsp://10.0.0.9/stream1', transport: 'Tcp', poolRef: { name: POOL } };
@@ -222,7 +222,7 @@ class ScaleStage {
     };
   }
 
-  /** A node renews no more. */
+  /** A node stops renewing its Lease. */
   async loseNode(run: number) {
     const node = this.#nodes[(run * 37) % this.#nodes.length] as string;
     const lost = new Set([...this.#assigned()].flatMap(([camera, one]) => (one.node === node ? [camera] : [])));
@@ -269,7 +269,7 @@ class ScaleStage {
     return outcome;
   }
 
-  // ── the world ──
+  // ── environment ──
 
   async #bringUp(): Promise<void> {
     const { api } = this.#controlPlane;
@@ -320,7 +320,7 @@ class ScaleStage {
     await this.#quiet();
   }
 
-  /** Of the operator, with a token as a kubelet would hand it out. */
+  /** Creates the operator's account and a token as a kubelet would. */
   async #makeAccount(): Promise<void> {
     const { api, authority } = this.#controlPlane;
     const accounts = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts`;
@@ -397,7 +397,7 @@ class ScaleStage {
     this.#operators = [];
   }
 
-  /** Until the operator has written nothing for a while. */
+  /** Waits until the operator has written nothing for some time. */
   async #quiet(): Promise<void> {
     const isQuiet = (): boolean => writesIn(this.#audit.since(Date.now() - QUIET_MS)).length === 0;
     await sleep(QUIET_MS);
@@ -417,7 +417,7 @@ class ScaleStage {
     return cpuOf(this.#operators.map(({ pid }) => pid));
   }
 
-  /** Requests that the API server has served, of whomever. */
+  /** Number of all requests that the API server has answered. */
   async #totals(): Promise<number> {
     const text = await this.#controlPlane.api.text('/metrics', 30_000);
     let total = 0;
@@ -426,7 +426,7 @@ class ScaleStage {
   }
 }
 
-/** Leases are no writes that anybody counts: two replicas have one. */
+/** Writes without those of Leases, of which two replicas have one. */
 const writesIn = (calls: readonly Call[]): readonly Call[] =>
   calls.filter(({ verb, resource }) => !['get', 'list', 'watch'].includes(verb) && resource !== 'leases');
 

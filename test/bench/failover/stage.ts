@@ -1,6 +1,6 @@
-// A cluster for measuring failover: real control plane, recorders on nodes that can be killed, two replicas of the operator
-// beside them, and cameras from the bench's sender, each at home on one node. What happened is read from the files of the
-// nodes and from their gap ledgers.
+// A cluster for measuring failover: a real control plane, recorders on nodes that can be killed, two replicas of the operator
+// outside of them, and cameras of the bench's sender, each with a preferred node. Results are read from the files of the nodes
+// and from their gap ledgers.
 
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,20 +29,20 @@ import { startSender, type Sender } from '../sender.ts';
 import { endOf, filesSince, footageOf, hasPicture, SEGMENT_SECONDS, type Disk, type Piece } from './footage.ts';
 
 const SLOW_MS = 120_000;
-/** How often the API server is asked for long lists: it has other work while it is measured. */
+/** The interval of large list requests, to leave the API server time for other work while it is measured. */
 export const SELDOM_MS = 500;
-/** Cameras that lost their node come home soon after it: so that one stage is as before, run after run. */
+/** Cameras that lost their node return to it soon, so that the stage is in the same state before each run. */
 const FAILBACK_SECONDS = 5;
 const API_PORT = 9997;
-/** A header alone, without a picture. */
+/** Size of a header without a picture. */
 const EMPTY_BYTES = 1_000;
-/** A pod that is deleted stops recording within this time. */
+/** A deleted pod stops recording within this time. */
 const POD_GONE_MS = 5_000;
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 
 export interface StageOptions {
   readonly media: Media;
-  /** From one key frame of a camera to the next; those of all cameras are spread over it. */
+  /** Time between key frames of a camera; those of all cameras are spread over it. */
   readonly keyFrameMs: number;
   /** For logs. */
   readonly directory: string;
@@ -50,18 +50,18 @@ export interface StageOptions {
   readonly camerasPerNode: number;
 }
 
-/** What records a camera, by its name. */
+/** Assignment by camera name. */
 export type Assignments = ReadonlyMap<string, CameraAssignment>;
 
 /** The first picture of a camera on another disk than before. */
 export interface FirstPicture {
   readonly node: string;
   readonly path: string;
-  /** Milliseconds since 1970 at which it was seen there. */
+  /** When it was seen there, in milliseconds since 1970. */
   readonly onDiskMs: number;
 }
 
-/** What a node's gap ledger says of a camera. */
+/** What a node's gap ledger says about a camera. */
 export interface LedgerReport {
   readonly missing_seconds: number;
   readonly known_until_ms: number;
@@ -75,7 +75,7 @@ export class FailoverStage {
   readonly #options: StageOptions;
   readonly #sender: Sender;
   readonly #operators: OwnOperator[] = [];
-  /** Nodes whose recorder was restarted: the next restart would wait for its kubelet's growing pause. */
+  /** Nodes whose recorder was restarted: the next restart would be delayed by the kubelet's back-off. */
   readonly #restarted = new Set<string>();
 
   private constructor(cluster: Cluster, sender: Sender, options: StageOptions) {
@@ -128,7 +128,7 @@ export class FailoverStage {
     return this.#sender.urls.map((_, i) => cameraId(i));
   }
 
-  /** The node that a camera prefers. */
+  /** The preferred node of a camera. */
   homeOf(camera: string): string {
     const { nodes } = this.#options;
     return `node-${(Number(camera.split('-')[1]) % nodes) + 1}`;
@@ -142,7 +142,7 @@ export class FailoverStage {
     this.#operators.push(await startOperator(this.cluster.controlPlane, this.#options.directory));
   }
 
-  /** The replica that leads. */
+  /** The leading replica. */
   async leader(): Promise<OwnOperator> {
     return until('one of our replicas leads', async () => {
       const { spec } = await this.cluster.api.get<Lease>(`${LEASES}/${OPERATOR_LEASE}`);
@@ -150,7 +150,7 @@ export class FailoverStage {
     });
   }
 
-  /** Ends the leader at once; another replica is to be started afterwards. */
+  /** Kills the leader; another replica should be started afterwards. */
   async killLeader(leader: OwnOperator): Promise<void> {
     this.#operators.splice(this.#operators.indexOf(leader), 1);
     await leader.program.kill();
@@ -164,13 +164,13 @@ export class FailoverStage {
     return recorder.pod;
   }
 
-  /** Boots a node that was killed; its kubelet has forgotten what crashed. */
+  /** Boots a killed node; its kubelet no longer remembers crashes. */
   async startNode(node: string): Promise<void> {
     await this.cluster.node(node).start();
     this.#restarted.delete(node);
   }
 
-  /** A node whose recorder's next crash is its first: a kubelet starts it again at once. */
+  /** A node whose recorder has not crashed yet, so that its kubelet restarts it at once. */
   async freshNode(): Promise<string> {
     const node = this.nodes.find((one) => !this.#restarted.has(one));
     if (node !== undefined) return node;
@@ -183,12 +183,12 @@ export class FailoverStage {
     return this.nodes[0] ?? '';
   }
 
-  /** Every pod is new. */
+  /** All pods are new. */
   allFresh(): void {
     this.#restarted.clear();
   }
 
-  /** Ends the recorder of a node, in order or by SIGKILL; its kubelet starts it again. */
+  /** Ends the recorder of a node, gracefully or by SIGKILL; its kubelet starts it again. */
   async restartPod(node: string, how: 'asked' | 'killed'): Promise<void> {
     this.#restarted.add(node);
     const pod = await this.podOf(node);
@@ -196,19 +196,19 @@ export class FailoverStage {
     else await this.cluster.node(node).restartPod(pod);
   }
 
-  /** Pictures that cameras of open connections could not send, because the recorder did not read. */
+  /** Pictures that cameras with an open connection could not send because the recorder did not read. */
   async dropped(): Promise<number> {
     const stats = await this.#sender.stats();
     return stats.filter(({ open }) => open).reduce((sum, { dropped }) => sum + dropped, 0);
   }
 
-  /** When a node renewed its Lease last, by its own clock, which is this machine's: milliseconds since 1970. */
+  /** When a node last renewed its Lease by its own clock, which is that of this machine; milliseconds since 1970. */
   async renewedMs(node: string): Promise<number> {
     const { spec } = await this.cluster.api.get<Lease>(`${LEASES}/${nodeLeaseName(node)}`);
     return Date.parse(spec.renewTime);
   }
 
-  /** Every node has renewed its Lease after this time. */
+  /** Waits until every node has renewed its Lease after this time. */
   async heardSince(ms: number): Promise<void> {
     await until(
       'every node renews its Lease',
@@ -233,7 +233,7 @@ export class FailoverStage {
     );
   }
 
-  /** Every node is live and has a vote, and every camera is recorded by the node it prefers: the state before each run. */
+  /** Waits for the state before each run: every node is live and a voter, and every camera is recorded by its preferred node. */
   async atHome(timeoutMs = SLOW_MS): Promise<void> {
     let away: readonly string[] = [];
     try {
@@ -266,8 +266,8 @@ export class FailoverStage {
   }
 
   /**
-   * The first picture of each camera in a file that is new since `sinceMs` on a disk of `nodes`, as soon as it is there.
-   * Throws when that takes too long.
+   * The first picture of each camera in a new file since `sinceMs` on a disk of `nodes`, as soon as it is there. Throws after a
+   * time limit.
    */
   async firstPictures(
     cameras: readonly string[],
@@ -277,7 +277,7 @@ export class FailoverStage {
     const disks = this.disks.filter(({ node }) => nodes.includes(node));
     const found = new Map<string, FirstPicture>();
     const wanted = new Set(cameras);
-    /** Files that were looked into at this size: nobody looks again before there is more. */
+    /** The sizes at which files were examined, so that they are examined again only after they have grown. */
     const sizes = new Map<string, number>();
     const hasMore = (path: string): boolean => {
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -307,7 +307,7 @@ export class FailoverStage {
     return footageOf(this.disks, cameras, fromMs);
   }
 
-  /** The same, once the files of every camera reach `toMs`. */
+  /** The footage of the cameras, once the files of each reach `toMs`. */
   async footageUntil(
     cameras: readonly string[],
     fromMs: number,
@@ -323,7 +323,7 @@ export class FailoverStage {
     );
   }
 
-  /** What the gap ledger of a node says of a camera, once it knows the interval to its end. */
+  /** The gap ledger of a camera on a node, once it covers the whole interval. */
   async ledger(node: string, camera: string, fromMs: number, toMs: number): Promise<LedgerReport> {
     const query = `from=${(fromMs / 1000).toFixed(3)}&to=${(toMs / 1000).toFixed(3)}`;
     const url = `http://${this.cluster.node(node).address}:${API_PORT}/api/archive/${camera}/gaps?${query}`;

@@ -1,5 +1,5 @@
-// The API: how many questions a second two hundred clients get answered while twenty cameras record, beside a bare
-// node:http server that answers as many bytes, and what it costs to know who asks.
+// The API: requests per second of two hundred clients while twenty cameras record, compared with a bare node:http server that
+// sends as many bytes; and the cost of authentication.
 
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -35,7 +35,7 @@ export async function measureApi(bench: Bench): Promise<void> {
   await measureRequests(bench);
 }
 
-/** With the token that is compared last, of twenty. */
+/** With the token that is compared last of twenty. */
 function measureAuthentication(bench: Bench): void {
   const auth = new Authenticator({ mode: 'token', tokens });
   const headers = { authorization: `Bearer ${TOKEN}` };
@@ -95,11 +95,11 @@ async function measureRequests(bench: Bench): Promise<void> {
   }
 }
 
-/** The recorder and the bare server in turns: the cameras go on beside both. */
+/** Measures the recorder and the bare server alternately while the cameras continue. */
 async function measureRoute(bench: Bench, address: string, name: string, path: string): Promise<void> {
   const own: AskResult[] = [];
   const bare: AskResult[] = [];
-  // The first answer is the slow one, and says how many bytes the bare server answers with.
+  // The first response is the slow one, and gives the number of bytes for the bare server.
   const first = await asked(bench, address, path, 1, 1);
   const reference = start(
     process.execPath,
@@ -129,7 +129,7 @@ async function measureRoute(bench: Bench, address: string, name: string, path: s
   });
 }
 
-/** The round that other work on the machine met least. */
+/** The round that was least disturbed by other work on the machine. */
 const best = (results: readonly AskResult[]): AskResult =>
   results.reduce((a, b) => (b.requestsPerSecond > a.requestsPerSecond ? b : a));
 
@@ -149,7 +149,7 @@ export async function asked(
 /** A camera's web server with one still image. */
 async function startStillCamera(): Promise<{ url: string; asked(): number; close(): void }> {
   let asked = 0;
-  // What makes it a JPEG: start of image, and an application segment.
+  // The start of a JPEG: start-of-image marker and an application segment.
   const image = Buffer.concat([Buffer.from('ffd8ffe0', 'hex'), Buffer.alloc(SNAPSHOT_BYTES)]);
   const server = createServer((_request, response) => {
     asked++;

@@ -1,5 +1,6 @@
-// What a request costs beside another version of the recorder: both run at once, idle but for the requests, and are asked in
-// turns, in pairs. They record nothing, so that what remains is the way of a request: connection, token, limits, answer.
+// The cost of a request compared with another version of the recorder. Both run at once, idle except for the requests, and are
+// measured alternately in pairs. They record nothing, so that only the request itself is measured: connection, token, limits,
+// response.
 //
 // node test/bench/main.ts before-requests --before ../older/recorder/main.ts
 
@@ -10,9 +11,9 @@ import { median, table } from '../report.ts';
 import { asked, tokens } from './api.ts';
 
 const CLIENTS = 50;
-/** Of requests a second: what limits may cost. */
+/** The allowed ratio of requests per second. */
 const MAY_COST = 1.05;
-/** The last has next to no work of its own: it shows what every request costs, and has no bound. */
+/** The last one causes almost no work itself: it shows the cost common to all requests and has no limit. */
 const ROUTES: readonly { readonly name: string; readonly path: string; readonly must?: number }[] = [
   { name: `all ${CAMERAS} cameras`, path: '/api/cameras', must: MAY_COST },
   { name: 'segments of a day without any', path: `/api/archive/${cameraId(0)}/segments`, must: MAY_COST },
@@ -37,7 +38,7 @@ export async function measureRequestsBefore(bench: Bench): Promise<void> {
       running.push(await startOne(bench, name, program));
     const [now, earlier] = running as [RunningRecorder, RunningRecorder];
     for (const { name, path, must } of ROUTES) {
-      // V8 compiles what is hot.
+      // Lets V8 compile the hot code.
       for (const recorder of running) await costOf(bench, recorder, path, quick ? 2 : 10);
       const pairs: { readonly now: Cost; readonly earlier: Cost }[] = [];
       for (let round = 0; round < (quick ? 4 : 20); round++) {

@@ -1,5 +1,5 @@
-// What recording costs beside another version of the recorder: both record at the same time, so that what else the machine
-// does is the same for both.
+// The cost of recording compared with another version of the recorder. Both record at the same time, so that other load on the
+// machine affects both.
 //
 // node test/bench/main.ts before --before ../older/recorder/main.ts
 
@@ -10,7 +10,7 @@ import { median, table } from '../report.ts';
 import { countSystemCalls } from './costs.ts';
 
 interface Cost {
-  /** Of one core. */
+  /** Share of one core. */
   readonly cpu: number;
   readonly callsAPicture: number;
   readonly lost: number;
@@ -26,7 +26,7 @@ export async function measureBefore(bench: Bench): Promise<void> {
   const pairs: { readonly now: Cost; readonly earlier: Cost }[] = [];
   for (let round = 0; round < rounds; round++) {
     const meeting = meetingOf(2);
-    // Whichever starts second may find caches warm: they take turns.
+    // The second one to start may find warm caches, so they alternate.
     const isNowFirst = round % 2 === 0;
     const first = costOf(bench, isNowFirst ? undefined : before, meeting);
     await sleep(500);
@@ -61,7 +61,7 @@ export async function measureBefore(bench: Bench): Promise<void> {
   bench.figure({ figure: 'pictures lost, both', unit: 'pictures', measured: lost, must: 0 });
 }
 
-/** Resolves for all when so many have come. */
+/** A barrier: resolves for all callers once `count` have called. */
 function meetingOf(count: number): () => Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let missing = count;
@@ -76,7 +76,7 @@ async function costOf(bench: Bench, program: string | undefined, meet: () => Pro
   const name = program === undefined ? 'now' : 'before';
   const options = { cameras: CAMERAS, name, ...(program === undefined ? {} : { program }) };
   const { result, verdict } = await recording(bench, options, async ({ recorder }) => {
-    // V8 compiles what is hot.
+    // Lets V8 compile the hot code.
     await sleep(bench.quick ? 6_000 : 12_000);
     await meet();
     const cpu = await cpuShare(recorder.pids, seconds);

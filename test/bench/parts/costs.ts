@@ -1,4 +1,4 @@
-// What one picture costs beside CPU time: system calls, and bytes allocated on the JavaScript heap.
+// The cost of one picture besides processor time: system calls, and bytes allocated on the JavaScript heap.
 
 import { spawnSync } from 'node:child_process';
 import { CAMERAS, recording, type Bench } from '../bench.ts';
@@ -6,7 +6,7 @@ import { FRAMES_PER_SECOND } from '../media.ts';
 import { familyOf, sleep } from '../processes.ts';
 import { table } from '../report.ts';
 
-/** Counts system calls by name over `seconds`: with perf, which hardly slows the process, else with strace. */
+/** Counts system calls by name over `seconds`: with perf, which hardly slows the process down, otherwise with strace. */
 export function countSystemCalls(pid: number, seconds: number): { tool: string; calls: Map<string, number> } {
   const calls = new Map<string, number>();
   const family = familyOf(pid).join(',');
@@ -53,7 +53,7 @@ async function measureSystemCalls(bench: Bench): Promise<void> {
   bench.figure({ figure: 'system calls a picture', unit: 'calls', measured: total / pictures, note: result.tool });
 }
 
-/** `--trace-gc` prints the heap before and after each collection: what grew in between was allocated. */
+/** `--trace-gc` prints the heap size before and after each collection; its growth in between was allocated. */
 async function measureHeap(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 12 : 20;
   const sizes: { before: number; after: number; atMs: number; kind: string }[] = [];
@@ -78,7 +78,7 @@ async function measureHeap(bench: Bench): Promise<void> {
   bench.figure({
     figure: 'heap bytes a picture',
     unit: 'bytes',
-    // Fewer than two collections: so little was allocated that it cannot be told this way.
+    // With fewer than two collections too little was allocated to be measured.
     measured: sizes.length < 2 ? 0 : Math.round(allocated / spanSeconds / (CAMERAS * FRAMES_PER_SECOND)),
     note: `${collections} scavenges, ${sizes.length - collections} full collections in ${seconds} s`,
   });

@@ -1,4 +1,4 @@
-// CPU time a camera: recorder, ffmpeg and the bare loop in turns, against the same sender; and what the recorder lost.
+// Processor time per camera: recorder, ffmpeg and the bare loop alternately with the same sender; and what the recorder lost.
 
 import { CAMERAS, cpuShare, emptyDirectory, recording, type Bench } from '../bench.ts';
 import { sleep } from '../processes.ts';
@@ -10,11 +10,11 @@ import type { Verdict } from '../verify.ts';
 const NAMES = ['recorder', 'ffmpeg', 'bare loop'] as const;
 type Name = (typeof NAMES)[number];
 
-/** It looks at a stream for up to five seconds before it writes. */
+/** ffmpeg analyses a stream for up to five seconds before it writes. */
 const FFMPEG_WARM_UP_SECONDS = 7;
 
 interface Window {
-  /** Of programs in Node, before they are measured: V8 compiles what is hot. */
+  /** For Node programs, before they are measured: lets V8 compile the hot code. */
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }

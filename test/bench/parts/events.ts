@@ -1,4 +1,4 @@
-// A thousand followers of what happens while twenty cameras record: each is told each event, and recording does not notice.
+// A thousand clients follow the events while twenty cameras record: each gets every event, and recording is not affected.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { memoryOf, sleep, start } from '../processes.ts';
 import { VIEWER } from './live.ts';
 
 const FOLLOWERS = 1_000;
-/** A camera that is never there: it is stopped and started, and each of them is told of. */
+/** A camera that never answers: it is stopped and started, which causes events. */
 const AWAY = 'away';
 const CHANGE_MS = 250;
 const MEGABYTE = 1e6;
@@ -16,7 +16,7 @@ export async function measureEvents(bench: Bench): Promise<void> {
   const seconds = bench.quick ? 10 : 60;
   const prepare = (directory: string): void => {
     mkdirSync(join(directory, 'conf.d'));
-    // The discard port: nobody listens.
+    // The discard port, on which nothing listens.
     const cameras = [{ id: AWAY, source: 'rtsp://127.0.0.1:9/' }];
     writeFileSync(join(directory, 'conf.d/away.yaml'), JSON.stringify({ cameras }));
   };

@@ -1,6 +1,6 @@
-// CPU time of recording with all that keeps an archive whole (retention, gap ledger, rows in Postgres, checksums), beside
-// the same without limits and database, and beside the recorder of the commit before any of it was there. All three
-// record at the same time, each from cameras of its own: what else the machine does then disturbs all of them alike.
+// Processor time of recording with all safeguards of an archive (retention, gap ledger, rows in Postgres, checksums), compared
+// with the same without limits and database, and with the last commit before any of this existed. All three record at the same
+// time, each from its own cameras, so that other load on the machine affects all of them.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { sleep } from '../processes.ts';
 import type { RecorderOptions } from '../recorder.ts';
 import { median, table } from '../report.ts';
 
-/** "The page: stills can be taken of recordings": cameras were recorded and played, and nothing of this was there. */
+/** "The page: stills can be taken of recordings": cameras were recorded and played, and none of these safeguards existed. */
 const BEFORE = '4eda267f677f1fbd56e4d3551b756653a6225d5a';
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
@@ -33,7 +33,7 @@ export async function measureEverything(bench: Bench): Promise<void> {
 }
 
 async function compare(bench: Bench, url: string): Promise<void> {
-  // A border of each camera's files in each window: three times as many as with five minutes.
+  // Each camera starts a new file in each window: three times as often as with five minutes.
   const { rounds, warmUpSeconds, seconds } = bench.quick
     ? { rounds: 1, warmUpSeconds: 6, seconds: 10 }
     : { rounds: 5, warmUpSeconds: 15, seconds: 100 };
@@ -46,7 +46,7 @@ async function compare(bench: Bench, url: string): Promise<void> {
       segmentDuration,
       settings: {
         database: { url },
-        // Limits that are looked at, and cost no footage.
+        // Limits that are checked but never reached.
         archive: { segmentDuration, retention: { maxAge: '100d', maxSize: '1TiB', minFree: '1%' } },
       },
     },
@@ -102,7 +102,7 @@ async function compare(bench: Bench, url: string): Promise<void> {
   bench.figure({ figure: '  pictures lost, torn or out of order', unit: `of ${sent}`, measured: bad, must: 0, aim: 0 });
 }
 
-/** The program of the commit before, with the packages of now; undefined where the repository does not hold it. */
+/** The program of the earlier commit with the current packages; undefined if the repository does not contain it. */
 function programBefore(bench: Bench): string | undefined {
   const directory = emptyDirectory(bench, 'before');
   const archive = join(directory, 'tree.tar');

@@ -1,4 +1,4 @@
-// Exports: as quick as ffmpeg and cp with the same files, in bounded memory; and what twenty cameras notice of six jobs.
+// Exports: as fast as ffmpeg and cp with the same files, in limited memory; and how six jobs affect twenty cameras.
 
 import { execFile } from 'node:child_process';
 import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -13,9 +13,9 @@ import { median } from '../report.ts';
 import { viewLatency } from './live.ts';
 
 const run = promisify(execFile);
-/** Apart from the cameras that record. */
+/** Not one of the recording cameras. */
 const EXPORT_CAMERA = 900;
-/** The longest window there may be: four hours. */
+/** The longest possible window: four hours. */
 const FILES = 48;
 const QUICK_FILES = 6;
 const MEBIBYTE = 1024 * 1024;
@@ -32,7 +32,7 @@ interface Footage {
   readonly to: number;
 }
 
-/** 1080p at 4 Mbit/s, eight seconds again and again: pictures that can be decoded. */
+/** 1080p at 4 Mbit/s, eight seconds repeated: decodable pictures. */
 function footage(bench: Bench, archive: string, files: number): Footage {
   const encoderParameters =
     'keyint=50:min-keyint=50:scenecut=0:bframes=0:bitrate=4000:vbv-maxrate=4000:vbv-bufsize=2000';
@@ -95,7 +95,7 @@ async function seconds(work: () => Promise<unknown>): Promise<number> {
   return (performance.now() - startMs) / 1000;
 }
 
-/** All three end with the movie on the disk: an export is synced, so the others are. */
+/** All three end with the movie on disk: an export is synced, so the others are too. */
 async function measureTime(bench: Bench, files: number): Promise<void> {
   const directory = emptyDirectory(bench, 'export');
   const archive = join(directory, 'recordings');
@@ -188,7 +188,7 @@ async function measureWhileRecording(bench: Bench, files: number): Promise<void>
     await sleep(3_000);
     const over = new AbortController();
     let exports = 0;
-    /** Each window is another one: the same would be shared. */
+    /** Each window is different, because equal ones would be shared. */
     const exporting = async (lane: number): Promise<void> => {
       for (let i = 0; !over.signal.aborted; i++) {
         const id = await jobs.ask('export', { from: window.from + lane + i * 0.1, to: window.to });

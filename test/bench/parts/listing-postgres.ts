@@ -1,5 +1,5 @@
-// Listing from Postgres: a day among 2.16 million rows of 50 cameras (30 days of one-minute segments), and the days of
-// a year; then the same month of archive listed from the disk, without a database. All through HTTP.
+// Listing from Postgres: a day among 2.16 million rows of 50 cameras (30 days of one-minute segments), and the days of a year;
+// then the same month listed from the disk without a database. All over HTTP.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
@@ -22,7 +22,7 @@ const ROWS = 2_160_000;
 const NODE = 'bench-node';
 const DAY_MS = 86_400_000;
 const DAY_SECONDS = 86_400;
-/** Viewers live in all zones; that of Nepal is no whole hour. */
+/** Viewers live in all time zones; that of Nepal is not a whole hour. */
 const OFFSETS = [0, 60, -300, 345, 840, -840];
 
 interface Table {
@@ -38,7 +38,7 @@ export async function measureListingPostgres(bench: Bench): Promise<void> {
   try {
     const postgres = await Postgres.start(
       { after: (cleanup) => void cleanups.push(cleanup as () => unknown) },
-      // As installed, but for the synchronous writes that filling the tables would wait for.
+      // As installed, except for synchronous writes, for which filling the tables would wait.
       { shared_buffers: '128MB', fsync: 'off' },
     );
     const month = await fill(bench, postgres, 'month', rows, bench.quick ? 3 : 30);
@@ -71,7 +71,7 @@ export async function measureListingPostgres(bench: Bench): Promise<void> {
 const noteOf = ({ p50, max, count }: Summary): string =>
   `p50 ${p50.toFixed(2)} ms, worst ${max.toFixed(1)} ms of ${count}`;
 
-/** Rows in the order in which segments close, so that a camera's rows lie as far apart as they do in life. */
+/** Rows in the order in which segments close, so that a camera's rows are as far apart as in real use. */
 async function fill(bench: Bench, postgres: Postgres, name: string, rows: number, days: number): Promise<Table> {
   const startMs = performance.now();
   const connection = new Connection({ url: await postgres.createDatabase(name), nodeName: NODE, log: silentLog });
@@ -97,7 +97,7 @@ async function fill(bench: Bench, postgres: Postgres, name: string, rows: number
     name,
   );
   await postgres.query('VACUUM ANALYZE recordings', [], name);
-  // Otherwise the gigabytes of this moment are written to the disk while it is measured; a day's rows are megabytes.
+  // Otherwise the gigabytes written just now would go to the disk during the measurement; a day's rows are megabytes.
   await postgres.query('CHECKPOINT', [], name);
   const [size] = await postgres.query<{ table: string; indexes: string }>(
     `SELECT pg_size_pretty(pg_table_size('recordings')) AS table, pg_size_pretty(pg_indexes_size('recordings')) AS indexes`,
@@ -111,7 +111,7 @@ async function fill(bench: Bench, postgres: Postgres, name: string, rows: number
   return { name, days, lastDayMs };
 }
 
-/** The plans of what a listing asks. */
+/** Prints the query plans of a listing. */
 async function explain(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: Table): Promise<void> {
   const deps = { nodeName: NODE };
   const time = (ms: number): string => new Date(ms).toISOString();
@@ -126,7 +126,7 @@ async function explain(bench: Bench, postgres: Postgres, { name, days, lastDayMs
   await show(`days of ${days} days`, daysSql(deps), [camera, midnights.map(time), NODE]);
 }
 
-/** Every camera and many days, in the order of no cache; the recorder has nothing else to do. */
+/** Every camera and many days, in an order that no cache favours; the recorder is otherwise idle. */
 async function ask(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: Table): Promise<Summary> {
   const directory = emptyDirectory(bench, 'listing-postgres');
   const recorder = await startRecorder({
@@ -149,7 +149,7 @@ async function ask(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: 
       if (answer.status !== 200 || (listed.archive?.length ?? 0) < 10 || found < days || found > days + 1) {
         throw new Error(`the listing answered ${answer.status} with ${found} days: ${answer.body.slice(0, 300)}`);
       }
-      // The first waits until rows and files were compared.
+      // The first response waits until rows and files have been compared.
       if (i > 0) times.push(answer.ms);
     }
     return summarize(times);
@@ -159,7 +159,7 @@ async function ask(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: 
   }
 }
 
-/** The same month on the disk, in segments of the usual length: listed without a database, and indexed into one. */
+/** The same month on disk, in segments of the usual length: listed without a database, and indexed into one. */
 async function measureDisk(bench: Bench, postgres: Postgres): Promise<void> {
   const directory = emptyDirectory(bench, 'listing-walk');
   const days = bench.quick ? 3 : 30;
@@ -191,7 +191,7 @@ async function measureDisk(bench: Bench, postgres: Postgres): Promise<void> {
 }
 
 async function measureIndexing(bench: Bench, directory: string, files: number, url: string): Promise<void> {
-  // The configuration that the recorder was started with, and the database.
+  // The recorder's configuration plus the database.
   const configPath = join(directory, 'config.yaml');
   const config = JSON.parse(readFileSync(configPath, 'utf8')) as object;
   const settings = { nodeName: NODE, database: { url } };
@@ -213,7 +213,7 @@ async function measureIndexing(bench: Bench, directory: string, files: number, u
   const recorder = await startRecorder({ urls: [], directory, settings });
   try {
     const readyMs = performance.now() - startedMs;
-    // It answers as soon as rows and files were compared.
+    // It answers as soon as rows and files have been compared.
     const url = `http://${recorder.address}/api/archive/${cameraId(0)}/segments`;
     while ((await fetch(url)).status !== 200) await sleep(20);
     bench.figure({

@@ -1,4 +1,4 @@
-// Listing one camera's day among 100 000 files, through HTTP, while twenty cameras record.
+// Listing one camera's day among 100 000 files over HTTP, while twenty cameras record.
 
 import { Agent, get } from 'node:http';
 import { writeArchive } from '../archive.ts';
@@ -12,7 +12,7 @@ const FILES = 100_000;
 const DAY_SECONDS = 86_400;
 const SEGMENTS_A_DAY = 288;
 
-/** One request on a connection that is kept, as a browser or proxy keeps it; resolves with the time to the last byte. */
+/** One request on a persistent connection, as browsers and proxies use; resolves with the time to the last byte. */
 export function request(agent: Agent, url: string): Promise<{ ms: number; status: number; body: string }> {
   const startMs = performance.now();
   return new Promise((resolve, reject) => {
@@ -46,7 +46,7 @@ export async function measureListing(bench: Bench): Promise<void> {
         `http://${recorder.address}/api/archive/${cameraId(camera)}/segments?from=${dayStart}&to=${dayStart + DAY_SECONDS}`;
       const first = await request(agent, url(0, archive.dayStart));
       check(first.status, first.body);
-      // Every camera and a day that nobody asked for since the start; then the same days again.
+      // Every camera with a day not requested since the start; then the same days again.
       const days = Math.max(1, Math.floor(files / CAMERAS / SEGMENTS_A_DAY) - 1);
       const cold: number[] = [];
       const again: number[] = [];
@@ -90,7 +90,7 @@ export async function measureListing(bench: Bench): Promise<void> {
   }
 }
 
-/** An answer counts only when the day is in it. */
+/** A response counts only if it contains the day. */
 function check(status: number, body: string): void {
   const listed = status === 200 ? (JSON.parse(body) as { archive: unknown[] }).archive.length : 0;
   if (listed < SEGMENTS_A_DAY || listed > SEGMENTS_A_DAY + 2) {

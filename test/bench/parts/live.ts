@@ -1,4 +1,4 @@
-// Live: the age of a picture when a viewer's message with it arrives, and how soon a new viewer has its first one.
+// Live view: the age of a picture when a viewer gets it, and how soon a new viewer gets the first one.
 
 import { join } from 'node:path';
 import { CAMERAS, recording, type Bench } from '../bench.ts';
@@ -19,13 +19,13 @@ async function view<T>(bench: Bench, ...words: readonly (string | number)[]): Pr
 const IDS = Array.from({ length: CAMERAS }, (_, i) => cameraId(i));
 
 export interface Latency {
-  /** Milliseconds from the first packet's write. */
+  /** Milliseconds since its first packet was written. */
   readonly ages: Summary;
   readonly missing: number;
   readonly messagesPerSecond: number;
 }
 
-/** One viewer for each camera that records. */
+/** One viewer for each recording camera. */
 export const viewLatency = (bench: Bench, address: string, seconds: number): Promise<Latency> =>
   view(bench, 'latency', address, seconds, ...IDS);
 

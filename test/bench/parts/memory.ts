@@ -1,4 +1,4 @@
-// Memory at fifty cameras: resident after a while, and the peak since the start.
+// Memory with fifty cameras: resident after some time, and the peak since the start.
 
 import { cpuShare, recording, type Bench } from '../bench.ts';
 import { memoryOf, sleep } from '../processes.ts';

@@ -1,7 +1,7 @@
-// A switch that comes back with a hundred cameras: how long each of them waits to be recorded again.
+// A network switch comes back with a hundred cameras: how long until each of them is recorded again.
 //
-// The cameras are scripted ones of this process, each with an address of its own; the recorder is a process as users
-// start it. They are away, their ports closed, and are all back at the same moment.
+// The scripted cameras run in this process, each with its own address; the recorder is a separate process as users start it. The
+// cameras' ports are closed, and all open again at the same moment.
 
 import { startCamera, type Camera } from '../../camera/camera.ts';
 import { videoMedia } from '../../camera/media.ts';
@@ -12,12 +12,12 @@ import { startRecorder } from '../recorder.ts';
 import { summarize, table } from '../report.ts';
 
 const PORT = 8554;
-/** How long they may take to be recorded, at first and again. */
+/** How long they may take until they are recorded, initially and again. */
 const PATIENCE_MS = 120_000;
-/** A connection that recorded for less than 10 s is not followed by another at once. */
+/** After a connection that recorded for less than 10 s, the next one is not made at once. */
 const RECORDED_MS = 12_000;
 
-/** One place on the switch: the camera there, while the switch is on. */
+/** One port of the switch: its camera exists while the switch is on. */
 class Place {
   readonly #host: string;
   readonly #tracks: readonly Track[];
@@ -34,7 +34,7 @@ class Place {
     return `rtsp://${this.#host}:${PORT}/stream`;
   }
 
-  /** Milliseconds from the port's answering to the first packet that somebody was sent; undefined before that. */
+  /** Milliseconds from when the port answered to the first packet sent; undefined before that. */
   get waitedMs(): number | undefined {
     return this.#firstPacketMs === undefined ? undefined : this.#firstPacketMs - this.#answeringMs;
   }
@@ -95,7 +95,7 @@ export async function measureOutage(bench: Bench): Promise<void> {
   }
 }
 
-/** Turns all on at once, and waits until somebody is sent packets of each. */
+/** Turns all on at once, and waits until each sends packets to a client. */
 async function switchOn(places: readonly Place[]): Promise<void> {
   await Promise.all(places.map((place) => place.on()));
   const untilMs = performance.now() + PATIENCE_MS;

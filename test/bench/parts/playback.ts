@@ -14,7 +14,7 @@ import { request } from './listing.ts';
 
 const READER = join(import.meta.dirname, '..', 'reader.ts');
 const READERS = 100;
-/** Apart from the cameras that record. */
+/** Not one of the recording cameras. */
 const READ_CAMERA = 900;
 const FILES = 4;
 const DAY_SECONDS = 86_400;
@@ -39,7 +39,7 @@ async function readFiles(
   return JSON.parse(line) as ReadResult;
 }
 
-/** The recorder alone and nginx alone, in turns: what else the machine does meets both. */
+/** Measures the recorder alone and nginx alone, alternately, so that other load on the machine affects both. */
 async function measureThroughput(bench: Bench): Promise<void> {
   const directory = emptyDirectory(bench, 'playback');
   const archive = join(directory, 'recordings');

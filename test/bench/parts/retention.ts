@@ -1,4 +1,4 @@
-// What retention costs: a segment removed, beside a bare unlink; and a start with half a million files.
+// The cost of retention: a removed segment compared with a bare unlink; and a start with half a million files.
 
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
@@ -44,7 +44,7 @@ async function measureRemoval(bench: Bench): Promise<void> {
     observer: { closed() {}, removed: (segment) => void removed.push(segment) },
   });
   await archive.recover();
-  // Sizes are measured first; then all of it is too much.
+  // Sizes are read first; then everything exceeds the limit.
   for (let i = 0; i < 200; i++) await look(archive, clock);
   maxSizeBytes = 0;
 
@@ -63,7 +63,7 @@ async function measureRemoval(bench: Bench): Promise<void> {
   bench.figure({ figure: '  CPU time of it', unit: 'ms', measured: (user + system) / 1000 / count });
 }
 
-/** A quarter of a second of an archive that is looked after, as quick as it can be. */
+/** Advances an archive by a quarter of a second, as fast as possible. */
 async function look(archive: Archive, clock: VirtualClock): Promise<void> {
   clock.advance(250);
   archive.tick();
@@ -76,7 +76,7 @@ async function measureStart(bench: Bench): Promise<void> {
   const recordings = join(directory, 'recordings');
   const state = join(recordings, '.kube-nvr');
   const ledger = new UsageLedger();
-  // Names are what a start goes by: what is in the files is not read, so nothing is.
+  // A start uses the file names only, so the files are empty.
   writeSegments(recordings, CAMERAS, files, Date.now(), 0, (segment) => ledger.add(segment, 0));
   mkdirSync(state, { recursive: true });
   const compiled = join(directory, 'compiled');
@@ -98,7 +98,7 @@ async function measureStart(bench: Bench): Promise<void> {
     });
     const readyMs = performance.now() - fromMs;
     await recorder.stop();
-    // The first fills the cache of what is compiled.
+    // The first start fills the compile cache.
     if (figure !== undefined)
       bench.figure({ figure, unit: 'ms', measured: Math.round(readyMs), must: MUST_BE_READY_MS });
   }

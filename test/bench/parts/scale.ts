@@ -1,7 +1,7 @@
-// Hundreds of cameras on one node: pictures lost, processor time, and the most memory.
+// Hundreds of cameras on one node: lost pictures, processor time, and peak memory.
 //
-// Pictures are written in one piece: sender and recorder share the cores of this machine, and a sender that spaces packets
-// takes one of two for itself.
+// Pictures are written in one piece: sender and recorder share the cores of this machine, and a sender that spaces packets would
+// occupy one of two.
 
 import { cpuShare, recording, type Bench } from '../bench.ts';
 import { memoryOf, sleep } from '../processes.ts';
@@ -15,7 +15,7 @@ export async function measureScale(bench: Bench): Promise<void> {
     const seconds = bench.quick ? 10 : 30;
     const options = { cameras, mode: 'frame', spreadMs: 2_000 } as const;
     const { result, verdict } = await recording(bench, options, async ({ recorder }) => {
-      // Connecting hundreds at once is another question.
+      // The start of hundreds of connections is not measured here.
       await sleep(15_000);
       const share = await cpuShare(recorder.pids, seconds);
       return { share, ...memoryOf(recorder.pid) };

@@ -1,4 +1,4 @@
-// Two hundred viewers of one camera: what one more viewer costs, and that recording does not notice.
+// Two hundred viewers of one camera: the cost of one more viewer, and that recording is not affected.
 
 import { join } from 'node:path';
 import { CAMERAS, cpuShare, recording, type Bench } from '../bench.ts';
