@@ -35,15 +35,45 @@ const GRADUAL_REFRESH = {
 };
 const START_CODE = Buffer.from([0, 0, 1]);
 
+/** An access unit without a missing part so far: its bytes are in the writer, its parameter sets are staged. */
+interface Whole {
+  readonly kind: 'whole';
+  timestamp: number;
+  hasSlice: boolean;
+  /** The packet of its last slice had the marker. */
+  marked: boolean;
+  nalCount: number;
+  /** An IDR, CRA or BLA picture. */
+  randomAccess: boolean;
+  recoveryCount: number | undefined;
+  intra: boolean;
+  bidirectional: boolean;
+  ppsId: number | undefined;
+}
+
+/** An access unit with a missing part: nothing of it is stored. */
+interface Damaged {
+  readonly kind: 'damaged';
+  readonly timestamp: number;
+  hasSlice: boolean;
+}
+
+/** Fragments that are stored: what has arrived of the NAL unit is at the end of the writer, after room for its length. */
+interface Writing {
+  readonly kind: 'writing';
+  readonly unit: Whole;
+  readonly header: number;
+  /** Where its length goes, in bytes from the start of the access unit. */
+  readonly offset: number;
+}
+
 /** States of a NAL unit that arrives in fragments. */
-const FRAGMENT = {
-  none: 0,
+type Fragments =
   /** Its start had no payload (retina#115): the NAL unit starts with the next fragment. */
-  awaited: 1,
-  writing: 2,
-  /** Not stored: useless, or part of a damaged access unit. */
-  ignored: 3,
-} as const;
+  { readonly kind: 'awaited'; readonly header: number; readonly header2: number } | Writing | typeof IGNORED;
+
+/** Fragments that are not stored: useless, or part of a damaged access unit. */
+const IGNORED = { kind: 'ignored' } as const;
 
 export interface AssemblerOptions {
   readonly syntax: NalSyntax;
@@ -68,30 +98,16 @@ export class AccessUnitAssembler {
   /** The camera has sent a byte stream with start codes inside a NAL unit: check every one for it. */
   #sendsByteStreams = false;
 
-  // State of the current access unit.
-  #open = false;
-  #damaged = false;
-  #timestamp = 0;
-  #hasSlice = false;
-  #marked = false;
-  #nalCount = 0;
-  #randomAccess = false;
-  #recoveryCount: number | undefined;
-  #intra = true;
-  #bidirectional = false;
-  #ppsId: number | undefined;
-
-  // State of the current NAL unit.
-  #nalOffset = 0;
-  #fragment: (typeof FRAGMENT)[keyof typeof FRAGMENT] = FRAGMENT.none;
-  #fragmentHeader = 0;
-  #fragmentHeader2 = 0;
-  /** The last packet of the current NAL unit had the marker. */
-  #fragmentMarked = false;
+  /** The current access unit. */
+  #unit: Whole | Damaged | undefined;
+  /** The current NAL unit, between its first fragment and its last. */
+  #fragments: Fragments | undefined;
 
   /** Timestamp of the last key picture. */
   #keyTimestamp: number | undefined;
   #packetTimestamp = 0;
+  /** The last packet that ended had the marker. */
+  #packetMarked = false;
   #lost = 0;
   /** Timestamp of the last access unit that ended. */
   #lastTimestamp = -1;
@@ -108,143 +124,153 @@ export class AccessUnitAssembler {
   startPacket(timestamp: number, lost: number): void {
     this.#packetTimestamp = timestamp;
     if (lost > 0) this.#noteLoss(lost);
-    if (this.#open && timestamp !== this.#timestamp) this.#changeTimestamp(timestamp);
+    if (this.#unit && timestamp !== this.#unit.timestamp) this.#changeTimestamp(timestamp);
   }
 
   /** Adds a complete NAL unit. */
   nal(bytes: Buffer, start: number, end: number): void {
-    if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
+    this.#interruptFragments();
     const role = this.#syntax.role(this.#syntax.nalType(bytes[start] as number));
     if (this.#isByteStream(bytes, start, end, role)) return this.#splitByteStream(bytes, start, end);
     if (end - start <= this.#syntax.headerBytes) {
       if (role !== ROLE.dropped) this.#faults.count('nal-without-content');
       return;
     }
-    if (!this.#begin(role, bytes[start + this.#syntax.headerBytes] as number)) return;
-    if (!this.#hasRoom(end - start)) return;
+    const unit = this.#begin(role, bytes[start + this.#syntax.headerBytes] as number);
+    if (!unit || !this.#hasRoom(end - start)) return;
+    const offset = this.#writer.size;
     this.#writer.appendU32(end - start);
     this.#writer.append(bytes, start, end);
-    this.#endNal(role);
+    this.#endNal(unit, role, offset);
   }
 
   /** Starts a fragmented NAL unit with its header (the second byte for H.265 only) and the bytes after the header. */
   startFragments(header: number, header2: number, bytes: Buffer, start: number, end: number): void {
-    if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
-    this.#fragmentHeader = header;
-    this.#fragmentHeader2 = header2;
-    if (start === end) this.#fragment = FRAGMENT.awaited;
-    else this.#beginFragments(bytes, start, end);
+    this.#interruptFragments();
+    if (start === end) this.#fragments = { kind: 'awaited', header, header2 };
+    else this.#beginFragments(header, header2, bytes, start, end);
   }
 
   /** Adds a fragment. The header is used only if the first fragment was missed; some cameras vary it (Tiandy). */
   appendFragment(header: number, bytes: Buffer, start: number, end: number): void {
-    if (this.#fragment === FRAGMENT.writing) {
+    const fragments = this.#fragments;
+    if (fragments?.kind === 'writing') {
       if (this.#hasRoom(end - start)) this.#writer.append(bytes, start, end);
-    } else if (this.#fragment === FRAGMENT.awaited) {
-      if (start < end) this.#beginFragments(bytes, start, end);
-    } else if (this.#fragment === FRAGMENT.none) {
-      this.#missStart(this.#syntax.role(this.#syntax.nalType(header)));
+    } else if (fragments?.kind === 'awaited') {
+      if (start < end) this.#beginFragments(fragments.header, fragments.header2, bytes, start, end);
+    } else if (!fragments) {
+      this.#missStart(this.#roleOf(header));
     }
   }
 
   /** The previous fragment was the last one. */
   endFragments(): void {
-    const state = this.#fragment;
-    this.#fragment = FRAGMENT.none;
-    if (state !== FRAGMENT.writing) return;
+    const fragments = this.#fragments;
+    this.#fragments = undefined;
+    if (fragments?.kind !== 'writing') return;
+    const { unit, header, offset } = fragments;
     const writer = this.#writer;
-    writer.patchU32(this.#nalOffset, writer.size - this.#nalOffset - 4);
-    const role = this.#syntax.role(this.#syntax.nalType(this.#fragmentHeader));
-    const start = writer.start + this.#nalOffset + 4;
+    writer.patchU32(offset, writer.size - offset - 4);
+    const role = this.#roleOf(header);
+    const start = writer.start + offset + 4;
     const end = writer.start + writer.size;
-    if (!this.#isByteStream(writer.block, start, end, role)) return this.#endNal(role);
+    if (!this.#isByteStream(writer.block, start, end, role)) return this.#endNal(unit, role, offset);
     const copy = Buffer.from(writer.block.subarray(start, end));
-    writer.truncate(this.#nalOffset);
+    writer.truncate(offset);
     this.#splitByteStream(copy, 0, copy.length);
   }
 
   /** A packet with several NAL units ends inside the one that starts at `start`; only a slice would be missed. */
   cut(bytes: Buffer, start: number): void {
-    if (this.#syntax.role(this.#syntax.nalType(bytes[start] as number)) !== ROLE.slice) {
-      this.#faults.count('aggregate-cut');
-      return;
-    }
-    this.damage('aggregate-cut');
-    this.#hasSlice = true;
+    if (this.#roleOf(bytes[start] as number) === ROLE.slice) this.#damage('aggregate-cut').hasSlice = true;
+    else this.#faults.count('aggregate-cut');
   }
 
   /** The camera sent something invalid: the current access unit cannot be complete. */
   damage(fault: Fault): void {
-    this.#faults.count(fault);
-    if (!this.#open) this.#timestamp = this.#packetTimestamp;
-    this.#open = true;
-    this.#damaged = true;
-    this.#marked = false;
-    this.#fragment = FRAGMENT.none;
-    this.#writer.discard();
-    this.sets.rollback();
+    this.#damage(fault);
   }
 
   endPacket(marker: boolean): void {
-    this.#fragmentMarked = marker;
-    if (!marker || !this.#hasSlice) return;
-    if (this.#fragment === FRAGMENT.writing || this.#fragment === FRAGMENT.awaited) return;
-    if (this.#damaged) {
-      if (!this.#markers.perSlice) this.#finish();
+    this.#packetMarked = marker;
+    const unit = this.#unit;
+    if (!marker || !unit?.hasSlice) return;
+    if (this.#fragments && this.#fragments.kind !== 'ignored') return;
+    if (unit.kind === 'damaged') {
+      if (!this.#markers.perSlice) this.#finish(unit);
       return;
     }
-    this.#marked = true;
-    if (this.#markers.isEnd(this.#isKeyPicture)) this.#finish();
+    unit.marked = true;
+    if (this.#markers.isEnd(this.#isKeyPicture(unit))) this.#finish(unit);
   }
 
   /** At the end of the stream: emits the current access unit if it is complete. */
   flush(): void {
-    if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
-    if (!this.#open) return;
+    this.#interruptFragments();
+    let unit = this.#unit;
+    if (!unit) return;
     // This camera sets markers, and without one slices may be missing.
-    if (this.#hasSlice && !this.#marked && !this.#damaged && this.#markers.seen) this.damage('ended-inside');
-    if (!this.#hasSlice) {
-      this.#writer.discard();
-      this.sets.rollback();
-    }
-    if (this.#hasSlice) this.#finish();
-    this.#reset();
+    if (unit.kind === 'whole' && unit.hasSlice && !unit.marked && this.#markers.seen)
+      unit = this.#damage('ended-inside');
+    if (unit.hasSlice) return this.#finish(unit);
+    this.#writer.discard();
+    this.sets.rollback();
+    this.#unit = undefined;
   }
 
   close(): void {
-    this.#reset();
-    this.#fragment = FRAGMENT.none;
+    this.#unit = undefined;
+    this.#fragments = undefined;
     this.sets.rollback();
     this.#writer.close();
   }
 
-  get #isKeyPicture(): boolean {
-    if (this.#randomAccess) return true;
-    if (this.#recoveryCount === undefined) return false;
-    return this.#intra || (this.#recoveryCount > 0 && this.#mayBeginGradually);
+  #roleOf(header: number): Role {
+    return this.#syntax.role(this.#syntax.nalType(header));
+  }
+
+  #isKeyPicture({ randomAccess, recoveryCount, intra, timestamp }: Whole): boolean {
+    if (randomAccess) return true;
+    if (recoveryCount === undefined) return false;
+    return intra || (recoveryCount > 0 && this.#mayBeginGradually(timestamp));
   }
 
   /**
    * After a gradual refresh pictures become complete bit by bit. A stream that starts with one, or has nothing else, may start
    * there. Such points are accepted rarely, so that playback mostly starts well after one.
    */
-  get #mayBeginGradually(): boolean {
-    return this.#keyTimestamp === undefined || Math.abs((this.#timestamp - this.#keyTimestamp) | 0) >= GRADUAL_TICKS;
+  #mayBeginGradually(timestamp: number): boolean {
+    return this.#keyTimestamp === undefined || Math.abs((timestamp - this.#keyTimestamp) | 0) >= GRADUAL_TICKS;
+  }
+
+  /** Drops the current access unit, or the one that would start here, and returns what remains of it. */
+  #damage(fault: Fault): Damaged {
+    this.#faults.count(fault);
+    const { timestamp, hasSlice } = this.#unit ?? { timestamp: this.#packetTimestamp, hasSlice: false };
+    const unit: Damaged = { kind: 'damaged', timestamp, hasSlice };
+    this.#unit = unit;
+    this.#fragments = undefined;
+    this.#writer.discard();
+    this.sets.rollback();
+    return unit;
   }
 
   #noteLoss(lost: number): void {
-    if (this.#open) {
-      if (this.#marked && !this.#markers.perSlice) this.#finish();
-      else if (!this.#damaged) this.damage('lost-inside');
+    const unit = this.#unit;
+    if (unit?.kind === 'whole') {
+      if (unit.marked && !this.#markers.perSlice) this.#finish(unit);
+      else this.#damage('lost-inside');
     }
-    this.#fragment = FRAGMENT.none;
+    this.#fragments = undefined;
     this.#lost += lost;
   }
 
   #changeTimestamp(timestamp: number): void {
-    if (this.#fragment !== FRAGMENT.none) this.#interruptFragment();
-    if (this.#hasSlice || this.#damaged) return this.#finish();
-    this.#timestamp = timestamp;
+    this.#interruptFragments();
+    const unit = this.#unit;
+    if (!unit) return;
+    if (unit.hasSlice || unit.kind === 'damaged') return this.#finish(unit);
+    unit.timestamp = timestamp;
     if (this.#writer.size <= MAX_PREFIX_BYTES) return;
     this.#faults.count('prefix-too-large');
     this.#writer.discard();
@@ -252,166 +278,170 @@ export class AccessUnitAssembler {
   }
 
   /** Something else arrived where a further fragment was expected, although no packet is missing. */
-  #interruptFragment(): void {
-    if (this.#fragment !== FRAGMENT.ignored && !this.#damaged) {
-      if (this.#fragment === FRAGMENT.writing && this.#fragmentMarked) {
+  #interruptFragments(): void {
+    const fragments = this.#fragments;
+    if (!fragments) return;
+    if (fragments.kind !== 'ignored' && this.#unit?.kind !== 'damaged') {
+      if (fragments.kind === 'writing' && this.#packetMarked) {
         // The marker shows that it was complete; only its end bit is missing.
         this.#faults.count('fragment-end-bit-missing');
         this.endFragments();
       } else {
-        this.#noteSliceOf(this.#fragmentHeader);
-        this.damage('fragment-without-end');
+        const damaged = this.#damage('fragment-without-end');
+        if (this.#roleOf(fragments.header) === ROLE.slice) damaged.hasSlice = true;
       }
     }
-    this.#fragment = FRAGMENT.none;
+    this.#fragments = undefined;
   }
 
   #missStart(role: Role): void {
     if (role === ROLE.slice || role === ROLE.parameterSet) {
-      if (!this.#damaged) this.damage('fragment-without-start');
-      if (role === ROLE.slice) this.#hasSlice = true;
+      const damaged = this.#unit?.kind === 'damaged' ? this.#unit : this.#damage('fragment-without-start');
+      if (role === ROLE.slice) damaged.hasSlice = true;
     }
-    this.#fragment = FRAGMENT.ignored;
+    this.#fragments = IGNORED;
   }
 
-  #noteSliceOf(header: number): void {
-    if (this.#syntax.role(this.#syntax.nalType(header)) === ROLE.slice) this.#hasSlice = true;
-  }
-
-  #beginFragments(bytes: Buffer, start: number, end: number): void {
+  #beginFragments(header: number, header2: number, bytes: Buffer, start: number, end: number): void {
     const { headerBytes } = this.#syntax;
-    this.#fragment = FRAGMENT.ignored;
+    this.#fragments = IGNORED;
     const firstByte = bytes[start] as number;
-    const isByteStream = this.#fragmentHeader === 0 && (headerBytes === 1 ? firstByte : this.#fragmentHeader2) === 0;
-    if (isByteStream) {
-      if (this.#damaged) return;
-      this.#openAccessUnit();
-      this.#nalOffset = this.#writer.size;
-    } else if (!this.#begin(this.#syntax.role(this.#syntax.nalType(this.#fragmentHeader)), firstByte)) {
-      return;
-    }
-    if (!this.#hasRoom(end - start + headerBytes)) return;
-    this.#fragment = FRAGMENT.writing;
+    const isByteStream = header === 0 && (headerBytes === 1 ? firstByte : header2) === 0;
+    const unit = isByteStream ? this.#open() : this.#begin(this.#roleOf(header), firstByte);
+    if (unit?.kind !== 'whole' || !this.#hasRoom(end - start + headerBytes)) return;
+    const offset = this.#writer.size;
+    this.#fragments = { kind: 'writing', unit, header, offset };
     this.#writer.appendU32(0);
-    this.#writer.appendByte(this.#fragmentHeader);
-    if (headerBytes === 2) this.#writer.appendByte(this.#fragmentHeader2);
+    this.#writer.appendByte(header);
+    if (headerBytes === 2) this.#writer.appendByte(header2);
     this.#writer.append(bytes, start, end);
   }
 
-  /** Decides what a new NAL unit means for the current access unit; false if it must not be stored. */
-  #begin(role: Role, firstByte: number): boolean {
+  /** Decides what a new NAL unit means for the current access unit; undefined if it must not be stored there. */
+  #begin(role: Role, firstByte: number): Whole | undefined {
     if (role === ROLE.unknown) this.#faults.count('nal-unknown');
-    if (role === ROLE.unknown || role === ROLE.dropped) return false;
+    if (role === ROLE.unknown || role === ROLE.dropped) return undefined;
     // first_mb_in_slice is 0 (one bit in Exp-Golomb code), or first_slice_segment_in_pic_flag is set.
     const isFirstSlice = role === ROLE.slice && (firstByte & 0x80) !== 0;
-    if (this.#hasSlice) {
-      if (role === ROLE.slice && !isFirstSlice) {
-        if (this.#marked) this.#markers.noteFurtherSlice();
-        this.#marked = false;
-      } else if (role !== ROLE.suffix && !(isFirstSlice && this.#mayBeSecondField)) {
-        this.#finish();
-      }
-    }
-    if (role === ROLE.delimiter || (role === ROLE.suffix && !this.#hasSlice)) return false;
-    this.#openAccessUnit();
-    if (!this.#damaged && role === ROLE.slice && !isFirstSlice && !this.#hasSlice) this.#missFirstSlice();
-    if (!this.#damaged && this.#nalCount >= MAX_NALS) this.damage('access-unit-too-large');
-    if (this.#damaged) {
-      if (role === ROLE.slice) this.#hasSlice = true;
-      return false;
-    }
-    this.#nalOffset = this.#writer.size;
-    return true;
+    if (this.#unit?.hasSlice) this.#continueOrFinish(this.#unit, role, isFirstSlice);
+    if (role === ROLE.delimiter || (role === ROLE.suffix && !this.#unit?.hasSlice)) return undefined;
+    let unit = this.#open();
+    if (unit.kind === 'whole' && role === ROLE.slice && !isFirstSlice && !unit.hasSlice) unit = this.#missFirstSlice();
+    if (unit.kind === 'whole' && unit.nalCount >= MAX_NALS) unit = this.#damage('access-unit-too-large');
+    if (unit.kind === 'whole') return unit;
+    if (role === ROLE.slice) unit.hasSlice = true;
+    return undefined;
   }
 
-  /** Both fields of a frame start with a first slice on the same timestamp. */
-  get #mayBeSecondField(): boolean {
-    return !this.#marked && this.sets.mayHaveFields;
+  /** A NAL unit after a slice belongs to the same access unit or ends it. */
+  #continueOrFinish(unit: Whole | Damaged, role: Role, isFirstSlice: boolean): void {
+    const isMarked = unit.kind === 'whole' && unit.marked;
+    if (role === ROLE.slice && !isFirstSlice) {
+      if (!isMarked) return;
+      this.#markers.noteFurtherSlice();
+      unit.marked = false;
+    } else if (role !== ROLE.suffix) {
+      // Both fields of a frame start with a first slice on the same timestamp.
+      const isSecondField = isFirstSlice && !isMarked && this.sets.mayHaveFields;
+      if (!isSecondField) this.#finish(unit);
+    }
   }
 
   /** Handles a further slice of a picture whose first slice is missing. */
-  #missFirstSlice(): void {
+  #missFirstSlice(): Damaged {
     const isRest = this.#packetTimestamp === this.#lastTimestamp && this.#lost === 0;
     // The picture was emitted at a marker that turns out to be on every slice; the rest of it is useless.
     if (isRest) this.#markers.noteFurtherSlice();
-    this.damage(isRest ? 'slice-behind-marker' : 'first-slice-missing');
+    return this.#damage(isRest ? 'slice-behind-marker' : 'first-slice-missing');
   }
 
-  #openAccessUnit(): void {
-    if (this.#open) return;
-    this.#open = true;
-    this.#timestamp = this.#packetTimestamp;
+  /** Returns the current access unit, a new one if there is none. */
+  #open(): Whole | Damaged {
+    this.#unit ??= {
+      kind: 'whole',
+      timestamp: this.#packetTimestamp,
+      hasSlice: false,
+      marked: false,
+      nalCount: 0,
+      randomAccess: false,
+      recoveryCount: undefined,
+      intra: true,
+      bidirectional: false,
+      ppsId: undefined,
+    };
+    return this.#unit;
   }
 
   #hasRoom(bytes: number): boolean {
     if (this.#writer.size + bytes + 4 <= MAX_ACCESS_UNIT_BYTES) return true;
-    if (this.#fragment === FRAGMENT.writing) this.#noteSliceOf(this.#fragmentHeader);
-    this.damage('access-unit-too-large');
-    this.#fragment = FRAGMENT.ignored;
+    const fragments = this.#fragments;
+    const damaged = this.#damage('access-unit-too-large');
+    if (fragments?.kind === 'writing' && this.#roleOf(fragments.header) === ROLE.slice) damaged.hasSlice = true;
+    this.#fragments = IGNORED;
     this.#writer.close(); // the block is as large as the access unit
     return false;
   }
 
-  /** The NAL unit at `nalOffset` is complete. */
-  #endNal(role: Role): void {
+  /** The NAL unit whose length is at `offset` is complete. */
+  #endNal(unit: Whole, role: Role, offset: number): void {
     const writer = this.#writer;
-    const start = writer.start + this.#nalOffset + 4;
+    const start = writer.start + offset + 4;
     const end = writer.start + writer.size;
     if (role === ROLE.slice) {
-      this.#noteSlice(writer.block, start, end);
+      this.#noteSlice(unit, writer.block, start, end);
     } else if (role === ROLE.parameterSet) {
       const offer = this.sets.offer(writer.block, start, end);
       if (offer === 'invalid') this.#faults.count('parameter-set-invalid');
-      if (offer !== 'changed') return writer.truncate(this.#nalOffset);
+      if (offer !== 'changed') return writer.truncate(offset);
     } else if (role === ROLE.prefix) {
-      this.#recoveryCount ??= this.#syntax.recoveryCount(writer.block, start, end);
+      unit.recoveryCount ??= this.#syntax.recoveryCount(writer.block, start, end);
     } else if (role === ROLE.unknown) {
       this.#faults.count('nal-unknown');
-      return writer.truncate(this.#nalOffset);
+      return writer.truncate(offset);
     }
-    this.#nalCount++;
+    unit.nalCount++;
   }
 
-  #noteSlice(block: Buffer, start: number, end: number): void {
+  #noteSlice(unit: Whole, block: Buffer, start: number, end: number): void {
     const slice = this.#slice;
-    this.#hasSlice = true;
+    unit.hasSlice = true;
     if (!this.#syntax.readSlice(block, start, end, this.sets, slice)) {
       this.#faults.count('slice-header-invalid');
       return;
     }
-    this.#randomAccess ||= slice.randomAccess;
-    this.#intra &&= slice.intra;
-    this.#bidirectional ||= slice.bidirectional;
-    this.#ppsId ??= slice.ppsId;
+    unit.randomAccess ||= slice.randomAccess;
+    unit.intra &&= slice.intra;
+    unit.bidirectional ||= slice.bidirectional;
+    unit.ppsId ??= slice.ppsId;
   }
 
   /** Emits or drops the current access unit. */
-  #finish(): void {
-    const isKeyPicture = this.#isKeyPicture;
-    this.#lastTimestamp = this.#timestamp;
-    if (this.#damaged) return this.#drop();
+  #finish(unit: Whole | Damaged): void {
+    this.#lastTimestamp = unit.timestamp;
+    if (unit.kind === 'damaged') return this.#drop();
+    const isKeyPicture = this.#isKeyPicture(unit);
     this.sets.commit();
-    if (this.#marked) this.#markers.noteEnd(isKeyPicture);
-    if (isKeyPicture || this.sets.parameters === undefined) this.#insertSets(this.sets.activate(this.#ppsId));
+    if (unit.marked) this.#markers.noteEnd(isKeyPicture);
+    if (isKeyPicture || this.sets.parameters === undefined) this.#insertSets(this.sets.activate(unit.ppsId));
     if (this.sets.parameters === undefined) {
       this.#faults.count('before-parameters');
       return this.#drop();
     }
     if (isKeyPicture) {
-      this.#keyTimestamp = this.#timestamp;
-      if (!this.#randomAccess) this.remark = this.#intra ? OPEN_GROUP : GRADUAL_REFRESH;
+      this.#keyTimestamp = unit.timestamp;
+      if (!unit.randomAccess) this.remark = unit.intra ? OPEN_GROUP : GRADUAL_REFRESH;
     }
-    const unit = {
-      data: this.#writer.finish(),
-      timestamp: this.#timestamp,
-      randomAccess: isKeyPicture,
-      lostPackets: this.#lost,
-      durationTicks: 0,
-      bidirectional: this.#bidirectional,
-    };
+    const lostPackets = this.#lost;
     this.#lost = 0;
-    this.#reset();
-    this.#emit(unit);
+    this.#unit = undefined;
+    this.#emit({
+      data: this.#writer.finish(),
+      timestamp: unit.timestamp,
+      randomAccess: isKeyPicture,
+      lostPackets,
+      durationTicks: 0,
+      bidirectional: unit.bidirectional,
+    });
   }
 
   #drop(): void {
@@ -419,20 +449,7 @@ export class AccessUnitAssembler {
     // The next one must report a loss, even if no packet was lost.
     this.#lost = Math.max(1, this.#lost);
     this.#writer.discard();
-    this.#reset();
-  }
-
-  #reset(): void {
-    this.#open = false;
-    this.#damaged = false;
-    this.#hasSlice = false;
-    this.#marked = false;
-    this.#nalCount = 0;
-    this.#randomAccess = false;
-    this.#recoveryCount = undefined;
-    this.#intra = true;
-    this.#bidirectional = false;
-    this.#ppsId = undefined;
+    this.#unit = undefined;
   }
 
   /**
