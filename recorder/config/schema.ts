@@ -4,9 +4,9 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parsePeer } from './peer.ts';
-import { LOG_LEVELS, type LogLevel } from '../../base/log-level.ts';
+import { LOG_LEVELS } from '../../base/log-level.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
-import { plainFingerprint, type CameraTls } from '../reach/connect.ts';
+import { plainFingerprint } from '../reach/connect.ts';
 import { EVENT_TYPES, matchesType } from '../events/event.ts';
 import { WEBHOOK_SECRET } from '../events/signature.ts';
 import { parsePublicKey } from '../license/statement.ts';
@@ -553,173 +553,95 @@ type ParsedFile = z.output<typeof ConfigFile>;
 type ParsedCamera = ParsedFile['cameras'][number];
 
 export type Role = z.output<typeof TokenFile>['role'];
-export type TokenConfig = Readonly<z.output<typeof TokenFile>>;
-export type WebhookConfig = Readonly<z.output<typeof WebhookFile>>;
-export type Retention = Readonly<z.output<typeof retention>>;
+export type TokenConfig = DeepReadonly<z.output<typeof TokenFile>>;
+export type WebhookConfig = DeepReadonly<z.output<typeof WebhookFile>>;
+export type Retention = DeepReadonly<z.output<typeof retention>>;
 
-/** One camera. `source`, `snapshot` and `onvif` may hold a password. */
-export interface CameraConfig {
-  readonly id: string;
-  readonly name: string;
-  readonly source: string;
-  readonly transport: ParsedCamera['transport'];
-  /** Bits a second. */
-  readonly maxBitrate: number;
-  readonly snapshot: string | undefined;
-  readonly tls: CameraTls;
-  readonly allowPlaintextLogin: boolean;
-  readonly ptz: boolean;
-  readonly onvif: string | undefined;
-  readonly enabled: boolean;
-  readonly record: {
-    readonly format: ParsedCamera['record']['format'];
-    readonly segmentDurationMs: number;
-    readonly retention: Retention;
-  };
+/** Lists that may have files of their own. */
+export interface NamedLists {
+  readonly tokens: readonly TokenConfig[];
+  readonly webhooks: readonly WebhookConfig[];
 }
 
 /** What the recorder runs with. */
-export interface Config {
-  /** Never empty. */
-  readonly nodeName: string;
-  readonly listen: ParsedFile['listen'];
-  readonly recordPath: string;
-  readonly workDir: string;
-  readonly playback: ParsedFile['playback'];
-  readonly metrics: ParsedFile['metrics'];
-  readonly health: ParsedFile['health'];
-  readonly database: ParsedFile['database'];
-  readonly redis: ParsedFile['redis'];
-  readonly ffmpeg: ParsedFile['ffmpeg'];
-  readonly log: {
-    readonly level: LogLevel;
-    readonly directory: string | undefined;
-    readonly maxFileBytes: number;
-    readonly maxFiles: number;
-  };
-  readonly audit: {
-    readonly directory: string;
-    readonly maxAgeMs: number;
-    readonly maxBytes: number;
-    readonly views: boolean;
-  };
-  readonly auth: {
-    readonly mode: ParsedFile['auth']['mode'];
-    /** Those of `tokensFile` included. */
-    readonly tokens: readonly TokenConfig[];
-    readonly tokensFile: string | undefined;
-    readonly audiences: readonly string[];
-    readonly allowPlaintext: boolean;
-    readonly allowedHosts: readonly string[];
-    readonly allowAnonymousNetwork: boolean;
-  };
-  readonly cors: { readonly origins: readonly string[] };
-  readonly trustedProxies: readonly string[];
-  readonly cameraNetworks: readonly string[];
-  readonly tls: ParsedFile['tls'];
-  readonly license: ParsedFile['license'];
-  readonly archive: {
-    readonly segmentDurationMs: number;
-    /** Bits a second. */
-    readonly maxBitrate: number;
-    readonly syncIntervalMs: number;
-    readonly retention: Retention;
-    readonly protectForMs: number;
-  };
-  readonly ptz: { readonly moveTimeoutMs: number };
-  readonly cluster: Omit<ParsedFile['cluster'], 'renewInterval'> & { readonly renewIntervalMs: number };
-  /** Those of `webhooksFile` included, after the others. */
-  readonly webhooks: readonly WebhookConfig[];
-  readonly webhooksFile: string | undefined;
-  readonly cameras: readonly CameraConfig[];
-}
+export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
 
-/** What stands in files of their own. */
-export type NamedLists = Pick<Config, 'webhooks'> & Pick<Config['auth'], 'tokens'>;
-
-/** From the file's words to ours. */
-export function toConfig(file: ParsedFile, nodeName: string, named: NamedLists = { tokens: [], webhooks: [] }): Config {
-  const { archive } = file;
+/** Converts a parsed file: units in names, megabits to bits. Keys that are as the file has them are not named again. */
+export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists = { tokens: [], webhooks: [] }) {
+  const { record_path: recordPath, metrics, log, audit, auth, archive, ptz, cluster, webhooks, ...same } = parsed;
+  const { renewInterval: renewIntervalMs, ...sameOfCluster } = cluster;
+  const defaults: CameraDefaults = {
+    segmentDurationMs: archive.segmentDuration,
+    maxBitrate: archive.maxBitrate * MEGABIT,
+  };
   return {
+    ...same,
+    /** Never empty. */
     nodeName,
-    listen: file.listen,
-    recordPath: file.record_path,
-    workDir: file.workDir,
-    playback: file.playback,
-    metrics: {
-      ...file.metrics,
-      requireToken: file.metrics.requireToken || file.metrics.tokenSha256 !== undefined,
-    },
-    health: file.health,
-    database: file.database,
-    redis: file.redis,
-    ffmpeg: file.ffmpeg,
+    recordPath,
+    // Named also where the file has none: a key that is gone would not be seen as a change.
+    health: parsed.health,
+    database: parsed.database,
+    redis: parsed.redis,
+    tls: parsed.tls,
+    webhooksFile: parsed.webhooksFile,
+    metrics: { ...metrics, requireToken: metrics.requireToken || metrics.tokenSha256 !== undefined },
     log: {
-      level: file.log.level,
-      directory: file.log.directory === '' ? undefined : file.log.directory,
-      maxFileBytes: file.log.maxFileSize,
-      maxFiles: file.log.maxFiles,
+      level: log.level,
+      directory: log.directory === '' ? undefined : log.directory,
+      maxFileBytes: log.maxFileSize,
+      maxFiles: log.maxFiles,
     },
     audit: {
-      directory: file.audit.directory || file.log.directory || join(file.workDir, 'audit'),
-      maxAgeMs: file.audit.maxAge,
-      maxBytes: file.audit.maxSize,
-      views: file.audit.views,
+      directory: audit.directory || log.directory || join(parsed.workDir, 'audit'),
+      maxAgeMs: audit.maxAge,
+      maxBytes: audit.maxSize,
+      views: audit.views,
     },
     auth: {
-      ...file.auth,
-      tokens: [...file.auth.tokens, ...named.tokens],
-      tokensFile: file.auth.tokensFile,
+      ...auth,
+      tokensFile: auth.tokensFile,
+      /** Those of `tokensFile` included. */
+      tokens: [...auth.tokens, ...named.tokens],
     },
-    cors: file.cors,
-    trustedProxies: file.trustedProxies,
-    cameraNetworks: file.cameraNetworks,
-    tls: file.tls,
-    license: file.license,
     archive: {
-      segmentDurationMs: archive.segmentDuration,
-      maxBitrate: archive.maxBitrate * MEGABIT,
+      ...defaults,
       syncIntervalMs: archive.syncInterval,
       retention: archive.retention,
       protectForMs: archive.protectFor,
     },
-    ptz: { moveTimeoutMs: file.ptz.moveTimeout },
-    cluster: clusterOf(file.cluster),
-    webhooks: [...file.webhooks, ...named.webhooks],
-    webhooksFile: file.webhooksFile,
-    cameras: file.cameras.map((camera) =>
-      toCameraConfig(camera, {
-        segmentDurationMs: archive.segmentDuration,
-        maxBitrate: archive.maxBitrate * MEGABIT,
-      }),
-    ),
+    ptz: { moveTimeoutMs: ptz.moveTimeout },
+    cluster: { ...sameOfCluster, renewIntervalMs },
+    /** Those of `webhooksFile` included, after the others. */
+    webhooks: [...webhooks, ...named.webhooks],
+    cameras: parsed.cameras.map((camera) => toCameraConfig(camera, defaults)),
   };
-}
-
-function clusterOf({ renewInterval, ...cluster }: ParsedFile['cluster']): Config['cluster'] {
-  return { ...cluster, renewIntervalMs: renewInterval };
 }
 
 /** For cameras that have none of their own. */
-export type CameraDefaults = Pick<Config['archive'], 'segmentDurationMs' | 'maxBitrate'>;
+export interface CameraDefaults {
+  readonly segmentDurationMs: number;
+  /** Bits a second. */
+  readonly maxBitrate: number;
+}
 
-export function toCameraConfig(camera: ParsedCamera, defaults: CameraDefaults): CameraConfig {
+/** One camera. `source`, `snapshot` and `onvif` may hold a password. */
+export type CameraConfig = DeepReadonly<ReturnType<typeof toCameraConfig>>;
+
+export function toCameraConfig({ maxBitrate, record, ...same }: ParsedCamera, defaults: CameraDefaults) {
   return {
-    id: camera.id,
-    name: camera.name ?? camera.id,
-    source: camera.source,
-    transport: camera.transport,
-    maxBitrate: camera.maxBitrate === undefined ? defaults.maxBitrate : camera.maxBitrate * MEGABIT,
-    snapshot: camera.snapshot,
-    tls: camera.tls,
-    allowPlaintextLogin: camera.allowPlaintextLogin,
-    ptz: camera.ptz,
-    onvif: camera.onvif,
-    enabled: camera.enabled,
+    ...same,
+    name: same.name ?? same.id,
+    snapshot: same.snapshot,
+    onvif: same.onvif,
+    /** Bits a second. */
+    maxBitrate: maxBitrate === undefined ? defaults.maxBitrate : maxBitrate * MEGABIT,
     record: {
-      format: camera.record.format,
-      segmentDurationMs: camera.record.segmentDuration ?? defaults.segmentDurationMs,
-      retention: camera.record.retention,
+      format: record.format,
+      segmentDurationMs: record.segmentDuration ?? defaults.segmentDurationMs,
+      retention: record.retention,
     },
   };
 }
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
