@@ -183,7 +183,8 @@ need_go() {
   export PATH=$directory/bin:$PATH
 }
 
-# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: builds a package of the module in DIRECTORY. Go's own words are shown only when it fails.
+# go_build DIRECTORY OUTPUT LINKER_FLAGS PACKAGE: builds a package of the module in DIRECTORY. Shows Go's output only if it
+# fails.
 go_build() {
   local log
   log=$(mktemp)

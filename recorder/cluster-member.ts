@@ -71,7 +71,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
   let spaceMs = -Infinity;
   const { cluster, namespace, view, cameraSwitch } = await joinCluster({
     place,
-    nodeID: nodeName,
+    nodeId: nodeName,
     pool: settings.pool,
     renewMs: settings.renewIntervalMs,
     dataDir: settings.dataDir,
@@ -91,10 +91,10 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     cameras: () => cluster.cameras(),
     // With their scheme: a proxy before them may speak TLS where they do not.
     members: () =>
-      cluster.peers.listeners().map(({ nodeID, address, peerAddress }) => ({
+      cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => ({
         address,
         ...(peerAddress !== undefined && {
-          mutual: { address: peerAddress, identity: nodeIdentity(namespace, settings.pool, nodeID) },
+          mutual: { address: peerAddress, identity: nodeIdentity(namespace, settings.pool, nodeId) },
         }),
       })),
     unreachableMs: () => cluster.unreachableMs,

@@ -409,15 +409,15 @@ async function startAlone(config: Config, deps: RecorderDeps & { readonly owner:
     if (!pod) throw new ConfigError('', 'auth.mode', 'kubernetes: this process does not run in a pod');
     const { audiences } = config.auth;
     const { openTokenReviews } = await import('./cluster/join.ts');
-    return openTokenReviews({ place: pod, pool: config.cluster.pool, audiences, cameraIDs, clock });
+    return openTokenReviews({ place: pod, pool: config.cluster.pool, audiences, cameraIds, clock });
   }
 
   /** Of which something may be told here: those of this node, of its archive, and of the cluster. */
-  function cameraIDs(): ReadonlySet<string> {
+  function cameraIds(): ReadonlySet<string> {
     return new Set([
       ...cameras.list().map(({ status }) => status.id),
       ...archive.extents().map(({ camera }) => camera),
-      ...(member?.view.cameraIDs() ?? []),
+      ...(member?.view.cameraIds() ?? []),
     ]);
   }
 

@@ -23,7 +23,7 @@ export type ClusterQuestion =
   | { readonly kind: 'ChangeMembership'; readonly voters: readonly string[] };
 
 export interface ClusterAccess {
-  readonly nodeID: string;
+  readonly nodeId: string;
   /** Undefined when no other node records the camera. Asks nobody: who asks may make ids up. */
   ownerOf(cameraId: string): Owner | undefined;
   holdersOf(cameraId: string): readonly Holder[];

@@ -187,9 +187,9 @@ test('protections: of all cameras and of one, in pages', async (t) => {
 
 /** An API of a node in a cluster of these cameras. */
 async function clusterOf(t: TestContext, ids: readonly string[]): Promise<FastifyInstance> {
-  const camera = { name: '', nodeID: 'rack-2', epoch: 1, state: 'recording', archives: [] } as const;
+  const camera = { name: '', nodeId: 'rack-2', epoch: 1, state: 'recording', archives: [] } as const;
   const cluster = {
-    nodeID: 'rack-1',
+    nodeId: 'rack-1',
     ownerOf: () => undefined,
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: ids.map((id) => ({ ...camera, id })) }),
   };

@@ -15,20 +15,20 @@ export interface ClusterMetrics {
 }
 
 export interface ClusterViewOptions {
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly cluster: Cluster;
   readonly membership: Membership;
   readonly cameras: CameraList;
 }
 
 export class ClusterView {
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly #cluster: Cluster;
   readonly #membership: Membership;
   readonly #cameras: CameraList;
 
-  constructor({ nodeID, cluster, membership, cameras }: ClusterViewOptions) {
-    this.nodeID = nodeID;
+  constructor({ nodeId, cluster, membership, cameras }: ClusterViewOptions) {
+    this.nodeId = nodeId;
     this.#cluster = cluster;
     this.#membership = membership;
     this.#cameras = cameras;
@@ -39,7 +39,7 @@ export class ClusterView {
   }
 
   /** All cameras that this node knows about, its own and others. */
-  cameraIDs(): Iterable<string> {
+  cameraIds(): Iterable<string> {
     return new Set([...this.others().keys(), ...this.#cameras.ids()]);
   }
 
@@ -51,19 +51,19 @@ export class ClusterView {
     return this.#cluster.peers.playbacks();
   }
 
-  ownerOf(cameraID: string): Owner | undefined {
-    return this.#cluster.peers.ownerOf(cameraID);
+  ownerOf(cameraId: string): Owner | undefined {
+    return this.#cluster.peers.ownerOf(cameraId);
   }
 
-  holdersOf(cameraID: string): readonly Holder[] {
-    return this.#cluster.peers.holdersOf(cameraID);
+  holdersOf(cameraId: string): readonly Holder[] {
+    return this.#cluster.peers.holdersOf(cameraId);
   }
 
   others(): ReadonlyMap<string, Owner> {
     return this.#cluster.peers.others();
   }
 
-  leader(): { nodeID: string; url: string | undefined } | undefined {
+  leader(): { nodeId: string; url: string | undefined } | undefined {
     return this.#cluster.isReachable ? this.#cluster.peers.leader() : undefined;
   }
 
@@ -71,7 +71,7 @@ export class ClusterView {
     const { status } = this.#cluster.pool ?? {};
     const { live = 0, needed = Infinity } = status?.quorum ?? {};
     return {
-      leader: this.leader()?.nodeID,
+      leader: this.leader()?.nodeId,
       hasMajority: this.#cluster.isReachable && live >= needed,
       voters: status?.voters ?? [],
       nodes: await this.#membership.list(),

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import { changesOf, decide, lostSince, vacantSince, type Assignment } from './assignments.ts';
 
-const NODE = { nodeID: 'a', pool: 'default' };
+const NODE = { nodeId: 'a', pool: 'default' };
 
 function camera(assignment: Partial<CameraAssignment>, { uid = 'u1', suspend = false, pool = 'default' } = {}): Camera {
   return parseCamera({

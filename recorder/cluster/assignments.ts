@@ -16,13 +16,13 @@ export interface Assignment {
 }
 
 export interface Node {
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly pool: string;
 }
 
 /** What a Camera, or its absence, means for a node. `before`: its assignment to this node so far. */
 export function decide(
-  { nodeID, pool }: Node,
+  { nodeId, pool }: Node,
   camera: Camera | undefined,
   before: Assignment | undefined,
 ): Assignment | undefined {
@@ -34,8 +34,8 @@ export function decide(
   const { epoch, node, previousNode, handover } = assignment;
   // Older than what is known: the server lags behind.
   if (last && epoch < last.epoch) return last;
-  if (node === nodeID) return { camera, state: 'own', epoch };
-  if (previousNode !== nodeID) return undefined;
+  if (node === nodeId) return { camera, state: 'own', epoch };
+  if (previousNode !== nodeId) return undefined;
   if (node === undefined) return camera.spec.suspend ? { camera, state: 'suspended', epoch } : undefined;
   // The epoch in the assignment is that of the next node. A camera that was never recorded here is not started just for a
   // handover.
@@ -58,9 +58,9 @@ export function vacantSince(now: Assignment, before: Assignment | undefined): nu
 }
 
 /** Since when another node is responsible for a camera that this one recorded before it was lost; undefined if unknown. */
-export function lostSince({ nodeID }: Node, camera: Camera | undefined): number | undefined {
+export function lostSince({ nodeId }: Node, camera: Camera | undefined): number | undefined {
   const { previousNode, lastSeenTime } = camera?.status?.assignment ?? {};
-  return previousNode === nodeID ? timeOf(lastSeenTime) : undefined;
+  return previousNode === nodeId ? timeOf(lastSeenTime) : undefined;
 }
 
 function timeOf(text: string | undefined): number | undefined {

@@ -23,7 +23,7 @@ export interface ListedCamera {
   readonly id: string;
   readonly name: string;
   /** The node that records it now, even while another one takes it over; for a suspended camera, the last one. */
-  readonly nodeID: string | undefined;
+  readonly nodeId: string | undefined;
   readonly epoch: number;
   /** `unknown`: its node shows no sign of life, or reports a state of a newer version. */
   readonly state: 'connecting' | 'recording' | 'silent' | 'failed' | 'stopped' | 'unassigned' | 'unknown';
@@ -34,10 +34,10 @@ export interface ListedCamera {
 }
 
 /** Milliseconds since 1970, coarse. */
-export type ListedArchive = Pick<Holder, 'nodeID' | 'oldestMs' | 'newestMs'>;
+export type ListedArchive = Pick<Holder, 'nodeId' | 'oldestMs' | 'newestMs'>;
 
 export interface ListedNode {
-  readonly nodeID: string;
+  readonly nodeId: string;
   /** Base URL of its API; undefined until the operator has set it. */
   readonly url: string | undefined;
   readonly playbackUrl: string | undefined;
@@ -67,7 +67,7 @@ interface SeenCamera {
 }
 
 interface Report extends ReportedCamera {
-  readonly nodeID: string;
+  readonly nodeId: string;
 }
 
 /** Calls within this time share one read; a list of thousands is read less often. */
@@ -153,14 +153,14 @@ export class CameraList {
       .map(({ metadata: { name }, spec }): ListedNode => {
         const lastSeenMs = membership.sinceSeenMs(name);
         return {
-          nodeID: name,
+          nodeId: name,
           url: spec.address,
           playbackUrl: spec.playbackAddress,
           isOnline: lastSeenMs !== undefined && lastSeenMs < membership.unavailableMs,
           lastSeenMs,
         };
       })
-      .sort((a, b) => (a.nodeID < b.nodeID ? -1 : 1));
+      .sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1));
   }
 
   #list(): readonly ListedCamera[] {
@@ -169,14 +169,14 @@ export class CameraList {
     const reports = new Map<string, Report[]>();
     const archives = new Map<string, ListedArchive[]>();
     for (const node of nodes) {
-      const nodeID = node.metadata.name;
-      for (const report of believedReports(node)) append(reports, report.name, { ...report, nodeID });
+      const nodeId = node.metadata.name;
+      for (const report of believedReports(node)) append(reports, report.name, { ...report, nodeId });
       for (const archive of node.status?.archives ?? []) {
-        append(archives, archive.camera, { nodeID, ...archiveTimes(archive) });
+        append(archives, archive.camera, { nodeId, ...archiveTimes(archive) });
       }
     }
-    const isOnline = (nodeID: string): boolean =>
-      (membership.sinceSeenMs(nodeID) ?? Infinity) < membership.unavailableMs;
+    const isOnline = (nodeId: string): boolean =>
+      (membership.sinceSeenMs(nodeId) ?? Infinity) < membership.unavailableMs;
     // Until the API server has answered, the reports of the nodes are all there is.
     const cameras = this.#cameras ?? new Map([...reports.keys()].map((id) => [id, UNREAD]));
     return Array.from(cameras, ([id, seen]): ListedCamera => ({
@@ -196,7 +196,7 @@ const seenOf = ({ spec, status }: Camera): SeenCamera => ({
   assignment: status?.assignment,
 });
 
-type Place = Pick<ListedCamera, 'nodeID' | 'epoch' | 'state' | 'reason' | 'lastWrittenMs'>;
+type Place = Pick<ListedCamera, 'nodeId' | 'epoch' | 'state' | 'reason' | 'lastWrittenMs'>;
 
 /**
  * The node that records a camera: that with the highest epoch, except that during a handover the old one counts until the next
@@ -205,31 +205,31 @@ type Place = Pick<ListedCamera, 'nodeID' | 'epoch' | 'state' | 'reason' | 'lastW
 function whereIs(
   { suspended, assignment }: SeenCamera,
   reports: readonly Report[],
-  isOnline: (nodeID: string) => boolean,
+  isOnline: (nodeId: string) => boolean,
 ): Place {
   const newest = reports.reduce<Report | undefined>((a, b) => (a && a.epoch >= b.epoch ? a : b), undefined);
   const epoch = Math.max(assignment?.epoch ?? 0, newest?.epoch ?? 0);
   const told = newest && newest.epoch >= (assignment?.epoch ?? 0) ? newest : undefined;
   const none = { epoch, reason: undefined, lastWrittenMs: undefined };
-  if (suspended && !told) return { ...none, nodeID: assignment?.previousNode ?? assignment?.node, state: 'stopped' };
-  const nodeID = told?.nodeID ?? assignment?.node;
+  if (suspended && !told) return { ...none, nodeId: assignment?.previousNode ?? assignment?.node, state: 'stopped' };
+  const nodeId = told?.nodeId ?? assignment?.node;
   const before = assignment?.handover === 'Pending' ? assignment.previousNode : undefined;
-  const handing = before === undefined ? undefined : reports.find((report) => report.nodeID === before);
-  if (handing && told?.state !== 'Recording' && isOnline(handing.nodeID)) return { ...placeOf(handing), epoch };
-  if (nodeID === undefined) {
+  const handing = before === undefined ? undefined : reports.find((report) => report.nodeId === before);
+  if (handing && told?.state !== 'Recording' && isOnline(handing.nodeId)) return { ...placeOf(handing), epoch };
+  if (nodeId === undefined) {
     const reason = { code: 'unassigned', message: 'no node records this camera: kubectl describe camera says why' };
-    return { ...none, nodeID, state: 'unassigned', reason };
+    return { ...none, nodeId, state: 'unassigned', reason };
   }
-  if (!isOnline(nodeID)) {
-    const reason = { code: 'node-unreachable', message: `the node ${nodeID} gives no sign of life` };
-    return { ...none, nodeID, state: 'unknown', reason };
+  if (!isOnline(nodeId)) {
+    const reason = { code: 'node-unreachable', message: `the node ${nodeId} gives no sign of life` };
+    return { ...none, nodeId, state: 'unknown', reason };
   }
-  return told ? { ...placeOf(told), epoch } : { ...none, nodeID, state: 'connecting' };
+  return told ? { ...placeOf(told), epoch } : { ...none, nodeId, state: 'connecting' };
 }
 
-function placeOf({ nodeID, state, reason, message, lastWrittenTime }: Report): Omit<Place, 'epoch'> {
+function placeOf({ nodeId, state, reason, message, lastWrittenTime }: Report): Omit<Place, 'epoch'> {
   return {
-    nodeID,
+    nodeId,
     state: STATES.get(String(state)) ?? 'unknown',
     reason: reason === undefined ? undefined : { code: codeOf(reason), message: message ?? '' },
     lastWrittenMs: lastWrittenTime === undefined ? undefined : Date.parse(lastWrittenTime),

@@ -62,15 +62,15 @@ export interface NodeFacts {
  */
 export interface TimeAccount {
   /** This node continues for a lost one: no node has recorded the camera since. */
-  takeOver(cameraID: string, sinceMs: number): void;
+  takeOver(cameraId: string, sinceMs: number): void;
   /** Another node has been responsible for the camera since then; undefined: since the last sign of life before this process. */
-  giveUp(cameraID: string, sinceMs: number | undefined): void;
+  giveUp(cameraId: string, sinceMs: number | undefined): void;
 }
 
 /** Notified when the cluster makes this node start or stop recording a camera. */
 export interface AssignmentObserver {
-  taken(cameraID: string): void;
-  givenUp(cameraID: string): void;
+  taken(cameraId: string): void;
+  givenUp(cameraId: string): void;
 }
 
 export interface ClusterOptions {
@@ -78,7 +78,7 @@ export interface ClusterOptions {
   /** With separate connections, so that a renewal never waits for other requests. */
   readonly leaseApi: ApiServer;
   readonly namespace: string;
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly pool: string;
   readonly renewMs: number;
   readonly state: KeptState;
@@ -114,7 +114,7 @@ const MAX_MESSAGE = 200;
 export class Cluster {
   readonly peers: Peers;
   readonly #o: ClusterOptions;
-  readonly #node: { nodeID: string; pool: string };
+  readonly #node: { nodeId: string; pool: string };
   readonly #base: string;
   readonly #lease: NodeLease;
   readonly #owned: Informer<Camera, KubernetesObject>;
@@ -141,9 +141,9 @@ export class Cluster {
   #closed = false;
 
   constructor(options: ClusterOptions) {
-    const { api, leaseApi, namespace, nodeID, pool, renewMs, clock, log } = options;
+    const { api, leaseApi, namespace, nodeId, pool, renewMs, clock, log } = options;
     this.#o = options;
-    this.#node = { nodeID, pool };
+    this.#node = { nodeId, pool };
     this.#base = `/apis/${API_VERSION}/namespaces/${namespace}`;
     const watch = <T>(
       plural: string,
@@ -167,7 +167,7 @@ export class Cluster {
       return informer;
     };
     const cameras = (field: string): Informer<Camera, KubernetesObject> =>
-      watch(CAMERAS, { fieldSelector: `${field}=${nodeID}` }, parseCamera, () => this.#look());
+      watch(CAMERAS, { fieldSelector: `${field}=${nodeId}` }, parseCamera, () => this.#look());
     this.#owned = cameras(ASSIGNED_NODE_FIELD);
     this.#previous = cameras(PREVIOUS_NODE_FIELD);
     this.#nodes = watch(RECORDER_NODES, { labelSelector: `${POOL_LABEL}=${pool}` }, parseRecorderNode, () => {
@@ -175,20 +175,20 @@ export class Cluster {
       this.#answered();
     });
     this.#pool = watch(RECORDER_POOLS, { fieldSelector: `metadata.name=${pool}` }, parseRecorderPool, () => {});
-    this.peers = new Peers(nodeID, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
+    this.peers = new Peers(nodeId, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
     this.#lease = new NodeLease({
       api: leaseApi,
       // A renewal that gets no response is the first sign of a broken link.
       reconnect: () => [leaseApi, api].forEach((one) => one.reconnect()),
       namespace,
-      nodeID,
+      nodeId,
       pool,
       renewMs,
       recovered: () => this.#recovered(),
       clock,
       log,
     });
-    this.#report = new Report({ api, namespace, nodeID, status: () => this.#status(), clock, log });
+    this.#report = new Report({ api, namespace, nodeId, status: () => this.#status(), clock, log });
     this.#requests = new Requests(clock, () => this.#report.touch());
     this.#logins = new Logins({ api, namespace, changed: () => this.#apply(), clock, log });
   }
@@ -299,8 +299,8 @@ export class Cluster {
   }
 
   /** Call when a camera refused its login. */
-  loginRefused(cameraID: string): void {
-    const ref = this.#assignments.get(cameraID)?.camera.spec.credentialsSecretRef;
+  loginRefused(cameraId: string): void {
+    const ref = this.#assignments.get(cameraId)?.camera.spec.credentialsSecretRef;
     if (ref) this.#logins.suspect(ref.name);
   }
 
@@ -459,7 +459,7 @@ export class Cluster {
   }
 
   #answered(): void {
-    const { responses, certificate } = this.#nodes.objects.get(this.#o.nodeID)?.spec ?? {};
+    const { responses, certificate } = this.#nodes.objects.get(this.#o.nodeId)?.spec ?? {};
     if (responses) this.#requests.answered(responses);
     // Not compared by `madeFrom`, which is the same for a renewed certificate.
     if (certificate && certificate.certificate !== this.#certified) {
@@ -495,7 +495,7 @@ export class Cluster {
     });
     const { fault } = facts;
     const now = timeOf(this.#o.clock.wallMs());
-    const before = this.#nodes.objects.get(this.#o.nodeID)?.status?.conditions?.find(({ type }) => type === 'Ready');
+    const before = this.#nodes.objects.get(this.#o.nodeId)?.status?.conditions?.find(({ type }) => type === 'Ready');
     const status = fault ? 'False' : 'True';
     return {
       address: facts.address,

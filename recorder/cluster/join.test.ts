@@ -50,7 +50,7 @@ async function joined(t: TestContext, handler: Handler): Promise<Member> {
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       serviceAccountDirectory: directory,
     },
-    nodeID: 'a',
+    nodeId: 'a',
     pool: 'default',
     renewMs: 20,
     dataDir: directory,

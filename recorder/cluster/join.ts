@@ -16,7 +16,7 @@ import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
 
 export interface JoinOptions {
   readonly place: PodPlace;
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly pool: string;
   readonly renewMs: number;
   readonly dataDir: string;
@@ -40,7 +40,7 @@ export interface Joined {
 
 /** Rejects if the files of the service account cannot be read. */
 export async function joinCluster(options: JoinOptions): Promise<Joined> {
-  const { place, nodeID, pool, renewMs, dataDir, recordPath, clock, log } = options;
+  const { place, nodeId, pool, renewMs, dataDir, recordPath, clock, log } = options;
   const [{ api, namespace }, { api: leaseApi }] = await Promise.all([
     openApiServer(place, clock),
     openApiServer(place, clock, 1),
@@ -48,12 +48,12 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   const state = new KeptState({
     fs: nodeFileSystem,
     dataDir,
-    nodeID,
+    nodeId,
     namespace,
     witnessDirectory: join(recordPath, '.kube-nvr'),
   });
   const { facts, account, observer, certified, changed } = options;
-  const common = { namespace, nodeID, pool, clock };
+  const common = { namespace, nodeId, pool, clock };
   const cluster = new Cluster({
     ...common,
     api,
@@ -69,7 +69,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   });
   const membership = new Membership({ ...common, api, cluster });
   const cameras = new CameraList({ api, cluster, membership, namespace, clock });
-  const view = new ClusterView({ nodeID, cluster, membership, cameras });
+  const view = new ClusterView({ nodeId, cluster, membership, cameras });
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
 }
 

@@ -29,7 +29,7 @@ async function place(t: TestContext) {
   t.after(() => rm(directory, { recursive: true, force: true }));
   const witnessDirectory = join(directory, 'archive', '.kube-nvr');
   await mkdir(witnessDirectory, { recursive: true });
-  const options = { fs: nodeFileSystem, dataDir: join(directory, 'data'), nodeID: 'node-1', witnessDirectory };
+  const options = { fs: nodeFileSystem, dataDir: join(directory, 'data'), nodeId: 'node-1', witnessDirectory };
   return {
     witnessDirectory,
     open: (namespace = 'shop') => new KeptState({ ...options, namespace }),

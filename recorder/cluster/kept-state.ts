@@ -45,7 +45,7 @@ const Witness = z.object({ count: z.number().int().positive() });
 export interface KeptStateOptions {
   readonly fs: FileSystem;
   readonly dataDir: string;
-  readonly nodeID: string;
+  readonly nodeId: string;
   /** The tenant: assignments from another namespace are ignored. */
   readonly namespace: string;
   /** The directory of the archive's own state. */
@@ -61,7 +61,7 @@ export class KeptState {
 
   constructor(options: KeptStateOptions) {
     this.#options = options;
-    this.#directory = join(options.dataDir, `node_${options.nodeID}`);
+    this.#directory = join(options.dataDir, `node_${options.nodeId}`);
   }
 
   get path(): string {

@@ -8,7 +8,7 @@ import { ApiServerError, type ApiServer, type KubernetesObject } from './api-ser
 import type { Cluster } from './cluster.ts';
 
 export interface Member {
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly nodeName: string;
   readonly address: string | undefined;
   readonly role: 'voter' | 'learner' | 'removed';
@@ -23,7 +23,7 @@ export interface MembershipOptions {
   readonly api: Pick<ApiServer, 'list'>;
   readonly cluster: Pick<Cluster, 'nodes' | 'pool' | 'assignments'>;
   readonly namespace: string;
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly clock: Clock;
 }
 
@@ -49,21 +49,21 @@ export class Membership {
 
   /** The current members; while the API server is unreachable, the last known ones. */
   async list(): Promise<readonly Member[]> {
-    const { cluster, nodeID } = this.#o;
+    const { cluster, nodeId } = this.#o;
     await this.look();
     return Array.from(cluster.nodes.values(), ({ metadata: { name }, spec, status }): Member => {
       const lastSeenMs = this.sinceSeenMs(name);
       return {
-        nodeID: name,
+        nodeId: name,
         nodeName: spec.nodeName,
         address: spec.address,
         role: spec.role === 'Voter' ? 'voter' : spec.role === 'Learner' ? 'learner' : 'removed',
         isOnline: lastSeenMs !== undefined && lastSeenMs < this.unavailableMs,
         lastSeenMs,
-        cameras: name === nodeID ? cluster.assignments.size : believedReports({ spec, status }).length,
+        cameras: name === nodeId ? cluster.assignments.size : believedReports({ spec, status }).length,
         version: status?.version,
       };
-    }).sort((a, b) => (a.nodeID < b.nodeID ? -1 : 1));
+    }).sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1));
   }
 
   /** Reads the Leases unless that was done just before. Never rejects. */
@@ -77,9 +77,9 @@ export class Membership {
   }
 
   /** Time since the last sign of life of any node of the namespace; undefined if none was seen. */
-  sinceSeenMs(nodeID: string): number | undefined {
-    if (nodeID === this.#o.nodeID) return 0;
-    const sign = this.#signs.get(nodeID);
+  sinceSeenMs(nodeId: string): number | undefined {
+    if (nodeId === this.#o.nodeId) return 0;
+    const sign = this.#signs.get(nodeId);
     return sign && this.#o.clock.monotonicMs() - sign.seenMs;
   }
 

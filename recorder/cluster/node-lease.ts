@@ -12,7 +12,7 @@ export interface NodeLeaseOptions {
   /** Called to replace connections to the API server that may be dead. */
   readonly reconnect: () => void;
   readonly namespace: string;
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly pool: string;
   readonly renewMs: number;
   /** Called when a renewal succeeded after failed ones, or after this process was frozen: what was mirrored may be outdated. */
@@ -40,7 +40,7 @@ export class NodeLease {
   constructor(options: NodeLeaseOptions) {
     this.#options = options;
     this.#path = `/apis/coordination.k8s.io/v1/namespaces/${options.namespace}/leases`;
-    this.#holder = `${options.nodeID}/${randomBytes(6).toString('hex')}`;
+    this.#holder = `${options.nodeId}/${randomBytes(6).toString('hex')}`;
   }
 
   /** Whether the API server accepted the last renewal. */
@@ -94,16 +94,16 @@ export class NodeLease {
   }
 
   async #write(): Promise<KubernetesObject> {
-    const { api, nodeID } = this.#options;
+    const { api, nodeId } = this.#options;
     const options = { timeoutMs: RENEW_TIMEOUT_MS };
-    const path = `${this.#path}/${nodeLeaseName(nodeID)}`;
+    const path = `${this.#path}/${nodeLeaseName(nodeId)}`;
     // The operator creates the Lease: a right to create one would also allow creating those of other nodes or programs.
     this.#lease ??= await api.get(path, options);
     return (await api.call('PUT', path, this.#body(this.#lease), options)) as KubernetesObject;
   }
 
   #body(before: KubernetesObject): unknown {
-    const { nodeID, pool, renewMs, clock } = this.#options;
+    const { nodeId, pool, renewMs, clock } = this.#options;
     const now = new Date(clock.wallMs()).toISOString().replace('Z', '000Z');
     const spec = (before['spec'] ?? {}) as {
       holderIdentity?: unknown;
@@ -118,7 +118,7 @@ export class NodeLease {
       metadata: {
         // Keeps labels and owners that others have set.
         ...before.metadata,
-        name: nodeLeaseName(nodeID),
+        name: nodeLeaseName(nodeId),
         labels: { ...(before.metadata['labels'] as object | undefined), ...poolLabels(pool) },
       },
       spec: {

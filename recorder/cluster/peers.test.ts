@@ -23,7 +23,7 @@ test('the owner of a camera is the other node that reports it under the highest 
     nodeOf('c', { cameras: report(3) }, { address: 'http://10.0.0.3:9997' }),
   ]);
   const peers = new Peers('a', () => ({ nodes, pool: undefined }));
-  assert.deepEqual(peers.ownerOf('gate'), { nodeID: 'c', url: 'http://10.0.0.3:9997', epoch: 3 });
+  assert.deepEqual(peers.ownerOf('gate'), { nodeId: 'c', url: 'http://10.0.0.3:9997', epoch: 3 });
   assert.equal(peers.ownerOf('yard'), undefined);
 });
 
@@ -38,7 +38,7 @@ test('many questions cost one look at the reports, until those change', () => {
   assert.equal(looks, 1);
   nodes = new Map([nodeOf('b', { cameras: [{ name: 'gate', epoch: 1, state: 'Recording' }] })]);
   peers.changed();
-  assert.equal(peers.ownerOf('gate')?.nodeID, 'b');
+  assert.equal(peers.ownerOf('gate')?.nodeId, 'b');
 });
 
 test('where a node is, the operator says: what a node says of itself leads nowhere', () => {
@@ -65,5 +65,5 @@ test('a report that the operator refuses draws no camera to its node', () => {
     nodeOf('b', { cameras: report(2) }),
     nodeOf('c', { cameras: report(2 ** 53 - 1) }, { refusedReports: ['gate'] }),
   ]);
-  assert.equal(new Peers('a', () => ({ nodes, pool: undefined })).ownerOf('gate')?.nodeID, 'b');
+  assert.equal(new Peers('a', () => ({ nodes, pool: undefined })).ownerOf('gate')?.nodeId, 'b');
 });

@@ -6,7 +6,7 @@ import { believedReports, type RecorderNode } from '../../crds/recorder-node.ts'
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
 
 export interface Peer {
-  readonly nodeID: string;
+  readonly nodeId: string;
   /** Base URL of its API, such as `http://10.0.0.7:9997`; undefined until the operator has set it. */
   readonly url: string | undefined;
 }
@@ -25,7 +25,7 @@ export interface Holder extends Peer {
 }
 
 export interface PeerListener {
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly address: string;
   readonly peerAddress: string | undefined;
 }
@@ -43,13 +43,13 @@ export function urlOf(address: string | undefined, tls: boolean): string | undef
 }
 
 export class Peers {
-  readonly #nodeID: string;
+  readonly #nodeId: string;
   readonly #facts: () => PeerFacts;
   /** Undefined until first needed. */
   #others: ReadonlyMap<string, Owner> | undefined;
 
-  constructor(nodeID: string, facts: () => PeerFacts) {
-    this.#nodeID = nodeID;
+  constructor(nodeId: string, facts: () => PeerFacts) {
+    this.#nodeId = nodeId;
     this.#facts = facts;
   }
 
@@ -59,16 +59,16 @@ export class Peers {
   }
 
   /** The other node that records a camera. Just a lookup, so callers may ask often and for cameras that do not exist. */
-  ownerOf(cameraID: string): Owner | undefined {
-    return this.others().get(cameraID);
+  ownerOf(cameraId: string): Owner | undefined {
+    return this.others().get(cameraId);
   }
 
   /** The other nodes that have footage of a camera. */
-  holdersOf(cameraID: string): Holder[] {
+  holdersOf(cameraId: string): Holder[] {
     const holders: Holder[] = [];
-    for (const [nodeID, node] of this.#facts().nodes) {
-      if (nodeID === this.#nodeID) continue;
-      const archive = node.status?.archives?.find(({ camera }) => camera === cameraID);
+    for (const [nodeId, node] of this.#facts().nodes) {
+      if (nodeId === this.#nodeId) continue;
+      const archive = node.status?.archives?.find(({ camera }) => camera === cameraId);
       if (!archive) continue;
       holders.push({ ...peerOf(node), playbackUrl: node.spec.playbackAddress, ...archiveTimes(archive) });
     }
@@ -91,7 +91,7 @@ export class Peers {
     return Array.from(this.#facts().nodes.values()).flatMap(({ metadata, spec }) =>
       spec.address === undefined
         ? []
-        : [{ address: spec.address, peerAddress: spec.peerAddress, nodeID: metadata.name }],
+        : [{ address: spec.address, peerAddress: spec.peerAddress, nodeId: metadata.name }],
     );
   }
 
@@ -106,13 +106,13 @@ export class Peers {
     const leader = pool?.status?.leader;
     if (leader === undefined) return undefined;
     const node = nodes.get(leader);
-    return node ? peerOf(node) : { nodeID: leader, url: undefined };
+    return node ? peerOf(node) : { nodeId: leader, url: undefined };
   }
 
   #readOthers(): ReadonlyMap<string, Owner> {
     const owners = new Map<string, Owner>();
-    for (const [nodeID, node] of this.#facts().nodes) {
-      if (nodeID === this.#nodeID) continue;
+    for (const [nodeId, node] of this.#facts().nodes) {
+      if (nodeId === this.#nodeId) continue;
       for (const { name, epoch } of believedReports(node)) {
         if (epoch > (owners.get(name)?.epoch ?? 0)) owners.set(name, { ...peerOf(node), epoch });
       }
@@ -125,7 +125,7 @@ export class Peers {
   }
 }
 
-const peerOf = ({ metadata, spec }: RecorderNode): Peer => ({ nodeID: metadata.name, url: spec.address });
+const peerOf = ({ metadata, spec }: RecorderNode): Peer => ({ nodeId: metadata.name, url: spec.address });
 
 type ReportedArchive = NonNullable<NonNullable<RecorderNode['status']>['archives']>[number];
 

@@ -20,7 +20,7 @@ function setup() {
       },
     },
     namespace: 'video',
-    nodeID: 'a',
+    nodeId: 'a',
     status: async () => status,
     clock,
     log: silentLog,

@@ -10,7 +10,7 @@ import { ApiServerError, type ApiServer } from './api-server.ts';
 export interface ReportOptions {
   readonly api: Pick<ApiServer, 'apply'>;
   readonly namespace: string;
-  readonly nodeID: string;
+  readonly nodeId: string;
   /** The complete current status. */
   readonly status: () => Promise<RecorderNodeStatus>;
   readonly clock: Clock;
@@ -46,7 +46,7 @@ export class Report {
 
   constructor(options: ReportOptions) {
     this.#options = options;
-    this.#path = `/apis/${API_VERSION}/namespaces/${options.namespace}/recordernodes/${options.nodeID}/status`;
+    this.#path = `/apis/${API_VERSION}/namespaces/${options.namespace}/recordernodes/${options.nodeId}/status`;
   }
 
   /** Call when something may have changed; cheap enough for every tick. */
@@ -75,7 +75,7 @@ export class Report {
   }
 
   async #tell(): Promise<void> {
-    const { api, clock, log, nodeID, namespace, status } = this.#options;
+    const { api, clock, log, nodeId, namespace, status } = this.#options;
     const now = await status();
     const urgent = urgentPart(now);
     const nowMs = clock.monotonicMs();
@@ -94,7 +94,7 @@ export class Report {
       await api.apply(this.#path, RECORDER_MANAGER, {
         apiVersion: API_VERSION,
         kind: 'RecorderNode',
-        metadata: { name: nodeID, namespace },
+        metadata: { name: nodeId, namespace },
         status: now,
       });
       this.#told = urgent;

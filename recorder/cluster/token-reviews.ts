@@ -13,7 +13,7 @@ export interface TokenReviewsOptions {
   /** The accepted audiences of a token; if empty, that of the API server itself. */
   readonly audiences: readonly string[];
   /** The cameras that this node knows about, its own first. */
-  readonly cameraIDs: () => Iterable<string>;
+  readonly cameraIds: () => Iterable<string>;
 }
 
 /** What a token allows. `role` undefined: nothing here. `cameras` undefined: all cameras. */
@@ -73,7 +73,7 @@ export class TokenReviews {
       this.#may(user, { verb: 'update', resource: RECORDER_POOLS, name: this.#o.pool }),
     ]);
     if (mayGet) return { role: roleOf(mayUpdate, mayUpdatePool), cameras: undefined };
-    const ids = [...this.#o.cameraIDs()].slice(0, MAX_CAMERAS);
+    const ids = [...this.#o.cameraIds()].slice(0, MAX_CAMERAS);
     const seen = await this.#mayEach(user, 'get', ids);
     if (seen.length === 0) return { role: undefined, cameras: new Set() };
     // There is one role for all cameras: a user that may update only some of them may only view.

@@ -142,7 +142,7 @@ function parseSegment(text: string, ownName: string | undefined): ListedSegment 
     isOpen: false,
     endMs: Number(endMs),
   };
-  return nodeName === undefined || nodeName === ownName ? segment : { ...segment, nodeID: nodeName };
+  return nodeName === undefined || nodeName === ownName ? segment : { ...segment, nodeId: nodeName };
 }
 
 /** When a camera's footage starts and ends. */

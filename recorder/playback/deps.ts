@@ -25,7 +25,7 @@ export interface PlaybackArchive {
 
 /** Another node that may have a recording. */
 export interface RecordingHolder {
-  readonly nodeID: string;
+  readonly nodeId: string;
   readonly playbackUrl: string | undefined;
   /** Milliseconds since 1970, coarse. */
   readonly oldestMs: number | undefined;
@@ -34,7 +34,7 @@ export interface RecordingHolder {
 
 /** The other nodes, whose footage stays with them. */
 export interface PlaybackCluster {
-  readonly nodeID: string;
+  readonly nodeId: string;
   holdersOf(cameraId: string): readonly RecordingHolder[];
   /** Of the pages that its nodes serve. */
   origins(): Origins;

@@ -10,15 +10,15 @@ import { stage } from './test-support.ts';
 const HOUR_MS = 3_600_000;
 const NOW_MS = Date.UTC(2026, 0, 1, 12);
 
-const holder = (nodeID: string, fromHours: number, toHours: number): RecordingHolder => ({
-  nodeID,
-  playbackUrl: `http://${nodeID}:9996`,
+const holder = (nodeId: string, fromHours: number, toHours: number): RecordingHolder => ({
+  nodeId,
+  playbackUrl: `http://${nodeId}:9996`,
   oldestMs: NOW_MS + fromHours * HOUR_MS,
   newestMs: NOW_MS + toHours * HOUR_MS,
 });
 
-const clusterOf = (nodeID: string, ...holders: readonly RecordingHolder[]): PlaybackCluster => ({
-  nodeID,
+const clusterOf = (nodeId: string, ...holders: readonly RecordingHolder[]): PlaybackCluster => ({
+  nodeId,
   holdersOf: (cameraId) => (cameraId === 'gate' ? holders : []),
   origins: () => [],
 });
@@ -65,7 +65,7 @@ test('a request is sent to each node at most once, whatever they believe of each
 
 test('playlists and windows of what only another node has are redirected there; what is here is played from here', async (t) => {
   const cluster: PlaybackCluster = {
-    nodeID: 'a',
+    nodeId: 'a',
     holdersOf: (cameraId) =>
       [{ ...holder('b', 0, 0), oldestMs: 0, newestMs: Infinity }].filter(() => cameraId === 'gate'),
     origins: () => [],

@@ -37,12 +37,12 @@ export function elsewhere(url: string, sought: Sought, cluster: PlaybackCluster)
   const asked = new Set(request.searchParams.getAll(ASKED));
   const [holder] = cluster
     .holdersOf(sought.cameraId)
-    .filter(({ nodeID, playbackUrl }) => playbackUrl !== undefined && !asked.has(nodeID))
+    .filter(({ nodeId, playbackUrl }) => playbackUrl !== undefined && !asked.has(nodeId))
     .map((holder) => ({ ...holder, offMs: distance(holder, sought) }))
     .filter(({ offMs }) => sought.exists || offMs <= COARSE_MS)
     .sort((a, b) => a.offMs - b.offMs);
   if (!holder) return undefined;
-  request.searchParams.append(ASKED, cluster.nodeID);
+  request.searchParams.append(ASKED, cluster.nodeId);
   return `${holder.playbackUrl}${request.pathname}${request.search}`;
 }
 

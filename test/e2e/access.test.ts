@@ -166,31 +166,31 @@ function protectionKeeper(): ProtectionKeeper {
 const clusterCamera = (id: string): ClusterCamera => ({
   id,
   name: id.toUpperCase(),
-  nodeID: 'rack-2',
+  nodeId: 'rack-2',
   epoch: 3,
   state: 'recording',
   reason: undefined,
   lastWrittenMs: NOON_MS,
-  archives: [{ nodeID: 'rack-2', oldestMs: NOON_MS, newestMs: undefined }],
+  archives: [{ nodeId: 'rack-2', oldestMs: NOON_MS, newestMs: undefined }],
 });
 
 /** This node leads; `yard-3`, which is out of scope, is recorded by another one. */
 function clusterAccess(): ClusterAccess {
-  const owner = { nodeID: 'rack-2', url: 'http://rack-2:9997', epoch: 3 };
+  const owner = { nodeId: 'rack-2', url: 'http://rack-2:9997', epoch: 3 };
   const done = async () => ({ code: 200, message: 'done' });
   return {
-    nodeID: 'rack-1',
+    nodeId: 'rack-1',
     ownerOf: (cameraId) => (cameraId === AWAY ? owner : undefined),
     holdersOf: (cameraId) =>
       cameraId === AWAY
-        ? [{ nodeID: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
+        ? [{ nodeId: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
         : [],
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: [...CAMERAS, AWAY].map(clusterCamera) }),
     origins: () => [owner.url],
     playbackOrigins: () => [],
     others: () => new Map([[AWAY, owner]]),
     metrics: async () => ({ leader: 'rack-1', hasMajority: true, voters: ['rack-1'], nodes: [] }),
-    leader: () => ({ nodeID: 'rack-1', url: undefined }),
+    leader: () => ({ nodeId: 'rack-1', url: undefined }),
     ask: done,
     leave: done,
   };

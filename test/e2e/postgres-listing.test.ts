@@ -165,9 +165,9 @@ describe('listing from the table', { skip }, () => {
     const query = { fromMs: FIRST_MS, toMs: FIRST_MS + DAY_MS, tzOffsetMinutes: 0 };
     const deps = { connection, nodeName: NODE, pending: () => [], open: () => [], clock };
     const listed = async (nodeName: string | undefined): Promise<unknown[]> =>
-      (await listFromTable({ ...deps, ownName: NODE, nodeName }, 'gate', query)).segments.map(({ path, nodeID }) => [
+      (await listFromTable({ ...deps, ownName: NODE, nodeName }, 'gate', query)).segments.map(({ path, nodeId }) => [
         path,
-        nodeID,
+        nodeId,
       ]);
     assert.deepEqual(await listed(NODE), [[row.filename, undefined]]);
     assert.deepEqual(await listed(undefined), [

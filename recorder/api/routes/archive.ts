@@ -82,7 +82,7 @@ const toSegment = (segment: ListedSegment, iso: (ms: number) => string): z.outpu
   size: segment.sizeBytes,
   mtime: epochSeconds(segment.mtimeMs),
   is_open: segment.isOpen,
-  ...(segment.nodeID !== undefined && { node_id: segment.nodeID }),
+  ...(segment.nodeId !== undefined && { node_id: segment.nodeId }),
 });
 
 function endOf({ startMs, endMs }: ListedSegment, iso: (ms: number) => string) {
@@ -99,8 +99,8 @@ const timeOrNull = (ms: number | undefined): string | null => (ms === undefined 
 export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { archive, segments, clock, cluster } = deps;
   const archivesOf = (cameraId: string): z.output<typeof Segments>['archives'] =>
-    cluster?.holdersOf(cameraId).map(({ nodeID, url, oldestMs, newestMs }) => ({
-      node_id: nodeID,
+    cluster?.holdersOf(cameraId).map(({ nodeId, url, oldestMs, newestMs }) => ({
+      node_id: nodeId,
       url: url === undefined ? null : `${url}/api/archive/${encodeURIComponent(cameraId)}/segments?local=1`,
       oldest: timeOrNull(oldestMs),
       newest: timeOrNull(newestMs),

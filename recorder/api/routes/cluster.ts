@@ -94,7 +94,7 @@ const timeOrNull = (ms: number | undefined): string | null => (ms === undefined 
 const secondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms / 100) / 10);
 
 const toNode = (node: ClusterCameras['nodes'][number]): z.output<typeof Cameras>['nodes'][number] => ({
-  node_id: node.nodeID,
+  node_id: node.nodeId,
   url: node.url ?? null,
   playback: node.playbackUrl ?? null,
   online: node.isOnline,
@@ -104,13 +104,13 @@ const toNode = (node: ClusterCameras['nodes'][number]): z.output<typeof Cameras>
 const toCamera = (camera: ClusterCameras['cameras'][number]): z.output<typeof Cameras>['cameras'][number] => ({
   id: camera.id,
   name: camera.name,
-  node_id: camera.nodeID ?? null,
+  node_id: camera.nodeId ?? null,
   epoch: camera.epoch,
   state: camera.state,
   reason: camera.reason ?? null,
   last_written: timeOrNull(camera.lastWrittenMs),
-  archives: camera.archives.map(({ nodeID, oldestMs, newestMs }) => ({
-    node_id: nodeID,
+  archives: camera.archives.map(({ nodeId, oldestMs, newestMs }) => ({
+    node_id: nodeId,
     oldest: timeOrNull(oldestMs),
     newest: timeOrNull(newestMs),
   })),
@@ -152,7 +152,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
         has_majority: hasMajority,
         voters: [...voters],
         nodes: nodes.map((node) => ({
-          node_id: node.nodeID,
+          node_id: node.nodeId,
           node_name: node.nodeName,
           address: node.address ?? null,
           role: node.role,
@@ -188,7 +188,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
       const seen = cameras.filter(({ id }) => sees(id));
       const page = pageOf(seen, request.query, after, ({ id }) => ['cameras', id]);
       return {
-        node_id: cluster.nodeID,
+        node_id: cluster.nodeId,
         current: isCurrent,
         nodes: nodes.map(toNode),
         cameras: page.entries.map(toCamera),
@@ -202,9 +202,9 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
     const leader = cluster.leader();
     if (!leader)
       throw new ApiError(503, 'no-leader', 'the cluster has no leader: fewer than half of its voters are live');
-    if (leader.nodeID === cluster.nodeID) return done(await cluster.ask(question));
+    if (leader.nodeId === cluster.nodeId) return done(await cluster.ask(question));
     if (leader.url === undefined) {
-      throw new ApiError(503, 'no-leader', `the address of the leader, ${leader.nodeID}, is not known yet`);
+      throw new ApiError(503, 'no-leader', `the address of the leader, ${leader.nodeId}, is not known yet`);
     }
     return reply.code(307).header('location', `${leader.url}${request.url}`).send(null);
   }

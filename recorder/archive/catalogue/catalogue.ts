@@ -27,7 +27,7 @@ export interface ListedSegment {
   readonly mtimeMs: number;
   readonly isOpen: boolean;
   /** The node whose disk holds it, where that is another. */
-  readonly nodeID?: string;
+  readonly nodeId?: string;
   /** Where a complete one ends, as far as its file tells. */
   readonly endMs?: number | undefined;
 }

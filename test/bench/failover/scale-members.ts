@@ -144,7 +144,7 @@ class Member {
 
   start(): void {
     const { namespace, pool, log } = this.#options;
-    const common = { namespace, nodeID: this.#node, clock: systemClock, log };
+    const common = { namespace, nodeId: this.#node, clock: systemClock, log };
     const api = this.#api;
     this.#lease = new NodeLease({
       ...common,
