@@ -29,21 +29,21 @@ const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--a
        recorder audit DIRECTORY
        recorder verify FILE [--help]
 
-  --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml beside it is read as well
-  --check-config   say whether the configuration is right, and exit
-  --reindex        make the database's table of recordings anew from the files of the archive, and exit
-  --adopt-archive  take the directory at record_path for this node's archive, whatever disk was there before, and exit
+  --config FILE    configuration (default /etc/recorder/config.yaml); conf.d/*.yaml next to it is read as well
+  --check-config   check the configuration, print its errors, and exit
+  --reindex        rebuild the database's table of recordings from the files of the archive, and exit
+  --adopt-archive  accept the directory at record_path as this node's archive, whatever disk was there before, and exit
   --version        print the version, and exit
   discover         look for cameras in the networks of this machine
-  probe            say what a camera is, what it does wrong, and what will be recorded of it
-  token create     make a token that nobody can guess, and say what to put into the configuration
+  probe            report what a camera is, what it does wrong, and what will be recorded of it
+  token create     make a token that cannot be guessed, and print its entry for the configuration
   webhook test     send a test event to each webhook of the configuration; webhook secret: make a secret for one
-  prepare-node     make a pool's directories on a node of Kubernetes, for the recorder of the same pod
-  audit            say whether the files of an audit are as they were written
-  verify           say whether an export or a case is as it was made, and by which node
+  prepare-node     make a pool's directories on a Kubernetes node, for the recorder of the same pod
+  audit            check whether the files of an audit are unchanged
+  verify           check whether an export or a case is unchanged, and which node made it
 
-SIGHUP reloads cameras, tokens and licence; SIGUSR2 logs everything, and again as before; SIGTERM and SIGINT stop after
-closing every file.
+SIGHUP reloads cameras, tokens and licence. SIGUSR2 logs everything; a second one restores the configured level. SIGTERM
+and SIGINT close all files and stop.
 `;
 
 /** A stop that takes longer than this is given up: open files are finished at the next start. */
