@@ -40,7 +40,7 @@ export class OperatorMetrics {
   readonly #seconds = this.#histogram('reconcile_duration_seconds', 'How long a look at a key took.', ['controller']);
   readonly #events = this.#counter('watch_events_total', 'Events of watches.', ['resource', 'type']);
   readonly #failures = this.#counter('watch_failures_total', 'Watches and lists that failed.', ['resource']);
-  readonly #relists = this.#counter('relists_total', 'Lists read anew.', ['resource']);
+  readonly #relists = this.#counter('relists_total', 'Lists that were read again.', ['resource']);
   readonly #misses = this.#counter('relist_misses_total', 'Changes that a watch had not told.', ['resource']);
   readonly #objects = this.#gauge('objects', 'Objects in the cache.', ['resource']);
   readonly #invalid = this.#gauge('invalid_objects', 'Objects that are not understood.', ['resource']);

@@ -4,8 +4,8 @@ import { verifyAudit } from './audit/verify.ts';
 
 export const AUDIT_USAGE = `Usage: recorder audit DIRECTORY
 
-Says whether every line of the audit in DIRECTORY follows from the one before it, and which is the last. Ends with 1 when
-one does not.
+Checks that every line of the audit in DIRECTORY follows from the previous one, and prints the last one. Exits with 1 if a line
+does not.
 `;
 
 /** Resolves to what the process ends with. */

@@ -16,13 +16,13 @@ import { anywhere } from './reach/reach.ts';
 
 export const DISCOVER_USAGE = `Usage: recorder discover [--interface NAME]... [--timeout 3s] [--user NAME --password-file FILE] [--output FORMAT]
 
-Asks the networks of this machine for ONVIF cameras (WS-Discovery), and the cameras for their streams.
+Searches the networks of this machine for ONVIF cameras (WS-Discovery), and asks the cameras for their streams.
 
-  --interface NAME      ask from this interface, by name or IPv4 address; without it, from all but the loopback one
+  --interface NAME      search from this interface, by name or IPv4 address; without it, from all except loopback
   --timeout DURATION    how long to wait for answers, from 1s to 1m (default 3s)
   --user NAME           the cameras' user
   --password-file FILE  a file whose first line is the password; - for standard input
-  --output FORMAT       table (default); yaml: the part cameras: of a configuration file, with the login in it;
+  --output FORMAT       table (default); yaml: the section cameras: of a configuration file, with the login;
                         kubernetes: a Camera and a Secret for each
 `;
 
@@ -108,7 +108,7 @@ async function credentialsOf(options: LoginOptions, stdin: NodeJS.ReadableStream
   }
   if (file === undefined) throw new UsageError('--user: needs --password-file, - for standard input');
   const password = (await readPassword(file, stdin)).split(/\r?\n/, 1)[0] as string;
-  if (password.length > MAX_PASSWORD) throw new UsageError('--password-file: its first line is no password');
+  if (password.length > MAX_PASSWORD) throw new UsageError('--password-file: its first line is not a password');
   return { username: user, password };
 }
 

@@ -15,8 +15,8 @@ import { parseJson } from './archive/disk/state-file.ts';
 
 export const PREPARE_USAGE = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
 
-Makes <archive>/<namespace>_<pool> and <state>/<namespace>_<pool> for the user, and moves there what earlier versions kept in
-<archive> and <state> themselves. Needs the right to change owners.
+Makes <archive>/<namespace>_<pool> and <state>/<namespace>_<pool> for the user, and moves files into them that earlier versions
+kept in <archive> and <state>. Needs the right to change owners.
 `;
 
 /** Somebody has to look at the node. */

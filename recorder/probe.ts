@@ -16,14 +16,14 @@ import { parseRtspUrl } from './rtsp/url.ts';
 
 export const PROBE_USAGE = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--capture FILE] [--json]
 
-Connects to a camera as the recorder does, watches it, and says what it is, which rows of docs/cameras.md it does, and
+Connects to a camera as the recorder does, watches it, and reports what it is, which rows of docs/cameras.md apply to it, and
 what will be recorded of it. URL is rtsp:// or rtsps://, with user and password in it; - reads it from standard input,
 which keeps the password out of the list of processes.
 
   --seconds N        how long to watch, 5 to 600 (default 30)
   --transport KIND   auto, tcp or udp (default auto)
-  --capture FILE     write what was said and sent to FILE (gzip), without address, login, pictures and sound:
-                     hack/camera --replay FILE plays the camera back
+  --capture FILE     write messages and packets to FILE (gzip), without address, login, pictures and sound:
+                     hack/camera --replay FILE replays the camera
   --json             print the report as JSON
 
 Exit code: 0 when video or sound is recorded from it, 1 when nothing is.

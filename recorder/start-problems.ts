@@ -82,7 +82,7 @@ async function checkAddresses(config: Config, note: (key: string, problem: strin
 
 function wordsOfListen(code: string | undefined): string {
   if (code === 'EADDRINUSE') return 'is in use by another program, or by another listener of this file (EADDRINUSE)';
-  if (code === 'EADDRNOTAVAIL') return 'is no address of this machine (EADDRNOTAVAIL)';
+  if (code === 'EADDRNOTAVAIL') return 'is not an address of this machine (EADDRNOTAVAIL)';
   if (code === 'EACCES') return 'may not be listened on by this user: ports below 1024 need a privilege (EACCES)';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `is a name that cannot be found (${code})`;
   return `cannot be listened on (${code ?? 'failed'})`;

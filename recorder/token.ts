@@ -9,11 +9,11 @@ import { newToken, sha256 } from '../base/new-token.ts';
 
 export const TOKEN_USAGE = `Usage: recorder token create --name NAME [--role viewer] [--cameras ID,ID]
 
-Makes a token of 256 bits by chance. The configuration gets only its hash, so the token is shown once.
+Makes a token of 256 random bits. The configuration contains only its hash, so the token is shown only once.
 
-  --name NAME       whose token it is, for logs and audit
+  --name NAME       name of the owner, for logs and audit
   --role ROLE       viewer (default), operator or admin
-  --cameras IDS     for these cameras only, with commas between them; * stands for any characters
+  --cameras IDS     only for these cameras, separated by commas; * stands for any characters
 `;
 
 /** Arguments that make no sense; the message is for whoever typed them. */

@@ -7,13 +7,13 @@ import { VerifyError, verifyResult } from './jobs/verify.ts';
 
 export const VERIFY_USAGE = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
 
-Says whether a case, or an export with its manifest, is as the node made it: signature, sizes, hashes, and whether footage
-and gaps are all of the window. Ends with 0 when all is right, 1 when something is wrong, 2 when it cannot be said.
+Checks that a case, or an export with its manifest, is as the node made it: signature, sizes, hashes, and that footage
+and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong, 2 if this cannot be determined.
 
-  --manifest FILE    of a movie, and of an archive that has none (default FILE.manifest.json); its signature is in
+  --manifest FILE    manifest of a movie, or of a ZIP file without one (default FILE.manifest.json); its signature is in
                      the file of that name with .sig
-  --key FILE         the public key of the node, PEM, as GET /api/keys tells it
-  --fingerprint HEX  or its fingerprint; without either, anybody may have signed it
+  --key FILE         the public key of the node, PEM, from GET /api/keys
+  --fingerprint HEX  or its fingerprint; without either, the signer is not verified
 `;
 
 /** Resolves to what the process ends with. */

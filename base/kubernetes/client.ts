@@ -108,7 +108,7 @@ export class KubernetesClient {
       return text === '' ? undefined : (JSON.parse(text) as unknown);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
-      if (cause instanceof SyntaxError) throw new ApiError(0, 'INVALID_ANSWER', 'an answer is no JSON', { cause });
+      if (cause instanceof SyntaxError) throw new ApiError(0, 'INVALID_ANSWER', 'an answer is not JSON', { cause });
       throw this.#unanswered(cause, options.signal);
     }
   }
@@ -282,7 +282,7 @@ function parse(line: string): object {
   try {
     return (JSON.parse(line) ?? {}) as object;
   } catch (cause) {
-    throw new ApiError(0, 'INVALID_ANSWER', 'a watch event is no JSON', { cause });
+    throw new ApiError(0, 'INVALID_ANSWER', 'a watch event is not JSON', { cause });
   }
 }
 

@@ -20,7 +20,7 @@ export function loadKubeConfig(file: string | undefined): KubeConfig {
   if (file === undefined) config.loadFromDefault();
   else config.loadFromFile(file);
   if (config.getCurrentCluster()?.server === SUPPOSED) {
-    throw new Error('there is no cluster: this is no pod, and neither --kubeconfig nor KUBECONFIG names a file');
+    throw new Error('there is no cluster: this is not a pod, and neither --kubeconfig nor KUBECONFIG names a file');
   }
   return config;
 }

@@ -27,7 +27,7 @@ export class ForeignObjectError extends Error {
   readonly controller: string | undefined;
 
   constructor(resource: Resource, key: string, controller: OwnerReference | undefined) {
-    const whose = controller ? `belongs to ${controller.kind} ${controller.name}` : 'was made by somebody else';
+    const whose = controller ? `belongs to ${controller.kind} ${controller.name}` : 'was not made by this operator';
     super(`${resource.kind} ${key} ${whose}: it is not taken over`);
     this.name = 'ForeignObjectError';
     this.key = key;

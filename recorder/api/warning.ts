@@ -10,7 +10,7 @@ export const Warning = z
     detail: z.string(),
     camera_id: z.string().optional().describe('The camera; absent when the warning is about the node.'),
   })
-  .meta({ id: 'Warning', description: 'What somebody should look at, although the node works.' });
+  .meta({ id: 'Warning', description: 'A problem that needs attention although the node works.' });
 
 /** Of the node, and of the cameras that concern the caller. */
 export const warningsFor = (

@@ -37,7 +37,7 @@ export async function verifyAudit(directory: string): Promise<Verdict> {
 
 /** A line truncated by a crash is not JSON: it is valid if the next line has its hash. */
 function problemOf(line: AuditLine | undefined, before: ChainEnd | undefined): string | undefined {
-  if (!before) return line ? undefined : 'this is no line of an audit';
+  if (!before) return line ? undefined : 'this is not a line of an audit';
   if (!line) return undefined;
   const expected = before.n + 1;
   if (line.n !== expected) return `line ${line.n} stands where line ${expected} belongs`;

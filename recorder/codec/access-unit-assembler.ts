@@ -27,7 +27,7 @@ const MAX_PREFIX_BYTES = 256 * 1024;
 const GRADUAL_TICKS = 5 * 90_000;
 const OPEN_GROUP = {
   code: 'open-gop',
-  message: 'key frames are no IDR pictures (open groups of pictures): Chromium may stop at them with an error',
+  message: 'key frames are not IDR pictures (open groups of pictures): Chromium may stop at them with an error',
 };
 const GRADUAL_REFRESH = {
   code: 'gradual-refresh',

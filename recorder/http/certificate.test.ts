@@ -89,7 +89,7 @@ test('a broken pair, or half of one, is refused with a line in the log, and the 
   const [second, third] = [selfSignedCertificate('second'), selfSignedCertificate('third')];
   await write('no certificate', second.key);
   await until('the broken certificate', () => refused.length > 0);
-  assert.deepEqual(refused.at(-1), { file: paths.certificate, problem: 'is no certificate in PEM' });
+  assert.deepEqual(refused.at(-1), { file: paths.certificate, problem: 'is not a certificate in PEM' });
   assert.equal(await nameShown(), 'first');
   await write(second.cert, third.key);
   const mismatch = { file: paths.key, problem: 'is not the key of tls.certificate' };
@@ -134,7 +134,7 @@ test('nothing below TLS 1.2 is spoken, and no plain HTTP, not even for a redirec
 
 for (const [name, change, expected] of [
   ['a file that is not there', { key: '/nowhere/tls.key' }, { key: 'key', message: /cannot be read \(ENOENT\)/ }],
-  ['a key that is none', { key: import.meta.filename }, { key: 'key', message: /is no private key in PEM/ }],
+  ['a key that is none', { key: import.meta.filename }, { key: 'key', message: /is not a private key in PEM/ }],
 ] as const) {
   test(`reading a pair names the file: ${name}`, async (t) => {
     const { paths } = await stage(t);

@@ -43,8 +43,8 @@ export async function readCertificate(paths: CertificatePaths): Promise<Certific
       throw new CertificateError(key, paths[key], `cannot be read (${err.code})`, { cause: err });
     });
   const [certificate, key] = await Promise.all([read('certificate'), read('key')]);
-  check('certificate', paths.certificate, { cert: certificate }, 'is no certificate in PEM');
-  check('key', paths.key, { key }, 'is no private key in PEM without passphrase');
+  check('certificate', paths.certificate, { cert: certificate }, 'is not a certificate in PEM');
+  check('key', paths.key, { key }, 'is not a private key in PEM without passphrase');
   check('key', paths.key, { cert: certificate, key }, 'is not the key of tls.certificate');
   return { certificate, key };
 }

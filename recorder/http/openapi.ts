@@ -187,7 +187,7 @@ function commonAnswers(schema: Schema, method: string, { role, cameras, follows 
   if (schema.params) answers[414] = problemResponse('A part of the address is longer than 1024 characters.');
   if (schema.body) {
     answers[413] = problemResponse('The body is larger than 64 KiB.');
-    answers[415] = problemResponse('The body is no JSON: send Content-Type: application/json.');
+    answers[415] = problemResponse('The body is not JSON: send Content-Type: application/json.');
   }
   if (role !== undefined) {
     answers[401] = problemResponse('No token, or a wrong one.');

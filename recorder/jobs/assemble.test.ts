@@ -294,8 +294,8 @@ const faults: readonly [string, { job?: () => Answer; download?: () => Answer },
   ['refuses the credential', { job: () => status(401) }, /it does not accept the credential of the caller \(401\)/],
   ['does not let the caller see it', { job: () => status(403) }, /it does not let the caller see this job \(403\)/],
   ['fails for good', { job: () => status(500) }, /it answers 500/],
-  ['says what is no job', { job: () => json({ state: 'done' }) }, /it answers something that is no job/],
-  ['says what is no JSON', { job: () => (_, response) => void response.end('<html>') }, /something that is no job/],
+  ['says what is no job', { job: () => json({ state: 'done' }) }, /its answer is not a job/],
+  ['says what is no JSON', { job: () => (_, response) => void response.end('<html>') }, /its answer is not a job/],
   [
     'says more than anyone reads',
     { job: () => (_, response) => void response.end(Buffer.alloc(9 * 1024 * 1024, 32)) },
@@ -416,7 +416,7 @@ test('an address that is no member any more when the job begins is not asked', a
   const access = { members: () => [{ address: peers[0]?.address ?? '' }], scheme: 'http', silenceMs: 400 } as const;
   await assert.rejects(
     run({ deps: { access } }),
-    /^JobError: part 1 from [^ ]+: it is no member of the cluster any more/,
+    /^JobError: part 1 from [^ ]+: it is no longer a member of the cluster/,
   );
   assert.deepEqual(peers[1]?.asked, []);
 });

@@ -34,5 +34,5 @@ test('a key that others may know, that is a link, or that is none, is not taken;
   await refused(/key\.pem is a link/);
   renameSync(`${path}.old`, path);
   writeFileSync(path, 'no key');
-  await refused(/key\.pem is no Ed25519 key: put the right one back, or remove it/);
+  await refused(/key\.pem is not an Ed25519 key: restore the right one, or remove it/);
 });

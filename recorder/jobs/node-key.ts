@@ -61,6 +61,6 @@ function readKey(pem: string, refuse: (problem: string) => NodeKeyError): KeyObj
   } catch {
     // said below
   }
-  if (key?.asymmetricKeyType !== 'ed25519') throw refuse('is no Ed25519 key: put the right one back, or remove it');
+  if (key?.asymmetricKeyType !== 'ed25519') throw refuse('is not an Ed25519 key: restore the right one, or remove it');
   return key;
 }

@@ -200,7 +200,7 @@ export class PeerPart {
     try {
       if (answer.statusCode !== 200) throw refusal(answer.statusCode ?? 0);
       const job = PeerJob.safeParse(parseJson(await readAll(answer)));
-      if (!job.success) throw new PeerFailure('it answers something that is no job');
+      if (!job.success) throw new PeerFailure('its answer is not a job');
       return job.data;
     } finally {
       answer.destroy();
@@ -212,7 +212,7 @@ export class PeerPart {
     const { peerAddress, peerJobId } = this.#part;
     // Membership may have changed since the job was taken.
     const member = findMember(access.members(), peerAddress, access.scheme);
-    if (!member) throw new PeerFailure('it is no member of the cluster any more');
+    if (!member) throw new PeerFailure('it is no longer a member of the cluster');
     const path = `/api/archive/jobs/${encodeURIComponent(peerJobId)}${suffix}`;
     const own = access.own?.();
     if (own && member.mutual) {

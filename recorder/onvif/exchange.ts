@@ -124,8 +124,8 @@ function readAnswer({ status, text }: Answer): XmlElement {
 const SYSTEM_WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'it refuses the connection',
   ECONNRESET: 'it closed the connection',
-  EHOSTUNREACH: 'there is no way to its host',
-  ENETUNREACH: 'there is no way to its network',
+  EHOSTUNREACH: 'there is no route to its host',
+  ENETUNREACH: 'there is no route to its network',
   ENOTFOUND: 'its name cannot be found',
   EAI_AGAIN: 'its name cannot be looked up',
   ETIMEDOUT: 'it does not answer',

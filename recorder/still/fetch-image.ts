@@ -131,7 +131,7 @@ async function readImage({ body, headers }: Answer, memory: MemoryAccount, signa
 
 function checkedType(chunks: readonly Buffer[]): string {
   const type = imageTypeOf(Buffer.concat(chunks));
-  if (type === undefined) throw new StillError('not-an-image', 'the camera answered with something that is no image');
+  if (type === undefined) throw new StillError('not-an-image', 'the camera did not answer with an image');
   return type;
 }
 

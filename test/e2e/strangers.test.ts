@@ -160,7 +160,7 @@ test('a certificate that cannot be used stops the start, with file and key', asy
   const config = { tls: { certificate, key: certificate } };
   await using recorder = await RecorderProcess.start({ directory, config, waitUntilReady: false });
   await until('the recorder ends', () => recorder.child.ended);
-  const expected = `recorder: ${recorder.configFile}:16:20: tls.certificate: ${certificate} is no certificate in PEM\n`;
+  const expected = `recorder: ${recorder.configFile}:16:20: tls.certificate: ${certificate} is not a certificate in PEM\n`;
   assert.equal(recorder.child.output, expected);
 });
 

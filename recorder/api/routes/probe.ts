@@ -73,7 +73,7 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
         operationId: 'probeCamera',
         summary: 'What a camera does',
         description:
-          'Watches the connection that records the camera; nothing is sent to the camera, and the recording goes on.',
+          'Watches the connection that records the camera; nothing is sent to the camera, and the recording continues.',
         tags: ['cameras'],
         params: Params,
         querystring: Query,
