@@ -98,8 +98,7 @@ export class Camera {
     this.#deps = deps;
     this.#log = deps.log.child({ camera: source.id });
     this.#stateSinceMs = deps.clock.wallMs();
-    const fanOut = new FanOut(deps.sinks, this.#log);
-    this.#fanOut = fanOut;
+    this.#fanOut = new FanOut(deps.sinks, this.#log, (sample) => this.#count(sample));
     this.#pipeline = new Pipeline({
       clock: deps.clock,
       pool: deps.pool,
@@ -107,15 +106,7 @@ export class Camera {
       memory: this.#memory,
       fail: (error) => this.reconnect(error),
       clockWrong: (errorMs, isUseless) => this.#clockWrong(errorMs, isUseless),
-      sink: {
-        begin: (run) => fanOut.begin(run),
-        change: (run) => fanOut.change(run),
-        end: (reason) => fanOut.end(reason),
-        sample: (sample) => {
-          this.#count(sample);
-          fanOut.sample(sample);
-        },
-      },
+      sink: this.#fanOut,
     });
   }
 

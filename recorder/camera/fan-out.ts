@@ -8,10 +8,13 @@ import type { EndReason, Run, SampleSink } from './sink.ts';
 export class FanOut implements SampleSink {
   #sinks: readonly SampleSink[];
   readonly #log: Log;
+  readonly #count: ((sample: Sample) => void) | undefined;
 
-  constructor(sinks: readonly SampleSink[], log: Log) {
+  /** `count` gets each sample before the receivers do. */
+  constructor(sinks: readonly SampleSink[], log: Log, count?: (sample: Sample) => void) {
     this.#sinks = sinks;
     this.#log = log;
+    this.#count = count;
   }
 
   /** Gets everything from the next call on, until the returned function is called. */
@@ -31,6 +34,7 @@ export class FanOut implements SampleSink {
   }
 
   sample(sample: Sample): void {
+    this.#count?.(sample);
     // No closure and no iterator here, because this runs for each frame.
     const sinks = this.#sinks;
     for (let i = 0; i < sinks.length; i++) {
