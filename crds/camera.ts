@@ -210,7 +210,6 @@ export const cameraSchema = withRules(
 
 export type AssignmentReason = (typeof ASSIGNMENT_REASONS)[number];
 export type Camera = Immutable<z.output<typeof cameraSchema>>;
-export type CameraSpec = Camera['spec'];
 export type CameraStatus = NonNullable<Camera['status']>;
 /** Which node records the camera. If two nodes claim it, the one with the higher epoch is right. */
 export type CameraAssignment = NonNullable<CameraStatus['assignment']>;

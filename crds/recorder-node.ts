@@ -179,9 +179,7 @@ export const recorderNodeSchema = withRules(
 );
 
 export type CameraState = (typeof CAMERA_STATES)[number];
-export type RequestKind = (typeof REQUEST_KINDS)[number];
 export type RecorderNode = Immutable<z.output<typeof recorderNodeSchema>>;
-export type RecorderNodeSpec = RecorderNode['spec'];
 export type RecorderNodeStatus = NonNullable<RecorderNode['status']>;
 export type RecorderResponse = Immutable<z.output<typeof response>>;
 /** One camera as its node reports it. */

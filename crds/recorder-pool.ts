@@ -343,7 +343,6 @@ export const recorderPoolSchema = statusObject({
 });
 
 export type RecorderPool = Immutable<z.output<typeof recorderPoolSchema>>;
-export type RecorderPoolSpec = RecorderPool['spec'];
 export type RecorderPoolStatus = NonNullable<RecorderPool['status']>;
 
 /** Throws ResourceError. */

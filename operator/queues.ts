@@ -46,7 +46,7 @@ export class Queues {
   }
 
   get unfinished(): readonly { readonly name: QueueName; readonly unfinishedMs: number }[] {
-    return NAMES.map((name) => ({ name, unfinishedMs: this.#byName[name].unfinished.totalMs }));
+    return NAMES.map((name) => ({ name, unfinishedMs: this.#byName[name].unfinishedMs }));
   }
 
   #openAll(): Record<QueueName, WorkQueue> {

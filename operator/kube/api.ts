@@ -124,10 +124,6 @@ const hasStatus = (err: unknown, status: number): boolean => err instanceof ApiE
 export const isNotFound = (err: unknown): boolean => hasStatus(err, 404);
 /** The object was changed since it was read, or it exists already. */
 export const isConflict = (err: unknown): boolean => hasStatus(err, 409);
-/** A list or watch must start over. */
-export const isExpired = (err: unknown): boolean => hasStatus(err, 410);
-/** There was no response: it is unknown whether the call was carried out. */
-export const isUnanswered = (err: unknown): boolean => hasStatus(err, 0);
 
 /** `namespace/name`, or `name` for objects without a namespace: the key in queues and caches. */
 export const keyOf = ({ namespace, name }: ObjectName): string => (namespace ? `${namespace}/${name}` : name);

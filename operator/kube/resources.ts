@@ -18,7 +18,6 @@ export const SERVICE = core('Service', 'services');
 export const SERVICE_ACCOUNT = core('ServiceAccount', 'serviceaccounts');
 export const CONFIG_MAP = core('ConfigMap', 'configmaps');
 export const DAEMON_SET = named('apps', 'DaemonSet', 'daemonsets');
-export const CONTROLLER_REVISION = named('apps', 'ControllerRevision', 'controllerrevisions');
 export const POD_DISRUPTION_BUDGET = named('policy', 'PodDisruptionBudget', 'poddisruptionbudgets');
 export const NETWORK_POLICY = named('networking.k8s.io', 'NetworkPolicy', 'networkpolicies');
 export const SERVICE_CIDR: Resource = {
@@ -28,22 +27,6 @@ export const SERVICE_CIDR: Resource = {
 export const ENDPOINT_SLICE = named('discovery.k8s.io', 'EndpointSlice', 'endpointslices');
 export const ROLE = named('rbac.authorization.k8s.io', 'Role', 'roles');
 export const ROLE_BINDING = named('rbac.authorization.k8s.io', 'RoleBinding', 'rolebindings');
-export const CLUSTER_ROLE: Resource = {
-  ...named('rbac.authorization.k8s.io', 'ClusterRole', 'clusterroles'),
-  clusterScoped: true,
-};
-export const CLUSTER_ROLE_BINDING: Resource = {
-  ...named('rbac.authorization.k8s.io', 'ClusterRoleBinding', 'clusterrolebindings'),
-  clusterScoped: true,
-};
-export const VALIDATING_ADMISSION_POLICY: Resource = {
-  ...named('admissionregistration.k8s.io', 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies'),
-  clusterScoped: true,
-};
-export const VALIDATING_ADMISSION_POLICY_BINDING: Resource = {
-  ...named('admissionregistration.k8s.io', 'ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings'),
-  clusterScoped: true,
-};
 export const LEASE = named('coordination.k8s.io', 'Lease', 'leases');
 export const EVENT = named('events.k8s.io', 'Event', 'events');
 

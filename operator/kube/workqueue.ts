@@ -63,11 +63,10 @@ export class WorkQueue {
     return this.#waiting.size;
   }
 
-  /** Duration of the work in progress: the sum and the longest. A worker whose value only grows is stuck. */
-  get unfinished(): { readonly totalMs: number; readonly longestMs: number } {
+  /** Duration of the work in progress, all workers together. A worker whose value only grows is stuck. */
+  get unfinishedMs(): number {
     const nowMs = this.#clock.monotonicMs();
-    const ages = [...this.#processing.values()].map((startedMs) => nowMs - startedMs);
-    return { totalMs: ages.reduce((sum, age) => sum + age, 0), longestMs: Math.max(0, ...ages) };
+    return [...this.#processing.values()].reduce((sum, startedMs) => sum + nowMs - startedMs, 0);
   }
 
   add(key: string): void {

@@ -67,9 +67,6 @@ export interface ArchiveWarning {
   readonly cameraId: string | undefined;
 }
 
-/** One camera's place in the archive, for those who know the archive only. */
-export type CameraRecording = CameraArchive;
-
 /** What a player comes to while it plays a segment: some segments of usual length, whatever gaps are between. */
 const PLAYED_NEXT_MS = 10 * MINUTE_MS;
 

@@ -51,7 +51,7 @@ function recording() {
     /** The camera agrees to play its video, which comes by `carrier`. */
     playing: (carrier: Carrier | undefined): void => {
       const [media] = parseSdp(SDP).media;
-      const of = { streamIndex: 0, media: media as Media, ssrc: undefined, sequenceNumber: undefined };
+      const of = { streamIndex: 0, media: media as Media, ssrc: undefined };
       pipeline.playing({ transport: 'tcp', streams: [{ ...of, rtpTime: undefined, carrier }] });
     },
     video: (nal: Buffer, timestamp: number, onPacket?: PacketHook): void => {

@@ -139,10 +139,6 @@ export class Run {
     return this.#arrivals !== undefined;
   }
 
-  get flowing(): boolean {
-    return this.#state.kind === 'flowing';
-  }
-
   /** By how much the capture of a picture that arrives now can be later than that of the last one. */
   roomMs(arrivalMs: number): number {
     // While the run settles it is unknown what was buffered.
@@ -152,7 +148,7 @@ export class Run {
   /** Takes the access unit whose timestamp the clock has just taken: a picture, or an audio frame if there is no video. */
   lead(unit: AccessUnit, parameters: TrackParameters, arrivalMs: number): void {
     const clock = this.#clock;
-    if (this.flowing && this.#isWrong(arrivalMs)) this.#startOver(arrivalMs);
+    if (this.#state.kind === 'flowing' && this.#isWrong(arrivalMs)) this.#startOver(arrivalMs);
     const mediaMs = this.#arrivals?.push(clock.mediaMs, clock.usualMs, arrivalMs) ?? clock.mediaMs;
     // Leading pictures of an open GOP (H.264 §3.1, H.265 RASL) refer to pictures before the run and cannot be decoded.
     if (mediaMs < this.#originMs) return this.#o.discarded(parameters.kind, 1);

@@ -361,12 +361,11 @@ export class SessionAttempt {
     handler.playing({
       transport,
       soundRefused: this.#withoutSound ? 'the camera hung when it was asked for its sound' : soundRefused,
-      streams: streams.map(({ stream, ssrc, sequenceNumber, rtpTime }) => ({
+      streams: streams.map(({ stream, ssrc, rtpTime }) => ({
         streamIndex: stream.streamIndex,
         media: stream.media,
         carrier: carrierOf(stream, link.streams),
         ssrc,
-        sequenceNumber,
         rtpTime,
       })),
     });

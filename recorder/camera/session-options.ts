@@ -27,7 +27,6 @@ export interface PlayingStream {
   readonly carrier: Carrier | undefined;
   /** From the Transport header or RTP-Info, if stated. */
   readonly ssrc: number | undefined;
-  readonly sequenceNumber: number | undefined;
   readonly rtpTime: number | undefined;
 }
 

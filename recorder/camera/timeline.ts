@@ -85,11 +85,6 @@ export class Timeline {
     this.#clocks = { video: new RtpClock(videoClockRate), audio: new RtpClock(audioClockRate || 8000) };
   }
 
-  /** Whether a run has started and its samples flow. */
-  get running(): boolean {
-    return this.#run?.flowing ?? false;
-  }
-
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   get clockErrorMs(): number | undefined {
     return this.#run?.clockErrorMs;

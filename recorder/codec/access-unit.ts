@@ -3,7 +3,6 @@
 import type { MediaData } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
-export type VideoCodec = VideoParameters['codec'];
 /** Codecs as stored: G.711, L16, G.722 and G.726 are converted to FLAC. */
 export type AudioCodec = 'aac' | 'opus' | 'flac' | 'mp2' | 'mp3';
 

@@ -34,12 +34,6 @@ export function u32(value: number): Buffer {
   return bytes;
 }
 
-export function i32(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(4);
-  bytes.writeInt32BE(value);
-  return bytes;
-}
-
 /** A 64-bit count; must be below 2^53. */
 export function u64(value: number): Buffer {
   assert(Number.isSafeInteger(value) && value >= 0, 'no 64-bit count');

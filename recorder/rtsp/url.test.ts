@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { RtspSyntaxError } from './error.ts';
-import { formatRtspUrl, parseRtspUrl, redactUrl } from './url.ts';
+import { formatRtspUrl, parseRtspUrl } from './url.ts';
 import type { RtspUrl } from './url.ts';
 
 const plain = { secure: false, host: '10.0.0.9', port: 554, credentials: undefined } as const;
@@ -119,12 +119,6 @@ for (const [text, kind, secure, port, path, request] of TUNNELS) {
   });
 }
 
-test('URL: a tunnel is shown as one, without its user part', () => {
-  assert.equal(redactUrl('rtsp+ws://u:secret@cam/ws#/s'), 'rtsp+ws://cam/ws#/s');
-  assert.equal(redactUrl('rtsp+http://u:secret@cam/s@1'), 'rtsp+http://…');
-  assert.equal(redactUrl('rtsp+ftp://u:secret@cam/s'), '(not an RTSP URL)');
-});
-
 test('URL: whatever user and password, formatting and parsing gives them back', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 20 });
   fc.assert(
@@ -158,10 +152,4 @@ test('URL: any input parses or throws RtspSyntaxError, and what parses is one cl
       },
     ),
   );
-});
-
-test('a URL is shown without its user part, also when the password is hard to find', () => {
-  assert.equal(redactUrl('rtsp://admin:secret@10.0.0.9:554/s1?x=1'), 'rtsp://10.0.0.9:554/s1?x=1');
-  assert.equal(redactUrl('rtsp://admin:p@secret/secret@10.0.0.9/s1'), 'rtsp://…');
-  assert.equal(redactUrl('no URL with secret'), '(not an RTSP URL)');
 });

@@ -227,19 +227,3 @@ export function formatRtspUrl(url: RtspUrl): string {
   const userPart = password === '' ? escape(username) : `${escape(username)}:${escape(password)}`;
   return shown.replace('://', `://${userPart}@`);
 }
-
-/**
- * A URL to show: without user part, and without a fragment that means nothing. Never throws; what is no URL comes back
- * as `(not an RTSP URL)`.
- */
-export function redactUrl(text: string): string {
-  let url: RtspUrl;
-  try {
-    url = parseRtspUrl(text);
-  } catch {
-    return '(not an RTSP URL)';
-  }
-  // With an `@` after the host, host and path may both be the rest of a password with `@` and `/`.
-  const shown = withoutUser(url);
-  return url.hostIsDoubtful ? `${shown.slice(0, shown.indexOf(':'))}://…` : shown;
-}
