@@ -13,6 +13,7 @@ import type { CameraAssignment } from '../../crds/camera.ts';
 import { API_VERSION, CAMERA_HOSTS, nodeLeaseName, poolLabels } from '../../crds/names.ts';
 import type { RecorderNodeStatus, RecorderRequest, ReportedCamera } from '../../crds/recorder-node.ts';
 import { startCamera, type Camera } from '../camera/camera.ts';
+import { EventReader } from '../support/event-reader.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import type { KubeObject } from './api-client.ts';
@@ -221,6 +222,24 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await untilGone('node-a', 'gate');
     await untilStateOn('node-a', 'gate', undefined);
     assert.equal((await report('node-b', 'gate'))?.epoch, epoch);
+  });
+
+  test('each node tells in its events which cameras it has taken and given up', async () => {
+    /** Of the camera, without those of other tests. */
+    const told = async (node: string): Promise<readonly (readonly [string, Json])[]> => {
+      const query = 'types=camera.taken,camera.given_up&last_event_id=0&seconds=0';
+      const events = await EventReader.open(`${url(node)}/api/events?${query}`);
+      await events.ended;
+      return events.events.filter(({ data }) => data.subject === 'gate').map(({ type, data }) => [type, data.data]);
+    };
+    const data = { camera_id: 'gate', node_lost: false };
+    // An event is shown when it is on the disk.
+    await until('both events of node-a are there', async () => (await told('node-a')).length >= 2);
+    assert.deepEqual(await told('node-a'), [
+      ['camera.taken', data],
+      ['camera.given_up', data],
+    ]);
+    assert.deepEqual(await told('node-b'), [['camera.taken', data]]);
   });
 
   test('a request for a camera of another node is sent there with its query, and never to and fro', async () => {
