@@ -10,7 +10,8 @@ import type { AuditSink } from '../audit/entry.ts';
 import type { ChainEnd } from '../audit/files.ts';
 import type { AuditPage, AuditQuery } from '../audit/read.ts';
 import type { Visits } from '../audit/visits.ts';
-import type { ListQuery, OpenEntry, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { Protections } from '../archive/retention/protections.ts';
 import type { EventStreams } from '../events/event-stream.ts';
 import type { EventJournal } from '../events/journal.ts';
@@ -38,7 +39,7 @@ export interface SegmentReader {
 /** The archive on this node's disk. */
 export interface ArchiveReader {
   /** Undefined when nothing can be reported. */
-  current(cameraId: string): Promise<Pick<OpenEntry, 'path' | 'startMs' | 'sizeBytes'> | undefined>;
+  current(cameraId: string): Promise<Pick<OpenSegment, 'path' | 'startMs' | 'sizeBytes'> | undefined>;
   /** Whether a file can be made in the recordings directory. */
   checkWritable(): Promise<boolean>;
   /** How many segments of a camera lie in an interval. */

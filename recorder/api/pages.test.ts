@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import type { SegmentReader, JobKeeper } from './deps.ts';
-import type { ListedSegment, ListQuery } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery } from '../archive/catalogue/catalogue.ts';
+import type { Segment } from '../archive/catalogue/segment.ts';
 import type { Protection } from '../archive/retention/protections.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Job } from '../jobs/job.ts';
@@ -36,7 +37,7 @@ async function pagesOf(app: FastifyInstance, url: string, limit: number, between
   return pages;
 }
 
-const segment = (minute: number): ListedSegment => ({
+const segment = (minute: number): Segment => ({
   startMs: NOON_MS + minute * 60_000,
   sequence: minute,
   path: `2026/01/01/Gate_gate_20260101_12${String(minute).padStart(2, '0')}00000.mp4`,
@@ -47,7 +48,7 @@ const segment = (minute: number): ListedSegment => ({
 });
 
 /** A list of segments that tests change. */
-const listOf = (segments: ListedSegment[], asked: ListQuery[] = []): SegmentReader => ({
+const listOf = (segments: Segment[], asked: ListQuery[] = []): SegmentReader => ({
   async list(_camera, query) {
     asked.push(query);
     return { segments: [...segments], days: ['2026-01-01'] };

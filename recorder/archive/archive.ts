@@ -7,11 +7,12 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { MINUTE_MS } from '../../base/units.ts';
-import { ArchiveIndex, type ListQuery, type OpenEntry, type SegmentListing } from './catalogue/catalogue.ts';
+import { ArchiveIndex, type ListQuery, type SegmentListing } from './catalogue/catalogue.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './catalogue/details-reader.ts';
 import type { Interval } from './catalogue/interval.ts';
 import type { Inventory } from './catalogue/inventory.ts';
-import { noObserver, type ClosedSegment, type SegmentObserver } from './catalogue/observer.ts';
+import { noObserver, type SegmentObserver } from './catalogue/observer.ts';
+import type { ClosedSegment, OpenSegment } from './catalogue/segment.ts';
 import { takingTurns } from './disk/disk-turns.ts';
 import { DiskWatch } from './disk/disk-watch.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './disk/faults.ts';
@@ -298,13 +299,13 @@ export class Archive {
   }
 
   /** Segments that are being written or completed, and one that is complete and stands for the next. */
-  inProgress(cameraId: string): OpenEntry[] {
+  inProgress(cameraId: string): OpenSegment[] {
     const complete = this.#cameras.get(cameraId)?.standIn();
     return complete ? [...this.openEntries(cameraId), complete] : this.openEntries(cameraId);
   }
 
   /** Segments that are being written or completed: of one camera, or of all. */
-  openEntries(cameraId?: string): OpenEntry[] {
+  openEntries(cameraId?: string): OpenSegment[] {
     const writing = [...this.#cameras.values(), ...this.#ending];
     const wanted = cameraId === undefined ? writing : writing.filter((camera) => camera.cameraId === cameraId);
     return wanted.flatMap((camera) => camera.openEntries());
@@ -333,7 +334,7 @@ export class Archive {
   }
 
   /** The recording in progress; undefined when there is none that can be played. */
-  async current(cameraId: string): Promise<OpenEntry | undefined> {
+  async current(cameraId: string): Promise<OpenSegment | undefined> {
     return this.#cameras.get(cameraId)?.current();
   }
 

@@ -13,7 +13,8 @@ import { nodeFileSystem, type FileSystem } from '../archive/disk/file-system.ts'
 import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
 import type { SegmentName } from '../archive/disk/names.ts';
 import { formatPath } from '../archive/disk/names.ts';
-import type { ClosedSegment, SegmentObserver } from '../archive/catalogue/observer.ts';
+import type { SegmentObserver } from '../archive/catalogue/observer.ts';
+import type { ClosedSegment } from '../archive/catalogue/segment.ts';
 import type { CameraList, CameraRow } from './camera-rows.ts';
 import { CameraTable } from './camera-table.ts';
 import { Connection } from './connection.ts';

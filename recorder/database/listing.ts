@@ -2,8 +2,8 @@
 // added from memory, so that none is ever missing.
 
 import { localCalendar, offsetCalendar, type Calendar } from '../archive/catalogue/calendar.ts';
-import { openSegment } from '../archive/catalogue/catalogue.ts';
-import type { ListedSegment, ListQuery, OpenEntry, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import { LOOK_BACK, MAX_SEGMENT_MS, type OpenSegment, type Segment } from '../archive/catalogue/segment.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import type { Connection } from './connection.ts';
@@ -19,14 +19,9 @@ export interface ListingDeps {
   /** Changes that the table does not show yet, in order; undefined if not all of them are known. */
   readonly pending: () => readonly RowChange[] | undefined;
   /** Segments of the camera that are being recorded. */
-  readonly open: (cameraId: string) => readonly OpenEntry[];
+  readonly open: (cameraId: string) => readonly OpenSegment[];
   readonly clock: Clock;
 }
-
-/** No segment is longer: it ends at the first key frame after midnight or soon after. */
-const MAX_SEGMENT_MS = 26 * HOUR_MS;
-/** Segments overlap only where a clock was set back: this many before an interval are examined. */
-const LOOK_BACK = 8;
 
 /** Throws DatabaseError. */
 export async function listFromTable(deps: ListingDeps, cameraId: string, query: ListQuery): Promise<SegmentListing> {
@@ -41,7 +36,7 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   const calendar = query.tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(query.tzOffsetMinutes);
   const [rows, days] = await Promise.all([segmentsOf(deps, cameraId, query), daysOf(deps, cameraId, calendar)]);
   const nowMs = deps.clock.wallMs();
-  const segments = new Map<string, ListedSegment>();
+  const segments = new Map<string, Segment>();
   for (const [filename, change] of changes) {
     if (change.kind === 'remove') continue;
     const { row } = change;
@@ -55,7 +50,7 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   for (const entry of open) {
     if (entry.isEmpty || changes.get(entry.path)?.kind === 'remove') continue;
     // It is still growing, so it reaches up to now.
-    if (overlaps(entry.startMs, Math.max(nowMs, entry.startMs), query)) segments.set(entry.path, openSegment(entry));
+    if (overlaps(entry.startMs, Math.max(nowMs, entry.startMs), query)) segments.set(entry.path, entry);
     addDays(days, calendar, entry.startMs, entry.endMs ?? nowMs);
   }
   return {
@@ -77,7 +72,7 @@ function addDays(days: Set<string>, calendar: Calendar, startMs: number, endMs: 
   }
 }
 
-const toListed = (row: RecordingRow): ListedSegment => ({
+const toListed = (row: RecordingRow): Segment => ({
   path: row.filename,
   startMs: row.startMs,
   sequence: row.sequence,
@@ -122,7 +117,7 @@ export const segmentsSql = (deps: Pick<ListingDeps, 'nodeName'>): string => `
     ) AS before WHERE ended_at > $2
   ) AS found`;
 
-async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }: ListQuery): Promise<ListedSegment[]> {
+async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }: ListQuery): Promise<Segment[]> {
   // Starts are whole milliseconds: a segment that starts with the interval belongs to it, even if the interval is an instant.
   const untilMs = Math.max(toMs, fromMs + 1);
   const values = [cameraId, time(fromMs), time(untilMs), time(fromMs - MAX_SEGMENT_MS), ...nodeValue(deps)];
@@ -131,7 +126,7 @@ async function segmentsOf(deps: ListingDeps, cameraId: string, { fromMs, toMs }:
   return text ? text.split(SEGMENT_END).map((segment) => parseSegment(segment, deps.ownName)) : [];
 }
 
-function parseSegment(text: string, ownName: string | undefined): ListedSegment {
+function parseSegment(text: string, ownName: string | undefined): Segment {
   const [startMs, sequence, sizeBytes, mtimeMs, path = '', endMs, nodeName] = text.split(FIELD_END);
   const segment = {
     path,

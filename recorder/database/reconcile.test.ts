@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Inventory, InventoryDay } from '../archive/catalogue/inventory.ts';
 import { formatPath, parsePath, type SegmentName } from '../archive/disk/names.ts';
-import type { ClosedSegment } from '../archive/catalogue/observer.ts';
+import type { ClosedSegment } from '../archive/catalogue/segment.ts';
 import type { Run } from './connection.ts';
 import { reconcile } from './reconcile.ts';
 import type { RowChange } from './row.ts';

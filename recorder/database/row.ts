@@ -1,7 +1,7 @@
 // A closed segment as a row of `recordings`, and as a line of the queue in which it waits for the database.
 
 import { crc32 } from 'node:zlib';
-import type { ClosedSegment } from '../archive/catalogue/observer.ts';
+import type { ClosedSegment } from '../archive/catalogue/segment.ts';
 import type { TrackSummary } from '../mp4/meta.ts';
 
 /** One row without the node's name, which is the same in all of them. Times are whole milliseconds. */

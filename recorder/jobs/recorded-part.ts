@@ -3,6 +3,7 @@
 
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
+import { MIN_RECORDING_BYTES } from '../archive/catalogue/segment.ts';
 import { errorCode } from '../archive/disk/file-system.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import type { IndexMemory } from '../mp4/index-memory.ts';
@@ -10,8 +11,6 @@ import { recover } from '../mp4/recover.ts';
 import type { ReadAt } from '../mp4/reader.ts';
 import { parseSampleIndex, readSampleIndex, type SampleIndex } from '../mp4/sample-index.ts';
 
-/** Shorter files say nothing about themselves. */
-const MIN_RECORDING_BYTES = 64;
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** An open file of the archive. Whoever opens it closes it. */

@@ -4,7 +4,8 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
-import type { ListQuery, OpenEntry, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { Visits } from '../audit/visits.ts';
 import type { Authenticator } from '../http/auth.ts';
 import type { CertificatePair } from '../http/certificate.ts';
@@ -16,7 +17,7 @@ export interface PlaybackArchive {
   /** Throws ArchiveError when the archive cannot be read. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
   /** The segments of a camera that are not closed yet. */
-  openEntries(cameraId: string): readonly OpenEntry[];
+  openEntries(cameraId: string): readonly OpenSegment[];
   /** Keeps a segment from retention until the returned function is called. */
   holdForReading(path: string): () => void;
   /** The same for all that lies in [fromMs, toMs). */

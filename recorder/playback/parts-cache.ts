@@ -2,7 +2,7 @@
 // an open one, only what was written since the last time is read.
 
 import type { Clock } from '../../base/clock.ts';
-import type { OpenEntry } from '../archive/catalogue/catalogue.ts';
+import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import { parsePath } from '../archive/disk/names.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import { GrowingParts, readParts, type FileParts } from '../mp4/parts.ts';
@@ -74,7 +74,7 @@ export class PartsCache {
     }
   }
 
-  async #readGrowing(file: ArchiveFile, { format, sizeBytes }: OpenEntry): Promise<FileParts | undefined> {
+  async #readGrowing(file: ArchiveFile, { format, sizeBytes }: OpenSegment): Promise<FileParts | undefined> {
     if (format === 'mp4') return undefined;
     const known = this.#growing.get(file.path);
     if (known) {

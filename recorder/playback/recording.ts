@@ -8,6 +8,7 @@
 
 import { crc32 } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
+import { MIN_RECORDING_BYTES } from '../archive/catalogue/segment.ts';
 import type { Layout } from '../mp4/reader.ts';
 import { readLayout } from '../mp4/reader.ts';
 import { recover } from '../mp4/recover.ts';
@@ -34,8 +35,6 @@ interface Ending {
 /** Some hundred states of files of five minutes. */
 const MAX_ENDING_BYTES = 32 * 1024 * 1024;
 const MAX_LAYOUTS = 10_000;
-/** A file that says nothing about itself. */
-const MIN_RECORDING_BYTES = 64;
 
 export class Recordings {
   readonly #endings: Lru<Ending>;

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { VirtualClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { localCalendar, offsetCalendar } from '../../recorder/archive/catalogue/calendar.ts';
-import type { OpenEntry } from '../../recorder/archive/catalogue/catalogue.ts';
+import type { OpenSegment } from '../../recorder/archive/catalogue/segment.ts';
 import { formatPath } from '../../recorder/archive/disk/names.ts';
 import { Connection } from '../../recorder/database/connection.ts';
 import { listFromTable } from '../../recorder/database/listing.ts';
@@ -107,7 +107,7 @@ describe('listing from the table', { skip }, () => {
           const endMs = rows.at(-1)?.endMs ?? FIRST_MS;
           const clock = new VirtualClock(endMs + 2_000);
           const openStartMs = endMs + 1_000;
-          const open: OpenEntry[] = writing
+          const open: OpenSegment[] = writing
             ? [
                 {
                   path: formatPath({ name: 'Gate', cameraId: 'gate', startMs: openStartMs }),
@@ -115,6 +115,7 @@ describe('listing from the table', { skip }, () => {
                   sequence: 999,
                   sizeBytes: 7,
                   mtimeMs: openStartMs,
+                  isOpen: true,
                   format: 'fmp4',
                   isEmpty: false,
                 },

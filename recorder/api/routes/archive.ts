@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { ApiDeps } from '../deps.ts';
-import type { ListedSegment } from '../../archive/catalogue/catalogue.ts';
+import type { Segment as ArchiveSegment } from '../../archive/catalogue/segment.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
@@ -73,7 +73,7 @@ const SegmentPlace = z.tuple([z.literal('segments'), EpochNumber, EpochNumber, z
 
 const CameraParams = z.object({ camera_id: z.string() });
 
-const toSegment = (segment: ListedSegment, iso: (ms: number) => string): z.output<typeof Segment> => ({
+const toSegment = (segment: ArchiveSegment, iso: (ms: number) => string): z.output<typeof Segment> => ({
   timestamp: iso(segment.startMs),
   start_ms: Math.floor(segment.startMs),
   ...endOf(segment, iso),
@@ -85,7 +85,7 @@ const toSegment = (segment: ListedSegment, iso: (ms: number) => string): z.outpu
   ...(segment.nodeId !== undefined && { node_id: segment.nodeId }),
 });
 
-function endOf({ startMs, endMs }: ListedSegment, iso: (ms: number) => string) {
+function endOf({ startMs, endMs }: ArchiveSegment, iso: (ms: number) => string) {
   if (endMs === undefined) return { end: null, end_ms: null, duration_seconds: null };
   // As the database has it.
   const wholeMs = Math.round(endMs);

@@ -10,7 +10,8 @@ import { formatPath, type SegmentName } from '../disk/names.ts';
 import { SegmentStore } from '../disk/segment-store.ts';
 import { TestFileSystem, VIDEO, systemError, temporaryDirectory } from '../test-support.ts';
 import { localCalendar } from './calendar.ts';
-import { ArchiveIndex, type ListQuery, type OpenEntry } from './catalogue.ts';
+import { ArchiveIndex, type ListQuery } from './catalogue.ts';
+import { closedSegment, type OpenSegment } from './segment.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -24,7 +25,7 @@ interface Stage {
   readonly fs: TestFileSystem;
   readonly index: ArchiveIndex;
   readonly list: (query: ListQuery) => Promise<string[]>;
-  readonly days: (tzOffsetMinutes?: number, open?: readonly OpenEntry[]) => Promise<readonly string[]>;
+  readonly days: (tzOffsetMinutes?: number, open?: readonly OpenSegment[]) => Promise<readonly string[]>;
 }
 
 function stage(t: TestContext): Stage {
@@ -168,8 +169,17 @@ test('the open segment is listed as open, once, with what is written so far', as
   record(root, { startMs: clock.wallMs() - 10 * MINUTE_MS });
   const startMs = clock.wallMs() - 4 * MINUTE_MS;
   const path = put(root, formatPath(nameOf({ startMs })), 'it grows');
-  const open: OpenEntry[] = [
-    { path, startMs, sequence: 9, sizeBytes: 12_345, mtimeMs: clock.wallMs(), format: 'fmp4', isEmpty: false },
+  const open: OpenSegment[] = [
+    {
+      path,
+      startMs,
+      sequence: 9,
+      sizeBytes: 12_345,
+      mtimeMs: clock.wallMs(),
+      isOpen: true,
+      format: 'fmp4',
+      isEmpty: false,
+    },
   ];
   const { segments } = await index.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, () => open);
   assert.deepEqual(
@@ -219,6 +229,7 @@ test('a day that holds only the end of a segment is a day with footage', async (
     sequence: 0,
     sizeBytes: 0,
     mtimeMs: startMs,
+    isOpen: true as const,
     format: 'fmp4' as const,
     isEmpty: false,
   };
@@ -362,13 +373,13 @@ test('what was read once is not read again', async (t) => {
 
 test('of very many files, those with the newest footage are remembered', async (t) => {
   const { root, index, fs, list } = stage(t);
-  const file = { path: '', sizeBytes: 1_000, mtimeMs: 0, meta: undefined };
+  const file = { sizeBytes: 1_000, mtimeMs: 0, sequence: 0 };
   for (let day = 0; day < 20; day++) {
     for (let n = 0; n < 100 * 110; n++) {
       const startMs = NOON_MS - (20 - day) * 24 * HOUR_MS + Math.floor(n / 100) * MINUTE_MS;
       const segment = nameOf({ startMs, cameraId: n % 100 === 0 ? 'gate' : `cam-${n % 100}` });
       index.opened(segment);
-      index.closed({ ...file, segment, endMs: startMs + MINUTE_MS });
+      index.closed(closedSegment(segment, { ...file, endMs: startMs + MINUTE_MS }));
     }
   }
   for (const startMs of [NOON_MS - 20 * 24 * HOUR_MS, NOON_MS - 24 * HOUR_MS]) record(root, { startMs });
@@ -401,8 +412,7 @@ test('own files are in the list without reading their directory again', async (t
   const segment = nameOf({ startMs: NOON_MS + HOUR_MS });
   index.opened(segment);
   await fs.idle();
-  const path = formatPath(segment);
-  index.closed({ segment, path, sizeBytes: 77, mtimeMs: 5, endMs: NOON_MS + 2 * HOUR_MS, meta: undefined });
+  index.closed(closedSegment(segment, { sizeBytes: 77, mtimeMs: 5, sequence: 0, endMs: NOON_MS + 2 * HOUR_MS }));
   fs.operations.length = 0;
   const { segments } = await index.list('gate', query, () => []);
   assert.deepEqual(

@@ -3,57 +3,35 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
-import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
-import { readMeta, type FileState } from '../../mp4/reader.ts';
+import { DAY_MS } from '../../../base/units.ts';
 import { ArchiveError } from '../disk/faults.ts';
-import { errorCode, type FileFacts } from '../disk/file-system.ts';
+import { errorCode, type FileFacts, type OpenFile } from '../disk/file-system.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';
-import { DayTree, entryPath, type Day, type Entry, type SegmentDetails } from './day-tree.ts';
+import { DayTree, entryPath, type Day, type Entry } from './day-tree.ts';
 import type { DetailsReader } from './details-reader.ts';
 import { Footage, type FoundSegment } from './footage.ts';
 import { Inventory } from './inventory.ts';
-import { noObserver, type ClosedSegment, type SegmentObserver } from './observer.ts';
-
-/** A segment as the listing shows it. */
-export interface ListedSegment {
-  /** Relative to the record path. */
-  readonly path: string;
-  readonly startMs: number;
-  readonly sequence: number;
-  /** Final when `isOpen` is false. */
-  readonly sizeBytes: number;
-  readonly mtimeMs: number;
-  readonly isOpen: boolean;
-  /** The node whose disk holds it, where that is another. */
-  readonly nodeId?: string;
-  /** Where a complete one ends, as far as its file tells. */
-  readonly endMs?: number | undefined;
-}
+import { noObserver, type SegmentObserver } from './observer.ts';
+import {
+  describeSegment,
+  endOf,
+  hasSettled,
+  LOOK_BACK,
+  MAX_SEGMENT_MS,
+  type ClosedSegment,
+  type DescribedFile,
+  type OpenSegment,
+  type Segment,
+  type SegmentDetails,
+} from './segment.ts';
 
 export interface SegmentListing {
   /** By start. */
-  readonly segments: readonly ListedSegment[];
+  readonly segments: readonly Segment[];
   /** `YYYY-MM-DD`, ascending. */
   readonly days: readonly string[];
-}
-
-export type RecordFormat = 'fmp4' | 'mp4';
-
-/** A segment of the recording in progress. */
-export interface OpenEntry {
-  readonly path: string;
-  readonly startMs: number;
-  readonly sequence: number;
-  readonly sizeBytes: number;
-  readonly mtimeMs: number;
-  /** Only `fmp4` can be played before it is closed. */
-  readonly format: RecordFormat;
-  /** No picture is in it yet: the one before stands for it in lists. */
-  readonly isEmpty: boolean;
-  /** Where it ends, of one that is complete and stands for the next. */
-  readonly endMs?: number | undefined;
 }
 
 export interface ListQuery {
@@ -70,16 +48,6 @@ interface Found {
   readonly startMs: number;
 }
 
-/** No segment is longer: it ends at the first key frame behind midnight, or soon after. */
-const MAX_SEGMENT_MS = 26 * HOUR_MS;
-/** Segments overlap only where a clock was stepped back: so many before an interval that end before it, and none longer is looked for. */
-const LOOK_BACK = 8;
-/** Shorter files say nothing about themselves. */
-const MIN_RECORDING_BYTES = 64;
-/** A file that does not tell its end is taken to end with the next, and after this at the latest. */
-const MAX_UNKNOWN_MS = 2 * HOUR_MS;
-/** What a file of another hand says is remembered when nobody has touched it for so long. */
-const FOREIGN_SETTLED_MS = 60_000;
 const CONCURRENT_READS = 32;
 /** From so many files on that nothing is known of, a thread of its own is quicker than one call after the other. */
 const MIN_FOR_THREAD = 8;
@@ -148,8 +116,8 @@ export class ArchiveIndex {
   /** Takes note of a file that is complete now, or that recovery found complete. */
   closed(closed: ClosedSegment): void {
     const entry = this.#tree.entry(closed.segment);
-    const { sizeBytes, mtimeMs, endMs, meta } = closed;
-    if (entry) this.#remember(entry, { sizeBytes, mtimeMs, sequence: meta?.sequence ?? 0, endMs });
+    const { sizeBytes, mtimeMs, sequence, endMs } = closed;
+    if (entry) this.#remember(entry, { sizeBytes, mtimeMs, sequence, endMs });
     this.#observer.closed(closed);
   }
 
@@ -174,7 +142,7 @@ export class ArchiveIndex {
    * Segments that overlap [fromMs, toMs), or hold the instant when both are the same, and all days with footage.
    * Throws ArchiveError. `opened` says what is in progress when it is called.
    */
-  async list(cameraId: string, query: ListQuery, opened: () => readonly OpenEntry[]): Promise<SegmentListing> {
+  async list(cameraId: string, query: ListQuery, opened: () => readonly OpenSegment[]): Promise<SegmentListing> {
     const { fromMs, toMs, tzOffsetMinutes } = query;
     await this.#tree.refresh(fromMs - MAX_SEGMENT_MS, toMs);
     const calendar = tzOffsetMinutes === undefined ? localCalendar : offsetCalendar(tzOffsetMinutes);
@@ -198,7 +166,7 @@ export class ArchiveIndex {
       if (entry.startMs >= toMs && entry.startMs !== fromMs) continue;
       // It grows: what is written now reaches up to now.
       if (entry.startMs < fromMs && nowMs <= fromMs) continue;
-      if (!entry.isEmpty) segments.push(openSegment(entry));
+      if (!entry.isEmpty) segments.push(entry);
     }
     segments.sort((a, b) => a.startMs - b.startMs || a.sequence - b.sequence);
     return { segments, days };
@@ -227,13 +195,9 @@ export class ArchiveIndex {
   }
 
   /** Segments that begin before `fromMs` and end behind it. */
-  async #reachingInto(
-    cameraId: string,
-    fromMs: number,
-    open: ReadonlySet<string>,
-  ): Promise<(ListedSegment | undefined)[]> {
+  async #reachingInto(cameraId: string, fromMs: number, open: ReadonlySet<string>): Promise<(Segment | undefined)[]> {
     const reaching: Found[] = [];
-    let nextStartMs = this.#firstFrom(cameraId, fromMs);
+    let nextStartMs = this.#tree.firstStart(cameraId, fromMs);
     let misses = 0;
     for (const found of this.#backwards(cameraId, fromMs)) {
       if (misses === LOOK_BACK || fromMs - found.startMs > MAX_SEGMENT_MS) break;
@@ -247,7 +211,7 @@ export class ArchiveIndex {
     return concurrently(reaching, CONCURRENT_READS, (found) => this.#listed(found));
   }
 
-  async #listed(found: Found): Promise<ListedSegment | undefined> {
+  async #listed(found: Found): Promise<Segment | undefined> {
     const details = await this.#read(found);
     if (!details) return undefined;
     const { sizeBytes, mtimeMs, sequence, endMs } = details;
@@ -257,13 +221,10 @@ export class ArchiveIndex {
   /** Where a closed segment ends; undefined when the file is gone. */
   async #endOf(found: Found, nextStartMs: number | undefined): Promise<number | undefined> {
     const details = await this.#read(found);
-    if (!details) return undefined;
-    if (details.endMs !== undefined) return details.endMs;
-    const latestMs = Math.min(nextStartMs ?? Infinity, found.startMs + MAX_UNKNOWN_MS, details.mtimeMs);
-    return Math.max(found.startMs, latestMs);
+    return details && endOf(details, found.startMs, nextStartMs);
   }
 
-  async #daysOf(cameraId: string, calendar: Calendar, open: readonly OpenEntry[]): Promise<string[]> {
+  async #daysOf(cameraId: string, calendar: Calendar, open: readonly OpenSegment[]): Promise<string[]> {
     const days = new Set<string>();
     const lasts: { found: Found; nextStartMs: number | undefined }[] = [];
     let previous: Found | undefined;
@@ -298,15 +259,6 @@ export class ArchiveIndex {
       if (endMs !== undefined && endMs > midnightMs) days.add(calendar.dayOf(midnightMs));
     });
     return [...days].sort();
-  }
-
-  #firstFrom(cameraId: string, fromMs: number): number | undefined {
-    for (const day of this.#tree.days()) {
-      if (day.startMs + DAY_MS <= fromMs) continue;
-      const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs >= fromMs);
-      if (entry) return day.startMs + entry.timeMs;
-    }
-    return undefined;
   }
 
   *#backwards(cameraId: string, beforeMs: number): Generator<Found> {
@@ -345,29 +297,25 @@ export class ArchiveIndex {
     // A directory with the name of a segment.
     if (!facts.isFile) return undefined;
     const { sizeBytes, mtimeMs } = facts;
-    const state = await this.#stateOf(absolute, sizeBytes);
-    if (state?.kind === 'finalized') {
-      const { sequence, wallStartMs, wallDurationMs } = state.meta;
-      return this.#remember(entry, { sizeBytes, mtimeMs, sequence, endMs: wallStartMs + wallDurationMs });
-    }
-    const sequence = state?.kind === 'open' ? (state.meta?.sequence ?? 0) : 0;
-    const details: SegmentDetails = { sizeBytes, mtimeMs, sequence, endMs: undefined };
-    const settled = state?.kind === 'foreign' && this.#clock.wallMs() - Math.max(mtimeMs, startMs) > FOREIGN_SETTLED_MS;
-    return settled ? this.#remember(entry, details) : details;
+    const described = await this.#describe(absolute, facts);
+    // It is listed all the same, by its name and size.
+    if (!described) return { sizeBytes, mtimeMs, sequence: 0 };
+    const { kind, details } = described;
+    const isFinal = kind === 'closed' || (kind === 'foreign' && hasSettled(details, startMs, this.#clock.wallMs()));
+    return isFinal ? this.#remember(entry, details) : details;
   }
 
-  /** Undefined when the file cannot be read: it is listed all the same, by its name and size. */
-  async #stateOf(absolute: string, sizeBytes: number): Promise<FileState | undefined> {
-    if (sizeBytes < MIN_RECORDING_BYTES) return { kind: 'foreign' };
+  /** Undefined when the file cannot be read. */
+  async #describe(absolute: string, facts: FileFacts): Promise<DescribedFile | undefined> {
+    let file: OpenFile | undefined;
     try {
-      const file = await this.#store.fs.open(absolute, 'read');
-      try {
-        return await readMeta((offset, length) => file.read(offset, length), sizeBytes);
-      } finally {
-        await file.close();
-      }
+      // One that is too short to tell anything is not even opened.
+      const opened = async (): Promise<OpenFile> => (file ??= await this.#store.fs.open(absolute, 'read'));
+      return await describeSegment(async (offset, length) => (await opened()).read(offset, length), facts);
     } catch {
       return undefined;
+    } finally {
+      await file?.close().catch(() => {});
     }
   }
 
@@ -393,16 +341,6 @@ const place = (day: Day, cameraId: string, entry: Entry): Found => ({
   entry,
   path: entryPath(day, cameraId, entry),
   startMs: day.startMs + entry.timeMs,
-});
-
-export const openSegment = ({ path, startMs, sequence, sizeBytes, mtimeMs, endMs }: OpenEntry): ListedSegment => ({
-  path,
-  startMs,
-  sequence,
-  sizeBytes,
-  mtimeMs,
-  isOpen: true,
-  endMs,
 });
 
 /** Index of the last entry that begins before `timeMs`, -1 when none does. Entries are sorted. */

@@ -3,25 +3,19 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
+import { DAY_MS } from '../../../base/units.ts';
 import { ArchiveError, WrongDiskError } from '../disk/faults.ts';
 import { errorCode, type FileFacts } from '../disk/file-system.ts';
 import { baseNameInDay, dayPath, dayStartMs, parseDay, readNamesOfDay, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
-
-/** What a closed file says, remembered because it does not change any more. */
-export interface SegmentDetails {
-  readonly sizeBytes: number;
-  readonly mtimeMs: number;
-  readonly sequence: number;
-  /** Undefined when the file does not tell. */
-  readonly endMs: number | undefined;
-}
+import type { SegmentDetails } from './segment.ts';
 
 /** One segment of a camera and day. */
 export interface Entry {
   /** Milliseconds since midnight UTC. */
   readonly timeMs: number;
   readonly name: string;
+  /** What the file says, once it was read and does not change any more. */
   details: SegmentDetails | undefined;
 }
 
@@ -148,6 +142,16 @@ export class DayTree {
     const day = this.#days.get(dayPath(segment.startMs));
     const timeMs = segment.startMs - dayStartMs(segment.startMs);
     return day?.cameras.get(segment.cameraId)?.find((entry) => entry.timeMs === timeMs && entry.name === segment.name);
+  }
+
+  /** Start of a camera's first segment that begins at `fromMs` or later. */
+  firstStart(cameraId: string, fromMs: number): number | undefined {
+    for (const day of this.days()) {
+      if (day.startMs + DAY_MS <= fromMs) continue;
+      const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs >= fromMs);
+      if (entry) return day.startMs + entry.timeMs;
+    }
+    return undefined;
   }
 
   /** Our own change need not be read back: 50 cameras change the day's directory every few seconds. */

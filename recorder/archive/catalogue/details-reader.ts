@@ -2,8 +2,8 @@
 // what the thread cannot tell is left to the caller.
 
 import { Worker } from 'node:worker_threads';
-import type { SegmentDetails } from './day-tree.ts';
 import { NUMBERS_A_FILE, type DetailsAnswer, type DetailsQuestion } from './details-worker.ts';
+import type { SegmentDetails } from './segment.ts';
 
 export interface DetailsReader {
   /** In the order of `paths` (absolute); undefined: look for yourself. Never rejects. */

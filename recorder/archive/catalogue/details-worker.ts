@@ -4,7 +4,8 @@
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
-import { readMeta, WINDOW_BYTES } from '../../mp4/reader.ts';
+import { WINDOW_BYTES } from '../../mp4/reader.ts';
+import { describeSegment } from './segment.ts';
 
 export interface DetailsQuestion {
   readonly id: number;
@@ -55,10 +56,8 @@ async function answer(path: string, numbers: Float64Array, at: number): Promise<
       }
       return window.subarray(offset - windowAt, offset - windowAt + length);
     };
-    const state = await readMeta(read, size);
-    if (state.kind !== 'finalized') return;
-    const { sequence, wallStartMs, wallDurationMs } = state.meta;
-    numbers.set([size, mtimeMs, sequence, wallStartMs + wallDurationMs], at);
+    const { kind, details } = await describeSegment(read, { sizeBytes: size, mtimeMs });
+    if (kind === 'closed') numbers.set([size, mtimeMs, details.sequence, details.endMs], at);
   } finally {
     closeSync(file);
   }

@@ -1,18 +1,16 @@
 // The names in the archive from the oldest on, for those who decide what goes: days in, segments by age and how many
 // there are out. Everything is as of the last look at the directories.
 
+import { DAY_MS } from '../../../base/units.ts';
 import type { SegmentName } from '../disk/names.ts';
 import type { DayTree } from './day-tree.ts';
-import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
+import { MAX_SEGMENT_MS } from './segment.ts';
 
 /** A segment and where its camera's next one begins. */
 export interface FoundSegment {
   readonly segment: SegmentName;
   readonly nextStartMs: number | undefined;
 }
-
-/** No segment is longer; see the index. */
-const MAX_SEGMENT_MS = 26 * HOUR_MS;
 
 export class Footage {
   readonly #tree: DayTree;

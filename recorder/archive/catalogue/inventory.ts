@@ -2,13 +2,11 @@
 // camera and day out, and what a single file says. Names are in memory anyway; files are opened only one by one.
 
 import type { Clock } from '../../../base/clock.ts';
-import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
-import { readMeta } from '../../mp4/reader.ts';
 import { errorCode, type OpenFile } from '../disk/file-system.ts';
 import { dayPath, formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Day, DayTree, Entry } from './day-tree.ts';
-import { closedSegment, type ClosedSegment } from './observer.ts';
+import { closedSegment, describeSegment, endOf, hasSettled, type ClosedSegment } from './segment.ts';
 
 /** One camera's segments of one UTC day, also those that are not closed. */
 export interface InventoryDay {
@@ -24,13 +22,6 @@ export type InventoryFile =
   | { readonly kind: 'open' }
   | { readonly kind: 'missing' }
   | { readonly kind: 'unreadable' };
-
-/** A file of another hand is complete when nobody has touched it for so long. */
-const FOREIGN_SETTLED_MS = 60_000;
-/** A file that does not tell its end is taken to end with the next, and after this at the latest. */
-const MAX_UNKNOWN_MS = 2 * HOUR_MS;
-/** Shorter files say nothing about themselves. */
-const MIN_RECORDING_BYTES = 64;
 
 export class Inventory {
   readonly #store: SegmentStore;
@@ -103,30 +94,13 @@ export class Inventory {
   async #describe(segment: SegmentName, file: OpenFile): Promise<InventoryFile> {
     const facts = await file.facts();
     if (!facts.isFile) return { kind: 'unreadable' };
-    const { sizeBytes, mtimeMs } = facts;
-    const state =
-      sizeBytes < MIN_RECORDING_BYTES
-        ? ({ kind: 'foreign' } as const)
-        : await readMeta((offset, length) => file.read(offset, length), sizeBytes);
-    if (state.kind === 'finalized') return { kind: 'closed', closed: closedSegment(segment, facts, state.meta) };
-    const age = this.#clock.wallMs() - Math.max(mtimeMs, segment.startMs);
-    if (state.kind === 'open' || age <= FOREIGN_SETTLED_MS) return { kind: 'open' };
-    const latestMs = Math.min(this.#startAfter(segment), segment.startMs + MAX_UNKNOWN_MS, mtimeMs);
-    const endMs = Math.max(segment.startMs, latestMs);
-    return {
-      kind: 'closed',
-      closed: { segment, path: formatPath(segment), sizeBytes, mtimeMs, endMs, meta: undefined },
-    };
-  }
-
-  /** Where the camera's next segment begins. */
-  #startAfter({ cameraId, startMs }: SegmentName): number {
-    for (const day of this.#tree.days()) {
-      if (day.startMs + DAY_MS <= startMs) continue;
-      const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs > startMs);
-      if (entry) return day.startMs + entry.timeMs;
-    }
-    return Infinity;
+    const described = await describeSegment((offset, length) => file.read(offset, length), facts);
+    const { kind, details } = described;
+    if (kind === 'closed') return { kind, closed: closedSegment(segment, described.details, described.meta) };
+    const { cameraId, startMs } = segment;
+    if (kind === 'open' || !hasSettled(details, startMs, this.#clock.wallMs())) return { kind: 'open' };
+    const endMs = endOf(details, startMs, this.#tree.firstStart(cameraId, startMs + 1));
+    return { kind: 'closed', closed: closedSegment(segment, { ...details, endMs }) };
   }
 }
 

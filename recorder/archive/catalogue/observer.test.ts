@@ -7,7 +7,8 @@ import { silentLog } from '../../../base/log.ts';
 import { Archive } from '../archive.ts';
 import { formatPath } from '../disk/names.ts';
 import { readSegment, segmentPaths, TestCamera, temporaryDirectory } from '../test-support.ts';
-import type { ClosedSegment, SegmentObserver } from './observer.ts';
+import type { SegmentObserver } from './observer.ts';
+import type { ClosedSegment } from './segment.ts';
 
 class Notes implements SegmentObserver {
   readonly closedSegments: ClosedSegment[] = [];
@@ -46,8 +47,11 @@ test('an observer is told of each closed segment with what its file says', async
     const { meta } = await readSegment(root, closed.path);
     const { size, mtimeMs } = statSync(join(root, closed.path));
     const endMs = meta.wallStartMs + meta.wallDurationMs;
-    assert.deepEqual(closed, { segment: closed.segment, path: closed.path, sizeBytes: size, mtimeMs, endMs, meta });
-    assert.equal(formatPath(closed.segment), closed.path);
+    const { segment, path } = closed;
+    const { sequence } = meta;
+    const ofFile = { sizeBytes: size, mtimeMs, sequence, endMs, meta };
+    assert.deepEqual(closed, { segment, path, startMs: segment.startMs, isOpen: false, ...ofFile });
+    assert.equal(formatPath(segment), path);
   }
   assert.deepEqual(notes.gone, []);
 

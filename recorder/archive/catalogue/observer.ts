@@ -1,22 +1,8 @@
 // What the archive tells those who keep a list of it elsewhere, as a database: segments that were closed, and those
 // that are gone.
 
-import type { RecordedMeta } from '../../mp4/meta.ts';
-import type { FileFacts } from '../disk/file-system.ts';
-import { formatPath, type SegmentName } from '../disk/names.ts';
-
-/** A file that does not change any more. */
-export interface ClosedSegment {
-  readonly segment: SegmentName;
-  /** Relative to the record path. */
-  readonly path: string;
-  readonly sizeBytes: number;
-  readonly mtimeMs: number;
-  /** Wall time at which the last picture ends. */
-  readonly endMs: number;
-  /** Undefined for a file of another hand. */
-  readonly meta: RecordedMeta | undefined;
-}
+import type { SegmentName } from '../disk/names.ts';
+import type { ClosedSegment } from './segment.ts';
 
 /**
  * Is told of every segment that this process completes, repairs or removes, once the disk has it. Each camera's newest
@@ -38,14 +24,4 @@ export const allOf = (observers: readonly SegmentObserver[]): SegmentObserver =>
   removed(segment) {
     for (const observer of observers) observer.removed(segment);
   },
-});
-
-/** A segment that was written by this program, as its observer is told. */
-export const closedSegment = (segment: SegmentName, facts: FileFacts, meta: RecordedMeta): ClosedSegment => ({
-  segment,
-  path: formatPath(segment),
-  sizeBytes: facts.sizeBytes,
-  mtimeMs: facts.mtimeMs,
-  endMs: meta.wallStartMs + meta.wallDurationMs,
-  meta,
 });

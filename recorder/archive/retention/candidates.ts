@@ -3,13 +3,13 @@
 
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
 import type { Footage, FoundSegment } from '../catalogue/footage.ts';
+import { MAX_SEGMENT_MS } from '../catalogue/segment.ts';
 import { errorCode } from '../disk/file-system.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Leases } from './leases.ts';
 import type { OldestSegment } from './plan.ts';
 import type { Protections } from './protections.ts';
-import { HOUR_MS } from '../../../base/units.ts';
 
 export interface Candidate extends OldestSegment {
   readonly segment: SegmentName;
@@ -33,8 +33,6 @@ export interface CandidatesDeps {
 /** How much a caller leaves alone. Protected footage and what is being written is never touched. */
 export type Respect = 'readers' | 'nobody';
 
-/** No segment is longer; see the index. */
-const MAX_SEGMENT_MS = 26 * HOUR_MS;
 /** Files that cannot be removed are tried again when all of them are forgotten. */
 const MAX_UNREMOVABLE = 10_000;
 

@@ -1,13 +1,13 @@
 // How much of the archive is protected: windows and totals in, bytes by camera out. Whole days are taken from the
 // ledger; only the days in which a window begins or ends are looked at file by file.
 
+import { DAY_MS } from '../../../base/units.ts';
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
 import type { Footage } from '../catalogue/footage.ts';
 import { formatPath } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { UsageLedger } from './ledger.ts';
 import type { Protections } from './protections.ts';
-import { DAY_MS } from '../../../base/units.ts';
 
 export interface ProtectedUsageDeps {
   readonly store: SegmentStore;

@@ -5,7 +5,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
-import type { ClosedSegment } from '../catalogue/observer.ts';
+import type { ClosedSegment } from '../catalogue/segment.ts';
 import type { FileSystem, Space } from '../disk/file-system.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import { AgeGuard } from './age-guard.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { VirtualClock } from '../../../base/clock.ts';
 import { Archive } from '../archive.ts';
-import type { ClosedSegment } from '../catalogue/observer.ts';
+import type { ClosedSegment } from '../catalogue/segment.ts';
 import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
 import type { CameraArchive } from '../segments/camera-archive.ts';
 import { systemError, TestCamera, TestFileSystem, TestLog } from '../test-support.ts';

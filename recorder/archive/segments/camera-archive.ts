@@ -12,8 +12,9 @@ import { Mp4Error } from '../../mp4/error.ts';
 import type { SegmentClosing, SegmentMeta } from '../../mp4/meta.ts';
 import type { TrackParameters } from '../../mp4/sample.ts';
 import { SegmentWriter } from '../../mp4/segment.ts';
-import type { ArchiveIndex, OpenEntry, RecordFormat } from '../catalogue/catalogue.ts';
+import type { ArchiveIndex } from '../catalogue/catalogue.ts';
 import type { Interval } from '../catalogue/interval.ts';
+import type { OpenSegment, RecordFormat } from '../catalogue/segment.ts';
 import { diskFault, SLOW_DISK, type DiskFault } from '../disk/faults.ts';
 import { fileNameOf } from '../disk/names.ts';
 import type { CreatedSegment, SegmentStore } from '../disk/segment-store.ts';
@@ -179,14 +180,14 @@ export class CameraArchive implements SegmentTarget {
   }
 
   /** Segments of this camera that are not complete yet. */
-  openEntries(): OpenEntry[] {
-    const entries: OpenEntry[] = [];
+  openEntries(): OpenSegment[] {
+    const entries: OpenSegment[] = [];
     for (const file of this.#files.keys()) if (file.created && !file.fault) entries.push(openEntry(file, file.created));
     return entries;
   }
 
   /** The last segment, complete, while recording goes on and the next has no picture yet. */
-  standIn(): OpenEntry | undefined {
+  standIn(): OpenSegment | undefined {
     const shown = this.#inProgress();
     return shown && !this.#files.has(shown.file) ? openEntry(shown.file, shown.created) : undefined;
   }
@@ -206,7 +207,7 @@ export class CameraArchive implements SegmentTarget {
   }
 
   /** The recording in progress, as far as it can be played: undefined for `mp4`, which has no index before its end. */
-  current(): OpenEntry | undefined {
+  current(): OpenSegment | undefined {
     const shown = this.#inProgress();
     return shown && shown.file.plan.format !== 'mp4' ? openEntry(shown.file, shown.created) : undefined;
   }
@@ -440,12 +441,13 @@ export class CameraArchive implements SegmentTarget {
   }
 }
 
-const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment): OpenEntry => ({
+const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment): OpenSegment => ({
   path,
   startMs: segment.startMs,
   sequence: file.plan.meta.sequence,
   sizeBytes: file.writtenBytes,
   mtimeMs: file.modifiedMs,
+  isOpen: true,
   format: file.plan.format,
   isEmpty: file.writtenEndMs === undefined,
   endMs: file.closedEndMs,

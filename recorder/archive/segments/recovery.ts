@@ -5,10 +5,9 @@ import { assertNever } from '../../../base/assert.ts';
 import { concurrently } from '../../../base/concurrently.ts';
 import type { Log } from '../../../base/log.ts';
 import type { RecordedMeta } from '../../mp4/meta.ts';
-import { readMeta, type FileState } from '../../mp4/reader.ts';
 import { recover } from '../../mp4/recover.ts';
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
-import { closedSegment } from '../catalogue/observer.ts';
+import { closedSegment, describeSegment, recordedDetails, type DescribedFile } from '../catalogue/segment.ts';
 import { errorCode, type FileFacts, type OpenFile } from '../disk/file-system.ts';
 import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
@@ -100,7 +99,8 @@ async function isSpoiltHeader(file: OpenFile, sizeBytes: number): Promise<boolea
 /** Tells the index what became of a file. */
 export function noteRepair(index: ArchiveIndex, segment: SegmentName, repair: Repair): void {
   if (repair.kind === 'removed') index.removed(segment);
-  else if ('meta' in repair) index.closed(closedSegment(segment, repair.facts, repair.meta));
+  else if ('meta' in repair)
+    index.closed(closedSegment(segment, recordedDetails(repair.facts, repair.meta), repair.meta));
   else index.forget(segment);
 }
 
@@ -217,33 +217,27 @@ async function recoverCamera(
     const path = formatPath(segment);
     if (repairs.has(path)) continue;
     const looked = await lookAt(store, path);
-    if (looked?.state.kind === 'open') {
+    if (looked?.kind === 'open') {
       inOrder = 0;
       await repair(path, false);
       continue;
     }
     inOrder++;
-    if (looked?.state.kind !== 'finalized') continue;
-    const { facts, state } = looked;
-    learn(state.meta);
-    // Whoever keeps a list was told before the power went, and may not have had the time to keep it.
-    noteRepair(index, segment, { kind: 'finalized', meta: state.meta, facts });
+    if (looked?.kind !== 'closed') continue;
+    learn(looked.meta);
+    // An observer was told before the power went, and may not have had the time to keep it.
+    index.closed(closedSegment(segment, looked.details, looked.meta));
   }
   return history;
 }
 
 /** What a file says of itself; undefined when it cannot be read. */
-async function lookAt(
-  store: SegmentStore,
-  path: string,
-): Promise<{ readonly facts: FileFacts; readonly state: FileState } | undefined> {
+async function lookAt(store: SegmentStore, path: string): Promise<DescribedFile | undefined> {
   try {
     const file = await store.fs.open(store.absolute(path), 'read');
     try {
-      const facts = await file.facts();
       // Without a marker and without a byte it is nobody's: a recording's marker is on the disk before its file is.
-      if (facts.sizeBytes === 0) return { facts, state: { kind: 'foreign' } };
-      return { facts, state: await readMeta((offset, length) => file.read(offset, length), facts.sizeBytes) };
+      return await describeSegment((offset, length) => file.read(offset, length), await file.facts(), 1);
     } finally {
       await file.close();
     }

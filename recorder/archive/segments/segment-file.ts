@@ -7,8 +7,7 @@ import type { VideoParameters } from '../../codec/access-unit.ts';
 import type { RecordedMeta, SegmentClosing, SegmentMeta } from '../../mp4/meta.ts';
 import type { TrackParameters } from '../../mp4/sample.ts';
 import type { SegmentWriter } from '../../mp4/segment.ts';
-import type { RecordFormat } from '../catalogue/catalogue.ts';
-import { closedSegment, type ClosedSegment } from '../catalogue/observer.ts';
+import { closedSegment, recordedDetails, type ClosedSegment, type RecordFormat } from '../catalogue/segment.ts';
 import type { DiskFault } from '../disk/faults.ts';
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import type { SegmentName } from '../disk/names.ts';
@@ -211,7 +210,7 @@ export class SegmentFile {
   }
 
   #isClosed(created: CreatedSegment, facts: FileFacts, meta: RecordedMeta): SegmentResult {
-    this.#closed = closedSegment(created.segment, facts, meta);
+    this.#closed = closedSegment(created.segment, recordedDetails(facts, meta), meta);
     return { kind: 'closed', created, closed: this.#closed };
   }
 }

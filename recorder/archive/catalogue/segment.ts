@@ -1,0 +1,123 @@
+// What a file of the archive is: decided here for everything that lists, plays, exports, compares or removes segments.
+// A name tells the camera and the start, the file its size; a recording of ours says the rest of itself.
+
+import { HOUR_MS, MINUTE_MS } from '../../../base/units.ts';
+import type { RecordedMeta } from '../../mp4/meta.ts';
+import { readMeta, type ReadAt } from '../../mp4/reader.ts';
+import type { FileFacts } from '../disk/file-system.ts';
+import { formatPath, type SegmentName } from '../disk/names.ts';
+
+/** No segment is longer: it ends at the first key frame after midnight, or soon after. */
+export const MAX_SEGMENT_MS = 26 * HOUR_MS;
+/** Segments overlap only where a clock was stepped back: no more that begin before an interval are looked at for that. */
+export const LOOK_BACK = 8;
+/** Shorter files say nothing about themselves. */
+export const MIN_RECORDING_BYTES = 64;
+/** A file that does not tell its end is taken to end with the next, and after this at the latest. */
+const MAX_UNKNOWN_MS = 2 * HOUR_MS;
+/** A file that another program wrote is complete when nobody has touched it for so long. */
+const FOREIGN_SETTLED_MS = MINUTE_MS;
+
+/** What the name of a segment does not tell; of a closed one it does not change. Times are milliseconds since 1970. */
+export interface SegmentDetails {
+  readonly sizeBytes: number;
+  readonly mtimeMs: number;
+  /** 0 when the file does not tell. */
+  readonly sequence: number;
+  /** Wall time at which the last picture ends; undefined when the file does not tell. */
+  readonly endMs?: number | undefined;
+}
+
+/** A segment as lists show it. */
+export interface Segment extends SegmentDetails {
+  /** Relative to the record path. */
+  readonly path: string;
+  readonly startMs: number;
+  /** While it is true, size and end may change. */
+  readonly isOpen: boolean;
+  /** The node whose disk holds it, where that is another. */
+  readonly nodeId?: string;
+}
+
+export type RecordFormat = 'fmp4' | 'mp4';
+
+/** A segment of the recording in progress. With `endMs`: one that is complete and stands for the next. */
+export interface OpenSegment extends Segment {
+  readonly isOpen: true;
+  /** Only `fmp4` can be played before it is closed. */
+  readonly format: RecordFormat;
+  /** No picture is in it yet: the one before stands for it in lists. */
+  readonly isEmpty: boolean;
+}
+
+/** A file that does not change any more. */
+export interface ClosedSegment extends Segment {
+  readonly segment: SegmentName;
+  readonly isOpen: false;
+  readonly endMs: number;
+  /** Undefined for a file that another program wrote. */
+  readonly meta: RecordedMeta | undefined;
+}
+
+/**
+ * `closed`: complete, and ours; `open`: ours, still written or left so by a crash; `foreign`: written by another program,
+ * of which only `hasSettled` tells whether it is complete.
+ */
+export type DescribedFile =
+  | { readonly kind: 'closed'; readonly details: ClosedDetails; readonly meta: RecordedMeta }
+  | { readonly kind: 'open'; readonly details: SegmentDetails }
+  | { readonly kind: 'foreign'; readonly details: SegmentDetails };
+
+type ClosedDetails = SegmentDetails & Pick<ClosedSegment, 'endMs'>;
+type Facts = Pick<FileFacts, 'sizeBytes' | 'mtimeMs'>;
+
+/**
+ * Reads the start of the file and of its index; throws only what `read` throws. Shorter files than `minBytes` are
+ * foreign, unread: recovery, which completes what a crash cut off in its header, asks for less.
+ */
+export async function describeSegment(
+  read: ReadAt,
+  { sizeBytes, mtimeMs }: Facts,
+  minBytes = MIN_RECORDING_BYTES,
+): Promise<DescribedFile> {
+  const untold: SegmentDetails = { sizeBytes, mtimeMs, sequence: 0, endMs: undefined };
+  if (sizeBytes < minBytes) return { kind: 'foreign', details: untold };
+  const state = await readMeta(read, sizeBytes);
+  if (state.kind === 'foreign') return { kind: 'foreign', details: untold };
+  if (state.kind === 'open') return { kind: 'open', details: { ...untold, sequence: state.meta?.sequence ?? 0 } };
+  return { kind: 'closed', details: recordedDetails({ sizeBytes, mtimeMs }, state.meta), meta: state.meta };
+}
+
+/** Of a complete recording of ours. */
+export const recordedDetails = ({ sizeBytes, mtimeMs }: Facts, meta: RecordedMeta): ClosedDetails => ({
+  sizeBytes,
+  mtimeMs,
+  sequence: meta.sequence,
+  endMs: meta.wallStartMs + meta.wallDurationMs,
+});
+
+/** Whether a foreign file can be taken for complete. */
+export const hasSettled = ({ mtimeMs }: SegmentDetails, startMs: number, nowMs: number): boolean =>
+  nowMs - Math.max(mtimeMs, startMs) > FOREIGN_SETTLED_MS;
+
+/** Where a closed segment ends, when its camera's next one begins at `nextStartMs`. */
+export function endOf({ endMs, mtimeMs }: SegmentDetails, startMs: number, nextStartMs: number | undefined): number {
+  return endMs ?? Math.max(startMs, Math.min(nextStartMs ?? Infinity, startMs + MAX_UNKNOWN_MS, mtimeMs));
+}
+
+/** As observers are told of it. Without `meta`, another program wrote it. */
+export const closedSegment = (
+  segment: SegmentName,
+  { sizeBytes, mtimeMs, sequence, endMs }: ClosedDetails,
+  meta?: RecordedMeta,
+): ClosedSegment => ({
+  segment,
+  path: formatPath(segment),
+  startMs: segment.startMs,
+  sizeBytes,
+  mtimeMs,
+  sequence,
+  endMs,
+  isOpen: false,
+  meta,
+});
