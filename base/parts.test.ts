@@ -13,7 +13,6 @@ function setup({ failing = [] }: { readonly failing?: readonly string[] } = {}) 
   const part = (name: string): Part => ({
     name,
     start: () => happens(`start ${name}`),
-    tick: () => void happened.push(`tick ${name}`),
     close: () => happens(`close ${name}`),
   });
   return { happened, list: [part('a'), part('b'), part('c')] };
@@ -21,22 +20,22 @@ function setup({ failing = [] }: { readonly failing?: readonly string[] } = {}) 
 
 test('parts start in order, one after the other, and close in reverse', async () => {
   const { happened, list } = setup();
-  const parts = new Parts();
-  await parts.start(list);
+  const parts = new Parts(list);
+  await parts.start();
   await parts.close();
   assert.deepEqual(happened, ['start a', 'start b', 'start c', 'close c', 'close b', 'close a']);
 });
 
-test('when a part cannot start, it and those before it are closed, and the error is its own', async () => {
+test('when a part cannot start, those after it do not; all are closed, and the error is its own', async () => {
   const { happened, list } = setup({ failing: ['start b', 'close a'] });
-  await assert.rejects(new Parts().start(list), { message: 'start b' });
-  assert.deepEqual(happened, ['start a', 'start b', 'close b', 'close a']);
+  await assert.rejects(new Parts(list).start(), { message: 'start b' });
+  assert.deepEqual(happened, ['start a', 'start b', 'close c', 'close b', 'close a']);
 });
 
 test('a part that cannot be closed keeps no other from it, and is named', async () => {
   const { happened, list } = setup({ failing: ['close a', 'close c'] });
-  const parts = new Parts();
-  await parts.start(list);
+  const parts = new Parts(list);
+  await parts.start();
   happened.length = 0;
   await assert.rejects(parts.close(), (err: AggregateError) => {
     assert.equal(err.message, 'not closed: c, a');
@@ -49,22 +48,12 @@ test('a part that cannot be closed keeps no other from it, and is named', async 
   assert.deepEqual(happened, ['close c', 'close b', 'close a']);
 });
 
-test('a second close does nothing', async () => {
+test('parts are closed once', async () => {
   const { happened, list } = setup();
-  const parts = new Parts();
-  await parts.start(list);
-  await parts.close();
+  const parts = new Parts(list);
+  await parts.start();
   happened.length = 0;
+  await Promise.all([parts.close(), parts.close()]);
   await parts.close();
-  assert.deepEqual(happened, []);
-});
-
-test('only parts that were started are ticked, in order', async () => {
-  const { happened, list } = setup();
-  const parts = new Parts();
-  parts.tick();
-  await parts.start([...list, { name: 'without a tick' }]);
-  happened.length = 0;
-  parts.tick();
-  assert.deepEqual(happened, ['tick a', 'tick b', 'tick c']);
+  assert.deepEqual(happened, ['close c', 'close b', 'close a']);
 });

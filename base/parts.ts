@@ -2,39 +2,37 @@
 
 export interface Part {
   readonly name: string;
-  start?(): Promise<void> | void;
-  /** Called by `Parts.tick` once the part has been started. */
-  tick?(): void;
-  close?(): Promise<void> | void;
+  start?(): unknown;
+  /** May be called although `start` was not: a part may hold something from when it was made. */
+  close?(): unknown;
 }
 
 export class Parts {
-  readonly #started: Part[] = [];
+  readonly #parts: readonly Part[];
+  #closing: Promise<void> | undefined;
 
-  /**
-   * Starts one part after the other. When one fails, it and those before it are closed, and its error is thrown: parts
-   * may hold something before `start` resolves.
-   */
-  async start(parts: readonly Part[]): Promise<void> {
+  constructor(parts: readonly Part[]) {
+    this.#parts = parts;
+  }
+
+  /** Starts one part after the other. When one fails, all parts are closed, and its error is thrown. */
+  async start(): Promise<void> {
     try {
-      for (const part of parts) {
-        this.#started.push(part);
-        await part.start?.();
-      }
+      for (const part of this.#parts) await part.start?.();
     } catch (err) {
       await this.close().catch(() => {});
       throw err;
     }
   }
 
-  tick(): void {
-    for (const part of this.#started) part.tick?.();
+  /** Closes all parts, the last one first. Throws AggregateError after that when some could not be closed. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
   }
 
-  /** Closes all parts, the last one first. Throws AggregateError after that when some could not be closed. */
-  async close(): Promise<void> {
+  async #close(): Promise<void> {
     const failures: { readonly name: string; readonly err: unknown }[] = [];
-    for (let part = this.#started.pop(); part; part = this.#started.pop()) {
+    for (const part of this.#parts.toReversed()) {
       try {
         await part.close?.();
       } catch (err) {

@@ -102,13 +102,13 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   });
   const leadership = new Leadership({ elector, caches, pools, queues, recorders, reconcilers, metrics, clock, log });
 
-  const parts = new Parts();
-  await parts.start([
+  const parts = new Parts([
     { name: 'caches', start: () => caches.start(), close: () => caches.close() },
     { name: 'events', close: () => events.close() },
     { name: 'pools', close: () => pools.close() },
     { name: 'leadership', start: () => leadership.start(), close: () => leadership.close() },
   ]);
+  await parts.start();
   return {
     metrics,
     get isLeader() {
