@@ -1,0 +1,30 @@
+// The configuration as it counts now: with what a reload takes up, and without what needs a restart.
+
+import type { Config } from './config/schema.ts';
+
+export class CurrentConfig {
+  #value: Config;
+
+  constructor(config: Config) {
+    this.#value = config;
+  }
+
+  get value(): Config {
+    return this.#value;
+  }
+
+  /** Takes up what needs no restart (`changedSettings` names the rest). */
+  takeUp(next: Config): void {
+    const { log, archive, auth, metrics } = this.#value;
+    const { syncIntervalMs, protectForMs } = archive;
+    const { tokens, tokensFile } = next.auth;
+    this.#value = {
+      ...this.#value,
+      log: { ...log, level: next.log.level },
+      archive: { ...next.archive, syncIntervalMs, protectForMs },
+      cameras: next.cameras,
+      auth: { ...auth, tokens, tokensFile },
+      metrics: { ...metrics, tokenSha256: next.metrics.tokenSha256 },
+    };
+  }
+}

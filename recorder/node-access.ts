@@ -1,0 +1,64 @@
+// Who may use a recorder: tokens of the configuration, or those that the API server knows.
+
+import type { Registry } from 'prom-client';
+import type { Log } from '../base/log.ts';
+import type { AuditSink } from './audit/entry.ts';
+import type { OpenTokenReviews } from './cluster/join.ts';
+import { urlOf } from './cluster/peers.ts';
+import { ConfigError } from './config/error.ts';
+import type { Config, TokenConfig } from './config/schema.ts';
+import type { RecorderDeps } from './deps.ts';
+import { adminToken } from './http/admin-token.ts';
+import { Authenticator } from './http/auth.ts';
+
+export interface NodeAccess {
+  readonly auth: Authenticator;
+  close(): Promise<void>;
+}
+
+export interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
+  readonly registry: Registry;
+  readonly audit: AuditSink;
+  /** Of which something may be told here. */
+  readonly cameraIds: () => ReadonlySet<string>;
+}
+
+export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<NodeAccess> {
+  const { clock, log, registry, audit } = deps;
+  const tokenReviews = await openReviews(config, deps);
+  const auth = new Authenticator(
+    {
+      ...config.auth,
+      tokens: await tokensOf(config, log),
+      metricsSha256: config.metrics.tokenSha256,
+      allowedHosts: allowedHostsOf(config),
+    },
+    { clock, log, reviewer: tokenReviews?.reviews, registry, audit },
+  );
+  return { auth, close: async () => tokenReviews?.close() };
+}
+
+/** Without configured ones, the one that was made for the first start. */
+export async function tokensOf({ auth: { mode, tokens }, workDir }: Config, log: Log): Promise<readonly TokenConfig[]> {
+  return mode === 'token' && tokens.length === 0 ? [await adminToken(workDir, log)] : tokens;
+}
+
+/** Resolves to nothing where tokens are only those of the configuration. */
+async function openReviews(
+  { auth, cluster }: Config,
+  { pod, cameraIds, clock }: NodeAccessDeps,
+): Promise<OpenTokenReviews | undefined> {
+  if (auth.mode !== 'kubernetes') return undefined;
+  if (!pod) throw new ConfigError('', 'auth.mode', 'kubernetes: this process does not run in a pod');
+  const { openTokenReviews } = await import('./cluster/join.ts');
+  return openTokenReviews({ place: pod, pool: cluster.pool, audiences: auth.audiences, cameraIds, clock });
+}
+
+/** Also of origins that are named: their pages may do everything as it is. */
+function allowedHostsOf({ auth, cors, cluster, playback }: Config): readonly string[] {
+  const urls = [...cors.origins, urlOf(cluster.advertise, false), urlOf(playback.advertise, false)];
+  return [
+    ...auth.allowedHosts,
+    ...urls.flatMap((url) => (URL.canParse(url ?? '') ? [new URL(url ?? '').hostname] : [])),
+  ];
+}

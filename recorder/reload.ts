@@ -1,0 +1,56 @@
+// A changed configuration, taken up while the recorder runs: cameras, tokens, licence, webhooks, networks and log level.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Log } from '../base/log.ts';
+import type { LevelSwitch } from '../base/log-level.ts';
+import { changedSettings } from './config/changes.ts';
+import type { Config } from './config/schema.ts';
+import type { CurrentConfig } from './current-config.ts';
+import type { RecorderDatabase } from './database/database.ts';
+import type { EventJournal } from './events/journal.ts';
+import type { Authenticator } from './http/auth.ts';
+import type { License } from './license/license.ts';
+import { tokensOf } from './node-access.ts';
+import { networksOf } from './node-cameras.ts';
+import type { NodeWebhooks } from './node-webhooks.ts';
+import type { CameraNetworks } from './reach/networks.ts';
+import type { WantedCameras } from './wanted-cameras.ts';
+
+export interface ReloadDeps {
+  readonly current: CurrentConfig;
+  readonly auth: Authenticator;
+  readonly networks: CameraNetworks;
+  readonly database: RecorderDatabase | undefined;
+  readonly license: License;
+  readonly wanted: WantedCameras;
+  readonly webhooks: NodeWebhooks;
+  readonly journal: EventJournal;
+  readonly logLevels: LevelSwitch | undefined;
+  readonly log: Log;
+}
+
+/** Other settings that differ need a restart, and are named in the log. */
+export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
+  const { current, auth, networks, database, license, wanted, webhooks, journal, logLevels, log } = deps;
+  const beginId = journal.newestId;
+  const before = current.value;
+  logLevels?.configure(next.log.level);
+  const settings = changedSettings({ ...before, log: { ...before.log, level: next.log.level } }, next);
+  if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
+  const { tokens } = next.auth;
+  if (!isDeepStrictEqual(tokens, before.auth.tokens)) {
+    auth.replaceTokens(await tokensOf({ ...before, auth: next.auth }, log));
+    log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
+  }
+  const { tokenSha256 } = next.metrics;
+  if (tokenSha256 !== before.metrics.tokenSha256) {
+    auth.replaceMetricsToken(tokenSha256);
+    log.info({}, 'token for metrics replaced');
+  }
+  current.takeUp(next);
+  networks.configure(networksOf(next));
+  database?.reconfigure();
+  await license.look();
+  await wanted.apply();
+  await webhooks.configure(next, beginId);
+}

@@ -1,0 +1,58 @@
+// What a recorder shows others of itself, and whom it trusts: certificates of files that the configuration names.
+
+import { join } from 'node:path';
+import type { ClusterMember } from './cluster-member.ts';
+import { ConfigError } from './config/error.ts';
+import type { Config } from './config/schema.ts';
+import type { RecorderDeps } from './deps.ts';
+import { reachedAs } from './exposure.ts';
+import { CertificateError, readCertificate, type CertificatePair, type CertificatePaths } from './http/certificate.ts';
+import { OwnCertificate } from './http/own-certificate.ts';
+import { authorityBeside, readTrusted } from './jobs/trusted.ts';
+
+export interface Trust {
+  readonly tls: CertificatePair | undefined;
+  /** Where that pair lies. */
+  readonly certificate: CertificatePaths | undefined;
+  /** Certificates that other recorders, and Redis, are trusted by; PEM. */
+  readonly peerCa: string | undefined;
+  readonly redisCa: string | undefined;
+}
+
+/** What members of a pool know each other by, which may serve everybody. Throws ConfigError. */
+export async function openOwnCertificate(
+  config: Config,
+  { clock, log }: RecorderDeps,
+): Promise<OwnCertificate | undefined> {
+  if (config.tls !== 'auto' && !config.cluster.listen) return undefined;
+  const directory = join(config.workDir, 'tls');
+  try {
+    return await OwnCertificate.open({ directory, names: () => reachedAs(config), clock, log });
+  } catch (err) {
+    if (err instanceof CertificateError) throw new ConfigError(err.file, 'tls', err.message);
+    throw err;
+  }
+}
+
+/** Throws ConfigError when the pair cannot be used, and what `readTrusted` throws. */
+export async function readTrust(
+  config: Config,
+  own: OwnCertificate | undefined,
+  member: ClusterMember | undefined,
+): Promise<Trust> {
+  const certificate = config.tls === 'auto' ? own?.paths : config.tls;
+  const tls = certificate && (await readTls(certificate));
+  const peerCa =
+    (await readTrusted('cluster.ca', config.cluster.ca)) ??
+    (member && certificate ? await authorityBeside(certificate.certificate) : undefined);
+  return { tls, certificate, peerCa, redisCa: await readTrusted('redis.ca', config.redis?.ca) };
+}
+
+async function readTls(paths: CertificatePaths): Promise<CertificatePair> {
+  try {
+    return await readCertificate(paths);
+  } catch (err) {
+    if (err instanceof CertificateError) throw new ConfigError(err.file, `tls.${err.key}`, err.message);
+    throw err;
+  }
+}

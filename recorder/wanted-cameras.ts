@@ -1,0 +1,96 @@
+// Cameras as users want them now: those of the files and of the database or the cluster, as their switches overrule them.
+
+import type { Log } from '../base/log.ts';
+import type { Limits } from './archive/retention/plan.ts';
+import type { WantedCamera } from './camera-set.ts';
+import type { CameraConfig, Config } from './config/schema.ts';
+import type { CurrentConfig } from './current-config.ts';
+import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
+
+/** Where cameras come from, beside the configuration files. */
+export interface CameraSources {
+  /** What users have switched on and off on this node. */
+  readonly overrule: (files: readonly CameraConfig[]) => readonly WantedCamera[];
+  /** Cameras of the cluster or the database. */
+  readonly others: () => CameraList;
+  /** Why one of those is not enabled. */
+  readonly halted: NonNullable<WantedCamera['halted']>;
+}
+
+export const SUSPENDED = { reason: { code: 'suspended', message: 'spec.suspend of the Camera is true' } } as const;
+export const DISABLED_ROW = {
+  reason: { code: 'disabled', message: 'enabled is false in the table cameras' },
+} as const;
+
+/**
+ * It is made before the parts that tell it of changes, which need it; `join` and `follow` tell it of the parts that need
+ * those. Until then it knows the configuration files, and nothing follows.
+ */
+export class WantedCameras {
+  readonly #config: CurrentConfig;
+  readonly #log: Log;
+  #sources: CameraSources = { overrule: (files) => files, others: () => NO_CAMERAS, halted: DISABLED_ROW };
+  #applied: (wanted: readonly WantedCamera[]) => Promise<void> = () => Promise.resolve();
+  #follows = false;
+  #limits: Limits;
+
+  constructor(config: CurrentConfig, log: Log) {
+    this.#config = config;
+    this.#log = log;
+    this.#limits = limitsOf(config.value, config.value.cameras);
+  }
+
+  join(sources: CameraSources): void {
+    this.#sources = sources;
+  }
+
+  /** From now on `apply` makes the recorder do what is wanted; it is called at once. */
+  follow(apply: (wanted: readonly WantedCamera[]) => Promise<void>): Promise<void> {
+    this.#applied = apply;
+    this.#follows = true;
+    return this.apply();
+  }
+
+  /** Changes from elsewhere are not followed any more. */
+  leave(): void {
+    this.#follows = false;
+  }
+
+  get files(): readonly CameraConfig[] {
+    return this.#config.value.cameras;
+  }
+
+  list(): CameraList & { readonly cameras: readonly WantedCamera[] } {
+    const { overrule, others, halted } = this.#sources;
+    const { cameras, refused } = mergeCameras<WantedCamera>(overrule(this.files), others());
+    return { refused, cameras: cameras.map((camera) => (camera.enabled ? camera : { halted, ...camera })) };
+  }
+
+  get enabledCount(): number {
+    return this.list().cameras.filter(({ enabled }) => enabled).length;
+  }
+
+  /** How much footage is kept, of the node and of each camera, as of the last change. */
+  get limits(): Limits {
+    return this.#limits;
+  }
+
+  /** Resolves when what is wanted now is done. */
+  apply(): Promise<void> {
+    const { cameras, refused } = this.list();
+    for (const { id, reason } of refused) this.#log.warn({ camera: id, ...reason }, 'a camera is refused');
+    this.#limits = limitsOf(this.#config.value, cameras);
+    return this.#applied(cameras);
+  }
+
+  /** For changes from elsewhere. */
+  changed(): void {
+    if (!this.#follows) return;
+    this.apply().catch((err: unknown) => this.#log.error({ err }, 'cameras could not be changed'));
+  }
+}
+
+const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => ({
+  node: config.archive.retention,
+  cameras: new Map(cameras.map(({ id, record }) => [id, record.retention])),
+});
