@@ -124,6 +124,13 @@ test('fragments that end without their end bit: the marker says whether the NAL 
   assert.deepEqual(marked.faults, { 'fragment-end-bit-missing': 1 });
 });
 
+test('a loss inside what follows a marked picture costs only that, not the picture', () => {
+  const auxiliary = Buffer.from('1399999999999999', 'hex');
+  const made = new Assembly().nal(1, IDR, true).fragment(1, auxiliary, 1, 4).nal(2, IDR, true, 1);
+  made.assembler.flush();
+  assert.deepEqual(made.summary, [`1: ${hex(IDR)}`, `2: ${hex(IDR)} after 1 lost`]);
+});
+
 test('after close it begins from nothing: what was in work is gone', () => {
   const made = new Assembly().nal(1, SEI).fragment(1, IDR, 1, 4);
   made.assembler.close();

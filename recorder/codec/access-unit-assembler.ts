@@ -258,8 +258,11 @@ export class AccessUnitAssembler {
   #noteLoss(lost: number): void {
     const unit = this.#unit;
     if (unit?.kind === 'whole') {
-      if (unit.marked && !this.#markers.perSlice) this.#finish(unit);
-      else this.#damage('lost-inside');
+      if (unit.marked && !this.#markers.perSlice) {
+        // The picture is complete; what follows it, as an auxiliary slice, is not.
+        if (this.#fragments?.kind === 'writing') this.#writer.truncate(this.#fragments.offset);
+        this.#finish(unit);
+      } else this.#damage('lost-inside');
     }
     this.#fragments = undefined;
     this.#lost += lost;
