@@ -159,7 +159,7 @@ test(
     await third.stop();
     assert.deepEqual(
       readdirSync(join(third.recordPath, '../work/jobs')).sort(),
-      [taken.job_id, lapse.job_id].map((id) => `${id}.mp4`).sort(),
+      [taken.job_id, lapse.job_id].flatMap((id) => [`${id}.manifest`, `${id}.mp4`]).sort(),
     );
   },
 );
