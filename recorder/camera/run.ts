@@ -16,7 +16,7 @@ import { WallLine } from './wall-line.ts';
  */
 const SETTLE_MS = 500;
 /** ...and, as long as frames still arrive with less delay than earlier ones (as from a pre-event buffer), up to this long. */
-const MAX_SETTLE_MS = 3_000;
+const MAX_SETTLE_MS = 8_000;
 const LESS_DELAY_MS = 100;
 /** Maximum number of frames held back, whatever a camera sends meanwhile. */
 const MAX_SETTLING_UNITS = 1_000;
@@ -157,8 +157,11 @@ export class Run {
     this.#videoLine.observe(mediaMs, arrivalMs);
     const state = this.#state;
     if (state.kind === 'settling') {
-      if (arrivalMs - mediaMs < state.leastMs - LESS_DELAY_MS) state.leastAtMs = arrivalMs;
-      state.leastMs = Math.min(state.leastMs, arrivalMs - mediaMs);
+      // Frame by frame the delay may fall by little: it is compared with what it was when it last fell by so much.
+      if (arrivalMs - mediaMs < state.leastMs - LESS_DELAY_MS) {
+        state.leastMs = arrivalMs - mediaMs;
+        state.leastAtMs = arrivalMs;
+      }
       this.#wait(state, { unit, leads: true, parameters, mediaMs, arrivalMs });
       return;
     }

@@ -89,6 +89,7 @@ describe('a delay is no clock: durations are the camera’s, and times are right
     ['jitter of 300 ms', () => DELAY_MS + next() * 300, 20, 200],
     ['a pre-event buffer of 4 s at once', (s) => Math.max(DELAY_MS, 4_000 - s * 1000), 49, 51],
     ['a pre-event buffer of 8 s at four times the speed', (s) => Math.max(DELAY_MS, 8_000 - s * 4_000), 49, 51],
+    ['a backlog of 8 s that drains at 2.4 times the speed', (s) => Math.max(DELAY_MS, 8_000 - s * 583), 49, 51],
     [
       'stalls of 0.5 to 3 s now and then',
       () => {
@@ -370,6 +371,20 @@ describe('whatever a network and a camera do', () => {
       { seed, numRuns: 40 },
     );
   });
+
+  // The first files of a run begin late with a backlog, and have one straight line for a group of 10 s in which it ends.
+  for (const backlogMs of [2_000, 4_000, 6_000, 7_000, 8_000, 10_000, 12_000]) {
+    const earlyMs = backlogMs <= 8_000 ? LEEWAY_MS : 2_500;
+    test(`a backlog of ${backlogMs} ms that drains at any speed: at most ${earlyMs} ms before capture`, () => {
+      for (let fallen = 0.02; fallen < 1; fallen += 0.02) {
+        const delayMs = (s: number): number => Math.max(0, backlogMs - s * 1_000 * fallen);
+        const video = frames({ seconds: backlogMs / 1_000 / fallen + 30, fps: 10, gopFrames: 100, delayMs });
+        const errors = play({ video }).pictures.map(errorMs);
+        assert.ok(least(errors) >= -earlyMs, `${fallen} s a second: ${least(errors)} ms`);
+        assert.ok(most(errors) <= backlogMs + LEEWAY_MS, `${fallen} s a second: ${most(errors)} ms`);
+      }
+    });
+  }
 
   test(`any rates and delays: never dated after arrival, order kept, files apart (seed ${seed})`, () => {
     const scene = fc.record({
