@@ -11,13 +11,15 @@ import { SoundPlace, type SoundBias } from './sound-place.ts';
 import { WallLine } from './wall-line.ts';
 
 /**
- * A run's first frames are held back this long, so that its start and the position of its audio depend on more than one
- * arrival...
+ * A run's first frames are held back until this much media has taken at least this long to arrive without less delay, so that its
+ * start and the position of its audio do not rest on frames that waited somewhere...
  */
 const SETTLE_MS = 500;
-/** ...and, as long as frames still arrive with less delay than earlier ones (as from a pre-event buffer), up to this long. */
+/** ...but no longer than this, also while a pre-event buffer or a backlog still drains. */
 const MAX_SETTLE_MS = 8_000;
 const LESS_DELAY_MS = 100;
+/** Frames that waited together arrive within this time. */
+const BURST_MS = 100;
 /** Maximum number of frames held back, whatever a camera sends meanwhile. */
 const MAX_SETTLING_UNITS = 1_000;
 /**
@@ -78,9 +80,12 @@ interface Settling {
   readonly kind: 'settling';
   readonly units: Unit[];
   readonly fromMs: number;
-  /** The smallest delay so far, and when it was last lowered by a large amount. */
+  /** The delay when it last fell by much, and the frame with which it did. */
   leastMs: number;
   leastAtMs: number;
+  leastMediaMs: number;
+  /** When a frame first showed that the delay falls no more: silence does not. */
+  shownAtMs: number;
 }
 
 interface Flowing {
@@ -119,7 +124,15 @@ export class Run {
     this.#o = options;
     this.#clock = clock;
     this.#sound = new SoundPlace(options.soundBias);
-    this.#state = { kind: 'settling', units: [], fromMs: arrivalMs, leastMs: Infinity, leastAtMs: arrivalMs };
+    this.#state = {
+      kind: 'settling',
+      units: [],
+      fromMs: arrivalMs,
+      leastMs: Infinity,
+      leastAtMs: 0,
+      leastMediaMs: 0,
+      shownAtMs: Infinity,
+    };
     this.#originMs = clock.mediaMs;
     this.#mediaMs = clock.mediaMs;
     this.#usualMs = clock.usualMs;
@@ -161,6 +174,10 @@ export class Run {
       if (arrivalMs - mediaMs < state.leastMs - LESS_DELAY_MS) {
         state.leastMs = arrivalMs - mediaMs;
         state.leastAtMs = arrivalMs;
+        state.leastMediaMs = mediaMs;
+        state.shownAtMs = Infinity;
+      } else if (Math.min(arrivalMs - state.leastAtMs, mediaMs - state.leastMediaMs) >= SETTLE_MS) {
+        state.shownAtMs = Math.min(state.shownAtMs, arrivalMs);
       }
       this.#wait(state, { unit, leads: true, parameters, mediaMs, arrivalMs });
       return;
@@ -220,9 +237,9 @@ export class Run {
     return new ArrivalClock(this.#mediaMs, this.#clock.mediaMs, ASSUMED_DISTANCE_MS, arrivalMs);
   }
 
-  #isSettled({ fromMs, leastAtMs, units }: Settling, nowMs: number): boolean {
+  #isSettled({ fromMs, shownAtMs, units }: Settling, nowMs: number): boolean {
     if (units.length >= MAX_SETTLING_UNITS || nowMs - fromMs >= MAX_SETTLE_MS) return true;
-    return nowMs - leastAtMs >= SETTLE_MS;
+    return nowMs - shownAtMs >= BURST_MS;
   }
 
   #wait(state: Settling, entry: Unit): void {
