@@ -10,6 +10,7 @@ import { newWebhookSecret } from '../../recorder/events/signature.ts';
 import { startCamera } from '../camera/camera.ts';
 import { EventReader, type ReadEvent } from '../support/event-reader.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
+import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
 const noRedis = spawnSync('redis-server', ['--version']).error ? 'redis-server is not installed' : false;
@@ -80,7 +81,11 @@ test('a job is told of from when it is asked for to its end, and is found ended 
   const config = { archive: { segmentDuration: '1s' }, cameras: [{ id: 'gate', source: gate.url }] };
   const recorder = await RecorderProcess.start({ directory: workspace(t), config });
   t.after(() => recorder.stop());
-  await recorder.untilRecording('gate');
+  // A camera records before the first second of it is on the disk.
+  await until('a closed segment', async () => {
+    const { archive } = (await recorder.get('/api/archive/gate/segments')) as { archive: { is_open: boolean }[] };
+    return archive.some((segment) => !segment.is_open);
+  });
   const fromMs = Date.now();
   const reader = await EventReader.open(`${recorder.url}/api/events?types=job.*`);
   await reader.begun();
