@@ -4,8 +4,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { messageOf } from '../base/error.ts';
-import { errorCode, type FileSystem } from './archive/disk/file-system.ts';
+import { errorCode, messageOf } from '../base/error.ts';
+import type { FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, replaceFile } from './archive/disk/state-file.ts';
 import { cameraFileOf, formatCameraFile, isOurs, type CameraSettings } from './config/camera-file.ts';
 import { EditError, type CameraEditor, type EditedCamera, type MayChange } from './config/editor.ts';

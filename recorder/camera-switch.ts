@@ -3,8 +3,8 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { messageOf } from '../base/error.ts';
-import { errorCode, type FileSystem } from './archive/disk/file-system.ts';
+import { errorCode, messageOf } from '../base/error.ts';
+import type { FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
 import type { Reason } from './camera/status.ts';

@@ -7,7 +7,7 @@ import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { createServer, type Server } from 'node:net';
 import { dirname } from 'node:path';
-import { errorCode } from './archive/disk/file-system.ts';
+import { errorCode } from '../base/error.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 import { formatListen, type ListenAddress } from './config/values.ts';

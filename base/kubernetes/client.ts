@@ -1,7 +1,8 @@
 // A client of the Kubernetes API server for JSON: every call has a deadline, and a watch is an async stream of events. Used by
 // the operator and the recorders. https://kubernetes.io/docs/reference/using-api/api-concepts/
 
-import { errors, request, type Dispatcher } from 'undici';
+import { request, type Dispatcher } from 'undici';
+import { errorCode } from '../error.ts';
 import { readBody } from '../http-answer.ts';
 import { ApiError } from './api-error.ts';
 
@@ -231,14 +232,11 @@ async function promptly<T>(answer: Promise<T>, signal: AbortSignal | undefined):
  * Describes why there was no response. The address is left out, because the message ends up in statuses and in logs of others.
  */
 function unreachable(cause: unknown): ApiError {
-  const code = cause instanceof errors.UndiciError || isSystemError(cause) ? cause.code : undefined;
+  const code = errorCode(cause);
   const name = cause instanceof Error ? cause.name : String(cause);
   const why = name === 'TimeoutError' ? 'it did not answer in time' : (code ?? name);
   return new ApiError(0, 'UNREACHABLE', `the API server cannot be reached: ${why}`, { cause });
 }
-
-const isSystemError = (value: unknown): value is NodeJS.ErrnoException & { code: string } =>
-  value instanceof Error && typeof (value as NodeJS.ErrnoException).code === 'string';
 
 function refusalOf({ statusCode, headers }: Dispatcher.ResponseData, text: string): ApiError {
   let said: { reason?: unknown; message?: unknown } = {};

@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { ConfigError, firstProblem } from './load.ts';
 import { parseListen, ValueError, type ListenAddress } from './values.ts';
 import { DatabaseUrl, RedisUrl, sha256Digits, type Config } from './schema.ts';
-import { isCode, reasonOf } from './yaml-file.ts';
+import { errorCode } from '../../base/error.ts';
+import { reasonOf } from './yaml-file.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -45,7 +46,7 @@ export async function withMetricsToken(config: Config, env: Environment): Promis
     throw new ConfigError('environment', 'KUBE_NVR_METRICS_TOKEN_FILE', `${file}: ${problem}`);
   };
   const text = await readFile(file, 'utf8').catch((err: unknown) =>
-    isCode(err, 'ENOENT') ? '' : refuse(reasonOf(err)),
+    errorCode(err) === 'ENOENT' ? '' : refuse(reasonOf(err)),
   );
   const parsed = sha256Digits().safeParse(text.trim() || OF_NO_TOKEN);
   const tokenSha256 = parsed.success ? parsed.data : refuse(firstProblem(parsed.error).problem);

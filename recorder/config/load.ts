@@ -4,13 +4,14 @@ import { access, readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { errorCode } from '../../base/error.ts';
 import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { fileNameOf } from '../archive/disk/names.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
 import { CameraFile, ConfigFile, TokenFile, toConfig, WebhookList } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
-import { isCode, parseYaml, readText, readYaml, reasonOf, type YamlFile } from './yaml-file.ts';
+import { parseYaml, readText, readYaml, reasonOf, type YamlFile } from './yaml-file.ts';
 import type { Config, NamedLists, TokenConfig, WebhookConfig } from './schema.ts';
 
 export { ConfigError };
@@ -162,7 +163,7 @@ async function readList<T>(file: string, key: string, schema: z.ZodType<T>, item
 const isMissing = (file: string): Promise<boolean> =>
   access(file).then(
     () => false,
-    (err: unknown) => isCode(err, 'ENOENT'),
+    (err: unknown) => errorCode(err) === 'ENOENT',
   );
 
 /** What is wrong with a camera that comes from elsewhere than a file, as an entry of `cameras` would be; keys as `source`. */
@@ -200,7 +201,7 @@ export async function configFiles(file: string): Promise<string[]> {
   try {
     names = await readdir(directory);
   } catch (err) {
-    if (isCode(err, 'ENOENT') || isCode(err, 'ENOTDIR')) return [file];
+    if (errorCode(err) === 'ENOENT' || errorCode(err) === 'ENOTDIR') return [file];
     throw new ConfigError(directory, '', reasonOf(err));
   }
   const chosen = names.filter((name) => name.endsWith('.yaml') && !name.startsWith('.')).sort();

@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type Document } from 'yaml';
 import { ConfigError, type Place } from './error.ts';
-import { messageOf } from '../../base/error.ts';
+import { errorCode, messageOf } from '../../base/error.ts';
 
 export interface YamlFile {
   readonly file: string;
@@ -112,12 +112,9 @@ export function withoutNulls(value: unknown): unknown {
   return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }
 
-export const isCode = (err: unknown, code: string): boolean =>
-  err instanceof Error && 'code' in err && err.code === code;
-
 export function reasonOf(err: unknown): string {
-  if (isCode(err, 'ENOENT')) return 'no such file';
-  if (isCode(err, 'EACCES')) return 'may not be read by this user';
-  if (isCode(err, 'EISDIR')) return 'is a directory';
+  if (errorCode(err) === 'ENOENT') return 'no such file';
+  if (errorCode(err) === 'EACCES') return 'may not be read by this user';
+  if (errorCode(err) === 'EISDIR') return 'is a directory';
   return messageOf(err);
 }

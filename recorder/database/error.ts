@@ -1,7 +1,7 @@
 // Converts errors of the driver to the three kinds on which the recorder acts. No message contains a password or the contents of
 // a row.
 
-import { CodedError } from '../../base/error.ts';
+import { CodedError, errorCode, firstError } from '../../base/error.ts';
 
 /**
  * `UNAVAILABLE`: the database cannot be used now, and a retry may help. `REJECTED`: the database works but refuses these values,
@@ -36,8 +36,4 @@ export function isBrokenConnection(err: unknown): boolean {
   return code === undefined && err instanceof Error && /^Connection terminated|not queryable/.test(err.message);
 }
 
-function codeOf(err: unknown): string | undefined {
-  // A host with several addresses, none of which responds, fails with all their errors at once.
-  const one: unknown = err instanceof AggregateError ? err.errors[0] : err;
-  return one instanceof Error && 'code' in one && typeof one.code === 'string' ? one.code : undefined;
-}
+const codeOf = (err: unknown): string | undefined => errorCode(firstError(err));

@@ -6,8 +6,9 @@
 // was applied.
 
 import type { Clock } from '../../base/clock.ts';
+import { errorCode } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
-import { errorCode, type FileSystem, type OpenFile } from '../archive/disk/file-system.ts';
+import type { FileSystem, OpenFile } from '../archive/disk/file-system.ts';
 import { formatLine, parseLine, type RowChange } from './row.ts';
 
 export interface RowQueueOptions {

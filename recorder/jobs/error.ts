@@ -1,7 +1,6 @@
 // Why a job fails, for the person who asked for it.
 
-import { CodedError } from '../../base/error.ts';
-import { errorCode } from '../archive/disk/file-system.ts';
+import { CodedError, errorCode } from '../../base/error.ts';
 
 export const JOB_ERROR_CODES = [
   'no-footage',

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { ANSWERS_ONLY, startChild } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
-import { errorCode } from '../archive/disk/file-system.ts';
+import { errorCode } from '../../base/error.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { JobError } from './error.ts';
 import type { JobPart } from './job.ts';

@@ -3,8 +3,8 @@
 
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
+import { errorCode } from '../../base/error.ts';
 import { MIN_RECORDING_BYTES } from '../archive/catalogue/segment.ts';
-import { errorCode } from '../archive/disk/file-system.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import type { IndexMemory } from '../mp4/index-memory.ts';
 import { recover } from '../mp4/recover.ts';

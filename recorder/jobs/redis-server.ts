@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { Backoff } from '../../base/backoff.ts';
 import { startChild, type ChildLimits } from '../../base/child.ts';
 import type { Clock } from '../../base/clock.ts';
+import { errorCode } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
-import { errorCode } from '../archive/disk/file-system.ts';
 import { JobsUnavailable } from './job.ts';
 
 export interface RedisServerOptions {

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { errorCode } from '../archive/disk/file-system.ts';
+import { errorCode } from '../../base/error.ts';
 
 /** PEM; undefined when none are configured. Rejects with the key of the configuration when the file cannot be read. */
 export async function readTrusted(key: string, file: string | undefined): Promise<string | undefined> {

@@ -5,7 +5,7 @@ import { createHash, createPublicKey, verify, type KeyObject } from 'node:crypto
 import { createReadStream } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { errorCode } from '../archive/disk/file-system.ts';
+import { errorCode } from '../../base/error.ts';
 import { MANIFEST_NAME, Manifest, SIGNATURE_BYTES, SIGNATURE_NAME, type ManifestFile } from './manifest.ts';
 import { fingerprintOf } from './node-key.ts';
 import { contradictionsOf } from './verify-manifest.ts';

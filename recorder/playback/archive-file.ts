@@ -3,7 +3,7 @@
 
 import * as fs from 'node:fs';
 import { assert } from '../../base/assert.ts';
-import { errorCode } from '../archive/disk/file-system.ts';
+import { errorCode } from '../../base/error.ts';
 import type { SegmentName } from '../archive/disk/names.ts';
 import { formatPath } from '../archive/disk/names.ts';
 import type { ReadAt } from '../mp4/reader.ts';

@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'undici/types/header.d.ts';
 import { Agent, errors, request } from 'undici';
+import { errorCode, firstError } from '../../base/error.ts';
 import { isRedirect } from '../../base/http-answer.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { CertificateRefused, connectCamera, type CameraTls } from '../reach/connect.ts';
@@ -201,7 +202,6 @@ function failure(err: unknown, signal: AbortSignal): unknown {
 }
 
 function codeOf(err: unknown): string {
-  const one: unknown = err instanceof AggregateError ? err.errors[0] : err;
-  if (!(one instanceof Error)) return 'failed';
-  return 'code' in one && typeof one.code === 'string' ? one.code : one.name;
+  const one = firstError(err);
+  return errorCode(one) ?? (one instanceof Error ? one.name : 'failed');
 }

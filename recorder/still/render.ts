@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { startChild, type ChildLimits } from '../../base/child.ts';
-import { errorCode } from '../archive/disk/file-system.ts';
+import { errorCode } from '../../base/error.ts';
 import { StillError } from './error.ts';
 
 /** Enough for a tile, with a tenth of the bytes of the full picture. */

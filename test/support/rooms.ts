@@ -125,7 +125,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/still',
-    rooms: ['base', 'recorder/rtsp', 'recorder/mp4', 'recorder/reach', 'recorder/archive/disk', 'recorder/jobs'],
+    rooms: ['base', 'recorder/rtsp', 'recorder/mp4', 'recorder/reach', 'recorder/jobs'],
     packages: ['node:crypto', 'node:events', 'undici'],
   },
   {

@@ -3,9 +3,10 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
+import { errorCode } from '../../../base/error.ts';
 import { DAY_MS } from '../../../base/units.ts';
 import { ArchiveError } from '../disk/faults.ts';
-import { errorCode, type FileFacts, type OpenFile } from '../disk/file-system.ts';
+import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import { localCalendar, offsetCalendar, type Calendar } from './calendar.ts';

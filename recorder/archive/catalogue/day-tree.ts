@@ -3,9 +3,10 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
+import { errorCode } from '../../../base/error.ts';
 import { DAY_MS } from '../../../base/units.ts';
 import { ArchiveError, WrongDiskError } from '../disk/faults.ts';
-import { errorCode, type FileFacts } from '../disk/file-system.ts';
+import type { FileFacts } from '../disk/file-system.ts';
 import { baseNameInDay, dayPath, dayStartMs, parseDay, readNamesOfDay, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { SegmentDetails } from './segment.ts';

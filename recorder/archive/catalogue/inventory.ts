@@ -2,7 +2,8 @@
 // camera and day out, and what a single file says. Names are in memory anyway; files are opened only one by one.
 
 import type { Clock } from '../../../base/clock.ts';
-import { errorCode, type OpenFile } from '../disk/file-system.ts';
+import { errorCode } from '../../../base/error.ts';
+import type { OpenFile } from '../disk/file-system.ts';
 import { dayPath, formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Day, DayTree, Entry } from './day-tree.ts';

@@ -1,8 +1,7 @@
 // Why footage cannot be written or read: system errors in, stable codes and sentences for a person out.
 
 import type { Reason } from '../../camera/status.ts';
-import { errorCode } from './file-system.ts';
-import { CodedError } from '../../../base/error.ts';
+import { CodedError, errorCode } from '../../../base/error.ts';
 
 /** `disk-slow` is the one that no system call reports: the queue of a camera is full. */
 export type DiskFaultCode =

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { errorCode } from '../../../base/error.ts';
 import { temporaryDirectory } from '../test-support.ts';
-import { errorCode, nodeFileSystem } from './file-system.ts';
+import { nodeFileSystem } from './file-system.ts';
 
 test('a file is created, written in pieces at a place, read, cut and synced', async (t) => {
   const directory = temporaryDirectory(t);

@@ -54,10 +54,6 @@ export interface FileSystem {
   syncDirectory(path: string): Promise<void>;
 }
 
-/** The `code` of a system error; undefined for others. */
-export const errorCode = (err: unknown): string | undefined =>
-  err instanceof Error && 'code' in err && typeof err.code === 'string' ? err.code : undefined;
-
 // Callbacks rather than node:fs/promises: its file handles cost twice the time, and listing a day opens 300 files.
 
 export const nodeFileSystem: FileSystem = {

@@ -4,8 +4,9 @@
 // recovery looks at the marked files instead of at the whole archive. The newest marker of a camera stays after its
 // segment is closed, so that the sequence goes on where it was although the wall clock was stepped back.
 
+import { errorCode } from '../../../base/error.ts';
 import type { ProgressiveFile, SegmentEnd } from '../../mp4/segment.ts';
-import { errorCode, type FileFacts, type FileSystem, type OpenFile } from './file-system.ts';
+import type { FileFacts, FileSystem, OpenFile } from './file-system.ts';
 import { formatBaseName, formatPath, dayPath, parseBaseName, type SegmentName } from './names.ts';
 
 const STATE_DIRECTORY = '.kube-nvr';

@@ -1,6 +1,7 @@
 // A small file that is replaced as a whole: after a crash it holds what it held before, or what it was to hold.
 
-import { errorCode, type FileSystem } from './file-system.ts';
+import { errorCode } from '../../../base/error.ts';
+import type { FileSystem } from './file-system.ts';
 
 /** Replaces the file at `path`, absolute, in a directory that is there. */
 export async function replaceFile(fs: FileSystem, path: string, text: string, mode?: number): Promise<void> {

@@ -3,7 +3,8 @@
 // disk takes it.
 
 import { readFile } from 'node:fs/promises';
-import { errorCode, type FileSystem, type OpenFile } from '../disk/file-system.ts';
+import { errorCode } from '../../../base/error.ts';
+import type { FileSystem, OpenFile } from '../disk/file-system.ts';
 import { parseJson } from '../disk/state-file.ts';
 
 export interface SignOfLife {

@@ -1,8 +1,9 @@
 // One camera's gap journal on the disk: records in, appended at once; all that is kept out, at the next start. A file
 // that has grown is replaced by a shorter one that says the same, so that it stays small for years.
 
+import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
-import { errorCode, type FileSystem, type OpenFile } from '../disk/file-system.ts';
+import type { FileSystem, OpenFile } from '../disk/file-system.ts';
 import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import { formatRecord, parseJournal, type LedgerRecord } from './record.ts';
 

@@ -4,13 +4,14 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
+import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
 import { DAY_MS } from '../../../base/units.ts';
 import type { SampleSink } from '../../camera/sink.ts';
 import type { Interval } from '../catalogue/interval.ts';
 import type { SegmentObserver } from '../catalogue/observer.ts';
 import type { ClosedSegment } from '../catalogue/segment.ts';
-import { errorCode, nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
+import { nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
 import { isCameraId } from '../disk/names.ts';
 import { AliveFile } from './alive.ts';
 import { CameraGaps, type Downtime, type Observation } from './camera-gaps.ts';

@@ -1,10 +1,10 @@
 // Each camera's oldest segment that may go: names, holds and protections in, one candidate a camera out. Remembered
 // until something changes, so that looking at all cameras costs nothing.
 
+import { errorCode } from '../../../base/error.ts';
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
 import type { Footage, FoundSegment } from '../catalogue/footage.ts';
 import { MAX_SEGMENT_MS } from '../catalogue/segment.ts';
-import { errorCode } from '../disk/file-system.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Leases } from './leases.ts';

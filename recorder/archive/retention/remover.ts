@@ -1,8 +1,9 @@
 // Removes one segment: a candidate in, its file and everything that is known of it gone, or a reason to leave it.
 
+import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
-import { errorCode, type FileSystem } from '../disk/file-system.ts';
+import type { FileSystem } from '../disk/file-system.ts';
 import { dayStartMs } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Candidate, Candidates, Respect } from './candidates.ts';

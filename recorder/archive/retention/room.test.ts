@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { errorCode } from '../disk/file-system.ts';
+import { errorCode } from '../../../base/error.ts';
 import { systemError, temporaryDirectory, TestFileSystem } from '../test-support.ts';
 import { roomMaking, type RoomMaker } from './room.ts';
 

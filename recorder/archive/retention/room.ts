@@ -1,6 +1,7 @@
 // A file system that makes room: what finds the disk full removes old footage and is done again, with the same bytes.
 
-import { errorCode, type FileSystem, type OpenFile } from '../disk/file-system.ts';
+import { errorCode } from '../../../base/error.ts';
+import type { FileSystem, OpenFile } from '../disk/file-system.ts';
 
 export interface RoomMaker {
   /** Grows with each removal. */

@@ -3,12 +3,13 @@
 
 import { assertNever } from '../../../base/assert.ts';
 import { concurrently } from '../../../base/concurrently.ts';
+import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
 import type { RecordedMeta } from '../../mp4/meta.ts';
 import { recover } from '../../mp4/recover.ts';
 import type { ArchiveIndex } from '../catalogue/catalogue.ts';
 import { closedSegment, describeSegment, recordedDetails, type DescribedFile } from '../catalogue/segment.ts';
-import { errorCode, type FileFacts, type OpenFile } from '../disk/file-system.ts';
+import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import { newHistory, type CameraHistory } from './history.ts';

@@ -4,10 +4,10 @@
 import { readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorCode } from '../../../base/error.ts';
 import { dayPath, parseBaseName } from '../../../recorder/archive/disk/names.ts';
 import { readFragmentAt } from '../../../recorder/mp4/read-fragment.ts';
 import { readLayout, readMeta, type ReadAt } from '../../../recorder/mp4/reader.ts';
-import { errorCode } from '../../../recorder/archive/disk/file-system.ts';
 
 /** The footage of one file, on the wall clock. */
 export interface Piece {
