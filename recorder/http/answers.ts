@@ -1,7 +1,7 @@
 // Answers that are text: not sent again to clients that have them, and compressed for clients that accept it. Media and files
 // are sent elsewhere.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
@@ -20,7 +20,7 @@ export function shortenAnswers(app: FastifyInstance): void {
     if (typeof payload !== 'string') return payload;
     if (method === 'GET' && reply.statusCode === 200 && !reply.hasHeader('etag')) {
       // Weak: compressed or not, it means the same (RFC 9110 §8.8.1).
-      const etag = `W/"${createHash('sha1').update(payload).digest('base64url')}"`;
+      const etag = `W/"${hash('sha1', payload, 'base64url')}"`;
       reply.header('etag', etag);
       if (listsTag(headers['if-none-match'], etag)) {
         reply.code(304).removeHeader('content-type').removeHeader('content-length');
