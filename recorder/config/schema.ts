@@ -210,23 +210,26 @@ export const sha256Digits = () =>
     .regex(/^[0-9a-fA-F]{64}$/, 'expected the 64 hexadecimal digits of the SHA-256 of the token')
     .transform((hex) => hex.toLowerCase());
 
-export const TokenFile = z.strictObject({
-  name: z.string().min(1).describe('Shown in logs.'),
-  role: z
-    .enum(['viewer', 'operator', 'admin'])
-    .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),
-  sha256: sha256Digits().describe('SHA-256 of the token in hexadecimal digits, as recorder token create prints it.'),
-  cameras: z
+/** Which cameras a token or a webhook covers. */
+const cameraScope = () =>
+  z
     .array(
       z
         .string()
         .regex(/^[A-Za-z0-9*][A-Za-z0-9.*-]{0,62}$/, 'expected a camera id, in which * stands for any characters'),
     )
     .min(1, 'expected at least one camera; leave the key out for all of them')
-    .optional()
-    .describe(
-      'Ids of the cameras that the token covers, such as gate or dock-*. Without it, the token covers all cameras and the node.',
-    ),
+    .optional();
+
+export const TokenFile = z.strictObject({
+  name: z.string().min(1).describe('Shown in logs.'),
+  role: z
+    .enum(['viewer', 'operator', 'admin'])
+    .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),
+  sha256: sha256Digits().describe('SHA-256 of the token in hexadecimal digits, as recorder token create prints it.'),
+  cameras: cameraScope().describe(
+    'Ids of the cameras that the token covers, such as gate or dock-*. Without it, the token covers all cameras and the node.',
+  ),
 });
 
 const WebhookFile = z
@@ -249,17 +252,9 @@ const WebhookFile = z
       .min(1, 'expected at least one type of events')
       .default(['*'])
       .describe('Types of events, such as gap.opened or camera.*; docs/events.md lists them.'),
-    cameras: z
-      .array(
-        z
-          .string()
-          .regex(/^[A-Za-z0-9*][A-Za-z0-9.*-]{0,62}$/, 'expected a camera id, in which * stands for any characters'),
-      )
-      .min(1, 'expected at least one camera; leave the key out for all of them')
-      .optional()
-      .describe(
-        'Ids of the cameras whose events are sent; without it, all cameras. Events about the node are always sent.',
-      ),
+    cameras: cameraScope().describe(
+      'Ids of the cameras whose events are sent; without it, all cameras. Events about the node are always sent.',
+    ),
   })
   .refine(({ secret, secretFile }) => (secret === undefined) !== (secretFile === undefined), {
     path: ['secret'],
