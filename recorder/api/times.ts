@@ -5,6 +5,9 @@ import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
 /** ISO 8601 with offset, in UTC: `2026-11-21T03:00:00.123+00:00`. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '+00:00');
 
+/** `isoTime` of what may not have happened. */
+export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
+
 /** `isoTime` for a list by time: the day is formed once, hundreds of times in it are digits. Non-negative times only. */
 export function isoTimes(): (ms: number) => string {
   let dayMs = NaN;

@@ -9,7 +9,7 @@ import { ApiError, problemResponse } from '../../http/problem.ts';
 import { EpochNumber } from '../../http/query.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
-import { epochSeconds, isoTime, isoTimes } from '../times.ts';
+import { epochSeconds, isoTime, isoTimes, timeOrNull } from '../times.ts';
 
 const Segment = z
   .object({
@@ -93,8 +93,6 @@ function endOf({ startMs, endMs }: ArchiveSegment, iso: (ms: number) => string) 
 }
 
 type Deps = Pick<ApiDeps, 'archive' | 'segments' | 'clock' | 'cluster'>;
-
-const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 
 export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { archive, segments, clock, cluster } = deps;

@@ -11,7 +11,7 @@ import { callerOf } from '../../http/access.ts';
 import type { ClusterAccess, ClusterAnswer, ClusterCameras, ClusterQuestion } from '../cluster-access.ts';
 import { Done } from '../done.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
-import { isoTime } from '../times.ts';
+import { timeOrNull } from '../times.ts';
 
 const NodeID = z
   .string()
@@ -90,7 +90,6 @@ const Cameras = z
   })
   .meta({ id: 'ClusterCameraList', description: 'The cameras of the cluster.' });
 
-const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 const secondsOrNull = (ms: number | undefined): number | null => (ms === undefined ? null : Math.round(ms / 100) / 10);
 
 const toNode = (node: ClusterCameras['nodes'][number]): z.output<typeof Cameras>['nodes'][number] => ({
