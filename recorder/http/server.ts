@@ -1,4 +1,4 @@
-// The servers of all listeners, with the limits and headers that they share. Limits in, a fastify instance out.
+// Builds the server of a listener, with the limits and headers that all listeners share.
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
