@@ -80,10 +80,8 @@ interface Settling {
   readonly kind: 'settling';
   readonly units: Unit[];
   readonly fromMs: number;
-  /** The delay when it last fell by much, and the frame with which it did. */
-  leastMs: number;
-  leastAtMs: number;
-  leastMediaMs: number;
+  /** The frame with which the delay last fell by much. */
+  least: { readonly mediaMs: number; readonly arrivalMs: number };
   /** When a frame first showed that the delay falls no more: silence does not. */
   shownAtMs: number;
 }
@@ -92,6 +90,18 @@ interface Flowing {
   readonly kind: 'flowing';
   lead: TrackParameters;
   readonly audio: AudioParameters | undefined;
+}
+
+/** The delay may fall by little from frame to frame: it is compared with that of the frame with which it last fell by much. */
+function noteDelay(state: Settling, mediaMs: number, arrivalMs: number): void {
+  const mediaPassedMs = mediaMs - state.least.mediaMs;
+  const passedMs = arrivalMs - state.least.arrivalMs;
+  if (passedMs < mediaPassedMs - LESS_DELAY_MS) {
+    state.least = { mediaMs, arrivalMs };
+    state.shownAtMs = Infinity;
+  } else if (Math.min(passedMs, mediaPassedMs) >= SETTLE_MS) {
+    state.shownAtMs = Math.min(state.shownAtMs, arrivalMs);
+  }
 }
 
 export class Run {
@@ -128,9 +138,7 @@ export class Run {
       kind: 'settling',
       units: [],
       fromMs: arrivalMs,
-      leastMs: Infinity,
-      leastAtMs: 0,
-      leastMediaMs: 0,
+      least: { mediaMs: 0, arrivalMs: Infinity },
       shownAtMs: Infinity,
     };
     this.#originMs = clock.mediaMs;
@@ -170,15 +178,7 @@ export class Run {
     this.#videoLine.observe(mediaMs, arrivalMs);
     const state = this.#state;
     if (state.kind === 'settling') {
-      // Frame by frame the delay may fall by little: it is compared with what it was when it last fell by so much.
-      if (arrivalMs - mediaMs < state.leastMs - LESS_DELAY_MS) {
-        state.leastMs = arrivalMs - mediaMs;
-        state.leastAtMs = arrivalMs;
-        state.leastMediaMs = mediaMs;
-        state.shownAtMs = Infinity;
-      } else if (Math.min(arrivalMs - state.leastAtMs, mediaMs - state.leastMediaMs) >= SETTLE_MS) {
-        state.shownAtMs = Math.min(state.shownAtMs, arrivalMs);
-      }
+      noteDelay(state, mediaMs, arrivalMs);
       this.#wait(state, { unit, leads: true, parameters, mediaMs, arrivalMs });
       return;
     }
