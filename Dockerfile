@@ -1,4 +1,4 @@
-# The images of operator and recorder. hack/images builds both without a registry; where there is one:
+# The images of operator and recorder. build/images builds both without a registry; where there is one:
 #   docker build --target operator --tag kube-nvr-operator .
 #   docker build --target recorder --tag kube-nvr-recorder .
 # Neither has a shell or a package manager: they hold a program, its libraries and nothing else.
@@ -15,10 +15,10 @@ FROM ${BASE} AS system
 RUN apt-get -q update && \
     DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends redis-server \
     dpkg-dev gcc libc6-dev libx264-dev make nasm pkg-config xz-utils
-COPY hack/image/ffmpeg.sh /build/ffmpeg.sh
+COPY build/image/ffmpeg.sh /build/ffmpeg.sh
 RUN /build/ffmpeg.sh /build/ffmpeg
 COPY --from=builder /usr/local/bin/node /build/node
-COPY hack/image/collect.sh hack/image/pause.c /build/
+COPY build/image/collect.sh build/image/pause.c /build/
 # Without the names that only a debugger of Node itself reads: 18 MB.
 RUN strip -o /usr/local/bin/node /build/node && \
     cp /build/ffmpeg/ffmpeg /usr/local/bin/ffmpeg && \
@@ -39,12 +39,12 @@ COPY base base
 COPY crds crds
 COPY operator operator
 COPY recorder recorder
-COPY hack/image hack/image
+COPY build/image build/image
 COPY LICENSE LICENSE
 COPY --from=system /operator /system/operator
 COPY --from=system /recorder /system/recorder
-RUN node hack/image/bundle.ts operator /out/operator /system/operator && \
-    node hack/image/bundle.ts recorder /out/recorder /system/recorder
+RUN node build/image/bundle.ts operator /out/operator /system/operator && \
+    node build/image/bundle.ts recorder /out/recorder /system/recorder
 
 FROM scratch AS operator
 COPY --from=system /operator /

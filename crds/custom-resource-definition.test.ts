@@ -58,7 +58,7 @@ const FIELDS: readonly Field[] = KINDS.flatMap((definition) =>
 
 const paths = (fields: readonly Field[]): string[] => fields.map((field) => field.path);
 
-test('the CRDs in crds/yaml are those of the schemas: else run node hack/generate-crds.ts', () => {
+test('the CRDs in crds/yaml are those of the schemas: else run node build/generate-crds.ts', () => {
   for (const definition of KINDS) {
     assert.equal(yamlFile(definition), toYaml(toCustomResourceDefinition(definition)), definition.plural);
   }

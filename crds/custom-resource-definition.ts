@@ -1,4 +1,4 @@
-// Makes the CustomResourceDefinition of a kind, with a structural schema, from its zod schema. Used by hack/generate-crds.ts.
+// Makes the CustomResourceDefinition of a kind, with a structural schema, from its zod schema. Used by build/generate-crds.ts.
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/)
 
 import { stringify } from 'yaml';
@@ -43,7 +43,7 @@ export function toCustomResourceDefinition(definition: KindDefinition): CustomRe
 }
 
 export function toYaml(crd: CustomResourceDefinition): string {
-  return `# Made by hack/generate-crds.ts from crds/*.ts; do not edit.\n${stringify(crd, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true })}`;
+  return `# Made by build/generate-crds.ts from crds/*.ts; do not edit.\n${stringify(crd, { lineWidth: 0, aliasDuplicateObjects: false, singleQuote: true })}`;
 }
 
 function printerColumn({ wide, ...column }: PrinterColumn): Json {

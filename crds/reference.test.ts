@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { resourceReference } from './reference.ts';
 
-test('docs/resources.md is that of the schemas: else run node hack/generate-crds.ts', async () => {
+test('docs/resources.md is that of the schemas: else run node build/generate-crds.ts', async () => {
   const file = join(import.meta.dirname, '../docs/resources.md');
   const options = await resolveConfig(file);
   assert.equal(readFileSync(file, 'utf8'), await format(resourceReference(), { ...options, parser: 'markdown' }));

@@ -1,5 +1,5 @@
 // Generates the reference of our kinds from their schemas: Markdown, a table with one row per field. Used by
-// hack/generate-crds.ts.
+// build/generate-crds.ts.
 
 import { toCustomResourceDefinition, type Json } from './custom-resource-definition.ts';
 import { KINDS, type KindDefinition } from './kinds.ts';
@@ -33,7 +33,7 @@ const ABOUT: Readonly<Record<string, string>> = {
 
 const INTRODUCTION = `# Resources
 
-<!-- Made by hack/generate-crds.ts from crds/*.ts; a test fails when it is stale. -->
+<!-- Made by build/generate-crds.ts from crds/*.ts; a test fails when it is stale. -->
 
 Kinds of \`${API_VERSION}\`. All are namespaced; one namespace is one tenant, and references stay in it. \`kubectl get kubenvr\`
 lists all of them, \`kubectl explain camera.spec\` says what stands here. Examples are in \`crds/examples/\`; how operator and

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Shared by the scripts of this directory: installs what is missing, each step only when it is missing.
+# Shared by the scripts of hack/, build/ and tools/: installs what is missing, each step only when it is missing.
 # Works as root or with sudo, without a terminal, without git, and with an empty environment.
 
 set -euo pipefail

@@ -37,7 +37,7 @@ export interface PrepareOptions {
   readonly fs?: typeof nodeFs;
 }
 
-/** In the image; see hack/image/pause.c. */
+/** In the image; see build/image/pause.c. */
 const PAUSE = '/usr/local/bin/pause';
 const PREPARED_LOOK_MS = 50;
 const TELL_EVERY = 600;

@@ -68,7 +68,7 @@ function formatDefault(value: unknown): string {
 
 const INTRODUCTION = `# Configuration
 
-<!-- Made by hack/generate-config-docs.ts from recorder/config/schema.ts; a test fails when it is stale. -->
+<!-- Made by build/generate-config-docs.ts from recorder/config/schema.ts; a test fails when it is stale. -->
 
 The recorder reads one YAML file (\`--config\`, by default \`/etc/recorder/config.yaml\`), then the files
 \`conf.d/*.yaml\` beside it in the order of their names. Cameras of all files add up; of every other setting the last

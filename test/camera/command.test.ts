@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const COMMAND = new URL('../../hack/camera.ts', import.meta.url).pathname;
+const COMMAND = new URL('../../test/camera/command.ts', import.meta.url).pathname;
 
 test('hack/camera: help names every option, and a wrong one is said in one line', async () => {
   const { stdout } = await run(process.execPath, [COMMAND, '--help']);

@@ -5,13 +5,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { CHART, generatedFiles } from '../../hack/chart/chart.ts';
-import { chartReadme } from '../../hack/chart/readme.ts';
-import { valuesSchema } from '../../hack/chart/values-schema.ts';
+import { CHART, generatedFiles } from '../../build/chart/chart.ts';
+import { chartReadme } from '../../build/chart/readme.ts';
+import { valuesSchema } from '../../build/chart/values-schema.ts';
 
 type Json = Record<string, unknown>;
 
-test('kinds, rights, policy, version, schema and README are those of their sources: else run node hack/generate-chart.ts', async () => {
+test('kinds, rights, policy, version, schema and README are those of their sources: else run node build/generate-chart.ts', async () => {
   const files = await generatedFiles();
   assert.ok(files.size >= 6);
   for (const [name, text] of files) assert.equal(readFileSync(join(CHART, name), 'utf8'), text, name);

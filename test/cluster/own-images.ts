@@ -1,7 +1,7 @@
 // The images of this repository: what a cluster's nodes run under their names, whatever the tag.
 
 import { dirname, join } from 'node:path';
-import { OPERATOR_NODE_FLAG, PROGRAMS, type Program } from '../../hack/image/layout.ts';
+import { OPERATOR_NODE_FLAG, PROGRAMS, type Program } from '../../build/image/layout.ts';
 import type { Image, Images } from './kubelet/images.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -21,7 +21,7 @@ export const OWN_IMAGES: Images = {
 /** As images have them, each program one file, in this directory: they start in half the time. */
 export async function bundledImages(directory: string): Promise<Images> {
   // Only here: commands that run the checkout start without a bundler.
-  const { bundleProgram } = await import('../../hack/image/program-bundle.ts');
+  const { bundleProgram } = await import('../../build/image/program-bundle.ts');
   const bundled = async (program: Program): Promise<Image> => {
     const { nodeFlag } = PROGRAMS[program];
     await bundleProgram(program, directory);

@@ -4,7 +4,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { API_VERSION, directoryOfPool, metricsTokenName } from '../../crds/names.ts';
-import { OPERATOR_NODE_FLAG } from '../../hack/image/layout.ts';
+import { OPERATOR_NODE_FLAG } from '../../build/image/layout.ts';
 import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import type { Cluster } from './cluster.ts';

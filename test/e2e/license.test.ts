@@ -10,7 +10,7 @@ import { RecorderProcess, type CameraAnswer } from '../support/recorder-process.
 import { until } from '../support/until.ts';
 import { workspace } from '../support/workspace.ts';
 
-const TOOL = join(import.meta.dirname, '../../hack/license.ts');
+const TOOL = join(import.meta.dirname, '../../tools/license.ts');
 
 type Ready = {
   status: string;

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { before, describe, test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { execFile, type ExecFileException } from 'node:child_process';
-import { wholeDocument } from '../../hack/generate-openapi.ts';
+import { wholeDocument } from '../../build/generate-openapi.ts';
 import { startCamera } from '../camera/camera.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';

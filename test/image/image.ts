@@ -1,4 +1,4 @@
-// The images of hack/images as file systems, and their programs run in them as a kubelet would: with a read-only root, a
+// The images of build/images as file systems, and their programs run in them as a kubelet would: with a read-only root, a
 // user that is not root, and nothing of this machine but what is bound in. No container engine is needed.
 
 import { execFileSync } from 'node:child_process';

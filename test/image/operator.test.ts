@@ -4,7 +4,7 @@ import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OPERATOR_NODE_FLAG } from '../../hack/image/layout.ts';
+import { OPERATOR_NODE_FLAG } from '../../build/image/layout.ts';
 import { Image, imagesMissing, VERSION } from './image.ts';
 
 const USER = 65_532;

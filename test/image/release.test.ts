@@ -1,4 +1,4 @@
-// hack/release on a clone of this repository: what it refuses, and what a release is made of.
+// build/release on a clone of this repository: what it refuses, and what a release is made of.
 
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ const git = (...args: readonly string[]): string => execFileSync('git', args, { 
 const noGit = (): string | false =>
   spawnSync('git', ['-C', ROOT, 'rev-parse']).status !== 0 && 'this is no git checkout';
 
-suite('hack/release', { skip: imagesMissing() || helmMissing() || noGit() }, () => {
+suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, () => {
   let directory: string;
   let clone: string;
   let images: string;
@@ -22,7 +22,7 @@ suite('hack/release', { skip: imagesMissing() || helmMissing() || noGit() }, () 
   const commit = (): string =>
     git('-C', clone, '-c', 'user.name=a', '-c', 'user.email=a@example.com', 'commit', '-qam', 'x');
   const release = (output: string, env: NodeJS.ProcessEnv = {}) => {
-    const { status, stderr } = spawnSync(join(clone, 'hack/release'), ['--images', images, '--output', output], {
+    const { status, stderr } = spawnSync(join(clone, 'build/release'), ['--images', images, '--output', output], {
       encoding: 'utf8',
       env: { ...process.env, ...env },
     });
@@ -35,7 +35,7 @@ suite('hack/release', { skip: imagesMissing() || helmMissing() || noGit() }, () 
     images = join(directory, 'images');
     git('clone', '-q', ROOT, clone);
     // As they are now, committed or not.
-    for (const path of ['hack/release', 'hack/lib.sh', 'charts', 'package.json']) {
+    for (const path of ['build/release', 'hack/lib.sh', 'charts', 'package.json']) {
       cpSync(join(ROOT, path), join(clone, path), { recursive: true });
     }
     writeFileSync(

@@ -1,4 +1,4 @@
-// Given the same sources and packages, hack/images makes the same images, byte by byte: two builds, each with a cache of
+// Given the same sources and packages, build/images makes the same images, byte by byte: two builds, each with a cache of
 // its own that is empty.
 
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ test('two builds from nothing are one image', { skip: imagesMissing() || short }
   const built = names.map((name) => {
     const output = join(directory, name, 'images');
     mkdirSync(output, { recursive: true });
-    execFileSync(join(ROOT, 'hack/images'), ['--output', output], {
+    execFileSync(join(ROOT, 'build/images'), ['--output', output], {
       env: { ...process.env, XDG_CACHE_HOME: join(directory, name) },
       stdio: ['ignore', 'ignore', 'inherit'],
     });

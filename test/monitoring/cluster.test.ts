@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import type { CameraAssignment } from '../../crds/camera.ts';
 import { CAMERA_HOSTS, recorderName } from '../../crds/names.ts';
-import { metricsOf, seriesOf } from '../../hack/monitoring/metrics.ts';
+import { metricsOf, seriesOf } from '../../monitoring/metrics.ts';
 import { startCamera } from '../camera/camera.ts';
 import { AdmissionWebhook } from '../cluster/admission-webhook.ts';
 import type { KubeObject } from '../cluster/api-client.ts';

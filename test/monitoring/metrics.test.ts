@@ -5,15 +5,15 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { metricsOf } from '../../hack/monitoring/metrics.ts';
-import { metricsPage } from '../../hack/monitoring/metrics-page.ts';
+import { metricsOf } from '../../monitoring/metrics.ts';
+import { metricsPage } from '../../monitoring/metrics-page.ts';
 import { ROOT } from './rule-files.ts';
 
 const OURS = (['recorder', 'operator'] as const)
   .flatMap(metricsOf)
   .filter(({ name }) => !/^(process|nodejs)_/.test(name));
 
-test('docs/metrics.md is that of the code: else run node hack/generate-metrics-docs.ts', async () => {
+test('docs/metrics.md is that of the code: else run node build/generate-metrics-docs.ts', async () => {
   const file = join(ROOT, 'docs/metrics.md');
   const page = await format(metricsPage(), { ...(await resolveConfig(file)), parser: 'markdown' });
   assert.equal(readFileSync(file, 'utf8'), page);

@@ -1,7 +1,7 @@
 // What a PromQL expression asks for, by Prometheus's own grammar, and what of that does not exist.
 
 import { parser } from '@prometheus-io/lezer-promql';
-import { metricsOf, seriesOf, TARGET_LABELS } from '../../hack/monitoring/metrics.ts';
+import { metricsOf, seriesOf, TARGET_LABELS } from '../../monitoring/metrics.ts';
 
 type Node = ReturnType<ReturnType<typeof parser.parse>['cursor']>['node'];
 

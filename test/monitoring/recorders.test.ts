@@ -8,7 +8,7 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatPublicKey, signLicense } from '../../recorder/license/statement.ts';
 import { WebSocket } from 'ws';
-import { metricsOf, seriesOf } from '../../hack/monitoring/metrics.ts';
+import { metricsOf, seriesOf } from '../../monitoring/metrics.ts';
 import { startCamera } from '../camera/camera.ts';
 import { selfSignedCertificate } from '../camera/certificate.ts';
 import { audioMedia, videoMedia } from '../camera/media.ts';

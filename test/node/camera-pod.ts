@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { GstreamerCamera } from '../support/gstreamer-cameras.ts';
 import { MACHINE_IMAGE, MACHINE_PATHS } from './images.ts';
 
-const SCRIPT = join(import.meta.dirname, '../../hack/demo-cameras.py');
+const SCRIPT = join(import.meta.dirname, '../../demo/cameras.py');
 const FIRST_PORT = 8554;
 const NAME = 'cameras';
 

@@ -1,4 +1,4 @@
-// The images of this checkout, as hack/images builds them; kept in the cache under what goes into them.
+// The images of this checkout, as build/images builds them; kept in the cache under what goes into them.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -26,7 +26,7 @@ function builtDirectory(): string {
   if (existsSync(directory)) return directory;
   const building = `${directory}.${process.pid}`;
   mkdirSync(building, { recursive: true });
-  execFileSync(join(ROOT, 'hack/images'), ['--output', building], { stdio: ['ignore', 'pipe', 'pipe'] });
+  execFileSync(join(ROOT, 'build/images'), ['--output', building], { stdio: ['ignore', 'pipe', 'pipe'] });
   // Those of other sources are hundreds of megabytes.
   for (const name of readdirSync(all)) {
     if (join(all, name) !== building) rmSync(join(all, name), { recursive: true, force: true });
@@ -42,7 +42,7 @@ function sourcesHash(): string {
     .filter((line) => line.startsWith('!'))
     .map((line) => line.slice(1));
   const hash = createHash('sha256').update(process.arch);
-  for (const path of ['.dockerignore', 'Dockerfile', 'hack/images', ...seen].flatMap(filesOf)) {
+  for (const path of ['.dockerignore', 'Dockerfile', 'build/images', ...seen].flatMap(filesOf)) {
     hash.update(`\n${path} ${statSync(join(ROOT, path)).mode}\n`).update(readFileSync(join(ROOT, path)));
   }
   return hash.digest('hex').slice(0, 16);

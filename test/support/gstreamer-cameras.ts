@@ -1,11 +1,11 @@
-// Real RTSP servers for end-to-end tests: hack/demo-cameras.py as a child process.
+// Real RTSP servers for end-to-end tests: demo/cameras.py as a child process.
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { Child } from './child.ts';
 import { until } from './until.ts';
 
-const SCRIPT = join(import.meta.dirname, '../../hack/demo-cameras.py');
+const SCRIPT = join(import.meta.dirname, '../../demo/cameras.py');
 /** The system's Python, because others have no GStreamer. */
 const PYTHON = '/usr/bin/python3';
 

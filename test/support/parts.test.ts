@@ -7,17 +7,17 @@ import { join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PARTS = [
-  /^(base|crds|operator|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
-  /^hack\/[^/]+\.test\.ts$/, // unit
+  /^(base|build|crds|operator|recorder|test\/support|test\/camera|test\/bench)\/.*\.test\.ts$/, // unit
   /^test\/(sim|fuzz|soak|hazards|network|memory|e2e|crash|image|chart|monitoring|operations|node)\/[^/]+\.test\.ts$/,
   /^test\/cluster\/.*\.test\.ts$/,
 ];
 
 test('every test file belongs to a part of hack/test', () => {
-  const files = ['base', 'crds', 'hack', 'operator', 'recorder', 'test'].flatMap((directory) =>
-    readdirSync(join(ROOT, directory), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
-      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
+  const files = ['base', 'build', 'crds', 'demo', 'monitoring', 'operator', 'recorder', 'test', 'tools'].flatMap(
+    (directory) =>
+      readdirSync(join(ROOT, directory), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
+        .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
   );
   assert.ok(files.length > 10);
   assert.deepEqual(

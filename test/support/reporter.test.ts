@@ -1,4 +1,4 @@
-// What hack/test-reporter shows of a failed run.
+// What reporter.ts shows of a failed run.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { workspace } from './workspace.ts';
 
-const REPORTER = join(import.meta.dirname, '../../hack/test-reporter.ts');
+const REPORTER = join(import.meta.dirname, 'reporter.ts');
 
 /** What hack/test prints and counts for these files, named relative to the directory in which it runs. */
 function report(directory: string, files: readonly string[], changes: NodeJS.ProcessEnv = {}) {

@@ -1,4 +1,4 @@
-{{- /* Made by hack/generate-chart.ts; do not edit. */}}
+{{- /* Made by build/generate-chart.ts; do not edit. */}}
 
 {{- define "kube-nvr.rules.operator" -}}
 - apiGroups:

@@ -10,7 +10,7 @@ import { silentLog } from '../../../base/log.ts';
 import type { CameraAssignment } from '../../../crds/camera.ts';
 import { API_VERSION, CAMERAS, OPERATOR_LEASE, RECORDER_NODES, RECORDER_POOLS } from '../../../crds/names.ts';
 import type { RecorderPool } from '../../../crds/recorder-pool.ts';
-import { OPERATOR_NODE_FLAG } from '../../../hack/image/layout.ts';
+import { OPERATOR_NODE_FLAG } from '../../../build/image/layout.ts';
 import type { KubeObject } from '../../cluster/api-client.ts';
 import { startControlPlane, type ControlPlane } from '../../cluster/control-plane.ts';
 import { Program } from '../../cluster/program.ts';

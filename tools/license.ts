@@ -1,5 +1,5 @@
 // The licence command: makes keys, signs licences and shows them. docs/license.md describes their content. Run it as
-// `hack/license`.
+// `tools/license`.
 
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,9 +14,9 @@ import {
 } from '../recorder/license/statement.ts';
 import { messageOf } from '../base/error.ts';
 
-const HELP = `usage: hack/license keygen --key FILE
-       hack/license sign --key FILE --holder NAME --cameras N [--expires DAY] [--feature NAME]... [--output FILE]
-       hack/license show FILE [--public-key KEY]
+const HELP = `usage: tools/license keygen --key FILE
+       tools/license sign --key FILE --holder NAME --cameras N [--expires DAY] [--feature NAME]... [--output FILE]
+       tools/license show FILE [--public-key KEY]
 
   keygen  makes a private key in FILE, for its owner only, and prints the public key for license.publicKey
   sign    signs a licence with the private key; DAY, as 2027-12-31, is the last one on which it is good (UTC)

@@ -2,16 +2,16 @@
 
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { CaptureError, parseCapture } from '../recorder/probe/capture.ts';
-import { startCamera } from '../test/camera/camera.ts';
-import type { Camera } from '../test/camera/camera.ts';
-import type { Challenge } from '../test/camera/credentials.ts';
-import { AUDIO_NAMES, VIDEO_NAMES, audioMedia, videoMedia } from '../test/camera/media.ts';
-import type { AudioName, VideoName } from '../test/camera/media.ts';
-import type { CameraOptions, Outgoing, PacketInfo } from '../test/camera/options.ts';
-import { startReplay } from '../test/camera/replay.ts';
-import { audioTrack, videoTrack } from '../test/camera/tracks.ts';
-import type { CameraFrame, Track } from '../test/camera/tracks.ts';
+import { CaptureError, parseCapture } from '../../recorder/probe/capture.ts';
+import { startCamera } from './camera.ts';
+import type { Camera } from './camera.ts';
+import type { Challenge } from './credentials.ts';
+import { AUDIO_NAMES, VIDEO_NAMES, audioMedia, videoMedia } from './media.ts';
+import type { AudioName, VideoName } from './media.ts';
+import type { CameraOptions, Outgoing, PacketInfo } from './options.ts';
+import { startReplay } from './replay.ts';
+import { audioTrack, videoTrack } from './tracks.ts';
+import type { CameraFrame, Track } from './tracks.ts';
 
 const HELP = `usage: hack/camera [OPTION]...
 

@@ -1,8 +1,8 @@
 // Prints the OpenAPI document of a recorder with all features, or writes it to the file with which a release compares it:
 //
-//   node hack/generate-openapi.ts [FILE]
+//   node build/generate-openapi.ts [FILE]
 
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { format } from 'prettier';
 import { VirtualClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
@@ -12,14 +12,15 @@ import { noAudit } from '../recorder/audit/entry.ts';
 import { Authenticator } from '../recorder/http/auth.ts';
 import { joined, type OpenApiDocument } from '../recorder/http/openapi.ts';
 import { buildPlayback } from '../recorder/playback/app.ts';
-import packageJson from '../package.json' with { type: 'json' };
 
 /** Dependencies that are used only by requests, of which there are none. */
 const unasked = {} as never;
 
 /** The document of API and playback, with every route. */
 export async function wholeDocument(): Promise<OpenApiDocument> {
-  const { version } = packageJson;
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
   const clock = new VirtualClock();
   const auth = new Authenticator({ mode: 'none', tokens: [] }, { clock });
   const common = { version, recordPath: '', auth, archive: unasked, clock, log: silentLog };

@@ -8,7 +8,7 @@ const OF_PROCESS = /^(process|nodejs)_/;
 export function metricsPage(): string {
   return `# Metrics
 
-Made by \`hack/generate-metrics-docs.ts\` from the code; do not edit. How to scrape, dashboards and alerts:
+Made by \`build/generate-metrics-docs.ts\` from the code; do not edit. How to scrape, dashboards and alerts:
 [monitoring](monitoring.md).
 
 ## Recorder

@@ -1,4 +1,4 @@
-// Writes crds/yaml/ and docs/resources.md from the schemas in crds/: `node hack/generate-crds.ts`.
+// Writes crds/yaml/ and docs/resources.md from the schemas in crds/: `node build/generate-crds.ts`.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

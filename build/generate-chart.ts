@@ -1,4 +1,4 @@
-// Writes the generated files of charts/kube-nvr: `node hack/generate-chart.ts`.
+// Writes the generated files of charts/kube-nvr: `node build/generate-chart.ts`.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -10,13 +10,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { text } from 'node:stream/consumers';
-import { clusterMissing, startCluster, type Cluster } from '../test/cluster/cluster.ts';
-import type { Part } from '../test/cluster/control-plane.ts';
-import { SIDES, type Side } from '../test/cluster/network.ts';
-import { OWN_IMAGES } from '../test/cluster/own-images.ts';
-import { needProgram } from '../test/cluster/programs.ts';
-import { until } from '../test/support/until.ts';
-import { messageOf } from '../base/error.ts';
+import { clusterMissing, startCluster, type Cluster } from './cluster.ts';
+import type { Part } from './control-plane.ts';
+import { SIDES, type Side } from './network.ts';
+import { OWN_IMAGES } from './own-images.ts';
+import { needProgram } from './programs.ts';
+import { until } from '../support/until.ts';
+import { messageOf } from '../../base/error.ts';
 
 const USAGE = `hack/cluster up [--nodes N]     start it (default: 3 nodes), and say how it is used
 hack/cluster down               end it, with all that it stored

@@ -2,25 +2,25 @@
 // the names used in dashboards and rules.
 
 import { Registry, type Metric } from 'prom-client';
-import { systemClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
-import { MemoryBudget } from '../../base/memory-budget.ts';
-import { OperatorMetrics } from '../../operator/metrics.ts';
-import { buildMetricsRegistry } from '../../recorder/api/prometheus.ts';
-import { registerGapMetrics } from '../../recorder/archive/gaps/metrics.ts';
-import { ArchiveMetrics } from '../../recorder/archive/segments/metrics.ts';
-import { RetentionMetrics, type RetentionFigures } from '../../recorder/archive/retention/metrics.ts';
-import { noAudit } from '../../recorder/audit/entry.ts';
-import { auditLostLines } from '../../recorder/audit/trail.ts';
-import { DatabaseMetrics } from '../../recorder/database/metrics.ts';
-import { AuthFailures } from '../../recorder/http/auth-failures.ts';
-import { registerCertificateMetrics } from '../../recorder/http/certificate.ts';
-import { JobMetrics } from '../../recorder/jobs/metrics.ts';
-import { License } from '../../recorder/license/license.ts';
-import { registerMemoryMetrics } from '../../recorder/memory.ts';
-import { observePlayback } from '../../recorder/playback/metrics.ts';
-import { Sender } from '../../recorder/playback/sender.ts';
-import { registerWebhookMetrics } from '../../recorder/webhook-metrics.ts';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { MemoryBudget } from '../base/memory-budget.ts';
+import { OperatorMetrics } from '../operator/metrics.ts';
+import { buildMetricsRegistry } from '../recorder/api/prometheus.ts';
+import { registerGapMetrics } from '../recorder/archive/gaps/metrics.ts';
+import { ArchiveMetrics } from '../recorder/archive/segments/metrics.ts';
+import { RetentionMetrics, type RetentionFigures } from '../recorder/archive/retention/metrics.ts';
+import { noAudit } from '../recorder/audit/entry.ts';
+import { auditLostLines } from '../recorder/audit/trail.ts';
+import { DatabaseMetrics } from '../recorder/database/metrics.ts';
+import { AuthFailures } from '../recorder/http/auth-failures.ts';
+import { registerCertificateMetrics } from '../recorder/http/certificate.ts';
+import { JobMetrics } from '../recorder/jobs/metrics.ts';
+import { License } from '../recorder/license/license.ts';
+import { registerMemoryMetrics } from '../recorder/memory.ts';
+import { observePlayback } from '../recorder/playback/metrics.ts';
+import { Sender } from '../recorder/playback/sender.ts';
+import { registerWebhookMetrics } from '../recorder/webhook-metrics.ts';
 
 export interface MetricFacts {
   readonly name: string;

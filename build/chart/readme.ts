@@ -15,7 +15,7 @@ export function chartReadme(valuesYaml: string): string {
   const rows = rowsOf(contents, '', document.commentBefore ?? '');
   return `# kube-nvr
 
-Made by \`hack/generate-chart.ts\` from \`values.yaml\`; do not edit.
+Made by \`build/generate-chart.ts\` from \`values.yaml\`; do not edit.
 
 Records cameras on the nodes of a cluster. [How to install it](../../docs/install.md), step by step;
 [all fields](../../docs/resources.md) of Camera and RecorderPool.

@@ -1,4 +1,4 @@
-// Bundles a program into one file: `node hack/image/bundle.ts operator|recorder ROOT DEBIAN`. Writes the program to /app in the
+// Bundles a program into one file: `node build/image/bundle.ts operator|recorder ROOT DEBIAN`. Writes the program to /app in the
 // file system at ROOT, with the files it needs, its licences and its bill of materials (sbom.ts). DEBIAN is the file system of
 // the image without the program (collect.sh).
 
@@ -37,6 +37,6 @@ async function bundle(program: Program, root: string, debian: string): Promise<v
 
 const [program, root, debian] = process.argv.slice(2);
 if (!isProgram(program) || root === undefined || debian === undefined) {
-  throw new Error('usage: node hack/image/bundle.ts operator|recorder ROOT DEBIAN');
+  throw new Error('usage: node build/image/bundle.ts operator|recorder ROOT DEBIAN');
 }
 await bundle(program, root, debian);

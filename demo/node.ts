@@ -14,8 +14,8 @@ import { machineImage } from '../test/node/images.ts';
 import { ownImages } from '../test/node/own-images.ts';
 import { realClusterMissing, startRealCluster, type RealCluster } from '../test/node/real-cluster.ts';
 import type { GstreamerCamera } from '../test/support/gstreamer-cameras.ts';
-import { startDemoPrometheus } from './demo-prometheus.ts';
-import { DemoError, runDemo } from './demo-process.ts';
+import { startDemoPrometheus } from './prometheus.ts';
+import { DemoError, runDemo } from './process.ts';
 
 const NAMESPACE = 'kube-nvr';
 const SIGHTS = 'demo-cameras';

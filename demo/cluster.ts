@@ -23,7 +23,7 @@ import {
   type OwnOperator,
 } from '../test/cluster/own-operator.ts';
 import { needProgram } from '../test/cluster/programs.ts';
-import { DemoError, runDemo } from './demo-process.ts';
+import { DemoError, runDemo } from './process.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const MAX_NODES = 10;
@@ -47,7 +47,7 @@ const LOGIN = { username: 'demo', password: 'demo' };
 
 /** Starts the cameras; returns their addresses by name. */
 async function startCameras(cluster: Cluster, count: number, log: number) {
-  const args = ['hack/demo-cameras.py', '--cameras', String(count), '--port', '0', '--with-parent'];
+  const args = ['demo/cameras.py', '--cameras', String(count), '--port', '0', '--with-parent'];
   const login = ['--login', `${LOGIN.username}:${LOGIN.password}`, '--address', cluster.addresses.cameras];
   const child: ChildProcess = spawn('/usr/bin/python3', [...args, ...login], {
     cwd: ROOT,

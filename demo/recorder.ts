@@ -9,7 +9,7 @@ import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { DemoError, runDemo } from './demo-process.ts';
+import { DemoError, runDemo } from './process.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const ADDRESS = '127.0.0.1';
@@ -101,7 +101,7 @@ async function stop(child: ChildProcess | undefined): Promise<void> {
 }
 
 async function startCameras(count: number, logFile: number): Promise<{ child: ChildProcess; cameras: Camera[] }> {
-  const script = join(ROOT, 'hack/demo-cameras.py');
+  const script = join(ROOT, 'demo/cameras.py');
   const args = [script, '--cameras', String(count), '--port', '0', '--login', LOGIN, '--with-parent'];
   const child = start('/usr/bin/python3', args, 'pipe', logFile);
   const cameras: Camera[] = [];

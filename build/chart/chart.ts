@@ -19,14 +19,14 @@ import {
 import { tokenReviewBindingOf, type PolicyRule } from '../../operator/manifests/recorder-access.ts';
 import { secretAccessPolicies } from '../../operator/manifests/secret-access-policy.ts';
 import { adminRules, editRules, viewRules } from '../../operator/manifests/user-access.ts';
-import { cameraDashboard } from '../monitoring/dashboards/camera.ts';
-import { fleetDashboard } from '../monitoring/dashboards/fleet.ts';
+import { cameraDashboard } from '../../monitoring/dashboards/camera.ts';
+import { fleetDashboard } from '../../monitoring/dashboards/fleet.ts';
 import { chartReadme } from './readme.ts';
 import { valuesSchema } from './values-schema.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 export const CHART = join(ROOT, 'charts/kube-nvr');
-const MADE_BY = 'Made by hack/generate-chart.ts; do not edit.';
+const MADE_BY = 'Made by build/generate-chart.ts; do not edit.';
 /** Since Kubernetes 1.32 the token of every pod names its node, which the admission policy needs. */
 const KUBE_VERSION = '>=1.32.0-0';
 

@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';
-import { metricsPage } from './monitoring/metrics-page.ts';
+import { metricsPage } from '../monitoring/metrics-page.ts';
 
 const file = new URL('../docs/metrics.md', import.meta.url).pathname;
 await writeFile(file, await format(metricsPage(), { ...(await resolveConfig(file)), parser: 'markdown' }));
