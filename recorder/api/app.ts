@@ -36,18 +36,18 @@ import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
 import { stillRoutes } from './routes/stills.ts';
 
-/** Viewers have nothing to say. */
+/** Viewers send no messages of their own. */
 const VIEWER_MESSAGE_LIMIT_BYTES = 1024;
-/** A thousand viewers and those who ask; a whole flood of idle ones must leave the cameras their files. */
+/** Enough for 1000 viewers and their requests. A flood of idle clients must leave file descriptors for the cameras. */
 const MAX_CONNECTIONS = 4096;
 
-/** The server, not listening yet. Close it before the cameras, or after: it opens nothing that outlives it. */
+/** The server, not listening yet. It may be closed before or after the cameras: it opens nothing that outlives it. */
 export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   const { auth, log, tls, trustedProxies = [], origins = [] } = deps;
   const { cluster } = deps;
   const memberOrigins = cluster && ((): Origins => cluster.origins());
   const app = buildServer({ log, trustedProxies, maxConnections: MAX_CONNECTIONS, ...(tls ? { tls } : {}) });
-  // Before any hook that may refuse: else nobody would close the connection of an upgrade that is refused.
+  // Before any hook that may refuse a request: otherwise nothing would close the connection of a refused upgrade.
   await app.register(fastifyWebsocket, {
     options: { maxPayload: VIEWER_MESSAGE_LIMIT_BYTES, perMessageDeflate: false },
     errorHandler: (_error, socket) => socket.terminate(),

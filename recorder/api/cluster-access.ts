@@ -1,5 +1,5 @@
-// What the HTTP side needs from a cluster, as one small interface. What it speaks of is stated in recorder/cluster; only
-// types come from there, so that a recorder outside of a cluster does not load it.
+// What the API needs from a cluster, as one small interface. Only types are imported from recorder/cluster, so that a
+// recorder outside of a cluster does not load that code.
 
 import type { ClusterMetrics } from '../cluster/access.ts';
 import type { ListedCamera, ListedCameras } from '../cluster/camera-list.ts';
@@ -10,13 +10,13 @@ import type { Answer } from '../cluster/requests.ts';
 export type ClusterCamera = ListedCamera;
 
 export interface ClusterCameras extends ListedCameras {
-  /** False while the API server is away. */
+  /** False while the API server cannot be reached. */
   readonly isCurrent: boolean;
 }
 
 export type ClusterAnswer = Answer;
 
-/** What only the operator may change. */
+/** A request that only the operator carries out, with the fields that a RecorderNode has for it. */
 export type ClusterQuestion =
   | { readonly kind: 'AddLearner'; readonly nodeID: string }
   | { readonly kind: 'RemoveNode'; readonly nodeID: string; readonly force: boolean }
@@ -24,22 +24,22 @@ export type ClusterQuestion =
 
 export interface ClusterAccess {
   readonly nodeId: string;
-  /** Undefined when no other node records the camera. Asks nobody: who asks may make ids up. */
+  /** Undefined when no other node records the camera. Sends no request: a caller may make ids up. */
   ownerOf(cameraId: string): Owner | undefined;
   holdersOf(cameraId: string): readonly Holder[];
-  /** Cameras of the other nodes. */
+  /** Cameras that other nodes record, by id. */
   others(): ReadonlyMap<string, Owner>;
-  /** All of them, within about a second, as of now or as it was known last. Never rejects. */
+  /** All cameras of the cluster, within about a second: the current state or the last known one. Never rejects. */
   cameras(): Promise<ClusterCameras>;
-  /** Of the pages that its nodes serve. */
+  /** Origins of the pages that the nodes serve. */
   origins(): readonly string[];
-  /** Of their playback listeners. */
+  /** Origins of the playback listeners of the nodes. */
   playbackOrigins(): readonly string[];
-  /** As of now, or as it was known last. Never rejects. */
+  /** The current state, or the last known one. Never rejects. */
   metrics(): Promise<ClusterMetrics>;
-  /** Undefined without majority. */
+  /** Undefined without a majority. */
   leader(): Peer | undefined;
-  /** Never rejects: without an answer 503. */
+  /** Never rejects: without an answer, the code is 503. */
   ask(question: ClusterQuestion): Promise<Answer>;
   leave(force: boolean): Promise<Answer>;
 }

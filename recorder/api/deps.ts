@@ -30,7 +30,7 @@ import type { MovableCamera } from '../onvif/ptz.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
-/** Segments of the archive: from its files, or from the database that knows them. */
+/** Segments of the archive: from its catalogue, or from the database. */
 export interface SegmentReader {
   /** Throws `ArchiveError` when the archive cannot be read. Empty for a camera that the node does not know. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
@@ -38,9 +38,9 @@ export interface SegmentReader {
 
 /** The archive on this node's disk. */
 export interface ArchiveReader {
-  /** Undefined when nothing can be reported. */
+  /** The segment that is being written; undefined when there is none, or its format does not show its size. */
   current(cameraId: string): Promise<Pick<OpenSegment, 'path' | 'startMs' | 'sizeBytes'> | undefined>;
-  /** Whether a file can be made in the recordings directory. */
+  /** Whether a file can be created in the recordings directory. */
   checkWritable(): Promise<boolean>;
   /** How many segments of a camera lie in an interval. */
   countSegments(cameraId: string, fromMs: number, toMs: number): number;
@@ -54,55 +54,55 @@ export interface GapReader {
 /** Windows of cameras that retention leaves alone. */
 export interface ProtectionKeeper {
   readonly windows: Pick<Protections, 'list' | 'add' | 'remove'>;
-  /** How long a window is kept for which nothing else is said, and the longest time that operators may ask for. */
+  /** How long a window is protected by default, and at most at the request of an operator. */
   readonly keptMs: number;
 }
 
-/** Whether a camera is configured, or there is footage of it. */
+/** Whether a camera is configured or has footage. */
 export const isKnownCamera = ({ cameras, archive }: Pick<ApiDeps, 'cameras' | 'archive'>, cameraId: string): boolean =>
   cameras.get(cameraId) !== undefined || archive.countSegments(cameraId, -Infinity, Infinity) > 0;
 
-/** Exports and time-lapses. What needs Redis throws `JobsUnavailable` when there is none. */
+/** Jobs. Methods that need Redis reject with `JobsUnavailable` when it cannot be reached. */
 export interface JobKeeper {
   ffmpegIsThere(): Promise<boolean>;
-  /** `credential`: what an assembly asks other nodes with. */
+  /** `credential`: the credential with which an assembly fetches parts from other nodes. */
   submit(request: JobRequest, credential?: string): Promise<Job>;
-  /** Whether the address is one of a member of the cluster, so that it may be asked. */
+  /** Whether a member of the cluster has this address; only members are sent requests. */
   isMember(address: string): boolean;
   get(id: string): Promise<Job | undefined>;
   /** Newest first. */
   list(): Promise<readonly Job[]>;
-  /** Ends it, if it has not ended, and forgets it and its result; false when there is none of this id. */
+  /** Cancels the job if it has not ended, and removes it and its result; false when no job has this id. */
   remove(id: string): Promise<boolean>;
   /** Throws `JobError`. */
   estimate(request: JobRequest): Promise<JobOutcome>;
-  /** Of a job that is done; undefined when it has expired. */
+  /** The result of a job that is done; undefined when it has expired. */
   result(job: Job): Promise<{ path: string; sizeBytes: number; modifiedMs: number } | undefined>;
-  /** The same of what its result holds. */
+  /** The manifest of a job that is done; undefined when the result has expired. */
   manifest(job: Job): Promise<Omit<SignedManifest, 'madeMs'> | undefined>;
-  /** What manifests are signed with. Throws `NodeKeyError`. */
+  /** The key that signs manifests. Rejects with `NodeKeyError`. */
   signingKey(): Promise<Pick<NodeKey, 'publicKey' | 'fingerprint'>>;
 }
 
 /** Cameras that can be moved. */
 export interface PtzKeeper {
-  /** `disabled`: known, but not to be moved. */
+  /** `disabled`: the camera is known, but may not be moved. */
   get(cameraId: string): MovableCamera | 'disabled' | 'unknown';
 }
 
 /** Still images of cameras. Both reject with `StillError`. */
 export interface StillSource {
-  /** As the camera makes it. */
+  /** An image that the camera made. */
   snapshot(cameraId: string): Promise<StillImage>;
-  /** What was seen last, small. */
+  /** The newest key frame, scaled down. */
   thumbnail(cameraId: string): Promise<StillImage>;
 }
 
-/** What readiness depends on beside the recordings directory. */
+/** What readiness depends on, apart from the recordings directory. */
 export interface ReadinessChecks {
   /** The database. */
   storage(): Promise<{ configured: boolean; reachable: boolean }>;
-  /** `unreachableMs`: how long no sign of life of this node has got through; Infinity when none ever did. */
+  /** `unreachableMs`: time since the last accepted renewal; Infinity when none was accepted since the start. */
   clusterStore(): { configured: false } | { configured: true; unreachableMs: number };
   license(): Promise<{ valid: boolean; reason?: Reason }>;
 }
@@ -114,19 +114,19 @@ export const standaloneChecks: ReadinessChecks = {
   license: () => Promise.resolve({ valid: true }),
 };
 
-/** Who did what. */
+/** Records who did what. */
 export interface Audit {
   readonly sink: AuditSink;
   readonly visits?: Visits | undefined;
-  /** Where it is kept in files. */
+  /** Set where the audit is kept in files. */
   readonly reader?: {
-    /** Rejects with what the system says when the files cannot be read. */
+    /** Rejects with the error of the system when the files cannot be read. */
     read(query: AuditQuery): Promise<AuditPage>;
     readonly end: ChainEnd;
   };
 }
 
-/** What happens on the node, and those who follow it. */
+/** The events of the node, and the clients that follow them. */
 export interface EventSource {
   readonly journal: EventJournal;
   readonly streams: EventStreams;
@@ -134,7 +134,7 @@ export interface EventSource {
 
 /** How busy the machine is. */
 export interface MachineSource {
-  /** Share of all processors in use, 0 to 100. */
+  /** Percentage of all processors in use. */
   cpuPercent(): number;
   memory(): { usedBytes: number; totalBytes: number };
   /** Of the file system that holds the archive. */
@@ -143,24 +143,24 @@ export interface MachineSource {
 
 export interface ApiDeps {
   readonly nodeName: string;
-  /** Where others reach this node, as `host:port` or a URL; empty when nobody said. */
+  /** Where others reach this node, as `host:port` or a URL; empty when it is not configured. */
   readonly address: string;
   readonly version: string;
   readonly recordPath: string;
   readonly auth: Authenticator;
   readonly tls?: CertificatePair;
-  /** Whose pages may use the API and watch. */
+  /** Origins whose pages may use the API and watch live streams. */
   readonly origins?: Origins;
   readonly trustedProxies?: readonly string[];
   readonly cameras: CameraDirectory;
-  /** Cameras of the database that cannot be recorded as they are there. */
+  /** Cameras in the database whose rows cannot be used. */
   readonly refusedCameras?: () => readonly RefusedCamera[];
   readonly archive: ArchiveReader;
   readonly segments: SegmentReader;
   readonly gaps: GapReader;
-  /** Without it, nothing can be protected. */
+  /** Without it, footage cannot be protected. */
   readonly protections?: ProtectionKeeper | undefined;
-  /** Without it, the node is on its own. */
+  /** Without it, the node belongs to no cluster. */
   readonly cluster?: ClusterAccess;
   /** Without it, there are no jobs. */
   readonly jobs?: JobKeeper;
@@ -172,20 +172,20 @@ export interface ApiDeps {
   readonly cameraEditor?: CameraEditor;
   /** Without it, there are no still images. */
   readonly stills?: StillSource;
-  /** Without it, cameras are not examined. */
+  /** Without it, cameras cannot be probed. */
   readonly doctor?: Examiner;
-  /** Without it, the log's level stays as it is. */
+  /** Without it, the log level cannot be changed. */
   readonly logLevels?: LevelSwitch;
-  /** Who did what; without it, nothing is written down. */
+  /** Without it, no audit is kept. */
   readonly audit?: Audit;
-  /** Without it, nobody is told what happens. */
+  /** Without it, there is no stream of events. */
   readonly events?: EventSource;
-  /** Shown in ready. */
+  /** Shown by `/api/health/ready`. */
   readonly warnings?: () => readonly Warning[];
   readonly checks: ReadinessChecks;
   readonly playback?: PlaybackListener;
   readonly machine: MachineSource;
-  /** Called when a request comes; what it returns is called when the answer is complete. See `ReadPacer`. */
+  /** Called when a request arrives; the function that it returns is called when the answer is complete. See `ReadPacer`. */
   readonly keepAwake?: () => () => void;
   readonly clock: Clock;
   readonly log: Log;

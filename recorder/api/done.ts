@@ -1,4 +1,4 @@
-// The answer of what was done at once.
+// The answer to a request that was carried out at once.
 
 import { z } from 'zod';
 

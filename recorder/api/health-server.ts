@@ -1,5 +1,5 @@
-// `/api/health/live` and `/ready` on a listener of their own, for the probes of an orchestrator: viewers who take all places
-// of the API must not make it end a recorder that records. Nobody is asked for a token, and nobody is told why.
+// `/api/health/live` and `/ready` on a separate listener, for the probes of an orchestrator: it must not restart a working
+// recorder because viewers use all connections of the API. Needs no token and does not show the checks.
 
 import type { FastifyInstance } from 'fastify';
 import { buildServer } from '../http/server.ts';

@@ -1,5 +1,4 @@
-// The interval that a question about the archive is about, by the rules of the segment list, and what is answered when
-// the archive cannot be read.
+// The interval in the query of a list of the archive, and the errors of an archive that cannot be read.
 
 import { z } from 'zod';
 import { ArchiveError } from '../archive/disk/faults.ts';
@@ -28,7 +27,7 @@ interface Interval {
   readonly tzOffsetMinutes: number | undefined;
 }
 
-/** Neither boundary: the current day. One: the day that starts or ends there. `seen`: that of the page before. */
+/** Without from and to: the current day. With one: the day that starts or ends there. `seen`: that of the previous page. */
 export function intervalOf(
   { from, to, tz_offset_minutes: tzOffsetMinutes }: z.output<typeof IntervalQuery>,
   seen: Pick<Interval, 'from' | 'to'> | undefined,
@@ -50,15 +49,15 @@ export function toQuery({ from, to, tzOffsetMinutes }: Interval): ListQuery {
   return { ...interval, tzOffsetMinutes };
 }
 
-/** The archive says why it cannot be read; that is an answer of its own, never an empty list. */
+/** Turns errors of the archive and its database into answers: an archive that cannot be read is not an empty list. */
 export async function readable<T>(read: Promise<T>): Promise<T> {
   try {
     return await read;
   } catch (err) {
     if (err instanceof ArchiveError) throw new ApiError(500, 'archive-unreadable', err.message, { cause: err });
     if (err instanceof DatabaseError) {
-      // Where the database is, and what it said, is in the log once, and nothing for viewers.
-      const detail = 'the index of the archive cannot be read: its database is away, or is catching up';
+      // The log has the address of the database and its error; viewers must not see them.
+      const detail = 'the index of the archive cannot be read: its database cannot be reached, or is catching up';
       throw new ApiError(503, 'database-unreadable', detail, { cause: err, isExpected: true });
     }
     throw err;

@@ -1,4 +1,4 @@
-// The window of a job, as it is asked for: which are refused.
+// Checks the window of a requested job.
 
 import { requireOrder } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
@@ -6,7 +6,7 @@ import { ApiError } from '../http/problem.ts';
 const MAX_WINDOW_SECONDS = 4 * 3_600;
 export const MAX_WINDOW = 'four hours';
 
-/** Seconds since 1970 in. Throws ApiError. */
+/** `from` and `to` in seconds since 1970. Throws ApiError. */
 export function checkWindow({ from, to }: { readonly from: number; readonly to: number }) {
   requireOrder({ from, to });
   if (to - from > MAX_WINDOW_SECONDS) {

@@ -1,11 +1,11 @@
-// How busy this machine is: what `/api/metrics` reports.
+// The load of this machine, for `/api/metrics`.
 
 import { cpus, freemem, totalmem } from 'node:os';
 import { statfs } from 'node:fs/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { MachineSource } from './deps.ts';
 
-/** Questions that come faster than this get the same answer: the counters of the system are too coarse for less. */
+/** More frequent calls get the same answer: the counters of the system are too coarse for shorter intervals. */
 const CPU_INTERVAL_MS = 1_000;
 
 interface CpuTimes {
@@ -24,7 +24,7 @@ function cpuTimes(): CpuTimes {
   return { busyMs, totalMs };
 }
 
-/** This machine; `recordPath` chooses the file system. Processor use is measured from one question to the next. */
+/** This machine; `recordPath` selects the file system. Processor use is measured from one call to the next. */
 export function localMachine(recordPath: string, clock: Clock): MachineSource {
   let before = cpuTimes();
   let askedAtMs = clock.monotonicMs();
@@ -40,7 +40,7 @@ export function localMachine(recordPath: string, clock: Clock): MachineSource {
       askedAtMs = nowMs;
       return percent;
     },
-    // On Linux `freemem` is MemAvailable: what programs could get, with the page cache that recording fills.
+    // On Linux `freemem` is MemAvailable, which counts the page cache that recording fills as free.
     memory: () => ({ usedBytes: totalmem() - freemem(), totalBytes: totalmem() }),
     async disk() {
       const facts = await statfs(recordPath);

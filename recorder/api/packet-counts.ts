@@ -1,4 +1,4 @@
-// The packet counts of one stream in the API: how many packets arrived, what was wrong with them, and the last faulty one.
+// The packet counts of one stream in the API: packets that arrived, their faults, and the last faulty packet.
 
 import { z } from 'zod';
 import { describeSsrc } from '../camera/packet-place.ts';

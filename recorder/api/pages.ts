@@ -1,5 +1,5 @@
-// A long list and what a caller has seen of it in, the next page and a cursor out. A cursor holds the place of the last entry
-// and no number of entries: what comes or goes between two questions moves nothing.
+// Divides long lists into pages. A cursor holds the place of the last entry, not a count of entries: an entry that is added
+// or removed between two requests does not shift the next page.
 
 import { z } from 'zod';
 import { ApiError } from '../http/problem.ts';
@@ -32,10 +32,10 @@ export const Next = z
   .describe('Only with limit or cursor: the cursor of the next page, null on the last.');
 
 type Asked = z.output<typeof PageQuery>;
-/** Where an entry stands among all: by its first value, then by the next. Larger is later. */
+/** The sort key of an entry: entries are compared by the first value, then by the next. */
 type Place = readonly (number | string)[];
 
-/** The place that a cursor names, as `schema` has it; undefined without one. Throws where it is no cursor of this list. */
+/** The place in a cursor, parsed with `schema`; undefined without a cursor. Throws ApiError for a cursor of another list. */
 export function placeOf<T extends Place>(cursor: string | undefined, schema: z.ZodType<T>): T | undefined {
   if (cursor === undefined) return undefined;
   try {
@@ -48,8 +48,8 @@ export function placeOf<T extends Place>(cursor: string | undefined, schema: z.Z
 const cursorOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString('base64url');
 
 /**
- * The entries behind `after`, as many as are asked for, and the cursor for what follows them; all, where no page is asked
- * for. `placeOf` tells the places of entries, whose number of values is that of `after`.
+ * At most `limit` entries after `after`, and the cursor of the next page; all entries without limit and cursor. `placeOf`
+ * returns the place of an entry, with as many values as `after` has.
  */
 export function pageOf<T>(
   entries: readonly T[],

@@ -1,5 +1,5 @@
-// What other recorders of the pool ask this one, on a listener that lets nobody else in: both sides show a certificate of
-// the pool's CA. They fetch results of jobs, whose ids only who was given one knows; nothing else is served.
+// The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves only
+// results of jobs, whose ids cannot be guessed.
 
 import type { FastifyInstance } from 'fastify';
 import type { TLSSocket } from 'node:tls';
@@ -19,7 +19,7 @@ const MAX_CONNECTIONS = 256;
 
 export interface PeersDeps {
   readonly pair: CertificatePair;
-  /** PEM. Without it, nobody is let in. */
+  /** CA certificates, PEM. Without them, no client is accepted. */
   readonly authorities: string | undefined;
   readonly jobs: JobKeeper;
   readonly visits?: Visits | undefined;
@@ -47,7 +47,7 @@ export async function buildPeersServer({
   app.addHook('onRequest', async (request) => {
     const { subject } = (request.raw.socket as TLSSocket).getPeerCertificate();
     const name = `recorder ${String(subject?.CN ?? '')}`;
-    // It has asked its own caller, who is an administrator, and joins parts of his camera only.
+    // The other recorder has authenticated its own caller as an admin, and fetches parts of one camera only.
     request.caller = { name, role: 'viewer', seesAll: true, sees: () => true };
     app.connections.identify(request.raw.socket, name);
   });

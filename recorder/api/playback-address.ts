@@ -1,4 +1,4 @@
-// Where the playback listener is, as whoever asks reaches this node: the host of the request, with the port of playback.
+// The address of the playback listener for a caller: the host of its request, with the port of playback.
 
 import type { FastifyRequest } from 'fastify';
 import type { OpenApiDocument } from '../http/openapi.ts';
@@ -6,9 +6,9 @@ import type { OpenApiDocument } from '../http/openapi.ts';
 export interface PlaybackListener {
   /** Undefined until it listens. */
   readonly port: () => number | undefined;
-  /** Base at which others reach it, where that is not the host they ask. */
+  /** Base URL at which others reach it, where that is not the host of their request. */
   readonly advertised?: string | undefined;
-  /** What it says of itself. */
+  /** Its OpenAPI document. */
   readonly document?: () => OpenApiDocument;
 }
 
@@ -20,5 +20,5 @@ export function playbackAddress(request: FastifyRequest, listener: PlaybackListe
   return `${request.protocol}://${request.hostname}:${port}`;
 }
 
-/** The host is the caller's word, and becomes part of addresses and of a policy for the page. */
+/** Checks the host of a request: the caller chooses it, and it becomes part of addresses and of the page's policy. */
 export const isHost = (text: string): boolean => /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?$/.test(text);

@@ -1,5 +1,5 @@
-// Metrics for Prometheus on a listener of their own. Nothing is counted here: every value is taken from the status
-// objects at the moment of the scrape, so that a frame costs nothing.
+// Metrics for Prometheus on a separate listener. Nothing is counted here: each scrape reads the values from the status
+// objects, so that metrics cost nothing per frame.
 
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
@@ -13,7 +13,7 @@ import { buildServer } from '../http/server.ts';
 import type { CameraDirectory, CameraView } from '../model/camera-view.ts';
 
 const STATES: readonly CameraState[] = ['connecting', 'recording', 'retrying', 'stopped'];
-/** How often the event loop's lag is sampled: often enough for a percentile, seldom enough to cost nothing. */
+/** How often the event loop's lag is sampled: often enough for a percentile, and cheap. */
 const EVENT_LOOP_PRECISION_MS = 50;
 const MAX_SCRAPES = 64;
 
@@ -48,7 +48,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
     registers: [registry],
   }).set({ version: deps.version, node: deps.nodeName }, 1);
 
-  /** Values of all cameras, asked for at each scrape; a camera that is gone disappears. */
+  /** Values of all cameras, read at each scrape; a removed camera disappears. */
   function perCamera(
     kind: 'counter' | 'gauge',
     name: string,
@@ -212,7 +212,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
 export interface MetricsServerOptions {
   readonly log: Log;
   readonly auth: Authenticator;
-  /** false: nobody is asked for a token. */
+  /** false: the metrics need no token. */
   readonly requireToken: boolean;
   readonly tls?: CertificatePair;
 }
@@ -222,7 +222,7 @@ export function buildMetricsServer(registry: Registry, options: MetricsServerOpt
   const { auth, requireToken, ...others } = options;
   const app = buildServer({ name: 'metrics', ...others, maxConnections: MAX_SCRAPES });
   installAccess(app, auth);
-  // Every camera is in it: a token for some of them is not enough.
+  // The metrics name every camera: a token for some cameras is not enough.
   app.get(
     '/metrics',
     { config: requireToken ? { role: 'viewer', credentials: 'metrics' } : {} },

@@ -1,6 +1,6 @@
-// Requests for a camera that another node records: 307 to that node, with the query kept. The client repeats the request
-// there with its own credentials. Two nodes that see the cluster differently must not send a client to and fro: a redirect
-// says under which epoch the sender saw the camera, and only a node that has seen a higher one sends it on.
+// Redirects requests for a camera that another node records: 307 to that node, with the same query. The client repeats the
+// request there with its own credentials. Two nodes with different views of the cluster must not redirect a client to each
+// other: a redirect carries the epoch that its sender knows, and only a node that knows a higher epoch redirects again.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../http/auth.ts';
@@ -14,14 +14,14 @@ declare module 'fastify' {
   }
 }
 
-/** In the query of a redirected request. */
+/** Query parameter of a redirected request: the epoch that the sender of the redirect knows. */
 const SEEN_EPOCH = 'assigned';
-/** In the query of a request that wants what this node has, whoever records the camera now. */
+/** Query parameter of a request for the footage of this node, whichever node records the camera now. */
 const LOCAL = 'local';
 
 type Deps = { readonly cluster: ClusterAccess; readonly cameras: CameraDirectory; readonly auth: Authenticator };
 
-/** After the access hooks: who may not see a camera is not told where it is. */
+/** Install it after the access hooks: a caller that may not see a camera does not learn where it is. */
 export function installRedirects(app: FastifyInstance, deps: Deps): void {
   app.addHook('preHandler', async (request, reply) => {
     const location = await locationOf(request, deps);
@@ -30,11 +30,11 @@ export function installRedirects(app: FastifyInstance, deps: Deps): void {
   });
 }
 
-/** Undefined for a request that is to be answered here. */
+/** Undefined for a request that this node answers. */
 async function locationOf(request: FastifyRequest, { cluster, cameras, auth }: Deps): Promise<string | undefined> {
   const cameraId = cameraIdOf(request);
   if (cameraId === undefined || cameras.get(cameraId)) return undefined;
-  // A live stream asks for its token itself.
+  // The route of live streams authenticates its callers itself, later.
   const caller = request.caller ?? (await auth.callerOf(request, 'header-or-query'));
   if (!caller?.sees(cameraId)) return undefined;
   const asked = new URL(request.url, 'http://node');

@@ -1,4 +1,4 @@
-// What requests for jobs have in common: what they need, and the answer 202.
+// Shared by the routes that submit jobs: their requirements, and the answer 202.
 
 import { z } from 'zod';
 import { ApiError } from '../http/problem.ts';

@@ -1,4 +1,4 @@
-// What tests of the HTTP side share: an API over hand-made dependencies.
+// Shared by the tests of the API: an API with fake dependencies.
 
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -5,10 +5,10 @@ import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
 /** ISO 8601 with offset, in UTC: `2026-11-21T03:00:00.123+00:00`. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '+00:00');
 
-/** `isoTime` of what may not have happened. */
+/** `isoTime` of a time that may be unknown. */
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));
 
-/** `isoTime` for a list by time: the day is formed once, hundreds of times in it are digits. Non-negative times only. */
+/** `isoTime` for many times of the same day: formats the day once. Non-negative times only. */
 export function isoTimes(): (ms: number) => string {
   let dayMs = NaN;
   let day = '';
@@ -32,8 +32,8 @@ const twoDigits = (value: number): string => (value < 10 ? `0${value}` : String(
 export const epochSeconds = (ms: number): number => Math.floor(ms / 1000);
 
 /**
- * The day that `nowMs` lies in, first and last instant: by the clock of a viewer `offsetMinutes` ahead of UTC, or by
- * the node's own, on which a day may have 23 or 25 hours.
+ * Start and end of the day that contains `nowMs`: in the time zone `offsetMinutes` ahead of UTC, or in that of the node,
+ * where a day may have 23 or 25 hours.
  */
 export function dayAround(nowMs: number, offsetMinutes: number | undefined): { fromMs: number; toMs: number } {
   if (offsetMinutes !== undefined) {

@@ -1,4 +1,4 @@
-// What somebody should look at although the node works, as answers say it.
+// Warnings as answers show them: problems that need attention although the node works.
 
 import { z } from 'zod';
 import type { Caller } from '../http/caller.ts';
@@ -12,7 +12,7 @@ export const Warning = z
   })
   .meta({ id: 'Warning', description: 'A problem that needs attention although the node works.' });
 
-/** Of the node, and of the cameras that concern the caller. */
+/** Warnings about the node, and about the cameras that the caller may see. */
 export const warningsFor = (
   { sees }: Caller,
   warnings: (() => readonly NodeWarning[]) | undefined,

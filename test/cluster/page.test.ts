@@ -253,7 +253,7 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
     t.diagnostic(`on all screens ${Math.round(performance.now() - since)} ms after ${taken} was seen to record`);
     await untilPlaying(orphan, 'yard');
     await until('the node is said to be away', async () =>
-      /node-1 no sign of life/.test(await page.locator('#nodes').innerText()),
+      /node-1 offline/.test(await page.locator('#nodes').innerText()),
     );
     if (PICTURES) await page.screenshot({ path: join(PICTURES, 'node-away.png') });
     await Promise.all([orphan.close(), ofService.close()]);

@@ -1,8 +1,8 @@
-// Asks the recorder, with the token of whoever uses the page.
+// Requests to the recorder, with the token of the user.
 
 const KEY = 'recorder.access_token';
 
-/** The token from the address (`#access_token=…`, which no server sees and which is removed), or the one kept from before. */
+/** The token from the address (`#access_token=…`; no server receives it, and it is removed), or the stored one. */
 export function loadToken() {
   const given = new URLSearchParams(window.location.hash.slice(1)).get('access_token');
   if (given) {
@@ -47,7 +47,7 @@ async function ask(path, token, init = {}) {
 }
 
 /**
- * The address of a small picture of what a camera showed last, for an element that cannot send headers.
+ * The address of the thumbnail of a camera, for an element that cannot send headers.
  *
  * @param {string} base of the node that has the camera
  * @param {string} cameraId
@@ -62,7 +62,7 @@ export function thumbnailUrl(base, cameraId, token) {
 /**
  * The address of a file of the archive for a video element or a link, which cannot send headers.
  *
- * @param {string} playback where the recorder plays: `node.playback` of a camera
+ * @param {string} playback address of the playback listener: `node.playback` of a camera
  * @param {string} filename
  * @param {string} token
  * @param {Record<string, string>} [parameters]

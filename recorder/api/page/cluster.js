@@ -1,17 +1,17 @@
-// Which node has which camera, in a cluster of recorders. Any node tells, and nodes come and go: this knows the others to
-// ask when one gives no answer. No dependencies beside api.js; copy both.
+// Finds out which node of a cluster records which camera. It asks any node, and another one when a node does not answer.
+// Its only dependency is api.js; copy both.
 //
 //   const directory = new Directory({ token: () => '…' });
 //   const player = new LivePlayer(video, { cameraId: 'gate', token: '…', locate: () => directory.locate('gate') });
 
 import { ApiError, getJson } from './api.js';
 
-/** A node that has said nothing for so long is not waited for any more, though it may still answer. */
+/** After this time without an answer the page goes on without the node; a later answer is still used. */
 const HEDGE_MS = 700;
 const TIMEOUT_MS = 5_000;
-/** Those who ask within this time share one answer. */
+/** Calls within this time share one answer. */
 const FRESH_MS = 500;
-/** An address that this browser cannot reach is tried again after this time. */
+/** How long an address that this browser could not reach is not tried again. */
 const UNREACHABLE_MS = 30_000;
 
 export class Directory {
@@ -20,12 +20,12 @@ export class Directory {
   #answer = { node_id: '', nodes: [], cameras: [] };
   #asking;
   #askedAt = -Infinity;
-  /** URL to when it may be tried again. */
+  /** URL to the time when it may be tried again. */
   #unreachable = new Map();
-  /** Node id to what was learned from it last: cameras as of `GET /api/cameras`, or why there are none. */
+  /** Node id to the last answer of the node: its cameras as in `GET /api/cameras`, or why they are unknown. */
   #details = new Map();
 
-  /** @param {{ baseUrl?: string, token?: () => string }} [options] `baseUrl`: of any node, or of a Service over all. */
+  /** @param {{ baseUrl?: string, token?: () => string }} [options] `baseUrl`: of any node, or of a Service for all. */
   constructor({ baseUrl = window.location.origin, token = () => '' } = {}) {
     this.#origin = new URL(baseUrl).origin;
     this.#token = token;
@@ -41,41 +41,41 @@ export class Directory {
     return this.#answer.cameras;
   }
 
-  /** Asks the nodes for where the cameras are: rejects when none answers. */
+  /** Asks the nodes where the cameras are. Rejects when no node answers. */
   async refresh() {
     if (performance.now() - this.#askedAt < FRESH_MS) return;
     this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
     await this.#asking;
   }
 
-  /** Base of the API of the node that has a camera; undefined when none has it now. Rejects when no node answers. */
+  /** Base URL of the node that records a camera; undefined when none does now. Rejects when no node answers. */
   async locate(cameraId) {
     await this.refresh();
     return this.baseOfCamera(cameraId);
   }
 
-  /** The same as it was known last. */
+  /** The last known result of `locate`. */
   baseOfCamera(cameraId) {
     const nodeId = this.cameras.find(({ id }) => id === cameraId)?.node_id;
     return nodeId ? this.baseOf(nodeId) : undefined;
   }
 
-  /** Undefined for a node that is not known, or has not said where it is. */
+  /** Undefined for a node that is unknown or has not published its address. */
   baseOf(nodeId) {
     const { url } = this.nodes.find(({ node_id }) => node_id === nodeId) ?? {};
-    // Behind a Service or a proxy nodes may have addresses that only they can reach.
+    // Behind a Service or a proxy, nodes may have addresses that this browser cannot reach.
     if (nodeId === this.#answer.node_id && (!url || this.#isUnreachable(url))) return this.#origin;
     return url ?? undefined;
   }
 
   /**
-   * What a node tells of its cameras: `{ cameras, problem }`, as it was learned last. A node that hangs holds nobody up.
+   * The last known cameras of a node: `{ cameras, problem }`. A node that does not answer delays no other.
    */
   detailsOf(nodeId) {
     return this.#details.get(nodeId) ?? { cameras: [], problem: undefined };
   }
 
-  /** Asks every node that has cameras what it knows of them; resolves when all have answered, or are too slow. */
+  /** Asks every node with cameras for their state; resolves when all have answered or timed out. */
   async refreshDetails() {
     const owners = new Set(this.cameras.map(({ node_id }) => node_id).filter(Boolean));
     for (const nodeId of this.#details.keys()) if (!owners.has(nodeId)) this.#details.delete(nodeId);
@@ -94,11 +94,11 @@ export class Directory {
     return details.asking;
   }
 
-  /** JSON of a node. Rejects with ApiError for an answer that is none, with TypeError or a DOMException without one. */
+  /** JSON of a node. Rejects with ApiError for an error status, and with TypeError or a DOMException without an answer. */
   async getFrom(nodeId, path) {
     const base = this.baseOf(nodeId);
-    if (!this.#isOnline(nodeId)) throw new TypeError(`${nodeId} gives no sign of life`);
-    if (base === undefined) throw new TypeError(`no address of ${nodeId}`);
+    if (!this.#isOnline(nodeId)) throw new TypeError(`${nodeId} is offline`);
+    if (base === undefined) throw new TypeError(`the address of ${nodeId} is unknown`);
     try {
       return await getJson(new URL(path, base), this.#token(), AbortSignal.timeout(TIMEOUT_MS));
     } catch (error) {
@@ -118,7 +118,7 @@ export class Directory {
     return (this.#unreachable.get(url) ?? -Infinity) > performance.now();
   }
 
-  /** One node after the other, until one answers that is in touch with the cluster. */
+  /** Tries one node after the other until one answers that reaches the API server. */
   async #ask() {
     const others = this.nodes.filter(({ online, url }) => online && url && url !== this.#origin);
     const left = [this.#origin, ...others.map(({ url }) => url)];
@@ -140,7 +140,7 @@ export class Directory {
         const result = await Promise.race([...running, ...(left.length > 0 ? [sleep(HEDGE_MS)] : [])]);
         if (result?.answer?.current) return this.#take(result.answer);
         second ??= result?.answer;
-        // Who may not ask here may not elsewhere: every node takes the same tokens.
+        // Every node accepts the same tokens: one that refuses this token speaks for all.
         if (result?.error instanceof ApiError && result.error.status < 500) throw result.error;
         failure ??= result?.error;
       }

@@ -1,4 +1,4 @@
-// Times, sizes and streams as people read them.
+// Formats times, sizes and streams for people.
 
 const CODECS = {
   h264: 'H.264',

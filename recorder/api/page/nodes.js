@@ -1,8 +1,8 @@
-// The nodes of a cluster as the page shows them, and the cameras of all of them as its tiles want them.
+// The list of nodes of a cluster on the page, and the cameras of all nodes for its tiles.
 
 /**
- * Cameras as `GET /api/cameras` has them, with `base`, the node's address, and `archives`: what the node itself tells of a
- * camera, else what the cluster knows of it.
+ * Cameras as in `GET /api/cameras`, with `base`, the address of the node, and `archives`. The data come from the node of
+ * the camera; if it does not answer, from the cluster.
  */
 export const clusterCameras = (directory) =>
   directory.cameras.map((listed) => {
@@ -14,7 +14,7 @@ export const clusterCameras = (directory) =>
     return { ...briefCamera(listed), ...detail, name: listed.name, archives, base, ...(!detail && { problem }) };
   });
 
-/** A camera of which only the cluster tells. */
+/** A camera whose node does not answer, as the cluster knows it. */
 const briefCamera = ({ id, node_id, state, reason, last_written }) => ({
   id,
   state: STATES[state] ?? state,
@@ -35,7 +35,7 @@ const briefCamera = ({ id, node_id, state, reason, last_written }) => ({
 
 const STATES = { silent: 'recording', failed: 'retrying' };
 
-/** A row of nodes: how many cameras each has, which are away, and which only this browser does not reach. */
+/** A row of nodes: how many cameras each has, which are offline, and which this browser cannot reach. */
 export class ClusterNodes {
   #list;
   #session;
@@ -67,15 +67,12 @@ export class ClusterNodes {
     const name = document.createElement('b');
     name.textContent = id;
     const count = `${cameras} ${cameras === 1 ? 'camera' : 'cameras'}`;
-    item.append(
-      name,
-      ` ${isOnline ? (isUnreached ? `${count}, not reached from this browser` : count) : 'no sign of life'}`,
-    );
+    item.append(name, ` ${isOnline ? (isUnreached ? `${count}, not reachable from this browser` : count) : 'offline'}`);
     if (isUnreached && url) item.append(' ', this.#link(id, url));
     return item;
   }
 
-  /** Where this page may not ask, the node's own page may. */
+  /** A link to the page of the node: it can reach the node even if this page cannot. */
   #link(id, url) {
     const link = document.createElement('a');
     const { token } = this.#session;

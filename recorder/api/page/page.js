@@ -1,5 +1,5 @@
-// The page: a tile a camera with its live picture, its state and its newest recordings. In a cluster those of all nodes,
-// whichever node serves the page.
+// The page: a tile for each camera with its live picture, its state and its newest recordings. In a cluster, the page of
+// every node shows the cameras of all nodes.
 
 import { ApiError, getJson, loadToken, saveToken } from './api.js';
 import { Directory } from './cluster.js';
@@ -7,25 +7,25 @@ import { clusterCameras, ClusterNodes } from './nodes.js';
 import { Tile } from './tile.js';
 
 const CAMERAS_EVERY_MS = 2_000;
-/** While something moves. */
+/** While a camera changes its state. */
 const SOON_MS = 1_000;
-/** The page is loaded again for new nodes, and not more often than this. */
+/** The page reloads for new nodes at most this often. */
 const RELOAD_MS = 30_000;
-/** The first tiles wait so long for what their nodes know. */
+/** How long the first tiles wait for the answers of their nodes. */
 const DETAILS_WAIT_MS = 1_000;
 
 const byId = (id) => document.getElementById(id);
 /** Camera id to its tile. */
 const tiles = new Map();
 
-/** What tiles need to know: who looks, and where cameras and their recordings are. */
+/** For the tiles: the token, and the addresses of cameras and their recordings. */
 const session = {
   token: loadToken(),
-  /** Of a cluster; undefined for a node on its own. */
+  /** The directory of the cluster; undefined for a single node. */
   directory: undefined,
   describe: (error) => (error instanceof ApiError ? error.message : 'The recorder cannot be reached.'),
   missingText: (nodeIds) =>
-    session.directory ? `What ${nodeIds.join(', ')} has recorded cannot be listed now.` : 'They cannot be listed now.',
+    session.directory ? `The recordings of ${nodeIds.join(', ')} cannot be listed now.` : 'They cannot be listed now.',
   nodesOf(camera) {
     if (!session.directory) return [camera.node.name];
     const holders = (camera.archives ?? []).map(({ node_id }) => node_id);
@@ -34,7 +34,7 @@ const session = {
   getFrom: (nodeId, path) => session.directory?.getFrom(nodeId, path) ?? getJson(path, session.token),
   playbackOf(nodeId, camera) {
     const { directory } = session;
-    // Whoever the page's own address leads to knows best where that is for this browser.
+    // The node that serves the page knows best which playback address this browser can reach.
     if (!directory || (nodeId === camera.node.name && camera.base === window.location.origin))
       return camera.node.playback;
     return directory.nodes.find(({ node_id }) => node_id === nodeId)?.playback ?? undefined;
@@ -42,8 +42,8 @@ const session = {
 };
 const nodes = new ClusterNodes(byId('nodes'), session);
 
-// The policy of the page names the nodes as they were when it was loaded: for a node that came or moved since then it is
-// loaded again.
+// The policy of the page names the nodes that were known when it was loaded. For a node that joined or moved later, the
+// page is loaded again.
 document.addEventListener('securitypolicyviolation', ({ blockedURI }) => {
   const isOfNode = ({ url, playback }) => [url, playback].some((base) => base && isSameHost(base, blockedURI));
   const loadedMs = performance.now();
@@ -78,7 +78,7 @@ function showCameras(cameras) {
   }
 }
 
-/** Asks for a token until the recorder takes it. */
+/** Asks for a token until the recorder accepts it. */
 function logIn(problem) {
   const dialog = byId('login');
   byId('login-problem').textContent = problem;
@@ -103,7 +103,7 @@ function startOver() {
   tiles.clear();
 }
 
-/** Cameras of this node, or of all where there are several. */
+/** Cameras of this node, or of all nodes of the cluster. */
 async function readCameras() {
   if (!session.directory) {
     const { cameras, elsewhere } = await getJson('/api/cameras', session.token);
@@ -129,7 +129,7 @@ async function refresh() {
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
       startOver();
-      await logIn(session.token ? 'The recorder does not take this token.' : '');
+      await logIn(session.token ? 'The recorder does not accept this token.' : '');
       return refresh();
     }
     byId('problem').textContent = session.describe(error);
@@ -144,7 +144,7 @@ byId('change-token').addEventListener('click', () => {
   saveToken('');
   startOver();
 });
-// Without a token there is nothing behind the dialogue.
+// Without a token, the page has nothing to show: the dialogue cannot be cancelled.
 byId('login').addEventListener('cancel', (event) => event.preventDefault());
 
 void refresh();

@@ -6,29 +6,29 @@
 //   player.start();
 //
 // It starts at the live edge and stays there: it plays a little faster when it lags, seeks when it lags far (a tab that
-// slept), jumps over holes, connects again when the connection or the camera goes away, and lets go of what was shown.
+// slept), skips holes, reconnects when the connection or the camera is lost, and removes old data from the buffer.
 
 /** How far behind the newest frame to play, in seconds; grows when the network is rough. */
 const MIN_LAG = 0.15;
 const MAX_LAG = 1.5;
-/** Lagging further than this is made up by a seek, less by a higher rate. */
+/** A larger lag than this is corrected by a seek, a smaller one by a higher rate. */
 const SEEK_LAG = 2;
 const CATCH_UP_RATE = 1.1;
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 10_000;
-/** A camera that moves to another node is seen again soon: for so long nobody waits longer than a second. */
+/** A camera that moves to another node returns soon: for this time the player tries again every second. */
 const HURRY_MS = 60_000;
 const HURRY_RETRY_MS = 1_000;
-/** A node that died says nothing, not even goodbye. */
+/** A failed node does not close its connections: after this time without data the player checks the node. */
 const SILENT_MS = 3_000;
 const ANSWER_MS = 5_000;
-/** A browser that takes nothing any more is started over rather than fed. */
+/** If the browser stops reading and more than this is queued, the player starts over. */
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
-/** Data comes, but nothing becomes playable: audio that has stopped holds the video back. */
+/** Data arrive, but nothing becomes playable for this time: audio that has stopped holds the video back. */
 const STARVED_MS = 4_000;
 const WATCH_MS = 500;
 
-/** Close codes of the recorder after which trying again is of no use. */
+/** Close codes of the recorder after which another attempt would fail too. */
 const FINAL = {
   4401: { state: 'refused', message: 'A token is needed.' },
   4403: { state: 'refused', message: 'This token may not watch.' },
@@ -70,9 +70,9 @@ export class LivePlayer extends EventTarget {
   #lag = MIN_LAG;
   #audio;
   #lastMessageAt = 0;
-  /** When something to show came last, or was first asked for. */
+  /** When the last frame arrived, or the stream was first requested. */
   #lastPictureAt = 0;
-  /** Origin of the node that is watched, or asked. */
+  /** Base URL of the node that sends the stream, or is asked for it. */
   #base;
   #probing = false;
   #lastEnd = 0;
@@ -119,7 +119,7 @@ export class LivePlayer extends EventTarget {
     this.#setState('stopped', '');
   }
 
-  /** For whoever knows that the camera is at another node now: goes there at once. */
+  /** To be called when the camera has moved to another node: connects there at once. */
   moved(baseUrl) {
     if (this.state === 'stopped' || !this.#base || !baseUrl || new URL(baseUrl).origin === this.#base) return;
     void this.#reconnect();
@@ -142,7 +142,7 @@ export class LivePlayer extends EventTarget {
     this.dispatchEvent(new CustomEvent('state', { detail: { state, message } }));
   }
 
-  /** Asks what the camera sends, and opens its stream when this browser can play that. */
+  /** Asks for the codecs of the camera, and opens its stream if this browser can play them. */
   async #connect() {
     const run = ++this.#run;
     clearTimeout(this.#retryTimer);
@@ -172,7 +172,7 @@ export class LivePlayer extends EventTarget {
     }
   }
 
-  /** After what trying again is of no use. In a cluster a camera that one node does not know is at another. */
+  /** Ends the player with a state in which another attempt would fail too. In a cluster, a camera that one node does not know may be on another. */
   #finalOf(code) {
     return code === UNKNOWN && this.#options.locate ? undefined : FINAL[code];
   }
@@ -205,7 +205,7 @@ export class LivePlayer extends EventTarget {
     let first = true;
     socket.onmessage = ({ data }) => {
       if (run !== this.#run) return;
-      // The picture before stays until there is something newer to show.
+      // The previous picture stays until a newer one arrives.
       if (first) this.#attach(run, mime);
       first = false;
       this.#take(new Uint8Array(data));
@@ -223,7 +223,7 @@ export class LivePlayer extends EventTarget {
     };
   }
 
-  /** A fresh MediaSource on the video element. */
+  /** Attaches a new MediaSource to the video element. */
   #attach(run, mime) {
     this.#buffer = undefined;
     this.#queue = [];
@@ -239,7 +239,7 @@ export class LivePlayer extends EventTarget {
       () => {
         URL.revokeObjectURL(this.#video.src);
         if (run !== this.#run) return;
-        // Otherwise Safari takes the edge for the end.
+        // Otherwise Safari treats the live edge as the end.
         source.duration = Infinity;
         const buffer = source.addSourceBuffer(mime);
         buffer.addEventListener('updateend', () => this.#onAppended(buffer));
@@ -271,7 +271,7 @@ export class LivePlayer extends EventTarget {
     else this.#pump();
   }
 
-  /** Hands over everything that waits, in one piece: browsers take one append at a time. */
+  /** Appends everything in the queue as one buffer: browsers accept one append at a time. */
   #pump() {
     const buffer = this.#buffer;
     if (!buffer || buffer.updating || this.#queue.length === 0) return;
@@ -282,7 +282,7 @@ export class LivePlayer extends EventTarget {
       buffer.appendBuffer(data);
     } catch (error) {
       if (error.name === 'QuotaExceededError' && this.#trim()) return;
-      this.#retry('lost', 'The browser took no more of the stream.');
+      this.#retry('lost', 'The browser does not accept more of the stream.');
       return;
     }
     this.#queue = [];
@@ -297,7 +297,7 @@ export class LivePlayer extends EventTarget {
 
   #onDecodeError(buffer) {
     if (buffer !== this.#buffer) return;
-    // Perhaps it is the audio: the picture is worth more.
+    // The audio may be the reason: try again without it.
     this.#audio = false;
     this.#retry('lost', 'The browser could not decode the stream.');
   }
@@ -308,11 +308,11 @@ export class LivePlayer extends EventTarget {
       const { buffered } = this.#buffer;
       return buffered.length === 0 ? undefined : buffered.end(buffered.length - 1);
     } catch {
-      return undefined; // the element let go of the buffer
+      return undefined; // the element has detached the buffer
     }
   }
 
-  /** Keeps the playing position close behind the newest frame. */
+  /** Keeps the playing position shortly before the newest frame. */
   #chase() {
     const end = this.#end();
     if (end === undefined) return;
@@ -326,7 +326,7 @@ export class LivePlayer extends EventTarget {
     const target = Math.max(start, end - this.#lag);
     const lag = end - video.currentTime;
     const inNewest = video.currentTime >= start - 0.01;
-    // Far behind, in a hole, or beyond the edge after the stream began anew.
+    // The position is far behind, in a hole, or beyond the edge because the stream has restarted.
     if (!inNewest || lag > this.#lag + SEEK_LAG || lag < -1) video.currentTime = target;
     const catchUp = lag > this.#lag * 1.5 + 0.1;
     const rate = catchUp ? CATCH_UP_RATE : lag < this.#lag ? 1 : video.playbackRate;
@@ -334,17 +334,17 @@ export class LivePlayer extends EventTarget {
   }
 
   #onWaiting() {
-    // The picture ran into the edge: keep a little more distance from now on.
+    // Playback reached the edge: keep a little more distance from now on.
     if (this.state === 'playing' && document.visibilityState === 'visible') {
       this.#lag = Math.min(MAX_LAG, this.#lag * 1.4);
     }
   }
 
-  /** Forgets what was shown, whole groups of pictures at a time. True when the browser is busy with that. */
+  /** Removes old data, whole groups of pictures at a time. True while the browser removes. */
   #trim() {
     const buffer = this.#buffer;
     const keys = this.#keyTimes;
-    // A browser removes up to the next key frame, so two of them must lie safely behind the picture on screen.
+    // A browser removes up to the next key frame, so two key frames must lie before the picture on screen.
     while (keys.length > 2 && keys[2] < this.#video.currentTime - 2) keys.shift();
     if (keys.length < 3 || keys[1] > this.#video.currentTime - 2 || buffer.updating) return false;
     const start = buffer.buffered.length > 0 ? buffer.buffered.start(0) : keys[0];
@@ -353,7 +353,7 @@ export class LivePlayer extends EventTarget {
     return true;
   }
 
-  /** What no event tells. */
+  /** Checks for problems that no event reports. */
   #watch() {
     const now = performance.now();
     if (this.#socket && now - this.#lastMessageAt > SILENT_MS) void this.#probe();
@@ -369,7 +369,7 @@ export class LivePlayer extends EventTarget {
     this.#lag = Math.max(MIN_LAG, this.#lag * 0.999);
   }
 
-  /** Nothing comes: the camera may be a slow one, or the node may be gone without a word. */
+  /** No data arrive: the camera may send few frames, or the node may have failed without closing the connection. */
   async #probe() {
     if (this.#probing) return;
     this.#probing = true;
@@ -385,7 +385,7 @@ export class LivePlayer extends EventTarget {
     }
   }
 
-  /** The tab was asleep: the browser may have paused the video, and everything in the buffer is old. */
+  /** The tab was hidden: the browser may have paused the video, and everything in the buffer is old. */
   #wake() {
     if (document.visibilityState !== 'visible' || !this.#buffer) return;
     this.#lastProgressAt = performance.now();
@@ -410,7 +410,7 @@ export class LivePlayer extends EventTarget {
     return this.#connect();
   }
 
-  /** Tries again later: soon at first, then less and less often. */
+  /** Tries again later, with growing delays. */
   #retry(state, message) {
     this.#run++;
     this.#disconnect();
@@ -422,7 +422,7 @@ export class LivePlayer extends EventTarget {
   }
 }
 
-/** iPhones have only the managed kind. */
+/** iPhones have ManagedMediaSource only. */
 const mediaSourceClass = () => window.MediaSource ?? window.ManagedMediaSource;
 
 function concatenate(parts, size) {

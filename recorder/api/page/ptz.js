@@ -1,6 +1,6 @@
 // Buttons that turn and zoom a camera: it moves while one is held and stops when it is let go.
 
-/** The recorder ends a move that nobody repeats; `ptz.moveTimeout` is 3 s at least, 10 s unless set. */
+/** The recorder stops a move that is not repeated within `ptz.moveTimeout`: 10 s by default, at least 3 s. */
 const REPEAT_EVERY_MS = 2_000;
 const PROBLEM_SHOWN_MS = 5_000;
 
@@ -17,7 +17,7 @@ export class PtzControls {
   element = document.createElement('div');
   #post;
   #cameraId;
-  /** Requests leave one after the other: a stop must not overtake its move. */
+  /** Requests are sent one after the other: a stop must not overtake its move. */
   #sent = Promise.resolve();
   #waiting = 0;
   #repeat;
@@ -63,7 +63,7 @@ export class PtzControls {
     for (const type of ['pointerup', 'pointercancel', 'lostpointercapture', 'keyup', 'blur']) {
       button.addEventListener(type, this.#release);
     }
-    // Holding a finger on a button is no wish for a menu.
+    // A long touch of a button must not open the context menu.
     button.addEventListener('contextmenu', (event) => event.preventDefault());
     return button;
   }
@@ -88,7 +88,7 @@ export class PtzControls {
     this.#sent = (async () => {
       await before;
       try {
-        // The button may have been let go of while another request was on its way.
+        // The button may have been released while another request was pending.
         if (command === 'stop' || this.#repeat !== undefined) await this.#post(`/api/ptz/${command}`, value);
       } catch (error) {
         this.#show(error.message);

@@ -1,4 +1,4 @@
-// What is recorded of a camera, on whichever nodes it lies, and a dialogue that plays it.
+// The recordings of a camera from all nodes that hold some, and a dialogue that plays them.
 
 import { recordingUrl } from './api.js';
 import { formatSize, formatTime } from './format.js';
@@ -9,7 +9,7 @@ const DAY_SECONDS = 86_400;
 const byId = (id) => document.getElementById(id);
 
 /**
- * The newest recordings of a camera, newest first, with where each is played, and the nodes that could not be asked.
+ * The newest recordings of a camera, newest first, each with its playback address, and the nodes that did not answer.
  *
  * @param {object} camera as the page knows it
  * @param {{ nodesOf(camera: object): string[], getFrom(nodeId: string, path: string): Promise<object>,
@@ -17,7 +17,7 @@ const byId = (id) => document.getElementById(id);
  */
 export async function newestRecordings(camera, nodes) {
   const to = Math.ceil(Date.now() / 1000);
-  // local: what the node has itself, whoever records the camera now.
+  // local=1: the footage of the node itself, whichever node records the camera now.
   const path = `/api/archive/${encodeURIComponent(camera.id)}/segments?from=${to - DAY_SECONDS}&to=${to}&local=1`;
   const nodeIds = nodes.nodesOf(camera);
   const answers = await Promise.allSettled(nodeIds.map((nodeId) => nodes.getFrom(nodeId, path)));
@@ -62,11 +62,11 @@ export function playRecording(name, { playback, filename, timestamp, nodeId }, t
   byId('playback-problem').hidden = true;
   byId('playback').showModal();
   if (!playback) {
-    showProblem(`Where ${nodeId} plays its recordings is not known.`);
+    showProblem(`The playback address of ${nodeId} is not known.`);
     return;
   }
   byId('playback-download').href = recordingUrl(playback, filename, token, { download: '1' });
-  // It comes from another port or node: without this nobody could take a still of it.
+  // The video comes from another origin: without this attribute, a page could not copy a still of it.
   video.crossOrigin = 'anonymous';
   video.src = recordingUrl(playback, filename, token);
   video.play().catch(() => {});

@@ -1,4 +1,4 @@
-// The OpenAPI document of this recorder, for reading: every operation with its parameters, answers and examples.
+// Shows the OpenAPI document of this recorder: every operation with its parameters, answers and examples.
 
 const byId = (id) => document.getElementById(id);
 
@@ -19,12 +19,12 @@ function table(headings, rows) {
   return element('table', [head, ...rows.map((row) => element('tr', cells('td', row)))]);
 }
 
-/** Those that have names. */
+/** Only the schemas that have names. */
 let named = {};
 
 const nameOf = ({ $ref }) => $ref.split('/').at(-1);
 
-/** What is meant by a schema that refers to one, or allows null beside one. */
+/** Resolves a schema that refers to another one, or allows null beside it. */
 function resolved(schema) {
   if (schema?.$ref) return named[nameOf(schema)];
   const other = schema?.anyOf?.find(({ type }) => type !== 'null');
@@ -40,7 +40,7 @@ function typeOf(schema = {}) {
   return [schema.type].flat().join(' or ');
 }
 
-/** The fields of an object, those of its objects with their path. */
+/** The fields of an object, nested ones with their path. */
 function fieldsOf(schema, prefix = '') {
   const whole = resolved(schema);
   const object = whole?.type === 'array' ? resolved(whole.items) : whole;

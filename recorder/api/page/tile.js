@@ -23,7 +23,7 @@ const NOTICES = {
   stopped: 'Not recorded.',
   unassigned: 'No node records this camera.',
 };
-/** States in which nobody has a picture. */
+/** States in which there is no live picture. */
 const DARK = new Set(['stopped', 'unassigned']);
 
 export class Tile {
@@ -32,14 +32,14 @@ export class Tile {
   #camera;
   #player;
   #video;
-  /** Of a camera that can be moved. */
+  /** The buttons of a camera that can be moved. */
   #ptz;
   #recordings = '';
-  /** Why the recorder did not do what was asked for. */
+  /** Why the recorder did not carry out the last request. */
   #refusal;
   #recordingsAt = -Infinity;
   #visible = false;
-  /** A tile that is scrolled away takes no bandwidth and no decoder. */
+  /** Stops the stream of a tile outside the view: it needs no bandwidth and no decoder. */
   #observer = new IntersectionObserver(
     ([entry]) => {
       this.#visible = entry.isIntersecting;
@@ -88,7 +88,7 @@ export class Tile {
     this.#find('.reason').hidden = shown === '';
     this.#video.setAttribute('aria-label', `Live picture of ${name}`);
     this.#showSwitch();
-    // What was seen last, until there is something to see.
+    // The thumbnail, until there is a live picture.
     if (camera.state !== 'recording' && !this.#video.poster && camera.base) {
       this.#video.poster = thumbnailUrl(camera.base, camera.id, this.#session.token);
     }
@@ -110,7 +110,7 @@ export class Tile {
     return this.element.querySelector(selector);
   }
 
-  /** Only what changes: readers of the screen hear of every change. */
+  /** Writes only text that has changed: screen readers announce every write. */
   #write(selector, text) {
     const element = this.#find(selector);
     if (element.textContent !== text) element.textContent = text;
@@ -176,7 +176,7 @@ export class Tile {
     return postJson(new URL(path, this.#camera.base), value, this.#session.token);
   }
 
-  /** Starts or stops recording; the next look at the cameras shows what came of it. */
+  /** Starts or stops recording; the next request for the cameras shows the result. */
   async #switch() {
     const button = this.#find('.switch');
     const { id, state, base } = this.#camera;
@@ -189,7 +189,7 @@ export class Tile {
     } catch (error) {
       this.#refusal = this.#session.describe(error);
       this.update(this.#camera);
-      // Long enough to be read.
+      // Shown long enough to be read.
       setTimeout(() => (this.#refusal = undefined), REFUSAL_SHOWN_MS);
     }
     button.disabled = false;
@@ -201,7 +201,7 @@ export class Tile {
     const note =
       missing.length > 0 ? this.#session.missingText(missing) : newest.length > 0 ? '' : 'None of the last 24 hours.';
     this.#write('.recordings-note', note);
-    // What is listed stays where nobody answers.
+    // If no node answers, the list stays as it is.
     if (newest.length === 0 && missing.length > 0) return;
     const shown = JSON.stringify(newest);
     if (shown === this.#recordings) return;
@@ -215,7 +215,7 @@ export class Tile {
     this.#replaceItems(items);
   }
 
-  /** Whoever stands on a recording stands on it afterwards. */
+  /** Replaces the list and keeps the keyboard focus on the same recording. */
   #replaceItems(items) {
     const list = this.#find('.recordings ul');
     const { filename } = list.contains(document.activeElement) ? document.activeElement.dataset : {};
@@ -230,7 +230,7 @@ function badgeText(badge, camera) {
   return camera.silent_since ? `Silent since ${formatTime(camera.silent_since)}` : 'Silent';
 }
 
-/** What is to be said of a camera that is connected. */
+/** The notice of a camera that is connected. */
 const oddityOf = ({ silent, codecs }) =>
   silent
     ? { message: 'The camera is connected, but no video of it is written.' }

@@ -1,4 +1,4 @@
-// `/api/archive/{camera_id}/segments` and `/current`: what is on the disk, and what is being written.
+// `/api/archive/{camera_id}/segments` and `/current`: the segments on the disk, and the one that is being written.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -68,7 +68,7 @@ const Current = z
   })
   .meta({ id: 'CurrentRecording', description: 'The recording in progress.' });
 
-/** With the interval: the current day may be over when the next page is asked for. */
+/** Includes the interval: the current day may have ended when the next page is requested. */
 const SegmentPlace = z.tuple([z.literal('segments'), EpochNumber, EpochNumber, z.number(), z.string()]);
 
 const CameraParams = z.object({ camera_id: z.string() });
@@ -87,7 +87,7 @@ const toSegment = (segment: ArchiveSegment, iso: (ms: number) => string): z.outp
 
 function endOf({ startMs, endMs }: ArchiveSegment, iso: (ms: number) => string) {
   if (endMs === undefined) return { end: null, end_ms: null, duration_seconds: null };
-  // As the database has it.
+  // Whole milliseconds, as in the database.
   const wholeMs = Math.round(endMs);
   return { end: iso(wholeMs), end_ms: wholeMs, duration_seconds: (wholeMs - Math.floor(startMs)) / 1000 };
 }
@@ -108,7 +108,7 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
     '/api/archive/:camera_id/segments',
     {
       config: { role: 'viewer', cameras: 'filtered', follows: { param: 'camera_id' } },
-      // Hundreds of rows that were just formed: to check each again takes longer than all the rest. A test does.
+      // Validation of hundreds of rows would take longer than everything else. A test validates them instead.
       serializerCompiler: () => JSON.stringify,
       schema: {
         operationId: 'listSegments',

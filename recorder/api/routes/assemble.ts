@@ -1,4 +1,4 @@
-// `POST /api/archive/{camera_id}/assemble`: exports of several nodes as one movie of this one.
+// `POST /api/archive/{camera_id}/assemble`: joins exports of several nodes into one movie on this node.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';

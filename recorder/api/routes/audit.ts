@@ -1,4 +1,4 @@
-// `GET /api/audit`: who did what on this node, and what was taken.
+// `GET /api/audit`: who did what on this node, and which footage was fetched.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -61,7 +61,7 @@ export const auditRoutes: FastifyPluginAsyncZod<{ deps: { readonly reader: NonNu
       config: { role: 'admin', audit: 'read-audit' },
       schema: {
         operationId: 'listAudit',
-        summary: 'Who did what on this node, and what was taken',
+        summary: 'Who did what on this node, and which footage was fetched',
         description:
           'One request reads a limited part of the files: repeat it with cursor=next until next is null. Each node has its own audit.',
         tags: ['node'],

@@ -1,4 +1,4 @@
-// `/cameras/start` and `/cameras/stop`: which cameras are recorded from now on, until somebody says otherwise.
+// `/cameras/start` and `/cameras/stop`: start and stop the recording of a camera, until the next such request.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';

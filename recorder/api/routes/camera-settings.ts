@@ -1,4 +1,4 @@
-// `POST /api/cameras`, and the settings of one camera: read, replaced, removed.
+// `POST /api/cameras`, and reading, replacing and removing the settings of one camera.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { FastifyRequest } from 'fastify';
@@ -10,9 +10,9 @@ import { evaluate } from '../../http/conditions.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 import { Done } from '../done.ts';
 
-/** The words of the file. The editor checks them, as it checks files: here only the document shows what they are. */
-const { $schema: _, ...words } = z.toJSONSchema(CameraFile, { io: 'input', unrepresentable: 'any' });
-const settings = (required: readonly string[]) => z.looseObject({}).meta({ ...words, required: [...required] });
+/** The schema of a camera in a file. It only documents the body: the editor checks the settings, as it checks files. */
+const { $schema: _, ...documented } = z.toJSONSchema(CameraFile, { io: 'input', unrepresentable: 'any' });
+const settings = (required: readonly string[]) => z.looseObject({}).meta({ ...documented, required: [...required] });
 
 const Shown = settings(['id', 'source']).meta({
   id: 'CameraSettings',

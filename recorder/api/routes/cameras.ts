@@ -1,4 +1,4 @@
-// `/api/cameras`: every camera of the node, what it does and why, and what a player needs to know first.
+// `/api/cameras`: the cameras of the node, their state and its reason, and the codecs that a player needs to know.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';

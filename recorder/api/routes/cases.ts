@@ -1,4 +1,4 @@
-// `POST /api/cases`: exports of several cameras over one window, as one archive with a signed manifest.
+// `POST /api/cases`: exports of several cameras over one window, as one ZIP file with a signed manifest.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
-// `/cluster/…`: who belongs to the cluster, and changes of it. What only the leader may change is sent on to it; what the
-// cluster cannot decide without a majority is 503.
+// `/cluster/…`: the nodes and cameras of the cluster, and changes of its membership. Changes are redirected to the leader;
+// without a majority they are answered with 503.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -168,7 +168,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
     '/cluster/cameras',
     {
       config: { role: 'viewer', cameras: 'filtered' },
-      // Thousands of rows that were just formed: to check each again takes longer than all the rest. A test does.
+      // Validation of thousands of rows would take longer than everything else. A test validates them instead.
       serializerCompiler: () => JSON.stringify,
       schema: {
         operationId: 'listClusterCameras',
@@ -196,7 +196,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
     },
   );
 
-  /** Asks the operator, on the leader; elsewhere the client is sent there. */
+  /** On the leader: sends the request to the operator. On other nodes: redirects the client to the leader. */
   async function onLeader(request: FastifyRequest, reply: FastifyReply, question: ClusterQuestion) {
     const leader = cluster.leader();
     if (!leader)

@@ -1,4 +1,4 @@
-// `GET /api/events`: what happens on the node, as server-sent events (WHATWG HTML §9.2).
+// `GET /api/events`: the events of the node, as server-sent events (WHATWG HTML §9.2).
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -16,7 +16,7 @@ import type { EventSource } from '../deps.ts';
 const SECONDS = 'expected a whole number from 0 to 86400';
 const ID = 'expected the id of an event';
 
-/** `gate,dock-*` */
+/** A list such as `gate,dock-*`. */
 const patterns = (what: string) =>
   z
     .string()
@@ -52,7 +52,7 @@ const Query = z.object({
   access_token: z.string().optional(),
 });
 
-/** What the data of each event is (JSON Schema), for programs that are made of the OpenAPI document. */
+/** JSON Schema of the data of each event, for clients generated from the OpenAPI document. */
 const ENVELOPE = {
   description: 'CloudEvents 1.0.2, JSON format. docs/events.md has the data of each type.',
   type: 'object',
@@ -125,7 +125,7 @@ export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events,
           (cameras === undefined || cameraIds.length === 0 || cameraIds.some((id) => inScope(cameras, id))),
       });
       const stopListening = auth.onChange(() => {
-        // Of one that is gone the connection ends: that holds for every answer that lasts.
+        // The access hooks close the connection of a caller whose token is no longer valid.
         caller = auth.renewed(caller) ?? caller;
       });
       const timer = seconds ? clock.after(seconds * 1000, () => raw.end()) : undefined;
@@ -141,7 +141,7 @@ export const eventRoutes: FastifyPluginAsyncZod<Options> = async (app, { events,
 
 function positionOf({ headers }: FastifyRequest): number | undefined {
   const { 'last-event-id': header } = headers;
-  // A client that was given none sends none, or an empty one.
+  // A client that has received no event sends no id, or an empty one.
   if (header === undefined || header === '') return undefined;
   const id = parseEventId(String(header));
   if (id === undefined) throw new ApiError(400, 'invalid-parameter', `Last-Event-ID: ${ID}`);
@@ -150,7 +150,7 @@ function positionOf({ headers }: FastifyRequest): number | undefined {
 
 const sinkOf = ({ raw }: FastifyReply): StreamSink => ({
   write(bytes, sent) {
-    // After its end nothing is sent, and nobody is told so.
+    // After the end of the response nothing is sent, and `sent` is not called.
     raw.write(bytes, (err) => (err ? undefined : sent()));
   },
   end: () => void raw.end(),

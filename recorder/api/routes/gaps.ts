@@ -1,4 +1,4 @@
-// `/api/archive/{camera_id}/gaps`: what was to be recorded and is not, and why.
+// `/api/archive/{camera_id}/gaps`: the gaps in the footage of a camera, and their causes.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -68,7 +68,7 @@ const Gaps = z
   })
   .meta({ id: 'GapList', description: 'Time without footage of a camera in an interval.' });
 
-/** With the interval, as for segments. Of two that begin at once, the gap is first. */
+/** Includes the interval, as for segments. Of two entries with the same start, the gap is first. */
 const GapPlace = z.tuple([z.literal('gaps'), EpochNumber, EpochNumber, z.number(), z.number()]);
 interface GapEntry {
   readonly startMs: number;

@@ -13,13 +13,13 @@ import { Warning, warningsFor } from '../warning.ts';
 
 /** A disk that does not answer in this time is not writable. */
 const WRITABLE_TIMEOUT_MS = 5_000;
-/** A database that does not is away: load balancers wait for little more. */
+/** A database that does not answer in this time counts as unreachable: load balancers wait for little longer. */
 const STORAGE_TIMEOUT_MS = 1_500;
-/** Probes that come faster share one look: they need no credentials. */
-const LOOK_CACHE_MS = 1_000;
+/** More frequent probes share one result: anybody may send them, as they need no credentials. */
+const RESULT_KEPT_MS = 1_000;
 /**
- * A node that the cluster has not heard of for so long is out of service: its cameras were given to others long ago. An
- * API server that restarts or is upgraded is back by then, and all nodes record and answer meanwhile.
+ * A node whose renewals have failed for this long is not ready: other nodes have taken over its cameras long before. A
+ * restart or an upgrade of the API server takes less time, and all nodes record and answer meanwhile.
  */
 const CUT_OFF_MS = 5 * MINUTE_MS;
 
@@ -84,15 +84,15 @@ const Readiness = z
 
 type Deps = Pick<ApiDeps, 'archive' | 'cameras' | 'checks' | 'clock' | 'recordPath' | 'version' | 'warnings'>;
 
-/** Without `auth`, nobody is told more than the status. */
+/** Without `auth`, answers have the status only. */
 export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth?: Authenticator }> = async (
   app,
   { deps, auth },
 ) => {
   const { clock } = deps;
-  const isWritable = sharedLook(() => deps.archive.checkWritable(), false, WRITABLE_TIMEOUT_MS, clock);
+  const isWritable = sharedCheck(() => deps.archive.checkWritable(), false, WRITABLE_TIMEOUT_MS, clock);
   const noStorage = { configured: true, reachable: false };
-  const storageNow = sharedLook(() => deps.checks.storage(), noStorage, STORAGE_TIMEOUT_MS, clock);
+  const storageNow = sharedCheck(() => deps.checks.storage(), noStorage, STORAGE_TIMEOUT_MS, clock);
 
   async function runChecks(): Promise<z.output<typeof Checks>> {
     const [storage, license, writable] = await Promise.all([storageNow(), deps.checks.license(), isWritable()]);
@@ -141,7 +141,7 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth?: Authentica
       if (caller) {
         body.checks = checks;
         if (!ready) body.failed = failed;
-        // A camera's silence does not take the node out of service: the other cameras need it.
+        // A silent camera does not make the node unready: the other cameras need it.
         body.warnings = warningsFor(caller, deps.warnings);
         body.silent_cameras = silentCameras(deps.cameras).filter(({ id }) => caller.sees(id));
       }
@@ -167,7 +167,7 @@ function clusterStoreOf(state: ReturnType<Deps['checks']['clusterStore']>): z.ou
   };
 }
 
-/** A node that never reached the cluster since its start does not know which cameras are its own. */
+/** A node that has not reached the cluster since its start does not know which cameras it records: it is not ready. */
 function isInCluster({
   configured,
   reachable,
@@ -185,13 +185,13 @@ function failedChecks(checks: z.output<typeof Checks>): (keyof typeof checks)[] 
   return failed;
 }
 
-/** What `look` finds, or `failed` when it takes too long or rejects; one look at a time, its result good for a moment. */
-function sharedLook<T>(look: () => Promise<T>, failed: T, timeoutMs: number, clock: Clock): () => Promise<T> {
+/** The result of `check`, or `failed` when it takes too long or rejects. One check runs at a time; its result is reused. */
+function sharedCheck<T>(check: () => Promise<T>, failed: T, timeoutMs: number, clock: Clock): () => Promise<T> {
   let running: Promise<T> | undefined;
   let last = { atMs: -Infinity, found: failed };
   return () => {
-    if (clock.monotonicMs() - last.atMs < LOOK_CACHE_MS) return Promise.resolve(last.found);
-    running ??= look()
+    if (clock.monotonicMs() - last.atMs < RESULT_KEPT_MS) return Promise.resolve(last.found);
+    running ??= check()
       .catch(() => failed)
       .then((found) => {
         last = { atMs: clock.monotonicMs(), found };

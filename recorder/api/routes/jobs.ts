@@ -1,4 +1,4 @@
-// `/api/archive/{camera_id}/export` and `/timelapse`, and the jobs that they start: state, result, end.
+// `/api/archive/{camera_id}/export` and `/timelapse`, and the jobs that they start: state, result, manifest and removal.
 
 import { createReadStream } from 'node:fs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -237,22 +237,22 @@ function toCameras({ outcome, ...job }: Job): z.output<typeof CaseCamera>[] {
   }));
 }
 
-/** Of an assembly it is when its parts are. */
+/** The window of an assembly is known when the windows of its parts are. */
 const isWindowKnown = ({ fromMs, toMs }: Job): boolean => fromMs < toMs;
 
 const unknownJob = (): ApiError => new ApiError(404, 'no-such-job', 'this node has no job with this id');
 
-/** What of a result is sent. */
+/** The part of a result that is sent. */
 interface Wanted {
   readonly name: string;
   readonly type: string;
-  /** Tells it from others of the job. */
+  /** For the entity tag: unique among the parts of all jobs. */
   readonly tag: string;
   readonly start: number;
   readonly sizeBytes: number;
 }
 
-/** What a job's result is called where somebody saves it. */
+/** The file name under which a browser saves the result of a job. */
 function resultName({ cameraId, fromMs, speed, outcome, case: ofCameras }: Job): string {
   if (ofCameras) return movieName('case', fromMs, { extension: 'zip' });
   return movieName(cameraId, fromMs, { speed, extension: outcome?.parts ? 'zip' : 'mp4' });
@@ -299,7 +299,7 @@ const questions = {
   503: problemResponse('The jobs cannot be read: Redis does not answer.'),
 };
 
-/** A job of several cameras is for those that may see all of them. */
+/** A job of several cameras is visible to callers that may see all of them. */
 const isSeen = (request: FastifyRequest, job: Job): boolean => camerasOf(job).every(callerOf(request).sees);
 
 async function findJob(jobs: JobKeeper, id: string, request: FastifyRequest): Promise<Job> {
@@ -312,7 +312,7 @@ async function findJob(jobs: JobKeeper, id: string, request: FastifyRequest): Pr
 
 type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly jobs: JobKeeper };
 
-/** State and result of a job: for the API, and for other recorders, which join results of several nodes. */
+/** State and result of a job, for the API and for other recorders, which join results of several nodes. */
 export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: Pick<Deps, 'jobs' | 'clock'> }> = async (app, { deps }) => {
   const { jobs, clock } = deps;
   const itemOf = (job: Job): z.output<typeof JobItem> => toItem(job, clock.wallMs());
@@ -380,7 +380,7 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: Pick<Deps, 'jobs' | 
     },
   );
 
-  /** What both halves of a signed manifest answer. */
+  /** Shared by the routes of the manifest and its signature. */
   const about = {
     config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered' },
     schema: {
@@ -450,7 +450,7 @@ const sent = (description: string, type: string, schema: z.ZodType) => ({
   content: { [type]: { schema } },
 });
 
-/** No serializer of the schema's may touch what was signed. */
+/** Sends the bytes unchanged: the serializer of the schema would alter what was signed. */
 const asItIs = (payload: unknown): string => payload as string;
 
 export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
@@ -464,7 +464,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     return toSubmitted(job);
   }
 
-  /** The window that a caller asks for, of a camera that there is. */
+  /** The requested window of a known camera. Throws ApiError. */
   function windowOf(request: FastifyRequest, cameraId: string, query: z.output<typeof Window>) {
     tell(request, footageOf({ fromMs: query.from * 1000, toMs: query.to * 1000 }));
     if (!isKnownCamera(deps, cameraId)) throw unknownCamera();
@@ -575,7 +575,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   );
 };
 
-/** Answers with what does not change, or with one range of it (RFC 9110 §14). */
+/** Sends the result, or one range of it (RFC 9110 §14). The result never changes. */
 function sendFile(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -586,7 +586,7 @@ function sendFile(
   const current = { etag: `"${tag}-${sizeBytes.toString(16)}"`, modifiedMs, sizeBytes };
   const selected = select(request, reply, current, { what: 'movie', cacheControl: 'private, no-cache' });
   if (selected === 'not-modified') return reply.code(304).send();
-  // Several ranges may be answered with all (§14.2).
+  // A server may answer a request for several ranges with the whole file (§14.2).
   const range = selected !== 'whole' && selected.length === 1 ? selected[0] : undefined;
   const { from, to } = range ?? { from: 0, to: sizeBytes };
   if (range) reply.code(206).header('content-range', contentRange(range, sizeBytes));

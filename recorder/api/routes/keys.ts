@@ -1,4 +1,4 @@
-// `/api/keys`: what the signatures of this node are checked with.
+// `/api/keys`: the public key for checking the signatures of this node.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-// `WebSocket /websocket/{camera_id}`: a connection in, a viewer of the camera's live stream out.
+// `WebSocket /websocket/{camera_id}`: the live stream of a camera.
 
 import { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
@@ -16,10 +16,10 @@ import type { ApiDeps } from '../deps.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { flag } from '../../http/query.ts';
 
-/** A viewer that answers no ping for one interval is gone: its network would not say so for a quarter of an hour. */
+/** A viewer that answers no ping for one interval is gone: TCP would report that only after about 15 minutes. */
 const PING_INTERVAL_MS = 20_000;
 
-/** For a close to be answered. */
+/** Time for the viewer to answer a close. */
 const CLOSE_GRACE_MS = 5_000;
 
 const LiveParams = z.object({ camera_id: z.string() });
@@ -89,7 +89,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
     handler: async () => {
       throw new ApiError(426, 'upgrade-required', 'this is a WebSocket: connect with one');
     },
-    // A browser learns nothing from a refused upgrade, so every refusal is a close code.
+    // A browser does not show why an upgrade was refused, so every refusal is a close code.
     wsHandler: (socket: WebSocket, request: FastifyRequest) => {
       try {
         const found = auth.identify(request, 'header-or-query');
@@ -103,7 +103,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
   });
 
   function watch(socket: WebSocket, request: FastifyRequest, caller: Caller): void {
-    // It may have gone while somebody was asked about its token.
+    // The connection may have closed while its token was checked.
     if (socket.readyState !== socket.OPEN) return undefined;
     requireRole(caller, 'viewer');
     const { camera_id: cameraId } = request.params as z.output<typeof LiveParams>;
@@ -120,7 +120,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
       caller,
       cameraId,
       end(code, reason) {
-        // At once: a viewer that does not answer the close may not see on until it is given up.
+        // Before the close: a viewer that does not answer it must not receive the stream until the timeout.
         live.remove(viewer);
         socket.close(code, reason);
       },
@@ -145,7 +145,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
   }
 };
 
-/** Why a stream ended, for programs that are made of the OpenAPI document. */
+/** Why a stream ended, for clients generated from the OpenAPI document. */
 const CLOSED: Readonly<Record<keyof typeof CLOSE, string>> = {
   unauthorized: 'No token, a wrong one, or one that is no longer valid.',
   forbidden: 'The page has a foreign origin, or the token has no role here.',
@@ -178,8 +178,8 @@ function refusalOf({ status, code }: ApiError): Refusal {
 }
 
 /**
- * A browser lets any page connect, and adds stored Basic credentials: pages of other origins may only where the
- * configuration says so, and where it says every one, they show a token of their own.
+ * A browser lets any page connect and adds stored Basic credentials. So pages of other origins may watch only if
+ * cors.origins allows them; if it allows every origin, they also need a token of their own.
  */
 function mayWatch(request: FastifyRequest, { origins, memberOrigins }: Pick<Options, 'origins' | 'memberOrigins'>) {
   const { origin } = request.headers;
@@ -193,7 +193,7 @@ function viewerSocket(socket: WebSocket, request: FastifyRequest, clock: Clock):
   return {
     isCopying: request.raw.socket instanceof TLSSocket,
     send(message, sent) {
-      // With a callback a failed send is no error event: closing says it as well.
+      // With a callback, a failed send emits no error event; the close event follows anyway.
       if (socket.readyState === socket.OPEN) socket.send(message, SEND_BINARY, () => sent());
     },
     get bufferedBytes() {
@@ -201,7 +201,7 @@ function viewerSocket(socket: WebSocket, request: FastifyRequest, clock: Clock):
     },
     close(code, reason) {
       socket.close(code, reason);
-      // One that takes nothing does not answer either, and what its connection has waits as long.
+      // A viewer that does not read does not answer the close either, and its buffers stay allocated until then.
       const timer = clock.after(CLOSE_GRACE_MS, () => socket.terminate());
       socket.once('close', () => timer.cancel());
     },

@@ -1,4 +1,4 @@
-// `/api/log`: how much is logged, changed without a restart.
+// `/api/log`: shows and changes the log level without a restart.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-// `/api/metrics`: the node's load in whole numbers, for management platforms. Prometheus has its own listener.
+// `/api/metrics`: the load of the node in whole numbers, for management platforms. Prometheus has a separate listener.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';

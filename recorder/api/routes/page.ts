@@ -1,5 +1,5 @@
-// `GET /`: the page with every camera live, its state and its newest recordings, and the player module it uses; and
-// `GET /reference`, the API for reading.
+// `GET /`: the page with the live picture, state and newest recordings of every camera, and the player module that it
+// uses. `GET /reference`: the API documentation.
 
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { readFile } from 'node:fs/promises';
@@ -36,23 +36,23 @@ export const pageRoutes: FastifyPluginAsync<{ deps: Pick<ApiDeps, 'cluster' | 'p
   }
 };
 
-/** What a policy in a document cannot say, and what every page keeps to. */
+/** The policy of every page. `frame-ancestors` works in a header only. */
 const HEADER_POLICY =
   "default-src 'self'; connect-src 'self' http: https: ws: wss:; media-src 'self' blob: http: https:; " +
   "img-src 'self' data: http: https:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
-/** Before everything that the page loads. */
+/** The policy follows this element: it must come before everything that the page loads. */
 const POLICY_PLACE = '<meta charset="utf-8" />';
 
-/** In the document: the origins of a hundred nodes would be more than proxies let through as a header. */
+/** In the document, not in a header: proxies limit the size of headers, and a cluster may have a hundred origins. */
 const metaPolicy = (policy: string): string => `<meta http-equiv="Content-Security-Policy" content="${policy}" />`;
 
-/** Where the page may go with its token: here, and to the nodes that the cluster knows now. */
+/** Lets the page connect to this node, and to the nodes that the cluster knows now. */
 function policyFor(request: FastifyRequest, { cluster, playback }: Pick<ApiDeps, 'cluster' | 'playback'>): string {
   const nodes = cluster?.origins() ?? [];
   const playbacks = [playbackAddress(request, playback), ...(cluster?.playbackOrigins() ?? [])];
   const sockets = nodes.map((origin) => origin.replace(/^http/, 'ws'));
-  // Browsers that do not count the sockets of 'self' to it are still in use.
+  // In some browsers still in use, 'self' does not include WebSockets of the same host.
   const own = isHost(request.host) ? [`ws://${request.host}`, `wss://${request.host}`] : [];
   const from = (...sources: readonly (string | undefined)[]): string =>
     [...new Set(["'self'", ...sources.filter((source) => source !== undefined)])].join(' ');

@@ -1,5 +1,5 @@
-// `/api/cameras/{id}/probe` and `/capture`: what a camera that is being recorded does, and a capture for a report of it.
-// `/api/cameras/test`: what one does that is not configured yet.
+// `/api/cameras/{id}/probe` and `/capture`: examine a camera that is being recorded, or capture its connection for a
+// problem report. `/api/cameras/test`: examines a camera that is not configured yet.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -48,19 +48,19 @@ interface Deps {
 export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { cameras, doctor } = deps;
 
-  async function alone<T>(look: Promise<T>): Promise<T> {
+  async function unlessBusy<T>(examination: Promise<T>): Promise<T> {
     try {
-      return await look;
+      return await examination;
     } catch (err) {
       if (err instanceof DoctorBusy) throw new ApiError(409, 'doctor-busy', err.message);
       throw err;
     }
   }
 
-  /** Runs until it is done or the caller is gone. */
-  async function examined<T>(id: string, gone: AbortSignal, look: (signal: AbortSignal) => Promise<T | undefined>) {
+  /** Runs until it is done or the caller disconnects. */
+  async function examined<T>(id: string, gone: AbortSignal, examine: (signal: AbortSignal) => Promise<T | undefined>) {
     if (!cameras.get(id)) throw unknownCamera();
-    const seen = await alone(look(gone));
+    const seen = await unlessBusy(examine(gone));
     if (seen !== undefined) return seen;
     throw new ApiError(409, 'camera-stopped', `camera ${id} is stopped: there is no connection to examine`);
   }
@@ -71,7 +71,7 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
       config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'probe' },
       schema: {
         operationId: 'probeCamera',
-        summary: 'What a camera does',
+        summary: 'Examine a camera that is being recorded',
         description:
           'Watches the connection that records the camera; nothing is sent to the camera, and the recording continues.',
         tags: ['cameras'],
@@ -111,7 +111,7 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
       tell(request, { host: hostOf(camera.source) });
       const gone = new AbortController();
       request.raw.socket.once('close', () => gone.abort());
-      return alone(doctor.tryOut(camera, seconds, gone.signal));
+      return unlessBusy(doctor.tryOut(camera, seconds, gone.signal));
     },
   );
 
@@ -140,7 +140,7 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
       const gone = new AbortController();
       raw.socket.once('close', () => gone.abort());
       const file = await examined(params.id, gone.signal, (signal) => doctor.capture(params.id, query.seconds, signal));
-      // As it is: a schema would make text of it.
+      // Sends the bytes unchanged: the serializer of the schema would turn them into text.
       return reply
         .serializer((payload: unknown) => payload as string)
         .header('content-disposition', 'attachment; filename="camera-capture.jsonl.gz"')

@@ -1,4 +1,4 @@
-// `/api/archive/{camera_id}/protect` and `/api/archive/protections`: footage that retention leaves alone.
+// `/api/archive/{camera_id}/protect` and `/api/archive/protections`: footage that retention does not remove.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -51,7 +51,7 @@ const Protection = z
     until: z.iso.datetime({ offset: true }).nullable().describe('When the protection ends by itself; null: never.'),
     segments: z.number().int().describe('Number of segments that overlap the window now.'),
   })
-  .meta({ id: 'Protection', description: 'A window of footage that retention leaves alone.' });
+  .meta({ id: 'Protection', description: 'A window of footage that retention does not remove.' });
 
 const Protections = z
   .object({ protections: z.array(Protection).describe('By camera and start.'), next: Next })
@@ -128,10 +128,10 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
       const caller = callerOf(request);
       const nowMs = clock.wallMs();
       const untilMs = endOf(query.until, nowMs + keptMs, nowMs);
-      // null: for good.
+      // null: without an end.
       const until = untilMs === undefined ? null : new Date(untilMs).toISOString();
       tell(request, { ...footageOf({ fromMs: from * 1000, toMs: to * 1000 }), until });
-      // Nothing protected is removed for room: for good is for who answers for the whole disk.
+      // Protected footage fills the disk for as long as it is protected, so longer times need an admin.
       if (untilMs === undefined || untilMs > nowMs + keptMs) requireRole(caller, 'admin');
       const window = { cameraId, fromMs: Math.floor(from * 1000), toMs: Math.ceil(to * 1000), note, untilMs };
       const added = await kept(protections.add({ ...window, by: caller.name }, nowMs));
@@ -215,7 +215,7 @@ function endOf(until: number | 'never' | undefined, usualMs: number, nowMs: numb
   return untilMs;
 }
 
-/** A change that the disk does not take is the operator's to know, with the reason. */
+/** A change that cannot be written to the disk is an error with its reason. */
 async function kept<T>(change: Promise<T>): Promise<T> {
   try {
     return await change;

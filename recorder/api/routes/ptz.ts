@@ -1,4 +1,4 @@
-// `/api/ptz/…`: cameras that turn and zoom.
+// `/api/ptz/…`: moves cameras that turn and zoom.
 
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors, type FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -12,7 +12,7 @@ import type { PtzKeeper } from '../deps.ts';
 import { Done } from '../done.ts';
 
 const CameraId = z.string().describe('The camera.');
-/** What lies beyond is refused, not cut: it is a mistake. */
+/** Values out of range are refused rather than clamped: they are mistakes. */
 const Axis = z.number().min(-1, 'expected a number from -1 to 1').max(1, 'expected a number from -1 to 1');
 const Speed = z
   .number()
@@ -54,7 +54,7 @@ const problems = {
 };
 const INVALID = { 422: problemResponse('A value is not a number, or out of range.') };
 
-/** What is wrong with a movement is 422, what is wrong with the rest of the request 400. */
+/** An invalid movement is answered with 422, any other invalid field with 400. */
 function movementProblem(error: FastifyError, _request: FastifyRequest, _reply: FastifyReply): never {
   if (hasZodFastifySchemaValidationErrors(error)) {
     const issue = error.validation.find(({ instancePath }) => /^\/(?:pan|tilt|zoom|speed)$/.test(instancePath));
@@ -74,7 +74,7 @@ const MESSAGES: Readonly<Record<PtzCommand['kind'], string>> = {
   goto: 'the camera goes to the preset',
 };
 
-/** A movement of nothing, or at no speed, stops the camera. */
+/** A movement at speed 0 on every axis stops the camera. */
 const isStill = (command: PtzCommand): boolean =>
   command.kind === 'move' && Object.values(command.movement).every((share) => share === 0);
 
@@ -89,7 +89,8 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
 
   async function run(cameraId: string, command: PtzCommand): Promise<z.output<typeof Done>> {
     const outcome = await answered(movable(cameraId).run(command));
-    if (outcome !== 'done') return { status: 'ok', message: 'a later command came before this one was sent' };
+    if (outcome !== 'done')
+      return { status: 'ok', message: 'a later command has replaced this one before it was sent' };
     return { status: 'ok', message: MESSAGES[isStill(command) ? 'stop' : command.kind] };
   }
 
@@ -180,7 +181,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   );
 };
 
-/** What a camera does wrong is 502, with a code for programs: `camera-timeout`, `camera-fault`, … */
+/** An error of the camera is answered with 502 and a code such as `camera-timeout` or `camera-fault`. */
 async function answered<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

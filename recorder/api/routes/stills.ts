@@ -1,5 +1,5 @@
-// `/api/cameras/{id}/snapshot` and `/thumbnail`: a still image as the camera makes it, and a small picture of what was
-// seen last.
+// `/api/cameras/{id}/snapshot` and `/thumbnail`: a still image that the camera makes, and the newest key frame as a small
+// picture.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -13,7 +13,7 @@ import type { StillImage } from '../../still/shared-images.ts';
 import type { StillSource } from '../deps.ts';
 
 const CameraParams = z.object({ id: z.string() });
-/** Images of pages cannot send headers. */
+/** An image element in a page cannot send headers, so its token is in the query. */
 const Query = z.object({ access_token: z.string().optional() });
 
 const images = (...types: string[]) => Object.fromEntries(types.map((type) => [type, { schema: Bytes }]));
@@ -54,11 +54,11 @@ function send(request: FastifyRequest, reply: FastifyReply, { type, body, etag, 
   reply.headers({
     'cache-control': `private, max-age=${Math.round(remainingMs / 1000)}`,
     etag,
-    // The bytes are a stranger's: they are an image, and nothing else.
+    // The bytes come from the camera: a browser must treat them as an image only.
     'content-security-policy': "default-src 'none'; sandbox",
   });
   if (listsTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  // As it is: a schema would make text of it.
+  // Sends the bytes unchanged: the serializer of the schema would turn them into text.
   return reply
     .type(type)
     .serializer((payload: unknown) => payload as string)
