@@ -6,26 +6,21 @@ import type { SlabPool } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
 import type { CameraTls } from '../reach/connect.ts';
 import type { Reach } from '../reach/reach.ts';
-import type { Presentation } from '../rtsp/sdp.ts';
+import { CameraSession } from './camera-session.ts';
+import type { Offered } from './camera-session.ts';
 import { CameraError, NoConnection } from './error.ts';
 import { FanOut } from './fan-out.ts';
-import { Transcript } from './observer.ts';
 import type { CameraObserver } from './observer.ts';
-import { Pipeline } from './pipeline.ts';
 import { ReadMeter } from './read-meter.ts';
 import type { ReadPacer } from './read-pacer.ts';
 import { RetryPolicy } from './retry.ts';
 import type { TimelineMemory } from './run.ts';
 import { runSession } from './session.ts';
-import type { SessionMemory, TransportChoice, TransportKind } from './session-options.ts';
+import type { SessionMemory, TransportChoice } from './session-options.ts';
 import type { SampleSink } from './sink.ts';
 import { newCounters } from './status.ts';
 import type { CameraCounters, CameraState, CameraStatus, Reason } from './status.ts';
 
-/** A camera without a written picture for this long is not recording, whatever else it does. */
-const STALLED_MS = 15_000;
-/** A connection that has played this long without a picture reports what it waits for. */
-const SAYS_WHY_MS = 5_000;
 const BITRATE_WINDOW_MS = 10_000;
 const CLOCK_UNUSABLE: Reason = {
   code: 'camera-clock-unusable',
@@ -68,29 +63,20 @@ export class Camera {
   readonly #deps: CameraDeps;
   readonly #log: Log;
   readonly #retry = new RetryPolicy();
-  readonly #pipeline: Pipeline;
   readonly #meter: ReadMeter;
   readonly #memory: SessionMemory & TimelineMemory = { reorderDepth: 0 };
   readonly #stop = new AbortController();
-  #session: AbortController | undefined;
-  #sessionError: CameraError | undefined;
+  /** The current connection, or the last one. */
+  #session: CameraSession;
   #running: Promise<void> | undefined;
   #state: CameraState = 'stopped';
   #stateSinceMs: number;
   #reason: Reason | undefined;
-  #transport: TransportKind | undefined;
   #bitrate: { atMs: number; bytes: number }[] = [];
   #lastFrameMs: number | undefined;
-  /** Times of the current connection, monotonic. */
-  #connectedSinceMs: number | undefined;
-  #playingSinceMs: number | undefined;
-  #firstPictureMs: number | undefined;
-  #recordedMs = 0;
   readonly #counters: CameraCounters = newCounters();
   readonly #fanOut: FanOut;
   #observers: readonly CameraObserver[] = [];
-  readonly #transcript = new Transcript();
-  #selected: { readonly presentation: Presentation; readonly chosen: readonly number[] } | undefined;
 
   constructor(source: CameraSource, deps: CameraDeps) {
     this.#source = source;
@@ -99,14 +85,23 @@ export class Camera {
     this.#log = deps.log.child({ camera: source.id });
     this.#stateSinceMs = deps.clock.wallMs();
     this.#fanOut = new FanOut(deps.sinks, this.#log, (sample) => this.#count(sample));
-    this.#pipeline = new Pipeline({
-      clock: deps.clock,
-      pool: deps.pool,
-      counters: this.#counters,
-      memory: this.#memory,
-      fail: (error) => this.reconnect(error),
-      clockWrong: (errorMs, isUseless) => this.#clockWrong(errorMs, isUseless),
-      sink: this.#fanOut,
+    this.#session = this.#newSession({ audioDropped: undefined, notRecorded: [] });
+  }
+
+  #newSession(offered: Offered): CameraSession {
+    const { clock, pool } = this.#deps;
+    return new CameraSession({
+      clock,
+      pipeline: {
+        clock,
+        pool,
+        counters: this.#counters,
+        memory: this.#memory,
+        clockWrong: (errorMs, isUseless) => this.#clockWrong(errorMs, isUseless),
+        sink: this.#fanOut,
+      },
+      offered,
+      connected: () => this.#become('connecting', this.#reason),
     });
   }
 
@@ -124,8 +119,7 @@ export class Camera {
 
   /** Ends the current connection like a failure of the camera; the next one follows after a pause. */
   reconnect(error: CameraError): void {
-    this.#sessionError = error;
-    this.#session?.abort();
+    this.#session.fail(error);
   }
 
   /** Changes the limit without reconnecting. */
@@ -135,19 +129,22 @@ export class Camera {
 
   /** Reports the current connection and later ones to `observer`, until the returned function is called. */
   observe(observer: CameraObserver): () => void {
-    for (const message of this.#transcript.messages) observer.said(message);
-    if (this.#selected) observer.selected(this.#selected.presentation, this.#selected.chosen);
-    this.#observers = [...this.#observers, observer];
+    this.#watch([...this.#observers, observer]);
     const leave = this.#fanOut.add(observer);
     return () => {
       leave();
-      this.#observers = this.#observers.filter((one) => one !== observer);
+      this.#watch(this.#observers.filter((one) => one !== observer));
     };
+  }
+
+  #watch(observers: readonly CameraObserver[]): void {
+    this.#observers = observers;
+    this.#session.observe(observers);
   }
 
   /** Call a few times a second. */
   tick(nowMs: number): void {
-    this.#pipeline.tick(nowMs);
+    this.#session.pictures?.tick(nowMs);
     const last = this.#bitrate.at(-1);
     if (last && nowMs - last.atMs < 1_000) return;
     this.#bitrate.push({ atMs: nowMs, bytes: this.#counters.bytesReceived });
@@ -158,7 +155,9 @@ export class Camera {
     const first = this.#bitrate[0];
     const last = this.#bitrate.at(-1);
     const elapsedMs = first && last ? last.atMs - first.atMs : 0;
-    const stalled = this.#stalled();
+    const session = this.#session;
+    const pipeline = session.pictures;
+    const stalled = this.#stop.signal.aborted ? undefined : session.stalled(this.#state === 'recording');
     this.#counters.heldMs = this.#meter.heldMs;
     this.#counters.longestHoldMs = this.#meter.longestMs(this.#deps.clock.monotonicMs());
     return {
@@ -168,31 +167,16 @@ export class Camera {
       reason:
         stalled ?? this.#reason ?? (this.#state === 'recording' && this.#memory.useless ? CLOCK_UNUSABLE : undefined),
       stateSinceMs: this.#stateSinceMs,
-      transport: this.#transport,
-      video: this.#pipeline.video,
-      videoRemark: this.#pipeline.videoRemark,
-      audio: this.#pipeline.audio,
-      audioDropped: this.#pipeline.audioDropped,
-      notRecorded: this.#pipeline.notRecorded,
+      transport: session.transport,
+      video: pipeline?.video,
+      videoRemark: pipeline?.videoRemark,
+      audio: pipeline?.audio,
+      ...session.offered,
       bitrate: elapsedMs > 0 && first && last ? Math.round(((last.bytes - first.bytes) * 8000) / elapsedMs) : 0,
       lastFrameMs: this.#lastFrameMs,
-      clockErrorMs: this.#pipeline.clockErrorMs,
+      clockErrorMs: pipeline?.clockErrorMs,
       counters: this.#counters,
     };
-  }
-
-  /** What a connection delivers instead of pictures; undefined while it works or is just starting. */
-  #stalled(): Reason | undefined {
-    if (this.#connectedSinceMs === undefined || this.#stop.signal.aborted) return undefined;
-    const sinceMs = this.#pipeline.lastPictureMs ?? this.#playingSinceMs ?? this.#connectedSinceMs;
-    const silentMs = this.#deps.clock.monotonicMs() - sinceMs;
-    if (silentMs < (this.#state === 'recording' ? STALLED_MS : SAYS_WHY_MS)) return undefined;
-    if (this.#playingSinceMs === undefined) {
-      const seconds = Math.round(silentMs / 1000);
-      return { code: 'no-answer', message: `the camera is connected and has not agreed to play for ${seconds} s` };
-    }
-    const { code, message } = this.#pipeline.explainSilence(silentMs).after(this.#pipeline.lastPacket);
-    return { code, message };
   }
 
   async #run(): Promise<void> {
@@ -202,12 +186,11 @@ export class Camera {
     while (!stop.aborted) {
       // A camera that is away is tried every second: it counts as `connecting` only once its port answers.
       if (!isAway) this.#become('connecting', this.#reason);
-      this.#firstPictureMs = undefined;
-      const error = await this.#connectOnce();
+      const { error, recordedMs } = await this.#connectOnce();
       if (stop.aborted) break;
       const nowMs = clock.monotonicMs();
       const allowedMs = error.code === 'bitrate-exceeded' ? this.#meter.waitMs(nowMs) : 0;
-      const retryMs = Math.max(this.#retry.next(error, this.#recordedMs, nowMs), allowedMs);
+      const retryMs = Math.max(this.#retry.next(error, recordedMs, nowMs), allowedMs);
       const wasAway = isAway;
       isAway = error instanceof NoConnection;
       if (!(isAway && wasAway)) {
@@ -221,13 +204,11 @@ export class Camera {
   }
 
   /** Runs one connection until it fails or is stopped. */
-  async #connectOnce(): Promise<CameraError> {
+  async #connectOnce(): Promise<{ readonly error: CameraError; readonly recordedMs: number }> {
     const { clock, reach, receiveBuffer, pacer } = this.#deps;
-    this.#session = new AbortController();
-    this.#sessionError = undefined;
-    this.#transcript.clear();
-    this.#selected = undefined;
-    const pipeline = this.#pipeline;
+    const session = this.#newSession(this.#session.offered);
+    this.#session = session;
+    session.observe(this.#observers);
     let error: CameraError | undefined;
     try {
       await runSession(
@@ -238,41 +219,11 @@ export class Camera {
           allowPlaintextLogin: this.#source.allowPlaintextLogin ?? false,
           deps: { clock, log: this.#log, reach, receiveBuffer, pacer, meter: this.#meter },
           memory: this.#memory,
-          handler: {
-            pictures: pipeline,
-            connected: () => {
-              this.#connectedSinceMs = clock.monotonicMs();
-              this.#become('connecting', this.#reason);
-            },
-            said: (message) => {
-              this.#transcript.add(message);
-              for (const observer of this.#observers) observer.said(message);
-            },
-            select: (presentation) => {
-              const chosen = pipeline.select(presentation);
-              this.#selected = { presentation, chosen };
-              for (const observer of this.#observers) observer.selected(presentation, chosen);
-              return chosen;
-            },
-            playing: (playing) => {
-              this.#transport = playing.transport;
-              this.#playingSinceMs = clock.monotonicMs();
-              pipeline.playing(playing);
-            },
-            rtp: (stream, buffer, start, end) => {
-              for (const observer of this.#observers) observer.rtp(stream, buffer, start, end);
-              pipeline.rtp(stream, buffer, start, end);
-            },
-            rtcp: (stream, buffer, start, end) => {
-              for (const observer of this.#observers) observer.rtcp(stream, buffer, start, end);
-              pipeline.rtcp(stream, buffer, start, end);
-            },
-            receptionReport: (stream, nowMs) => pipeline.receptionReport(stream, nowMs),
-          },
+          handler: session,
         },
-        AbortSignal.any([this.#stop.signal, this.#session.signal]),
+        AbortSignal.any([this.#stop.signal, session.failed]),
       );
-      error = this.#sessionError;
+      error = session.failed.reason as CameraError | undefined;
     } catch (err) {
       if (err instanceof CameraError) error = err;
       else {
@@ -281,28 +232,24 @@ export class Camera {
         error = new CameraError('protocol', 'internal error', { cause: err });
       }
     }
-    this.#recordedMs = (pipeline.lastPictureMs ?? 0) - (this.#firstPictureMs ?? 0);
-    this.#connectedSinceMs = undefined;
-    this.#playingSinceMs = undefined;
-    const failure = (error ?? new CameraError('closed-by-camera', 'the session ended')).after(pipeline.lastPacket);
-    pipeline.close(
-      this.#stop.signal.aborted ? 'stopped' : failure.code === 'no-key-frame' ? 'no-key-frame' : 'camera-lost',
+    const pipeline = session.pictures;
+    error = (error ?? new CameraError('closed-by-camera', 'the session ended')).after(pipeline?.lastPacket);
+    session.close(
+      this.#stop.signal.aborted ? 'stopped' : error.code === 'no-key-frame' ? 'no-key-frame' : 'camera-lost',
     );
-    this.#transport = undefined;
-    return failure;
+    return { error, recordedMs: pipeline?.recordedMs ?? 0 };
   }
 
   #count(sample: Sample): void {
-    const { video, audio } = this.#pipeline;
+    const { video, audio } = this.#session.pictures ?? {};
     if (sample.kind === 'audio' || !video) this.#counters.audioFrames++;
     else this.#counters.videoFrames++;
     if (sample.kind === 'audio') return;
     this.#counters.leadFrames++;
     this.#lastFrameMs = this.#deps.clock.wallMs();
-    this.#firstPictureMs ??= this.#pipeline.lastPictureMs;
     if (this.#state === 'recording' || !sample.sync || this.#stop.signal.aborted) return;
     const codec = (video ?? audio)?.codecString;
-    this.#log.info({ codec, transport: this.#transport }, 'camera is recording');
+    this.#log.info({ codec, transport: this.#session.transport }, 'camera is recording');
     this.#become('recording', undefined);
   }
 

@@ -1,4 +1,5 @@
-// Turns the packets of one connection into samples: combines the receivers, depacketizers and timeline of one session.
+// Turns the packets of one connection into samples: combines the receivers, depacketizers and timeline of one session. Another
+// session has another pipeline.
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -12,11 +13,10 @@ import { describeInstead, onlyKeyFrameIsMissing } from './instead.ts';
 import type { Brought } from './instead.ts';
 import { MediaStream } from './media-stream.ts';
 import type { MediaStreamDeps } from './media-stream.ts';
-import { notRecorded } from './not-recorded.ts';
 import type { PacketPlace } from './packet-place.ts';
-import type { Playing, SessionHandler } from './session-options.ts';
+import type { Playing } from './session-options.ts';
 import type { EndReason, SampleSink } from './sink.ts';
-import type { CameraCounters, NotRecorded, Reason } from './status.ts';
+import type { CameraCounters, Reason } from './status.ts';
 import type { TimelineMemory } from './run.ts';
 import type { Pictures } from './watchdog.ts';
 import { Timeline } from './timeline.ts';
@@ -42,8 +42,6 @@ export interface PipelineOptions {
   readonly sink: SampleSink;
   readonly counters: CameraCounters;
   readonly memory: TimelineMemory;
-  /** The camera's video will not recover by itself; the owner ends the connection. */
-  readonly fail: (error: CameraError) => void;
   /**
    * Notified of timestamps that cannot be right: by how much they are wrong, and whether pictures are dated by arrival from now
    * on.
@@ -51,14 +49,14 @@ export interface PipelineOptions {
   readonly clockWrong: (errorMs: number, isUseless: boolean) => void;
 }
 
-export class Pipeline implements SessionHandler, Pictures {
+export class Pipeline implements Pictures {
   readonly #o: PipelineOptions;
-  #streams: MediaStream[] = [];
-  #timeline: Timeline | undefined;
+  /** Indices of the sections of the presentation that are recorded: the video first. */
+  readonly chosen: readonly number[];
+  #streams: readonly MediaStream[];
+  #timeline: Timeline;
   #arrivalMs = 0;
   #audioDropped: Reason | undefined;
-  /** What else the camera offers. */
-  notRecorded: readonly NotRecorded[] = [];
   /** Audio frames in the window, and those without a place in time. */
   #sound = { sinceMs: 0, frames: 0, discarded: 0 };
   #soundClock: Reason | undefined;
@@ -66,11 +64,36 @@ export class Pipeline implements SessionHandler, Pictures {
   /** What the video had delivered when its last picture was written. */
   #brought: Brought | undefined;
   #broughtAtMs: number | undefined;
+  #firstPictureMs: number | undefined;
   #lastPictureMs: number | undefined;
   #byeMs: number | undefined;
 
-  constructor(options: PipelineOptions) {
+  /** Chooses the streams. Throws CameraError if none of them can lead a recording. */
+  constructor(presentation: Presentation, options: PipelineOptions) {
     this.#o = options;
+    const deps: MediaStreamDeps = {
+      pool: options.pool,
+      counters: options.counters,
+      clock: options.clock,
+      unit: (unit, stream) => (stream.kind === 'video' ? this.#videoUnit(unit, stream) : this.#audioUnit(unit, stream)),
+      clockRateChanged: () => {
+        this.#timeline.end('parameters');
+        this.#timeline = this.#newTimeline();
+      },
+    };
+    const video = MediaStream.choose(presentation, 'video', deps);
+    const offersVideo = presentation.media.some(({ kind, backchannel }) => kind === 'video' && !backchannel);
+    const audio = MediaStream.choose(presentation, 'audio', deps);
+    if (video.stream === undefined && (offersVideo || audio.stream === undefined)) {
+      const code = video.reason?.code === 'encrypted' ? 'encrypted' : 'no-video';
+      throw new CameraError(code, video.reason?.message ?? 'the camera offers no video');
+    }
+    const recorded = [video, audio].filter((choice) => choice.stream !== undefined);
+    this.chosen = recorded.map(({ index }) => index);
+    this.#streams = recorded.map(({ stream }) => stream);
+    this.#audioDropped = audio.stream ? undefined : audio.reason;
+    this.#timeline = this.#newTimeline();
+    this.#brought = this.#lead && this.#bringing(this.#lead);
   }
 
   /** Why the camera's audio is not recorded although it offers some. */
@@ -81,6 +104,11 @@ export class Pipeline implements SessionHandler, Pictures {
   /** Monotonic time of the last picture of this connection that was passed on; undefined before the first. */
   get lastPictureMs(): number | undefined {
     return this.#lastPictureMs;
+  }
+
+  /** From the first picture of this connection to the last. */
+  get recordedMs(): number {
+    return (this.#lastPictureMs ?? 0) - (this.#firstPictureMs ?? 0);
   }
 
   /** Monotonic time at which the video's source sent a BYE (RTCP); undefined again once another packet of it arrives. */
@@ -124,7 +152,7 @@ export class Pipeline implements SessionHandler, Pictures {
 
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
   get clockErrorMs(): number | undefined {
-    return this.#timeline?.clockErrorMs;
+    return this.#timeline.clockErrorMs;
   }
 
   get video(): VideoParameters | undefined {
@@ -139,42 +167,6 @@ export class Pipeline implements SessionHandler, Pictures {
     return this.#parameters('audio') as AudioParameters | undefined;
   }
 
-  select(presentation: Presentation): readonly number[] {
-    this.close('camera-lost');
-    const chosen: number[] = [];
-    const deps: MediaStreamDeps = {
-      pool: this.#o.pool,
-      counters: this.#o.counters,
-      clock: this.#o.clock,
-      unit: (unit, stream) => (stream.kind === 'video' ? this.#videoUnit(unit, stream) : this.#audioUnit(unit, stream)),
-      clockRateChanged: () => {
-        this.#timeline?.end('parameters');
-        this.#timeline = this.#newTimeline();
-      },
-    };
-    this.notRecorded = notRecorded(presentation, []);
-    const video = MediaStream.choose(presentation, 'video', deps);
-    const offersVideo = presentation.media.some(({ kind, backchannel }) => kind === 'video' && !backchannel);
-    const audio = MediaStream.choose(presentation, 'audio', deps);
-    if (video.stream === undefined && (offersVideo || audio.stream === undefined)) {
-      const code = video.reason?.code === 'encrypted' ? 'encrypted' : 'no-video';
-      throw new CameraError(code, video.reason?.message ?? 'the camera offers no video');
-    }
-    if (video.stream) {
-      chosen.push(video.index);
-      this.#streams.push(video.stream);
-    }
-    this.#audioDropped = audio.stream ? undefined : audio.reason;
-    if (audio.stream) {
-      chosen.push(audio.index);
-      this.#streams.push(audio.stream);
-    }
-    this.notRecorded = notRecorded(presentation, chosen);
-    this.#timeline = this.#newTimeline();
-    this.#brought = this.#lead && this.#bringing(this.#lead);
-    return chosen;
-  }
-
   #newTimeline(): Timeline {
     const { clock, sink, memory, counters, clockWrong } = this.#o;
     return new Timeline({
@@ -183,7 +175,7 @@ export class Pipeline implements SessionHandler, Pictures {
         begin: (run) => sink.begin(run),
         change: (run) => sink.change(run),
         sample: (sample) => {
-          if (sample.kind === 'video') this.#lastPictureMs = this.#arrivalMs;
+          if (sample.kind === 'video') this.#pictureCame();
           sink.sample(sample);
         },
         end: (reason) => sink.end(reason),
@@ -202,6 +194,11 @@ export class Pipeline implements SessionHandler, Pictures {
     });
   }
 
+  #pictureCame(): void {
+    this.#lastPictureMs = this.#arrivalMs;
+    this.#firstPictureMs ??= this.#arrivalMs;
+  }
+
   playing(playing: Playing): void {
     const sound = this.#streams.filter((stream) => this.#placeOf(stream) === 'audio');
     if (playing.soundRefused !== undefined && sound.length > 0) {
@@ -211,7 +208,7 @@ export class Pipeline implements SessionHandler, Pictures {
     const nowMs = this.#o.clock.monotonicMs();
     for (const { streamIndex, ssrc, rtpTime, carrier } of playing.streams) {
       const stream = this.#streams[streamIndex];
-      if (stream && rtpTime !== undefined) this.#timeline?.startsAt(this.#placeOf(stream), rtpTime, nowMs);
+      if (stream && rtpTime !== undefined) this.#timeline.startsAt(this.#placeOf(stream), rtpTime, nowMs);
       stream?.begin(playing.transport === 'udp', ssrc, carrier);
     }
   }
@@ -236,7 +233,7 @@ export class Pipeline implements SessionHandler, Pictures {
     for (const report of senderReports) {
       stream.receiver.noteSenderReport(report, nowMs);
       const wallMs = senderWallMs(report);
-      if (wallMs !== undefined) this.#timeline?.senderReport(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
+      if (wallMs !== undefined) this.#timeline.senderReport(this.#placeOf(stream), wallMs, report.rtpTimestamp, nowMs);
     }
   }
 
@@ -251,7 +248,7 @@ export class Pipeline implements SessionHandler, Pictures {
       this.#broughtAtMs = this.#lastPictureMs;
       this.#brought = this.#lead && this.#bringing(this.#lead);
     }
-    this.#timeline?.tick(nowMs);
+    this.#timeline.tick(nowMs);
     if (nowMs - this.#sound.sinceMs >= SOUND_WINDOW_MS) this.#judgeSound(nowMs);
   }
 
@@ -266,19 +263,11 @@ export class Pipeline implements SessionHandler, Pictures {
     this.#soundClock = { code: 'audio-clock', message };
   }
 
-  /** Ends the run and releases memory. The pipeline can be used again through `select`. */
+  /** Ends the run and releases memory. The pipeline takes nothing afterwards. */
   close(reason: EndReason): void {
     for (const stream of this.#streams) stream.flush();
-    this.#timeline?.end(reason);
+    this.#timeline.end(reason);
     for (const stream of this.#streams) stream.close();
-    this.#streams = [];
-    this.#timeline = undefined;
-    this.#brought = undefined;
-    this.#broughtAtMs = undefined;
-    this.#lastPictureMs = undefined;
-    this.#byeMs = undefined;
-    this.#beforeKeyFrame = 0;
-    this.#soundClock = undefined;
   }
 
   #bringing({ kind }: MediaStream): Brought {
@@ -312,7 +301,7 @@ export class Pipeline implements SessionHandler, Pictures {
 
   #videoUnit(unit: AccessUnit, stream: MediaStream): void {
     const parameters = this.video;
-    if (parameters) this.#timeline?.lead(unit, parameters, stream.arrivalOf(unit));
+    if (parameters) this.#timeline.lead(unit, parameters, stream.arrivalOf(unit));
   }
 
   #audioUnit(unit: AccessUnit, stream: MediaStream): void {
@@ -321,7 +310,7 @@ export class Pipeline implements SessionHandler, Pictures {
     if (!parameters) return;
     // A frame can be sent only when its last sample has been captured.
     const frameMs = (unit.durationTicks * 1000) / parameters.sampleRate;
-    if (stream === this.#lead) this.#timeline?.lead(unit, parameters, this.#arrivalMs - frameMs);
-    else this.#timeline?.audio(unit, parameters, this.#arrivalMs);
+    if (stream === this.#lead) this.#timeline.lead(unit, parameters, this.#arrivalMs - frameMs);
+    else this.#timeline.audio(unit, parameters, this.#arrivalMs);
   }
 }

@@ -44,7 +44,7 @@ export interface Playing {
  */
 export interface SessionHandler {
   /** The state of the decoded video; without it only packets are watched. */
-  readonly pictures?: Pictures;
+  readonly pictures?: Pictures | undefined;
   /** The camera accepted the connection; no message was sent yet. */
   connected?(): void;
   /**
