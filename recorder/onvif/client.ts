@@ -5,8 +5,11 @@ import type { Clock } from '../../base/clock.ts';
 import type { Reach } from '../reach/reach.ts';
 import { OnvifError } from './error.ts';
 import { Exchange } from './exchange.ts';
-import { invoke, type Connection, type Done, type OnvifOperations } from './library.ts';
 import { printable } from './printable.ts';
+import { buildRequest, type Operation } from './request.ts';
+import { securityHeader } from './security.ts';
+import { capabilityPaths, servicePaths, type ServicePaths } from './services.ts';
+import { formatEnvelope } from './soap.ts';
 import type { OnvifTarget } from './target.ts';
 import { at, childOf, childrenOf, escapeXml, textAt, type XmlElement } from './xml.ts';
 
@@ -52,6 +55,13 @@ const MAX_PRESETS = 1000;
 /** Limit for the token of a profile or preset (ReferenceToken of ONVIF: at most 64 characters). */
 const MAX_TOKEN = 256;
 
+/** What was learnt about a camera while connecting. */
+interface Connection {
+  /** The camera's clock minus ours. */
+  readonly clockOffsetMs: number;
+  readonly paths: ServicePaths;
+}
+
 const NO_CONNECTION: Connection = { clockOffsetMs: 0, paths: new Map() };
 
 export class OnvifClient {
@@ -90,7 +100,7 @@ export class OnvifClient {
   }
 
   async information(signal: AbortSignal): Promise<DeviceInformation> {
-    const answer = await this.#call(signal, (cam, done) => cam.getDeviceInformation(done));
+    const answer = await this.#call(signal, (cam, ignore) => cam.getDeviceInformation(ignore));
     const text = (name: string): string => printable(textAt(answer, name) ?? '', 64);
     return {
       manufacturer: text('Manufacturer'),
@@ -101,7 +111,7 @@ export class OnvifClient {
   }
 
   async profiles(signal: AbortSignal): Promise<readonly Profile[]> {
-    const answer = await this.#call(signal, (cam, done) => cam.getProfiles(done));
+    const answer = await this.#call(signal, (cam, ignore) => cam.getProfiles(ignore));
     return childrenOf(answer, 'Profiles')
       .slice(0, MAX_PROFILES)
       .map(toProfile)
@@ -111,14 +121,14 @@ export class OnvifClient {
   /** As stated by the camera; not validated. */
   async streamUri(profileToken: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { profileToken: escapeXml(profileToken), protocol: 'RTSP' };
-    const answer = await this.#call(signal, (cam, done) => cam.getStreamUri(options, done));
+    const answer = await this.#call(signal, (cam, ignore) => cam.getStreamUri(options, ignore));
     return textAt(answer, 'MediaUri', 'Uri') ?? textAt(answer, 'Uri');
   }
 
   /** As stated by the camera; not validated. */
   async snapshotUri(profileToken: string, signal: AbortSignal): Promise<string | undefined> {
     const options = { profileToken: escapeXml(profileToken) };
-    const answer = await this.#call(signal, (cam, done) => cam.getSnapshotUri(options, done));
+    const answer = await this.#call(signal, (cam, ignore) => cam.getSnapshotUri(options, ignore));
     return textAt(answer, 'MediaUri', 'Uri') ?? textAt(answer, 'Uri');
   }
 
@@ -131,7 +141,7 @@ export class OnvifClient {
       ...(zoom === undefined ? { onlySendPanTilt: true } : { zoom }),
     };
     const start = (timeout: number | undefined) =>
-      this.#call(signal, (cam, done) => cam.continuousMove({ ...options, ...(timeout ? { timeout } : {}) }, done));
+      this.#call(signal, (cam, ignore) => cam.continuousMove({ ...options, ...(timeout ? { timeout } : {}) }, ignore));
     this.#movesSent++;
     if (this.#refusesTimeout) return void (await start(undefined));
     try {
@@ -145,12 +155,12 @@ export class OnvifClient {
 
   async stop(signal: AbortSignal): Promise<void> {
     const profileToken = await this.#movableProfile(signal);
-    await this.#call(signal, (cam, done) => cam.stop({ profileToken, panTilt: true, zoom: true }, done));
+    await this.#call(signal, (cam, ignore) => cam.stop({ profileToken, panTilt: true, zoom: true }, ignore));
   }
 
   async presets(signal: AbortSignal): Promise<readonly Preset[]> {
     const profileToken = await this.#movableProfile(signal);
-    const answer = await this.#call(signal, (cam, done) => cam.getPresets({ profileToken }, done));
+    const answer = await this.#call(signal, (cam, ignore) => cam.getPresets({ profileToken }, ignore));
     return childrenOf(answer, 'Preset')
       .map((preset) => ({ token: preset.attributes.get('token') ?? '', name: textAt(preset, 'Name') ?? '' }))
       .filter(({ token }) => token !== '' && token.length <= MAX_TOKEN)
@@ -166,34 +176,44 @@ export class OnvifClient {
       preset: escapeXml(preset),
       ...(speed === undefined ? {} : { speed: { x: speed, y: speed, zoom: speed } }),
     };
-    await this.#call(signal, (cam, done) => cam.gotoPreset(options, done));
+    await this.#call(signal, (cam, ignore) => cam.gotoPreset(options, ignore));
   }
 
-  async #call(signal: AbortSignal, start: (cam: OnvifOperations, done: Done) => void): Promise<XmlElement> {
+  async #call(signal: AbortSignal, operation: Operation): Promise<XmlElement> {
     this.#connection ??= await this.#connect(signal);
-    return this.#invoke(this.#connection, signal, start);
+    return this.#ask(this.#connection, operation, signal);
   }
 
-  #invoke(
-    connection: Connection,
+  /** Sends one operation with the configured login, dated with the camera's clock. */
+  #ask({ clockOffsetMs, paths }: Connection, operation: Operation, signal: AbortSignal): Promise<XmlElement> {
+    const { credentials } = this.#target;
+    const security = credentials ? securityHeader(credentials, this.#clock.wallMs() + clockOffsetMs) : undefined;
+    return this.#send(operation, paths, security, signal);
+  }
+
+  async #send(
+    operation: Operation,
+    paths: ServicePaths,
+    security: string | undefined,
     signal: AbortSignal,
-    start: (cam: OnvifOperations, done: Done) => void,
   ): Promise<XmlElement> {
-    const wallMs = () => this.#clock.wallMs();
-    return invoke({ target: this.#target, exchange: this.#exchange, connection, wallMs }, signal, start);
+    const request = buildRequest(operation, paths.has('media2'));
+    const path = request.service === 'device' ? this.#target.path : paths.get(request.service);
+    if (path === undefined) throw new OnvifError('fault', `the camera has no service "${request.service}"`);
+    const body = formatEnvelope(request.operation, security);
+    return this.#exchange.ask({ path, action: request.action, body }, signal);
   }
 
   /** Reads the camera's clock first, because messages with a wrong time are refused. */
   async #connect(signal: AbortSignal): Promise<Connection> {
     const clockOffsetMs = await this.#clockOffset(signal);
-    const connection = { clockOffsetMs, paths: new Map<string, string>() };
-    return { clockOffsetMs, paths: await this.#servicePaths(connection, signal) };
+    return { clockOffsetMs, paths: await this.#servicePaths({ clockOffsetMs, paths: new Map() }, signal) };
   }
 
   async #clockOffset(signal: AbortSignal): Promise<number> {
     let answer: XmlElement;
     try {
-      answer = await this.#invoke(NO_CONNECTION, signal, (cam, done) => cam.getSystemDateAndTime(done));
+      answer = await this.#dateAndTime(signal);
     } catch (err) {
       // A camera that does not state its time may have the right one; a wrong login shows in the next call.
       if (err instanceof OnvifError && (err.code === 'fault' || err.code === 'unauthorized')) return 0;
@@ -203,16 +223,27 @@ export class OnvifClient {
     return cameraMs === undefined ? 0 : cameraMs - this.#clock.wallMs();
   }
 
-  /** GetServices, or GetCapabilities for cameras older than ONVIF 2.1. */
-  async #servicePaths(connection: Connection, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+  /** Without a login, as ONVIF wants it; some cameras of Panasonic and others require one. */
+  async #dateAndTime(signal: AbortSignal): Promise<XmlElement> {
+    const operation: Operation = (cam, ignore) => cam.getSystemDateAndTime(ignore);
     try {
-      const answer = await this.#invoke(connection, signal, (cam, done) => cam.getServices(false, done));
-      const paths = servicesOf(answer);
+      return await this.#send(operation, NO_CONNECTION.paths, undefined, signal);
+    } catch (err) {
+      if (!(err instanceof OnvifError && err.code === 'unauthorized')) throw err;
+      return this.#ask(NO_CONNECTION, operation, signal);
+    }
+  }
+
+  /** GetServices, or GetCapabilities for cameras older than ONVIF 2.1. */
+  async #servicePaths(connection: Connection, signal: AbortSignal): Promise<ServicePaths> {
+    try {
+      const answer = await this.#ask(connection, (cam, ignore) => cam.getServices(false, ignore), signal);
+      const paths = servicePaths(answer);
       if (paths.size > 0) return paths;
     } catch (err) {
       if (!(err instanceof OnvifError && (err.code === 'fault' || err.code === 'bad-answer'))) throw err;
     }
-    return capabilitiesOf(await this.#invoke(connection, signal, (cam, done) => cam.getCapabilities(done)));
+    return capabilityPaths(await this.#ask(connection, (cam, ignore) => cam.getCapabilities(ignore), signal));
   }
 
   /** The escaped token of the first profile with PTZ. */
@@ -257,40 +288,6 @@ function readDateAndTime(element: XmlElement | undefined): number | undefined {
   const ms = Date.UTC(...date, ...time);
   // Other years do not have four digits.
   return ms > Date.UTC(1970) && ms < Date.UTC(9999) ? ms : undefined;
-}
-
-/** The path of an address from the camera, whatever host it names. */
-function pathOf(address: string | undefined): string | undefined {
-  if (address === undefined || !URL.canParse(address)) return undefined;
-  const { protocol, pathname, search } = new URL(address);
-  return protocol === 'http:' || protocol === 'https:' ? pathname + search : undefined;
-}
-
-/** `http://www.onvif.org/ver20/ptz/wsdl` gives `ptz`; the second media service gives `media2`. */
-function serviceName(namespace: string | undefined): string | undefined {
-  const match = /^https?:\/\/www\.onvif\.org\/(ver\d+)\/(\w+)\//i.exec(namespace ?? '');
-  if (!match) return undefined;
-  const [, version, name = ''] = match;
-  return name === 'media' && version === 'ver20' ? 'media2' : name.toLowerCase();
-}
-
-function servicesOf(answer: XmlElement): Map<string, string> {
-  const paths = new Map<string, string>();
-  for (const service of childrenOf(answer, 'Service')) {
-    const name = serviceName(textAt(service, 'Namespace'));
-    const path = pathOf(textAt(service, 'XAddr'));
-    if (name !== undefined && path !== undefined && !paths.has(name)) paths.set(name, path);
-  }
-  return paths;
-}
-
-function capabilitiesOf(answer: XmlElement): Map<string, string> {
-  const paths = new Map<string, string>();
-  for (const capability of childOf(answer, 'Capabilities')?.children ?? []) {
-    const path = pathOf(textAt(capability, 'XAddr'));
-    if (path !== undefined) paths.set(capability.name.toLowerCase(), path);
-  }
-  return paths;
 }
 
 function toProfile(element: XmlElement): Profile | undefined {

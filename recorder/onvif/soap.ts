@@ -1,9 +1,15 @@
-// Parses SOAP responses: returns the content of the body, or throws why there is none. SOAP 1.2, and 1.1, with which some cameras
-// respond.
+// Formats SOAP requests and parses the responses: returns the content of the body, or throws why there is none. SOAP 1.2, and 1.1,
+// with which some cameras respond.
 
 import { LoginRefused, OnvifError } from './error.ts';
 import { printable } from './printable.ts';
 import { at, childOf, parseXml, textAt, XmlError, type XmlElement } from './xml.ts';
+
+/** `content`: XML of the body. `security`: the security header, if the request has a login. */
+export function formatEnvelope(content: string, security: string | undefined): string {
+  const header = security === undefined ? '' : `<s:Header>${security}</s:Header>`;
+  return `<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope">${header}<s:Body>${content}</s:Body></s:Envelope>`;
+}
 
 const REFUSED_LOGIN = /not\s*authorized|unauthori[sz]ed|FailedAuthentication|FailedCheck|InvalidSecurity/i;
 
