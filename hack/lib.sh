@@ -201,11 +201,11 @@ go_build() {
   mv "$2.$$" "$2"
 }
 
-# need_kubernetes PROGRAM...: built from the modules that hack/kube/go.mod fixes, unless KUBEBUILDER_ASSETS or the cache
+# need_kubernetes PROGRAM...: built from the modules that test/rig/kube/go.mod fixes, unless KUBEBUILDER_ASSETS or the cache
 # has them.
 need_kubernetes() {
   local version name missing=() set=k8s.io/component-base/version
-  version=$(sed -n 's|^require k8s.io/kubernetes ||p' "$ROOT/hack/kube/go.mod")
+  version=$(sed -n 's|^require k8s.io/kubernetes ||p' "$ROOT/test/rig/kube/go.mod")
   local directory=$CACHE/kubernetes/$version
   for name in "$@"; do
     if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/$name" ] && [ ! -x "$directory/$name" ]; then missing+=("$name"); fi
@@ -214,28 +214,28 @@ need_kubernetes() {
   need_go
   local minor=${version#v*.}
   for name in "${missing[@]}"; do
-    go_build "$ROOT/hack/kube" "$directory/$name" \
+    go_build "$ROOT/test/rig/kube" "$directory/$name" \
       "-X $set.gitVersion=$version -X $set.gitMajor=1 -X $set.gitMinor=${minor%%.*}" "k8s.io/kubernetes/cmd/$name" ||
       return 1
   done
 }
 
-# module_version DIRECTORY MODULE: which one hack/DIRECTORY/go.mod requires in a line of its own.
-module_version() { sed -n "s|^require $2 ||p" "$ROOT/hack/$1/go.mod"; }
+# module_version DIRECTORY MODULE: which one test/rig/DIRECTORY/go.mod requires in a line of its own.
+module_version() { sed -n "s|^require $2 ||p" "$ROOT/test/rig/$1/go.mod"; }
 
-# built_with_helm PROGRAM MODULE: of the modules that hack/helm/go.mod fixes.
+# built_with_helm PROGRAM MODULE: of the modules that test/rig/helm/go.mod fixes.
 built_with_helm() {
   local version minor name flags
   version=$(module_version helm "$2")
   if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
   need_go
   # What Helm takes for the cluster's version when it only renders; 1.20 unless told.
-  minor=$(sed -n 's|^\tk8s.io/client-go v0\.\([0-9]*\)\..*|\1|p' "$ROOT/hack/helm/go.mod")
+  minor=$(sed -n 's|^\tk8s.io/client-go v0\.\([0-9]*\)\..*|\1|p' "$ROOT/test/rig/helm/go.mod")
   flags="-X helm.sh/helm/v3/internal/version.version=$(module_version helm helm.sh/helm/v3)"
   for name in pkg/chartutil pkg/lint/rules; do
     flags+=" -X helm.sh/helm/v3/$name.k8sVersionMajor=1 -X helm.sh/helm/v3/$name.k8sVersionMinor=$minor"
   done
-  go_build "$ROOT/hack/helm" "$CACHE/$1/$version/$1" "$flags" "$2/cmd/$1"
+  go_build "$ROOT/test/rig/helm" "$CACHE/$1/$version/$1" "$flags" "$2/cmd/$1"
 }
 
 need_helm() { command -v helm >/dev/null || built_with_helm helm helm.sh/helm/v3; }
@@ -251,13 +251,13 @@ need_chart_checks() {
       example/prometheus-operator-crd/*_prometheusrules.yaml'
 }
 
-# need_schema DIRECTORY MODULE NAME ENDING PATTERNS: files of a module that hack/DIRECTORY/go.mod fixes, in the cache as one.
+# need_schema DIRECTORY MODULE NAME ENDING PATTERNS: files of a module that test/rig/DIRECTORY/go.mod fixes, in the cache as one.
 need_schema() {
   local file from
   file=$CACHE/schemas/$3-$(module_version "$1" "$2")$4
   if [ -e "$file" ]; then return 0; fi
   need_go
-  from=$(go -C "$ROOT/hack/$1" mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  from=$(go -C "$ROOT/test/rig/$1" mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
   [ -d "$from" ] || {
     say "could not fetch $2"
     return 1
@@ -270,10 +270,10 @@ need_schema() {
 # The names of Services, for pods on a real node.
 need_coredns() {
   local version
-  version=$(sed -n 's|^require github.com/coredns/coredns ||p' "$ROOT/hack/dns/go.mod")
+  version=$(sed -n 's|^require github.com/coredns/coredns ||p' "$ROOT/test/rig/dns/go.mod")
   if [ -x "$CACHE/coredns/$version/coredns" ]; then return 0; fi
   need_go
-  go_build "$ROOT/hack/dns" "$CACHE/coredns/$version/coredns" "" .
+  go_build "$ROOT/test/rig/dns" "$CACHE/coredns/$version/coredns" "" .
 }
 
 # The lint of the OpenAPI document; it is a program of 15 MB, and no part of what is built.
@@ -323,13 +323,13 @@ need_client_generators() {
     need_python_environment openapi-python-client "$requirements"
 }
 
-# built_with_openapi PROGRAM MODULE [PACKAGE]: of the modules that hack/openapi/go.mod fixes, with what clients import.
+# built_with_openapi PROGRAM MODULE [PACKAGE]: of the modules that test/rig/openapi/go.mod fixes, with what clients import.
 built_with_openapi() {
   local version
   version=$(module_version openapi "$2")
   if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
-  go -C "$ROOT/hack/openapi" build github.com/oapi-codegen/runtime </dev/null >&2 || return 1
-  go_build "$ROOT/hack/openapi" "$CACHE/$1/$version/$1" "" "$2${3:+/$3}"
+  go -C "$ROOT/test/rig/openapi" build github.com/oapi-codegen/runtime </dev/null >&2 || return 1
+  go_build "$ROOT/test/rig/openapi" "$CACHE/$1/$version/$1" "" "$2${3:+/$3}"
 }
 
 # The programs only: the service that the package starts would scrape itself, and nobody looks.

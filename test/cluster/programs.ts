@@ -20,14 +20,14 @@ export type ProgramName =
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** As `v1.34.4`: what hack/kube/go.mod requires. */
+/** As `v1.34.4`: what test/rig/kube/go.mod requires. */
 export const kubernetesVersion = (): string => requiredVersion('kube', 'k8s.io/kubernetes');
 
-/** Of a module that the one in `hack/<directory>` requires in a line of its own. */
+/** Of a module that the one in `test/rig/<directory>` requires in a line of its own. */
 export function requiredVersion(directory: string, module: string): string {
-  const text = readFileSync(join(ROOT, 'hack', directory, 'go.mod'), 'utf8');
+  const text = readFileSync(join(ROOT, 'test/rig', directory, 'go.mod'), 'utf8');
   const version = text.split('\n').find((line) => line.startsWith(`require ${module} `));
-  if (version === undefined) throw new Error(`hack/${directory}/go.mod requires no ${module}`);
+  if (version === undefined) throw new Error(`test/rig/${directory}/go.mod requires no ${module}`);
   return version.split(' ')[2]!;
 }
 

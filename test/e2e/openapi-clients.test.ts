@@ -21,7 +21,8 @@ const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), '
 const NODE_MODULES = join(CACHE, 'openapi-typescript/node_modules');
 const PYTHON = join(CACHE, 'openapi-python-client/bin');
 const version = (module: string): string =>
-  new RegExp(`^require ${module} (.*)$`, 'm').exec(readFileSync(join(ROOT, 'hack/openapi/go.mod'), 'utf8'))?.[1] ?? '';
+  new RegExp(`^require ${module} (.*)$`, 'm').exec(readFileSync(join(ROOT, 'test/rig/openapi/go.mod'), 'utf8'))?.[1] ??
+  '';
 const CODEGEN = join(CACHE, 'oapi-codegen', version('github.com/oapi-codegen/oapi-codegen/v2'), 'oapi-codegen');
 const OASDIFF = join(CACHE, 'oasdiff', version('github.com/oasdiff/oasdiff'), 'oasdiff');
 const TOKEN = 'a-token-for-this-test';
@@ -125,7 +126,7 @@ describe('clients that are generated of the OpenAPI document do what docs/first-
 
   test('Go: oapi-codegen', { skip: missing(CODEGEN) }, async (t) => {
     const directory = workspace(t);
-    for (const file of ['go.mod', 'go.sum']) copyFileSync(join(ROOT, 'hack/openapi', file), join(directory, file));
+    for (const file of ['go.mod', 'go.sum']) copyFileSync(join(ROOT, 'test/rig/openapi', file), join(directory, file));
     copyFileSync(join(SETTINGS, 'clients/main.go'), join(directory, 'main.go'));
     mkdirSync(join(directory, 'client'));
     const output = join(directory, 'client/client.go');

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"kube-nvr.dev/hack/openapi/client"
+	"kube-nvr.dev/test/rig/openapi/client"
 )
 
 func check(err error) {

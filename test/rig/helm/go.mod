@@ -1,4 +1,4 @@
-module kube-nvr.dev/hack/helm
+module kube-nvr.dev/test/rig/helm
 
 go 1.24.0
 

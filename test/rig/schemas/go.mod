@@ -1,6 +1,6 @@
 // Where the schemas of kinds come from that the chart makes for others. Only files of these modules are read, no package
 // is built, so `go mod tidy` is not for this one.
-module kube-nvr.dev/hack/schemas
+module kube-nvr.dev/test/rig/schemas
 
 go 1.24.0
 

@@ -1,4 +1,4 @@
-module kube-nvr.dev/hack/kube
+module kube-nvr.dev/test/rig/kube
 
 go 1.24.0
 

@@ -1,4 +1,4 @@
-module kube-nvr.dev/hack/dns
+module kube-nvr.dev/test/rig/dns
 
 go 1.24.0
 

@@ -1,4 +1,4 @@
-module kube-nvr.dev/hack/openapi
+module kube-nvr.dev/test/rig/openapi
 
 go 1.26
 
