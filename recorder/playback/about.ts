@@ -1,11 +1,11 @@
-// What the OpenAPI document says of the playback listener, and what its routes answer alike.
+// The description of the playback listener for its OpenAPI document, and answers that its routes share.
 
 import { z } from 'zod';
 import { Bytes, type About } from '../http/openapi.ts';
 import { problemResponse } from '../http/problem.ts';
 
-const DESCRIPTION = `Recordings of a recorder node: files as they lie on the disk, playlists over them, and intervals of time.
-docs/playback.md explains what is exact.`;
+const DESCRIPTION = `Recordings of a recorder node: files of the archive, HLS playlists, and footage of an interval as one movie.
+docs/playback.md explains their precision.`;
 
 const FROM = 1_795_253_100;
 
@@ -29,7 +29,7 @@ export const aboutPlayback = (version: string): About => ({
 
 const bytes = (description: string, type: string) => ({ description, content: { [type]: { schema: Bytes } } });
 
-/** Of a file of this type, or a range of it. */
+/** Answers of a route that sends a file of this type, or a range of it. */
 export const rangesOf = (type: string) => ({
   200: bytes('The whole file.', type),
   206: bytes('A range, or several as multipart/byteranges.', type),
@@ -39,7 +39,7 @@ export const rangesOf = (type: string) => ({
   416: problemResponse('The range begins after the end of the file.'),
 });
 
-/** Of an interval. */
+/** Answers of a route that sends the footage of an interval. */
 export const intervalOf = (description: string, type: string) => ({
   200: bytes(description, type),
   307: z.null().describe('In a cluster: this node has no footage of the interval; redirect to one that has.'),

@@ -1,4 +1,4 @@
-// The playback listener: files of the archive, playlists over them and windows of time out of them.
+// The playback listener: serves files of the archive, playlists of them, and windows as one movie.
 
 import fastifySwagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
@@ -21,9 +21,9 @@ import { hlsRoutes } from './routes/hls.ts';
 import { windowRoutes } from './routes/window.ts';
 import { Sender } from './sender.ts';
 
-/** A paused player stops reading; its browser asks anew for what it lacks when it goes on. */
+/** A paused player stops reading; when it continues, its browser requests the rest again. */
 const STALLED_CONNECTION_MS = 300_000;
-/** Each may hold a file and two chunks. */
+/** Each may hold an open file and two chunks of memory. */
 const MAX_CONNECTIONS = 512;
 
 /** The server, not listening yet. */

@@ -1,5 +1,5 @@
-// A path in, an open file of the archive out: only what is named as a segment, lies in the directory of its day below
-// the record path without a symbolic link on the way, and is a plain file.
+// Opens files of the archive by their path. Only plain files qualify that are named as a segment and lie in the directory of
+// their day below the record path, without a symbolic link in the path.
 
 import * as fs from 'node:fs';
 import { assert } from '../../base/assert.ts';
@@ -10,24 +10,24 @@ import type { ReadAt } from '../mp4/reader.ts';
 
 type Done<T> = (err: Error | null, value: T) => void;
 
-/** Callbacks rather than node:fs/promises: its handles cost twice the time. */
+/** Uses callbacks because node:fs/promises takes twice the time. */
 const ask = <T>(start: (done: Done<T>) => void): Promise<T> =>
   new Promise((resolve, reject) => start((err, value) => (err ? reject(err) : resolve(value))));
 
-/** Lets the event loop run without rests until the returned function is called. */
+/** Keeps the event loop running without pauses until the returned function is called. */
 export type KeepAwake = () => () => void;
 
-/** A link must not be followed, and a pipe in place of a file must not hold a thread until somebody writes to it. */
+/** A symbolic link is not followed, and a pipe in place of a file must not block a thread until it is written to. */
 const FLAGS = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 
-/** An open file. Whoever opens it closes it. */
+/** An open file; the code that opens it closes it. */
 export class ArchiveFile {
   readonly segment: SegmentName;
   /** Relative to the record path. */
   readonly path: string;
   readonly sizeBytes: number;
   readonly mtimeMs: number;
-  /** Tells a file from another one that took its name. */
+  /** Distinguishes the file from a later one with the same name. */
   readonly identity: string;
   readonly #fd: number;
   readonly #keepAwake: KeepAwake;
@@ -74,7 +74,7 @@ export class ArchiveFile {
   }
 }
 
-/** What the system says of something that cannot be a file of the archive. */
+/** Error codes of the system for a path that cannot be a file of the archive. */
 const NOT_THERE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO', 'ENAMETOOLONG']);
 
 export class ArchiveFiles {
@@ -88,7 +88,7 @@ export class ArchiveFiles {
     this.#keepAwake = keepAwake;
   }
 
-  /** Undefined when there is no such file, or it is something else. Throws what the system says of a disk that fails. */
+  /** Undefined when there is no such plain file. Throws the error of the system when the disk fails. */
   async open(segment: SegmentName): Promise<ArchiveFile | undefined> {
     const path = formatPath(segment);
     const rest = this.#keepAwake();
@@ -115,7 +115,7 @@ export class ArchiveFiles {
     return undefined;
   }
 
-  /** Whether no part of the path below the root is a link. */
+  /** Whether no part of the path below the root is a symbolic link. */
   async #isInPlace(path: string): Promise<boolean> {
     const real = await realPath(`${this.#root}/${path}`);
     if (this.#realRoot !== undefined && real === `${this.#realRoot}/${path}`) return true;

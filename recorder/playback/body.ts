@@ -1,9 +1,9 @@
-// A body as a list of pieces, each a range of an open file or bytes in memory: what a file of the archive looks like to
-// those who read it, although it may not lie so on the disk.
+// A body as a list of pieces, each a range of an open file or bytes in memory. Clients see one file, even if it is not on
+// the disk in this form.
 
 import type { ByteRange } from '../http/byte-range.ts';
 
-/** Bytes of a file from `offset` on, or bytes. */
+/** `size` bytes of a file from `offset`, or bytes in memory. */
 export type Piece = { readonly offset: number; readonly size: number } | Buffer;
 
 export const sizeOf = (piece: Piece): number => (Buffer.isBuffer(piece) ? piece.length : piece.size);

@@ -20,11 +20,11 @@ export interface PlaybackArchive {
   openEntries(cameraId: string): readonly OpenSegment[];
   /** Keeps a segment from retention until the returned function is called. */
   holdForReading(path: string): () => void;
-  /** The same for all that lies in [fromMs, toMs). */
+  /** The same for all segments that overlap [fromMs, toMs). */
   holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
 }
 
-/** Another node that may have a recording. */
+/** Another node that may hold footage of a camera. */
 export interface RecordingHolder {
   readonly nodeId: string;
   readonly playbackUrl: string | undefined;
@@ -33,11 +33,11 @@ export interface RecordingHolder {
   readonly newestMs: number | undefined;
 }
 
-/** The other nodes, whose footage stays with them. */
+/** The other nodes of the cluster. Each keeps the footage that it recorded. */
 export interface PlaybackCluster {
   readonly nodeId: string;
   holdersOf(cameraId: string): readonly RecordingHolder[];
-  /** Of the pages that its nodes serve. */
+  /** Origins of the pages that the nodes serve. */
   origins(): Origins;
 }
 
@@ -46,18 +46,18 @@ export interface PlaybackDeps {
   readonly recordPath: string;
   readonly auth: Authenticator;
   readonly tls?: CertificatePair;
-  /** Whose pages may play, beside those of the same host. */
+  /** Origins whose pages may play, besides those of the same host. */
   readonly origins?: Origins;
   readonly trustedProxies?: readonly string[];
   readonly archive: PlaybackArchive;
-  /** For what was read and not sent yet. */
+  /** For chunks that were read and are not sent yet. */
   readonly memory?: MemoryAccount;
-  /** Without it, the node is on its own. */
+  /** Without it, the node belongs to no cluster. */
   readonly cluster?: PlaybackCluster | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly registry?: Registry;
   readonly keepAwake?: KeepAwake;
-  /** Of what is watched and taken; without it, nothing is written down. */
+  /** Records in the audit what is played and downloaded; without it, nothing is recorded. */
   readonly visits?: Visits | undefined;
 }

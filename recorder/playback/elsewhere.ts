@@ -1,13 +1,13 @@
-// Footage that is not on this node's disk: camera, time and the other nodes in, the address at the one that should have it
-// out. Several may hold footage of a camera, and what they tell is coarse: each sends on to one that was not asked before.
+// Redirects requests for footage that is not on this node's disk to the node that most likely has it. Several nodes may hold
+// footage of a camera, and their reports are coarse: each node redirects to one that was not asked before.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { callerOf } from '../http/access.ts';
 import type { PlaybackCluster, RecordingHolder } from './deps.ts';
 
-/** In the query of a redirected request, once for each node that does not have it. */
+/** Query parameter of a redirected request, once for each node that does not have the footage. */
 const ASKED = 'asked';
-/** Nodes tell how far their footage reaches every five minutes, and when something else has changed. */
+/** Nodes report the extent of their footage every five minutes, and whenever something else changes. */
 const COARSE_MS = 600_000;
 
 /** Milliseconds since 1970. */
@@ -15,11 +15,11 @@ export interface Sought {
   readonly cameraId: string;
   readonly fromMs: number;
   readonly toMs: number;
-  /** It was listed somewhere: who has it may have told nothing for long. */
+  /** The footage was listed: a node may have it even if its last report is old. */
   readonly exists?: true;
 }
 
-/** Sends the caller on to another node, if there is one that he may be sent to. */
+/** Redirects the caller to another node; undefined if there is none, or the caller may not see the camera. */
 export function sentElsewhere(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -31,7 +31,7 @@ export function sentElsewhere(
   return location === undefined ? undefined : reply.header('cache-control', 'no-store').redirect(location, 307);
 }
 
-/** `url`: of the request, with its query, which is kept. Undefined when nobody else is left to ask. */
+/** The address on another node. `url`: of the request; its query is kept. Undefined when all nodes were asked. */
 export function elsewhere(url: string, sought: Sought, cluster: PlaybackCluster): string | undefined {
   const request = new URL(url, 'http://node');
   const asked = new Set(request.searchParams.getAll(ASKED));
@@ -46,6 +46,6 @@ export function elsewhere(url: string, sought: Sought, cluster: PlaybackCluster)
   return `${holder.playbackUrl}${request.pathname}${request.search}`;
 }
 
-/** From the footage of a node to what is sought; 0 where they overlap, or where it has not said how far it reaches. */
+/** Time between the footage of a node and the sought interval; 0 if they overlap, or if the node has not reported its extent. */
 const distance = ({ oldestMs = -Infinity, newestMs = Infinity }: RecordingHolder, { fromMs, toMs }: Sought): number =>
   Math.max(0, oldestMs - toMs, fromMs - newestMs);

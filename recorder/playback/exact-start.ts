@@ -1,24 +1,24 @@
-// Pictures from a key frame on and a time in, the same pictures as a stream that begins at that time out.
+// Lets a stream begin at an exact time, although decoding must begin at the key frame before it.
 //
-// Decoding begins at the key frame before the time. Its pictures up to then must be in the stream, but edit lists that
-// skip them are not followed in fragmented files (by ffmpeg, Chromium). So each of them is shown for one tick, 11 µs:
-// together less than a picture lasts, and every player is at the right picture at once.
+// The pictures between the key frame and that time must be in the stream. An edit list could skip them, but ffmpeg and
+// Chromium ignore edit lists in fragmented files. So each of these pictures is shown for one tick, 11 µs. Together they
+// take less time than one picture, and every player shows the right picture at once.
 
 import type { FragmentSample } from '../mp4/fragment.ts';
 import type { TimedSample } from './sample-runs.ts';
 
 export interface ExactStart {
-  /** From the key frame on. */
+  /** Begin with the key frame. */
   readonly samples: readonly (FragmentSample & { readonly offset: number })[];
-  /** What is added to times of the file to get those of the stream. */
+  /** Is added to times of the file to get times of the stream. */
   readonly shift: number;
 }
 
 const presentation = ({ dts, compositionOffset }: TimedSample): number => dts + compositionOffset;
 
 /**
- * `pictures` begin with a key frame shown at or before `time`, and hold every picture that is decoded up to then. The
- * stream begins with decoding time 0.
+ * `pictures` begin with a key frame that is shown at or before `time`, and contain every picture that is decoded up to
+ * `time`. The stream begins with decoding time 0.
  */
 export function startAt(pictures: readonly TimedSample[], time: number): ExactStart {
   const samples = pictures.slice(keyFrameBefore(pictures, time));
@@ -28,7 +28,7 @@ export function startAt(pictures: readonly TimedSample[], time: number): ExactSt
     undefined,
   );
   const firstTime = shownFirst ? presentation(shownFirst) : time;
-  // Places in decoding order of the pictures shown before, in the order in which they are shown.
+  // The pictures shown earlier, in presentation order; `place` is their index in decoding order.
   const before = samples
     .map((sample, place) => ({ place, time: presentation(sample) }))
     .filter((picture) => picture.time < firstTime)

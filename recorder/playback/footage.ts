@@ -1,4 +1,4 @@
-// A camera and an interval of wall time in, the files that hold footage of it out, with where in them it lies.
+// Finds the files with footage of a camera in an interval of wall time, and the position of a time in them.
 
 import { z } from 'zod';
 import { concurrently } from '../../base/concurrently.ts';
@@ -18,16 +18,16 @@ import { TICKS_PER_MS } from '../mp4/sample.ts';
 import type { PlaybackArchive } from './deps.ts';
 import type { PartsCache } from './parts-cache.ts';
 
-/** What is played without `from`. */
+/** The duration that is played without `from`. */
 const DEFAULT_INTERVAL_MS = HOUR_MS;
 const CONCURRENT_READS = 8;
 
 export const IntervalQuery = Bounds.extend({ access_token: z.string().optional() });
 
-/** A camera id as part of an address: anything that is none simply has no footage. */
+/** The camera id is not validated: an invalid one simply has no footage. */
 export const CameraParams = z.object({ camera_id: z.string() });
 
-/** Without `from`: an hour. Without `to`: as long as an interval may be. */
+/** Without `from`: an hour. Without `to`: the longest interval. Throws ApiError. */
 export function toInterval({ from, to }: z.output<typeof IntervalQuery>, nowMs: number): Interval {
   const fromMs = from === undefined ? (to === undefined ? nowMs : to * 1000) - DEFAULT_INTERVAL_MS : from * 1000;
   const toMs = to === undefined ? fromMs + MAX_INTERVAL_MS : to * 1000;
@@ -52,7 +52,7 @@ export interface FootageDeps {
 /** Files that may hold footage of the interval, oldest first. Files that cannot be played are left out. */
 export async function footageOf(deps: FootageDeps, cameraId: string, interval: Interval): Promise<Footage[]> {
   const { segments } = await listed(deps.archive.list(cameraId, { ...interval, tzOffsetMinutes: 0 }));
-  // Waiting for what is known already would cost more than finding it.
+  // Cached parts are returned without a promise: awaiting one would take longer than the lookup.
   const found = await concurrently(segments, CONCURRENT_READS, (segment) => deps.parts.partsOf(segment));
   return segments.flatMap(({ path, isOpen }, i) => {
     const parts = found[i];
@@ -60,7 +60,7 @@ export async function footageOf(deps: FootageDeps, cameraId: string, interval: I
   });
 }
 
-/** The archive says why it cannot be read; that is an answer of its own. */
+/** Turns the error of an archive that cannot be read into an answer. */
 async function listed<T>(list: Promise<T>): Promise<T> {
   try {
     return await list;
@@ -70,10 +70,10 @@ async function listed<T>(list: Promise<T>): Promise<T> {
   }
 }
 
-/** Wall time at which a picture was captured that is shown at `time`, in video ticks of the file. */
+/** The wall time at which the picture was captured that the file shows at `time`, in video ticks. */
 export const wallAt = (parts: FileParts, time: number): number =>
   parts.meta.wallStartMs + ((time - parts.shownFrom) / TICKS_PER_MS) * paceOf(parts.meta);
 
-/** The time in the file, in video ticks, at which what was captured at `wallMs` is shown. */
+/** The time in the file, in video ticks, at which it shows what was captured at `wallMs`. */
 export const timeAt = (parts: FileParts, wallMs: number): number =>
   parts.shownFrom + ((wallMs - parts.meta.wallStartMs) / paceOf(parts.meta)) * TICKS_PER_MS;

@@ -1,5 +1,5 @@
-// An open file and one of its parts in, the fragments from there on out, one at a time: as they lie in the file, or
-// made from the index of a file that has none.
+// Reads the fragments of an open file from one of its parts on, one at a time. For a file without fragments, they are made
+// from its sample index.
 
 import type { FileParts } from '../mp4/parts.ts';
 import { readFragmentAt } from '../mp4/read-fragment.ts';
@@ -11,8 +11,8 @@ import { runsInFile, runsOf, type SampleRun } from './sample-runs.ts';
 const PICTURES = 25;
 
 /**
- * One run of samples a track, in decoding order; times are from the first picture of the file on. Up to `toPart`, or the
- * end of what is written.
+ * Each fragment as one run of samples per track, in decoding order. Times count from the first picture of the file. Ends
+ * before `toPart`, or at the end of the written part of the file.
  */
 export async function* fragmentsFrom(
   file: ArchiveFile,

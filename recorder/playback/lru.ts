@@ -1,17 +1,18 @@
-// Values that were costly to make, as many as may be kept; those not asked for the longest go first, roughly: what was
-// asked for since the last clearing-out stays at the next. That costs nothing while a value is only read again.
-// What nobody asked for in an hour goes as well: of files that retention removed nothing is left then.
+// A cache for values that are costly to make, with a capacity. It keeps two generations: when the recent one is full, it
+// becomes the older one, and the previous older one is dropped. So roughly the least recently used values go first, and a
+// repeated read of a recent value needs no bookkeeping. Values that are not used for an hour are dropped too, so that
+// nothing remains of files that retention has removed.
 
 import type { Clock } from '../../base/clock.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 
-/** Values are kept for at least so long, and at most for twice that, where there is room and somebody asks for any. */
+/** An unused value is kept for one to two times this, if the capacity allows it. */
 const UNUSED_MS = 30 * MINUTE_MS;
 
 export interface LruOptions<V> {
-  /** Of all values together, in what `weigh` counts. */
+  /** For all values together, in the unit of `weigh`. */
   readonly capacity: number;
-  /** What a value costs; 1 when absent. */
+  /** The weight of a value; 1 by default. */
   readonly weigh?: (value: V) => number;
 }
 

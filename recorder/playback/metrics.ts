@@ -1,9 +1,9 @@
-// What Prometheus is told of playback.
+// The metrics of playback.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Sender } from './sender.ts';
 
-/** Values are taken at the moment of the scrape. */
+/** Values are read at each scrape. */
 export function observePlayback(registry: Registry, sender: Sender): void {
   const registers = [registry];
   let reported = 0;

@@ -1,8 +1,8 @@
-// What a playlist lists now in, the same with what it has listed before and with numbers that go on from there out.
+// Numbers the parts of a playlist so that the numbers continue from one request to the next.
 //
-// Players that follow a recording ask for its playlist again and again, and know what they have by number (RFC 8216
-// §6.2.2): a number never means another part, parts go only at the front, and the first number rises by as many. What
-// retention takes from the middle, as between two protected windows, stays listed as a gap.
+// Players that follow a recording request its playlist repeatedly, and identify parts by number (RFC 8216 §6.2.2). So a
+// number never means another part, parts are removed only at the front, and the first number grows by as many. A file that
+// retention removes from the middle, such as between two protected windows, stays listed as a gap.
 
 import type { Clock } from '../../base/clock.ts';
 import { MINUTE_MS } from '../../base/units.ts';
@@ -23,9 +23,9 @@ export interface Listed extends Footage {
 
 export interface Numbered {
   readonly listed: readonly Listed[];
-  /** It is asked for again, or was when it grew. */
+  /** Players request the playlist again, or did while it grew. */
   readonly followed: boolean;
-  /** What is promised to be the longest duration, since it was listed first. */
+  /** The target duration, which stays as it was first listed. */
   readonly targetSeconds: number;
 }
 
@@ -35,11 +35,11 @@ interface Followed {
   readonly targetSeconds: number;
 }
 
-/** Nobody follows a playlist any more that nobody has asked for in this time. */
+/** A playlist that is not requested for this time is forgotten. */
 const FORGET_MS = 10 * MINUTE_MS;
-/** A day has 14 400 parts: their numbers end before those of a day that begins a second later. */
+/** A day has 14 400 parts: their numbers end before those of a day that begins one second later. */
 const NUMBERS_A_MS = 100;
-/** Lists of some ten days, whose files are mostly known to the cache of parts anyway. */
+/** Playlists of about ten days. Their files are mostly in the cache of parts as well. */
 const MAX_PART_NUMBERS = 400_000;
 const NUMBERS_BESIDE_PARTS = 50;
 
@@ -53,8 +53,8 @@ export class Numbering {
   }
 
   /**
-   * `key` is the same for all who ask for the same playlist. `live`: it is asked for again. What follows a file that is
-   * still being completed then waits for its last parts.
+   * `key` is the same for all requests for the same playlist. `live`: players request it again. Files after one that is
+   * still being completed are then listed only when that one is complete.
    */
   number(key: string, footage: readonly Footage[], live: boolean): Numbered {
     const incomplete = live ? footage.findIndex(({ parts }) => !parts.complete) : -1;
@@ -63,7 +63,7 @@ export class Numbering {
     const known = this.#followed.get(key);
     const remembered = known && nowMs - known.askedMs < FORGET_MS ? known : undefined;
     const before = remembered?.listed ?? [];
-    const listed = goingOn(before, whole) ?? anew(whole);
+    const listed = continued(before, whole) ?? numberedFromTime(whole);
     const followed = live || before.length > 0;
     const promised = before.some(({ parts }) => partCount(parts) > 0) ? remembered?.targetSeconds : undefined;
     const targetSeconds = promised ?? targetSecondsOf(listed);
@@ -73,19 +73,19 @@ export class Numbering {
 }
 
 /**
- * From the time of the first part. So a process that knows nothing of numbers given before, as after a restart, gives the
- * same ones again while the first part is the same; when it is not, all are larger than any before, and nobody takes one
- * part for another.
+ * Numbers count from the time of the first part. A process that has forgotten the previous numbers, such as after a restart,
+ * gives the same ones again as long as the first part is the same. If it is another, all numbers are larger than before, so
+ * that no number means another part.
  */
-function anew([first, ...rest]: readonly Footage[]): Listed[] {
+function numberedFromTime([first, ...rest]: readonly Footage[]): Listed[] {
   if (!first) return [];
   const { wallStartMs, sequence } = first.parts.meta;
   const number = Math.max(0, Math.floor(wallStartMs)) * NUMBERS_A_MS;
-  return behind([{ ...first, number, discontinuity: sequence, gone: false }], rest);
+  return appended([{ ...first, number, discontinuity: sequence, gone: false }], rest);
 }
 
-/** Undefined when nothing is left of what was listed before. */
-function goingOn(before: readonly Listed[], now: readonly Footage[]): Listed[] | undefined {
+/** Continues the previous list; undefined when none of its files is left. */
+function continued(before: readonly Listed[], now: readonly Footage[]): Listed[] | undefined {
   const there = new Map(now.map((item) => [item.path, item]));
   const first = before.findIndex(({ path }) => there.has(path));
   if (first < 0) return undefined;
@@ -93,15 +93,15 @@ function goingOn(before: readonly Listed[], now: readonly Footage[]): Listed[] |
     const found = there.get(item.path);
     return found ? { ...item, ...found, gone: false } : { ...item, gone: true };
   });
-  // What was recorded earlier would have to go before what is listed. Not by time: a clock may have been set back.
+  // A file with a lower sequence would have to be listed before the others. Times do not decide: a clock may have been set back.
   const last = Math.max(...listed.map(({ parts }) => parts.meta.sequence));
-  return behind(
+  return appended(
     listed,
     now.filter(({ parts }) => parts.meta.sequence > last),
   );
 }
 
-function behind(listed: Listed[], more: readonly Footage[]): Listed[] {
+function appended(listed: Listed[], more: readonly Footage[]): Listed[] {
   for (const item of more) {
     const { number, discontinuity, parts } = listed.at(-1) as Listed;
     listed.push({ ...item, number: number + partCount(parts), discontinuity: discontinuity + 1, gone: false });

@@ -1,8 +1,8 @@
-// A part of a file in, the same samples as fragments whose first picture is shown when it is decoded out.
+// Rewrites a part of a file into fragments whose first picture is shown when it is decoded.
 //
-// hls.js takes the decoding time of a part for the time at which it begins, and knows no edit lists. Where pictures are
-// reordered (B-frames) ours are shown later than that, and the player would fall behind at each discontinuity. Most
-// cameras do not reorder: parts of their files are the bytes on the disk.
+// hls.js uses the decoding time of a part as its start, and does not support edit lists. If pictures are reordered
+// (B-frames), they are shown later than that, and the player would fall behind at each discontinuity. Most cameras do not
+// reorder: parts of their files are served unchanged from the disk.
 
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
@@ -12,7 +12,7 @@ import type { Piece } from './body.ts';
 import { fragmentsFrom } from './fragments.ts';
 import { joined, ranges, timed, type SampleRun } from './sample-runs.ts';
 
-/** Whether parts are ranges of the file as it lies there. */
+/** Whether parts are served as byte ranges of the file. */
 export const isServedAsIs = ({ unit, shownFrom }: FileParts): boolean => unit === 'fragments' && shownFrom === 0;
 
 export async function partPieces(file: ArchiveFile, parts: FileParts, part: number): Promise<Piece[]> {
@@ -39,7 +39,7 @@ function shownAtOnce({ track, pieces }: SampleRun, shownFrom: number): SampleRun
   return { track: { ...track, samples }, pieces };
 }
 
-/** Without what is heard before the first picture is shown. */
+/** Moves the samples earlier, without the sound before the first picture. */
 function earlier(run: SampleRun, shift: number): SampleRun {
   if (shift === 0) return run;
   const samples = timed(run).filter(({ dts }) => dts >= shift);

@@ -1,5 +1,4 @@
-// Paths of segments in, what is known of them for playing parts out. What was read of a closed file is remembered; of
-// an open one, only what was written since the last time is read.
+// Knows the parts of segments. Those of closed files are cached; of an open file, only the data since the last read are read.
 
 import type { Clock } from '../../base/clock.ts';
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
@@ -17,12 +16,12 @@ export interface PartsCacheOptions {
   readonly clock: Clock;
 }
 
-/** Some 8000 files, and 50 MB with their lines in playlists: five minutes of video have 50 parts of two numbers each. */
+/** About 8000 files, and 50 MB with their lines in playlists: five minutes of video have 50 parts of two numbers each. */
 const MAX_PART_NUMBERS = 1_200_000;
 const MAX_GROWING = 500;
 const NUMBERS_BESIDE_PARTS = 50;
 
-/** What a listing says of a segment. */
+/** A segment as listings have it. */
 export interface SegmentRef {
   readonly path: string;
   readonly sizeBytes: number;
@@ -32,7 +31,7 @@ export class PartsCache {
   readonly #o: PartsCacheOptions;
   readonly #closed: Lru<FileParts>;
   readonly #growing: Lru<GrowingParts>;
-  /** Several players that ask at once share one look. */
+  /** Simultaneous requests for the same file share one read. */
   readonly #reading = new Map<string, Promise<FileParts | undefined>>();
 
   constructor(options: PartsCacheOptions) {
@@ -44,7 +43,7 @@ export class PartsCache {
     this.#growing = new Lru(options.clock, { capacity: MAX_GROWING });
   }
 
-  /** Undefined when the file is gone, or there is nothing to play in it (yet). Throws what the system says. */
+  /** Undefined when the file is gone or has nothing to play (yet). Rejects with the error of the system. */
   partsOf(segment: SegmentRef): FileParts | undefined | Promise<FileParts | undefined> {
     const known = this.#closed.get(keyOf(segment));
     if (known) return known;
@@ -66,7 +65,7 @@ export class PartsCache {
       if (parts) this.#closed.set(keyOf(file), parts);
       return parts;
     } catch (err) {
-      // A damaged file is no reason not to play the others.
+      // A damaged file is left out; the others can be played.
       if (err instanceof Mp4Error) return undefined;
       throw err;
     } finally {
@@ -89,5 +88,5 @@ export class PartsCache {
   }
 }
 
-/** A file that was replaced (`record.format: mp4` does that at the end) has another size. */
+/** The size distinguishes a file that was replaced, which `record.format: mp4` does at the end of a segment. */
 const keyOf = ({ path, sizeBytes }: SegmentRef): string => `${path} ${sizeBytes}`;

@@ -1,12 +1,11 @@
-// Files with footage in, an HLS media playlist over them out (RFC 8216): parts are byte ranges of the files themselves.
+// Writes HLS media playlists (RFC 8216) of recorded files: parts are byte ranges of the files themselves.
 //
-// Times begin anew in each file, so that each is a discontinuity with its own date and time. Files with the same
-// parameters share one initialization section, so that a player fetches it once. A day has fifteen thousand parts and
-// players of a growing interval ask again every few seconds: the lines of a whole file are made once.
+// Times start from zero in each file, so each file is a discontinuity with its own date and time. Files with the same
+// parameters share one initialization section, so that a player fetches it once. A day has 15 000 parts, and players of a
+// growing interval request the playlist every few seconds: the lines of a whole file are formatted once.
 //
-// A playlist that is asked for again says nothing of what may become different (RFC 8216 §6.2.1): it has no type, since
-// EVENT would promise that nothing goes at the front, and retention knows no playlists; and the longest duration is the
-// one that was listed first, whatever the camera sends then.
+// A playlist that is requested repeatedly must not change what it has promised (RFC 8216 §6.2.1). So it has no type: EVENT
+// would promise that no part is removed, but retention removes files. And its target duration stays as it was first listed.
 
 import { ownCopy } from '../../base/own-copy.ts';
 import type { FileParts } from '../mp4/parts.ts';
@@ -18,20 +17,20 @@ import { isServedAsIs } from './part.ts';
 import { maxTicksOf, ticksOf } from './target-duration.ts';
 
 export interface PlaylistOptions extends Interval {
-  /** Where players should begin; `-Infinity`: with the first part. */
+  /** Where players should start; `-Infinity`: at the first part. */
   readonly startMs: number;
   readonly cameraId: string;
-  /** More may follow: no end is listed, and players ask again. */
+  /** More parts may follow: the playlist has no end, and players request it again. */
   readonly live: boolean;
-  /** Players ask for it again, or did: only what is listed may differ. */
+  /** Players request it again, or did: nothing but the list of parts may change. */
   readonly followed: boolean;
   /** See `targetSecondsOf`. */
   readonly targetSeconds: number;
-  /** Appended to every address, as `?access_token=…`; empty when the player sends its own header. */
+  /** Appended to every address, such as `?access_token=…`; empty when the player sends a header. */
   readonly suffix: string;
 }
 
-/** The parts of one file as lines with their date and time, and what else of them goes into a playlist. */
+/** The lines of the parts of one file, with their longest duration. */
 interface PartLines {
   readonly suffix: string;
   readonly bytes: Buffer;
@@ -41,11 +40,11 @@ interface PartLines {
 const DISCONTINUITY = Buffer.from('#EXT-X-DISCONTINUITY\n');
 
 export class Playlists {
-  /** Of whole files that are closed; they go with what is known of the file. */
+  /** Lines of closed files of which every part is listed; dropped together with the cached parts of the file. */
   readonly #lines = new WeakMap<FileParts, PartLines>();
   readonly #parameters = new WeakMap<FileParts, string>();
 
-  /** In pieces, most of which are kept: a day is more than a megabyte. Undefined when no part lies in the interval. */
+  /** The playlist in pieces, most of them cached: a day has more than a megabyte. Undefined when no part lies in the interval. */
   build(footage: readonly Listed[], options: PlaylistOptions): readonly Buffer[] | undefined {
     const { cameraId, fromMs, toMs, startMs, live, followed, targetSeconds, suffix } = options;
     const body: Buffer[] = [];
@@ -65,7 +64,7 @@ export class Playlists {
         startOffset = Math.max(0, startMs - wallOfPart(parts, from)) / 1000;
         first = { number: item.number + from, discontinuity: item.discontinuity };
       } else {
-        // Also for files without a part in here: each counts as one.
+        // One for each file, also for those without a part in this playlist.
         for (let n = discontinuity; n < item.discontinuity; n++) body.push(DISCONTINUITY);
       }
       discontinuity = item.discontinuity;
@@ -96,12 +95,12 @@ export class Playlists {
     const known = this.#lines.get(parts);
     if (known?.suffix === suffix && known.longestTicks <= maxTicks) return known;
     const made = partLines(item, options, from, to);
-    // What is made shorter than it is belongs to this playlist alone.
+    // Lines with a reduced duration belong to this playlist only.
     if (made.longestTicks <= maxTicks) this.#lines.set(parts, made);
     return made;
   }
 
-  /** The same for files that one initialization section serves. */
+  /** A key that is equal for files with the same initialization section. */
   #parametersOf(parts: FileParts): string {
     const known = this.#parameters.get(parts);
     if (known !== undefined) return known;
@@ -123,7 +122,8 @@ function partLines({ path, parts, gone }: Listed, options: PlaylistOptions, from
   for (let i = from; i < to; i++) {
     const ticks = ticksOf(parts, i);
     if (ticks > longestTicks) longestTicks = ticks;
-    // How long a longer one really is, players find in it; at a promise that is broken they may stumble.
+    // A longer part is listed with the target duration, because players may fail at a longer one. They read its real
+    // duration from the part itself.
     text += `#EXTINF:${(Math.min(ticks, maxTicks) / VIDEO_TIMESCALE).toFixed(5)},\n`;
     if (gone) text += '#EXT-X-GAP\n';
     const start = starts[i] as number;
@@ -131,15 +131,15 @@ function partLines({ path, parts, gone }: Listed, options: PlaylistOptions, from
       ? `#EXT-X-BYTERANGE:${(starts[i + 1] as number) - start}@${start}\n/${path}${suffix}\n`
       : `/hls/${cameraId}/parts/${i}/${path}${suffix}\n`;
   }
-  // Kept for thousands of files.
+  // A copy of the exact size: the lines of thousands of files are cached.
   return { suffix, bytes: ownCopy(Buffer.from(text, 'latin1')), longestTicks };
 }
 
-/** Wall time of the first picture of a part: key frames have the same distance from decoding to presentation. */
+/** Wall time of the first picture of a part. All key frames of a file have the same delay from decoding to presentation. */
 const wallOfPart = (parts: FileParts, part: number): number =>
   wallAt(parts, parts.shownFrom + (parts.times[part] as number) - (parts.times[0] as number));
 
-/** The part in which `fromMs` lies, the first one when it lies before; also the one that still grows. */
+/** The part that contains `fromMs`, also one that still grows; the first part when `fromMs` lies before it. */
 export function partAt(parts: FileParts, fromMs: number): number {
   const last = parts.starts.length - (parts.complete ? 2 : 1);
   let part = 0;
@@ -147,10 +147,10 @@ export function partAt(parts: FileParts, fromMs: number): number {
   return part;
 }
 
-/** The parts that overlap [fromMs, toMs), as numbers of the first and of the one behind the last. */
+/** The parts that overlap [fromMs, toMs), as the numbers of the first and of the one after the last. */
 export function partsWithin(parts: FileParts, fromMs: number, toMs: number): [from: number, to: number] {
   const last = parts.starts.length - 1;
-  // Most files of an interval lie in it as a whole.
+  // Most files of an interval lie completely in it.
   if (last > 0 && wallOfPart(parts, 0) >= fromMs && wallOfPart(parts, last) <= toMs) return [0, last];
   let from = 0;
   while (from < last && wallOfPart(parts, from + 1) <= fromMs) from++;

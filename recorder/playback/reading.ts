@@ -1,16 +1,16 @@
-// Which files players read, so that retention does not take them away between two requests: a player that follows a
-// file, or a playlist over it, asks for one range after another.
+// Keeps files from retention while players read them: a player requests a file, or the parts of a playlist, one range after
+// another.
 
 import type { Clock } from '../../base/clock.ts';
 import type { PlaybackArchive } from './deps.ts';
 
-/** Longer than players wait before they ask for more; a paused one may find its file gone. */
+/** Longer than players wait between two requests; a paused player may find its file removed. */
 const KEEP_MS = 60_000;
 
 export class Reading {
   readonly #archive: PlaybackArchive;
   readonly #clock: Clock;
-  /** By path: when it was last asked for. One hold a file, however many read it. */
+  /** Time of the last request by path. Each file is held once, however many players read it. */
   readonly #lastMs = new Map<string, number>();
 
   constructor(archive: PlaybackArchive, clock: Clock) {
@@ -18,7 +18,7 @@ export class Reading {
     this.#clock = clock;
   }
 
-  /** Call it at the start of a request for a file, and at its end. */
+  /** To be called at the start and at the end of a request for a file. */
   touch(path: string): void {
     const held = this.#lastMs.has(path);
     this.#lastMs.set(path, this.#clock.monotonicMs());

@@ -1,10 +1,10 @@
-// An open file of the archive in, what a player is given for it out: a finished file as it lies there; one that is still
-// written as it would lie there had it been closed after its last whole fragment.
+// The representation of a recorded file for players: a closed file is served as it is; a file that is still written, as if
+// it had been closed after its last whole fragment.
 //
-// A growing file has no index and no length, and a player can seek in it only by reading all of it. So what is served is
-// a state of it: the bytes up to a fragment's end, the placeholder as an `mdat` header, and a final `moov`, both made
-// here (docs/design/recorded-files.md). Fragments do not change, so that a state can be made again at any time from the
-// number of its bytes, also after the file was closed: players that ask for one range after another see one file.
+// A growing file has no index and no length: a player could seek in it only by reading it completely. So players get a state
+// of the file: the bytes up to the end of a fragment, with the placeholder turned into an `mdat` header and a final `moov`
+// added (docs/design/recorded-files.md). Fragments do not change, so the number of bytes is enough to produce the same state
+// again, even after the file was closed. A player that requests one range after another always sees the same file.
 
 import { crc32 } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
@@ -18,21 +18,21 @@ import { totalSize } from './body.ts';
 import type { Selectable } from '../http/selection.ts';
 import { Lru } from './lru.ts';
 
-/** A body with what tells it from others. */
+/** A body with its validators. */
 export interface Representation extends Selectable {
   readonly pieces: readonly Piece[];
 }
 
-/** What makes a file out of the first bytes of a growing one. */
+/** What turns the first bytes of a growing file into a complete file. */
 interface Ending {
-  /** Bytes of the growing file that belong to it: up to the end of a fragment. */
+  /** Number of bytes of the growing file in this state, up to the end of a fragment. */
   readonly wholeBytes: number;
   readonly tail: Buffer;
   readonly patch: { readonly offset: number; readonly bytes: Buffer };
   readonly endMs: number;
 }
 
-/** Some hundred states of files of five minutes. */
+/** A few hundred states of files of five minutes. */
 const MAX_ENDING_BYTES = 32 * 1024 * 1024;
 const MAX_LAYOUTS = 10_000;
 
@@ -45,7 +45,7 @@ export class Recordings {
     this.#layouts = new Lru(clock, { capacity: MAX_LAYOUTS });
   }
 
-  /** How a file is laid out that nobody writes to any more. */
+  /** The layout of a file that is no longer written. */
   async layoutOf(file: ArchiveFile): Promise<Layout> {
     const key = `${file.path} ${file.identity}`;
     const known = this.#layouts.get(key);
@@ -56,7 +56,7 @@ export class Recordings {
     return layout;
   }
 
-  /** The file as it lies on the disk. */
+  /** The file as it is on the disk. */
   whole(file: ArchiveFile): Representation {
     const { sizeBytes, mtimeMs } = file;
     return {
@@ -67,7 +67,7 @@ export class Recordings {
     };
   }
 
-  /** The state in which the file had `bytes` bytes; undefined when no picture was in it yet, or it is none of ours. */
+  /** The state in which the file had `bytes` bytes; undefined when it had no picture yet, or this recorder did not write it. */
   async stateAt(file: ArchiveFile, bytes: number): Promise<Representation | undefined> {
     const ending = await this.#ending(file, bytes);
     if (!ending) return undefined;

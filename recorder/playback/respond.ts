@@ -1,4 +1,4 @@
-// A representation and a request in; the answer with its ranges and conditions out, streamed (RFC 9110 §13 to §15).
+// Streams a representation as the answer to a request, with its conditions and ranges (RFC 9110 §13 to §15).
 
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
@@ -16,7 +16,7 @@ import { SendAborted, type Sender } from './sender.ts';
 
 export interface Answer {
   readonly representation: Representation;
-  /** Undefined when all of the body is in memory. */
+  /** Undefined when the whole body is in memory. */
   readonly file: ArchiveFile | undefined;
   readonly contentType: string;
   readonly cacheControl: string;
@@ -31,7 +31,7 @@ export class Responder {
     this.#log = log;
   }
 
-  /** Answers GET and HEAD. Resolves when the last byte was taken, or the client is gone. */
+  /** Answers GET and HEAD. Resolves when the last byte was sent, or the client has disconnected. */
   async respond(request: FastifyRequest, reply: FastifyReply, answer: Answer): Promise<void> {
     const { representation, contentType, cacheControl } = answer;
     const { pieces, sizeBytes } = representation;
@@ -49,7 +49,7 @@ export class Responder {
     return this.#send(request, reply, 206, answer.file, multipart(answer, selected, boundary));
   }
 
-  /** Takes the reply over from fastify and lets `send` write its body; one that fails ends the connection. */
+  /** Takes the reply over from fastify and lets `send` write the body. If `send` fails, the connection is closed. */
   async stream(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -63,7 +63,7 @@ export class Responder {
       if (request.method !== 'HEAD' && status !== 304) await send(raw);
       raw.end();
     } catch (err) {
-      // The head is gone already: only a broken connection says that the body is not whole.
+      // The head was sent already: only a broken connection tells the client that the body is incomplete.
       raw.destroy();
       if (err instanceof SendAborted) return;
       this.#log.error({ err, method: request.method, path: pathOf(request.url) }, 'request failed');
@@ -94,7 +94,7 @@ function multipart({ representation, contentType }: Answer, ranges: readonly Byt
   return body;
 }
 
-/** Hands many small pieces to the socket at once. Waits for nothing: they are in memory, and stay there. */
+/** Writes many small pieces to the socket in one go. Does not wait for the socket: the pieces stay in memory anyway. */
 export async function sendTogether(raw: ServerResponse, pieces: readonly Buffer[]): Promise<void> {
   raw.cork();
   for (const piece of pieces) raw.write(piece);

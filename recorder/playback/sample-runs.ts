@@ -1,5 +1,5 @@
-// Runs of samples: a track's samples that follow one another in time, with the places in a file where their bytes are.
-// Taken from a fragment, or from the index of a file that has none.
+// Runs of consecutive samples of a track, with the positions of their bytes in a file. They come from a fragment, or from
+// the sample index of a file without fragments.
 
 import type { FragmentSample, FragmentTrack } from '../mp4/fragment.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
@@ -7,19 +7,19 @@ import type { SampleIndex, TrackIndex } from '../mp4/sample-index.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { Piece } from './body.ts';
 
-/** A sample with its time and place in a file. */
+/** A sample with its time and its position in a file. */
 export interface TimedSample extends FragmentSample {
   readonly dts: number;
   readonly offset: number;
 }
 
-/** A track's samples from `from` to before `to`, and where they lie. */
+/** Consecutive samples of a track, and the pieces of the file that contain them. */
 export interface SampleRun {
   readonly track: FragmentTrack;
   readonly pieces: readonly Piece[];
 }
 
-/** Pictures `from` to before `to` with the audio that goes with them; times are as in the fragments of other files. */
+/** The pictures from `from` to before `to` with their audio; times count from the first picture, as in fragments. */
 export function runsOf({ tracks }: SampleIndex, from: number, to: number): SampleRun[] {
   const video = tracks.find(({ header }) => header.trackId === VIDEO_TRACK_ID);
   if (!video) return [];
@@ -34,7 +34,7 @@ export function runsOf({ tracks }: SampleIndex, from: number, to: number): Sampl
   });
 }
 
-/** Number of the first sample at or behind `dts`. */
+/** Index of the first sample at or after `time`. */
 function firstFrom({ dts }: TrackIndex, time: number): number {
   let low = 0;
   let high = dts.length;
@@ -68,7 +68,7 @@ function runOf(track: TrackIndex, from: number, to: number, zero: number): Sampl
   return { track: { trackId: header.trackId, baseDecodeTime, samples }, pieces };
 }
 
-/** The runs of a fragment that lies in a file. */
+/** The runs of a fragment in a file. */
 export function runsInFile(tracks: readonly FragmentTrack[], payloadOffset: number): SampleRun[] {
   let offset = payloadOffset;
   return tracks.map((track) => {
@@ -88,7 +88,7 @@ export function durationOf(track: FragmentTrack): number {
   return duration;
 }
 
-/** Each sample with its own time and place; the samples of a run lie in its pieces one after the other. */
+/** Each sample with its own time and position. The samples of a run are stored in its pieces one after the other. */
 export function timed({ track, pieces }: SampleRun): TimedSample[] {
   const found: TimedSample[] = [];
   let dts = track.baseDecodeTime;
@@ -111,7 +111,7 @@ export function timed({ track, pieces }: SampleRun): TimedSample[] {
 export const ranges = (samples: readonly (FragmentSample & { readonly offset: number })[]): Piece[] =>
   joined(samples.map(({ offset, size }) => ({ offset, size })));
 
-/** Ranges that follow one another as one: a fragment is read at once. */
+/** Joins adjacent ranges, so that a fragment is read at once. */
 export function joined(pieces: readonly Piece[]): Piece[] {
   const found: (Buffer | { offset: number; size: number })[] = [];
   for (const piece of pieces) {

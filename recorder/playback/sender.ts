@@ -1,6 +1,6 @@
-// Pieces of files in, bytes on a socket out: with two buffers a client, so that reading and sending overlap, and with a
-// bounded number of reads at a time, first come first served, so that a hundred clients share the disk evenly and leave
-// threads for those who record.
+// Sends pieces of files to sockets. Each client has two buffers, so that reading and sending overlap. The number of
+// simultaneous reads is limited, first come first served, so that a hundred clients share the disk evenly and leave threads
+// for recording.
 
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../base/clock.ts';
@@ -9,23 +9,23 @@ import type { ArchiveFile, KeepAwake } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { sizeOf } from './body.ts';
 
-/** Large enough that the work around a read is small beside it, small enough for some hundred clients. */
+/** Large enough that the overhead of a read is small, small enough for a few hundred clients. */
 const CHUNK_BYTES = 256 * 1024;
-/** Of the threads that reading, recording and looking up names share. */
+/** Reads share the thread pool with recording and DNS lookups. */
 const CONCURRENT_READS = 6;
 /** Buffers that are kept for the next client. */
 const MAX_SPARE_BUFFERS = 64;
-/** A client that takes longer for a chunk is waited for like any other socket. */
+/** If a client takes longer for a chunk, the event loop may pause again while it waits. */
 const STALLED_MS = 20;
 
 export interface SenderOptions {
   readonly clock: Clock;
-  /** For chunks that were read and not sent yet, of all clients. */
+  /** For chunks of all clients that were read and are not sent yet. */
   readonly memory?: MemoryAccount | undefined;
   readonly keepAwake?: KeepAwake;
 }
 
-/** The client went away, or the file ended before its time. */
+/** The client has disconnected, or the file is shorter than expected. */
 export class SendAborted extends Error {}
 
 export class Sender {
@@ -37,7 +37,7 @@ export class Sender {
   #reading = 0;
   /** Bytes handed to sockets so far. */
   bytesSent = 0;
-  /** Responses under way. */
+  /** Number of responses that are being sent. */
   active = 0;
 
   constructor(options: SenderOptions) {
@@ -46,7 +46,7 @@ export class Sender {
     this.#keepAwake = options.keepAwake ?? (() => () => {});
   }
 
-  /** Sends all of `pieces` to a response whose head is written. Rejects with SendAborted when that cannot be. */
+  /** Sends all `pieces` to a response whose head is written. Rejects with SendAborted when that fails. */
   async send(response: ServerResponse, file: ArchiveFile | undefined, pieces: readonly Piece[]): Promise<void> {
     this.active++;
     try {
@@ -68,9 +68,9 @@ export class Sender {
         if (!next) await this.#memory.taken(CHUNK_BYTES);
         const chunk: Buffer = await (next ?? this.#read(file, at, end));
         at += chunk.length;
-        // Where memory is short, nothing is read ahead.
+        // When memory is short, nothing is read ahead.
         next = at < end && this.#memory.take(CHUNK_BYTES) ? this.#read(file, at, end) : undefined;
-        // It may fail long before the client has taken what goes first; the loop hears of it then.
+        // The read may fail before the previous chunk is sent; the loop handles the error afterwards.
         next?.catch(() => {});
         try {
           await this.#write(response, chunk);
@@ -79,7 +79,7 @@ export class Sender {
         }
       }
     } catch (err) {
-      // What was read ahead has its buffer; and the file must not be closed under a read.
+      // Wait for the read ahead: its buffer is given back, and the file must not be closed during a read.
       await next?.then(
         (chunk) => this.#giveBack(chunk),
         () => {},
@@ -88,7 +88,7 @@ export class Sender {
     }
   }
 
-  /** The memory for it was taken; `giveBack` gives it back. */
+  /** The caller has taken the memory for it; `#giveBack` returns it. */
   async #read(file: ArchiveFile, at: number, end: number): Promise<Buffer> {
     if (this.#reading >= CONCURRENT_READS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#reading++;
@@ -113,17 +113,17 @@ export class Sender {
     if (this.#spare.length < MAX_SPARE_BUFFERS) this.#spare.push(Buffer.from(chunk.buffer));
   }
 
-  /** Resolves when the system has taken all of `bytes`: until then they must not change. */
+  /** Resolves when the system has accepted all `bytes`: until then they must not change. */
   #write(response: ServerResponse, bytes: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (response.destroyed || response.writableEnded) return reject(new SendAborted('the client went away'));
+      if (response.destroyed || response.writableEnded) return reject(new SendAborted('the client has disconnected'));
       const rest = this.#keepAwake();
       let timer: Timer | undefined;
       const settle = (err?: Error | null): void => {
         timer?.cancel();
         rest();
         response.off('close', closed);
-        if (err) reject(new SendAborted('the client went away', { cause: err }));
+        if (err) reject(new SendAborted('the client has disconnected', { cause: err }));
         else resolve();
       };
       const closed = (): void => settle(new Error('connection closed'));

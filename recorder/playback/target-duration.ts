@@ -1,4 +1,4 @@
-// Parts in, what a playlist promises to be their longest duration out: EXT-X-TARGETDURATION (RFC 8216 §4.3.3.1).
+// The target duration of a playlist, EXT-X-TARGETDURATION (RFC 8216 §4.3.3.1).
 
 import { USUAL_PART_TICKS, type FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
@@ -6,8 +6,8 @@ import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 const USUAL_SECONDS = Math.floor(USUAL_PART_TICKS / VIDEO_TIMESCALE);
 
 /**
- * Seconds that none of these parts is longer than: ten, and twice as many, and so on, where key frames are further apart;
- * there is room for some that are further apart still.
+ * A number of seconds that no part exceeds: ten, or ten doubled as often as needed. Doubling leaves a margin for key frames
+ * that are even further apart.
  */
 export function targetSecondsOf(footage: readonly { readonly parts: FileParts }[]): number {
   let seconds = USUAL_SECONDS;
@@ -17,7 +17,7 @@ export function targetSecondsOf(footage: readonly { readonly parts: FileParts }[
   return seconds;
 }
 
-/** The longest that a part may be listed with: rounded to seconds, it is no more than the target duration. */
+/** The longest duration that a part may be listed with: rounded to seconds, it does not exceed the target duration. */
 export const maxTicksOf = (targetSeconds: number): number =>
   (targetSeconds - USUAL_SECONDS) * VIDEO_TIMESCALE + USUAL_PART_TICKS;
 

@@ -1,4 +1,4 @@
-// For this room's tests: playback over an archive in a temporary directory, with a camera that a virtual clock drives.
+// For the tests of this room: playback of an archive in a temporary directory, with a camera driven by a virtual clock.
 
 import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
@@ -17,7 +17,7 @@ export interface Stage extends Bench {
 
 export type PlaybackChanges = Partial<Omit<PlaybackDeps, 'auth'>> & { readonly auth?: AuthOptions };
 
-/** Playback over an archive with nothing in it yet; both end with the test. */
+/** Playback of an empty archive; both are closed after the test. */
 export async function stage(
   t: TestContext,
   options: Omit<BenchOptions, 'root'> & { readonly playback?: PlaybackChanges } = {},
@@ -50,7 +50,7 @@ export interface PlayedSample {
   readonly bytes: Buffer;
 }
 
-/** The samples of fragments that follow one another in `bytes` from `at` on, by track. */
+/** The samples of consecutive fragments in `bytes` from `at` on, by track. */
 export async function samplesOf(bytes: Buffer, at = 0): Promise<Map<number, PlayedSample[]>> {
   const read = async (offset: number, length: number): Promise<Buffer> => bytes.subarray(offset, offset + length);
   const tracks = new Map<number, PlayedSample[]>();

@@ -1,8 +1,8 @@
-// Files with footage in, one fragmented MP4 of an interval out, fragment by fragment: times are made to go on from file
-// to file, gaps are closed, and the first picture is the one that was on screen at the start of the interval.
+// Joins files with footage into one fragmented MP4 of an interval, fragment by fragment. Times continue from file to file,
+// gaps are closed, and the first picture is the one that was on screen at the start of the interval.
 //
-// All files must fit the initialization segment of the first: pictures with other parameters of the same codec get them
-// in band at their key frames, audio with other parameters is left out, another codec of what leads ends the stream.
+// All files must fit the initialization segment of the first. If the parameters of the video change within the same codec,
+// they are inserted in band before key frames. Audio with other parameters is left out. Another video codec ends the stream.
 
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, buildFragment } from '../mp4/fragment.ts';
 import type { FragmentTrack } from '../mp4/fragment.ts';
@@ -23,14 +23,14 @@ import { durationOf, joined, ranges, sampleAt, timed, type SampleRun, type Timed
 interface Mapping {
   /** Video ticks added to times of the file. */
   shift: number;
-  /** What goes before each key frame; empty where the parameters are those of the stream. */
+  /** Parameter sets to insert before each key frame; empty if the parameters are those of the stream. */
   readonly sets: Buffer;
   readonly hasAudio: boolean;
   /** Video ticks of the file at which the interval ends. */
   readonly endTime: number;
 }
 
-/** What leads in files with these headers goes on in a stream that begins with those; otherwise the stream ends there. */
+/** Whether video of files with the headers `next` can continue a stream that began with `headers`; if not, the stream ends. */
 export function goesOn(headers: readonly TrackHeader[], next: readonly TrackHeader[]): boolean {
   const [own, video] = [headers, next].map((list) => list.find(({ trackId }) => trackId === VIDEO_TRACK_ID));
   return own !== undefined && video !== undefined && canFollow(own, video);
@@ -41,7 +41,7 @@ export class WindowStream {
   readonly #headers: readonly TrackHeader[];
   readonly #audioTicks: number;
   #sequenceNumber = 0;
-  /** Where the tracks of the stream end so far, in their ticks. */
+  /** The current end of each track of the stream, in its ticks. */
   #videoEnd = 0;
   #audioEnd = 0;
   #ended = false;
@@ -54,12 +54,12 @@ export class WindowStream {
     this.#audioTicks = (audio?.timescale ?? VIDEO_TIMESCALE) / VIDEO_TIMESCALE;
   }
 
-  /** Nothing that follows belongs to the stream. */
+  /** The stream has ended: no later file belongs to it. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** What of a file belongs to the stream, as pieces to send: files in their order, none twice. */
+  /** The fragments of a file that belong to the stream, as pieces to send. Call it once for each file, in order. */
   async *take(file: ArchiveFile, parts: FileParts): AsyncGenerator<readonly Piece[]> {
     const mapping = this.#mapping(parts);
     if (!mapping) {
@@ -96,7 +96,7 @@ export class WindowStream {
     };
   }
 
-  /** The first fragment of a stream that begins within a file: everything up to the asked time. */
+  /** The first fragment of a stream that begins within a file: everything up to the requested time. */
   async #head(
     fragments: AsyncGenerator<readonly SampleRun[]>,
     startTime: number,
@@ -118,9 +118,9 @@ export class WindowStream {
     const audioStart = startTime * this.#audioTicks;
     const heard = mapping.hasAudio ? audio.filter(({ dts, duration }) => dts + duration / 2 > audioStart) : [];
     const kept = video.slice(video.length - samples.length);
-    const behind = kept.findIndex(({ dts }) => dts >= mapping.endTime);
-    if (behind >= 0) this.#ended = true;
-    const shown = behind < 0 ? samples : samples.slice(0, wantedBefore(kept.slice(0, behind), mapping.endTime));
+    const after = kept.findIndex(({ dts }) => dts >= mapping.endTime);
+    if (after >= 0) this.#ended = true;
+    const shown = after < 0 ? samples : samples.slice(0, wantedBefore(kept.slice(0, after), mapping.endTime));
     return this.#build(
       { track: { trackId: VIDEO_TRACK_ID, baseDecodeTime: 0, samples: shown }, pieces: ranges(shown) },
       {
@@ -166,7 +166,7 @@ export class WindowStream {
     }
     if (audio && audio.track.samples.length > 0) {
       const wanted = Math.round(audio.track.baseDecodeTime + mapping.shift * this.#audioTicks);
-      // Where two files meet, the audio of the first may reach a little into the second.
+      // At the boundary of two files, the audio of the first may overlap the second a little.
       const base = Math.max(this.#audioEnd, wanted);
       tracks.push({ ...audio.track, baseDecodeTime: base });
       pieces.push(...audio.pieces);
@@ -177,7 +177,7 @@ export class WindowStream {
   }
 }
 
-/** The run up to where the interval ends; the run itself when that is behind it. */
+/** The run up to the end of the interval; the run itself when the interval ends after it. */
 function cutAt(run: SampleRun, endTime: number): SampleRun {
   const { track } = run;
   let dts = track.baseDecodeTime;
@@ -192,7 +192,7 @@ function cutAt(run: SampleRun, endTime: number): SampleRun {
   return run;
 }
 
-/** How many of these samples are wanted: those at their end that are shown behind the interval are not. */
+/** The number of samples without those at the end that are shown after the interval. */
 function wantedBefore(samples: readonly TimedSample[], endTime: number): number {
   let count = samples.length;
   const shownAt = ({ dts, compositionOffset }: TimedSample): number => dts + compositionOffset;

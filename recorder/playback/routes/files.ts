@@ -35,7 +35,7 @@ const FileQuery = z.object({
   access_token: z.string().optional(),
 });
 
-/** A file that is closed does not change any more, and neither does a state of one that grows. */
+/** A closed file does not change, and neither does a state of a growing file. */
 const UNCHANGING = 'private, max-age=3600';
 
 export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app, { deps }) => {
@@ -59,7 +59,7 @@ export const fileRoutes: FastifyPluginAsyncZod<{ deps: FileDeps }> = async (app,
     handler: async (request, reply) => {
       const { query } = request;
       const path = request.params['*'];
-      // Only what is named as a segment, in the directory of its day: nothing else below the record path is footage.
+      // Only segments in the directory of their day are served; other files below the record path are not footage.
       const segment = parsePath(path);
       const visible = segment && callerOf(request).sees(segment.cameraId);
       const file = visible && (await deps.files.open(segment));
@@ -103,7 +103,7 @@ const soughtFile = ({ cameraId, startMs }: SegmentName): Sought => ({
 
 type State =
   | { readonly kind: 'send'; readonly representation: Representation; readonly settled: boolean }
-  /** The player will ask for one range after another: it must name the state it has begun with. */
+  /** A player that requests ranges is redirected to the current state, so that all its ranges belong to the same state. */
   | { readonly kind: 'pin'; readonly bytes: number };
 
 type Headers = ConditionalHeaders & { readonly range?: string | undefined };
@@ -116,7 +116,7 @@ async function stateOf(
 ): Promise<State> {
   const writtenBytes = await growingBytes(archive, recordings, file);
   if (writtenBytes === undefined) {
-    // A state that somebody began to play while the file was written.
+    // The file was closed while a client was reading an earlier state.
     const ifRange = headers['if-range'];
     const bytes = askedBytes ?? (ifRange === undefined ? undefined : Recordings.bytesOfTag(ifRange));
     const state = bytes === undefined ? undefined : await earlierState(recordings, file, bytes);
@@ -161,7 +161,7 @@ async function growingBytes(
   if (open) return open.sizeBytes;
   const layout = await recordings.layoutOf(file);
   if (layout.kind === 'cut') throw new ApiError(404, 'nothing-recorded', 'nothing is recorded in this file yet');
-  // Left open by a disk that failed: recovery completes it later.
+  // An open file that is not being written: the disk failed, and recovery completes the file later.
   return layout.kind === 'open' ? file.sizeBytes : undefined;
 }
 

@@ -1,5 +1,5 @@
-// `GET /hls/{camera_id}/index.m3u8?from&to`: HLS over the archive, and the two kinds of address in its playlists that
-// are not files: initialization sections, and parts that are not served as they lie on the disk.
+// `GET /hls/{camera_id}/index.m3u8?from&to`: HLS of recorded footage, and the two kinds of resources in its playlists that
+// are not files: initialization sections, and parts that are not byte ranges of a file.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
@@ -35,9 +35,9 @@ export interface HlsDeps {
   readonly responder: Responder;
 }
 
-/** A camera that connects again goes on with a new file: its playlist does not end meanwhile. */
+/** A camera that reconnects continues in a new file: its playlist does not end during this time. */
 const RECONNECT_MS = 60_000;
-/** What a part or an initialization section of a closed file holds does not change. */
+/** A part or an initialization section of a closed file does not change. */
 const UNCHANGING = 'private, max-age=3600';
 
 const config = { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'playback' } as const;
@@ -72,7 +72,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
       const live = interval.toMs > nowMs && goesOn(deps, cameraId, nowMs, footage.at(-1)?.parts);
       const token = query.access_token;
       const suffix = token === undefined ? '' : `?access_token=${encodeURIComponent(token)}`;
-      // An interval without bounds slides: it is one playlist all the same, and begins where it begins.
+      // Without from and to the interval moves with the time: all requests still share one playlist, which keeps its start.
       const startMs = query.from === undefined && query.to === undefined ? -Infinity : interval.fromMs;
       const key = `${cameraId} ${query.from} ${query.to}`;
       const { listed, ...numbered } = numbering.number(key, footage, live);
@@ -144,7 +144,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
   });
 };
 
-/** Whether more footage is to be expected behind the newest. */
+/** Whether more footage is expected after the newest. */
 function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, newest: FileParts | undefined): boolean {
   if (archive.openEntries(cameraId).some(({ format }) => format === 'fmp4')) return true;
   if (!newest) return false;
@@ -158,7 +158,7 @@ async function withFile(
   work: (file: ArchiveFile) => Promise<void>,
 ): Promise<void> {
   const segment: SegmentName | undefined = parsePath(path);
-  // Who may see one camera must not see another's through its address.
+  // The scope of the token was checked for this camera: the path must not name a file of another one.
   const file = segment?.cameraId === cameraId ? await files.open(segment) : undefined;
   if (!file) throw noPart();
   reading.touch(path);

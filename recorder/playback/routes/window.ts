@@ -1,4 +1,5 @@
-// `GET /window/{camera_id}.mp4?from&to`: what a camera recorded in an interval, as one MP4 that is made while it is sent.
+// `GET /window/{camera_id}.mp4?from&to`: the footage of a camera in an interval, as one MP4 file that is made while it is
+// sent.
 
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -56,7 +57,7 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
       const { fromMs, toMs } = toInterval(query, nowMs);
       const footage = (await footageOf(deps, cameraId, { fromMs, toMs })).filter(({ parts }) => {
         const [from, to] = partsWithin(parts, fromMs, toMs);
-        // What is written since the last part ended is footage too.
+        // In a file that is still written, pictures after the last whole part are footage too.
         return from < to || !parts.complete;
       });
       const [first] = footage;
@@ -94,13 +95,13 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
   });
 };
 
-/** The codec changes there, which no stream survives: where it was, and what follows (RFC 8288). */
+/** A stream ends where the codec changes: headers with that time and with the address of the next window (RFC 8288). */
 const endingBefore = (cameraId: string, endsMs: number, toMs: number): Record<string, string> => ({
   'x-window-ends-at': new Date(endsMs).toISOString(),
   link: `</window/${cameraId}.mp4?from=${endsMs / 1000}&to=${toMs / 1000}>; rel="next"`,
 });
 
-/** A file that retention removed meanwhile leaves a gap like any other. */
+/** A file that retention has removed meanwhile is skipped, like a gap. */
 async function withFile(files: ArchiveFiles, { path }: Footage, work: (file: ArchiveFile) => Promise<void>) {
   const segment = parsePath(path);
   const file = segment && (await files.open(segment));
