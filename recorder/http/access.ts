@@ -1,5 +1,5 @@
-// What every listener does with a request before and after its route: requires a token where the route has a role, hides
-// cameras outside the scope of the token, and writes a line to the log.
+// The hooks that every listener shares: they require a token where the route has a role, hide cameras outside the scope of
+// the token, and log each answer.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { assert } from '../../base/assert.ts';
@@ -28,7 +28,7 @@ declare module 'fastify' {
     credentials?: CredentialPlace;
     /** Without it, a route with a role concerns the node as a whole: a token that is for some cameras only gets 403. */
     cameras?: CameraScope;
-    /** Its answer lasts, and is mostly nothing: pictures do not wait for turns of the loop because of it. */
+    /** The answer lasts for long and is mostly idle: it does not keep the event loop awake (see `installKeepAwake`). */
     isStanding?: boolean;
   }
   interface FastifyRequest {
@@ -47,7 +47,7 @@ export function callerOf({ caller }: FastifyRequest): Caller {
 export const visibleCamera = (request: FastifyRequest, cameraId: string): string =>
   callerOf(request).sees(cameraId) ? cameraId : '';
 
-/** Holds every route of `app` to the role and the cameras in its `config`. */
+/** Enforces the role and the cameras in the `config` of every route of `app`. */
 export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   app.decorateRequest('caller', undefined);
   if (auth.hosts) installHostCheck(app, auth.hosts);
@@ -59,12 +59,12 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   app.addHook('onRequest', async (request, reply) => {
     const { role, credentials = 'header', cameras } = request.routeOptions.config;
     if (role === undefined) return;
-    // Only Bearer: for Basic, browsers would open a dialogue of their own over the page's.
+    // Only Bearer: for Basic, browsers would open their own dialogue on top of the page's.
     reply.header('www-authenticate', 'Bearer realm="recorder"');
     const found = auth.identify(request, credentials);
-    // Most callers are known at once, and their requests wait for nothing.
+    // Most callers are known at once; their requests continue in the same turn of the event loop.
     const caller = found instanceof Promise ? await found : found;
-    // Also if the role is too low: the audit names the caller.
+    // Set even if the role is too low: the audit names the caller.
     request.caller = caller;
     app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
     requireRole(caller, role);
@@ -72,7 +72,7 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     if (!caller.seesAll && cameras === undefined) {
       throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
     }
-    // Sending media may take hours; it ends when the token is revoked.
+    // Media may be sent for hours; the connection is closed when the token is revoked.
     if (credentials === 'header-or-query') {
       sending.set(reply, caller);
       const letGo = auth.hold(caller);
@@ -92,10 +92,10 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
   });
 }
 
-/** Lets the event loop run without pauses while a request is answered; `keepAwake` returns what ends that. */
+/** Keeps the event loop running without pauses while a request is answered. `keepAwake` returns a function that ends that. */
 export function installKeepAwake(app: FastifyInstance, keepAwake: () => () => void): void {
   app.addHook('onRequest', async (request, reply) => {
-    // A viewer's request is answered when it leaves; its pictures do not wait for turns of the loop.
+    // The request of a viewer lasts as long as its live stream, whose pictures do not need this.
     const { isStanding } = request.routeOptions.config;
     if (request.headers.upgrade === undefined && !isStanding) reply.raw.once('close', keepAwake());
   });

@@ -1,5 +1,5 @@
-// Answers that are text: not sent again to clients that have them, and compressed for clients that accept it. Media and files
-// are sent elsewhere.
+// Adds entity tags to answers that are text, and compresses them for clients that accept gzip. Media and files are sent
+// elsewhere.
 
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -9,7 +9,7 @@ import { listsTag } from './conditions.ts';
 
 const pack = promisify(gzip);
 
-/** Smaller answers fit one packet anyway. */
+/** Smaller answers fit into one packet without compression. */
 const MIN_LENGTH = 1024;
 /** `gzip` or `*`, unless its weight is 0 (RFC 9110 §12.5.3). */
 const TAKES_GZIP = /(?:^|,)\s*(?:gzip|\*)\s*(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))(?:;[^,]*)?(?:,|$)/i;
@@ -19,7 +19,7 @@ export function shortenAnswers(app: FastifyInstance): void {
   app.addHook('onSend', async ({ method, headers }, reply, payload: unknown) => {
     if (typeof payload !== 'string') return payload;
     if (method === 'GET' && reply.statusCode === 200 && !reply.hasHeader('etag')) {
-      // Weak: compressed or not, it means the same (RFC 9110 §8.8.1).
+      // Weak: the compressed and the uncompressed answer share the tag (RFC 9110 §8.8.1).
       const etag = `W/"${hash('sha1', payload, 'base64url')}"`;
       reply.header('etag', etag);
       if (listsTag(headers['if-none-match'], etag)) {
@@ -32,7 +32,7 @@ export function shortenAnswers(app: FastifyInstance): void {
     reply.header('vary', vary === undefined ? 'accept-encoding' : `${String(vary)}, accept-encoding`);
     if (!TAKES_GZIP.test(headers['accept-encoding'] ?? '')) return payload;
     reply.header('content-encoding', 'gzip').removeHeader('content-length');
-    // Off the event loop, which belongs to cameras.
+    // In a thread: the event loop is needed for the cameras.
     return pack(payload, { level: 4 });
   });
 }

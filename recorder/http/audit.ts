@@ -1,5 +1,5 @@
-// Who did what: requests in; out a line for each call that changes something or reads what only admins may, allowed or
-// refused, and visits for footage that is watched or taken over time.
+// Writes the audit: a line for each call, allowed or refused, that changes something or reads what only admins may read, and
+// visits for footage that is watched or downloaded over time.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
@@ -34,7 +34,7 @@ export interface AuditDeps {
 /** RFC 9110 §9.2.1 */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 const MAX_PATH_LENGTH = 300;
-/** Lines a minute of callers without a token, who must not push out other callers' lines; further ones are only counted. */
+/** Lines per minute from callers without a token. Further ones are only counted: they must not push out other lines. */
 const MAX_UNKNOWN_LINES = 60;
 const UNKNOWN_WINDOW_MS = 60_000;
 
@@ -106,7 +106,7 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
   app.addHook('onRequest', async (request, reply) => {
     if (!concerns(request)) return;
     request.told = {};
-    // A caller that leaves before the answer has made the call all the same; its result follows when it is known.
+    // The call counts even if the caller disconnects before the answer. The result follows when it is known.
     reply.raw.once('close', () => {
       if (!written.has(reply)) write(request, reply, { status: null, outcome: 'caller gone' });
     });
@@ -120,12 +120,12 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
 
 function outcomeOf(status: number): string {
   if (status < 300) return 'done';
-  // Another node does it, and writes a line of its own.
+  // Another node carries it out and writes its own line.
   if (status < 400) return 'redirected';
   return status === 401 || status === 403 || status === 429 ? 'denied' : 'failed';
 }
 
-/** The camera that a call is about, where its route says so. */
+/** The camera that a call concerns, according to the scope of its route. */
 function cameraOf({ routeOptions, params, body }: FastifyRequest): string | undefined {
   const { cameras } = routeOptions.config;
   if (typeof cameras !== 'object') return undefined;
@@ -134,7 +134,7 @@ function cameraOf({ routeOptions, params, body }: FastifyRequest): string | unde
   return typeof value === 'string' && CAMERA_ID.test(value) ? value : undefined;
 }
 
-/** Undefined if there were too many lines; else how many were left out since the last one. */
+/** The returned function is undefined if there were too many lines; otherwise it counts the lines suppressed since the last one. */
 function limitUnknown(clock: Clock): () => { readonly suppressed: number } | undefined {
   let windowMs = -Infinity;
   let lines = 0;

@@ -1,4 +1,4 @@
-// Refused tokens: counted for metrics, and reported in log and audit once a minute with their number.
+// Counts refused tokens for metrics, and reports them in log and audit at most once a minute.
 
 import { Counter, type Registry } from 'prom-client';
 import type { FastifyRequest } from 'fastify';
@@ -9,7 +9,7 @@ import { pathOf } from './problem.ts';
 
 /**
  * `wrong`: unknown or expired. `held-off`: not checked, because there were too many wrong ones. `audience`: for another
- * audience. `plaintext`: it came without TLS where that is not allowed.
+ * audience. `plaintext`: sent without TLS where that is not allowed.
  */
 const REASONS = ['wrong', 'held-off', 'audience', 'plaintext'] as const;
 export type AuthFailure = (typeof REASONS)[number];
@@ -18,9 +18,9 @@ const LISTENERS = ['api', 'playback', 'metrics'] as const;
 export type ListenerName = (typeof LISTENERS)[number];
 
 const LOGGED_EVERY_MS = 60_000;
-/** Of a line. */
+/** In one line. */
 const MAX_ADDRESSES = 5;
-/** Addresses of a minute; attempts from further ones are only counted. */
+/** Addresses that are remembered for a minute; attempts from further ones are only counted. */
 const MAX_COUNTED_ADDRESSES = 1_000;
 
 interface AuthFailuresOptions {
@@ -36,7 +36,7 @@ export class AuthFailures {
   readonly #audit: AuditSink;
   readonly #counter: Counter;
   /** Attempts since the last line, by address; undefined if there were none. */
-  #untold: { count: number; readonly addresses: Map<string, number> } | undefined;
+  #unreported: { count: number; readonly addresses: Map<string, number> } | undefined;
 
   constructor({ clock, log, registry, audit }: AuthFailuresOptions) {
     this.#clock = clock;
@@ -54,38 +54,38 @@ export class AuthFailures {
   /** The first one is reported at once, those of the following minute together. */
   count(reason: AuthFailure, { server, ip: address, method, url, id }: FastifyRequest): void {
     this.#counter.inc({ listener: server.listenerName, reason });
-    const untold = this.#untold;
-    if (!untold) {
+    const unreported = this.#unreported;
+    if (!unreported) {
       this.#log.warn({ reason, address, method, path: pathOf(url), requestId: id }, 'a token was refused');
       this.#write(1, [[address, 1]], 1);
-      this.#untold = { count: 0, addresses: new Map() };
-      this.#clock.after(LOGGED_EVERY_MS, () => this.#tell());
+      this.#unreported = { count: 0, addresses: new Map() };
+      this.#clock.after(LOGGED_EVERY_MS, () => this.#report());
       return;
     }
-    untold.count++;
-    const known = untold.addresses.get(address);
-    if (known !== undefined || untold.addresses.size < MAX_COUNTED_ADDRESSES) {
-      untold.addresses.set(address, (known ?? 0) + 1);
+    unreported.count++;
+    const known = unreported.addresses.get(address);
+    if (known !== undefined || unreported.addresses.size < MAX_COUNTED_ADDRESSES) {
+      unreported.addresses.set(address, (known ?? 0) + 1);
     }
   }
 
   /** Reports what has not been reported yet. */
   close(): void {
-    this.#tell();
+    this.#report();
   }
 
-  #tell(): void {
-    const untold = this.#untold;
-    if (!untold || untold.count === 0) {
-      this.#untold = undefined;
+  #report(): void {
+    const unreported = this.#unreported;
+    if (!unreported || unreported.count === 0) {
+      this.#unreported = undefined;
       return;
     }
-    const most = [...untold.addresses].toSorted(([, a], [, b]) => b - a).slice(0, MAX_ADDRESSES);
-    const { count, addresses } = untold;
+    const most = [...unreported.addresses].toSorted(([, a], [, b]) => b - a).slice(0, MAX_ADDRESSES);
+    const { count, addresses } = unreported;
     this.#log.warn({ count, addresses: addresses.size, most: Object.fromEntries(most) }, 'tokens were refused');
     this.#write(count, most, addresses.size);
-    this.#untold = { count: 0, addresses: new Map() };
-    this.#clock.after(LOGGED_EVERY_MS, () => this.#tell());
+    this.#unreported = { count: 0, addresses: new Map() };
+    this.#clock.after(LOGGED_EVERY_MS, () => this.#report());
   }
 
   #write(attempts: number, most: readonly (readonly [string, number])[], addresses: number): void {

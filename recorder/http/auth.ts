@@ -1,4 +1,4 @@
-// Who may do what: a presented token in, a caller out. Tokens are kept and compared as SHA-256 digests only.
+// Identifies the caller of a request by its token. Tokens are kept and compared as SHA-256 digests only.
 
 import type { FastifyRequest } from 'fastify';
 import { timingSafeEqual } from 'node:crypto';
@@ -18,39 +18,39 @@ import { RightPlaces } from './right-places.ts';
 import { claimsOf, type TokenClaims } from './token-claims.ts';
 import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
 
-/** Each role may do what those before it may. */
+/** Each role includes the rights of the roles before it. */
 const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3 };
 
 export interface AuthOptions {
   readonly mode: 'token' | 'kubernetes' | 'none';
   readonly tokens: readonly TokenConfig[];
-  /** SHA-256 in hexadecimal digits of a token that is for metrics alone; with it they need a token in every mode. */
+  /** SHA-256, in hexadecimal digits, of a token for metrics only; if it is set, metrics need a token in every mode. */
   readonly metricsSha256?: string | undefined;
-  /** With mode `kubernetes`: audiences of tokens; without any, the API server itself. */
+  /** With mode `kubernetes`: accepted audiences of tokens; if empty, that of the API server. */
   readonly audiences?: readonly string[];
-  /** With mode `kubernetes`: tokens are accepted from other machines without TLS as well. */
+  /** With mode `kubernetes`: tokens from other machines are accepted without TLS too. */
   readonly allowPlaintext?: boolean;
-  /** With mode `none`: names accepted as `Host`, beside addresses and localhost. */
+  /** With mode `none`: names accepted as `Host`, besides addresses and localhost. */
   readonly allowedHosts?: readonly string[];
 }
 
 export interface AuthDeps {
   readonly clock?: Clock;
   readonly log?: Log;
-  /** Is asked about tokens that are not configured; needed for the mode `kubernetes`. */
+  /** Reviews tokens that are not configured; needed for the mode `kubernetes`. */
   readonly reviewer?: TokenReviewer | undefined;
   readonly registry?: Registry;
   readonly audit?: AuditSink;
 }
 
-/** Where a route accepts credentials; `metrics`: in the header, and also the token that is for metrics alone. */
+/** Where a route accepts credentials. `metrics`: in the header, and the token for metrics is accepted too. */
 export type CredentialPlace = 'header' | 'header-or-query' | 'metrics';
 
 interface TokenHolder extends Caller {
   readonly digest: Buffer;
   /** The same in hexadecimal digits. */
   readonly key: string;
-  /** It was presented, and is easy to guess. */
+  /** Whether the token is easy to guess; undefined until it is presented. */
   isGuessable?: boolean;
 }
 
@@ -60,11 +60,11 @@ interface Presented {
   readonly token: string;
   readonly digest: string;
   readonly network: string;
-  /** Of a token of Kubernetes. */
+  /** Set for a token of Kubernetes. */
   readonly claims: TokenClaims | undefined;
 }
 
-/** Every caller where no token is required. */
+/** The caller of every request where no token is required. */
 const ANYBODY: Caller = { name: 'anonymous', role: 'admin', seesAll: true, sees: () => true };
 
 function holderOf({ name, role, sha256, cameras }: TokenConfig): TokenHolder {
@@ -76,14 +76,14 @@ function holderOf({ name, role, sha256, cameras }: TokenConfig): TokenHolder {
 /** Throws 403 unless the caller has at least `role`. */
 export function requireRole(caller: Caller, role: Role): void {
   if (caller.role !== undefined && RANKS[caller.role] >= RANKS[role]) return;
-  const has = caller.role === undefined ? `${caller.name} has none here` : `the token has the role ${caller.role}`;
-  throw new ApiError(403, 'forbidden', `this needs the role ${role}, and ${has}`);
+  const has = caller.role === undefined ? `${caller.name} has no role here` : `the token has the role ${caller.role}`;
+  throw new ApiError(403, 'forbidden', `this needs the role ${role}, but ${has}`);
 }
 
 export class Authenticator {
   /** No token is required. */
   readonly isOpen: boolean;
-  /** Names accepted as `Host`, beside addresses and localhost; undefined: any. */
+  /** Names accepted as `Host`, besides addresses and localhost; undefined: any. */
   readonly hosts: readonly string[] | undefined;
   readonly #attempts: FailedAttempts;
   readonly #places: RightPlaces;
@@ -117,13 +117,13 @@ export class Authenticator {
     }
   }
 
-  /** From now on, these tokens are valid and no others. */
+  /** Replaces all configured tokens. */
   replaceTokens(tokens: readonly TokenConfig[]): void {
     this.#holders = tokens.map(holderOf);
     this.#tellChange();
   }
 
-  /** From now on this token opens metrics; undefined: none but those of viewers. */
+  /** Replaces the token for metrics; undefined: metrics need a token with the role viewer. */
   replaceMetricsToken(sha256: string | undefined): void {
     this.#metrics = sha256 === undefined ? undefined : holderOf({ name: 'metrics', role: 'viewer', sha256 });
   }
@@ -135,8 +135,8 @@ export class Authenticator {
   }
 
   /**
-   * For a caller that stays for long, such as a viewer: its rights are checked repeatedly, and listeners are called when they
-   * change, until the returned function is called.
+   * For a caller that stays connected for long, such as a viewer. Until the returned function is called, its rights are
+   * checked repeatedly, and listeners are called when they change.
    */
   hold(caller: Caller): () => void {
     return this.#reviewed?.hold(caller) ?? (() => {});
@@ -150,7 +150,7 @@ export class Authenticator {
     return this.#holders.find((holder) => holder.digest.equals(digest));
   }
 
-  /** Undefined without a role, whatever the reason; wrong credentials count as a failed attempt of the address. */
+  /** Undefined if the caller has no role, for any reason; wrong credentials count as a failed attempt of the address. */
   async callerOf(request: FastifyRequest, place: CredentialPlace): Promise<Caller | undefined> {
     try {
       const caller = await this.identify(request, place);
@@ -162,8 +162,8 @@ export class Authenticator {
   }
 
   /**
-   * Throws 401 without credentials and with wrong ones, 429 after too many wrong ones, 403 for tokens of Kubernetes without
-   * TLS. A promise only where the API server has to be asked; it rejects with the same errors, and with 503 without an answer.
+   * Throws 401 for missing or wrong credentials, 429 after too many wrong ones, 403 for tokens of Kubernetes without TLS.
+   * Returns a promise only if the API server must be asked; it rejects with the same errors, and with 503 without an answer.
    */
   identify(request: FastifyRequest, place: CredentialPlace): Caller | Promise<Caller> {
     const metrics = place === 'metrics' ? this.#metrics : undefined;
@@ -181,7 +181,7 @@ export class Authenticator {
     const isSettled = holder !== undefined || known?.kind === 'known';
     const claims = this.#reviewed && !(isSettled && this.#attempts.size === 0) ? claimsOf(token) : undefined;
     const presented = { request, token, digest: key, network: networkOf(request.ip), claims };
-    // Any token: because valid ones are refused as well, the answer tells a guesser nothing.
+    // Valid tokens are refused too: the answer must not tell an attacker whether a guess was right.
     if (this.#isHeldOff(presented)) throw this.#heldOff(presented);
     if (holder) {
       this.#places.note(presented.network, key);
@@ -198,24 +198,24 @@ export class Authenticator {
     return this.#reviewed.ask(key, token).then((answer) => this.#callerIn(answer, presented));
   }
 
-  /** Reports what was refused since the last report. */
+  /** Reports the tokens that were refused since the last report. */
   close(): void {
     this.#failures.close();
   }
 
-  /** Easily guessed tokens among those that were presented: the configuration has only digests, so they are not known before. */
+  /** Warns of presented tokens that are easy to guess. The configuration has digests only, so tokens are unknown before. */
   warnings(): { code: string; message: string; cameraId: undefined }[] {
     const holders = [...this.#holders, ...(this.#metrics ? [this.#metrics] : [])];
     const names = holders.filter(({ isGuessable }) => isGuessable).map(({ name }) => name);
     if (names.length === 0) return [];
-    const message = `these tokens can be guessed: ${names.join(', ')}; make others with "recorder token create"`;
+    const message = `these tokens can be guessed: ${names.join(', ')}; replace them with "recorder token create"`;
     return [{ code: 'token-guessable', message, cameraId: undefined }];
   }
 
   #judge(holder: TokenHolder, token: string): void {
     holder.isGuessable = isGuessable(token);
     if (!holder.isGuessable) return;
-    this.#log.warn({ token: holder.name }, 'this token can be guessed: make another one with "recorder token create"');
+    this.#log.warn({ token: holder.name }, 'this token can be guessed: replace it with "recorder token create"');
   }
 
   #callerIn(answer: Answer, presented: Presented): Caller {
@@ -226,7 +226,7 @@ export class Authenticator {
       return answer.caller;
     }
     if (answer.kind === 'wrong') throw this.#wrong(presented);
-    const detail = `your token cannot be checked now: ${answer.problem}; one that was checked a moment ago still counts`;
+    const detail = `your token cannot be checked now: ${answer.problem}; tokens that were checked in the last seconds still work`;
     throw new ApiError(503, 'auth-unavailable', detail, { headers: { 'retry-after': '5' }, isExpected: true });
   }
 
@@ -235,8 +235,8 @@ export class Authenticator {
   }
 
   /**
-   * The key by which attempts are counted together. A token signed by an API server cannot be guessed, so guesses from its
-   * address do not hold it off; and if its subject was valid there before, invented tokens do not either.
+   * The key under which attempts are counted. Tokens signed by an API server cannot be guessed, so wrong guesses from their
+   * address do not hold them off; nor do forged tokens, if the subject was valid from this network before.
    */
   #attemptsOf({ network, claims }: Presented): string {
     if (!claims) return network;
@@ -273,7 +273,7 @@ export class Authenticator {
 
   #holderOf(digest: Buffer): TokenHolder | undefined {
     let found: TokenHolder | undefined;
-    // Every token is compared, so that the time of the answer reveals nothing.
+    // Every token is compared, so that the response time reveals nothing.
     for (const holder of this.#holders) if (timingSafeEqual(holder.digest, digest)) found = holder;
     return found;
   }
@@ -286,14 +286,14 @@ const plaintext = (): ApiError =>
   new ApiError(
     403,
     'tls-required',
-    'tokens of Kubernetes are taken over HTTPS only, for who reads one can use it in the cluster: set tls, name the proxy that speaks HTTPS in trustedProxies, or set auth.allowPlaintext',
+    'tokens of Kubernetes are accepted over HTTPS only, because anyone who reads one can use it in the cluster: set tls, name the proxy that speaks HTTPS in trustedProxies, or set auth.allowPlaintext',
   );
 
 const wrongAudience = (audience: string): ApiError =>
   new ApiError(
     401,
     'wrong-audience',
-    `this token is meant for somebody else: make one with kubectl create token … --audience ${audience}, or change auth.audiences`,
+    `this token is for another audience: create one with kubectl create token … --audience ${audience}, or change auth.audiences`,
   );
 
 /** `Bearer <token>`, or `Basic` with any user name and the token as password (RFC 7617). */

@@ -1,4 +1,4 @@
-// The header `Range` in, ranges of bytes out (RFC 9110 §14).
+// Parses the header `Range` (RFC 9110 §14).
 
 /** Bytes from `from` to before `to`. */
 export interface ByteRange {
@@ -6,11 +6,11 @@ export interface ByteRange {
   readonly to: number;
 }
 
-/** More parts than any player asks for; a request with more is after something else (RFC 9110 §14.2, §17.15). */
+/** More than any player asks for; a request with more ranges is probably an attack (RFC 9110 §14.2, §17.15). */
 const MAX_RANGES = 16;
 
 /**
- * `whole`: no range, or nothing that must be understood (§14.2: other units and what is malformed are ignored).
+ * `whole`: no range, or one that is ignored: of another unit, or malformed (§14.2).
  * `unsatisfiable`: answer 416.
  */
 export type RangeRequest =
@@ -38,7 +38,7 @@ export function parseRange(header: string | undefined, size: number): RangeReque
   return { kind: 'ranges', ranges };
 }
 
-/** `first-last`, `first-` or `-suffix`; an empty range when it lies behind the end, undefined when malformed. */
+/** `first-last`, `first-` or `-suffix`; an empty range when it lies after the end, undefined when malformed. */
 function parseSpec(spec: string, size: number): ByteRange | undefined {
   const match = /^(\d{0,15})-(\d{0,15})$/.exec(spec);
   if (!match || spec === '-') return undefined;

@@ -1,4 +1,4 @@
-// The caller of a request, and what they may see and do.
+// The caller of a request, and its rights.
 
 import type { Role } from '../config/schema.ts';
 

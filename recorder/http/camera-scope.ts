@@ -1,11 +1,11 @@
-// Patterns of a token and the id of a camera in, whether the token is for that camera out.
+// Decides whether the patterns of a token cover a camera.
 
 /** A pattern is a camera id in which `*` stands for any characters: `gate`, `dock-*`. */
 export function inScope(patterns: readonly string[], cameraId: string): boolean {
   return patterns.some((pattern) => matches(pattern, cameraId));
 }
 
-/** Linear in the length of the id, which the caller chooses, for any pattern. */
+/** Takes time linear in the length of the id, which the caller chooses, for any pattern. */
 function matches(pattern: string, text: string): boolean {
   const [first, ...rest] = pattern.split('*') as [string, ...string[]];
   const last = rest.pop();

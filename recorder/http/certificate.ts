@@ -1,4 +1,4 @@
-// Paths of a certificate and its key in, the pair out; running servers follow changes of the files.
+// Reads a certificate and its key, and gives running servers the new pair when the files change.
 
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -24,7 +24,7 @@ export const MIN_TLS_VERSION = 'TLSv1.2';
 
 /** A pair that no server can use. The message names the file and holds nothing of its content. */
 export class CertificateError extends Error {
-  /** As in the configuration. */
+  /** The name of the setting. */
   readonly key: 'certificate' | 'key';
   readonly file: string;
 
@@ -36,7 +36,7 @@ export class CertificateError extends Error {
   }
 }
 
-/** Throws CertificateError when a file cannot be read, is no PEM, or the key is of another certificate. */
+/** Throws CertificateError when a file cannot be read or is not PEM, or when the key does not match the certificate. */
 export async function readCertificate(paths: CertificatePaths): Promise<CertificatePair> {
   const read = (key: 'certificate' | 'key'): Promise<string> =>
     readFile(paths[key], 'utf8').catch((err: NodeJS.ErrnoException) => {
@@ -62,7 +62,7 @@ function check(
   }
 }
 
-/** `pair`: what the listeners use now; undefined without TLS. */
+/** `pair`: the certificate that the listeners use now; undefined without TLS. */
 export function registerCertificateMetrics(registry: Registry, pair: () => CertificatePair | undefined): void {
   const expiry = new Gauge({
     name: 'kube_nvr_certificate_expiry_timestamp_seconds',
@@ -71,7 +71,7 @@ export function registerCertificateMetrics(registry: Registry, pair: () => Certi
     collect() {
       this.remove();
       const certificate = pair()?.certificate;
-      // The first of a chain is the server's own, RFC 8446 §4.4.2.
+      // The first certificate of a chain is the server's own (RFC 8446 §4.4.2).
       if (certificate !== undefined) this.set(new X509Certificate(certificate).validToDate.getTime() / 1000);
     },
   });
@@ -80,7 +80,7 @@ export function registerCertificateMetrics(registry: Registry, pair: () => Certi
 
 export interface FollowOptions extends WatchOptions {
   readonly log: Log;
-  /** The servers now use this pair. */
+  /** Called when the servers use a new pair. */
   readonly used?: (pair: CertificatePair) => void;
 }
 
@@ -99,13 +99,16 @@ export function followCertificate(
       const { certificate, key } = pair;
       for (const server of servers) server.setSecureContext({ cert: certificate, key, minVersion: MIN_TLS_VERSION });
       used?.(pair);
-      log.info({ certificate: paths.certificate }, 'new certificate in use');
+      log.info({ certificate: paths.certificate }, 'the new certificate is in use');
     } catch (err) {
       if (!(err instanceof CertificateError)) throw err;
-      log.error({ file: err.file, problem: err.message }, 'new certificate refused, the old one stays');
+      log.error(
+        { file: err.file, problem: err.message },
+        'the new certificate is not usable, the old one stays in use',
+      );
     }
   };
   const changed = (): void =>
-    void reload().catch((err: unknown) => log.error({ err }, 'new certificate could not be used'));
+    void reload().catch((err: unknown) => log.error({ err }, 'the new certificate could not be used'));
   return new FileWatcher({ files: () => [paths.certificate, paths.key] }, changed, options);
 }

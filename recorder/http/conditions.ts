@@ -15,7 +15,7 @@ export interface ConditionalHeaders {
   readonly 'if-range'?: string | undefined;
 }
 
-/** In the order of RFC 9110 §13.2.2. */
+/** Evaluates the conditions in the order of RFC 9110 §13.2.2. */
 export function evaluate(headers: ConditionalHeaders, current: Validators): 'send' | 'not-modified' | 'failed' {
   const match = headers['if-match'];
   const unmodifiedSince = seconds(headers['if-unmodified-since']);
@@ -28,7 +28,7 @@ export function evaluate(headers: ConditionalHeaders, current: Validators): 'sen
   return modifiedSince !== undefined && wholeSeconds(current) <= modifiedSince ? 'not-modified' : 'send';
 }
 
-/** Whether `Range` counts: without `If-Range`, or if that names this state (§13.1.5). */
+/** Whether `Range` applies: without `If-Range`, or if that names this state (§13.1.5). */
 export function rangeApplies(headers: ConditionalHeaders, current: Validators): boolean {
   const ifRange = headers['if-range'];
   if (ifRange === undefined) return true;
@@ -36,14 +36,14 @@ export function rangeApplies(headers: ConditionalHeaders, current: Validators): 
   return seconds(ifRange) === wholeSeconds(current);
 }
 
-/** The tags in a list, with `W/` where it stands. */
+/** The tags in a list, with the prefix `W/` of weak ones. */
 export const entityTags = (list: string | undefined): string[] => list?.match(/(W\/)?"[^"]*"/g) ?? [];
 
 /** Whether `If-None-Match` names the state; tags are compared weakly (RFC 9110 §13.1.2). */
 export const listsTag = (list: string | undefined, etag: string): boolean =>
   list !== undefined && (list.trim() === '*' || entityTags(list).some((tag) => strong(tag) === strong(etag)));
 
-/** As `If-Match` compares: a weak tag never matches (§13.1.1). */
+/** The comparison of `If-Match`: a weak tag never matches (§13.1.1). */
 const listsStrongTag = (list: string, etag: string): boolean =>
   list.trim() === '*' || entityTags(list).some((tag) => tag === etag);
 

@@ -1,5 +1,5 @@
-// Limits on the connections of a listener. Anybody can connect, so strangers could take all places: until they present a valid
-// token, connections of one address are limited, and when places are short the stranger that was idle longest is closed.
+// Limits the connections of a listener. Anybody can connect, so clients without a valid token ("strangers") could use up all
+// connections. Their number per address is limited, and when the listener is full, the longest idle stranger is closed.
 
 import type { Socket } from 'node:net';
 import { BlockList, isIPv6 } from 'node:net';
@@ -8,17 +8,17 @@ import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';
 
 export interface ConnectionLimits {
-  /** Of all together. */
+  /** All connections together. */
   readonly total: number;
-  /** Of one address (for IPv6, one /64 network), without a valid token. */
+  /** From one address (for IPv6, one /64 network), without a valid token. */
   readonly anonymousPerAddress: number;
   /** With one token. */
   readonly perToken: number;
 }
 
 /**
- * Of `total` places. Many callers may share an address, and each connection of a burst is a stranger's until its first
- * request has been read: a limit of some dozens would close connections of a page with many tiles.
+ * Limits for a listener with `total` connections. Many callers may share an address, and every new connection is a
+ * stranger until its first request has been read: a limit of a few dozen would close connections of a page with many tiles.
  */
 export const connectionLimits = (total: number): ConnectionLimits => ({
   total,
@@ -44,10 +44,10 @@ const EVERYBODY = '';
 
 export class Connections {
   readonly #limits: ConnectionLimits;
-  /** Proxies hold the connections of many strangers: only `total` limits them. */
+  /** A proxy forwards many clients: only `total` limits its connections. */
   readonly #proxies = new BlockList();
   readonly #open = new Map<string, Connection>();
-  /** Strangers without a request, the least recently used first. */
+  /** Strangers that are idle, the least recently used first. */
   readonly #idle = new Set<Connection>();
   /** Strangers by network. */
   readonly #strangers = new Map<string, Set<Connection>>();
@@ -83,8 +83,8 @@ export class Connections {
   }
 
   /**
-   * A request on this connection had a valid token, or no token is required (undefined). Throws 429 if that token has too
-   * many connections.
+   * To be called when a request on this connection has a valid token, or needs none (undefined). Throws 429 if the token has
+   * too many connections.
    */
   identify(socket: Socket, caller: string = EVERYBODY): void {
     const connection = this.#open.get(keyOf(socket));
@@ -129,7 +129,7 @@ export class Connections {
     this.#leave(connection);
   }
 
-  /** Queues an idle stranger to be closed when places are short. */
+  /** Marks an idle stranger as one that may be closed when the listener is full. */
   #rest(connection: Connection): void {
     const { requests, caller, socket } = connection;
     if (requests === 0 && caller === undefined && !socket.destroyed) this.#idle.add(connection);

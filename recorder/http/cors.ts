@@ -1,4 +1,4 @@
-// What pages of other origins may do: nothing, unless they are named in the configuration (Fetch Standard §3.2).
+// Allows pages of other origins only if the configuration names them (Fetch Standard §3.2).
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError } from './problem.ts';
@@ -10,7 +10,7 @@ export interface CorsOptions {
   readonly origins: Origins;
   /** In a cluster: origins of the pages of its nodes, each of which shows the cameras of all. */
   readonly memberOrigins?: (() => Origins) | undefined;
-  /** The routes that preflights are for. */
+  /** The routes that answer preflights. */
   readonly path: string;
   readonly methods: string;
   /** Headers of requests and answers beyond the CORS-safelisted ones. */
@@ -21,8 +21,8 @@ export interface CorsOptions {
 }
 
 /**
- * Browsers leave out cookies and stored logins, so an allowed page can do no more than the token that it was given. Requests
- * that change something need no preflight in some cases; from all other origins they are refused.
+ * Browsers leave out cookies and stored logins, so an allowed page has only the rights of its token. Some requests that
+ * change something need no preflight: they are refused for pages of other origins.
  */
 export function installCors(app: FastifyInstance, options: CorsOptions): void {
   const { origins, memberOrigins, path, methods, requestHeaders, exposedHeaders, sameHost } = options;
@@ -40,7 +40,7 @@ export function installCors(app: FastifyInstance, options: CorsOptions): void {
       throw new ApiError(
         403,
         'foreign-origin',
-        'pages of this origin may change nothing: to allow it, add it to cors.origins',
+        'pages of this origin may not change anything: to allow it, add it to cors.origins',
       );
     }
   });
@@ -65,7 +65,7 @@ export const isNamed = (origins: Origins, origin: string): boolean =>
 export const isMember = (memberOrigins: (() => Origins) | undefined, origin: string): boolean =>
   memberOrigins?.().includes(origin) ?? false;
 
-/** Whether the request comes from the recorder's own page, or from a program. No page can set the forwarded host of a proxy. */
+/** Whether the request comes from the recorder's own page, or from a program. A page cannot set X-Forwarded-Host. */
 export function isOwnPage({ headers }: FastifyRequest): boolean {
   const { origin, host } = headers;
   if (origin === undefined) return true;

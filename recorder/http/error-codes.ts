@@ -1,4 +1,4 @@
-// Every code of a problem, with the statuses that it comes with: what the OpenAPI document lists, and what docs/api.md explains.
+// All codes of problems, each with its statuses. The OpenAPI document lists them, and docs/api.md explains them.
 
 export const ERROR_STATUSES = {
   'invalid-parameter': [400],

@@ -1,19 +1,19 @@
-// Wrong tokens in, how long their sender has to wait out: a bucket for each key, such as an address, in bounded memory.
+// Limits wrong tokens with a token bucket for each key, such as an address, in bounded memory.
 
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 
-/** Far more than a user who mistypes a token, or has a page with an old one open. */
+/** More than a user needs who mistypes a token or has an old page open. */
 const BURST = 10;
 const REFILL_MS = 6_000;
 const MAX_CREDIT_MS = BURST * REFILL_MS;
-/** Beyond this the one that failed longest ago is forgotten. Some 100 bytes each, and as many for each token. */
+/** Beyond this, the bucket with the oldest attempt is removed. About 100 bytes each, plus as many for each token. */
 const MAX_BUCKETS = 10_000;
-/** Of one bucket. A wrong token that is repeated, as by a program whose token was changed, is no guess. */
+/** In one bucket. A repeated wrong token is not a guess: it may come from a program whose token was changed. */
 const MAX_TOKENS = 16;
 
 interface Bucket {
-  /** What it may still fail, in the time that it takes to earn that. */
+  /** The credit for further failures, as the time in which it is refilled. */
   creditMs: number;
   atMs: number;
   /** Digests of wrong tokens that were already counted, oldest first. */
@@ -31,23 +31,23 @@ export class FailedAttempts {
     this.#maxBuckets = maxBuckets;
   }
 
-  /** Keys that are remembered. */
+  /** Number of buckets. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Whether the next attempt of `key` that fails is one too many. */
+  /** Whether `key` has no credit left. */
   isSpent(key: string): boolean {
     return this.waitMs(key) > 0;
   }
 
-  /** Until `key` may fail once more. */
+  /** Time until `key` may fail again. */
   waitMs(key: string): number {
     const bucket = this.#buckets.get(key);
     return bucket ? Math.max(0, Math.ceil(REFILL_MS - this.#creditOf(bucket, this.#clock.monotonicMs()))) : 0;
   }
 
-  /** Counts an attempt of `key` that failed, with a token of this digest. False for one too many. */
+  /** Counts a failed attempt of `key` with a token of this digest. False without credit. */
   add(key: string, digest: string): boolean {
     const nowMs = this.#clock.monotonicMs();
     const bucket = this.#take(key, nowMs);
@@ -60,7 +60,7 @@ export class FailedAttempts {
     return true;
   }
 
-  /** The bucket as it is now, as the newest of all. */
+  /** The bucket with its credit updated, moved to the end of the order. */
   #take(key: string, nowMs: number): Bucket {
     const bucket = this.#buckets.get(key) ?? { creditMs: MAX_CREDIT_MS, atMs: nowMs, tokens: new Set() };
     bucket.creditMs = this.#creditOf(bucket, nowMs);

@@ -1,5 +1,5 @@
-// Which host names a listener answers to where no token is required. An attacker can make the host name of their page resolve
-// to this machine (DNS rebinding): browsers then take the recorder for the page's own server, and let the page do everything.
+// Checks the host name of requests where no token is required. An attacker can make the host name of a page resolve to this
+// machine (DNS rebinding): browsers then treat the recorder as the server of that page, and the page can use the API.
 
 import { isIP } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -13,20 +13,20 @@ export function installHostCheck(app: FastifyInstance, names: readonly string[])
   const known = new Set(['localhost', ...names]);
   const isOurs = (host: string): boolean => isIP(host) !== 0 || known.has(host);
   app.addHook('onRequest', async (request) => {
-    // A proxy may send the original host in a header of its own.
+    // A proxy may send the original host in X-Forwarded-Host.
     for (const host of [request.raw.headers.host, request.host]) {
       const name = nameOf(host ?? '');
       if (name === '' || isOurs(name)) continue;
       throw new ApiError(
         421,
         'unknown-host',
-        'no token is needed here, so only known names are answered: name it in auth.allowedHosts',
+        'this recorder needs no token, so it answers to known host names only: add this one to auth.allowedHosts',
       );
     }
   });
 }
 
-/** The host of `host:port` for comparison: without the dot that may end a name. */
+/** The host of `host:port` in lower case, without a trailing dot. */
 function nameOf(host: string): string {
   const name = host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
   return name.toLowerCase().replace(/\.$/, '');

@@ -1,11 +1,11 @@
-// An interval of time in a query, from `from` to before `to`, and which intervals are refused.
+// An interval in a query, from `from` to before `to`, and its checks.
 
 import { z } from 'zod';
 import { HOUR_MS } from '../../base/units.ts';
 import { ApiError } from './problem.ts';
 import { EpochSeconds } from './query.ts';
 
-/** A day when clocks are set back. */
+/** The longest day: the one on which clocks are set back. */
 export const MAX_INTERVAL_MS = 25 * HOUR_MS;
 
 export const IntervalQuery = z.object({

@@ -1,4 +1,4 @@
-// Schemas as zod writes them in, as generators of clients read them best out.
+// Rewrites the schemas that zod generates into forms that client generators understand best.
 
 export interface JsonSchema {
   type?: string | readonly string[];
@@ -15,7 +15,7 @@ export interface JsonSchema {
 
 export type JsonSchemas = Record<string, JsonSchema>;
 
-/** Those that are named in `paths`, or in what is named there: routes that a node has not leave theirs behind. */
+/** The schemas that `paths` refers to, directly or indirectly. Routes that a node does not have leave unused ones. */
 export function referredTo(paths: unknown, schemas: JsonSchemas): JsonSchemas {
   const found = new Set<string>();
   const look = (node: unknown): void =>
@@ -39,7 +39,7 @@ export function tidySchemas({
 }): void {
   walk(paths, tidy);
   walk(components, tidy);
-  // Bodies are checked, but answers may grow: a client that refuses unknown fields would break with the next version.
+  // Answers may get new fields: a client that refuses unknown fields would break with the next version.
   for (const operations of Object.values(paths ?? {})) {
     for (const { responses } of Object.values(operations as Record<string, { responses?: unknown }>))
       walk(responses, open);
@@ -51,7 +51,7 @@ export function tidySchemas({
 
 function open(schema: JsonSchema): void {
   if (schema.additionalProperties === false) delete schema.additionalProperties;
-  // What every integer of JavaScript keeps to says nothing of an answer. Of a parameter it says what is refused.
+  // The limits of safe integers tell nothing about an answer. For a parameter, they tell which values are refused.
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
 }
@@ -59,11 +59,11 @@ function open(schema: JsonSchema): void {
 function tidy(schema: JsonSchema): void {
   tidyNull(schema);
   tidyNumber(schema);
-  // It says what the format says, in 300 characters.
+  // The pattern repeats the format, in 300 characters.
   if (schema.format === 'date-time' || schema.format === 'date') delete schema.pattern;
 }
 
-/** A value or null as generators know it best, unless it is named elsewhere or one of a few. */
+/** Writes `anyOf: [value, null]` as a list of types, which more generators support; not for references and enumerations. */
 function tidyNull(schema: JsonSchema): void {
   const [value, none, ...more] = schema.anyOf ?? [];
   if (more.length > 0 || !value || none?.type !== 'null' || typeof value.type !== 'string' || value.enum) return;
@@ -71,7 +71,7 @@ function tidyNull(schema: JsonSchema): void {
   Object.assign(schema, { ...value, ...schema, type: [value.type, 'null'] });
 }
 
-/** Generators that are told no format take 32 bits: too few for milliseconds since 1970, and for fractions of seconds. */
+/** Without a format, generators use 32 bits: too few for milliseconds since 1970, and for fractions of seconds. */
 function tidyNumber(schema: JsonSchema): void {
   const types = [schema.type].flat();
   if (schema.format !== undefined || !isSchema(schema)) return;
@@ -89,5 +89,5 @@ function walk(node: unknown, visit: (schema: JsonSchema) => void): void {
   visit(node as JsonSchema);
   for (const [key, value] of Object.entries(node)) if (!VALUES.has(key)) walk(value, visit);
 }
-/** They hold values, and no schemas. */
+/** Keywords that contain values, not schemas. */
 const VALUES = new Set(['example', 'examples', 'default', 'enum', 'const', 'x-websocket', 'x-events']);

@@ -1,5 +1,5 @@
-// The routes in, their OpenAPI document out: what each route declares, and what the listener answers for all of
-// them. One place, so that no route has to repeat it and none forgets.
+// Generates the OpenAPI document of a listener from its routes. Answers that all routes share are added here, so that no
+// route has to repeat them.
 
 import type { SwaggerOptions, SwaggerTransformObject } from '@fastify/swagger';
 import type { FastifyContextConfig } from 'fastify';
@@ -14,7 +14,7 @@ export interface About {
   readonly version: string;
   readonly description: string;
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  /** Of parameters by name, or by path and name; of bodies by method and path; of answers by method, path and status. */
+  /** Keys: for parameters the name, or path and name; for bodies method and path; for answers method, path and status. */
   readonly examples: {
     readonly parameters: Readonly<Record<string, unknown>>;
     readonly requests?: Readonly<Record<string, unknown>>;
@@ -22,12 +22,12 @@ export interface About {
   };
 }
 
-/** Applies to every listener. */
+/** Part of the description of every listener. */
 const COMMON = `Errors are problems as of RFC 9457, with a stable \`code\` for programs; docs/api.md lists the codes. Every answer
 has an \`X-Request-Id\`: that of the request if it has one, else a new one; the log of the recorder has it too. HEAD is
 answered wherever GET is.
 
-Beside what each operation lists, any request may be answered by 400 \`malformed-request\` (no HTTP), 405
+Besides the answers that an operation lists, any request may be answered with 400 \`malformed-request\` (not HTTP), 405
 \`method-not-allowed\`, 408 \`request-timeout\`, 417 \`expectation-failed\` and 431 \`headers-too-large\`.`;
 
 interface Schema {
@@ -144,7 +144,7 @@ function describeAnswers(answers: Readonly<Record<string, Answer>>, schemas: Jso
 /** The text of @fastify/swagger for an answer without a description. */
 const NOT_DESCRIBED = 'Default Response';
 
-/** `*`, which is the rest of a path, has no name in OpenAPI: here it is always that of a file. */
+/** The wildcard `*` has no name in OpenAPI. Here it is always the name of a file. */
 function withNamedRest(schema: Schema, url: string): { readonly schema: Schema; readonly url: string } {
   const { params } = schema;
   if (!url.endsWith('*') || !(params instanceof z.ZodObject)) return { schema, url };
@@ -161,7 +161,7 @@ function completed(schema: Schema, url: string, method: string, config: FastifyC
     operationId: operationId(method, url),
     security: securityOf(config),
     ...schema,
-    // It is a way to send the token: a security scheme.
+    // access_token is a security scheme, not a parameter.
     ...(token ? { querystring: withoutToken(querystring) } : {}),
     response: { ...commonAnswers(schema, method, config), ...schema.response },
   };
@@ -191,10 +191,10 @@ function commonAnswers(schema: Schema, method: string, { role, cameras, follows 
   }
   if (role !== undefined) {
     answers[401] = problemResponse('No token, or a wrong one.');
-    answers[429] = problemResponse('Too many wrong tokens from this address; Retry-After says for how long to wait.');
+    answers[429] = problemResponse('Too many wrong tokens from this address; Retry-After has the time to wait.');
   }
   if (changes || (role !== undefined && (role !== 'viewer' || cameras === undefined))) {
-    answers[403] = problemResponse('The token has too little a role, or is for other cameras than this concerns.');
+    answers[403] = problemResponse('The role of the token is too low, or the token does not cover this camera.');
   }
   if (typeof cameras === 'object') answers[404] = problemResponse('The node does not know this camera.');
   return answers;
@@ -207,7 +207,7 @@ function operationId(method: string, url: string): string {
   return `${method.toLowerCase()}-${name}`.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Puts the examples beside the schemas that they are of. */
+/** Adds the examples to their schemas. */
 function addExamples(paths: Paths, { parameters: known, requests = {}, answers = {} }: About['examples']): void {
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { parameters = [], requestBody, responses = {} }] of Object.entries(operations)) {

@@ -1,5 +1,5 @@
-// The recorder's own key and certificate, in a directory that only its user can read. Both are made at the first start, the
-// certificate self-signed; a cluster's CA may sign the key later. The key never leaves the directory.
+// The recorder's own key and certificate, in a directory that only its user can read. Both are created at the first start,
+// with a self-signed certificate; the CA of a cluster may sign the key later. The key never leaves the directory.
 
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { CertificateError, type CertificatePair, type CertificatePaths } from './certificate.ts';
 
 export interface OwnCertificateOptions {
-  /** Made when it is missing. */
+  /** Created when it is missing. */
   readonly directory: string;
   /** Known names and addresses of the recorder, for a self-signed certificate. */
   readonly names: () => readonly string[];
@@ -19,16 +19,16 @@ export interface OwnCertificateOptions {
   readonly log: Log;
 }
 
-/** What a CA has issued for this recorder. PEM. */
+/** The certificate that a CA has issued for this recorder. PEM. */
 export interface Signed {
   readonly certificate: string;
-  /** CAs of the cluster's members. */
+  /** CA certificates of the members of the cluster. */
   readonly authorities: string;
 }
 
-/** Browsers and operating systems accept no server certificate that is valid for longer. */
+/** The longest validity of a server certificate that browsers and operating systems accept. */
 const LIFE_MS = 397 * DAY_MS;
-/** Clocks of clients may be behind. */
+/** Clocks of clients may be slow. */
 const BACKDATED_MS = HOUR_MS;
 /** The clock of a machine may be corrected long after its start. */
 const CHECK_MS = 60_000;
@@ -41,7 +41,7 @@ export class OwnCertificate {
   #certificate: string;
   #authorities: string | undefined;
   #request: Promise<string> | undefined;
-  /** What the CA has signed last, until it is kept. */
+  /** The last certificate from the CA, until it is stored. */
   #offered: Signed | undefined;
   readonly #followers: ((pair: CertificatePair, authorities: string) => void)[] = [];
   #timer: Timer | undefined;
@@ -95,7 +95,7 @@ export class OwnCertificate {
     this.#followers.push(use);
   }
 
-  /** For a CA: PKCS #10, PEM. */
+  /** The certificate signing request for a CA: PKCS #10, PEM. */
   request(): Promise<string> {
     this.#request ??= this.#keptRequest();
     return this.#request;
@@ -113,8 +113,8 @@ export class OwnCertificate {
   }
 
   /**
-   * Puts a certificate over this key in the place of the one that is there; one over another key is passed over. Rejects
-   * when it cannot be written; that is tried again every minute, for the CA offers it once.
+   * Replaces the certificate by one for the same key; a certificate for another key is ignored. Rejects when it cannot be
+   * written. The write is then retried every minute, because the CA offers the certificate only once.
    */
   async take(signed: Signed): Promise<void> {
     this.#offered = signed;
@@ -148,7 +148,7 @@ export class OwnCertificate {
         if (isDue(this.#certificate, clock.wallMs())) await this.#use(await vouchFor(this.#key, this.#o));
       };
       this.#inTurn(renew).catch((err: unknown) =>
-        log.error({ err }, 'the certificate of this recorder is not renewed'),
+        log.error({ err }, 'the certificate of this recorder could not be renewed'),
       );
       this.#check();
     });
@@ -185,7 +185,7 @@ async function vouchFor(key: string, { names, clock }: OwnCertificateOptions): P
   });
 }
 
-/** Whether a self-signed certificate expires soon or begins in the future; one of a CA, whether it has expired. */
+/** Whether a self-signed certificate expires soon or is not valid yet, or a certificate of a CA has expired. */
 function isDue(certificate: string, nowMs: number): boolean {
   const { validFromDate, validToDate, issuer, subject } = new X509Certificate(certificate);
   const [fromMs, toMs] = [validFromDate.getTime(), validToDate.getTime()];
@@ -201,7 +201,7 @@ function isOf(certificate: string, key: string): boolean {
   }
 }
 
-/** What people compare: the SHA-256 of the certificate, as browsers and `openssl x509 -fingerprint -sha256` show it. */
+/** The SHA-256 of the certificate for people to compare, as browsers and `openssl x509 -fingerprint -sha256` show it. */
 function aboutOf(certificate: string): { readonly fingerprint: string; readonly ends: string } {
   const { raw, validToDate } = new X509Certificate(certificate);
   const digest = createHash('sha256').update(raw).digest('hex').toUpperCase();

@@ -47,7 +47,7 @@ export const problemResponse = (description: string) => ({
   content: { 'application/problem+json': { schema: Problem } },
 });
 
-/** An answer that is an error, thrown by a route. */
+/** An error that is sent as an answer. Routes throw it. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: ErrorCode;
@@ -72,8 +72,8 @@ export class ApiError extends Error {
 }
 
 /**
- * For a camera that the node does not know, and for one that the caller's token is not for: a caller must not be able to
- * tell them apart.
+ * For a camera that the node does not know, and for one outside the scope of the token: a caller must not be able to tell
+ * them apart.
  */
 export const unknownCamera = (): ApiError =>
   new ApiError(404, 'unknown-camera', 'this node does not know such a camera');
@@ -111,19 +111,19 @@ function problemOf(error: FastifyError | ApiError): ProblemBody {
   if (hasZodFastifySchemaValidationErrors(error)) return problem(400, 'invalid-parameter', validationDetail(error));
   const status = error.statusCode ?? 500;
   if (status < 400 || status >= 500) {
-    return problem(500, 'internal', 'the recorder failed to answer; its log says why');
+    return problem(500, 'internal', 'the recorder failed to answer; its log has the reason');
   }
   return problem(status, CODES[status] ?? 'invalid-request', error.message);
 }
 
-/** Every error of every route becomes a problem; those that are not the caller's fault are logged here, once. */
+/** Turns every error of a route into a problem. Errors that are not the caller's fault are logged here, once. */
 export function installProblems(app: FastifyInstance, log: Log): void {
   app.setErrorHandler(async (error: FastifyError | ApiError, request, reply) => {
     const body = problemOf(error);
     if (body.status >= 500 && !(error instanceof ApiError && error.isExpected)) {
       const { method, url, id } = request;
       const about = { method, path: pathOf(url), requestId: id };
-      // A failure of another machine, such as a camera, is not this one's fault.
+      // A failure of another machine, such as a camera, is not an error of the recorder.
       if (body.status === 502 || body.status === 504) log.warn({ ...about, code: body.code }, body.detail);
       else log.error({ ...about, err: error }, 'request failed');
     }
@@ -135,7 +135,7 @@ export function installProblems(app: FastifyInstance, log: Log): void {
     if (encoding === 'identity') return;
     throw new ApiError(415, 'unsupported-media-type', `Content-Encoding ${encoding}: send the body as it is`);
   });
-  // Before the body is checked: for a route that does not exist, its type does not matter.
+  // Before the body is checked: if the route does not exist, the type of the body does not matter.
   app.addHook('preParsing', async (request, reply) => (request.is404 ? answerNotFound(request, reply) : undefined));
   app.setNotFoundHandler(answerNotFound);
 
@@ -168,7 +168,7 @@ const sendProblem = (request: FastifyRequest, reply: FastifyReply, body: Problem
  * message contains the address with its query, which may contain a token.
  */
 export function answerFrameworkError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  // No hook has run.
+  // No hook has run, so the headers are set here.
   reply.headers(commonHeaders(request));
   // Nothing else closes the connection of an upgrade.
   if (request.headers.upgrade !== undefined) reply.raw.once('finish', () => request.raw.socket.destroy());
@@ -177,24 +177,24 @@ export function answerFrameworkError(error: FastifyError, request: FastifyReques
   sendProblem(request, reply, isBroken ? problem(400, 'invalid-request', detail) : problemOf(error));
 }
 
-/** Of every answer. */
+/** Headers of every answer. */
 export const commonHeaders = (request: FastifyRequest): Readonly<Record<string, string>> => ({
   'x-request-id': request.id,
   'x-content-type-options': 'nosniff',
-  // Addresses of media carry the token: they stay here.
+  // Addresses of media contain the token: they must not be sent as a referrer.
   'referrer-policy': 'no-referrer',
-  // Footage and states are for the caller, and not for caches on the way. Routes of files and images override this.
+  // Caches must not store footage and states. Routes of files and images override this.
   'cache-control': 'no-store',
   // Once over TLS, always over TLS (RFC 6797).
   ...(request.protocol === 'https' ? { 'strict-transport-security': 'max-age=31536000' } : {}),
 });
 
-/** How long a client may take to read why it was refused. */
+/** How long a client may take to read the refusal. */
 const LAST_WORDS_MS = 1_000;
 
-/** fastify's `clientErrorHandler`: bytes that do not become a request, or not in time. There is no request to answer to. */
+/** fastify's `clientErrorHandler`: for data that are not a request, or do not arrive in time. There is no request object. */
 export function answerClientError(error: Error & { readonly code?: string }, socket: Socket): void {
-  // Before the handshake of TLS is done, nothing can be sent: it would wait for ever.
+  // Before the TLS handshake is done, nothing can be sent: the write would never finish.
   const isDeaf = error.code === 'ECONNRESET' || /^ERR_(?:TLS|SSL)_/.test(error.code ?? '');
   if (!isDeaf && socket.writable && !hasBegunToAnswer(socket)) {
     const refusal = clientProblem(error.code);
@@ -205,9 +205,9 @@ export function answerClientError(error: Error & { readonly code?: string }, soc
       'Content-Type: application/problem+json',
       `Content-Length: ${Buffer.byteLength(body)}`,
     ];
-    // Sent first and then closed: otherwise a caller that is still sending would only see the end of the connection.
+    // Closed after the answer was sent: otherwise a caller that is still sending would only see a reset connection.
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
-    // A caller that reads nothing would keep its place for ever.
+    // A caller that does not read would keep the connection open for ever.
     setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
     return;
   }
@@ -222,12 +222,12 @@ function clientProblem(code: string | undefined): ProblemBody {
   return problem(400, 'malformed-request', 'this is not an HTTP/1.1 request');
 }
 
-/** A second answer in the middle of the first would be taken for a part of it; Node asks the same (`_http_server.js`). */
+/** A second answer within the first would be read as part of it. Node checks the same property (`_http_server.js`). */
 function hasBegunToAnswer(socket: Socket): boolean {
   const { _httpMessage: response } = socket as Socket & { _httpMessage?: { headersSent?: boolean } };
   return response?.headersSent === true;
 }
 
-/** The path of a URL, for logs and answers: the query may hold an access token, and be joined to it in a wrong way. */
+/** The path of a URL, for logs and answers. The query may contain an access token, even if it is joined incorrectly. */
 export const pathOf = (url: string): string => url.split(QUERY, 1)[0] as string;
 const QUERY = /\?|%3f|[&;]?access_token/i;

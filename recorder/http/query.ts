@@ -1,17 +1,17 @@
-// Parameters of queries: numbers, flags, and names that are nearly right.
+// Parameters of queries: numbers, flags, and the refusal of misspelt names.
 
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { nearName } from '../../base/near-name.ts';
 import { ApiError } from './problem.ts';
 
-/** A number that stands in a query or a path. One that is given twice, is empty, or is written in another way is none. */
+/** A decimal number in a query or a path. A repeated, empty or otherwise written value is not a number. */
 export const queryNumber = <T extends z.ZodNumber>(number: T) =>
   z.preprocess((text) => (typeof text === 'string' && DECIMAL.test(text) ? Number(text) : text), number);
 const DECIMAL = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
 const NO_TIME = 'not a time: expected seconds since 1970';
-/** Years 2 to 9998: what is written with four digits, also a day before and after. */
+/** Years 2 to 9998: they have four digits, also one day earlier and later. */
 export const EpochNumber = z
   .number('expected a number of seconds since 1970')
   .min(-62_104_060_800, NO_TIME)
@@ -27,7 +27,7 @@ export const flag = () =>
 
 /**
  * Unknown parameters are ignored, because caches and programs add their own. One that looks like a misspelt parameter of the
- * route is refused: the answer to another query would look right.
+ * route is refused: without it, the answer would look right but be wrong.
  */
 export function refuseMisspelt(app: FastifyInstance): void {
   app.addHook('preValidation', async ({ query, routeOptions }) => {

@@ -1,18 +1,18 @@
-// Which token was valid from which network: it still passes there when others are held off. In bounded memory, for a day.
+// Remembers for a day which token was valid from which network: there it is accepted even while others are held off.
 
 import type { Clock } from '../../base/clock.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
 const REMEMBERED_MS = DAY_MS;
-/** A request that finds a younger note leaves it as it is. */
+/** A note younger than this is not renewed. */
 const RENEWED_MS = HOUR_MS;
-/** Beyond this the note that was renewed longest ago goes. Some 200 bytes each. */
+/** Beyond this, the note that was renewed longest ago is removed. About 200 bytes each. */
 const MAX_PLACES = 10_000;
 
 export class RightPlaces {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #maxPlaces: number;
-  /** Of `network key` when it was noted; in the order of that. */
+  /** Time of the note by `network key`, oldest first. */
   readonly #notes = new Map<string, number>();
 
   constructor(clock: Pick<Clock, 'monotonicMs'>, maxPlaces = MAX_PLACES) {
@@ -24,7 +24,7 @@ export class RightPlaces {
     return this.#notes.size;
   }
 
-  /** `key`: identifies the token, as by its digest. */
+  /** `key` identifies the token, for example by its digest. */
   note(network: string, key: string): void {
     const place = `${network} ${key}`;
     const nowMs = this.#clock.monotonicMs();

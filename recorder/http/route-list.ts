@@ -1,4 +1,4 @@
-// Which methods a path has: for the answer to other methods (RFC 9110 §15.5.6).
+// Knows the methods of every path, for the answer 405 to other methods (RFC 9110 §15.5.6).
 
 import type { FastifyInstance } from 'fastify';
 
@@ -11,7 +11,7 @@ declare module 'fastify' {
 export class RouteList {
   readonly #methods = new Map<string, Set<string>>();
 
-  /** Knows the routes that are added from now on. */
+  /** Collects the routes that are added from now on. */
   constructor(app: FastifyInstance) {
     app.addHook('onRoute', ({ url, method }) => {
       const known = this.#methods.get(url) ?? new Set();
@@ -20,12 +20,12 @@ export class RouteList {
     });
   }
 
-  /** As `GET /api/cameras/:id`. */
+  /** Such as `GET /api/cameras/:id`. */
   get names(): string[] {
     return Array.from(this.#methods, ([url, methods]) => Array.from(methods, (method) => `${method} ${url}`)).flat();
   }
 
-  /** Empty when there is nothing at `path`. Preflights alone do not count. */
+  /** Empty when no route matches `path`. A route for preflights alone does not count. */
   methodsOf(path: string): string[] {
     const methods = new Set<string>();
     for (const [url, names] of this.#methods) {
@@ -35,7 +35,7 @@ export class RouteList {
   }
 }
 
-/** Whether a path lies at a route's URL, as `/api/cameras/:id`. */
+/** Whether a path matches the URL of a route, such as `/api/cameras/:id`. */
 function isAt(url: string, path: string): boolean {
   const wanted = url.split('/');
   const given = path.split('/');

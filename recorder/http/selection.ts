@@ -1,5 +1,4 @@
-// What a GET or HEAD request selects of a representation: nothing that its conditions exclude, and of the rest the ranges
-// that it names (RFC 9110 §13, §14). Recordings and results of jobs are answered by it.
+// Evaluates the conditions and ranges of a GET or HEAD request (RFC 9110 §13, §14), for recordings and results of jobs.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { parseRange, type ByteRange } from './byte-range.ts';
@@ -10,12 +9,12 @@ export interface Selectable extends Validators {
   readonly sizeBytes: number;
 }
 
-/** One range or more, in the order asked for. */
+/** Nothing to send, the whole representation, or the ranges in the requested order. */
 type Selection = 'not-modified' | 'whole' | readonly ByteRange[];
 
 /**
- * Sets the headers that answers about the representation share. `what` names it in errors. Throws ApiError: 412 when a
- * condition fails, 416 when no range lies in it.
+ * Sets the headers that all answers about the representation share. `what` names it in errors. Throws ApiError: 412 when a
+ * condition fails, 416 when no range lies within it.
  */
 export function select(
   request: FastifyRequest,
@@ -33,7 +32,7 @@ export function select(
   const outcome = evaluate(request.headers, current);
   if (outcome === 'failed') throw new ApiError(412, 'precondition-failed', `the ${what} is in another state`);
   if (outcome === 'not-modified') return 'not-modified';
-  // A range of a HEAD request means nothing (§14.2).
+  // Range is ignored in HEAD requests (§14.2).
   const isRangeAsked = request.method === 'GET' && rangeApplies(request.headers, current);
   const asked = parseRange(isRangeAsked ? request.headers.range : undefined, sizeBytes);
   if (asked.kind === 'whole') return 'whole';

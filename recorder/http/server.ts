@@ -24,27 +24,27 @@ export interface ServerOptions {
   /** Its name in metrics. */
   readonly name?: ListenerName;
   readonly log: Log;
-  /** With it, the server speaks HTTPS and nothing else. */
+  /** If set, the server speaks HTTPS only. */
   readonly tls?: CertificatePair;
-  /** With it, a client needs a certificate of one of these; PEM. */
+  /** If set, a client needs a certificate of one of these CAs. PEM. */
   readonly clientAuthorities?: string;
-  /** Addresses and networks of proxies, whose X-Forwarded-For, -Host and -Proto are believed. */
+  /** Addresses and networks of proxies whose X-Forwarded-For, -Host and -Proto are trusted. */
   readonly trustedProxies?: readonly string[];
-  /** When all are taken, the oldest idle one without a valid token is closed, else the newest. */
+  /** When it is reached, the longest idle connection without a valid token is closed; if there is none, the new one. */
   readonly maxConnections: number;
-  /** Without a byte in either direction, a connection is closed after this time. */
+  /** A connection without a byte in either direction is closed after this time. */
   readonly stalledMs?: number;
   readonly timeouts?: Timeouts;
 }
 
 export interface Timeouts {
-  /** All of a request, however slowly it is sent. */
+  /** For the whole request. */
   readonly requestMs: number;
-  /** Its first line and headers; also for a connection that sends nothing at all. */
+  /** For its first line and headers; also for a connection that sends nothing. */
   readonly headersMs: number;
-  /** Of TLS, from the first byte of the connection. */
+  /** For the TLS handshake, from the start of the connection. */
   readonly handshakeMs: number;
-  /** How often these are checked. */
+  /** How often these times are checked. */
   readonly checkMs: number;
 }
 
@@ -55,7 +55,7 @@ const BODY_LIMIT_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_PARAMETER_LENGTH = 1024;
 
-/** A server with nothing on it, not listening yet. */
+/** A server without routes, not listening yet. */
 export function buildServer(options: ServerOptions): FastifyInstance {
   const {
     name = 'api',
@@ -76,14 +76,14 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: timeouts.requestMs,
     ...(stalledMs === undefined ? {} : { connectionTimeout: stalledMs }),
-    // Downloads and viewers end with the server: a stop does not wait for them, and answers until then.
+    // A stop ends downloads and viewers instead of waiting for them; until then, requests are answered.
     forceCloseConnections: true,
     return503OnClosing: false,
     trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
     genReqId: requestId,
     frameworkErrors: answerFrameworkError,
     clientErrorHandler: answerClientError,
-    // Unknown keys are ignored; these two must not reach an object.
+    // `__proto__` and `constructor` in a body are removed, like unknown keys.
     onProtoPoisoning: 'remove' as const,
     onConstructorPoisoning: 'remove' as const,
     routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH, ignoreTrailingSlash: false },
@@ -113,7 +113,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   installProblems(app, log);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(commonHeaders(request));
-    // Many clients name a type where there is nothing to send.
+    // Many clients send a Content-Type without a body.
     if (isWithoutBody(request.headers)) delete request.headers['content-type'];
   });
   refuseMisspelt(app);
@@ -124,7 +124,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 const isWithoutBody = (headers: IncomingHttpHeaders): boolean =>
   headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';
 
-/** A proxy's id of the request, if it can stand in a log; else one of ours. */
+/** The id that a proxy gave to the request, if it is safe in a log; else a new one. */
 function requestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && /^[A-Za-z0-9._+/=-]{1,128}$/.test(given) ? given : randomUUID();

@@ -1,4 +1,5 @@
-// Claims of a Kubernetes token (JWT, RFC 7519 §4.1), unverified: enough to refuse a token, never to accept one.
+// Reads the claims of a Kubernetes token (JWT, RFC 7519 §4.1) without verifying them: enough to refuse a token, never to
+// accept one.
 
 export interface TokenClaims {
   readonly subject: string;
@@ -7,7 +8,7 @@ export interface TokenClaims {
   readonly expires: number | undefined;
 }
 
-/** Undefined for text that is no such token. */
+/** Undefined for text that is not such a token. */
 export function claimsOf(token: string): TokenClaims | undefined {
   const [, payload, signature, ...more] = token.split('.');
   if (!payload || !signature || more.length > 0) return undefined;

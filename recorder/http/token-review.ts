@@ -1,5 +1,5 @@
-// Tokens that the API server of Kubernetes knows: a token in, its user and their rights out. Answers are cached for a moment
-// only, and the tokens of viewers who stay for hours are reviewed again.
+// Reviews tokens with the API server of Kubernetes. Answers are cached for seconds, and the tokens of long connections are
+// reviewed repeatedly.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
@@ -14,12 +14,12 @@ export type Review =
       readonly name: string;
       /** Undefined: the user may do nothing here. */
       readonly role: Role | undefined;
-      /** Ids of the cameras that it is for; undefined: all, and the node. */
+      /** Ids of the cameras in the scope of the token; undefined: all cameras and the node. */
       readonly cameras: ReadonlySet<string> | undefined;
     }
   /** No user has this token. */
   | { readonly kind: 'wrong' }
-  /** The API server could not be asked. `problem` is for people, and contains no token. */
+  /** The API server did not answer. `problem` is a text for people, without the token. */
   | { readonly kind: 'unavailable'; readonly problem: string };
 
 /** Asks the API server. */
@@ -28,20 +28,20 @@ export interface TokenReviewer {
   review(token: string): Promise<Review>;
 }
 
-/** A review as requests need it. */
+/** The result of a review, with the caller that requests need. */
 export type Answer =
   | { readonly kind: 'known'; readonly caller: Caller }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'unavailable'; readonly problem: string };
 
-/** An API server may cache a token for 10 s itself: together, a revoked right is gone within 30 s. */
+/** The API server may cache a token for another 10 s, so a revoked right ends within 30 s. */
 const FRESH_MS = 20_000;
-/** Short, because a user who was just given a right does not want to wait for it. */
+/** Short, so that a newly granted right works soon. */
 const FRESH_REFUSAL_MS = 5_000;
 const RECHECK_MS = 5_000;
-/** Of valid tokens, and of wrong ones. */
+/** Number of valid tokens, and of wrong ones. */
 const MAX_REMEMBERED = 1_000;
-/** While so many reviews are running, tokens that were never valid before are refused. */
+/** While this many reviews are running, tokens that were not valid before are refused. */
 const MAX_REVIEWS = 32;
 
 interface Remembered {
@@ -49,11 +49,11 @@ interface Remembered {
   readonly freshUntilMs: number;
 }
 
-/** A token in use for long, as by a live stream. */
+/** A token of a long connection, such as a live stream. */
 interface Held {
   readonly token: string;
   count: number;
-  /** As of the last answer; undefined: no longer valid. */
+  /** According to the last answer; undefined: no longer valid. */
   caller: Caller | undefined;
 }
 
@@ -62,17 +62,17 @@ export class ReviewedTokens {
   readonly #changed: () => void;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** By SHA-256 of the token, oldest first; valid tokens stay when they are stale, and wrong ones cannot push them out. */
+  /** By SHA-256 of the token, oldest first. Stale entries of valid tokens stay, and wrong tokens cannot push them out. */
   readonly #right = new Map<string, Remembered>();
   readonly #wrong = new Map<string, Remembered>();
   readonly #reviews = new Map<string, Promise<Answer>>();
   readonly #held = new Map<string, Held>();
-  /** The token of a caller: not in the caller itself, so that it does not spread with it. */
+  /** The token of a caller. It is not in the caller itself, so that it cannot leak with it. */
   readonly #origins = new WeakMap<Caller, { readonly digest: string; readonly token: string }>();
   #isRechecking = false;
   #isAway = false;
 
-  /** `changed`: the rights of a held token have changed. */
+  /** `changed` is called when the rights of a held token have changed. */
   constructor(reviewer: TokenReviewer, changed: () => void, { clock, log }: { clock: Clock; log: Log }) {
     this.#reviewer = reviewer;
     this.#changed = changed;
@@ -80,13 +80,13 @@ export class ReviewedTokens {
     this.#log = log;
   }
 
-  /** What is known without asking. */
+  /** The cached answer, if it is still fresh. */
   fresh(digest: string): Answer | undefined {
     const found = this.#right.get(digest) ?? this.#wrong.get(digest);
     return found && this.#clock.monotonicMs() < found.freshUntilMs ? found.answer : undefined;
   }
 
-  /** Whether it was valid in the last answer. */
+  /** Whether the token was valid in the last answer. */
   wasRight(digest: string): boolean {
     return this.#right.has(digest);
   }
@@ -121,7 +121,7 @@ export class ReviewedTokens {
     };
   }
 
-  /** The present rights of a caller that holds a token; undefined if it may not go on. */
+  /** The caller with its current rights; undefined if its token is no longer valid. */
   renewed(caller: Caller): Caller | undefined {
     const origin = this.#origins.get(caller);
     const held = origin && this.#held.get(origin.digest);
@@ -133,7 +133,7 @@ export class ReviewedTokens {
   }
 
   async #review(digest: string, token: string): Promise<Answer> {
-    // The answer may miss what happens while it is on the way.
+    // The answer may be as old as the request.
     const askedMs = this.#clock.monotonicMs();
     const review = await this.#reviewer.review(token);
     if (review.kind === 'unavailable') {

@@ -200,7 +200,7 @@ suite('tokens that the API server knows', { skip: apiServerMissing() }, () => {
     }
     const refusal = (await (await ask('/api/cameras', tokenOf('nobody'))).json()) as { code: string; detail: string };
     assert.equal(refusal.code, 'forbidden');
-    assert.match(refusal.detail, /system:serviceaccount:home:nobody has none here/);
+    assert.match(refusal.detail, /system:serviceaccount:home:nobody has no role here/);
   });
 
   test('who may get named cameras only sees these, and may change them when all of them may be updated', async () => {

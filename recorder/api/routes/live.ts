@@ -166,7 +166,7 @@ function refusalOf({ status, code }: ApiError): Refusal {
     case 403:
       return [
         CLOSE.forbidden,
-        code === 'tls-required' ? 'tokens are taken over HTTPS only' : 'the token has no role here',
+        code === 'tls-required' ? 'tokens are accepted over HTTPS only' : 'the token has no role here',
       ];
     case 429:
       return [CLOSE.tooManyViewers, 'too many wrong tokens'];
