@@ -6,7 +6,7 @@ import type { Log } from '../base/log.ts';
 import { ArchiveError, WrongDiskError } from './archive/disk/faults.ts';
 import { nodeFileSystem as fs } from './archive/disk/file-system.ts';
 import { ArchiveIdentity } from './archive/disk/identity.ts';
-import { ArchiveIndex } from './archive/catalogue/catalogue.ts';
+import { Catalogue } from './archive/catalogue/catalogue.ts';
 import { SegmentStore } from './archive/disk/segment-store.ts';
 import type { Config } from './config/schema.ts';
 import { Connection } from './database/connection.ts';
@@ -36,12 +36,12 @@ export async function reindexArchive(
   // Nothing is recovered or written: only names and files are read.
   const identity = new ArchiveIdentity({ root, workDir, fs, log });
   const store = new SegmentStore(root, fs, { check: () => identity.inspect(), device: undefined });
-  const { inventory } = new ArchiveIndex(store, clock);
+  const catalogue = new Catalogue(store, clock);
   try {
     await identity.inspect();
     await migrate(connection);
     say(`indexing ${root} as node ${nodeName} into ${connection.location}`);
-    return await reindex({ connection, nodeName, inventory, clock, say }, signal);
+    return await reindex({ connection, nodeName, catalogue, clock, say }, signal);
   } catch (err) {
     if (err instanceof WrongDiskError) throw new DatabaseError('REJECTED', `record_path ${err.message}`);
     if (!(err instanceof ArchiveError)) throw err;

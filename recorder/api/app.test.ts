@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import { silentLog } from '../../base/log.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import type { ListQuery } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery } from '../archive/catalogue/listing.ts';
 import { standaloneChecks } from './deps.ts';
 import { archiveStatus, as, build, cameraStatus, emptyArchive, token } from './test-support.ts';
 

@@ -10,7 +10,7 @@ import type { AuditSink } from '../audit/entry.ts';
 import type { ChainEnd } from '../audit/files.ts';
 import type { AuditPage, AuditQuery } from '../audit/read.ts';
 import type { Visits } from '../audit/visits.ts';
-import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { Protections } from '../archive/retention/protections.ts';
 import type { EventStreams } from '../events/event-stream.ts';

@@ -6,7 +6,7 @@ import { DatabaseError } from '../database/error.ts';
 import { IntervalQuery as Bounds, requireAtMostOneDay } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
 import { queryNumber } from '../http/query.ts';
-import type { ListQuery } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery } from '../archive/catalogue/listing.ts';
 import { dayAround } from './times.ts';
 
 const DAY_SECONDS = 86_400;

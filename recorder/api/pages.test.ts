@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import type { SegmentReader, JobKeeper } from './deps.ts';
-import type { ListQuery } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery } from '../archive/catalogue/listing.ts';
 import type { Segment } from '../archive/catalogue/segment.ts';
 import type { Protection } from '../archive/retention/protections.ts';
 import type { ClusterAccess } from './cluster-access.ts';

@@ -7,10 +7,10 @@ import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { MINUTE_MS } from '../../base/units.ts';
-import { ArchiveIndex, type ListQuery, type SegmentListing } from './catalogue/catalogue.ts';
+import { Catalogue } from './catalogue/catalogue.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './catalogue/details-reader.ts';
 import type { Interval } from './catalogue/interval.ts';
-import type { Inventory } from './catalogue/inventory.ts';
+import type { ListQuery, SegmentListing } from './catalogue/listing.ts';
 import { noObserver, type SegmentObserver } from './catalogue/observer.ts';
 import type { ClosedSegment, OpenSegment } from './catalogue/segment.ts';
 import { takingTurns } from './disk/disk-turns.ts';
@@ -78,7 +78,8 @@ export class Archive {
   readonly #retention: Retention | undefined;
   readonly #store: SegmentStore;
   readonly #reader: DetailsReader | undefined;
-  readonly #index: ArchiveIndex;
+  /** What is on the disk; also for those who compare it with a list of their own. */
+  readonly catalogue: Catalogue;
   readonly #metrics: ArchiveMetrics;
   readonly #histories = new Map<string, CameraHistory>();
   readonly #cameras = new Map<string, CameraArchive>();
@@ -113,7 +114,7 @@ export class Archive {
       },
       removed: (segment: SegmentName): void => observer.removed(segment),
     };
-    this.#index = new ArchiveIndex(this.#store, clock, this.#reader, observers);
+    this.catalogue = new Catalogue(this.#store, clock, this.#reader, observers);
     this.#metrics = new ArchiveMetrics(registry, {
       wrongDisk: () => this.#disk?.fault?.code,
       oldest: () => this.extents(),
@@ -132,7 +133,7 @@ export class Archive {
     this.#retention = new Retention({
       store: this.#store,
       fs,
-      index: this.#index,
+      catalogue: this.catalogue,
       clock,
       log,
       registry,
@@ -162,12 +163,12 @@ export class Archive {
     const isNew = (await this.#identity?.look()) === 'new';
     await this.#store.prepare();
     if (isNew) await this.#identity?.create();
-    await this.#index.load().catch((err: unknown) => {
+    await this.catalogue.refresh().catch((err: unknown) => {
       if (!(err instanceof ArchiveError)) throw err;
       log.error({ err, path: this.#store.root }, 'parts of the archive cannot be read');
     });
     const store = this.#store;
-    const index = this.#index;
+    const index = this.catalogue;
     this.#inRecovery = new Set(await recoveryPaths(store, index));
     await this.#retention?.prepare();
     const report = await recoverArchive({ store, index, metrics: this.#metrics, log, syncIntervalMs });
@@ -207,7 +208,7 @@ export class Archive {
     const segment = parsePath(path);
     if (!segment || !this.#retention) return () => {};
     const { cameraId, startMs } = segment;
-    const [found] = this.#index.footage.oldestFirst(cameraId, startMs);
+    const [found] = this.catalogue.oldestFirst(cameraId, startMs);
     const nextMs = found?.nextStartMs ?? startMs;
     return this.holdWindow(cameraId, startMs, Math.max(startMs + PLAYED_NEXT_MS, nextMs + 1));
   }
@@ -234,9 +235,9 @@ export class Archive {
 
   /** Where the footage of each camera begins, and where its newest segment does; as of the last look at the directories. */
   extents(): { readonly camera: string; readonly oldestMs: number; readonly newestMs: number }[] {
-    return Array.from(this.#index.cameras()).flatMap((camera) => {
-      const [oldest] = this.#index.footage.oldestFirst(camera, -Infinity);
-      const [newest] = this.#index.newestFirst(camera);
+    return Array.from(this.catalogue.cameras()).flatMap((camera) => {
+      const [oldest] = this.catalogue.oldestFirst(camera, -Infinity);
+      const [newest] = this.catalogue.newestFirst(camera);
       return oldest && newest ? [{ camera, oldestMs: oldest.segment.startMs, newestMs: newest.startMs }] : [];
     });
   }
@@ -250,7 +251,7 @@ export class Archive {
 
   /** Segments of which a part lies in the interval, as far as their names tell. */
   countSegments(cameraId: string, fromMs: number, toMs: number): number {
-    return this.#index.footage.count(cameraId, fromMs, toMs);
+    return this.catalogue.count(cameraId, fromMs, toMs);
   }
 
   /** A camera's place in the archive. At most one at a time for a camera; its `close` makes room for the next. */
@@ -267,7 +268,7 @@ export class Archive {
         store: this.#store,
         clock,
         log,
-        index: this.#index,
+        index: this.catalogue,
         metrics: this.#metrics,
         history,
         owner: this.#owner,
@@ -282,12 +283,12 @@ export class Archive {
 
   /** Segments that overlap the interval, and all days with footage of the camera. Throws ArchiveError. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing> {
-    return this.#index.list(cameraId, query, () => this.inProgress(cameraId));
+    return this.catalogue.list(cameraId, query, () => this.inProgress(cameraId));
   }
 
   /** Files of a camera, absolute, from the newest on, as of the last look at the directories; also those that are open. */
   *newestFiles(cameraId: string): Generator<string> {
-    for (const segment of this.#index.newestFirst(cameraId)) yield this.#store.absolute(formatPath(segment));
+    for (const segment of this.catalogue.newestFirst(cameraId)) yield this.#store.absolute(formatPath(segment));
   }
 
   /** When the closed segments that overlap the interval were recorded, as their files say. Throws ArchiveError. */
@@ -326,11 +327,6 @@ export class Archive {
       }
     }
     return bytes;
-  }
-
-  /** The files themselves, to compare them with a list kept elsewhere. */
-  get inventory(): Inventory {
-    return this.#index.inventory;
   }
 
   /** The recording in progress; undefined when there is none that can be played. */

@@ -10,7 +10,7 @@ import { messageOf } from '../../base/error.ts';
 import type { Archive } from '../archive/archive.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from '../archive/disk/file-system.ts';
-import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { SegmentName } from '../archive/disk/names.ts';
 import { formatPath } from '../archive/disk/names.ts';
 import type { SegmentObserver } from '../archive/catalogue/observer.ts';
@@ -56,7 +56,7 @@ const PUSHED_AT_ONCE = 500;
 const RETRY = { firstMs: 1_000, maxMs: 15_000 };
 
 /** The part of the archive that is used. */
-type ArchiveView = Pick<Archive, 'inventory' | 'openEntries' | 'inProgress'>;
+type ArchiveView = Pick<Archive, 'catalogue' | 'openEntries' | 'inProgress'>;
 
 export class RecorderDatabase implements SegmentObserver {
   readonly #o: DatabaseOptions;
@@ -274,7 +274,7 @@ export class RecorderDatabase implements SegmentObserver {
     const deps: ReconcileDeps = {
       connection: this.#connection,
       nodeName,
-      inventory: archive.inventory,
+      catalogue: archive.catalogue,
       open: () => new Set(archive.openEntries().map((entry) => entry.path)),
       apply: async (change) => {
         this.#queue.push(change);

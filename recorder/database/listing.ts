@@ -2,7 +2,7 @@
 // added from memory, so that none is ever missing.
 
 import { localCalendar, offsetCalendar, type Calendar } from '../archive/catalogue/calendar.ts';
-import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import { LOOK_BACK, MAX_SEGMENT_MS, type OpenSegment, type Segment } from '../archive/catalogue/segment.ts';
 import type { Clock } from '../../base/clock.ts';
 import { HOUR_MS } from '../../base/units.ts';

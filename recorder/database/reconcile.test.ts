@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Inventory, InventoryDay } from '../archive/catalogue/inventory.ts';
+import { CameraDay } from '../archive/catalogue/camera-day.ts';
+import type { Catalogue } from '../archive/catalogue/catalogue.ts';
 import { formatPath, parsePath, type SegmentName } from '../archive/disk/names.ts';
 import type { ClosedSegment } from '../archive/catalogue/segment.ts';
+import { Usage } from '../archive/catalogue/usage.ts';
 import type { Run } from './connection.ts';
 import { reconcile } from './reconcile.ts';
 import type { RowChange } from './row.ts';
@@ -23,14 +25,12 @@ const dayOf = ({ startMs }: SegmentName): number => startMs - (startMs % DAY_MS)
 function world(files: readonly number[], rows: readonly number[], open: readonly number[]) {
   const table = new Set(rows.map((n) => formatPath(segment(n))));
   const disk = new Map(files.map((n) => [formatPath(segment(n)), segment(n)]));
-  const day = (cameraId: string, dayStartMs: number): InventoryDay => ({
-    cameraId,
-    dayStartMs,
-    segments: [...disk.values()]
-      .filter((segment) => dayOf(segment) === dayStartMs)
-      .sort((a, b) => a.startMs - b.startMs),
-  });
-  const inventory = {
+  const day = (cameraId: string, startMs: number): CameraDay => {
+    const rows = new CameraDay(cameraId, startMs, new Usage());
+    for (const segment of disk.values()) if (dayOf(segment) === startMs) rows.add(segment);
+    return rows;
+  };
+  const catalogue = {
     refresh: async () => {},
     days: () => [...new Set([...disk.values()].map(dayOf))].map((startMs) => day('gate', startMs)),
     day,
@@ -45,7 +45,7 @@ function world(files: readonly number[], rows: readonly number[], open: readonly
       } as unknown as ClosedSegment,
     }),
     isMissing: async (segment: SegmentName) => !disk.has(formatPath(segment)),
-  } as unknown as Inventory;
+  } as unknown as Catalogue;
   const run = async (sql: string, values: readonly unknown[] = []): Promise<unknown[]> => {
     const known = [...table].map((path) => ({ path, segment: parsePath(path) as SegmentName }));
     if (sql.startsWith('SELECT filename')) {
@@ -69,7 +69,7 @@ function world(files: readonly number[], rows: readonly number[], open: readonly
   const writing = new Set(open.map((n) => formatPath(segment(n))));
   const compare = (trustDisk: boolean) =>
     reconcile(
-      { connection: { run: run as Run }, nodeName: 'n', inventory, open: () => writing, apply, trustDisk },
+      { connection: { run: run as Run }, nodeName: 'n', catalogue, open: () => writing, apply, trustDisk },
       new AbortController().signal,
     );
   return { table, disk, writing, compare };

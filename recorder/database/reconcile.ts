@@ -2,7 +2,8 @@
 // between a file and its row), and rows whose files are gone. Compares counts by camera and day first, then names, and reads only
 // files that have no row.
 
-import type { Inventory, InventoryDay } from '../archive/catalogue/inventory.ts';
+import type { CameraDay } from '../archive/catalogue/camera-day.ts';
+import type { Catalogue } from '../archive/catalogue/catalogue.ts';
 import { formatPath, parsePath, type SegmentName } from '../archive/disk/names.ts';
 import type { Connection } from './connection.ts';
 import { rowOf, type RowChange } from './row.ts';
@@ -11,7 +12,7 @@ import { DAY_MS } from '../../base/units.ts';
 export interface ReconcileDeps {
   readonly connection: Pick<Connection, 'run'>;
   readonly nodeName: string;
-  readonly inventory: Inventory;
+  readonly catalogue: Catalogue;
   /** Paths of segments that are being written. */
   readonly open: () => ReadonlySet<string>;
   /** Applies the changes in order. Applying one twice does no harm. */
@@ -34,6 +35,9 @@ const MIN_ROWS_FOR_DOUBT = 100;
 /** Time limit for one query over all rows of a node: some millions. */
 const COUNT_TIMEOUT_MS = 120_000;
 
+/** Of one camera, UTC. */
+type Day = Pick<CameraDay, 'cameraId' | 'startMs'>;
+
 /** The number of segments of a day, and a sum of their starts that distinguishes sets of equal size. */
 interface Digest {
   count: number;
@@ -42,17 +46,17 @@ interface Digest {
 
 /** Throws DatabaseError and ArchiveError. */
 export async function reconcile(deps: ReconcileDeps, signal: AbortSignal): Promise<ReconcileReport> {
-  const { inventory, apply } = deps;
-  await inventory.refresh();
+  const { catalogue, apply } = deps;
+  await catalogue.refresh();
   const rows = await digestsOfRows(deps);
   const open = deps.open();
-  const differing: { cameraId: string; dayStartMs: number }[] = [];
+  const differing: Day[] = [];
   let files = 0;
   const seen = new Set<string>();
-  for (const day of inventory.days()) {
+  for (const day of catalogue.days()) {
     const digest = digestOf(day, open);
     files += digest.count;
-    const key = keyOf(day.cameraId, day.dayStartMs);
+    const key = keyOf(day);
     seen.add(key);
     const known = rows.get(key) ?? { count: 0, sum: 0 };
     if (known.count !== digest.count || known.sum !== digest.sum) differing.push(day);
@@ -67,26 +71,27 @@ export async function reconcile(deps: ReconcileDeps, signal: AbortSignal): Promi
   let added = 0;
   let removed = 0;
   let kept = 0;
-  for (const { cameraId, dayStartMs } of differing) {
+  for (const day of differing) {
     if (signal.aborted) break;
-    const day = inventory.day(cameraId, dayStartMs);
-    if (doubtful && day.segments.length === 0) {
-      kept += rows.get(keyOf(cameraId, dayStartMs))?.count ?? 0;
+    const { cameraId, startMs } = day;
+    const segments = catalogue.day(cameraId, startMs)?.segments() ?? [];
+    if (doubtful && segments.length === 0) {
+      kept += rows.get(keyOf(day))?.count ?? 0;
       continue;
     }
-    const { missing, orphans } = await compareDay(deps, day);
+    const { missing, orphans } = await compareDay(deps, day, segments);
     for (const segment of missing) {
-      const file = await inventory.read(segment);
+      const file = await catalogue.read(segment);
       if (file.kind !== 'closed') continue;
       added++;
       await apply({ kind: 'add', row: rowOf(file.closed) });
       // Retention may have removed the file since it was read, and reported that before its row was added.
-      const gone = (await inventory.isMissing(segment)) && { kind: 'remove' as const, filename: file.closed.path };
+      const gone = (await catalogue.isMissing(segment)) && { kind: 'remove' as const, filename: file.closed.path };
       if (gone) await apply({ ...gone, cameraId });
     }
     for (const filename of orphans) {
       const segment = parsePath(filename);
-      if (segment && !(await inventory.isMissing(segment))) continue;
+      if (segment && !(await catalogue.isMissing(segment))) continue;
       if (doubtful) kept++;
       else removed++;
       if (!doubtful) await apply({ kind: 'remove', filename, cameraId });
@@ -97,12 +102,13 @@ export async function reconcile(deps: ReconcileDeps, signal: AbortSignal): Promi
 
 async function compareDay(
   { connection, nodeName, open }: ReconcileDeps,
-  { cameraId, dayStartMs, segments }: InventoryDay,
+  { cameraId, startMs }: Day,
+  segments: readonly SegmentName[],
 ): Promise<{ missing: SegmentName[]; orphans: string[] }> {
   const rows = await connection.run<{ filename: string }>(
     `SELECT filename FROM recordings
      WHERE camera_id = $1 AND node_name = $2 AND started_at >= to_timestamp($3) AND started_at < to_timestamp($4)`,
-    [cameraId, nodeName, dayStartMs / 1000, (dayStartMs + DAY_MS) / 1000],
+    [cameraId, nodeName, startMs / 1000, (startMs + DAY_MS) / 1000],
   );
   const known = new Set(rows.map(({ filename }) => filename));
   const writing = open();
@@ -130,26 +136,26 @@ async function digestsOfRows({ connection, nodeName }: ReconcileDeps): Promise<M
   );
   return new Map(
     rows.map(({ camera_id, day_start, count, sum }) => [
-      keyOf(camera_id, day_start * 1000),
+      keyOf({ cameraId: camera_id, startMs: day_start * 1000 }),
       { count, sum: Math.round(sum * 1000) },
     ]),
   );
 }
 
-function digestOf({ segments, dayStartMs }: InventoryDay, open: ReadonlySet<string>): Digest {
+function digestOf(day: CameraDay, open: ReadonlySet<string>): Digest {
   const digest: Digest = { count: 0, sum: 0 };
-  for (const segment of segments) {
-    if (open.size > 0 && open.has(formatPath(segment))) continue;
+  for (let row = 0; row < day.count; row++) {
+    if (open.size > 0 && open.has(day.pathOf(day.segmentAt(row)))) continue;
     digest.count++;
-    digest.sum += segment.startMs - dayStartMs;
+    digest.sum += day.startAt(row) - day.startMs;
   }
   return digest;
 }
 
 /** A camera id contains no space. */
-const keyOf = (cameraId: string, dayStartMs: number): string => `${dayStartMs} ${cameraId}`;
+const keyOf = ({ cameraId, startMs }: Day): string => `${startMs} ${cameraId}`;
 
-function dayOfKey(key: string): { cameraId: string; dayStartMs: number } {
+function dayOfKey(key: string): Day {
   const cut = key.indexOf(' ');
-  return { cameraId: key.slice(cut + 1), dayStartMs: Number(key.slice(0, cut)) };
+  return { cameraId: key.slice(cut + 1), startMs: Number(key.slice(0, cut)) };
 }

@@ -1,7 +1,7 @@
 // `recorder --reindex`: makes the table `recordings` match the files of the archive. It reads every file, which takes minutes for
 // a large archive; it may be stopped and started again, and the recorder may run meanwhile.
 
-import type { Inventory } from '../archive/catalogue/inventory.ts';
+import type { Catalogue } from '../archive/catalogue/catalogue.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './error.ts';
@@ -12,7 +12,7 @@ import { applyChanges } from './row-writer.ts';
 export interface ReindexDeps {
   readonly connection: Connection;
   readonly nodeName: string;
-  readonly inventory: Inventory;
+  readonly catalogue: Catalogue;
   readonly clock: Clock;
   readonly say: (line: string) => void;
 }
@@ -31,10 +31,10 @@ const PROGRESS_MS = 2_000;
 
 /** Throws DatabaseError and ArchiveError. Returns early, with what was done, when `signal` aborts. */
 export async function reindex(deps: ReindexDeps, signal: AbortSignal): Promise<ReindexReport> {
-  const { connection, nodeName, inventory, clock, say } = deps;
-  await inventory.refresh();
-  const days = [...inventory.days()];
-  const files = days.reduce((sum, day) => sum + day.segments.length, 0);
+  const { connection, nodeName, catalogue, clock, say } = deps;
+  await catalogue.refresh();
+  const days = [...catalogue.days()];
+  const files = days.reduce((sum, day) => sum + day.count, 0);
   if (files === 0) await refuseEmptyArchive(connection, nodeName);
   say(`${files} files of ${new Set(days.map((day) => day.cameraId)).size} cameras`);
 
@@ -45,9 +45,10 @@ export async function reindex(deps: ReindexDeps, signal: AbortSignal): Promise<R
   let indexed = 0;
   let left = 0;
   let waiting: RowChange[] = [];
-  for (const { segments } of days) {
+  for (const day of days) {
+    const segments = day.segments();
     for (let i = 0; i < segments.length && !signal.aborted; i += CONCURRENT_FILES) {
-      const read = await Promise.all(segments.slice(i, i + CONCURRENT_FILES).map((segment) => inventory.read(segment)));
+      const read = await Promise.all(segments.slice(i, i + CONCURRENT_FILES).map((segment) => catalogue.read(segment)));
       for (const file of read) {
         if (file.kind === 'closed') waiting.push({ kind: 'add', row: rowOf(file.closed) });
         else left++;

@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import { ArchiveError } from '../archive/disk/faults.ts';
-import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import { VIDEO_TRACK_ID } from '../mp4/fragment.ts';
 import { readSetsInForce } from '../mp4/in-band-sets.ts';
 import { IndexMemory } from '../mp4/index-memory.ts';

@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
-import type { ListQuery, SegmentListing } from '../archive/catalogue/catalogue.ts';
+import type { ListQuery, SegmentListing } from '../archive/catalogue/listing.ts';
 import type { OpenSegment } from '../archive/catalogue/segment.ts';
 import type { Visits } from '../audit/visits.ts';
 import type { Authenticator } from '../http/auth.ts';

@@ -227,17 +227,17 @@ describe('rows', { skip }, () => {
     const rows = Array.from({ length: 300 }, (_, i) => rowOf(FIRST_MS + i * 300_000, 300_000, i));
     await replaceRows(rows);
     const removed: string[] = [];
-    const inventory = {
+    const catalogue = {
       refresh: async () => {},
       days: () => [],
-      day: (cameraId: string, dayStartMs: number) => ({ cameraId, dayStartMs, segments: [] }),
+      day: () => undefined,
       read: async () => ({ kind: 'missing' }),
       isMissing: async () => true,
     } as never;
     const deps = {
       connection,
       nodeName: NODE,
-      inventory,
+      catalogue,
       open: () => new Set<string>(),
       apply: async (change: RowChange) => {
         if (change.kind === 'remove') removed.push(change.filename);

@@ -10,7 +10,8 @@ import { formatPath, type SegmentName } from '../disk/names.ts';
 import { SegmentStore } from '../disk/segment-store.ts';
 import { TestFileSystem, VIDEO, systemError, temporaryDirectory } from '../test-support.ts';
 import { localCalendar } from './calendar.ts';
-import { ArchiveIndex, type ListQuery } from './catalogue.ts';
+import { Catalogue } from './catalogue.ts';
+import type { ListQuery } from './listing.ts';
 import { closedSegment, type OpenSegment } from './segment.ts';
 
 const MINUTE_MS = 60_000;
@@ -23,7 +24,7 @@ interface Stage {
   readonly root: string;
   readonly clock: VirtualClock;
   readonly fs: TestFileSystem;
-  readonly index: ArchiveIndex;
+  readonly catalogue: Catalogue;
   readonly list: (query: ListQuery) => Promise<string[]>;
   readonly days: (tzOffsetMinutes?: number, open?: readonly OpenSegment[]) => Promise<readonly string[]>;
 }
@@ -32,18 +33,18 @@ function stage(t: TestContext): Stage {
   const root = temporaryDirectory(t);
   const clock = new VirtualClock(at(`${DAY}T20:00`));
   const fs = new TestFileSystem(root);
-  const index = new ArchiveIndex(new SegmentStore(root, fs), clock);
+  const catalogue = new Catalogue(new SegmentStore(root, fs), clock);
   return {
     root,
     clock,
     fs,
-    index,
+    catalogue,
     list: async (query) => {
-      const { segments } = await index.list('gate', query, () => []);
+      const { segments } = await catalogue.list('gate', query, () => []);
       return segments.map(({ startMs }) => new Date(startMs).toISOString().slice(0, 16));
     },
     days: async (tzOffsetMinutes, open = []) =>
-      (await index.list('gate', { fromMs: 0, toMs: 1, tzOffsetMinutes }, () => open)).days,
+      (await catalogue.list('gate', { fromMs: 0, toMs: 1, tzOffsetMinutes }, () => open)).days,
   };
 }
 
@@ -82,10 +83,10 @@ function put(root: string, path: string, bytes: Buffer | string): string {
 }
 
 test('a segment says where it is, when it begins and ends, its sequence, size and time of change', async (t) => {
-  const { root, index } = stage(t);
+  const { root, catalogue } = stage(t);
   const path = record(root, { startMs: NOON_MS + 123, sequence: 41 });
   utimesSync(join(root, path), 1_773_000_000, 1_773_000_000.5);
-  const { segments } = await index.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, () => []);
+  const { segments } = await catalogue.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, () => []);
   assert.deepEqual(segments, [
     {
       path,
@@ -156,16 +157,16 @@ test('footage of another camera, whose name or id begins alike, is not listed', 
 });
 
 test('a camera without footage has an empty list', async (t) => {
-  const { root, index } = stage(t);
+  const { root, catalogue } = stage(t);
   record(root, { startMs: NOON_MS });
-  assert.deepEqual(await index.list('nobody', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, () => []), {
+  assert.deepEqual(await catalogue.list('nobody', { fromMs: NOON_MS, toMs: NOON_MS + HOUR_MS }, () => []), {
     segments: [],
     days: [],
   });
 });
 
 test('the open segment is listed as open, once, with what is written so far', async (t) => {
-  const { root, index, clock } = stage(t);
+  const { root, catalogue, clock } = stage(t);
   record(root, { startMs: clock.wallMs() - 10 * MINUTE_MS });
   const startMs = clock.wallMs() - 4 * MINUTE_MS;
   const path = put(root, formatPath(nameOf({ startMs })), 'it grows');
@@ -181,7 +182,7 @@ test('the open segment is listed as open, once, with what is written so far', as
       isEmpty: false,
     },
   ];
-  const { segments } = await index.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, () => open);
+  const { segments } = await catalogue.list('gate', { fromMs: startMs - HOUR_MS, toMs: clock.wallMs() }, () => open);
   assert.deepEqual(
     segments.map(({ isOpen, sequence, sizeBytes }) => [isOpen, sequence, sizeBytes]),
     [
@@ -190,12 +191,16 @@ test('the open segment is listed as open, once, with what is written so far', as
     ],
   );
   // It reaches up to now, wherever the interval lies in it.
-  const within = await index.list('gate', { fromMs: startMs + MINUTE_MS, toMs: startMs + 2 * MINUTE_MS }, () => open);
+  const within = await catalogue.list(
+    'gate',
+    { fromMs: startMs + MINUTE_MS, toMs: startMs + 2 * MINUTE_MS },
+    () => open,
+  );
   assert.deepEqual(
     within.segments.map(({ isOpen }) => isOpen),
     [true],
   );
-  assert.deepEqual((await index.list('gate', { fromMs: 0, toMs: startMs - HOUR_MS }, () => open)).segments, []);
+  assert.deepEqual((await catalogue.list('gate', { fromMs: 0, toMs: startMs - HOUR_MS }, () => open)).segments, []);
 });
 
 test('days are those of the viewer, whatever the interval', async (t) => {
@@ -271,11 +276,11 @@ test('odd names among the footage are ignored', async (t) => {
 });
 
 test('a damaged file is listed by its name, size and time, and ends with the next or after two hours', async (t) => {
-  const { root, list, index } = stage(t);
+  const { root, list, catalogue } = stage(t);
   const path = put(root, formatPath(nameOf({ startMs: NOON_MS })), 'garbage'.repeat(100));
   record(root, { startMs: NOON_MS + 10 * MINUTE_MS });
   put(root, formatPath(nameOf({ startMs: NOON_MS + HOUR_MS })), '');
-  const { segments } = await index.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + MINUTE_MS }, () => []);
+  const { segments } = await catalogue.list('gate', { fromMs: NOON_MS, toMs: NOON_MS + MINUTE_MS }, () => []);
   assert.deepEqual(
     segments.map((segment) => [segment.path, segment.sizeBytes, segment.sequence]),
     [[path, 700, 0]],
@@ -371,27 +376,6 @@ test('what was read once is not read again', async (t) => {
   );
 });
 
-test('of very many files, those with the newest footage are remembered', async (t) => {
-  const { root, index, fs, list } = stage(t);
-  const file = { sizeBytes: 1_000, mtimeMs: 0, sequence: 0 };
-  for (let day = 0; day < 20; day++) {
-    for (let n = 0; n < 100 * 110; n++) {
-      const startMs = NOON_MS - (20 - day) * 24 * HOUR_MS + Math.floor(n / 100) * MINUTE_MS;
-      const segment = nameOf({ startMs, cameraId: n % 100 === 0 ? 'gate' : `cam-${n % 100}` });
-      index.opened(segment);
-      index.closed(closedSegment(segment, { ...file, endMs: startMs + MINUTE_MS }));
-    }
-  }
-  for (const startMs of [NOON_MS - 20 * 24 * HOUR_MS, NOON_MS - 24 * HOUR_MS]) record(root, { startMs });
-  const opens = async (fromMs: number): Promise<number> => {
-    fs.operations.length = 0;
-    await list({ fromMs, toMs: fromMs + MINUTE_MS });
-    return fs.operations.filter(({ name, path }) => name === 'open' && path.endsWith('.mp4')).length;
-  };
-  assert.ok((await opens(NOON_MS - 20 * 24 * HOUR_MS)) > 0);
-  assert.equal(await opens(NOON_MS - 24 * HOUR_MS), 0);
-});
-
 test('files outside the interval are not looked at, but for the one that may reach into it', async (t) => {
   const { root, list, fs } = stage(t);
   for (let i = 0; i < 100; i++) record(root, { startMs: NOON_MS - i * 5 * MINUTE_MS });
@@ -402,7 +386,7 @@ test('files outside the interval are not looked at, but for the one that may rea
 });
 
 test('own files are in the list without reading their directory again', async (t) => {
-  const { root, index, fs, list, clock } = stage(t);
+  const { root, catalogue, fs, list, clock } = stage(t);
   const query = { fromMs: at(`${DAY}T00:00`), toMs: at(`${DAY}T20:00`) };
   record(root, { startMs: NOON_MS });
   await list(query);
@@ -410,11 +394,11 @@ test('own files are in the list without reading their directory again', async (t
   await list(query);
   record(root, { startMs: NOON_MS + HOUR_MS });
   const segment = nameOf({ startMs: NOON_MS + HOUR_MS });
-  index.opened(segment);
+  catalogue.opened(segment);
   await fs.idle();
-  index.closed(closedSegment(segment, { sizeBytes: 77, mtimeMs: 5, sequence: 0, endMs: NOON_MS + 2 * HOUR_MS }));
+  catalogue.closed(closedSegment(segment, { sizeBytes: 77, mtimeMs: 5, sequence: 0, endMs: NOON_MS + 2 * HOUR_MS }));
   fs.operations.length = 0;
-  const { segments } = await index.list('gate', query, () => []);
+  const { segments } = await catalogue.list('gate', query, () => []);
   assert.deepEqual(
     segments.map(({ sizeBytes }) => sizeBytes === 77),
     [false, true],

@@ -1,5 +1,5 @@
-// The names in the archive, as read from its directories: `YYYY/MM/DD` in, each camera's segments by start out. A
-// directory is read again when its time of change is another; files are never opened here.
+// Reads the directories of the archive, `YYYY/MM/DD`, into the rows of the catalogue. A directory is read again when its
+// time of change is different; files are never opened here.
 
 import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
@@ -7,29 +7,22 @@ import { errorCode } from '../../../base/error.ts';
 import { DAY_MS } from '../../../base/units.ts';
 import { ArchiveError, WrongDiskError } from '../disk/faults.ts';
 import type { FileFacts } from '../disk/file-system.ts';
-import { baseNameInDay, dayPath, dayStartMs, parseDay, readNamesOfDay, type SegmentName } from '../disk/names.ts';
+import { dayPath, dayStartMs, parseDay, readNamesOfDay, type NamedTimes, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
-import type { SegmentDetails } from './segment.ts';
+import { CameraDay } from './camera-day.ts';
+import { Usage } from './usage.ts';
 
-/** One segment of a camera and day. */
-export interface Entry {
-  /** Milliseconds since midnight UTC. */
-  readonly timeMs: number;
-  readonly name: string;
-  /** What the file says, once it was read and does not change any more. */
-  details: SegmentDetails | undefined;
-}
-
+/** A UTC day that has a directory. */
 export interface Day {
   /** `YYYY/MM/DD` */
   readonly path: string;
   readonly startMs: number;
-  /** By camera id; entries by time. */
-  readonly cameras: ReadonlyMap<string, readonly Entry[]>;
+  /** By camera id; only cameras that have segments on this day. */
+  readonly cameras: ReadonlyMap<string, CameraDay>;
 }
 
 interface DayState extends Day {
-  cameras: Map<string, Entry[]>;
+  readonly cameras: Map<string, CameraDay>;
   /** Time of change of the directory as of the last reading; NaN to read it again in any case. */
   mtimeMs: number;
   /** Since when this process has changed the directory, and taken note of it, without reading it again. */
@@ -55,7 +48,9 @@ const TWO_DIGITS = /^\d{2}$/;
 export class DayTree {
   readonly #store: SegmentStore;
   readonly #clock: Clock;
-  readonly #days = new Map<string, DayState>();
+  readonly usage = new Usage();
+  /** By start of the day. */
+  readonly #days = new Map<number, DayState>();
   #sorted: DayState[] | undefined;
   #checkedAllMs = -Infinity;
   #refreshing: Promise<void> | undefined;
@@ -90,7 +85,7 @@ export class DayTree {
     try {
       // The record path itself: without it, days that are known would still be listed.
       const root = this.#store.fs.list(this.#store.root);
-      await Promise.all([root, ...asked.map((day) => this.#refreshDay(day.path))]);
+      await Promise.all([root, ...asked.map((day) => this.#refreshDay(day.startMs))]);
     } catch (cause) {
       throw new ArchiveError(UNREADABLE, { cause });
     }
@@ -98,61 +93,73 @@ export class DayTree {
 
   /** Takes note of a segment that this process has created. */
   added(segment: SegmentName): void {
-    const path = dayPath(segment.startMs);
-    let day = this.#days.get(path);
+    const startMs = dayStartMs(segment.startMs);
+    let day = this.#days.get(startMs);
     if (!day) {
       // To be read at the next look: others may have made it, and put files there.
-      const startMs = dayStartMs(segment.startMs);
-      day = { path, startMs, cameras: new Map(), mtimeMs: NaN, ownSinceMs: undefined, changes: 0 };
-      this.#days.set(path, day);
-      this.#sorted = undefined;
+      day = this.#begin(startMs);
       // A look that is under way may have missed the directory, and forget this.
       this.#checkedAllMs = -Infinity;
     }
-    const entries = day.cameras.get(segment.cameraId) ?? [];
-    day.cameras.set(segment.cameraId, entries);
-    const timeMs = segment.startMs - day.startMs;
-    if (!entries.some((entry) => entry.timeMs === timeMs && entry.name === segment.name)) {
-      let at = entries.length;
-      while (at > 0 && (entries[at - 1] as Entry).timeMs > timeMs) at--;
-      entries.splice(at, 0, { timeMs, name: segment.name, details: undefined });
-    }
+    this.#cameraDay(day, segment.cameraId).add(segment);
     this.#changedByUs(day);
   }
 
   /** Takes note of a segment that this process has removed. */
-  removed(segment: SegmentName): void {
-    const day = this.#days.get(dayPath(segment.startMs));
+  removed(segment: SegmentName, sizeBytes?: number): void {
+    const day = this.#days.get(dayStartMs(segment.startMs));
     if (!day) return;
-    const timeMs = segment.startMs - day.startMs;
-    const left = (day.cameras.get(segment.cameraId) ?? []).filter(
-      (entry) => entry.timeMs !== timeMs || entry.name !== segment.name,
-    );
-    if (left.length > 0) day.cameras.set(segment.cameraId, left);
-    else day.cameras.delete(segment.cameraId);
+    const rows = day.cameras.get(segment.cameraId);
+    rows?.remove(segment, sizeBytes);
+    if (rows?.count === 0) this.#end(day, rows);
     this.#changedByUs(day);
   }
 
   /** Takes note of a day whose directory this process has removed, unless segments were begun in it since. */
   removedDay(startMs: number): void {
-    const day = this.#days.get(dayPath(startMs));
-    if (day?.cameras.size === 0) this.#drop(day.path);
+    if (this.day(startMs)?.cameras.size === 0) this.#drop(startMs);
   }
 
-  entry(segment: SegmentName): Entry | undefined {
-    const day = this.#days.get(dayPath(segment.startMs));
-    const timeMs = segment.startMs - dayStartMs(segment.startMs);
-    return day?.cameras.get(segment.cameraId)?.find((entry) => entry.timeMs === timeMs && entry.name === segment.name);
+  day(startMs: number): Day | undefined {
+    return this.#days.get(startMs);
+  }
+
+  /** The rows of a camera among which a segment is, or would be. */
+  rowsFor({ cameraId, startMs }: SegmentName): CameraDay | undefined {
+    return this.day(dayStartMs(startMs))?.cameras.get(cameraId);
   }
 
   /** Start of a camera's first segment that begins at `fromMs` or later. */
   firstStart(cameraId: string, fromMs: number): number | undefined {
     for (const day of this.days()) {
       if (day.startMs + DAY_MS <= fromMs) continue;
-      const entry = day.cameras.get(cameraId)?.find((entry) => day.startMs + entry.timeMs >= fromMs);
-      if (entry) return day.startMs + entry.timeMs;
+      const rows = day.cameras.get(cameraId);
+      const row = rows ? rows.lastBefore(fromMs) + 1 : 0;
+      if (rows && row < rows.count) return rows.startAt(row);
     }
     return undefined;
+  }
+
+  /** A camera's segments that begin at `fromMs` or later, by start. Rows may change meanwhile. */
+  *oldestFirst(cameraId: string, fromMs: number): Generator<SegmentName> {
+    for (const day of this.days()) {
+      if (day.startMs + DAY_MS <= fromMs) continue;
+      const rows = day.cameras.get(cameraId);
+      if (rows) yield* rows.segments().slice(rows.lastBefore(fromMs) + 1);
+    }
+  }
+
+  /** A camera's segments that begin before `beforeMs`, the newest first. Rows may change meanwhile. */
+  *newestFirst(cameraId: string, beforeMs: number): Generator<SegmentName> {
+    for (const day of this.days().toReversed()) {
+      if (day.startMs >= beforeMs) continue;
+      const rows = day.cameras.get(cameraId);
+      if (rows)
+        yield* rows
+          .segments()
+          .slice(0, rows.lastBefore(beforeMs) + 1)
+          .reverse();
+    }
   }
 
   /** Our own change need not be read back: 50 cameras change the day's directory every few seconds. */
@@ -174,7 +181,7 @@ export class DayTree {
   async #refreshAll(): Promise<void> {
     // At the start: a day that begins meanwhile asks for another look.
     this.#checkedAllMs = this.#clock.monotonicMs();
-    const found = new Set<string>();
+    const found = new Set<number>();
     let failure: { cause: unknown } | undefined;
     // What can be read is read, whatever else cannot: recovery wants the rest.
     const names = async (path: string): Promise<string[]> => {
@@ -192,15 +199,16 @@ export class DayTree {
         await Promise.all(
           months.map(async (month) => {
             for (const day of await names(`${year}/${month}`)) {
-              if (parseDay(year, month, day) !== undefined) found.add(`${year}/${month}/${day}`);
+              const startMs = parseDay(year, month, day);
+              if (startMs !== undefined) found.add(startMs);
             }
           }),
         );
       }),
     );
-    for (const path of this.#days.keys()) if (!found.has(path)) this.#drop(path);
-    await concurrently([...found], CONCURRENT_DAYS, (path) =>
-      this.#refreshDay(path).catch((cause: unknown) => {
+    for (const startMs of this.#days.keys()) if (!found.has(startMs)) this.#drop(startMs);
+    await concurrently([...found], CONCURRENT_DAYS, (startMs) =>
+      this.#refreshDay(startMs).catch((cause: unknown) => {
         failure ??= { cause };
       }),
     );
@@ -209,31 +217,51 @@ export class DayTree {
     throw new ArchiveError(UNREADABLE, failure);
   }
 
-  async #refreshDay(path: string): Promise<void> {
-    const changes = this.#days.get(path)?.changes;
+  async #refreshDay(startMs: number): Promise<void> {
+    const path = dayPath(startMs);
+    const changes = this.#days.get(startMs)?.changes;
     const facts = await this.#factsIfThere(path);
-    if (!facts) return this.#drop(path);
-    const day = this.#days.get(path);
+    if (!facts) return this.#drop(startMs);
+    const known = this.#days.get(startMs);
     const nowMs = this.#clock.monotonicMs();
-    const stale = nowMs - (day?.ownSinceMs ?? nowMs) >= OWN_CHANGES_MS;
-    if (day && day.mtimeMs === facts.mtimeMs && !stale) return;
-    const cameras = camerasIn(path, await this.#listIfThere(path));
+    const stale = nowMs - (known?.ownSinceMs ?? nowMs) >= OWN_CHANGES_MS;
+    if (known && known.mtimeMs === facts.mtimeMs && !stale) return;
+    const found = byCamera(readNamesOfDay(startMs, await this.#listIfThere(path)));
     const tickMs = Number.isInteger(facts.mtimeMs / 1000) ? COARSE_TICK_MS : TICK_MS;
     const settled = Math.abs(this.#clock.wallMs() - facts.mtimeMs) > tickMs;
-    const before = this.#days.get(path);
-    for (const [cameraId, entries] of cameras) keepDetails(entries, before?.cameras.get(cameraId) ?? []);
-    const mtimeMs = settled && before?.changes === changes ? facts.mtimeMs : NaN;
-    const read = { cameras, mtimeMs, ownSinceMs: undefined };
-    if (before) {
-      Object.assign(before, read);
-      return;
-    }
-    this.#days.set(path, { path, startMs: dayOfPath(path), changes: 0, ...read });
-    this.#sorted = undefined;
+    const before = this.#days.get(startMs);
+    const day = before ?? this.#begin(startMs);
+    for (const [cameraId, named] of found) this.#cameraDay(day, cameraId).replace(named);
+    for (const rows of day.cameras.values()) if (!found.has(rows.cameraId)) this.#end(day, rows);
+    day.mtimeMs = settled && before?.changes === changes ? facts.mtimeMs : NaN;
+    day.ownSinceMs = undefined;
   }
 
-  #drop(path: string): void {
-    if (this.#days.delete(path)) this.#sorted = undefined;
+  #begin(startMs: number): DayState {
+    const cameras = new Map<string, CameraDay>();
+    const day = { path: dayPath(startMs), startMs, cameras, mtimeMs: NaN, ownSinceMs: undefined, changes: 0 };
+    this.#days.set(startMs, day);
+    this.#sorted = undefined;
+    return day;
+  }
+
+  #cameraDay(day: DayState, cameraId: string): CameraDay {
+    let rows = day.cameras.get(cameraId);
+    if (!rows) day.cameras.set(cameraId, (rows = new CameraDay(cameraId, day.startMs, this.usage)));
+    return rows;
+  }
+
+  #end(day: DayState, rows: CameraDay): void {
+    day.cameras.delete(rows.cameraId);
+    rows.end();
+  }
+
+  #drop(startMs: number): void {
+    const day = this.#days.get(startMs);
+    if (!day) return;
+    for (const rows of day.cameras.values()) rows.end();
+    this.#days.delete(startMs);
+    this.#sorted = undefined;
   }
 
   /** What vanishes between two looks (another process cleans up) is no damage. */
@@ -256,39 +284,13 @@ export class DayTree {
   }
 }
 
-/** `YYYY/MM/DD`, known to be a day. */
-function dayOfPath(path: string): number {
-  const [year = '', month = '', day = ''] = path.split('/');
-  return parseDay(year, month, day) as number;
-}
-
-function camerasIn(path: string, names: readonly string[]): Map<string, Entry[]> {
-  const cameras = new Map<string, Entry[]>();
-  for (const { name, cameraId, timesMs } of readNamesOfDay(dayOfPath(path), names)) {
-    // Sorted as numbers, in a tenth of the time.
-    const sorted = Float64Array.from(timesMs).sort();
-    const entries: Entry[] = [];
-    for (const timeMs of sorted) entries.push({ timeMs, name, details: undefined });
-    const others = cameras.get(cameraId);
-    cameras.set(cameraId, others ? [...others, ...entries].sort(byTime) : entries);
+/** A camera that was renamed has two names on that day. */
+function byCamera(found: readonly NamedTimes[]): Map<string, NamedTimes[]> {
+  const cameras = new Map<string, NamedTimes[]>();
+  for (const named of found) {
+    const others = cameras.get(named.cameraId);
+    if (others) others.push(named);
+    else cameras.set(named.cameraId, [named]);
   }
   return cameras;
 }
-
-/** Files of one millisecond have different names: the camera was renamed. */
-const byTime = (a: Entry, b: Entry): number => a.timeMs - b.timeMs || (a.name < b.name ? -1 : 1);
-
-/** Takes over what is known of the files that are still there. Both are sorted by time. */
-function keepDetails(entries: readonly Entry[], before: readonly Entry[]): void {
-  let at = 0;
-  for (const entry of entries) {
-    while (at < before.length && (before[at] as Entry).timeMs < entry.timeMs) at++;
-    for (let i = at; i < before.length && (before[i] as Entry).timeMs === entry.timeMs; i++) {
-      if ((before[i] as Entry).name === entry.name) entry.details = (before[i] as Entry).details;
-    }
-  }
-}
-
-/** The path of an entry, relative to the record path. */
-export const entryPath = (day: Day, cameraId: string, entry: Entry): string =>
-  `${day.path}/${baseNameInDay(day.path, entry.timeMs, { name: entry.name, cameraId })}`;

@@ -8,7 +8,7 @@ import { writeArchive } from '../../../test/bench/archive.ts';
 import { nodeFileSystem, type FileSystem } from '../disk/file-system.ts';
 import { formatPath } from '../disk/names.ts';
 import { SegmentStore } from '../disk/segment-store.ts';
-import { ArchiveIndex } from './catalogue.ts';
+import { Catalogue } from './catalogue.ts';
 import { ThreadedDetailsReader } from './details-reader.ts';
 
 const HOUR_MS = 3_600_000;
@@ -43,8 +43,8 @@ test('a listing is the same with the thread and without', async (t) => {
   const { root, reader, store } = await archive(t);
   await writeFile(join(root, segmentAt(START_MS + 1_000)), 'damaged');
   const query = { fromMs: START_MS, toMs: START_MS + HOUR_MS, tzOffsetMinutes: 0 };
-  const with_ = await new ArchiveIndex(store, systemClock, reader).list(CAMERA, query, () => []);
-  const without = await new ArchiveIndex(store, systemClock).list(CAMERA, query, () => []);
+  const with_ = await new Catalogue(store, systemClock, reader).list(CAMERA, query, () => []);
+  const without = await new Catalogue(store, systemClock).list(CAMERA, query, () => []);
   assert.equal(with_.segments.length, 13);
   assert.deepEqual(with_, without);
 });
@@ -56,9 +56,9 @@ test('a listing leaves all files to the thread, also those that may reach into t
     opened.push(path);
     return nodeFileSystem.open(path, mode);
   };
-  const index = new ArchiveIndex(new SegmentStore(root, { ...nodeFileSystem, open }), systemClock, reader);
+  const catalogue = new Catalogue(new SegmentStore(root, { ...nodeFileSystem, open }), systemClock, reader);
   const query = { fromMs: START_MS + HOUR_MS / 2, toMs: START_MS + HOUR_MS, tzOffsetMinutes: 0 };
-  const { segments } = await index.list(CAMERA, query, () => []);
+  const { segments } = await catalogue.list(CAMERA, query, () => []);
   assert.deepEqual([segments.length, opened], [6, []]);
 });
 

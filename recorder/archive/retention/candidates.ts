@@ -2,8 +2,7 @@
 // until something changes, so that looking at all cameras costs nothing.
 
 import { errorCode } from '../../../base/error.ts';
-import type { ArchiveIndex } from '../catalogue/catalogue.ts';
-import type { Footage, FoundSegment } from '../catalogue/footage.ts';
+import type { Catalogue, FoundSegment } from '../catalogue/catalogue.ts';
 import { MAX_SEGMENT_MS } from '../catalogue/segment.ts';
 import { formatPath, type SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
@@ -21,7 +20,7 @@ export interface Candidate extends OldestSegment {
 
 export interface CandidatesDeps {
   readonly store: SegmentStore;
-  readonly index: ArchiveIndex;
+  readonly catalogue: Catalogue;
   readonly leases: Leases;
   readonly protections: Protections;
   /** Paths of segments that are being written or completed. */
@@ -38,7 +37,6 @@ const MAX_UNREMOVABLE = 10_000;
 
 export class Candidates {
   readonly #deps: CandidatesDeps;
-  readonly #footage: Footage;
   readonly #found = new Map<string, Candidate | undefined>();
   /** Nothing older than this is free to go, by camera: a year that is protected is not looked at again and again. */
   readonly #from = new Map<string, number>();
@@ -46,7 +44,6 @@ export class Candidates {
 
   constructor(deps: CandidatesDeps) {
     this.#deps = deps;
-    this.#footage = deps.index.footage;
   }
 
   /** As of the last `findAll`. */
@@ -66,7 +63,7 @@ export class Candidates {
 
   /** The oldest of a camera that may go, whatever is remembered. */
   async find(cameraId: string, respect: Respect, fromMs?: number): Promise<Candidate | undefined> {
-    for (const found of this.#footage.oldestFirst(cameraId, fromMs)) {
+    for (const found of this.#deps.catalogue.oldestFirst(cameraId, fromMs)) {
       const candidate = await this.#candidate(found, respect);
       if (candidate) return candidate;
     }
@@ -145,7 +142,7 @@ export class Candidates {
 
   async #endOf({ segment, nextStartMs }: Candidate): Promise<number | undefined> {
     // A file that cannot be read may still be removed; it ends with the next one.
-    return this.#deps.index.endOf({ segment, nextStartMs }).catch(() => latestEnd(segment.startMs, nextStartMs));
+    return this.#deps.catalogue.endOf({ segment, nextStartMs }).catch(() => latestEnd(segment.startMs, nextStartMs));
   }
 }
 

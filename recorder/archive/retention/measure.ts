@@ -1,16 +1,15 @@
-// The slow check of sizes: one camera's day at a time is measured file by file, first those of which nothing certain is
-// known, then all of them again within a day or so.
+// The slow check of sizes: one camera's day at a time is measured file by file. Days that have segments of unknown size
+// come first; then all days again, within a day or so.
 
 import { concurrently } from '../../../base/concurrently.ts';
-import type { Footage } from '../catalogue/footage.ts';
-import { formatPath } from '../disk/names.ts';
+import type { CameraDay } from '../catalogue/camera-day.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import type { SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
-import type { UsageLedger } from './ledger.ts';
 
 export interface MeasureDeps {
   readonly store: SegmentStore;
-  readonly footage: Footage;
-  readonly ledger: UsageLedger;
+  readonly catalogue: Catalogue;
   readonly busy: () => ReadonlySet<string>;
 }
 
@@ -19,7 +18,7 @@ const CONCURRENT_LOOKS = 4;
 export class Measure {
   readonly #deps: MeasureDeps;
   /** What is left of the present round of the check. */
-  #round: { cameraId: string; dayStartMs: number }[] = [];
+  #round: CameraDay[] = [];
 
   constructor(deps: MeasureDeps) {
     this.#deps = deps;
@@ -27,39 +26,40 @@ export class Measure {
 
   /** Begins to check everything again. */
   beginRound(): void {
-    this.#round = [...this.#deps.footage.counts()];
+    this.#round = [...this.#deps.catalogue.days()];
   }
 
   get isRoundOver(): boolean {
     return this.#round.length === 0;
   }
 
-  /** Measures a day that is not known. False when there is none. */
+  /** Measures a day with segments of unknown size. False when there is none. */
   async unknown(): Promise<boolean> {
-    const next = this.#deps.ledger.nextUnmeasured();
-    if (!next) return false;
-    await this.#measure(next.cameraId, next.dayStartMs);
+    const { catalogue } = this.#deps;
+    const next = catalogue.usage.unmeasured;
+    const day = next && catalogue.day(next.cameraId, next.startMs);
+    if (!day) return false;
+    await this.#measure(day, day.unmeasured());
     return true;
   }
 
   /** Measures the next day of the round. */
   async next(): Promise<void> {
     const next = this.#round.pop();
-    if (next) await this.#measure(next.cameraId, next.dayStartMs);
+    if (next) await this.#measure(next, next.segments());
   }
 
-  async #measure(cameraId: string, dayMs: number): Promise<void> {
-    const { store, footage, ledger, busy } = this.#deps;
-    const version = ledger.versionOf(cameraId, dayMs);
-    const writing = busy();
-    const paths = footage.segmentsOf(cameraId, dayMs).map(formatPath);
-    const closed = paths.filter((path) => !writing.has(path));
-    let bytes = 0;
-    await concurrently(closed, CONCURRENT_LOOKS, async (path) => {
-      // A file that is gone, or cannot be looked at, counts as a name, as it does in the directory, and has no size.
-      const facts = await store.fs.facts(store.absolute(path)).catch(() => undefined);
-      bytes += facts?.sizeBytes ?? 0;
+  async #measure(day: CameraDay, segments: readonly SegmentName[]): Promise<void> {
+    const { store, busy } = this.#deps;
+    const open = busy();
+    const closed = segments.filter((segment) => !open.has(day.pathOf(segment)));
+    await concurrently(closed, CONCURRENT_LOOKS, async (segment) => {
+      // A file that is gone, or cannot be looked at, stays a row, as its name may stay in the directory, and has no size.
+      const facts = await store.fs.facts(store.absolute(day.pathOf(segment))).catch(() => undefined);
+      day.measured(segment, facts?.sizeBytes ?? 0);
     });
-    ledger.measured(cameraId, dayMs, { count: closed.length, bytes }, version);
+    // Another program may have added a file meanwhile.
+    const openNow = busy();
+    if (day.unmeasured().every((segment) => openNow.has(day.pathOf(segment)))) day.allMeasured();
   }
 }

@@ -1,30 +1,25 @@
-// How much of the archive is protected: windows and totals in, bytes by camera out. Whole days are taken from the
-// ledger; only the days in which a window begins or ends are looked at file by file.
+// How many bytes of each camera's footage are protected. The catalogue knows the size of whole days; only the days in
+// which a window begins or ends are looked at file by file.
 
 import { DAY_MS } from '../../../base/units.ts';
-import type { ArchiveIndex } from '../catalogue/catalogue.ts';
-import type { Footage } from '../catalogue/footage.ts';
-import { formatPath } from '../disk/names.ts';
+import type { CameraDay } from '../catalogue/camera-day.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
-import type { UsageLedger } from './ledger.ts';
 import type { Protections } from './protections.ts';
 
 export interface ProtectedUsageDeps {
   readonly store: SegmentStore;
-  readonly index: ArchiveIndex;
-  readonly ledger: UsageLedger;
+  readonly catalogue: Catalogue;
   readonly protections: Protections;
 }
 
 export class ProtectedUsage {
   readonly #deps: ProtectedUsageDeps;
-  readonly #footage: Footage;
   readonly #bytes = new Map<string, number>();
   readonly #stale = new Set<string>();
 
   constructor(deps: ProtectedUsageDeps) {
     this.#deps = deps;
-    this.#footage = deps.index.footage;
   }
 
   /** As of the last `refresh`. */
@@ -61,32 +56,34 @@ export class ProtectedUsage {
   }
 
   async #measure(cameraId: string): Promise<number> {
-    const { protections, ledger } = this.#deps;
+    const { protections, catalogue } = this.#deps;
     const spans = protections.spans(cameraId);
     let bytes = 0;
-    for (const { dayStartMs: dayMs, ...day } of this.#footage.counts()) {
+    for (const day of catalogue.days()) {
       if (day.cameraId !== cameraId) continue;
-      const whole = spans.some(({ fromMs, toMs }) => fromMs <= dayMs && toMs >= dayMs + DAY_MS);
+      const { startMs } = day;
+      const whole = spans.some(({ fromMs, toMs }) => fromMs <= startMs && toMs >= startMs + DAY_MS);
       // A segment of the evening reaches into the next day.
-      const touched = protections.covers(cameraId, dayMs, dayMs + 2 * DAY_MS);
-      if (whole) bytes += ledger.day(cameraId, dayMs).bytes;
-      else if (touched) bytes += await this.#measureDay(cameraId, dayMs);
+      const touched = protections.covers(cameraId, startMs, startMs + 2 * DAY_MS);
+      if (whole) bytes += day.bytes;
+      else if (touched) bytes += await this.#measureDay(day);
     }
     return bytes;
   }
 
-  async #measureDay(cameraId: string, dayMs: number): Promise<number> {
-    const { store, index, protections } = this.#deps;
-    const segments = this.#footage.segmentsOf(cameraId, dayMs);
+  async #measureDay(day: CameraDay): Promise<number> {
+    const { store, catalogue, protections } = this.#deps;
+    const { cameraId } = day;
+    const segments = day.segments();
     let bytes = 0;
     for (const [i, segment] of segments.entries()) {
       const { startMs } = segment;
       const nextStartMs = segments[i + 1]?.startMs;
       if (!protections.covers(cameraId, startMs, nextStartMs ?? startMs + 2 * DAY_MS)) continue;
       const inside = protections.covers(cameraId, startMs, startMs);
-      const endMs = inside ? startMs : await index.endOf({ segment, nextStartMs });
+      const endMs = inside ? startMs : await catalogue.endOf({ segment, nextStartMs });
       if (endMs === undefined || !protections.covers(cameraId, startMs, endMs)) continue;
-      const facts = await store.fs.facts(store.absolute(formatPath(segment))).catch(() => undefined);
+      const facts = await store.fs.facts(store.absolute(day.pathOf(segment))).catch(() => undefined);
       bytes += facts?.sizeBytes ?? 0;
     }
     return bytes;

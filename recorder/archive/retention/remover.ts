@@ -2,12 +2,11 @@
 
 import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { FileSystem } from '../disk/file-system.ts';
 import { dayStartMs } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Candidate, Candidates, Respect } from './candidates.ts';
-import type { UsageLedger } from './ledger.ts';
 import type { RetentionMetrics } from './metrics.ts';
 import type { RetentionRule } from './plan.ts';
 
@@ -15,9 +14,8 @@ export interface RemoverDeps {
   /** The disk as it is, also when it is full. */
   readonly fs: FileSystem;
   readonly store: SegmentStore;
-  readonly index: ArchiveIndex;
+  readonly catalogue: Catalogue;
   readonly candidates: Candidates;
-  readonly ledger: UsageLedger;
   readonly metrics: RetentionMetrics;
   readonly log: Log;
 }
@@ -51,7 +49,7 @@ export class Remover {
    * that nobody lists and nobody removes. False when the segment may not go any more, or does not.
    */
   async remove(candidate: Candidate, rule: RetentionRule, respect: Respect): Promise<boolean> {
-    const { fs, store, index, candidates, ledger, metrics, log } = this.#deps;
+    const { fs, store, catalogue, candidates, metrics, log } = this.#deps;
     const { segment, path, sizeBytes } = candidate;
     if (!candidates.isFree(candidate, respect)) {
       candidates.forget(segment.cameraId);
@@ -65,20 +63,19 @@ export class Remover {
       await store.checkDisk();
     }
     this.#removals++;
-    ledger.remove(segment, sizeBytes);
-    index.removed(segment);
+    catalogue.removed(segment, sizeBytes);
     candidates.removed(candidate);
     metrics.removed(rule, sizeBytes);
     log.debug({ camera: segment.cameraId, file: path, rule, sizeBytes }, 'segment removed');
     const dayMs = dayStartMs(segment.startMs);
-    if (!index.footage.hasDay(dayMs)) await this.removeDay(dayMs);
+    if (!catalogue.hasDay(dayMs)) await this.removeDay(dayMs);
     return true;
   }
 
   /** Removes the directory of a day without segments, if nothing else lies in it. */
   async removeDay(dayMs: number): Promise<void> {
-    const { store, index } = this.#deps;
-    if (await store.removeEmptyDay(dayMs)) index.removedDay(dayMs);
+    const { store, catalogue } = this.#deps;
+    if (await store.removeEmptyDay(dayMs)) catalogue.removedDay(dayMs);
   }
 
   #leave(candidate: Candidate, err: unknown): false {

@@ -4,7 +4,7 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
-import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ClosedSegment } from '../catalogue/segment.ts';
 import type { FileSystem, Space } from '../disk/file-system.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
@@ -13,7 +13,6 @@ import { Alarms, type RetentionWarning } from './alarms.ts';
 import { Candidates, type Candidate, type Respect } from './candidates.ts';
 import { Futility } from './futility.ts';
 import { Leases } from './leases.ts';
-import { UsageLedger } from './ledger.ts';
 import { RetentionMetrics, type RetentionFigures } from './metrics.ts';
 import { headroomFor, oldestOfAll, planRemoval, type CameraFootage, type Limits } from './plan.ts';
 import { ProtectedUsage } from './protected-usage.ts';
@@ -27,7 +26,7 @@ export interface RetentionOptions {
   readonly store: SegmentStore;
   /** The disk of `store` without the room that this makes: what retention itself writes costs no footage. */
   readonly fs: FileSystem;
-  readonly index: ArchiveIndex;
+  readonly catalogue: Catalogue;
   readonly clock: Clock;
   readonly log: Log;
   readonly registry: Registry;
@@ -52,7 +51,6 @@ export class Retention implements RoomMaker {
   readonly leases: Leases;
   readonly protections: Protections;
   readonly #o: RetentionOptions;
-  readonly #ledger = new UsageLedger();
   readonly #candidates: Candidates;
   readonly #protectedUsage: ProtectedUsage;
   readonly #remover: Remover;
@@ -79,28 +77,27 @@ export class Retention implements RoomMaker {
   #urgent = false;
 
   constructor(options: RetentionOptions) {
-    const { store, fs, index, clock, log, registry, busy, limits } = options;
+    const { store, fs, catalogue, clock, log, registry, busy, limits } = options;
     this.#o = options;
-    const ledger = this.#ledger;
     const leases = (this.leases = new Leases(clock, log));
     const file = store.absolute('.kube-nvr/protections.json');
     const protections = (this.protections = new Protections(store.fs, file, () => store.checkDisk()));
     const candidates = (this.#candidates = new Candidates({
       store,
-      index,
+      catalogue,
       leases,
       protections,
       busy,
       vanished: (segment) => {
-        index.removed(segment);
+        catalogue.removed(segment);
         this.#upkeep.compareSoon();
       },
     }));
     const metrics = (this.#metrics = new RetentionMetrics(registry, () => this.#figures()));
-    const protectedUsage = (this.#protectedUsage = new ProtectedUsage({ store, index, ledger, protections }));
-    const remover = (this.#remover = new Remover({ fs, store, index, candidates, ledger, metrics, log }));
+    const protectedUsage = (this.#protectedUsage = new ProtectedUsage({ store, catalogue, protections }));
+    const remover = (this.#remover = new Remover({ fs, store, catalogue, candidates, metrics, log }));
     const wallMs = (): number => clock.wallMs();
-    const upkeep = { fs, store, index, candidates, ledger, remover, busy, wallMs, log };
+    const upkeep = { fs, store, catalogue, candidates, remover, busy, wallMs, log };
     this.#upkeep = new Upkeep(upkeep, clock.monotonicMs());
     this.#alarms = new Alarms({ clock, log, limits, protections, protectedUsage, remover });
     this.#ages = new AgeGuard(clock);
@@ -130,7 +127,7 @@ export class Retention implements RoomMaker {
   async start(): Promise<void> {
     await this.#upkeep.start();
     for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
-    this.#ages.begin(this.#o.index.footage.newestStartMs());
+    this.#ages.begin(this.#o.catalogue.newestStartMs());
     this.#candidates.forgetAll();
     this.#state = 'on';
   }
@@ -138,7 +135,6 @@ export class Retention implements RoomMaker {
   /** A segment was closed by this process. */
   closed({ segment, sizeBytes, endMs }: ClosedSegment): void {
     if (this.#state !== 'on') return;
-    this.#ledger.add(segment, sizeBytes);
     this.#protectedUsage.closed(segment.cameraId, segment.startMs, endMs, sizeBytes);
     this.#candidates.closed(segment.cameraId);
     this.#due = true;
@@ -259,11 +255,10 @@ export class Retention implements RoomMaker {
 
   /** Every camera with footage, its oldest segment found, and its end where that may be too old. */
   async #footage(): Promise<CameraFootage[]> {
-    const { index, limits, openBytes, clock } = this.#o;
+    const { catalogue, limits, openBytes, clock } = this.#o;
     const { node, cameras } = limits();
     const open = openBytes();
-    const ids = new Set([...this.#ledger.cameras(), ...open.keys()]);
-    if (this.#state === 'room') for (const cameraId of index.cameras()) ids.add(cameraId);
+    const ids = new Set([...catalogue.usage.cameras(), ...open.keys()]);
     await this.#candidates.findAll(ids);
     const footage: CameraFootage[] = [];
     for (const cameraId of ids) {
@@ -273,7 +268,7 @@ export class Retention implements RoomMaker {
       if (oldest && oldest.startMs < clock.wallMs() - maxAgeMs) await this.#candidates.tellEnd(oldest);
       footage.push({
         cameraId,
-        bytes: this.#ledger.bytesOf(cameraId) + (open.get(cameraId) ?? 0),
+        bytes: catalogue.usage.bytesOf(cameraId) + (open.get(cameraId) ?? 0),
         protectedBytes: this.#protectedUsage.bytesOf(cameraId),
         limits: own,
         oldest,
@@ -326,9 +321,10 @@ export class Retention implements RoomMaker {
   }
 
   #figures(): RetentionFigures {
+    const { usage } = this.#o.catalogue;
     const open = this.#o.openBytes();
-    const ids = new Set([...this.#ledger.cameras(), ...open.keys()]);
-    const used = Array.from(ids, (id) => [id, this.#ledger.bytesOf(id) + (open.get(id) ?? 0)] as const);
+    const ids = new Set([...usage.cameras(), ...open.keys()]);
+    const used = Array.from(ids, (id) => [id, usage.bytesOf(id) + (open.get(id) ?? 0)] as const);
     return {
       freeBytes: this.#space?.freeBytes,
       totalBytes: this.#space?.totalBytes,
@@ -336,7 +332,7 @@ export class Retention implements RoomMaker {
       used,
       protected: Array.from(this.protections.cameras(), (id) => [id, this.#protectedUsage.bytesOf(id)] as const),
       overQuota: this.#alarms.overQuota(),
-      measured: this.#state === 'on' && this.#ledger.isComplete,
+      measured: this.#state === 'on' && usage.unmeasured === undefined,
     };
   }
 }

@@ -3,22 +3,21 @@
 
 import type { Log } from '../../../base/log.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
-import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { FileSystem } from '../disk/file-system.ts';
-import { dayPath, dayStartMs, parsePath } from '../disk/names.ts';
+import { dayPath } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import type { Candidates } from './candidates.ts';
-import { parseTotals, type DayCount, type UsageLedger } from './ledger.ts';
 import { Measure } from './measure.ts';
 import type { Remover } from './remover.ts';
+import { formatTotals, parseTotals } from './saved-totals.ts';
 
 export interface UpkeepDeps {
   readonly fs: FileSystem;
   readonly store: SegmentStore;
-  readonly index: ArchiveIndex;
+  readonly catalogue: Catalogue;
   readonly candidates: Candidates;
-  readonly ledger: UsageLedger;
   readonly remover: Remover;
   readonly busy: () => ReadonlySet<string>;
   readonly wallMs: () => number;
@@ -43,14 +42,18 @@ export class Upkeep {
 
   constructor(deps: UpkeepDeps, nowMs: number) {
     this.#deps = deps;
-    this.#measure = new Measure({ ...deps, footage: deps.index.footage });
+    this.#measure = new Measure(deps);
     this.#comparedMs = this.#savedMs = this.#checkedMs = this.#roundMs = nowMs;
   }
 
   /** Takes up what the last run has saved. */
   async start(): Promise<void> {
-    const saved = await readIfThere(this.#deps.fs, this.#savedPath).catch(() => undefined);
-    this.#deps.ledger.reconcile(this.#closedCounts(), parseTotals(saved ?? ''));
+    const text = await readIfThere(this.#deps.fs, this.#savedPath).catch(() => undefined);
+    const saved = parseTotals(text ?? '');
+    for (const day of this.#deps.catalogue.days()) {
+      const total = saved.get(day.cameraId)?.get(day.startMs);
+      if (total) day.restore(total);
+    }
   }
 
   /** Names are to be compared at the next opportunity. */
@@ -61,19 +64,18 @@ export class Upkeep {
   /** Footage may come and go by another hand: by a restore, or by rm. True when it was time to look. */
   async compareNames(nowMs: number): Promise<boolean> {
     if (nowMs - this.#comparedMs < COMPARE_NAMES_MS) return false;
-    const { index, candidates, ledger, remover } = this.#deps;
+    const { catalogue, candidates, remover } = this.#deps;
     this.#comparedMs = nowMs;
-    await index.load();
-    ledger.reconcile(this.#closedCounts());
+    await catalogue.refresh();
     candidates.forgetAll();
     remover.retry();
-    for (const dayMs of index.footage.emptyDays()) await this.#removeEmptyDay(dayMs);
+    for (const dayMs of catalogue.emptyDays()) await this.#removeEmptyDay(dayMs);
     return true;
   }
 
   /** Measures one camera's day, when there is one to be measured now. True when more of them wait. */
   async measure(nowMs: number): Promise<boolean> {
-    if (await this.#measure.unknown()) return !this.#deps.ledger.isComplete;
+    if (await this.#measure.unknown()) return this.#deps.catalogue.usage.unmeasured !== undefined;
     if (nowMs - this.#roundMs >= ROUND_MS && this.#measure.isRoundOver) {
       this.#roundMs = nowMs;
       this.#measure.beginRound();
@@ -86,17 +88,18 @@ export class Upkeep {
 
   /** Keeps the totals for the next start, now and then or `always`. */
   async save(nowMs: number, always = false): Promise<void> {
-    const { store, ledger, fs, log } = this.#deps;
-    if (!ledger.dirty || (!always && nowMs - this.#savedMs < SAVE_MS)) return;
+    const { store, catalogue, fs, log } = this.#deps;
+    const { usage } = catalogue;
+    if (!usage.dirty || (!always && nowMs - this.#savedMs < SAVE_MS)) return;
     this.#savedMs = nowMs;
     try {
       await store.checkDisk();
-      const text = ledger.format();
-      ledger.dirty = false;
+      const text = formatTotals(catalogue.days());
+      usage.dirty = false;
       await replaceFile(fs, this.#savedPath, text);
     } catch (err) {
       // The next start measures what it does not find here.
-      ledger.dirty = true;
+      usage.dirty = true;
       log.debug({ err }, 'the sizes of the archive could not be kept');
     }
   }
@@ -109,19 +112,5 @@ export class Upkeep {
     const { fs, store, remover, wallMs } = this.#deps;
     const facts = await fs.facts(store.absolute(dayPath(dayMs))).catch(() => undefined);
     if (facts && wallMs() - facts.mtimeMs > EMPTY_DAY_MS) await remover.removeDay(dayMs);
-  }
-
-  /** Numbers of names, without those of segments that are not closed. */
-  *#closedCounts(): Generator<DayCount> {
-    const open = new Map<string, number>();
-    for (const path of this.#deps.busy()) {
-      const segment = parsePath(path);
-      if (!segment) continue;
-      const key = `${dayStartMs(segment.startMs)} ${segment.cameraId}`;
-      open.set(key, (open.get(key) ?? 0) + 1);
-    }
-    for (const { cameraId, dayStartMs: dayMs, count } of this.#deps.index.footage.counts()) {
-      yield { cameraId, dayStartMs: dayMs, count: count - (open.get(`${dayMs} ${cameraId}`) ?? 0) };
-    }
   }
 }

@@ -12,7 +12,7 @@ import { Mp4Error } from '../../mp4/error.ts';
 import type { SegmentClosing, SegmentMeta } from '../../mp4/meta.ts';
 import type { TrackParameters } from '../../mp4/sample.ts';
 import { SegmentWriter } from '../../mp4/segment.ts';
-import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { Interval } from '../catalogue/interval.ts';
 import type { OpenSegment, RecordFormat } from '../catalogue/segment.ts';
 import { diskFault, SLOW_DISK, type DiskFault } from '../disk/faults.ts';
@@ -69,7 +69,7 @@ export interface CameraArchiveDeps {
   readonly store: SegmentStore;
   readonly clock: Clock;
   readonly log: Log;
-  readonly index: ArchiveIndex;
+  readonly index: Catalogue;
   readonly metrics: ArchiveMetrics;
   readonly history: CameraHistory;
   readonly owner: CameraArchiveOwner;

@@ -7,7 +7,7 @@ import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
 import type { RecordedMeta } from '../../mp4/meta.ts';
 import { recover } from '../../mp4/recover.ts';
-import type { ArchiveIndex } from '../catalogue/catalogue.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import { closedSegment, describeSegment, recordedDetails, type DescribedFile } from '../catalogue/segment.ts';
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
 import { formatPath, parsePath, type SegmentName } from '../disk/names.ts';
@@ -98,7 +98,7 @@ async function isSpoiltHeader(file: OpenFile, sizeBytes: number): Promise<boolea
 }
 
 /** Tells the index what became of a file. */
-export function noteRepair(index: ArchiveIndex, segment: SegmentName, repair: Repair): void {
+export function noteRepair(index: Catalogue, segment: SegmentName, repair: Repair): void {
   if (repair.kind === 'removed') index.removed(segment);
   else if ('meta' in repair)
     index.closed(closedSegment(segment, recordedDetails(repair.facts, repair.meta), repair.meta));
@@ -116,7 +116,7 @@ export interface RecoveryReport {
 
 export interface RecoveryDeps {
   readonly store: SegmentStore;
-  readonly index: ArchiveIndex;
+  readonly index: Catalogue;
   readonly metrics: ArchiveMetrics;
   readonly log: Log;
   readonly syncIntervalMs: number;
@@ -151,7 +151,7 @@ export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport
 }
 
 /** Paths of all files that recovery may work on. */
-export async function recoveryPaths(store: SegmentStore, index: ArchiveIndex): Promise<string[]> {
+export async function recoveryPaths(store: SegmentStore, index: Catalogue): Promise<string[]> {
   const paths = (await store.markers()).map(({ segment }) => formatPath(segment));
   for (const cameraId of index.cameras()) {
     let count = 0;

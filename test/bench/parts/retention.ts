@@ -6,8 +6,7 @@ import { dirname, join } from 'node:path';
 import { VirtualClock } from '../../../base/clock.ts';
 import { silentLog } from '../../../base/log.ts';
 import { Archive } from '../../../recorder/archive/archive.ts';
-import { formatPath, type SegmentName } from '../../../recorder/archive/disk/names.ts';
-import { UsageLedger } from '../../../recorder/archive/retention/ledger.ts';
+import { dayPath, formatPath, type SegmentName } from '../../../recorder/archive/disk/names.ts';
 import { emptyDirectory, type Bench } from '../bench.ts';
 import { cameraId, startRecorder } from '../recorder.ts';
 
@@ -75,9 +74,12 @@ async function measureStart(bench: Bench): Promise<void> {
   const directory = emptyDirectory(bench, 'retention');
   const recordings = join(directory, 'recordings');
   const state = join(recordings, '.kube-nvr');
-  const ledger = new UsageLedger();
+  const days: Record<string, Record<string, [count: number, bytes: number]>> = {};
   // A start uses the file names only, so the files are empty.
-  writeSegments(recordings, CAMERAS, files, Date.now(), 0, (segment) => ledger.add(segment, 0));
+  writeSegments(recordings, CAMERAS, files, Date.now(), 0, ({ cameraId, startMs }) => {
+    const totals = (days[dayPath(startMs)] ??= {});
+    totals[cameraId] = [(totals[cameraId]?.[0] ?? 0) + 1, 0];
+  });
   mkdirSync(state, { recursive: true });
   const compiled = join(directory, 'compiled');
   const starts = [
@@ -87,7 +89,7 @@ async function measureStart(bench: Bench): Promise<void> {
     { saved: true, compiled: undefined, figure: '  the same from the sources: Node compiles them first' },
   ];
   for (const { saved, compiled, figure } of starts) {
-    if (saved) writeFileSync(join(state, 'usage.json'), ledger.format());
+    if (saved) writeFileSync(join(state, 'usage.json'), JSON.stringify({ version: 1, days }));
     else rmSync(join(state, 'usage.json'), { force: true });
     const fromMs = performance.now();
     const recorder = await startRecorder({
