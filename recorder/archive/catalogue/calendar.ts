@@ -1,4 +1,4 @@
-// Days as someone's clock sees them: by a fixed offset from UTC, or by the time zone of this process.
+// Days on a viewer's clock: with a fixed offset from UTC, or in the time zone of this process.
 
 import { DAY_MS } from '../../../base/units.ts';
 
@@ -18,7 +18,7 @@ export function offsetCalendar(minutes: number): Calendar {
   };
 }
 
-/** Days by the node's own clock, with its changes to and from summer time. */
+/** Days on the node's own clock, including its changes to and from summer time. */
 export const localCalendar: Calendar = {
   dayOf(ms) {
     const date = new Date(ms);

@@ -25,21 +25,21 @@ interface DayState extends Day {
   readonly cameras: Map<string, CameraDay>;
   /** Time of change of the directory as of the last reading; NaN to read it again in any case. */
   mtimeMs: number;
-  /** Since when this process has changed the directory, and taken note of it, without reading it again. */
+  /** When this process first changed the directory since it was last read; its own changes are not read back. */
   ownSinceMs: number | undefined;
-  /** Counts them, so that one during a reading is noticed. */
+  /** Number of our own changes, to notice one that happens while the directory is read. */
   changes: number;
 }
 
-/** A change so soon after a reading could leave the directory's time as it is: clocks of kernels tick every 4 or 10 ms. */
+/** A change so soon after another may leave the directory's time as it was: the kernel's clock ticks every 4 or 10 ms. */
 const TICK_MS = 20;
-/** File systems without fractions of a second, which show as such, count in steps of up to this. */
+/** File systems whose times have no fractions of a second count in steps of up to this. */
 const COARSE_TICK_MS = 2_000;
-/** Days nobody asks for are looked at this often. */
+/** How often days that nobody asks for are checked. */
 const CHECK_ALL_MS = 5_000;
-/** A directory that this process writes to is read again after this time: others' changes hide behind our own. */
+/** A directory that this process writes to is read again after this time: our changes hide those of others. */
 const OWN_CHANGES_MS = 60_000;
-/** One is read while the thousands of names in another are parsed; more would keep others waiting. */
+/** One directory is read while the names of another are parsed. More would delay other users of the disk. */
 const CONCURRENT_DAYS = 2;
 const UNREADABLE = 'the archive on disk cannot be read';
 const YEAR = /^\d{4}$/;
@@ -67,16 +67,16 @@ export class DayTree {
   }
 
   /**
-   * Brings the days from `fromMs` to `toMs` up to date, and the others if that was not done just now. Throws
-   * ArchiveError when anything that should be readable is not.
+   * Reads the days from `fromMs` to `toMs` again if they have changed, and the others if that is some seconds ago. Throws
+   * ArchiveError when a directory cannot be read.
    */
   async refresh(fromMs: number, toMs: number): Promise<void> {
-    // Another disk, or none, would be an archive without footage.
+    // Another disk, or none, would look like an archive without footage.
     await this.#store.checkDisk().catch((cause: unknown) => {
       throw new ArchiveError(cause instanceof WrongDiskError ? cause.message : UNREADABLE, { cause });
     });
     if (this.#clock.monotonicMs() - this.#checkedAllMs >= CHECK_ALL_MS) {
-      // Several who ask at once share one look.
+      // Simultaneous callers share one look.
       this.#refreshing ??= this.#refreshAll().finally(() => (this.#refreshing = undefined));
       return this.#refreshing;
     }
@@ -91,21 +91,21 @@ export class DayTree {
     }
   }
 
-  /** Takes note of a segment that this process has created. */
+  /** This process has created a segment. */
   added(segment: SegmentName): void {
     const startMs = dayStartMs(segment.startMs);
     let day = this.#days.get(startMs);
     if (!day) {
-      // To be read at the next look: others may have made it, and put files there.
+      // It is read at the next look: another program may have made it, and put files there.
       day = this.#begin(startMs);
-      // A look that is under way may have missed the directory, and forget this.
+      // A look that is under way may have missed the directory, and would drop the day.
       this.#checkedAllMs = -Infinity;
     }
     this.#cameraDay(day, segment.cameraId).add(segment);
     this.#changedByUs(day);
   }
 
-  /** Takes note of a segment that this process has removed. */
+  /** This process has removed a segment. */
   removed(segment: SegmentName, sizeBytes?: number): void {
     const day = this.#days.get(dayStartMs(segment.startMs));
     if (!day) return;
@@ -115,7 +115,7 @@ export class DayTree {
     this.#changedByUs(day);
   }
 
-  /** Takes note of a day whose directory this process has removed, unless segments were begun in it since. */
+  /** This process has removed the directory of a day; segments may have been created in it since. */
   removedDay(startMs: number): void {
     if (this.day(startMs)?.cameras.size === 0) this.#drop(startMs);
   }
@@ -124,7 +124,7 @@ export class DayTree {
     return this.#days.get(startMs);
   }
 
-  /** The rows of a camera among which a segment is, or would be. */
+  /** The rows of the camera's day in which a segment begins. */
   rowsFor({ cameraId, startMs }: SegmentName): CameraDay | undefined {
     return this.day(dayStartMs(startMs))?.cameras.get(cameraId);
   }
@@ -162,7 +162,7 @@ export class DayTree {
     }
   }
 
-  /** Our own change need not be read back: 50 cameras change the day's directory every few seconds. */
+  /** Our own changes are not read back: 50 cameras change the day's directory every few seconds. */
   #changedByUs(day: DayState): void {
     day.changes++;
     if (Number.isNaN(day.mtimeMs)) return;
@@ -179,11 +179,11 @@ export class DayTree {
   }
 
   async #refreshAll(): Promise<void> {
-    // At the start: a day that begins meanwhile asks for another look.
+    // Set before the look: a day that begins meanwhile resets it, for another look.
     this.#checkedAllMs = this.#clock.monotonicMs();
     const found = new Set<number>();
     let failure: { cause: unknown } | undefined;
-    // What can be read is read, whatever else cannot: recovery wants the rest.
+    // After a failure, the rest is still read: recovery needs it.
     const names = async (path: string): Promise<string[]> => {
       try {
         return path === '' ? await this.#store.fs.list(this.#store.root) : await this.#listIfThere(path);
@@ -264,7 +264,7 @@ export class DayTree {
     this.#sorted = undefined;
   }
 
-  /** What vanishes between two looks (another process cleans up) is no damage. */
+  /** A directory that another process has removed meanwhile is no error. */
   async #listIfThere(path: string): Promise<string[]> {
     try {
       return await this.#store.fs.list(this.#store.absolute(path));

@@ -1,17 +1,17 @@
-// Many closed segments' details at once, read by a thread of its own (`details-worker.ts`). Paths in, details out;
-// what the thread cannot tell is left to the caller.
+// Reads the details of many closed segments at once, in a thread of its own (`details-worker.ts`). The caller reads the
+// files for which the thread has no answer.
 
 import { Worker } from 'node:worker_threads';
 import { NUMBERS_A_FILE, type DetailsAnswer, type DetailsQuestion } from './details-worker.ts';
 import type { SegmentDetails } from './segment.ts';
 
 export interface DetailsReader {
-  /** In the order of `paths` (absolute); undefined: look for yourself. Never rejects. */
+  /** In the order of `paths` (absolute); undefined where the caller has to read the file itself. Never rejects. */
   read(paths: readonly string[]): Promise<readonly (SegmentDetails | undefined)[]>;
   close(): Promise<void>;
 }
 
-/** A thread costs some megabytes: it is started by the first question. */
+/** The thread is started by the first question, because it takes some megabytes. */
 export class ThreadedDetailsReader implements DetailsReader {
   readonly #waiting = new Map<number, (numbers: Float64Array | undefined) => void>();
   #worker: Worker | undefined;
@@ -22,7 +22,7 @@ export class ThreadedDetailsReader implements DetailsReader {
     const numbers = await new Promise<Float64Array | undefined>((resolve) => {
       this.#waiting.set(id, resolve);
       this.#worker ??= this.#start();
-      // It keeps the process alive only while somebody waits for it.
+      // The thread keeps the process alive only while a question waits for its answer.
       this.#worker.ref();
       this.#worker.postMessage({ id, paths } satisfies DetailsQuestion, []);
     });

@@ -1,6 +1,6 @@
-// A thread that reads what closed segments say about themselves, for `details-reader.ts`: paths in, four numbers a file
-// out. It calls the file system synchronously: for files in the page cache that takes a tenth of the time of six trips
-// through the thread pool for each of a day's 288 files, and nobody waits for this thread but who asked.
+// The thread of `details-reader.ts`: for each path it answers with four numbers that the file says about itself. It calls
+// the file system synchronously: when files are in the page cache, this takes a tenth of the time of six calls through the
+// thread pool for each of a day's 288 files, and it blocks nothing else.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
@@ -14,17 +14,17 @@ export interface DetailsQuestion {
 
 export interface DetailsAnswer {
   readonly id: number;
-  /** Size, time of change, sequence and end of each file, in the order of the question; NaN where it must be asked anew. */
+  /** Size, time of change, sequence and end of each file, in the order of the question; NaN where the caller has to read the file. */
   readonly numbers: Float64Array;
 }
 
 export const NUMBERS_A_FILE = 4;
-/** A disk that must be waited for is better asked by many threads at once: the rest is left to the caller. */
+/** A disk that has to be waited for is read faster by many threads: after this time, the rest is left to the caller. */
 const MAX_MS = 50;
 
 /**
- * Without a new access time: the first look at a file would otherwise be a write to the disk, and wait for the journal
- * while recordings are synced. Only the owner of a file may leave it out (open(2), O_NOATIME).
+ * Does not update the access time: that would be a write to the disk, which waits for the journal while recordings are
+ * synced. Only the owner of a file may ask for this (open(2), O_NOATIME).
  */
 function openForReading(path: string): number {
   try {
@@ -46,7 +46,7 @@ async function answer(path: string, numbers: Float64Array, at: number): Promise<
     const { size, mtimeMs } = fstatSync(file);
     let window: Buffer | undefined;
     let windowAt = 0;
-    // The index is looked at twice at one place, and a short file is one window.
+    // The same part of the index is read twice, and a short file fits in one window.
     const read = async (offset: number, length: number): Promise<Buffer> => {
       const wholeLength = Math.min(length, size - offset);
       if (wholeLength > WINDOW_BYTES) return readWhole(file, offset, wholeLength);
@@ -71,7 +71,7 @@ async function take({ id, paths }: DetailsQuestion): Promise<void> {
     try {
       await answer(path, numbers, i * NUMBERS_A_FILE);
     } catch {
-      // Gone or not readable: the caller looks for itself, and says so.
+      // The file is gone or cannot be read: the caller finds out, and reports it.
     }
   }
   parentPort?.postMessage({ id, numbers } satisfies DetailsAnswer, [numbers.buffer]);

@@ -1,13 +1,12 @@
-// What the archive tells those who keep a list of it elsewhere, as a database: segments that were closed, and those
-// that are gone.
+// Tells other parts, such as the database, which segments were closed and which were removed.
 
 import type { SegmentName } from '../disk/names.ts';
 import type { ClosedSegment } from './segment.ts';
 
 /**
- * Is told of every segment that this process completes, repairs or removes, once the disk has it. Each camera's newest
- * segments, which may have been closed just before a crash, are told again at the next start. Neither call may throw or
- * take time.
+ * It is called for every segment that this process completes, repairs or removes, after the change is on the disk. At a
+ * start, `closed` is called again for each camera's newest segments, because a crash may have come before the observer was
+ * done with them. Neither call may throw or take time.
  */
 export interface SegmentObserver {
   closed(segment: ClosedSegment): void;
@@ -16,7 +15,7 @@ export interface SegmentObserver {
 
 export const noObserver: SegmentObserver = { closed() {}, removed() {} };
 
-/** Several who keep a list, as one. */
+/** Several observers as one. */
 export const allOf = (observers: readonly SegmentObserver[]): SegmentObserver => ({
   closed(segment) {
     for (const observer of observers) observer.closed(segment);

@@ -1,5 +1,5 @@
-// What a file of the archive is: decided here for everything that lists, plays, exports, compares or removes segments.
-// A name tells the camera and the start, the file its size; a recording of ours says the rest of itself.
+// Decides what a file of the archive is, for everything that lists, plays, exports, compares or removes segments. The name
+// tells the camera and the start; a recording of ours contains the rest.
 
 import { HOUR_MS, MINUTE_MS } from '../../../base/units.ts';
 import type { RecordedMeta } from '../../mp4/meta.ts';
@@ -9,16 +9,16 @@ import { formatPath, type SegmentName } from '../disk/names.ts';
 
 /** No segment is longer: it ends at the first key frame after midnight, or soon after. */
 export const MAX_SEGMENT_MS = 26 * HOUR_MS;
-/** Segments overlap only where a clock was stepped back: no more that begin before an interval are looked at for that. */
+/** So many segments before an interval are checked for one that overlaps it, as after a clock was stepped back. */
 export const LOOK_BACK = 8;
-/** Shorter files say nothing about themselves. */
+/** A shorter file is not a recording. */
 export const MIN_RECORDING_BYTES = 64;
-/** A file that does not tell its end is taken to end with the next, and after this at the latest. */
+/** A file that does not tell its end is taken to end where the next begins, and after this time at the latest. */
 const MAX_UNKNOWN_MS = 2 * HOUR_MS;
-/** A file that another program wrote is complete when nobody has touched it for so long. */
+/** A file that another program wrote is complete when it has not changed for so long. */
 const FOREIGN_SETTLED_MS = MINUTE_MS;
 
-/** What the name of a segment does not tell; of a closed one it does not change. Times are milliseconds since 1970. */
+/** What the name of a segment does not tell. It is final when the segment is closed. Times are milliseconds since 1970. */
 export interface SegmentDetails {
   readonly sizeBytes: number;
   readonly mtimeMs: number;
@@ -35,18 +35,18 @@ export interface Segment extends SegmentDetails {
   readonly startMs: number;
   /** While it is true, size and end may change. */
   readonly isOpen: boolean;
-  /** The node whose disk holds it, where that is another. */
+  /** The node whose disk holds it; undefined for this node. */
   readonly nodeId?: string;
 }
 
 export type RecordFormat = 'fmp4' | 'mp4';
 
-/** A segment of the recording in progress. With `endMs`: one that is complete and stands for the next. */
+/** A segment of the recording in progress. With `endMs`, it is complete, and is shown until the next one has a picture. */
 export interface OpenSegment extends Segment {
   readonly isOpen: true;
   /** Only `fmp4` can be played before it is closed. */
   readonly format: RecordFormat;
-  /** No picture is in it yet: the one before stands for it in lists. */
+  /** It has no picture yet: lists show the segment before it instead. */
   readonly isEmpty: boolean;
 }
 
@@ -60,8 +60,8 @@ export interface ClosedSegment extends Segment {
 }
 
 /**
- * `closed`: complete, and ours; `open`: ours, still written or left so by a crash; `foreign`: written by another program,
- * of which only `hasSettled` tells whether it is complete.
+ * `closed`: a complete recording of ours; `open`: one that is still being written, or was when the process crashed;
+ * `foreign`: written by another program, so that only `hasSettled` tells whether it is complete.
  */
 export type DescribedFile =
   | { readonly kind: 'closed'; readonly details: ClosedDetails; readonly meta: RecordedMeta }
@@ -72,8 +72,8 @@ type ClosedDetails = SegmentDetails & Pick<ClosedSegment, 'endMs'>;
 type Facts = Pick<FileFacts, 'sizeBytes' | 'mtimeMs'>;
 
 /**
- * Reads the start of the file and of its index; throws only what `read` throws. Shorter files than `minBytes` are
- * foreign, unread: recovery, which completes what a crash cut off in its header, asks for less.
+ * Reads the start of the file and of its index; throws only what `read` throws. A file shorter than `minBytes` is foreign
+ * and not read. Recovery passes a smaller number, because a crash may have cut a file off in its header.
  */
 export async function describeSegment(
   read: ReadAt,
@@ -88,7 +88,7 @@ export async function describeSegment(
   return { kind: 'closed', details: recordedDetails({ sizeBytes, mtimeMs }, state.meta), meta: state.meta };
 }
 
-/** Of a complete recording of ours. */
+/** Details of a complete recording of ours. */
 export const recordedDetails = ({ sizeBytes, mtimeMs }: Facts, meta: RecordedMeta): ClosedDetails => ({
   sizeBytes,
   mtimeMs,
@@ -105,7 +105,7 @@ export function endOf({ endMs, mtimeMs }: SegmentDetails, startMs: number, nextS
   return endMs ?? Math.max(startMs, Math.min(nextStartMs ?? Infinity, startMs + MAX_UNKNOWN_MS, mtimeMs));
 }
 
-/** As observers are told of it. Without `meta`, another program wrote it. */
+/** A closed segment as observers get it. Without `meta`, another program wrote it. */
 export const closedSegment = (
   segment: SegmentName,
   { sizeBytes, mtimeMs, sequence, endMs }: ClosedDetails,

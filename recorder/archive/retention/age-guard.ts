@@ -1,5 +1,5 @@
-// Whether ages can be believed: a clock that wakes up in another year must not cost the whole archive. After a jump
-// forward nothing is removed for its age for a while, so that somebody, or NTP, can set the clock right.
+// Tells whether the ages of files can be trusted: a wrong clock must not cost the whole archive. After the clock has jumped
+// forward, nothing is removed for its age for an hour, so that a person or NTP can correct the clock.
 
 import type { Clock } from '../../../base/clock.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
@@ -19,7 +19,7 @@ export class AgeGuard {
     this.#offsetMs = clock.wallMs() - clock.monotonicMs();
   }
 
-  /** At a start. */
+  /** Call it once, at a start. */
   begin(newestStartMs: number | undefined): void {
     if (newestStartMs !== undefined && this.#clock.wallMs() - newestStartMs > SUSPICIOUS_AGE_MS) this.#pause();
   }

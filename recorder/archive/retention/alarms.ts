@@ -1,5 +1,5 @@
-// What somebody should look at: a disk that is full of what may not go, protected footage that is larger than its limit,
-// files that cannot be removed. One line in the log a change; the rest is asked for.
+// Warnings for the administrator: a disk full of footage that may not be removed, protected footage that is larger than
+// its limit, files that cannot be removed. Each change is logged once; API and metrics ask for the present state.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -12,11 +12,11 @@ export interface RetentionWarning {
   readonly code:
     'disk-exhausted' | 'room-not-made' | 'protected-over-quota' | 'protections-unreadable' | 'segment-not-removable';
   readonly message: string;
-  /** Undefined: of the node. */
+  /** Undefined for a warning about the node. */
   readonly cameraId: string | undefined;
 }
 
-/** Whose `maxSize` it is. */
+/** The `maxSize` that protected footage exceeds: of the node or of a camera. */
 export interface OverQuota {
   readonly scope: 'node' | 'camera';
   /** Empty for the node. */
@@ -32,7 +32,7 @@ export interface AlarmsDeps {
   readonly remover: Remover;
 }
 
-/** Without another full disk for so long, there is room again: a camera tries at least every half a minute. */
+/** When no write has found the disk full for so long, it has room again: each camera tries at least every 30 s. */
 const EXHAUSTED_MS = 60_000;
 const NOT_MADE =
   'removing footage makes no room on the disk, and has stopped for now: snapshots, a quota or another program take it';
@@ -55,7 +55,7 @@ export class Alarms {
     this.tell();
   }
 
-  /** What was removed made no room. */
+  /** Removing footage made no room. */
   futile(): void {
     this.#futileUntilMs = this.#deps.clock.monotonicMs() + EXHAUSTED_MS;
     this.tell();
@@ -70,7 +70,7 @@ export class Alarms {
     return this.#deps.clock.monotonicMs() < this.#futileUntilMs;
   }
 
-  /** Where protected footage alone exceeds a limit. */
+  /** Every limit that protected footage alone exceeds. */
   overQuota(): OverQuota[] {
     const { limits, protectedUsage } = this.#deps;
     const { node, cameras } = limits();

@@ -1,5 +1,5 @@
-// Each camera's oldest segment that may go: names, holds and protections in, one candidate a camera out. Remembered
-// until something changes, so that looking at all cameras costs nothing.
+// Finds each camera's oldest segment that may be removed. It is remembered until something changes, so that a check of all
+// cameras costs nothing.
 
 import { errorCode } from '../../../base/error.ts';
 import type { Catalogue, FoundSegment } from '../catalogue/catalogue.ts';
@@ -25,20 +25,20 @@ export interface CandidatesDeps {
   readonly protections: Protections;
   /** Paths of segments that are being written or completed. */
   readonly busy: () => ReadonlySet<string>;
-  /** A segment's file is gone although nobody here has removed it. */
+  /** A segment's file is gone, although this process has not removed it. */
   readonly vanished: (segment: SegmentName) => void;
 }
 
-/** How much a caller leaves alone. Protected footage and what is being written is never touched. */
+/** Whether footage that somebody reads is left alone. Protected footage and open files always are. */
 export type Respect = 'readers' | 'nobody';
 
-/** Files that cannot be removed are tried again when all of them are forgotten. */
+/** When there are more files that cannot be removed, all of them are tried again. */
 const MAX_UNREMOVABLE = 10_000;
 
 export class Candidates {
   readonly #deps: CandidatesDeps;
   readonly #found = new Map<string, Candidate | undefined>();
-  /** Nothing older than this is free to go, by camera: a year that is protected is not looked at again and again. */
+  /** By camera: nothing that begins earlier may be removed. A protected year is searched only once. */
   readonly #from = new Map<string, number>();
   readonly #unremovable = new Set<string>();
 
@@ -51,7 +51,7 @@ export class Candidates {
     return this.#found.get(cameraId);
   }
 
-  /** Looks for the candidates that are not known. */
+  /** Finds the candidates that are not known. */
   async findAll(cameraIds: Iterable<string>): Promise<void> {
     for (const cameraId of cameraIds) {
       if (this.#found.has(cameraId)) continue;
@@ -61,7 +61,7 @@ export class Candidates {
     }
   }
 
-  /** The oldest of a camera that may go, whatever is remembered. */
+  /** Searches for a camera's oldest segment that may be removed, whatever is remembered. */
   async find(cameraId: string, respect: Respect, fromMs?: number): Promise<Candidate | undefined> {
     for (const found of this.#deps.catalogue.oldestFirst(cameraId, fromMs)) {
       const candidate = await this.#candidate(found, respect);
@@ -70,7 +70,7 @@ export class Candidates {
     return undefined;
   }
 
-  /** Whether it may still go: somebody may have begun to read it, or protected it, since it was found. */
+  /** Whether it may still be removed: since it was found, somebody may have begun to read it, or protected it. */
   isFree({ segment, path, nextStartMs, endMs }: Candidate, respect: Respect): boolean {
     const { protections, leases, busy } = this.#deps;
     const { cameraId, startMs } = segment;
@@ -79,17 +79,17 @@ export class Candidates {
     return respect === 'nobody' || !leases.isHeld(cameraId, startMs, latestMs);
   }
 
-  /** Tells when the segment ends, as its file says; as far as nobody has asked before. */
+  /** Reads from the file when the segment ends, unless that is known. */
   async tellEnd(candidate: Candidate): Promise<void> {
     candidate.endMs ??= await this.#endOf(candidate);
   }
 
-  /** It was removed: the next one is to be found. */
+  /** It was removed: the next candidate has to be found. */
   removed({ segment }: Candidate): void {
     this.#found.delete(segment.cameraId);
   }
 
-  /** It cannot be removed now: the next one takes its place. */
+  /** It cannot be removed now: the next segment takes its place. */
   unremovable({ segment, path }: Candidate): void {
     if (this.#unremovable.size >= MAX_UNREMOVABLE) this.#unremovable.clear();
     this.#unremovable.add(path);
@@ -101,13 +101,13 @@ export class Candidates {
     if (this.#found.get(cameraId) === undefined) this.#found.delete(cameraId);
   }
 
-  /** Something older may be free to go now, or less. */
+  /** Holds or protections have changed: another segment may be the oldest that may be removed. */
   forget(cameraId: string): void {
     this.#found.delete(cameraId);
     this.#from.delete(cameraId);
   }
 
-  /** Everything may be otherwise: the directories were looked at again. */
+  /** The directories were read again: every candidate may be a different one. */
   forgetAll(): void {
     this.#found.clear();
     this.#from.clear();
@@ -124,7 +124,7 @@ export class Candidates {
     let sizeBytes: number;
     try {
       const facts = await store.fs.facts(store.absolute(path));
-      // A directory with the name of a segment is nobody's footage.
+      // A directory with the name of a segment is no footage.
       if (!facts.isFile) return undefined;
       ({ sizeBytes } = facts);
     } catch (err) {
@@ -135,17 +135,17 @@ export class Candidates {
       return undefined;
     }
     const candidate: Candidate = { segment, path, sizeBytes, startMs, endMs: undefined, nextStartMs };
-    // Where it may reach into a protected window, its file says whether it does.
+    // It may reach into a protected window: its file says whether it does.
     if (protections.covers(cameraId, startMs, startMs + MAX_SEGMENT_MS)) await this.tellEnd(candidate);
     return this.isFree(candidate, respect) ? candidate : undefined;
   }
 
   async #endOf({ segment, nextStartMs }: Candidate): Promise<number | undefined> {
-    // A file that cannot be read may still be removed; it ends with the next one.
+    // A file that cannot be read may still be removed. It is taken to end where the next one begins.
     return this.#deps.catalogue.endOf({ segment, nextStartMs }).catch(() => latestEnd(segment.startMs, nextStartMs));
   }
 }
 
-/** For a file that nobody has read. */
+/** When a segment ends at the latest, without reading its file. */
 const latestEnd = (startMs: number, nextStartMs: number | undefined): number =>
   Math.min(nextStartMs ?? Infinity, startMs + MAX_SEGMENT_MS);

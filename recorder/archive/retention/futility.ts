@@ -6,12 +6,12 @@ import { MINUTE_MS } from '../../../base/units.ts';
 
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 5 * MINUTE_MS;
-/** What comes of a removal is at least this share of it, else it was no help. */
+/** A removal has helped when at least this share of it was written or became free. */
 const HELPFUL_SHARE = 1 / 4;
 
 export class Futility {
   readonly #clock: Clock;
-  /** Since removing was known to help. */
+  /** Bytes removed since a removal last helped. */
   #removedBytes = 0;
   #cameBytes = 0;
   #pauseMs = 0;
@@ -21,12 +21,12 @@ export class Futility {
     this.#clock = clock;
   }
 
-  /** Nothing is removed for room now; one file is tried when the pause is over. */
+  /** While true, nothing is removed to make room. One file is tried after the pause. */
   get isPaused(): boolean {
     return this.#clock.monotonicMs() < this.#pausedUntilMs;
   }
 
-  /** So much was removed; more than `boundBytes` to no avail begins a pause. */
+  /** So many bytes were removed. When more than `boundBytes` have not helped, a pause begins. */
   removed(bytes: number, boundBytes: number): void {
     this.#removedBytes += bytes;
     if (this.#pauseMs === 0 && this.#removedBytes <= boundBytes) return;
@@ -34,7 +34,7 @@ export class Futility {
     this.#pausedUntilMs = this.#clock.monotonicMs() + this.#pauseMs;
   }
 
-  /** So much came of it: it was written, or is free. */
+  /** So many bytes were written, or became free. */
   came(bytes: number): void {
     if (this.#removedBytes === 0) return;
     this.#cameBytes += bytes;

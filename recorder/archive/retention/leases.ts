@@ -1,7 +1,6 @@
-// Footage that somebody is reading: holds in, "not this one now" out.
-//
-// An open file stays readable when its name is removed, so a hold need not cover what a reader has open. It is for the
-// files that it will open next: of a window, an export, an assembly.
+// Footage that somebody is reading, and that is not removed meanwhile. An open file stays readable when its name is
+// removed, so a hold need not cover it. A hold protects the files that a reader will open next: of a window, an export or
+// an assembled movie.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -14,7 +13,7 @@ interface Hold {
   readonly sinceMs: number;
 }
 
-/** A reader that holds longer has forgotten to let go. */
+/** A hold that is older was never released, by mistake. */
 const MAX_HOLD_MS = 12 * HOUR_MS;
 
 export class Leases {
@@ -50,7 +49,7 @@ export class Leases {
     return false;
   }
 
-  /** Ends holds that nobody can still mean. */
+  /** Ends holds that are too old. */
   expire(): void {
     const nowMs = this.#clock.monotonicMs();
     for (const hold of this.#holds) {

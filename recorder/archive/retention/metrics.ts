@@ -1,9 +1,9 @@
-// What Prometheus is told of the room for footage.
+// Metrics of the disk space for footage.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { RetentionRule } from './plan.ts';
 
-/** What is asked for at each scrape. */
+/** Values that are read at each scrape. */
 export interface RetentionFigures {
   readonly freeBytes: number | undefined;
   /** Of the file system. */
@@ -12,7 +12,7 @@ export interface RetentionFigures {
   /** Bytes by camera. */
   readonly used: Iterable<readonly [cameraId: string, bytes: number]>;
   readonly protected: Iterable<readonly [cameraId: string, bytes: number]>;
-  /** Whose `maxSize` protected footage alone exceeds. */
+  /** The limits that protected footage alone exceeds. */
   readonly overQuota: readonly { readonly scope: 'node' | 'camera'; readonly cameraId: string }[];
   /** Whether the sizes of all files are known. */
   readonly measured: boolean;

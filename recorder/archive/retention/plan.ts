@@ -1,5 +1,6 @@
-// What is to be removed now: sizes, limits, free room and each camera's oldest segment in; the camera whose oldest goes
-// and the rule that wants it out, or nothing. Pure: whoever asks removes that segment and asks again.
+// Decides what is removed next: from sizes, limits, free space and each camera's oldest segment it names one camera, whose
+// oldest segment is removed, and the rule that asks for it, or nothing. It has no effects: the caller removes that segment
+// and calls again.
 
 import type { Space } from '../disk/file-system.ts';
 
@@ -7,7 +8,7 @@ import type { Space } from '../disk/file-system.ts';
 export type RoomAmount =
   { readonly kind: 'percent'; readonly percent: number } | { readonly kind: 'bytes'; readonly bytes: number };
 
-/** What footage is kept by; what is undefined is no limit. */
+/** Limits of how much footage is kept; undefined means no limit. */
 export interface RetentionLimits {
   readonly maxAgeMs?: number | undefined;
   readonly maxSizeBytes?: number | undefined;
@@ -20,13 +21,13 @@ export interface Limits {
   readonly cameras: ReadonlyMap<string, RetentionLimits>;
 }
 
-/** `headroom`: no limit of the user, but the room that recording itself needs next. `full`: the disk had none left. */
+/** `headroom`: not a limit of the user, but the space that recording needs next. `full`: a write found the disk full. */
 export type RetentionRule = 'max-age' | 'max-size' | 'min-free' | 'headroom' | 'full';
 
 /** The oldest segment of a camera that may be removed: closed, not protected, and nobody reads it. */
 export interface OldestSegment {
   readonly startMs: number;
-  /** Undefined while nobody has looked: then it is not too old yet. */
+  /** Undefined while its file has not been read: then it is not too old yet. */
   readonly endMs: number | undefined;
 }
 
@@ -36,7 +37,7 @@ export interface CameraFootage {
   /** Of closed and open segments. */
   readonly bytes: number;
   readonly protectedBytes: number;
-  /** Its own, beside those of the node; a camera that is not configured any more has none. */
+  /** The camera's own limits, in addition to those of the node. A camera that is no longer configured has none. */
   readonly limits: RetentionLimits | undefined;
   readonly oldest: OldestSegment | undefined;
 }
@@ -60,10 +61,10 @@ export interface PlannedRemoval {
   readonly scope: 'node' | 'camera';
 }
 
-/** Where protected footage alone is over `maxSize`, this part of it is left to other footage: the newest is kept. */
+/** When protected footage alone exceeds `maxSize`, this share of it remains for other footage: the newest is kept. */
 const UNPROTECTED_SHARE = 0.1;
 
-/** The next removal, or undefined when every limit is kept, or none can be kept better. */
+/** The next removal; undefined when every limit is kept, or when no removal would help. */
 export function planRemoval(input: PlanInput): PlannedRemoval | undefined {
   return byAge(input) ?? byCameraSize(input) ?? byNodeSize(input) ?? bySpace(input);
 }
@@ -72,7 +73,7 @@ export function planRemoval(input: PlanInput): PlannedRemoval | undefined {
 export const isOverQuota = (protectedBytes: number, { maxSizeBytes }: RetentionLimits): boolean =>
   maxSizeBytes !== undefined && protectedBytes > maxSizeBytes;
 
-/** The size that `maxSize` comes to beside so much protected footage; undefined for no limit. */
+/** The size that footage may have when so much of it is protected; undefined when there is no limit. */
 export function effectiveMaxSize(protectedBytes: number, limits: RetentionLimits): number | undefined {
   const { maxSizeBytes } = limits;
   if (maxSizeBytes === undefined || !isOverQuota(protectedBytes, limits)) return maxSizeBytes;
@@ -138,10 +139,10 @@ export function oldestOfAll(cameras: readonly CameraFootage[], rule: RetentionRu
 /** A disk may fill by so much before the next look at it. */
 const HEADROOM_SECONDS = 30;
 const MIN_HEADROOM_BYTES = 64 * 1024 * 1024;
-/** On small file systems headroom must not push out what it is for. */
+/** On a small file system, headroom may take only this part: otherwise there would be no room for footage. */
 const MAX_HEADROOM_SHARE = 0.05;
 
-/** Room that is kept free although no limit asks for it, so that a write seldom finds the disk full. */
+/** Space that is kept free although no limit asks for it, so that writes seldom find the disk full. */
 export function headroomFor(bytesPerSecond: number, space: Space): number {
   const wanted = Math.max(MIN_HEADROOM_BYTES, bytesPerSecond * HEADROOM_SECONDS);
   return Math.min(wanted, space.totalBytes * MAX_HEADROOM_SHARE);

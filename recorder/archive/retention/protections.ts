@@ -1,5 +1,5 @@
-// Footage that somebody wants kept: windows of cameras in, "keep this" out. They lie with the footage, in
-// `.kube-nvr/protections.json`, so that a disk that moves to another node keeps what it was told.
+// Footage that a user wants kept: windows of cameras that retention never removes. They are stored with the footage, in
+// `.kube-nvr/protections.json`, so that they move to another node with the disk.
 
 import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
@@ -13,18 +13,18 @@ export interface Protection {
   readonly fromMs: number;
   readonly toMs: number;
   readonly createdMs: number;
-  /** Why, in the words of whoever asked for it. */
+  /** Why, in the user's words. */
   readonly note: string | undefined;
-  /** When it ends by itself; undefined: never. */
+  /** When it ends by itself; undefined means never. */
   readonly untilMs: number | undefined;
-  /** Name of the token that asked for it; undefined where nobody noted that. */
+  /** Name of the token that asked for it; undefined when it is not known. */
   readonly by: string | undefined;
 }
 
-/** What is asked for. */
+/** A protection before it is stored. */
 export type NewProtection = Omit<Protection, 'id' | 'createdMs'>;
 
-/** Of one camera: sorted, apart. */
+/** One camera's protected time: spans are sorted and do not touch. */
 interface Span {
   readonly fromMs: number;
   readonly toMs: number;
@@ -37,9 +37,9 @@ export class ProtectionError extends CodedError<ProtectionErrorCode> {
   override readonly name = 'ProtectionError';
 }
 
-/** Each is looked at for every segment that might go. */
+/** Every segment that might be removed is compared with each of them. */
 export const MAX_PROTECTIONS = 10_000;
-/** Of one token: nobody takes all of them. */
+/** Of one token, so that no user can take all of them. */
 export const MAX_PROTECTIONS_OF_ONE = 1_000;
 const VERSION = 1;
 
@@ -50,19 +50,19 @@ export class Protections {
   #all: readonly Protection[] = [];
   #spans = new Map<string, Span[]>();
   #readable = false;
-  /** One write after the other. */
+  /** Writes are done one after another. */
   #work: Promise<unknown> = Promise.resolve();
   /** Called when the protections of a camera have changed. */
   changed: (cameraId: string) => void = () => {};
 
-  /** `checkDisk` throws where another disk is in the place of the archive's. */
+  /** `checkDisk` throws when the archive's disk has been replaced by another. */
   constructor(fs: FileSystem, path: string, checkDisk: () => Promise<void> = async () => {}) {
     this.#fs = fs;
     this.#path = path;
     this.#checkDisk = checkDisk;
   }
 
-  /** False until they were read, and where they cannot be: nothing is known to be free to go then. */
+  /** False until they were read, and when they cannot be read: then nothing may be removed. */
   get readable(): boolean {
     return this.#readable;
   }
@@ -72,12 +72,12 @@ export class Protections {
     return cameraId === undefined ? this.#all : this.#all.filter((one) => one.cameraId === cameraId);
   }
 
-  /** Cameras that have any. */
+  /** Cameras that have protections. */
   cameras(): Iterable<string> {
     return this.#spans.keys();
   }
 
-  /** The windows of a camera, sorted and apart. */
+  /** The protected time of a camera. */
   spans(cameraId: string): readonly Span[] {
     return this.#spans.get(cameraId) ?? [];
   }
@@ -88,7 +88,7 @@ export class Protections {
     return this.spans(cameraId).some(({ fromMs, toMs }) => fromMs < end && toMs > startMs);
   }
 
-  /** Reads what earlier runs were told. Throws ProtectionError when the file is damaged, or what the system says. */
+  /** Reads what earlier runs stored. Throws ProtectionError when the file is damaged, or the system's error. */
   async load(): Promise<void> {
     this.#readable = false;
     const text = await readIfThere(this.#fs, this.#path);
@@ -115,7 +115,7 @@ export class Protections {
     });
   }
 
-  /** Lets go of a window; resolves to it, or to undefined when there is none of that id. */
+  /** Removes a protection and resolves to it; to undefined when there is none with that id. */
   remove(id: string): Promise<Protection | undefined> {
     const found = this.#all.find((one) => one.id === id);
     return this.#change(found ? [found.cameraId] : [], (all) => ({
@@ -125,7 +125,7 @@ export class Protections {
     }));
   }
 
-  /** Lets go of the windows whose time is over. Rejects when the disk does not take it: they stay. */
+  /** Removes the protections whose time is over. When the file cannot be written, it rejects, and they stay. */
   async expire(nowMs: number): Promise<void> {
     const isOver = ({ untilMs }: Protection): boolean => untilMs !== undefined && untilMs <= nowMs;
     const over = this.#all.filter(isOver);
@@ -138,7 +138,7 @@ export class Protections {
     }));
   }
 
-  /** `before`: what is added holds before it is on the disk; what is removed holds until the disk has forgotten it. */
+  /** With `before`, the change is effective before it is on the disk, as an addition must be; otherwise afterwards. */
   #change<T>(
     cameraIds: readonly string[],
     change: (all: readonly Protection[]) => { all: readonly Protection[]; result: T; before: boolean },
@@ -186,7 +186,7 @@ export function formatProtections(all: readonly Protection[]): string {
   return `${JSON.stringify({ version: VERSION, protections: all }, undefined, 1)}\n`;
 }
 
-/** Undefined for anything but what `formatProtections` writes: a part of it would be less than was asked for. */
+/** Undefined for anything but what `formatProtections` writes: a part of the list would protect less than was asked for. */
 export function parseProtections(text: string): readonly Protection[] | undefined {
   const value = parseJson(text) as { version?: unknown; protections?: unknown } | null | undefined;
   if (value?.version !== VERSION || !Array.isArray(value.protections)) return undefined;

@@ -1,4 +1,4 @@
-// Removes one segment: a candidate in, its file and everything that is known of it gone, or a reason to leave it.
+// Removes one segment: its file, and then everything that is known of it.
 
 import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
@@ -44,9 +44,9 @@ export class Remover {
   }
 
   /**
-   * Removes first the file, and then what is known of it, its row in a database included: a crash in between leaves a
-   * row without a file, which the next start finds as it compares both. The other way round, a crash would leave a file
-   * that nobody lists and nobody removes. False when the segment may not go any more, or does not.
+   * Removes the file first, and then its records, including its row in a database: a crash in between leaves a row
+   * without a file, which the next start finds when it compares both. In the opposite order, a crash would leave a file
+   * that is never listed and never removed. False when the segment may no longer be removed, or cannot be.
    */
   async remove(candidate: Candidate, rule: RetentionRule, respect: Respect): Promise<boolean> {
     const { fs, store, catalogue, candidates, metrics, log } = this.#deps;
@@ -59,7 +59,7 @@ export class Remover {
       await fs.remove(store.absolute(path));
     } catch (err) {
       if (errorCode(err) !== 'ENOENT') return this.#leave(candidate, err);
-      // Gone by another hand, or the whole disk is: only the first takes the segment off the lists.
+      // Somebody else has removed the file, or the whole disk is gone; then the records have to stay.
       await store.checkDisk();
     }
     this.#removals++;

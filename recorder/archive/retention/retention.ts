@@ -1,5 +1,5 @@
-// Keeps the archive within its limits and the disk with room to write: looks about once a second, removes the oldest
-// closed segments one by one, and at once when a write finds the disk full.
+// Keeps the archive within its limits, and space on the disk. It checks about once a second and removes the oldest closed
+// segments one by one; when a write finds the disk full, it does so at once.
 
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
@@ -24,7 +24,7 @@ import { WriteRate } from './write-rate.ts';
 
 export interface RetentionOptions {
   readonly store: SegmentStore;
-  /** The disk of `store` without the room that this makes: what retention itself writes costs no footage. */
+  /** The file system of `store`, but it makes no room: no footage is removed for what retention itself writes. */
   readonly fs: FileSystem;
   readonly catalogue: Catalogue;
   readonly clock: Clock;
@@ -38,13 +38,13 @@ export interface RetentionOptions {
 }
 
 const LOOK_MS = 1_000;
-/** With less than this many times the headroom free, the disk may be full before the next look. */
+/** When less than so many times the headroom is free, the disk may be full before the next check. */
 const LOW_ROOM = 4;
 const LOW_ROOM_LOOK_MS = 250;
-/** Removing takes turns with recording: so many segments at a look. */
+/** Segments removed in one check: removing and recording take turns. */
 const MAX_REMOVED_AT_ONCE = 32;
 const MAX_REMOVED_FOR_ROOM = 16;
-/** More than this many times the headroom is not removed without effect. */
+/** Removing pauses when so many times the headroom was removed without effect. */
 const FUTILE_HEADROOMS = 4;
 
 export class Retention implements RoomMaker {
@@ -59,21 +59,21 @@ export class Retention implements RoomMaker {
   readonly #metrics: RetentionMetrics;
   readonly #ages: AgeGuard;
   readonly #rate: WriteRate;
-  /** For writes that found the disk full, and for room before they do. */
+  /** One for writes that found the disk full, one for the headroom that prevents this. */
   readonly #forWrites: Futility;
   readonly #forHeadroom: Futility;
-  /** Since the last look. */
+  /** Since the last check. */
   #writtenBytes = 0;
-  /** `room`: names are known, so that room can be made while recovery still works; `on`: everything is. */
+  /** `room`: names are known, so that room can be made while recovery is running; `on`: sizes are known, too. */
   #state: 'off' | 'room' | 'on' | 'closed' = 'off';
   #space: Space | undefined;
   #headroomBytes = 0;
-  /** Look again at the next tick. */
+  /** The next tick checks again. */
   #due = true;
   #lookedMs = -Infinity;
   #look: Promise<void> | undefined;
   #making: Promise<void> | undefined;
-  /** A write waits for room: a look ends after the segment it is at. */
+  /** A write waits for room: a check that is under way ends after its present segment. */
   #urgent = false;
 
   constructor(options: RetentionOptions) {
@@ -90,7 +90,7 @@ export class Retention implements RoomMaker {
       busy,
       vanished: (segment) => {
         catalogue.removed(segment);
-        this.#upkeep.compareSoon();
+        this.#upkeep.refreshSoon();
       },
     }));
     const metrics = (this.#metrics = new RetentionMetrics(registry, () => this.#figures()));
@@ -123,7 +123,7 @@ export class Retention implements RoomMaker {
     this.#state = 'room';
   }
 
-  /** Takes up what the last run knew. Call it when recovery is over, before anything is recorded. */
+  /** Restores what the last run knew. Call it after recovery, before anything is recorded. */
   async start(): Promise<void> {
     await this.#upkeep.start();
     for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
@@ -156,7 +156,7 @@ export class Retention implements RoomMaker {
     this.#lookedMs = nowMs;
     this.#due = false;
     this.#look = this.#lookOnce(nowMs)
-      // The disk is at fault: recording says so, and the next look tries again.
+      // The disk has failed: recording reports that, and the next check tries again.
       .catch((err: unknown) => log.debug({ err }, 'the archive could not be looked through'))
       .finally(() => {
         this.#look = undefined;
@@ -201,7 +201,7 @@ export class Retention implements RoomMaker {
     await store.checkDisk();
     this.leases.expire();
     await this.#endProtections();
-    if (await this.#upkeep.compareNames(nowMs)) {
+    if (await this.#upkeep.refresh(nowMs)) {
       for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
     }
     await this.#protectedUsage.refresh();
@@ -218,7 +218,7 @@ export class Retention implements RoomMaker {
     await this.#upkeep.save(nowMs);
   }
 
-  /** Not by a clock that may be wrong: what was protected would go at once. */
+  /** Not while the clock may be wrong: footage that was protected would be removed at once. */
   async #endProtections(): Promise<void> {
     const { protections } = this;
     if (!protections.readable || this.#ages.isPaused()) return;
@@ -231,7 +231,7 @@ export class Retention implements RoomMaker {
   async #removeWhatIsDue(): Promise<void> {
     const { limits, clock } = this.#o;
     const agePaused = this.#ages.isPaused();
-    // What was removed counts as free at once: some file systems give it back a moment later.
+    // Removed bytes count as free at once: some file systems release them a moment later.
     let freedBytes = 0;
     for (let count = 0; !this.#urgent && this.#state === 'on'; count++) {
       if (count === MAX_REMOVED_AT_ONCE) {
@@ -253,7 +253,7 @@ export class Retention implements RoomMaker {
     }
   }
 
-  /** Every camera with footage, its oldest segment found, and its end where that may be too old. */
+  /** Every camera with footage and its oldest segment; also the segment's end, if it may be too old. */
   async #footage(): Promise<CameraFootage[]> {
     const { catalogue, limits, openBytes, clock } = this.#o;
     const { node, cameras } = limits();
@@ -305,7 +305,7 @@ export class Retention implements RoomMaker {
     }
   }
 
-  /** The oldest of all that nobody reads; only when there is none, one that somebody reads: new footage comes first. */
+  /** The oldest segment that nobody reads; if there is none, the oldest of all: new footage is more important. */
   async #oldestForRoom(): Promise<{ candidate: Candidate; respect: Respect } | undefined> {
     const footage = await this.#footage();
     const plan = oldestOfAll(footage, 'full');

@@ -1,4 +1,4 @@
-// A file system that makes room: what finds the disk full removes old footage and is done again, with the same bytes.
+// A file system that makes room: a call that finds the disk full removes old footage and is repeated with the same bytes.
 
 import { errorCode } from '../../../base/error.ts';
 import type { FileSystem, OpenFile } from '../disk/file-system.ts';
@@ -7,18 +7,18 @@ export interface RoomMaker {
   /** Grows with each removal. */
   readonly removals: number;
   /**
-   * Removes old footage, unless something was removed since `removals` was as given. False when there is nothing left
-   * to remove, and the disk stays as full as it is.
+   * Removes old footage, unless something was removed since the counter `removals` had this value. False when nothing is
+   * left to remove: the disk stays full.
    */
   makeRoom(removals: number): Promise<boolean>;
   /** So many bytes were written. */
   wrote(bytes: number): void;
 }
 
-/** No room: the disk, or what a user or group may have of it. */
+/** The disk is full, or the quota of a user or group. */
 const isFull = (err: unknown): boolean => errorCode(err) === 'ENOSPC' || errorCode(err) === 'EDQUOT';
 
-/** `fs`, but writing and creating succeed as long as there is old footage to remove. */
+/** Like `fs`, but writing and creating files succeed as long as there is old footage to remove. */
 export function roomMaking(fs: FileSystem, maker: () => RoomMaker): FileSystem {
   async function withRoom<T>(work: () => Promise<T>): Promise<T> {
     const room = maker();
@@ -34,7 +34,7 @@ export function roomMaking(fs: FileSystem, maker: () => RoomMaker): FileSystem {
 
   const file = (inner: OpenFile): OpenFile => ({
     async write(buffers, position) {
-      // What a failed write has left behind `position` is written over.
+      // This overwrites what the failed write has left after `position`.
       const bytes = await withRoom(() => inner.write(buffers, position));
       maker().wrote(bytes);
       return bytes;

@@ -1,5 +1,5 @@
-// Keeps what retention knows in agreement with the disk: names compared every minute, sizes measured slowly, totals
-// saved for the next start. Never more than a few files at a time.
+// Keeps the catalogue and retention's state in agreement with the disk: directories are read again every minute, sizes are
+// measured slowly, a few files at a time, and saved for the next start.
 
 import type { Log } from '../../../base/log.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/units.ts';
@@ -24,18 +24,18 @@ export interface UpkeepDeps {
   readonly log: Log;
 }
 
-const COMPARE_NAMES_MS = 60_000;
+const REFRESH_MS = 60_000;
 const SAVE_MS = 300_000;
 /** Everything is measured again this often, a camera's day every few seconds. */
 const ROUND_MS = DAY_MS;
 const CHECK_DAY_MS = 2_000;
-/** An empty day that was touched later may be about to be filled, by a restore. */
+/** The directory of an empty day that was changed more recently may be about to be filled by a restore. */
 const EMPTY_DAY_MS = HOUR_MS;
 
 export class Upkeep {
   readonly #deps: UpkeepDeps;
   readonly #measure: Measure;
-  #comparedMs: number;
+  #refreshedMs: number;
   #savedMs: number;
   #checkedMs: number;
   #roundMs: number;
@@ -43,10 +43,10 @@ export class Upkeep {
   constructor(deps: UpkeepDeps, nowMs: number) {
     this.#deps = deps;
     this.#measure = new Measure(deps);
-    this.#comparedMs = this.#savedMs = this.#checkedMs = this.#roundMs = nowMs;
+    this.#refreshedMs = this.#savedMs = this.#checkedMs = this.#roundMs = nowMs;
   }
 
-  /** Takes up what the last run has saved. */
+  /** Restores the sizes that the last run has saved. */
   async start(): Promise<void> {
     const text = await readIfThere(this.#deps.fs, this.#savedPath).catch(() => undefined);
     const saved = parseTotals(text ?? '');
@@ -56,16 +56,16 @@ export class Upkeep {
     }
   }
 
-  /** Names are to be compared at the next opportunity. */
-  compareSoon(): void {
-    this.#comparedMs = -Infinity;
+  /** The directories are read again at the next opportunity. */
+  refreshSoon(): void {
+    this.#refreshedMs = -Infinity;
   }
 
-  /** Footage may come and go by another hand: by a restore, or by rm. True when it was time to look. */
-  async compareNames(nowMs: number): Promise<boolean> {
-    if (nowMs - this.#comparedMs < COMPARE_NAMES_MS) return false;
+  /** Others may add or remove footage, with a backup or with rm. True when the directories were read again. */
+  async refresh(nowMs: number): Promise<boolean> {
+    if (nowMs - this.#refreshedMs < REFRESH_MS) return false;
     const { catalogue, candidates, remover } = this.#deps;
-    this.#comparedMs = nowMs;
+    this.#refreshedMs = nowMs;
     await catalogue.refresh();
     candidates.forgetAll();
     remover.retry();
@@ -73,7 +73,7 @@ export class Upkeep {
     return true;
   }
 
-  /** Measures one camera's day, when there is one to be measured now. True when more of them wait. */
+  /** Measures one camera's day, if it is time for that. True when more days have segments of unknown size. */
   async measure(nowMs: number): Promise<boolean> {
     if (await this.#measure.unknown()) return this.#deps.catalogue.usage.unmeasured !== undefined;
     if (nowMs - this.#roundMs >= ROUND_MS && this.#measure.isRoundOver) {
@@ -86,7 +86,7 @@ export class Upkeep {
     return false;
   }
 
-  /** Keeps the totals for the next start, now and then or `always`. */
+  /** Saves the sizes for the next start, every few minutes or `always`. */
   async save(nowMs: number, always = false): Promise<void> {
     const { store, catalogue, fs, log } = this.#deps;
     const { usage } = catalogue;
@@ -98,7 +98,7 @@ export class Upkeep {
       usage.dirty = false;
       await replaceFile(fs, this.#savedPath, text);
     } catch (err) {
-      // The next start measures what it does not find here.
+      // The next start measures what is not in the file.
       usage.dirty = true;
       log.debug({ err }, 'the sizes of the archive could not be kept');
     }

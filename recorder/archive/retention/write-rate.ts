@@ -1,4 +1,4 @@
-// How fast footage is written now: bytes in, bytes a second out, smoothed over some ten seconds.
+// How fast footage is written now, in bytes a second, smoothed over about ten seconds.
 
 import type { Clock } from '../../../base/clock.ts';
 
