@@ -183,6 +183,39 @@ const stream: Row = {
       width: 6,
       queries: FRAMES_NOT_KEPT,
     }),
+    graph({
+      title: 'Faulty packets',
+      description:
+        'Packets that arrived and are not used, by cause, faults in the payload, and jumps of the sequence numbers. A second. docs/cameras.md says what each means.',
+      unit: 'short',
+      width: 12,
+      queries: [
+        {
+          expr: `sum by (cause) (rate(kube_nvr_camera_unusable_packets_total{${CAMERA}}[$__rate_interval]))`,
+          legend: '{{cause}}',
+        },
+        {
+          expr: `sum by (kind) (rate(kube_nvr_camera_packet_faults_total{${CAMERA}}[$__rate_interval]))`,
+          legend: 'faults in {{kind}}',
+        },
+        {
+          expr: `sum(rate(kube_nvr_camera_sequence_restarts_total{${CAMERA}}[$__rate_interval]))`,
+          legend: 'sequence restarts',
+        },
+      ],
+    }),
+    graph({
+      title: 'Stray bytes',
+      description: 'Bytes between the messages and packets of the RTSP connection that belong to none of them.',
+      unit: 'Bps',
+      width: 12,
+      queries: [
+        {
+          expr: `sum by (node) (rate(kube_nvr_camera_skipped_bytes_total{${CAMERA}}[$__rate_interval]))`,
+          legend: '{{node}}',
+        },
+      ],
+    }),
   ],
 };
 

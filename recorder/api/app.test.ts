@@ -353,7 +353,7 @@ test('cameras: state, reason, codecs and what is being written', async (t) => {
     bitrate: 4_000_000,
     last_frame: '2026-01-01T12:00:00.000+00:00',
     frames: { video: 0, audio: 0, discarded: 0, lost_packets: 0 },
-    packet_counts: { video: NO_PACKETS, audio: NO_PACKETS },
+    packet_counts: { video: NO_PACKETS, audio: NO_PACKETS, skipped_bytes: 0 },
     recording: {
       state: 'writing',
       reason: null,

@@ -195,7 +195,7 @@ const CAMERA = {
   bitrate: 4_012_345,
   last_frame: TIME,
   frames: { video: 7_512, audio: 14_090, discarded: 2, lost_packets: 0 },
-  packet_counts: { video: VIDEO_PACKETS, audio: PACKETS },
+  packet_counts: { video: VIDEO_PACKETS, audio: PACKETS, skipped_bytes: 0 },
   recording: { state: 'writing', reason: null, last_written: TIME, filename: FILENAME },
   silent: false,
   silent_since: null,

@@ -133,6 +133,13 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
     undefined,
     ({ status: { counters } }) => one(sumOf(counters, ({ rtp }) => rtp.restarts)),
   );
+  perCamera(
+    'counter',
+    'skipped_bytes_total',
+    'Bytes of the RTSP connections that were neither messages nor packets.',
+    undefined,
+    ({ status }) => one(status.counters.bytesSkipped),
+  );
   perCamera('counter', 'frames_total', 'Frames handed to archive and live.', 'kind', ({ status }) => [
     ['video', status.counters.videoFrames],
     ['audio', status.counters.audioFrames],

@@ -142,6 +142,10 @@ export class CameraSession implements SessionHandler {
     this.#pipeline?.rtcp(stream, buffer, start, end);
   }
 
+  skipped(bytes: number): void {
+    this.#o.pipeline.counters.bytesSkipped += bytes;
+  }
+
   receptionReport(stream: number, nowMs: number): ReceptionReport | undefined {
     return this.#pipeline?.receptionReport(stream, nowMs);
   }

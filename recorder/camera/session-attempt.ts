@@ -226,6 +226,7 @@ export class SessionAttempt {
         this.#options.handler.said?.({ atMs: this.#nowMs, from: 'camera', text: formatMessage(message) });
         this.#perform(this.#client.message(message, this.#nowMs));
       },
+      skipped: (bytes) => this.#options.handler.skipped?.(bytes),
     });
   }
 

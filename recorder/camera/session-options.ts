@@ -61,6 +61,8 @@ export interface SessionHandler {
   rtp(streamIndex: number, buffer: Buffer, start: number, end: number): void;
   /** One RTCP packet (usually compound), under the same rule. */
   rtcp(streamIndex: number, buffer: Buffer, start: number, end: number): void;
+  /** Bytes of the connection that were neither an RTSP message nor a packet. */
+  skipped?(bytes: number): void;
   /** The contents of the receiver reports, which are sent every 5 s; without it they only show that we are alive. */
   receptionReport?(streamIndex: number, nowMs: number): ReceptionReport | undefined;
 }

@@ -49,6 +49,8 @@ export interface LastFault {
 export interface CameraCounters {
   /** Bytes of RTP packets received, including headers. */
   bytesReceived: number;
+  /** Bytes of the RTSP connections that were neither messages nor packets. */
+  bytesSkipped: number;
   packetsReceived: number;
   packetsLost: number;
   readonly streams: { readonly video: StreamCounters; readonly audio: StreamCounters };
@@ -102,6 +104,7 @@ const newStreamCounters = (): StreamCounters => ({
 export function newCounters(): CameraCounters {
   return {
     bytesReceived: 0,
+    bytesSkipped: 0,
     packetsReceived: 0,
     packetsLost: 0,
     streams: { video: newStreamCounters(), audio: newStreamCounters() },

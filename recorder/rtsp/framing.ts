@@ -11,6 +11,8 @@ export interface FramingHandler {
   /** One packet, `buffer[start, end)`; valid only during the call. */
   interleaved(channel: number, buffer: Buffer, start: number, end: number): void;
   message(message: RtspMessage): void;
+  /** Bytes that were neither a frame nor a message. */
+  skipped?(bytes: number): void;
 }
 
 /** The use of a channel: RTP, RTCP, or none that was negotiated. */
@@ -98,8 +100,6 @@ export class RtspFraming {
   /** How many bytes of the incomplete head were already searched for its end. */
   #headScanned = 0;
   #skippedInARow = 0;
-  /** Bytes that were neither a frame nor a message; for metrics. */
-  skippedBytes = 0;
   /** A response to DESCRIBE whose head does not state the length of its body. */
   #unsized: RtspMessage | undefined;
   /** While media flows, an invalid message is skipped, because nothing depends on it. */
@@ -214,7 +214,7 @@ export class RtspFraming {
   }
 
   #skip(from: number, to: number): number {
-    this.skippedBytes += to - from;
+    this.#handler.skipped?.(to - from);
     this.#skippedInARow += to - from;
     if (this.#skippedInARow > MAX_SKIPPED_BYTES) {
       throw new RtspError('lost-framing', 'the camera sends bytes that are neither RTSP nor RTP');

@@ -377,13 +377,22 @@ test('19. line ends and stray bytes between interleaved frames', async (t) => {
     Buffer.from('\r\n\r\n'),
     Buffer.from([0, 1, 2]),
   ];
+  const sent: Buffer[] = [];
   const stage = await setStage(t, {
-    onPacket: (packet, { packetIndex }) =>
-      packetIndex % 5 === 4 ? [{ raw: garbage[(packetIndex >> 2) % garbage.length] as Buffer }, packet] : packet,
+    onPacket: (packet, { packetIndex }) => {
+      if (packetIndex % 5 !== 4) return packet;
+      const raw = garbage[(packetIndex >> 2) % garbage.length] as Buffer;
+      sent.push(raw);
+      return [{ raw }, packet];
+    },
   });
   await stage.play(50);
   await stage.expectPictures(range(0, 50));
   assert.equal(stage.camera.connections.length, 1);
+  const stray = sent.filter((bytes) => bytes[0] !== 0x0d);
+  assert.ok(stray.length > 5);
+  // Line ends belong to no message, and are no fault either.
+  assert.equal(stage.status.counters.bytesSkipped, Buffer.concat(stray).length);
 });
 
 test('19. a connection whose framing is lost for good is given up', async (t) => {

@@ -74,7 +74,14 @@ const Camera = z
       lost_packets: z.number().int(),
     }),
     packet_counts: z
-      .object({ video: PacketCounts, audio: PacketCounts })
+      .object({
+        video: PacketCounts,
+        audio: PacketCounts,
+        skipped_bytes: z
+          .number()
+          .int()
+          .describe('Bytes of the RTSP connection that belonged to no message and, over TCP, to no packet.'),
+      })
       .describe(
         'Packets since the recorder started to record this camera; a new connection does not reset the counts.',
       ),
@@ -167,7 +174,11 @@ function toCamera(
       discarded: counters.framesDiscarded,
       lost_packets: counters.packetsLost,
     },
-    packet_counts: { video: toPackets(counters.streams.video), audio: toPackets(counters.streams.audio) },
+    packet_counts: {
+      video: toPackets(counters.streams.video),
+      audio: toPackets(counters.streams.audio),
+      skipped_bytes: counters.bytesSkipped,
+    },
     recording: {
       state: archive?.state ?? 'idle',
       reason: archive?.reason ?? null,
