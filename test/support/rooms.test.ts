@@ -2,7 +2,7 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { circles, importsOf, readImports, refusal, type Room, ROOMS, roomTable, sourcesOf } from './rooms.ts';
@@ -90,4 +90,18 @@ test('the table of docs/design/layout.md is that of rooms.ts: else put what this
   const options = { ...(await resolveConfig(file)), parser: 'markdown' };
   const table = await format(roomTable(), options);
   assert.ok(readFileSync(file, 'utf8').includes(table), table);
+});
+
+test('the folders and files of the map in docs/design/layout.md are there', () => {
+  const page = readFileSync(join(ROOT, 'docs/design/layout.md'), 'utf8');
+  const map = page.split('\n## Which file\n')[1]?.split('\n## ')[0] ?? '';
+  const rows = map.matchAll(/^\| [^`]*\| `(\S+)\/` +\| `(\S+)` +\| `(\S+)` +\|$/gm);
+  const files = [...rows].flatMap(([, folder = '', ...names]) =>
+    [folder, ...names].map((name) => (name.includes('/') || name === folder ? name : join(folder, name))),
+  );
+  assert.ok(files.length > 60);
+  assert.deepEqual(
+    files.filter((file) => !existsSync(join(ROOT, file))),
+    [],
+  );
 });
