@@ -1,4 +1,4 @@
-// Writes the status of resources: conditions and numbers by server-side apply, assignments by compare-and-swap.
+// Writes the status of resources by server-side apply: conditions and numbers.
 
 import { OPERATOR_STATUS_MANAGER } from '../../crds/names.ts';
 import type { CallOptions, KubeApi, KubeObject, ObjectName, Resource } from './api.ts';
@@ -19,15 +19,4 @@ export async function applyStatus(
     { metadata: { name, namespace }, status },
     { ...options, subresource: 'status', fieldManager: OPERATOR_STATUS_MANAGER, force: true },
   );
-}
-
-/** Replaces the status of an object as it was read; throws a conflict (409) if the object was changed since. */
-export async function replaceStatus(
-  api: KubeApi,
-  resource: Resource,
-  object: KubeObject,
-  status: object,
-  options: CallOptions = {},
-): Promise<KubeObject> {
-  return api.replace(resource, { ...object, status }, { ...options, subresource: 'status' });
 }

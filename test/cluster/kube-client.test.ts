@@ -16,7 +16,7 @@ import { KubeConfigConnection, loadKubeConfig } from '../../operator/kube/kube-c
 import { LeaderElector, type LeaderTiming } from '../../operator/kube/leader.ts';
 import { applyOwned, deleteOwned, ForeignObjectError, type Owner } from '../../operator/kube/owned.ts';
 import { CAMERA, EVENT, LEASE, RECORDER_NODE, RECORDER_POOL, SERVICE } from '../../operator/kube/resources.ts';
-import { applyStatus, replaceStatus } from '../../operator/kube/status.ts';
+import { applyStatus } from '../../operator/kube/status.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { startControlPlane, type ControlPlane } from './control-plane.ts';
@@ -34,6 +34,10 @@ const camera = (name: string, spec: object = {}): KubeObject => ({
   metadata: ref(name),
   spec: { source: 'rtsp://10.0.0.9/1', ...spec },
 });
+
+/** Fails with a conflict (409) if the camera was changed since it was read. */
+const replaceStatus = (read: KubeObject, status: object): Promise<KubeObject> =>
+  api.replace(CAMERA, { ...read, status }, { subresource: 'status' });
 
 /** A way to the API server of a test's own, and a client that takes it. Both end with the test. */
 async function link(t: TestContext, watchSeconds?: { least: number; most: number }) {
@@ -148,7 +152,7 @@ suite('operator/kube with a real API server', { skip: apiServerMissing() }, () =
     await api.create(CAMERA, camera('same', { record: { retention: { maxSize: '1Gi', maxAgeSeconds: 3600 } } }));
     const watched = await new Watched(t, api).start();
     const read = await api.get(CAMERA, ref('same'));
-    await replaceStatus(api, CAMERA, read, {
+    await replaceStatus(read, {
       assignment: { node: 'a', epoch: 1, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' },
     });
     await until('the change is seen', () => watched.informer.get(`${NAMESPACE}/same`)?.status?.assignment);
@@ -329,11 +333,11 @@ suite('operator/kube with a real API server', { skip: apiServerMissing() }, () =
     await applyStatus(api, CAMERA, created.metadata, { observedGeneration: 1, conditions: [ready] });
     const read = await api.get(CAMERA, ref('two-writers'));
     const assignment = { node: 'a', epoch: 1, reason: 'Scheduled', time };
-    await replaceStatus(api, CAMERA, read, { ...(read['status'] as object), assignment });
+    await replaceStatus(read, { ...(read['status'] as object), assignment });
     const failed = { ...ready, status: 'False' };
     const after = await applyStatus(api, CAMERA, created.metadata, { observedGeneration: 1, conditions: [failed] });
     assert.deepEqual(after['status'], { observedGeneration: 1, conditions: [failed], assignment });
-    await assert.rejects(replaceStatus(api, CAMERA, read, { assignment: { ...assignment, epoch: 2 } }), {
+    await assert.rejects(replaceStatus(read, { assignment: { ...assignment, epoch: 2 } }), {
       status: 409,
     });
     const emptied = await applyStatus(api, CAMERA, created.metadata, { observedGeneration: 1 });
