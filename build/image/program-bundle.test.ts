@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { workspace } from '../../test/support/workspace.ts';
+import type { Program } from './layout.ts';
+import { bundleProgram } from './program-bundle.ts';
+
+for (const [program, threads] of [
+  ['operator', []],
+  ['recorder', ['details-worker.js']],
+] as [Program, string[]][]) {
+  test(`the bundle of the ${program} has every file that it starts as a thread`, async (t) => {
+    const directory = workspace(t);
+    await bundleProgram(program, directory);
+    const bundle = join(directory, program);
+    const scripts = readdirSync(bundle).filter((name) => name.endsWith('.js'));
+    const started = scripts.flatMap((name) => {
+      const text = readFileSync(join(bundle, name), 'utf8');
+      return Array.from(text.matchAll(/new URL\(["'`]\.\/([^"'`]+\.[jt]s)["'`]/g), ([, file]) => file as string);
+    });
+    assert.deepEqual(started, threads);
+    for (const file of started) assert.ok(existsSync(join(bundle, file)), file);
+  });
+}
