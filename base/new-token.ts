@@ -1,6 +1,6 @@
 // Makes new tokens and recognises tokens that are easy to guess.
 
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** Lets people and secret scanners recognise a token. */
 const PREFIX = 'nvr_';
@@ -13,7 +13,7 @@ const FEWEST_DIFFERENT = 8;
 export const newToken = (): string => `${PREFIX}${randomBytes(BYTES).toString('base64url')}`;
 
 /** The hash of a token that the configuration stores. */
-export const sha256 = (token: string): Buffer => createHash('sha256').update(token).digest();
+export const sha256 = (token: string): Buffer => hash('sha256', token, 'buffer');
 
 /** Whether the token is too short to be safe or repeats itself. */
 export const isGuessable = (token: string): boolean =>

@@ -90,6 +90,7 @@ export class Serving {
   #following: { close(): void } | undefined;
   #jobsStarted: Promise<void> | undefined;
   #opened: Opened | undefined;
+  #playbackPort: number | undefined;
   #toldMs = -Infinity;
 
   constructor(config: Config, recording: Recording, trust: ServingTrust, deps: RecorderDeps) {
@@ -141,6 +142,8 @@ export class Serving {
     const metrics = this.#buildMetrics();
     this.#followCertificate([api, playback, ...(metricsSettings.requireToken ? [metrics] : [])]);
     const playbackAddress = await this.#listen(playback, playbackSettings.listen);
+    // Kept, because the server asks the system for it each time.
+    this.#playbackPort = portOf(playback);
     const address = await this.#listen(api, listen);
     await this.#listen(metrics, metricsSettings.listen);
     if (cluster.listen && this.#trust.own) await this.#listenToPeers(cluster.listen, this.#trust.own);
@@ -245,7 +248,7 @@ export class Serving {
       ...(database || member ? { refusedCameras: this.#recording.refusedCameras } : {}),
       checks: this.#checks(),
       playback: {
-        port: () => portOf(playback),
+        port: () => this.#playbackPort,
         advertised: urlOf(playbackSettings.advertise, this.#trust.tls !== undefined),
         document: () => playback.swagger() as OpenApiDocument,
       },

@@ -3,7 +3,7 @@
 import { DAY_MS, MINUTE_MS } from '../../base/units.ts';
 
 /** ISO 8601 with offset, in UTC: `2026-11-21T03:00:00.123+00:00`. */
-export const isoTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '+00:00');
+export const isoTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, -1)}+00:00`;
 
 /** `isoTime` of a time that may be unknown. */
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : isoTime(ms));

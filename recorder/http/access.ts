@@ -56,19 +56,21 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     for (const [reply, caller] of sending) if (!auth.renewed(caller)) reply.raw.destroy();
   });
   app.addHook('onClose', async () => stopListening());
-  app.addHook('onRequest', async (request, reply) => {
-    const { role, credentials = 'header', cameras } = request.routeOptions.config;
-    if (role === undefined) return;
-    // Only Bearer: for Basic, browsers would open their own dialogue on top of the page's.
-    reply.header('www-authenticate', 'Bearer realm="recorder"');
+  app.addHook('onRequest', (request, reply, done) => {
+    const { role, credentials = 'header' } = request.routeOptions.config;
+    if (role === undefined) return done();
     const found = auth.identify(request, credentials);
     // Most callers are known at once; their requests continue in the same turn of the event loop.
-    const caller = found instanceof Promise ? await found : found;
+    if (found instanceof Promise) return found.then((caller) => admit(request, reply, caller, role));
+    admit(request, reply, found, role);
+    return done();
+  });
+  function admit(request: FastifyRequest, reply: FastifyReply, caller: Caller, role: Role): void {
+    const { credentials, cameras } = request.routeOptions.config;
     // Set even if the role is too low: the audit names the caller.
     request.caller = caller;
     app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
     requireRole(caller, role);
-    reply.removeHeader('www-authenticate');
     if (!caller.seesAll && cameras === undefined) {
       throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
     }
@@ -81,29 +83,31 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
         letGo();
       });
     }
-  });
-  app.addHook('preHandler', async (request) => {
+  }
+  app.addHook('preHandler', (request, _reply, done) => {
     const { role, cameras } = request.routeOptions.config;
-    if (role === undefined || typeof cameras !== 'object') return;
+    if (role === undefined || typeof cameras !== 'object') return done();
     const [values, field] = 'param' in cameras ? [request.params, cameras.param] : [request.body, cameras.body];
     const cameraId = (values as Readonly<Record<string, unknown>>)[field];
     assert(typeof cameraId === 'string', 'the schema of the route names the camera');
     if (!callerOf(request).sees(cameraId)) throw unknownCamera();
+    return done();
   });
 }
 
 /** Keeps the event loop running without pauses while a request is answered. `keepAwake` returns a function that ends that. */
 export function installKeepAwake(app: FastifyInstance, keepAwake: () => () => void): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     // The request of a viewer lasts as long as its live stream, whose pictures do not need this.
     const { isStanding } = request.routeOptions.config;
     if (request.headers.upgrade === undefined && !isStanding) reply.raw.once('close', keepAwake());
+    done();
   });
 }
 
 /** One line per request, without its query, which may contain a token. */
 export function logAnswers(app: FastifyInstance, log: Log): void {
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     log.debug(
       {
         method: request.method,
@@ -115,5 +119,6 @@ export function logAnswers(app: FastifyInstance, log: Log): void {
       },
       'request answered',
     );
+    done();
   });
 }

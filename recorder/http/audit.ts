@@ -103,18 +103,20 @@ export function installAudit(app: FastifyInstance, { audit, visits, clock }: Aud
     return audit !== undefined && !VISITS.has(audit);
   };
 
-  app.addHook('onRequest', async (request, reply) => {
-    if (!concerns(request)) return;
-    request.told = {};
-    // The call counts even if the caller disconnects before the answer. The result follows when it is known.
-    reply.raw.once('close', () => {
-      if (!written.has(reply)) write(request, reply, { status: null, outcome: 'caller gone' });
-    });
+  app.addHook('onRequest', (request, reply, done) => {
+    if (concerns(request)) {
+      request.told = {};
+      // The call counts even if the caller disconnects before the answer. The result follows when it is known.
+      reply.raw.once('close', () => {
+        if (!written.has(reply)) write(request, reply, { status: null, outcome: 'caller gone' });
+      });
+    }
+    done();
   });
-  app.addHook('onSend', async (request, reply) => {
-    if (!concerns(request)) return;
+  app.addHook('onSend', (request, reply, _payload, done) => {
     const { statusCode: status } = reply;
-    write(request, reply, { status, outcome: outcomeOf(status) });
+    if (concerns(request)) write(request, reply, { status, outcome: outcomeOf(status) });
+    done();
   });
 }
 

@@ -279,8 +279,16 @@ export class Authenticator {
   }
 }
 
+/** Of every 401 (RFC 9110 §11.6.1). Only Bearer: for Basic, browsers would open a dialogue of their own over the page's. */
+const CHALLENGE = { headers: { 'www-authenticate': 'Bearer realm="recorder"' } };
+
 const unauthorized = (): ApiError =>
-  new ApiError(401, 'unauthorized', 'send a token: "Authorization: Bearer …", or Basic with the token as password');
+  new ApiError(
+    401,
+    'unauthorized',
+    'send a token: "Authorization: Bearer …", or Basic with the token as password',
+    CHALLENGE,
+  );
 
 const plaintext = (): ApiError =>
   new ApiError(
@@ -294,6 +302,7 @@ const wrongAudience = (audience: string): ApiError =>
     401,
     'wrong-audience',
     `this token is for another audience: create one with kubectl create token … --audience ${audience}, or change auth.audiences`,
+    CHALLENGE,
   );
 
 /** `Bearer <token>`, or `Basic` with any user name and the token as password (RFC 7617). */

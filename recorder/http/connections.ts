@@ -70,15 +70,17 @@ export class Connections {
   /** Watches the connections of `app`. Call it before the hooks that check tokens. */
   watch(app: FastifyInstance): void {
     app.server.on('connection', (socket: Socket) => this.#add(socket));
-    app.addHook('onRequest', async ({ raw }, reply) => {
+    app.addHook('onRequest', ({ raw }, reply, done) => {
       const connection = this.#open.get(keyOf(raw.socket));
-      if (!connection) return;
-      connection.requests++;
-      this.#idle.delete(connection);
-      reply.raw.once('close', () => {
-        connection.requests--;
-        this.#rest(connection);
-      });
+      if (connection) {
+        connection.requests++;
+        this.#idle.delete(connection);
+        reply.raw.once('close', () => {
+          connection.requests--;
+          this.#rest(connection);
+        });
+      }
+      done();
     });
   }
 

@@ -29,10 +29,10 @@ export function installCors(app: FastifyInstance, options: CorsOptions): void {
   const isAllowed = (origin: string, request: FastifyRequest): boolean =>
     isNamed(origins, origin) || (sameHost && isSameHost(origin, request)) || isMember(memberOrigins, origin);
 
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('vary', 'origin');
     const { origin } = request.headers;
-    if (origin === undefined) return;
+    if (origin === undefined) return done();
     if (isAllowed(origin, request)) {
       reply.header('access-control-allow-origin', origin);
       if (exposedHeaders !== undefined) reply.header('access-control-expose-headers', exposedHeaders);
@@ -43,6 +43,7 @@ export function installCors(app: FastifyInstance, options: CorsOptions): void {
         'pages of this origin may not change anything: to allow it, add it to cors.origins',
       );
     }
+    return done();
   });
   if (origins.length === 0 && !sameHost && !memberOrigins) return;
   app.options(path, { schema: { hide: true } }, async (_request, reply) =>

@@ -12,7 +12,7 @@ import { ApiError } from './problem.ts';
 export function installHostCheck(app: FastifyInstance, names: readonly string[]): void {
   const known = new Set(['localhost', ...names]);
   const isOurs = (host: string): boolean => isIP(host) !== 0 || known.has(host);
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     // A proxy may send the original host in X-Forwarded-Host.
     for (const host of [request.raw.headers.host, request.host]) {
       const name = nameOf(host ?? '');
@@ -23,6 +23,7 @@ export function installHostCheck(app: FastifyInstance, names: readonly string[])
         'this recorder needs no token, so it answers to known host names only: add this one to auth.allowedHosts',
       );
     }
+    done();
   });
 }
 

@@ -130,13 +130,15 @@ export function installProblems(app: FastifyInstance, log: Log): void {
     if (error instanceof ApiError) reply.headers(error.headers);
     return sendProblem(request, reply, body);
   });
-  app.addHook('preParsing', async ({ headers }) => {
-    const { 'content-encoding': encoding = 'identity' } = headers;
-    if (encoding === 'identity') return;
-    throw new ApiError(415, 'unsupported-media-type', `Content-Encoding ${encoding}: send the body as it is`);
+  app.addHook('preParsing', (request, reply, _body, done) => {
+    const { 'content-encoding': encoding = 'identity' } = request.headers;
+    if (encoding !== 'identity') {
+      throw new ApiError(415, 'unsupported-media-type', `Content-Encoding ${encoding}: send the body as it is`);
+    }
+    // Before the body is checked: if the route does not exist, the type of the body does not matter.
+    if (request.is404) answerNotFound(request, reply);
+    else done();
   });
-  // Before the body is checked: if the route does not exist, the type of the body does not matter.
-  app.addHook('preParsing', async (request, reply) => (request.is404 ? answerNotFound(request, reply) : undefined));
   app.setNotFoundHandler(answerNotFound);
 
   function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -30,12 +30,11 @@ export const flag = () =>
  * route is refused: without it, the answer would look right but be wrong.
  */
 export function refuseMisspelt(app: FastifyInstance): void {
-  app.addHook('preValidation', async ({ query, routeOptions }) => {
-    const { schema } = routeOptions;
-    if (!(schema?.querystring instanceof z.ZodObject)) return;
-    const known = Object.keys(schema.querystring.shape);
+  app.addHook('preValidation', ({ query, routeOptions }, _reply, done) => {
+    const querystring = routeOptions.schema?.querystring;
+    const known = querystring instanceof z.ZodObject ? Object.keys(querystring.shape) : undefined;
     for (const given of Object.keys(query as object)) {
-      if (known.includes(given)) continue;
+      if (!known || known.includes(given)) continue;
       const name = given.replace(/\[.*\]$/, '');
       // In a name of two letters, one wrong letter is half of the name.
       const meant = nearName(
@@ -45,5 +44,6 @@ export function refuseMisspelt(app: FastifyInstance): void {
       if (meant === undefined) continue;
       throw new ApiError(400, 'invalid-parameter', `${given}: no such parameter, did you mean ${meant}?`);
     }
+    done();
   });
 }

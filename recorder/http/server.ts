@@ -55,7 +55,10 @@ const BODY_LIMIT_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_PARAMETER_LENGTH = 1024;
 
-/** A server without routes, not listening yet. */
+/**
+ * A server without routes, not listening yet. Hooks that every request passes call `done` instead of returning a promise:
+ * each promise costs a request about a microsecond.
+ */
 export function buildServer(options: ServerOptions): FastifyInstance {
   const {
     name = 'api',
@@ -111,10 +114,11 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.setSerializerCompiler(serializerCompiler);
   app.decorate('routeList', new RouteList(app));
   installProblems(app, log);
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.headers(commonHeaders(request));
     // Many clients send a Content-Type without a body.
     if (isWithoutBody(request.headers)) delete request.headers['content-type'];
+    done();
   });
   refuseMisspelt(app);
   return app;

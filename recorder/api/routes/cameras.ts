@@ -7,6 +7,7 @@ import type { AudioParameters, VideoParameters } from '../../codec/access-unit.t
 import type { ApiDeps } from '../deps.ts';
 import type { CameraView } from '../../model/camera-view.ts';
 import { callerOf } from '../../http/access.ts';
+import { asFormed } from '../../http/answers.ts';
 import { problemResponse, unknownCamera } from '../../http/problem.ts';
 import { PacketCounts, toPackets } from '../packet-counts.ts';
 import { playbackAddress } from '../playback-address.ts';
@@ -197,6 +198,7 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
     '/api/cameras',
     {
       config: { role: 'viewer', cameras: 'filtered' },
+      serializerCompiler: asFormed,
       schema: {
         operationId: 'listCameras',
         summary: 'All cameras of the node',
