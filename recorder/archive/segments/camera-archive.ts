@@ -1,45 +1,38 @@
-// One camera's place in the archive: its segmenter, its open files, and what became of what it sent. Shares nothing
+// One camera's place in the archive: does with files what its segmenter wants, and knows what became of the pictures. Shares nothing
 // with other cameras but the index, so that cameras can be spread over workers.
 
-import { assert } from '../../../base/assert.ts';
+import { assert, assertNever } from '../../../base/assert.ts';
 import { Backoff } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { MemoryAccount } from '../../../base/memory-budget.ts';
-import type { SampleSink } from '../../camera/sink.ts';
+import type { EndReason, Run, SampleSink } from '../../camera/sink.ts';
 import type { Reason } from '../../camera/status.ts';
-import { Mp4Error } from '../../mp4/error.ts';
-import type { SegmentClosing, SegmentMeta } from '../../mp4/meta.ts';
-import type { TrackParameters } from '../../mp4/sample.ts';
-import { SegmentWriter } from '../../mp4/segment.ts';
+import type { SegmentClosing } from '../../mp4/meta.ts';
+import type { Sample } from '../../mp4/sample.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { Interval } from '../catalogue/interval.ts';
-import type { OpenSegment, RecordFormat } from '../catalogue/segment.ts';
+import type { OpenSegment } from '../catalogue/segment.ts';
 import { diskFault, SLOW_DISK, type DiskFault } from '../disk/faults.ts';
-import { fileNameOf } from '../disk/names.ts';
 import type { CreatedSegment, SegmentStore } from '../disk/segment-store.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { CameraHistory } from './history.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 import { noteRepair, repairFile } from './recovery.ts';
-import { Segmenter, type DropCause, type SegmentTarget } from './segmenter.ts';
-import { SegmentFile, type SegmentPlan, type SegmentResult, type TablePool } from './segment-file.ts';
+import type { SegmentAction, SegmenterDropCause } from './segment-action.ts';
+import { SegmentFile, type SegmentFileOwner, type SegmentResult } from './segment-file.ts';
+import { TablePool, type SegmentPlan } from './segment-plan.ts';
+import { Segmenter, type RecordSettings } from './segmenter.ts';
 import { WriteBudget } from './write-budget.ts';
-
-/** How a camera is recorded. */
-export interface RecordSettings {
-  readonly format: RecordFormat;
-  readonly segmentDurationMs: number;
-}
 
 export interface CameraArchiveOptions extends RecordSettings {
   readonly cameraId: string;
   readonly name: string;
 }
 
-/** What the archive wants to know of it. */
+/** Is told when the recording of a camera ends. */
 export interface CameraArchiveOwner {
-  /** It takes no more samples; its files are being completed. */
+  /** It takes no samples any more; its files are being completed. */
   closing(camera: CameraArchive): void;
   closed(camera: CameraArchive): void;
 }
@@ -78,36 +71,44 @@ export interface CameraArchiveDeps {
   readonly memory?: MemoryAccount | undefined;
 }
 
+/** Why pictures were not written. */
+export type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
+
+/** A file that is not complete yet. */
+interface Filing {
+  readonly file: SegmentFile;
+  /** Once it ends: settles when its end is known. */
+  settled: Promise<void> | undefined;
+}
+
 /** A file with pictures in it. */
 interface ShownFile {
   readonly file: SegmentFile;
   readonly created: CreatedSegment;
 }
 
-/** Behind lost packets or a clock that was set, the next run begins at a key frame; a camera that sends none is silent. */
+/** After lost packets or a clock step the next run begins at a key frame. A camera that sends none for this long is silent. */
 const NEXT_RUN_MS = 10_000;
 const RETRY = { firstMs: 1_000, maxMs: 30_000 };
 /** Files that could not be completed are tried again this often, one at a time, while the disk works. */
 const REPAIR_INTERVAL_MS = 30_000;
 const MAX_UNFINISHED = 1_000;
 
-export class CameraArchive implements SegmentTarget {
+export class CameraArchive implements SampleSink, SegmentFileOwner {
   readonly #o: CameraArchiveOptions;
-  #record: RecordSettings;
   readonly #deps: CameraArchiveDeps;
+  readonly #callbacks: CameraArchiveCallbacks;
   readonly #segmenter: Segmenter;
   readonly #budget: WriteBudget;
   readonly #backoff = new Backoff(RETRY);
-  readonly #tables: TablePool;
-  /** Files that are not complete yet, with what waits for their end. */
-  readonly #files = new Map<SegmentFile, Promise<void> | undefined>();
+  readonly #tables = new TablePool();
+  readonly #files = new Map<SegmentPlan, Filing>();
   /** The file that receives samples. */
   #newest: SegmentFile | undefined;
   /** The recording in progress as answers show it: the newest file with pictures in it. */
   #shown: ShownFile | undefined;
   /** Monotonic time up to which it stands for a run that has not begun. */
   #shownUntilMs = Infinity;
-  #retryAtMs = -Infinity;
   #fault: Reason | undefined;
   #faultCause: DropCause = 'disk-error';
   readonly #unfinished = new Map<string, CreatedSegment>();
@@ -123,17 +124,13 @@ export class CameraArchive implements SegmentTarget {
 
   constructor(options: CameraArchiveOptions, deps: CameraArchiveDeps, callbacks: CameraArchiveCallbacks) {
     this.#o = options;
-    this.#record = options;
     this.#deps = deps;
+    this.#callbacks = callbacks;
     this.#budget = new WriteBudget(deps.memory);
-    this.#tables = tablePool();
-    this.#segmenter = new Segmenter({
-      clock: deps.clock,
-      segmentDurationMs: () => this.#record.segmentDurationMs,
-      target: this,
-      dropCause: () => this.#faultCause,
-      needKeyFrame: () => callbacks.needKeyFrame(),
-    });
+    const { cameraId, name } = options;
+    const { clock, history } = deps;
+    const shared = { clock, history, budget: this.#budget, tables: this.#tables };
+    this.#segmenter = new Segmenter({ cameraId, name, record: options, ...shared });
   }
 
   get cameraId(): string {
@@ -142,19 +139,35 @@ export class CameraArchive implements SegmentTarget {
 
   /** Where the camera's samples go. */
   get sink(): SampleSink {
-    return this.#segmenter;
+    return this;
   }
 
-  /** From the next file on; one that is longer than files are now to be ends at its next key frame. */
+  begin(run: Run): void {
+    if (!this.#closing) this.#perform(this.#segmenter.begin(run));
+  }
+
+  change(run: Run): void {
+    this.#segmenter.change(run);
+  }
+
+  sample(sample: Sample): void {
+    this.#perform(this.#segmenter.push(sample, this.#deps.store.refused === undefined));
+  }
+
+  end(reason: EndReason): void {
+    this.#perform(this.#segmenter.end(reason));
+  }
+
+  /** Valid from the next file on. A file that is already longer than files are to be now ends at its next key frame. */
   configure(record: RecordSettings): void {
-    this.#record = record;
+    this.#segmenter.configure(record);
   }
 
   /** Call it about four times a second. */
   tick(): void {
-    this.#segmenter.tick();
+    this.#perform(this.#segmenter.tick());
     const nowMs = this.#deps.clock.monotonicMs();
-    for (const file of this.#files.keys()) file.tick(nowMs);
+    for (const { file } of this.#files.values()) file.tick(nowMs);
     this.#repairOne(nowMs);
   }
 
@@ -175,21 +188,23 @@ export class CameraArchive implements SegmentTarget {
 
   /** Paths of all files of this camera that are not complete yet, also of those that the disk has stopped. */
   *unfinishedPaths(): Generator<string> {
-    for (const { created } of this.#files.keys()) if (created) yield created.path;
+    for (const { file } of this.#files.values()) if (file.created) yield file.created.path;
     yield* this.#unfinished.keys();
   }
 
   /** Segments of this camera that are not complete yet. */
   openEntries(): OpenSegment[] {
     const entries: OpenSegment[] = [];
-    for (const file of this.#files.keys()) if (file.created && !file.fault) entries.push(openEntry(file, file.created));
+    for (const { file } of this.#files.values()) {
+      if (file.created && !file.fault) entries.push(openEntry(file, file.created));
+    }
     return entries;
   }
 
   /** The last segment, complete, while recording goes on and the next has no picture yet. */
   standIn(): OpenSegment | undefined {
     const shown = this.#inProgress();
-    return shown && !this.#files.has(shown.file) ? openEntry(shown.file, shown.created) : undefined;
+    return shown && !this.#files.has(shown.file.plan) ? openEntry(shown.file, shown.created) : undefined;
   }
 
   #inProgress(): ShownFile | undefined {
@@ -200,7 +215,8 @@ export class CameraArchive implements SegmentTarget {
   /** Wall times of the pictures in files that are not complete yet, for the gap ledger. */
   written(): Interval[] {
     const written: Interval[] = [];
-    for (const { plan, writtenEndMs } of this.#files.keys()) {
+    for (const { file } of this.#files.values()) {
+      const { plan, writtenEndMs } = file;
       if (writtenEndMs !== undefined) written.push({ fromMs: plan.meta.wallStartMs, toMs: writtenEndMs });
     }
     return written;
@@ -220,105 +236,94 @@ export class CameraArchive implements SegmentTarget {
 
   async #close(): Promise<void> {
     const { owner } = this.#deps;
-    if (this.#segmenter.active) this.#segmenter.end('stopped');
+    this.end('stopped');
     owner.closing(this);
-    for (const file of this.#files.keys()) file.hurry();
-    await Promise.all([...this.#files.values(), this.#repair]);
+    const filings = [...this.#files.values()];
+    for (const { file } of filings) file.hurry();
+    await Promise.all([...filings.map(({ settled }) => settled), this.#repair]);
     owner.closed(this);
   }
 
-  ready(nowMs: number): boolean {
-    const { refused } = this.#deps.store;
-    if (refused) {
-      // No file is even planned: its sequence is known only when the archive has been recovered.
-      const fault = diskFault(refused);
-      if (this.#fault?.code !== fault.code) this.#block(fault, fault.code, 0);
-      return false;
-    }
-    return !this.#closing && nowMs >= this.#retryAtMs && this.#budget.hasRoom();
-  }
-
-  open(
-    tracks: readonly TrackParameters[],
-    known: Omit<SegmentMeta, 'cameraId' | 'sequence' | 'gapBeforeMs'>,
-    failed: () => void,
-  ): SegmentFile | undefined {
-    const { history, log } = this.#deps;
-    const { cameraId } = this.#o;
-    const { format } = this.#record;
-    const gapBeforeMs = Math.max(0, known.wallStartMs - (history.wallEndMs ?? known.wallStartMs));
-    const meta: SegmentMeta = { ...known, cameraId, sequence: history.nextSequence, gapBeforeMs };
-    const name = { name: fileNameOf(this.#o.name), cameraId, startMs: Math.floor(known.wallStartMs) };
-    const lead = tracks.slice(0, 1);
-    let file: SegmentFile;
-    try {
-      file = this.#newFile({ format, name, tracks, meta }, failed);
-    } catch (err) {
-      if (!(err instanceof Mp4Error)) throw err;
-      try {
-        // Bad audio never stops video; where the video is at fault, this fails as well.
-        file = this.#newFile({ format, name, tracks: lead, meta }, failed);
-        log.warn({ camera: cameraId, err }, 'audio that no file can hold is not recorded');
-      } catch (err) {
-        if (!(err instanceof Mp4Error)) throw err;
-        this.#block({ code: 'unsupported-parameters', message: err.message }, 'parameters');
-        return undefined;
+  #perform(actions: readonly SegmentAction[]): void {
+    for (const action of actions) {
+      switch (action.kind) {
+        case 'open':
+          this.#open(action.plan, action.audioFault);
+          break;
+        case 'write':
+          this.#filing(action.plan).file.append(action.fragment);
+          break;
+        case 'ended':
+          this.#shownUntilMs = this.#deps.clock.monotonicMs() + NEXT_RUN_MS;
+          if (!action.goesOn) this.#shown = undefined;
+          break;
+        case 'close':
+          this.#finish(this.#filing(action.plan), action.closing, action.noRoom);
+          break;
+        case 'refused':
+          this.#noteRefusal();
+          break;
+        case 'unsupported':
+          this.#block({ code: 'unsupported-parameters', message: action.error.message }, 'parameters');
+          break;
+        case 'drop':
+          this.#dropped(this.#causeOf(action.cause), action.videoFrames);
+          break;
+        case 'askKeyFrame':
+          this.#callbacks.needKeyFrame();
+          break;
+        default:
+          assertNever(action);
       }
     }
-    history.nextSequence++;
-    this.#files.set(file, undefined);
+  }
+
+  #filing(plan: SegmentPlan): Filing {
+    const filing = this.#files.get(plan);
+    assert(filing, 'the segmenter goes on with a file that is complete');
+    return filing;
+  }
+
+  #open(plan: SegmentPlan, audioFault: Error | undefined): void {
+    const { store, clock, syncIntervalMs, log } = this.#deps;
+    if (audioFault) {
+      log.warn({ camera: this.#o.cameraId, err: audioFault }, 'audio that no file can hold is not recorded');
+    }
+    const [budget, tables] = [this.#budget, this.#tables];
+    const file = new SegmentFile(plan, { store, clock, syncIntervalMs, budget, tables, owner: this });
+    this.#files.set(plan, { file, settled: undefined });
     this.#newest = file;
-    return file;
   }
 
-  #newFile(plan: SegmentPlan, failed: () => void): SegmentFile {
-    const { store, clock, syncIntervalMs, metrics } = this.#deps;
-    const file: SegmentFile = new SegmentFile(plan, {
-      store,
-      clock,
-      syncIntervalMs,
-      budget: this.#budget,
-      tables: this.#tables,
-      events: {
-        created: (created) => this.#created(file, created),
-        written: (fragment) => this.#written(file, fragment),
-        failed: (fault, frames) => this.#failed(file, fault, frames, failed),
-        synced: (durationMs) => metrics.synced(durationMs),
-      },
-    });
-    return file;
-  }
-
-  get lastEndMs(): number | undefined {
-    return this.#deps.history.wallEndMs;
-  }
-
-  ended(wallEndMs: number, goesOn: boolean): void {
-    this.#deps.history.wallEndMs = wallEndMs;
-    this.#shownUntilMs = this.#deps.clock.monotonicMs() + NEXT_RUN_MS;
-    if (!goesOn) this.#shown = undefined;
-  }
-
-  finish(file: SegmentFile, closing: SegmentClosing): void {
-    if (this.#newest === file) this.#newest = undefined;
+  #finish(filing: Filing, closing: SegmentClosing, noRoom: boolean): void {
+    const { file } = filing;
+    const wasNewest = this.#newest === file;
+    if (wasNewest) this.#newest = undefined;
+    if (noRoom) {
+      this.#deps.metrics.failed(SLOW_DISK.code);
+      // Nothing to wait for but room in the queue.
+      if (wasNewest) this.#block(SLOW_DISK, SLOW_DISK.code, 0);
+    }
     file.finish(closing);
-    this.#await(file);
+    this.#settle(filing);
   }
 
-  slow(file: SegmentFile): void {
-    this.#deps.metrics.failed(SLOW_DISK.code);
-    if (this.#newest !== file) return;
-    this.#newest = undefined;
-    // Nothing to wait for but room in the queue.
-    this.#block(SLOW_DISK, SLOW_DISK.code, 0);
+  /** No file is even planned: its sequence is known only when the archive has been recovered. */
+  #noteRefusal(): void {
+    const fault = diskFault(this.#deps.store.refused);
+    if (this.#fault?.code !== fault.code) this.#block(fault, fault.code, 0);
   }
 
-  dropped(cause: DropCause, videoFrames: number): void {
+  #causeOf(cause: SegmenterDropCause): DropCause {
+    return cause === 'last-fault' ? this.#faultCause : cause;
+  }
+
+  #dropped(cause: DropCause, videoFrames: number): void {
     if (videoFrames === 0) return;
     this.#framesDropped.set(cause, (this.#framesDropped.get(cause) ?? 0) + videoFrames);
   }
 
-  #created(file: SegmentFile, created: CreatedSegment): void {
+  fileCreated(file: SegmentFile, created: CreatedSegment): void {
     const { history, index, store } = this.#deps;
     index.opened(created.segment);
     history.openMarkers.add(created.marker);
@@ -329,7 +334,7 @@ export class CameraArchive implements SegmentTarget {
     if (before !== undefined && !history.openMarkers.has(before)) void store.unmark(before);
   }
 
-  #written(file: SegmentFile, fragment: Fragment): void {
+  fileWritten(file: SegmentFile, fragment: Fragment): void {
     let bytes = 0;
     for (const buffer of fragment.buffers) bytes += buffer.length;
     this.#bytesWritten += bytes;
@@ -346,24 +351,23 @@ export class CameraArchive implements SegmentTarget {
     this.#fault = undefined;
   }
 
-  #failed(file: SegmentFile, fault: DiskFault, droppedFrames: number, tellSegmenter: () => void): void {
+  fileFailed(file: SegmentFile, fault: DiskFault, droppedVideoFrames: number): void {
     if (this.#shown?.file === file) this.#shown = undefined;
-    if (this.#newest === file) {
-      this.#newest = undefined;
-      const { history } = this.#deps;
-      // Before the first picture of this file, the last one ended where it did.
-      history.wallEndMs = file.writtenEndMs ?? history.wallEndMs;
-    }
+    if (this.#newest === file) this.#newest = undefined;
     this.#block(fault, fault.code);
-    this.dropped(fault.code, droppedFrames);
+    this.#dropped(fault.code, droppedVideoFrames);
     this.#deps.metrics.failed(fault.code);
-    tellSegmenter();
-    this.#await(file);
+    this.#perform(this.#segmenter.fileFailed(file.plan, file.writtenEndMs));
+    this.#settle(this.#filing(file.plan));
+  }
+
+  fileSynced(durationMs: number): void {
+    this.#deps.metrics.synced(durationMs);
   }
 
   /** No new file for a while. One line a change of reason: a disk that stays full must not fill the log. */
   #block(fault: Reason, cause: DropCause, retryMs = this.#backoff.next()): void {
-    this.#retryAtMs = this.#deps.clock.monotonicMs() + retryMs;
+    this.#segmenter.pause(this.#deps.clock.monotonicMs() + retryMs);
     const known = this.#fault?.code === fault.code;
     this.#fault = fault;
     this.#faultCause = cause;
@@ -373,19 +377,15 @@ export class CameraArchive implements SegmentTarget {
     else this.#deps.log.warn(fields, 'recording to disk fails');
   }
 
-  #await(file: SegmentFile): void {
-    assert(this.#files.has(file), 'a file ends twice');
-    if (this.#files.get(file)) return;
-    this.#files.set(
-      file,
-      file.done.then((result) => this.#settled(file, result)),
-    );
+  /** The file ends, by itself or because of a fault. */
+  #settle(filing: Filing): void {
+    filing.settled ??= filing.file.done.then((result) => this.#settled(filing.file, result));
   }
 
   #settled(file: SegmentFile, result: SegmentResult): void {
     const { index, log, clock } = this.#deps;
     const { cameraId } = this.#o;
-    this.#files.delete(file);
+    this.#files.delete(file.plan);
     switch (result.kind) {
       case 'closed': {
         const { created, closed } = result;
@@ -452,19 +452,3 @@ const openEntry = (file: SegmentFile, { path, segment }: CreatedSegment): OpenSe
   isEmpty: file.writtenEndMs === undefined,
   endMs: file.closedEndMs,
 });
-
-function tablePool(): TablePool {
-  const spare: SegmentWriter[] = [];
-  return {
-    take(tracks, meta) {
-      const tables = spare.pop();
-      if (!tables) return new SegmentWriter(tracks, meta);
-      tables.reset(tracks, meta);
-      return tables;
-    },
-    giveBack(tables) {
-      // A long stall leaves many; one is enough.
-      if (spare.length === 0) spare.push(tables);
-    },
-  };
-}

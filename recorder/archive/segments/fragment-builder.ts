@@ -1,13 +1,14 @@
-// Samples of up to a second in, one fragment out: the tables the mp4 room wants, and the bytes as few long pieces.
+// Gathers the samples of up to a second into one fragment: their tables, and their bytes in few long pieces.
 
 import type { MediaData, Slab } from '../../codec/slab.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample, type FragmentTrack } from '../../mp4/fragment.ts';
 import { SampleChecksum } from '../../mp4/sample-checksum.ts';
+import type { SegmentWriter } from '../../mp4/segment.ts';
 
-/** A fragment on its way to the disk. `release` lets go of the memory; call it once. */
+/** A fragment on its way to the disk. Call `release` once; it releases the memory of the samples. */
 export interface Fragment {
   readonly buffers: Buffer[];
-  /** In which the samples lie. */
+  /** The blocks of memory that contain the samples. */
   readonly slabs: readonly Slab[];
   readonly videoFrames: number;
   /** Wall time of the last picture in it; undefined when it holds audio only. */
@@ -24,7 +25,7 @@ interface Row {
   sync: boolean;
 }
 
-/** One track's samples. Rows are kept and filled again: a frame costs no object. */
+/** One track's samples. Rows are reused, so that a frame costs no object. */
 class TrackRun {
   readonly trackId: number;
   readonly #rows: Row[] = [];
@@ -104,7 +105,7 @@ export class FragmentBuilder {
     return this.#video.count;
   }
 
-  /** Decoding time of the first picture in it; only meaningful when there is one. */
+  /** Decoding time of the first picture in it; meaningless without one. */
   get videoStart(): number {
     return this.#video.baseDecodeTime;
   }
@@ -114,12 +115,12 @@ export class FragmentBuilder {
     return this.#video.bytes + this.#audio.bytes;
   }
 
-  /** In which they lie. */
+  /** The blocks of memory that contain them. */
   get slabs(): readonly Slab[] {
     return [...this.#video.slabs, ...this.#audio.slabs];
   }
 
-  /** Both take over one hold on `data.slab`; times are those of the file, `wallEndMs` by its map. */
+  /** Takes over one hold on `data.slab`, like `addAudio`. Times are those of the file; `wallEndMs` is by its map. */
   addVideo(
     data: MediaData,
     decodeTime: number,
@@ -138,8 +139,8 @@ export class FragmentBuilder {
     this.#audio.add(data, decodeTime, duration, 0, true);
   }
 
-  /** Ends the fragment; `head` makes its `moof` from the tables and the `SampleChecksum`. The builder is empty afterwards. */
-  take(head: (tracks: readonly FragmentTrack[], sampleChecksum: number) => Buffer): Fragment {
+  /** Ends the fragment and enters it in the tables of its file. The builder is empty afterwards. */
+  take(tables: Pick<SegmentWriter, 'append'>): Fragment {
     const tracks = [this.#video.table(), this.#audio.table()];
     const videoFrames = this.#video.count;
     const lastVideoMs = this.#lastVideoMs;
@@ -153,7 +154,7 @@ export class FragmentBuilder {
     const checksum = new SampleChecksum();
     for (const buffer of samples) checksum.add(buffer);
     return {
-      buffers: [head(tracks, checksum.value), ...samples],
+      buffers: [tables.append(tracks, checksum.value), ...samples],
       slabs,
       videoFrames,
       lastVideoMs,
@@ -164,7 +165,7 @@ export class FragmentBuilder {
     };
   }
 
-  /** Forgets what it holds; returns how many pictures that were. */
+  /** Releases what it holds; returns the number of pictures. */
   discard(): number {
     const slabs: Slab[] = [];
     const frames = this.#video.count;

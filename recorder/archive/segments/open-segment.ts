@@ -1,63 +1,101 @@
-// One segment while samples arrive: run times in, file times and fragments out. Knows where the segment begins and
-// ends in media time; when it ends is the segmenter's decision.
+// One segment while samples arrive: converts run times to file times and samples to fragments. It knows where the segment begins
+// and ends in media time; the segmenter decides when it ends.
 
 import type { VideoParameters } from '../../codec/access-unit.ts';
 import { VIDEO_TIMESCALE, type Sample } from '../../mp4/sample.ts';
 import { FragmentBuilder } from './fragment-builder.ts';
-import type { SegmentFile } from './segment-file.ts';
+import type { SegmentAction } from './segment-action.ts';
+import type { SegmentPlan } from './segment-plan.ts';
+import type { WallMap } from './wall-map.ts';
+import type { WriteBudget } from './write-budget.ts';
 
 /** With the sample that is held back and the time of a write, a crash costs less than a second. */
 const FRAGMENT_TICKS = 0.9 * VIDEO_TIMESCALE;
 /** A fragment at least this long ends before a key frame, so that reading can begin at most of them. */
 const KEY_FRAME_FRAGMENT_TICKS = 0.45 * VIDEO_TIMESCALE;
-/** And any does when reading could not begin for this long: parts of playlists are at most ten seconds long. */
+/** Any fragment ends before a key frame after this long: parts of playlists are at most ten seconds long. */
 const MAX_KEY_FRAME_DISTANCE_TICKS = 4 * VIDEO_TIMESCALE;
 const MAX_FRAGMENT_BYTES = 4 * 1024 * 1024;
 
-export class OpenSegment {
-  readonly file: SegmentFile;
-  /** Run time at which it begins, in ticks of the video and of the audio. */
+/** A picture in the segment and its duration. */
+interface Picture {
+  readonly sample: Sample;
+  readonly duration: number;
+}
+
+export interface OpenSegmentOptions {
+  readonly plan: SegmentPlan;
+  /** 0: the file has no audio beside the leading track, and audio that arrives is released. */
+  readonly audioRate: number;
+  /** Run time at which it begins, in ticks of the video. */
   readonly startDts: number;
+  /** The map of its run; the last border is where the segment begins. */
+  readonly wall: WallMap;
+  readonly budget: WriteBudget;
+  /** Gets what has to be done. */
+  readonly actions: SegmentAction[];
+}
+
+export class OpenSegment {
+  readonly kind = 'writing';
+  readonly plan: SegmentPlan;
+  readonly wall: WallMap;
+  readonly startDts: number;
+  /** Run time at which it begins, in ticks of the audio. */
   readonly startAudioDts: number;
-  /** Media time up to which fragments were handed to the file, as its last sample and that one's duration. */
-  lastFlushed: { sample: Sample; duration: number } | undefined;
-  lostPackets = 0;
-  readonly #audioRate: number;
+  /** The newest picture, until the next one shows its duration. The segment holds its data. */
+  held: Sample | undefined;
+  /** It ends at the next key frame, because the parameters of a track have changed. */
+  endsAtKeyFrame = false;
+  /** The audio that arrives now has other parameters than the file's. */
+  audioChanged = false;
+  readonly #o: OpenSegmentOptions;
   readonly #builder = new FragmentBuilder();
   #last: Sample | undefined;
   #lastDuration = 0;
+  #lastFlushed: Picture | undefined;
+  #lostPackets = 0;
   #pendingSinceMs = 0;
-  /** Decoding time at which the last fragment begins that begins with a key frame. */
+  /** Decoding time of the last fragment that begins with a key frame. */
   #readableFrom = 0;
   #heldAudio: Sample | undefined;
 
-  constructor(file: SegmentFile, startDts: number) {
-    this.file = file;
-    this.startDts = startDts;
-    const [, audio] = file.plan.tracks;
-    // 0: the file has no audio beside what leads, and lets go of what comes.
-    this.#audioRate = audio?.kind === 'audio' ? audio.sampleRate : 0;
-    this.startAudioDts = this.audioDtsAt(startDts);
+  constructor(options: OpenSegmentOptions) {
+    this.#o = options;
+    this.plan = options.plan;
+    this.wall = options.wall;
+    this.startDts = options.startDts;
+    this.startAudioDts = this.audioDtsAt(options.startDts);
   }
 
-  /** The first audio tick at or behind a video decoding time. */
+  /** The first audio tick at or after a video decoding time. */
   audioDtsAt(videoDts: number): number {
-    return Math.ceil((videoDts * this.#audioRate) / VIDEO_TIMESCALE);
+    return Math.ceil((videoDts * this.#o.audioRate) / VIDEO_TIMESCALE);
   }
 
   get sizeBytes(): number {
-    return this.file.sizeBytes + this.#builder.bytes;
+    return this.plan.tables.size + this.#builder.bytes;
+  }
+
+  /** The last picture whose duration is known. */
+  get last(): Picture | undefined {
+    return this.#last && { sample: this.#last, duration: this.#lastDuration };
+  }
+
+  /** The last picture that was handed out to be written. */
+  get lastFlushed(): Picture | undefined {
+    return this.#lastFlushed;
   }
 
   change(video: VideoParameters): void {
-    this.file.change(video);
+    this.plan.tables.change(video);
   }
 
-  /**
-   * Adds a picture whose duration is known and that ends at `wallEndMs`, taking over the hold on its data. False when a fragment was due and found
-   * no room; the picture then waits with the others for `discard`.
-   */
-  addVideo(sample: Sample, duration: number, wallEndMs: number, nowMs: number): boolean {
+  /** Takes the held picture over into a fragment. False: a fragment was due and found no room; it waits for `close`. */
+  addHeld(duration: number, nowMs: number): boolean {
+    const sample = this.held;
+    if (!sample) return true;
+    this.held = undefined;
     const decodeTime = sample.dts - this.startDts;
     const end = decodeTime + duration;
     const builder = this.#builder;
@@ -70,8 +108,8 @@ export class OpenSegment {
     if (builder.isEmpty) this.#pendingSinceMs = nowMs;
     if (sample.sync && builder.videoFrames === 0) this.#readableFrom = decodeTime;
     const { data, compositionOffset, sync, wallMs } = sample;
-    builder.addVideo(data, decodeTime, duration, compositionOffset, sync, wallMs, wallEndMs);
-    this.lostPackets += sample.lostPackets;
+    builder.addVideo(data, decodeTime, duration, compositionOffset, sync, wallMs, this.wall.at(sample, duration));
+    this.#lostPackets += sample.lostPackets;
     this.#last = sample;
     this.#lastDuration = duration;
     if (!room) return false;
@@ -79,32 +117,35 @@ export class OpenSegment {
     return full || builder.bytes >= MAX_FRAGMENT_BYTES ? this.flush() : true;
   }
 
-  /** Adds an audio frame, taking over the hold on its data; it is held back until its successor tells its duration. */
+  /** Adds an audio frame and takes over the hold on its data. The frame is held back until the next one shows its duration. */
   addAudio(sample: Sample, nowMs: number): void {
-    if (this.#audioRate === 0) {
+    if (this.#o.audioRate === 0) {
       sample.data.slab.release();
       return;
     }
     if (this.#heldAudio) this.#settleAudio(this.#heldAudio, sample.dts, nowMs);
     this.#heldAudio = sample;
-    this.lostPackets += sample.lostPackets;
+    this.#lostPackets += sample.lostPackets;
   }
 
-  /** Gives the last audio frame its duration: up to `nextDts`, or its own where nothing follows. */
+  /** Gives the last audio frame its duration: up to `nextDts`, or its usual one if nothing follows. */
   endAudio(nextDts: number | undefined, nowMs: number): void {
     const held = this.#heldAudio;
     if (!held) return;
     // A pause across a border belongs to neither file.
-    const follows = nextDts !== undefined && nextDts - held.dts <= this.#audioRate;
+    const follows = nextDts !== undefined && nextDts - held.dts <= this.#o.audioRate;
     this.#settleAudio(held, follows ? nextDts : held.dts + held.usualDuration, nowMs);
     this.#heldAudio = undefined;
   }
 
-  /** Hands what has gathered to the file. False when there is no room for it. */
+  /** Hands out the gathered samples to be written. False: there is no room for them, and they stay. */
   flush(): boolean {
-    if (this.#builder.isEmpty || this.file.fault) return true;
-    if (!this.file.append(this.#builder)) return false;
-    if (this.#last) this.lastFlushed = { sample: this.#last, duration: this.#lastDuration };
+    const builder = this.#builder;
+    const { plan, budget, actions } = this.#o;
+    if (builder.isEmpty) return true;
+    if (!budget.take(builder)) return false;
+    actions.push({ kind: 'write', plan, fragment: builder.take(plan.tables) });
+    this.#lastFlushed = this.last ?? this.#lastFlushed;
     return true;
   }
 
@@ -113,11 +154,22 @@ export class OpenSegment {
     return this.#builder.isEmpty || nowMs - this.#pendingSinceMs < ageMs || this.flush();
   }
 
-  /** Forgets what has gathered; returns how many pictures that were. */
+  /** Ends the file. The samples that find no room are dropped; `noRoom`: that is known already. */
+  close(wallDurationMs: number, noRoom = !this.flush()): void {
+    const { plan, actions } = this.#o;
+    const videoFrames = this.discard();
+    if (videoFrames > 0) actions.push({ kind: 'drop', cause: 'disk-slow', videoFrames });
+    actions.push({ kind: 'close', plan, closing: { wallDurationMs, lostPackets: this.#lostPackets }, noRoom });
+  }
+
+  /** Releases all samples that were not handed out; returns the number of pictures among them. */
   discard(): number {
+    const heldFrames = this.held ? 1 : 0;
+    this.held?.data.slab.release();
+    this.held = undefined;
     this.#heldAudio?.data.slab.release();
     this.#heldAudio = undefined;
-    return this.#builder.discard();
+    return heldFrames + this.#builder.discard();
   }
 
   #settleAudio(held: Sample, nextDts: number, nowMs: number): void {

@@ -1,4 +1,4 @@
-// Frames with their true capture times in, where files put them out: timeline and segmenter on a virtual clock, without
+// Tells at which times files show frames whose true capture times are known: timeline and segmenter on a virtual clock, without
 // a camera and without a disk.
 
 import { VirtualClock } from '../../../base/clock.ts';
@@ -9,9 +9,11 @@ import type { AccessUnit, VideoParameters } from '../../codec/access-unit.ts';
 import { SlabPool, SlabWriter } from '../../codec/slab.ts';
 import type { Sample } from '../../mp4/sample.ts';
 import { VIDEO } from '../test-support.ts';
-import type { FragmentBuilder } from './fragment-builder.ts';
+import { newHistory } from './history.ts';
+import type { SegmentAction } from './segment-action.ts';
+import { TablePool, type SegmentPlan } from './segment-plan.ts';
 import { Segmenter } from './segmenter.ts';
-import type { SegmentFile } from './segment-file.ts';
+import { WriteBudget } from './write-budget.ts';
 
 /** All times in milliseconds since the scene begins. */
 export interface Frame {
@@ -72,45 +74,41 @@ export function record(scene: Scene) {
   const discarded = { video: 0, audio: 0 };
   const memory: TimelineMemory = scene.memory ?? { reorderDepth: 0 };
   let run = 0;
-  let lastEndMs = scene.lastEndMs === undefined ? undefined : scene.lastEndMs + zeroWallMs;
   let current: OpenFile | undefined;
-  const open = new Map<SegmentFile, OpenFile>();
+  const open = new Map<SegmentPlan, OpenFile>();
 
+  const budget = new WriteBudget();
+  const tables = new TablePool();
+  const history = newHistory();
+  if (scene.lastEndMs !== undefined) history.wallEndMs = scene.lastEndMs + zeroWallMs;
+  const segmentDurationMs = scene.segmentMs ?? 60_000;
   const segmenter = new Segmenter({
+    cameraId: 'gate',
+    name: 'Gate',
+    record: { format: 'fmp4', segmentDurationMs },
     clock,
-    segmentDurationMs: () => scene.segmentMs ?? 60_000,
-    dropCause: () => 'disk-error',
-    needKeyFrame: () => undefined,
-    target: {
-      ready: () => true,
-      get lastEndMs() {
-        return lastEndMs;
-      },
-      open: (tracks, meta) => {
-        const file = {
-          plan: { tracks, meta },
-          sizeBytes: 0,
-          append: (builder: FragmentBuilder) => {
-            builder.discard();
-            return true;
-          },
-          change: () => undefined,
-        } as unknown as SegmentFile;
-        const startMs = meta.wallStartMs - zeroWallMs;
+    history,
+    budget,
+    tables,
+  });
+
+  const perform = (actions: readonly SegmentAction[]): void => {
+    for (const action of actions) {
+      if (action.kind === 'open') {
+        const startMs = action.plan.meta.wallStartMs - zeroWallMs;
         current = { index: files.length, pictures: [], startMs };
         files.push({ run, startMs, endMs: startMs });
-        open.set(file, current);
-        return file;
-      },
-      ended: (endMs) => (lastEndMs = endMs),
-      finish: (file, { wallDurationMs = 0 }) => {
-        const { index, startMs } = open.get(file) as OpenFile;
-        (files[index] as FileTimes).endMs = startMs + wallDurationMs;
-      },
-      slow: () => undefined,
-      dropped: (_cause, frames) => (discarded.video += frames),
-    },
-  });
+        open.set(action.plan, current);
+      } else if (action.kind === 'write') {
+        budget.giveBack(action.fragment);
+        action.fragment.release();
+      } else if (action.kind === 'close') {
+        const { index, startMs } = open.get(action.plan) as OpenFile;
+        (files[index] as FileTimes).endMs = startMs + (action.closing.wallDurationMs ?? 0);
+        tables.giveBack(action.plan.tables);
+      } else if (action.kind === 'drop') discarded.video += action.videoFrames;
+    }
+  };
 
   let frame: Frame | undefined;
   const frames = new Map<number, Frame>();
@@ -125,16 +123,16 @@ export function record(scene: Scene) {
     sink: {
       begin: (next) => {
         run++;
-        segmenter.begin(next);
+        perform(segmenter.begin(next));
       },
       change: (next) => segmenter.change(next),
       sample: (sample) => {
-        segmenter.sample(sample);
+        perform(segmenter.push(sample, true));
         if (sample.kind === 'video' && current) current.pictures.push(pictureOf(sample));
       },
       end: (reason) => {
         ends.push(reason);
-        segmenter.end(reason);
+        perform(segmenter.end(reason));
         current = undefined;
       },
     },
@@ -175,7 +173,7 @@ export function record(scene: Scene) {
       if (clock.monotonicMs() - tickedMs < 500) continue;
       tickedMs = clock.monotonicMs();
       timeline.tick(tickedMs);
-      segmenter.tick();
+      perform(segmenter.tick());
     }
     for (let report = reports[0]; report && report.arrivalMs <= frame.arrivalMs; report = reports[0]) {
       timeline.senderReport('video', report.clockMs, ticksOf(report.stampMs), clock.monotonicMs());

@@ -1,28 +1,17 @@
-// One segment on its way to the disk: fragments in; created, written, completed or given up out. Joins the mp4 room's
-// tables with the writer's queue, so that what the tables say is in the file is in the file.
+// The file of one segment: creates it with its first fragment, writes, and completes it, or gives it up after a fault. It joins the
+// segment's tables with the writer's queue, so that the tables list what is in the file.
 
 import { assert } from '../../../base/assert.ts';
 import type { Clock } from '../../../base/clock.ts';
-import type { VideoParameters } from '../../codec/access-unit.ts';
-import type { RecordedMeta, SegmentClosing, SegmentMeta } from '../../mp4/meta.ts';
-import type { TrackParameters } from '../../mp4/sample.ts';
-import type { SegmentWriter } from '../../mp4/segment.ts';
-import { closedSegment, recordedDetails, type ClosedSegment, type RecordFormat } from '../catalogue/segment.ts';
+import type { RecordedMeta, SegmentClosing } from '../../mp4/meta.ts';
+import { closedSegment, recordedDetails, type ClosedSegment } from '../catalogue/segment.ts';
 import type { DiskFault } from '../disk/faults.ts';
 import type { FileFacts, OpenFile } from '../disk/file-system.ts';
-import type { SegmentName } from '../disk/names.ts';
 import type { CreatedSegment, SegmentStore } from '../disk/segment-store.ts';
-import { FileWriter, type WriterOutcome } from './file-writer.ts';
-import type { Fragment, FragmentBuilder } from './fragment-builder.ts';
+import { FileWriter, type FileWriterEvents, type WriterOutcome } from './file-writer.ts';
+import type { Fragment } from './fragment-builder.ts';
+import type { SegmentPlan, TablePool } from './segment-plan.ts';
 import type { WriteBudget } from './write-budget.ts';
-
-/** What a segment is to be. */
-export interface SegmentPlan {
-  readonly format: RecordFormat;
-  readonly name: SegmentName;
-  readonly tracks: readonly TrackParameters[];
-  readonly meta: SegmentMeta;
-}
 
 /** How a segment's file ended. */
 export type SegmentResult =
@@ -33,21 +22,16 @@ export type SegmentResult =
     }
   /** Nothing was recorded in it and no file is left. */
   | { readonly kind: 'empty'; readonly created: CreatedSegment | undefined }
-  /** The disk did not even take what completes the file; recovery can do it later. */
+  /** The bytes that complete the file could not be written; recovery can do it later. */
   | { readonly kind: 'unfinished'; readonly created: CreatedSegment; readonly cause: unknown };
 
-export interface SegmentFileEvents {
-  created(segment: CreatedSegment): void;
-  written(fragment: Fragment): void;
-  failed(fault: DiskFault, droppedVideoFrames: number): void;
-  synced(durationMs: number): void;
-}
-
-/** The tables of a file grow to some 200 KB; the next file fills the same again. */
-export interface TablePool {
-  /** Throws Mp4Error when the tracks cannot be described in a file. */
-  take(tracks: readonly TrackParameters[], meta: SegmentMeta): SegmentWriter;
-  giveBack(tables: SegmentWriter): void;
+/** Is told what becomes of a file. */
+export interface SegmentFileOwner {
+  fileCreated(file: SegmentFile, created: CreatedSegment): void;
+  fileWritten(file: SegmentFile, fragment: Fragment): void;
+  /** The disk has stopped the file. The pictures that waited in its queue are lost. Called at most once. */
+  fileFailed(file: SegmentFile, fault: DiskFault, droppedVideoFrames: number): void;
+  fileSynced(durationMs: number): void;
 }
 
 export interface SegmentFileOptions {
@@ -55,14 +39,14 @@ export interface SegmentFileOptions {
   readonly clock: Clock;
   readonly budget: WriteBudget;
   readonly syncIntervalMs: number;
+  /** Gets the tables back when the file is complete. */
   readonly tables: TablePool;
-  readonly events: SegmentFileEvents;
+  readonly owner: SegmentFileOwner;
 }
 
-export class SegmentFile {
+export class SegmentFile implements FileWriterEvents {
   readonly plan: SegmentPlan;
   readonly #o: SegmentFileOptions;
-  readonly #tables: SegmentWriter;
   #writer: FileWriter | undefined;
   #created: CreatedSegment | undefined;
   #closing: SegmentClosing = {};
@@ -72,11 +56,9 @@ export class SegmentFile {
   #done: Promise<SegmentResult> | undefined;
   #closed: ClosedSegment | undefined;
 
-  /** Throws Mp4Error when the tracks cannot be described in a file. The file itself begins with the first fragment. */
   constructor(plan: SegmentPlan, options: SegmentFileOptions) {
     this.plan = plan;
     this.#o = options;
-    this.#tables = options.tables.take(plan.tracks, plan.meta);
   }
 
   /** Undefined until the file exists. */
@@ -104,26 +86,15 @@ export class SegmentFile {
     return this.#writtenEndMs;
   }
 
-  /** Bytes in the file when everything that waits is written. */
-  get sizeBytes(): number {
-    return this.#tables.size;
-  }
-
   get fault(): DiskFault | undefined {
     return this.#writer?.fault;
   }
 
-  change(video: VideoParameters): void {
-    this.#tables.change(video);
-  }
-
-  /** Empties `builder` into the file's queue. False, with `builder` untouched, when there is no room to wait in. */
-  append(builder: FragmentBuilder): boolean {
+  /** Takes over a fragment for which there is room in the budget, and writes it as soon as possible. */
+  append(fragment: Fragment): void {
     assert(!this.fault, 'fragment for a file that has failed');
-    if (!this.#o.budget.take(builder)) return false;
     const writer = (this.#writer ??= this.#start());
-    writer.append(builder.take((tracks, sampleChecksum) => this.#tables.append(tracks, sampleChecksum)));
-    return true;
+    writer.append(fragment);
   }
 
   tick(nowMs: number): void {
@@ -136,9 +107,23 @@ export class SegmentFile {
     this.#writer?.end();
   }
 
-  /** The process is about to end: what takes long and can be left is left. */
+  /** The process is about to end: work that takes long and can be left out is left out. */
   hurry(): void {
     this.#hurried = true;
+  }
+
+  written(fragment: Fragment): void {
+    this.#fragmentsWritten++;
+    this.#writtenEndMs = fragment.videoEndMs ?? this.#writtenEndMs;
+    this.#o.owner.fileWritten(this, fragment);
+  }
+
+  failed(fault: DiskFault, droppedVideoFrames: number): void {
+    this.#o.owner.fileFailed(this, fault, droppedVideoFrames);
+  }
+
+  synced(durationMs: number): void {
+    this.#o.owner.fileSynced(durationMs);
   }
 
   /** How it ends, once `finish` was called or the file has failed; never rejects. */
@@ -147,31 +132,21 @@ export class SegmentFile {
   }
 
   #start(): FileWriter {
-    const { clock, budget, syncIntervalMs, events, store } = this.#o;
-    const writer = new FileWriter(this.#tables.header(), {
-      clock,
-      budget,
-      syncIntervalMs,
-      open: async () => {
-        const { name, meta } = this.plan;
-        const { file } = await store.create(name, meta.sequence, (created) => {
-          this.#created = created;
-          events.created(created);
-        });
-        return file;
-      },
-      events: {
-        written: (fragment) => {
-          this.#fragmentsWritten++;
-          this.#writtenEndMs = fragment.videoEndMs ?? this.#writtenEndMs;
-          events.written(fragment);
-        },
-        failed: (fault, frames) => events.failed(fault, frames),
-        synced: (durationMs) => events.synced(durationMs),
-      },
-    });
+    const { clock, budget, syncIntervalMs } = this.#o;
+    const open = (): Promise<OpenFile> => this.#create();
+    const writer = new FileWriter(this.plan.tables.header(), { clock, budget, syncIntervalMs, open, events: this });
     this.#done = writer.done.then((outcome) => this.#complete(outcome));
     return writer;
+  }
+
+  async #create(): Promise<OpenFile> {
+    const { store, owner } = this.#o;
+    const { name, meta } = this.plan;
+    const { file } = await store.create(name, meta.sequence, (created) => {
+      this.#created = created;
+      owner.fileCreated(this, created);
+    });
+    return file;
   }
 
   async #complete({ file, sizeBytes, fault }: WriterOutcome): Promise<SegmentResult> {
@@ -182,30 +157,30 @@ export class SegmentFile {
         await this.#o.store.discard(created.path);
         return { kind: 'empty', created };
       }
-      const wholeBytes = fault ? this.#tables.rollback(sizeBytes) : sizeBytes;
-      // A write that failed half-way may have left a part of a fragment behind what is known to be whole.
+      const wholeBytes = fault ? this.plan.tables.rollback(sizeBytes) : sizeBytes;
+      // A write that failed half-way may have left a part of a fragment after the last whole one.
       if (fault) await file.truncate(wholeBytes);
       return await this.#finalise(file, created, wholeBytes);
     } catch (cause) {
       return { kind: 'unfinished', created, cause };
     } finally {
       await file.close().catch(() => {});
-      this.#o.tables.giveBack(this.#tables);
+      this.#o.tables.giveBack(this.plan.tables);
     }
   }
 
   async #finalise(file: OpenFile, created: CreatedSegment, sizeBytes: number): Promise<SegmentResult> {
     const { store } = this.#o;
     if (this.plan.format === 'mp4' && !this.#hurried) {
-      const progressive = this.#tables.progressive(this.#closing);
+      const progressive = this.plan.tables.progressive(this.#closing);
       try {
         const facts = await store.rewrite(file, created.path, progressive, () => this.#hurried);
         return this.#isClosed(created, facts, progressive.meta);
       } catch {
-        // No room or no time for a second copy: the file completed in its place holds the same and opens as well.
+        // No room or no time for a second copy: the same file, completed in place, contains the same and opens as well.
       }
     }
-    const end = this.#tables.finish(this.#closing);
+    const end = this.plan.tables.finish(this.#closing);
     return this.#isClosed(created, await store.complete(file, sizeBytes, end), end.meta);
   }
 

@@ -1,118 +1,148 @@
-// One camera's samples in, segments out: decides where each file begins and ends.
+// Decides where each file of one camera begins and ends. It takes samples and returns what has to be done; the archive does it and
+// reports which files have failed.
 //
 // A segment begins at a key frame and ends exactly where the next begins. One video sample is held back until its
-// successor tells its duration; audio waits until the video has come as far, so that every audio frame lies in the
+// successor shows its duration. Audio waits until the video has come as far, so that every audio frame lies in the
 // file in which it begins, whichever of the two arrives first.
 
 import type { Clock } from '../../../base/clock.ts';
-import type { EndReason, Run, SampleSink } from '../../camera/sink.ts';
-import type { SegmentClosing, SegmentMeta } from '../../mp4/meta.ts';
+import type { EndReason, Run } from '../../camera/sink.ts';
+import { Mp4Error } from '../../mp4/error.ts';
+import type { SegmentMeta } from '../../mp4/meta.ts';
 import { TICKS_PER_MS, VIDEO_TIMESCALE, type Sample, type TrackParameters } from '../../mp4/sample.ts';
-import type { DiskFault } from '../disk/faults.ts';
-import { dayStartMs } from '../disk/names.ts';
-import { ClosingSegments, type ClosingSegment } from './closing-segments.ts';
+import type { RecordFormat } from '../catalogue/segment.ts';
+import { dayStartMs, fileNameOf } from '../disk/names.ts';
+import { ClosingSegments } from './closing-segments.ts';
+import type { CameraHistory } from './history.ts';
 import { OpenSegment } from './open-segment.ts';
-import type { SegmentFile } from './segment-file.ts';
+import type { SegmentAction, SegmenterDropCause } from './segment-action.ts';
+import type { SegmentPlan, TablePool } from './segment-plan.ts';
 import { WallMap } from './wall-map.ts';
+import type { WriteBudget } from './write-budget.ts';
 
 /** Chunk offsets of 32 bits end at 4 GiB; from here on the next key frame begins a new file. */
 const ROTATE_BYTES = 3 * 1024 ** 3;
 /** A file this large, or twice as long as wanted, ends although no key frame comes. */
 const MAX_BYTES = 3.5 * 1024 ** 3;
 const MAX_EXTRA_MS = 120_000;
-/** Nothing that arrived waits longer than this for its successor. */
+/** No sample waits longer than this for its successor. */
 const MAX_PENDING_MS = 1_000;
 const MAX_WAITING_AUDIO = 256;
 /** No run of the same connection follows these. */
 const LAST: ReadonlySet<EndReason> = new Set(['stopped', 'camera-lost', 'no-key-frame']);
 /** A file that ends further ahead than this was written by another clock. */
 const MAX_AHEAD_MS = 1_000;
+const NOTHING: readonly SegmentAction[] = [];
 
-/** Why pictures were not written. */
-export type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
-
-/** What a segmenter asks of the disk. */
-export interface SegmentTarget {
-  /** Whether a new file may be tried now. */
-  ready(nowMs: number): boolean;
-  /** Undefined when no file can hold these tracks. `failed` is called when the disk stops the file. */
-  open(
-    tracks: readonly TrackParameters[],
-    meta: Omit<SegmentMeta, 'cameraId' | 'sequence' | 'gapBeforeMs'>,
-    failed: () => void,
-  ): SegmentFile | undefined;
-  /** Wall time at which the camera's last file ends, as far as known. */
-  readonly lastEndMs: number | undefined;
-  /**
-   * The video in a file reaches up to here; audio that belongs to it may still come. `goesOn`: the camera is there, and the
-   * next file begins with this picture, or with the next run.
-   */
-  ended(wallEndMs: number, goesOn: boolean): void;
-  finish(file: SegmentFile, closing: SegmentClosing): void;
-  /** There is no room for what a file should take: it ends early. */
-  slow(file: SegmentFile): void;
-  dropped(cause: DropCause, videoFrames: number): void;
+/** How a camera is recorded. */
+export interface RecordSettings {
+  readonly format: RecordFormat;
+  readonly segmentDurationMs: number;
 }
 
 export interface SegmenterOptions {
+  readonly cameraId: string;
+  /** The camera's display name. */
+  readonly name: string;
+  readonly record: RecordSettings;
   readonly clock: Clock;
-  /** May change at any time; counts for the segment that is being written as well. */
-  readonly segmentDurationMs: () => number;
-  readonly target: SegmentTarget;
-  /** Why pictures are dropped while `target.ready` is false. */
-  readonly dropCause: () => DropCause;
-  /** The camera must send a key frame, which a reconnect brings about. Called last in `sample`. */
-  readonly needKeyFrame: () => void;
+  /** The segmenter counts the segments and notes where the last one ends. */
+  readonly history: Pick<CameraHistory, 'nextSequence' | 'wallEndMs'>;
+  /** For the fragments of all files of the camera. */
+  readonly budget: WriteBudget;
+  readonly tables: TablePool;
 }
 
-export class Segmenter implements SampleSink {
+/** No file receives the samples. */
+interface Dropping {
+  readonly kind: 'dropping';
+  /** The camera sends no key frame, and not the disk is the reason. */
+  readonly isKeyFrameMissing: boolean;
+  /** Run time of the first picture that was dropped. */
+  sinceDts: number | undefined;
+  wasAsked: boolean;
+}
+
+/** What belongs to one run; the next run has its own. */
+interface RunState {
+  run: Run;
+  place: OpenSegment | Dropping;
+  /** The segments before, while audio that belongs to them may still arrive. */
+  readonly closing: ClosingSegments;
+  /** Begins with the run's first file. */
+  wall: WallMap | undefined;
+  hasFile: boolean;
+  readonly waitingAudio: Sample[];
+  lastVideoMs: number;
+}
+
+const dropping = (isKeyFrameMissing = false): Dropping => ({
+  kind: 'dropping',
+  isKeyFrameMissing,
+  sinceDts: undefined,
+  wasAsked: false,
+});
+
+const openIn = ({ place }: RunState): OpenSegment | undefined => (place.kind === 'writing' ? place : undefined);
+
+/** A plan, or why no file can hold the tracks. */
+interface Planned {
+  readonly plan?: SegmentPlan;
+  readonly error?: Mp4Error;
+}
+
+export class Segmenter {
   readonly #o: SegmenterOptions;
-  #run: Run | undefined;
-  #wall: WallMap | undefined;
-  /** Wall milliseconds a media millisecond, lately. */
+  #record: RecordSettings;
+  #state: RunState | undefined;
+  /** What has to be done and was not returned yet; open segments add to it. */
+  readonly #actions: SegmentAction[] = [];
+  /** Wall milliseconds per media millisecond, lately. */
   #pace = 1;
-  #current: OpenSegment | undefined;
-  /** The segments before, while audio that belongs to them may still come. */
-  readonly #closing = new ClosingSegments((closing) => this.#finish(closing));
-  #held: Sample | undefined;
-  #last: Sample | undefined;
-  #lastDuration = 0;
-  #waitingAudio: Sample[] = [];
-  #lastVideoMs = 0;
-  #rotateNext = false;
-  #audioChanged = false;
-  #firstOfRun = true;
-  /** Run time since which pictures are dropped, and whether a key frame was asked for because of it. */
-  #droppingSince: number | undefined;
-  #asked = false;
-  /** No file is begun before a key frame because the camera sends none (and not because of the disk). */
-  #keyFrameMissing = false;
+  #notBeforeMs = -Infinity;
 
   constructor(options: SegmenterOptions) {
     this.#o = options;
-  }
-
-  get #maxTicks(): number {
-    const segmentDurationMs = this.#o.segmentDurationMs();
-    return Math.max(2 * segmentDurationMs, segmentDurationMs + MAX_EXTRA_MS) * TICKS_PER_MS;
+    this.#record = options.record;
   }
 
   /** A run is under way. */
   get active(): boolean {
-    return this.#run !== undefined;
+    return this.#state !== undefined;
   }
 
-  begin(run: Run): void {
-    if (this.#run) this.end('stopped');
-    this.#run = run;
-    this.#firstOfRun = true;
+  /** Valid from the next file on. A file that is already longer than files are to be now ends at its next key frame. */
+  configure(record: RecordSettings): void {
+    this.#record = record;
+  }
+
+  /** No file begins before this monotonic time. */
+  pause(untilMs: number): void {
+    this.#notBeforeMs = untilMs;
+  }
+
+  begin(run: Run): readonly SegmentAction[] {
+    const actions = this.end('stopped');
+    this.#state = {
+      run,
+      place: dropping(),
+      closing: new ClosingSegments(),
+      wall: undefined,
+      hasFile: false,
+      waitingAudio: [],
+      lastVideoMs: 0,
+    };
+    return actions;
   }
 
   change(run: Run): void {
-    const before = this.#run;
-    this.#run = run;
-    if (!before || !this.#current) return;
-    this.#audioChanged = run.audio !== before.audio;
+    const state = this.#state;
+    if (!state) return;
+    const before = state.run;
+    state.run = run;
+    const segment = openIn(state);
+    if (!segment) return;
+    segment.audioChanged = run.audio !== before.audio;
     const { lead } = before;
     const next = run.lead;
     const isSamePicture =
@@ -122,226 +152,258 @@ export class Segmenter implements SampleSink {
       next.codecString === lead.codecString &&
       next.width === lead.width &&
       next.height === lead.height;
-    if (this.#audioChanged || !isSamePicture) this.#rotateNext = true;
+    if (segment.audioChanged || !isSamePicture) segment.endsAtKeyFrame = true;
     // Cameras that send another picture parameter set now and then would cut files at each; in band it does no harm.
-    else this.#current.change(next);
+    else segment.change(next);
   }
 
-  sample(sample: Sample): void {
-    if (!this.#run) return;
-    if (sample.kind === 'video') this.#video(sample, this.#run);
-    else this.#audio(sample, this.#run);
+  /** Takes a sample. `mayOpen`: the archive allows new files now. */
+  push(sample: Sample, mayOpen: boolean): readonly SegmentAction[] {
+    const state = this.#state;
+    if (!state) return NOTHING;
+    if (sample.kind === 'video') this.#video(state, sample, mayOpen);
+    else this.#audio(state, sample);
+    return this.#take();
   }
 
-  end(reason: EndReason): void {
+  end(reason: EndReason): readonly SegmentAction[] {
+    const state = this.#state;
+    if (!state) return NOTHING;
     const nowMs = this.#now();
-    this.#drainAudio(Infinity, nowMs);
-    const held = this.#held;
-    if (held && this.#current) {
-      this.#held = undefined;
-      this.#addVideo(this.#current, held, Math.max(1, held.usualDuration), nowMs);
-    }
-    this.#closeCurrent(undefined, nowMs, !LAST.has(reason));
-    this.#closing.finishAll(undefined, nowMs);
-    this.#held?.data.slab.release();
-    this.#held = undefined;
-    this.#run = undefined;
-    this.#wall = undefined;
-    this.#rotateNext = false;
-    this.#audioChanged = false;
-    this.#droppingSince = undefined;
-    this.#asked = false;
-    this.#keyFrameMissing = false;
+    this.#drainAudio(state, Infinity, nowMs);
+    let segment = openIn(state);
+    if (segment?.held) this.#addHeld(state, segment, Math.max(1, segment.held.usualDuration), nowMs);
+    segment = openIn(state);
+    if (segment) this.#closeCurrent(state, segment, undefined, nowMs, !LAST.has(reason));
+    state.closing.closeAll(undefined, nowMs);
+    this.#state = undefined;
+    return this.#take();
   }
 
-  /** What time alone brings about; call it a few times a second. */
-  tick(): void {
+  /** Does what time alone brings about; call it a few times a second. */
+  tick(): readonly SegmentAction[] {
+    const state = this.#state;
+    if (!state) return NOTHING;
     const nowMs = this.#now();
-    this.#closing.expire(nowMs);
-    if (nowMs - this.#lastVideoMs >= MAX_PENDING_MS) this.#drainAudio(Infinity, nowMs);
-    if (this.#current && !this.#current.flushOlderThan(MAX_PENDING_MS, nowMs)) this.#stopSlow(nowMs);
+    state.closing.expire(nowMs);
+    if (nowMs - state.lastVideoMs >= MAX_PENDING_MS) this.#drainAudio(state, Infinity, nowMs);
+    const segment = openIn(state);
+    if (segment && !segment.flushOlderThan(MAX_PENDING_MS, nowMs)) this.#stopSlow(state, segment, nowMs);
+    return this.#take();
+  }
+
+  /**
+   * The disk has stopped a file, which has pictures up to `writtenEndMs` (wall time; undefined: none). The archive counts the
+   * pictures that waited in its queue; these actions count those that the segmenter still had for it.
+   */
+  fileFailed(plan: SegmentPlan, writtenEndMs: number | undefined): readonly SegmentAction[] {
+    const state = this.#state;
+    const current = state && openIn(state);
+    const segment = current?.plan === plan ? current : state?.closing.remove(plan);
+    if (!state || !segment) return NOTHING;
+    const { history } = this.#o;
+    // Before the first picture of this file, the last one ended where it did.
+    const isNewest = plan.meta.sequence === history.nextSequence - 1;
+    if (isNewest) history.wallEndMs = writtenEndMs ?? history.wallEndMs;
+    if (segment === current) state.place = dropping();
+    this.#drop('last-fault', segment.discard());
+    return this.#take();
+  }
+
+  #take(): readonly SegmentAction[] {
+    return this.#actions.length === 0 ? NOTHING : this.#actions.splice(0);
   }
 
   #now(): number {
     return this.#o.clock.monotonicMs();
   }
 
-  #video(sample: Sample, run: Run): void {
+  #drop(cause: SegmenterDropCause, videoFrames: number): void {
+    if (videoFrames > 0) this.#actions.push({ kind: 'drop', cause, videoFrames });
+  }
+
+  #video(state: RunState, sample: Sample, mayOpen: boolean): void {
     const nowMs = this.#now();
-    this.#lastVideoMs = nowMs;
+    state.lastVideoMs = nowMs;
     sample.data.slab.retain();
-    this.#drainAudio(sample.dts, nowMs);
-    this.#wall?.note(sample, this.#o.clock.wallMs());
-    const held = this.#held;
-    this.#held = undefined;
-    if (held && this.#current) this.#addVideo(this.#current, held, Math.max(1, sample.dts - held.dts), nowMs);
-    const tooLong = this.#current !== undefined && !sample.sync && this.#isTooLong(sample, this.#current);
-    if (tooLong || (sample.sync && this.#mustRotate(sample))) this.#closeCurrent(sample, nowMs, !tooLong);
-    if (tooLong) this.#keyFrameMissing = true;
-    if (!this.#current && sample.sync && this.#o.target.ready(nowMs)) this.#start(sample, run);
-    this.#closing.expire(nowMs, sample.dts);
-    if (this.#current) {
-      this.#held = sample;
+    this.#drainAudio(state, sample.dts, nowMs);
+    state.wall?.note(sample, this.#o.clock.wallMs());
+    let segment = openIn(state);
+    if (segment?.held) this.#addHeld(state, segment, Math.max(1, sample.dts - segment.held.dts), nowMs);
+    segment = openIn(state);
+    if (segment) this.#closeIfDue(state, segment, sample, nowMs);
+    if (state.place.kind === 'dropping' && sample.sync && this.#mayBegin(mayOpen, nowMs)) this.#start(state, sample);
+    state.closing.expire(nowMs, sample.dts);
+    if (state.place.kind === 'writing') {
+      state.place.held = sample;
       return;
     }
     sample.data.slab.release();
-    this.#o.target.dropped(this.#keyFrameMissing ? 'no-key-frame' : this.#o.dropCause(), 1);
-    this.#askForKeyFrame(sample, nowMs);
+    this.#drop(state.place.isKeyFrameMissing ? 'no-key-frame' : 'last-fault', 1);
+    this.#askForKeyFrame(state.place, sample, mayOpen, nowMs);
   }
 
-  #audio(sample: Sample, run: Run): void {
-    if (!run.audio) return;
+  #closeIfDue(state: RunState, segment: OpenSegment, next: Sample, nowMs: number): void {
+    if (next.sync) {
+      if (this.#endsBefore(segment, next)) this.#closeCurrent(state, segment, next, nowMs, true);
+    } else if (this.#isTooLong(segment, next)) {
+      this.#closeCurrent(state, segment, next, nowMs, false);
+      state.place = dropping(true);
+    }
+  }
+
+  #audio(state: RunState, sample: Sample): void {
+    if (!state.run.audio) return;
     const nowMs = this.#now();
     sample.data.slab.retain();
-    this.#waitingAudio.push(sample);
-    const reachedDts = this.#held?.dts;
-    if (reachedDts !== undefined) this.#drainAudio(reachedDts, nowMs);
-    else if (!this.#current) this.#drainAudio(Infinity, nowMs);
+    state.waitingAudio.push(sample);
+    const segment = openIn(state);
+    if (segment?.held) this.#drainAudio(state, segment.held.dts, nowMs);
+    else if (!segment) this.#drainAudio(state, Infinity, nowMs);
     // Audio alone goes on: the file has it up to the end of the video that will come.
-    if (this.#waitingAudio.length > MAX_WAITING_AUDIO) this.#drainAudio(Infinity, nowMs);
+    if (state.waitingAudio.length > MAX_WAITING_AUDIO) this.#drainAudio(state, Infinity, nowMs);
   }
 
   /** Assigns the audio that begins before a video decoding time. */
-  #drainAudio(beforeVideoDts: number, nowMs: number): void {
-    const waiting = this.#waitingAudio;
+  #drainAudio(state: RunState, beforeVideoDts: number, nowMs: number): void {
+    const waiting = state.waitingAudio;
     if (waiting.length === 0) return;
-    const rate = this.#run?.audio?.sampleRate ?? VIDEO_TIMESCALE;
+    const rate = state.run.audio?.sampleRate ?? VIDEO_TIMESCALE;
     const before = (beforeVideoDts * rate) / VIDEO_TIMESCALE;
     let count = 0;
     while (count < waiting.length && (waiting[count] as Sample).dts < before) {
-      this.#assignAudio(waiting[count] as Sample, nowMs);
+      this.#assignAudio(state, waiting[count] as Sample, nowMs);
       count++;
     }
     if (count > 0) waiting.splice(0, count);
   }
 
-  #assignAudio(sample: Sample, nowMs: number): void {
-    const current = this.#current;
-    if (!current || sample.dts < current.startAudioDts) {
-      this.#closing.addAudio(sample, nowMs);
+  #assignAudio(state: RunState, sample: Sample, nowMs: number): void {
+    const segment = openIn(state);
+    if (!segment || sample.dts < segment.startAudioDts) {
+      state.closing.addAudio(sample, nowMs);
       return;
     }
-    this.#closing.finishAll(sample.dts, nowMs);
-    current.addAudio(sample, nowMs);
+    state.closing.closeAll(sample.dts, nowMs);
+    segment.addAudio(sample, nowMs);
   }
 
-  #addVideo(segment: OpenSegment, sample: Sample, duration: number, nowMs: number): void {
-    const wallEndMs = this.#wall?.at(sample, duration) ?? sample.wallMs;
-    if (!segment.addVideo(sample, duration, wallEndMs, nowMs)) this.#stopSlow(nowMs);
-    this.#last = sample;
-    this.#lastDuration = duration;
+  #addHeld(state: RunState, segment: OpenSegment, duration: number, nowMs: number): void {
+    if (!segment.addHeld(duration, nowMs)) this.#stopSlow(state, segment, nowMs);
   }
 
-  #isTooLong(sample: Sample, current: OpenSegment): boolean {
-    return sample.dts - current.startDts > this.#maxTicks || current.sizeBytes >= MAX_BYTES;
+  #isTooLong({ startDts, sizeBytes }: OpenSegment, next: Sample): boolean {
+    const { segmentDurationMs } = this.#record;
+    return next.dts - startDts > maxTicks(segmentDurationMs) || sizeBytes >= MAX_BYTES;
   }
 
-  #mustRotate(sample: Sample): boolean {
-    const current = this.#current;
-    if (!current || !this.#wall) return false;
+  #endsBefore(segment: OpenSegment, keyFrame: Sample): boolean {
+    const { wall } = segment;
     return (
-      this.#rotateNext ||
-      this.#wall.isBentAt(sample) ||
-      sample.dts - current.startDts >= this.#o.segmentDurationMs() * TICKS_PER_MS ||
-      current.sizeBytes >= ROTATE_BYTES ||
-      dayStartMs(this.#wall.at(sample)) > dayStartMs(this.#wall.wallMs)
+      segment.endsAtKeyFrame ||
+      wall.isBentAt(keyFrame) ||
+      keyFrame.dts - segment.startDts >= this.#record.segmentDurationMs * TICKS_PER_MS ||
+      segment.sizeBytes >= ROTATE_BYTES ||
+      dayStartMs(wall.at(keyFrame)) > dayStartMs(wall.wallMs)
     );
   }
 
-  #start(first: Sample, run: Run): void {
-    const wall = (this.#wall ??= new WallMap(first, this.#o.clock.wallMs(), this.#earliestMs()));
+  #mayBegin(mayOpen: boolean, nowMs: number): boolean {
+    if (!mayOpen) this.#actions.push({ kind: 'refused' });
+    return mayOpen && nowMs >= this.#notBeforeMs && this.#o.budget.hasRoom();
+  }
+
+  #start(state: RunState, first: Sample): void {
+    const { budget, clock, history, cameraId } = this.#o;
+    const { run } = state;
+    const wall = (state.wall ??= new WallMap(first, clock.wallMs(), this.#earliestMs()));
     const wallStartMs = wall.advance(first);
-    const tracks = run.audio ? [run.lead, run.audio] : [run.lead];
     this.#pace = wall.pace ?? this.#pace;
-    const clock = this.#firstOfRun ? 'settling' : 'settled';
-    const meta = { runId: run.runId, wallStartMs, clock, pace: this.#pace } as const;
-    const file = this.#o.target.open(tracks, meta, () => this.#failed(file));
-    this.#rotateNext = false;
-    this.#audioChanged = false;
-    if (!file) return;
-    this.#firstOfRun = false;
-    this.#last = undefined;
-    this.#current = new OpenSegment(file, first.dts);
-    this.#droppingSince = undefined;
-    this.#asked = false;
-    this.#keyFrameMissing = false;
+    const meta: SegmentMeta = {
+      cameraId,
+      runId: run.runId,
+      sequence: history.nextSequence,
+      wallStartMs,
+      clock: state.hasFile ? 'settled' : 'settling',
+      gapBeforeMs: Math.max(0, wallStartMs - (history.wallEndMs ?? wallStartMs)),
+      pace: this.#pace,
+    };
+    const { audio } = run;
+    let planned = this.#plan(audio ? [run.lead, audio] : [run.lead], meta);
+    const audioFault = audio && planned.error;
+    // Bad audio never stops video; if the video is at fault, this fails as well.
+    if (audioFault) planned = this.#plan([run.lead], meta);
+    const { plan, error } = planned;
+    if (error) this.#actions.push({ kind: 'unsupported', error });
+    if (!plan) return;
+    history.nextSequence++;
+    state.hasFile = true;
+    const audioRate = audio && !audioFault ? audio.sampleRate : 0;
+    const actions = this.#actions;
+    actions.push({ kind: 'open', plan, audioFault });
+    state.place = new OpenSegment({ plan, audioRate, startDts: first.dts, wall, budget, actions });
+  }
+
+  #plan(tracks: readonly TrackParameters[], meta: SegmentMeta): Planned {
+    const { cameraId, tables } = this.#o;
+    const name = { name: fileNameOf(this.#o.name), cameraId, startMs: Math.floor(meta.wallStartMs) };
+    try {
+      return { plan: { format: this.#record.format, name, meta, tables: tables.take(tracks, meta) } };
+    } catch (error) {
+      if (error instanceof Mp4Error) return { error };
+      throw error;
+    }
   }
 
   /** No file begins before the last one ends, unless the clock has been set back since. */
   #earliestMs(): number {
-    const { clock, target } = this.#o;
-    const { lastEndMs = -Infinity } = target;
-    return lastEndMs - clock.wallMs() <= MAX_AHEAD_MS ? lastEndMs : -Infinity;
+    const { clock, history } = this.#o;
+    const { wallEndMs = -Infinity } = history;
+    return wallEndMs - clock.wallMs() <= MAX_AHEAD_MS ? wallEndMs : -Infinity;
   }
 
-  /** Ends the current segment behind its last picture; `next` is the sample at which it ends, when there is one. */
-  #closeCurrent(next: Sample | undefined, nowMs: number, goesOn: boolean): void {
-    const segment = this.#current;
-    const last = this.#last;
-    const duration = this.#lastDuration;
-    this.#current = undefined;
-    if (!segment || !this.#wall) return;
-    const startMs = this.#wall.wallMs;
-    const endMs = last ? (next ? this.#wall.advance(next) : this.#wall.advance(last, duration)) : startMs;
-    this.#o.target.ended(endMs, goesOn);
-    const endDts = next?.dts ?? (last ? last.dts + duration : segment.startDts);
-    this.#closing.add({ segment, endDts, wallDurationMs: endMs - startMs }, nowMs);
-    const audioFollows = next !== undefined && this.#run?.audio !== undefined && !this.#audioChanged;
-    if (!audioFollows) this.#closing.finishAll(undefined, nowMs);
+  /** Ends the current segment after its last picture; `next` is the sample at which it ends, if there is one. */
+  #closeCurrent(state: RunState, segment: OpenSegment, next: Sample | undefined, nowMs: number, goesOn: boolean): void {
+    state.place = dropping();
+    const { wall, last } = segment;
+    const startMs = wall.wallMs;
+    const endMs = last ? (next ? wall.advance(next) : wall.advance(last.sample, last.duration)) : startMs;
+    this.#ended(endMs, goesOn);
+    const endDts = next?.dts ?? (last ? last.sample.dts + last.duration : segment.startDts);
+    state.closing.add(segment, endDts, endMs - startMs, nowMs);
+    const audioFollows = next !== undefined && state.run.audio !== undefined && !segment.audioChanged;
+    if (!audioFollows) state.closing.closeAll(undefined, nowMs);
     // What waits for audio must not also wait to be written: a crash meanwhile would cost two seconds.
     else segment.flush();
   }
 
-  #finish({ segment, wallDurationMs }: ClosingSegment): void {
-    const { target } = this.#o;
-    if (!segment.flush()) target.slow(segment.file);
-    target.dropped('disk-slow', segment.discard());
-    target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
+  /** The queue is full: the file ends after what it took, and recording continues at a key frame when there is room. */
+  #stopSlow(state: RunState, segment: OpenSegment, nowMs: number): void {
+    state.place = dropping();
+    state.closing.closeAll(undefined, nowMs);
+    const { wall, lastFlushed } = segment;
+    const startMs = wall.wallMs;
+    const endMs = lastFlushed ? wall.advance(lastFlushed.sample, lastFlushed.duration) : startMs;
+    this.#ended(endMs, false);
+    segment.close(endMs - startMs, true);
   }
 
-  /** The queue is full: the file ends behind what it took, and recording goes on at a key frame when there is room. */
-  #stopSlow(nowMs: number): void {
-    const segment = this.#current;
-    if (!segment || !this.#wall) return;
-    this.#current = undefined;
-    this.#closing.finishAll(undefined, nowMs);
-    this.#o.target.slow(segment.file);
-    this.#o.target.dropped('disk-slow', segment.discard() + this.#releaseHeld());
-    const last = segment.lastFlushed;
-    const startMs = this.#wall.wallMs;
-    const endMs = last ? this.#wall.advance(last.sample, last.duration) : startMs;
-    const wallDurationMs = endMs - startMs;
-    this.#o.target.ended(endMs, false);
-    this.#o.target.finish(segment.file, { wallDurationMs, lostPackets: segment.lostPackets });
-  }
-
-  /** The disk has stopped a file; what waited in its queue is counted there. */
-  #failed(file: SegmentFile | undefined): void {
-    const { target, dropCause } = this.#o;
-    if (this.#current?.file === file) {
-      const segment = this.#current;
-      this.#current = undefined;
-      target.dropped(dropCause(), (segment?.discard() ?? 0) + this.#releaseHeld());
-    } else {
-      target.dropped(dropCause(), this.#closing.remove(file)?.discard() ?? 0);
-    }
-  }
-
-  #releaseHeld(): number {
-    const held = this.#held;
-    this.#held = undefined;
-    held?.data.slab.release();
-    return held ? 1 : 0;
+  #ended(wallEndMs: number, goesOn: boolean): void {
+    this.#o.history.wallEndMs = wallEndMs;
+    this.#actions.push({ kind: 'ended', goesOn });
   }
 
   /** Pictures are dropped for want of a key frame: one that is long overdue is asked for, once. */
-  #askForKeyFrame(sample: Sample, nowMs: number): void {
-    this.#droppingSince ??= sample.dts;
-    if (this.#asked) return;
+  #askForKeyFrame(place: Dropping, sample: Sample, mayOpen: boolean, nowMs: number): void {
+    place.sinceDts ??= sample.dts;
+    if (place.wasAsked) return;
+    const isOverdue = sample.dts - place.sinceDts >= maxTicks(this.#record.segmentDurationMs);
     // While the disk is at fault, a key frame would be of no use.
-    const overdue = sample.dts - this.#droppingSince >= this.#maxTicks && this.#o.target.ready(nowMs);
-    if (!this.#keyFrameMissing && !overdue) return;
-    this.#asked = true;
-    this.#o.needKeyFrame();
+    if (!place.isKeyFrameMissing && !(isOverdue && this.#mayBegin(mayOpen, nowMs))) return;
+    place.wasAsked = true;
+    this.#actions.push({ kind: 'askKeyFrame' });
   }
 }
+
+const maxTicks = (segmentDurationMs: number): number =>
+  Math.max(2 * segmentDurationMs, segmentDurationMs + MAX_EXTRA_MS) * TICKS_PER_MS;
