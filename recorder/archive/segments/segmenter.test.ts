@@ -1,446 +1,675 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { VirtualClock } from '../../../base/clock.ts';
-import { paceOf } from '../../mp4/meta.ts';
-import { readMeta } from '../../mp4/reader.ts';
-import { parsePath } from '../disk/names.ts';
-import {
-  AUDIO,
-  VIDEO,
-  bench,
-  readSegments,
-  runOf,
-  segmentPaths,
-  temporaryDirectory,
-  type ReadSegment,
-} from '../test-support.ts';
+import { MemoryBudget } from '../../../base/memory-budget.ts';
+import type { EndReason, Run } from '../../camera/sink.ts';
+import { Slab, type SlabPool } from '../../codec/slab.ts';
+import type { Sample } from '../../mp4/sample.ts';
+import { AUDIO, VIDEO, runOf } from '../test-support.ts';
+import type { Fragment } from './fragment-builder.ts';
+import { newHistory } from './history.ts';
+import type { SegmentAction } from './segment-action.ts';
+import { TablePool, type SegmentPlan } from './segment-plan.ts';
+import { Segmenter } from './segmenter.ts';
+import { WriteBudget } from './write-budget.ts';
 
-const NOON_MS = Date.UTC(2026, 0, 1, 12);
+const START_DTS = 900_000;
+const FRAME_TICKS = 3600;
 
-/** Every border between two files is one instant, in media time, in wall time, and for both tracks. */
-function assertJoined(segments: readonly ReadSegment[]): void {
-  segments.forEach((segment, i) => {
-    const before = segments[i - 1];
-    if (!before) return;
-    assert.equal(before.video.endDts, segment.video.dts[0], `video of ${segment.path} begins where the last one ends`);
-    if (before.audio && segment.audio)
-      assert.equal(
-        before.audio.endDts,
-        segment.audio.dts[0],
-        `audio of ${segment.path} begins where the last one ends`,
-      );
-    const wallEndMs = before.meta.wallStartMs + before.meta.wallDurationMs;
-    assert.ok(Math.abs(wallEndMs - segment.meta.wallStartMs) < 1e-5, 'wall times join');
-    assert.equal(segment.meta.sequence, before.meta.sequence + 1);
-    assert.equal(segment.meta.gapBeforeMs, 0);
-  });
+interface StageOptions {
+  readonly run?: Partial<Run>;
+  readonly segmentDurationMs?: number;
+  /** How many fragments may wait for the disk. */
+  readonly maxFragments?: number;
 }
 
-test('a segment ends at the first key frame behind its duration, exactly where the next begins', async (t) => {
-  const { camera, archive, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 10_000 });
-  camera.keyFrameInterval = 75; // 3 s: the first key frame behind 10 s is at 12 s
-  camera.begin(runOf({ audio: AUDIO }));
-  await camera.play(30, fs);
-  camera.end();
-  await archive.close();
-  const segments = await readSegments(root);
-  assert.deepEqual(
-    segments.map(({ path }) => path),
-    [
-      '2026/01/01/Front-Gate_gate_20260101_120000000.mp4',
-      '2026/01/01/Front-Gate_gate_20260101_120012000.mp4',
-      '2026/01/01/Front-Gate_gate_20260101_120024000.mp4',
-    ],
-  );
-  assert.deepEqual(
-    segments.map(({ video }) => video.dts.length),
-    [300, 300, 150],
-  );
-  assertJoined(segments);
-});
+/** A segmenter with a camera of 25 pictures a second, and a key frame a second unless the test sends its own. */
+class Stage {
+  readonly clock = new VirtualClock();
+  readonly history = newHistory();
+  readonly memory = new MemoryBudget(Infinity).open('writing', { maxBytes: Infinity });
+  readonly budget: WriteBudget;
+  readonly segmenter: Segmenter;
+  readonly run: Run;
+  readonly #notes: { readonly words: string; pictures: number | undefined }[] = [];
+  readonly plans: SegmentPlan[] = [];
+  readonly closed = new Set<SegmentPlan>();
+  readonly failed = new Set<SegmentPlan>();
+  readonly waiting: { readonly plan: SegmentPlan; readonly fragment: Fragment }[] = [];
+  /** The disk takes every fragment at once. */
+  diskWorks = true;
+  mayOpen = true;
+  pausedUntilMs = -Infinity;
+  readonly pictures = { sent: 0, written: 0, dropped: 0, lost: 0 };
+  readonly samples = { taken: 0, released: 0 };
+  videoDts = START_DTS;
+  audioDts = (START_DTS * 48) / 90;
+  #wallOffsetMs = 0;
 
-test('whatever samples arrive, in whatever order of the tracks, consecutive segments join to the tick', async (t) => {
-  const step = fc.oneof(
-    {
-      weight: 8,
-      arbitrary: fc.record({ kind: fc.constant('video' as const), ticks: fc.integer({ min: 1, max: 9000 }) }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({ kind: fc.constant('key' as const), ticks: fc.integer({ min: 1, max: 9000 }) }),
-    },
-    { weight: 14, arbitrary: fc.record({ kind: fc.constant('audio' as const), ticks: fc.constant(1024) }) },
-  );
-  // Audio runs up to a second ahead of the video or behind it, as cameras send it.
-  const property = fc.asyncProperty(fc.array(step, { minLength: 50, maxLength: 400 }), async (steps) => {
-    const { camera, archive, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 500 });
-    camera.begin(runOf({ audio: AUDIO }));
-    camera.video({ sync: true, ticks: 3600 });
-    const sent = { video: [900_000], audio: [] as number[] };
-    for (const { kind, ticks } of steps) {
-      const aheadMs = camera.audioDts / 48 - camera.videoDts / 90;
-      if (kind === 'audio' && aheadMs > 900) continue;
-      if (kind === 'audio') {
-        sent.audio.push(camera.audioDts);
-        camera.audio(ticks);
-      } else {
-        while (camera.audioDts / 48 - camera.videoDts / 90 < -900) {
-          sent.audio.push(camera.audioDts);
-          camera.audio();
+  constructor({ run = {}, segmentDurationMs = 2_000, maxFragments }: StageOptions = {}) {
+    const { clock, history } = this;
+    this.run = runOf(run);
+    this.budget = new WriteBudget(this.memory, maxFragments, () => 0);
+    this.segmenter = new Segmenter({
+      cameraId: 'gate',
+      name: 'Front Gate',
+      record: { format: 'fmp4', segmentDurationMs },
+      clock,
+      history,
+      budget: this.budget,
+      tables: new TablePool(),
+    });
+    this.begin();
+  }
+
+  begin(run = this.run): void {
+    this.#wallOffsetMs = this.clock.wallMs() - this.videoDts / 90;
+    this.perform(this.segmenter.begin(run));
+  }
+
+  /** How far the clock advances with a picture. */
+  frameMs = 40;
+  /** One picture. */
+  video(sync = (this.videoDts - START_DTS) % 90_000 === 0): readonly SegmentAction[] {
+    this.pictures.sent++;
+    const actions = this.#push('video', this.videoDts, FRAME_TICKS, sync, this.videoDts / 90);
+    this.videoDts += FRAME_TICKS;
+    this.clock.advance(this.frameMs);
+    return actions;
+  }
+
+  /** One audio frame, which takes no time. */
+  audio(): void {
+    this.#push('audio', this.audioDts, 1024, true, this.audioDts / 48);
+    this.audioDts += 1024;
+  }
+
+  play(pictures: number): void {
+    for (let i = 0; i < pictures; i++) {
+      this.video();
+      while (this.run.audio && this.audioDts / 48 < this.videoDts / 90) this.audio();
+    }
+  }
+
+  #push(kind: 'video' | 'audio', dts: number, usualDuration: number, sync: boolean, atMs: number) {
+    const pool = { giveBack: () => this.samples.released++ } as unknown as SlabPool;
+    const slab = new Slab(Buffer.alloc(100, 0x55), pool);
+    this.samples.taken++;
+    const data = { slab, offset: 0, size: 100 };
+    const wallMs = this.#wallOffsetMs + atMs;
+    const sample: Sample = { kind, dts, compositionOffset: 0, usualDuration, sync, data, wallMs, lostPackets: 0 };
+    const actions = this.segmenter.push(sample, this.mayOpen);
+    slab.release();
+    this.perform(actions);
+    return actions;
+  }
+
+  tick(ms = 0): void {
+    this.clock.advance(ms);
+    this.perform(this.segmenter.tick());
+  }
+
+  pause(ms: number): void {
+    this.pausedUntilMs = this.clock.monotonicMs() + ms;
+    this.segmenter.pause(this.pausedUntilMs);
+  }
+
+  end(reason: EndReason = 'stopped'): void {
+    this.perform(this.segmenter.end(reason));
+  }
+
+  /** The disk stops a file; what waits in its queue is lost. */
+  fail(plan: SegmentPlan, writtenEndMs?: number): void {
+    this.failed.add(plan);
+    for (const one of this.waiting.filter((other) => other.plan === plan)) {
+      this.pictures.lost += one.fragment.videoFrames;
+      this.#giveBack(one.fragment);
+      this.waiting.splice(this.waiting.indexOf(one), 1);
+    }
+    this.perform(this.segmenter.fileFailed(plan, writtenEndMs));
+  }
+
+  /** The disk writes what waits. */
+  write(): void {
+    for (const { fragment } of this.waiting.splice(0)) {
+      this.pictures.written += fragment.videoFrames;
+      this.#giveBack(fragment);
+    }
+  }
+
+  #giveBack(fragment: Fragment): void {
+    this.budget.giveBack(fragment);
+    fragment.release();
+  }
+
+  /** Does what the actions say, and checks that they make sense. */
+  perform(actions: readonly SegmentAction[]): void {
+    for (const [i, action] of actions.entries()) {
+      if ('plan' in action && action.kind !== 'open') {
+        assert.ok(this.plans.includes(action.plan), `${action.kind} of a file that was never opened`);
+        assert.ok(!this.closed.has(action.plan), `${action.kind} of a file that is closed`);
+        assert.ok(!this.failed.has(action.plan), `${action.kind} of a file that has failed`);
+      }
+      switch (action.kind) {
+        case 'open':
+          assert.ok(this.mayOpen, 'no file is allowed now');
+          assert.ok(this.clock.monotonicMs() >= this.pausedUntilMs, 'no file may begin yet');
+          assert.equal(action.plan.meta.sequence, this.plans.length);
+          this.plans.push(action.plan);
+          this.#note(`open ${action.plan.meta.sequence}${action.audioFault ? ' without audio' : ''}`);
+          break;
+        case 'write':
+          this.waiting.push(action);
+          this.#note(`write ${action.plan.meta.sequence}`, action.fragment.videoFrames);
+          break;
+        case 'ended':
+          this.#note(action.goesOn ? 'ended, goes on' : 'ended');
+          break;
+        case 'close': {
+          const { plan, closing, noRoom } = action;
+          this.closed.add(plan);
+          const seconds = (closing.wallDurationMs ?? NaN) / 1000;
+          this.#note(`close ${plan.meta.sequence}: ${seconds.toFixed(2)} s${noRoom ? ', no room' : ''}`);
+          break;
         }
-        sent.video.push(camera.videoDts);
-        camera.video({ sync: kind === 'key', ticks });
-        camera.clock.advance(ticks / 90);
+        case 'drop':
+          assert.ok(action.videoFrames > 0);
+          this.pictures.dropped += action.videoFrames;
+          this.#note(`drop, ${action.cause}`, action.videoFrames);
+          break;
+        case 'refused':
+        case 'unsupported':
+          this.#note(action.kind);
+          break;
+        case 'askKeyFrame':
+          assert.equal(i, actions.length - 1, 'the camera may end the run at once');
+          this.#note(action.kind);
       }
     }
-    camera.end();
-    await fs.idle();
-    await archive.close();
-    const segments = await readSegments(root);
-    assertJoined(segments);
-    assert.deepEqual(
-      segments.flatMap(({ video }) => video.dts),
-      sent.video,
-    );
-    assert.deepEqual(
-      segments.flatMap(({ audio }) => audio?.dts ?? []),
-      sent.audio,
-    );
-    for (const segment of segments.slice(0, -1)) {
-      // Each audio frame lies in the file in which it begins.
-      const lastAudio = segment.audio?.dts.at(-1) ?? 0;
-      assert.ok(lastAudio / 48 < segment.video.endDts / 90);
-    }
-  });
-  await fc.assert(property, { numRuns: 25, interruptAfterTimeLimit: 20_000 });
-});
-
-test('the first key frame behind midnight UTC begins a new file in the directory of the new day', async (t) => {
-  const clock = new VirtualClock(Date.UTC(2026, 1, 28, 23, 59, 55, 500));
-  const root = temporaryDirectory(t);
-  const { camera, archive, fs } = await bench({ root, clock, segmentDurationMs: 300_000 });
-  camera.keyFrameInterval = 50;
-  camera.begin();
-  await camera.play(10, fs);
-  camera.end();
-  await archive.close();
-  assert.deepEqual(segmentPaths(root), [
-    '2026/02/28/Front-Gate_gate_20260228_235955500.mp4',
-    '2026/03/01/Front-Gate_gate_20260301_000001500.mp4',
-  ]);
-  assertJoined(await readSegments(root));
-});
-
-test('a camera with a key frame a minute is cut at them alone', async (t) => {
-  const { camera, archive, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 90_000 });
-  camera.framesPerSecond = 5;
-  camera.keyFrameInterval = 300;
-  camera.begin();
-  await camera.play(300, fs);
-  camera.end();
-  await archive.close();
-  const segments = await readSegments(root);
-  assert.deepEqual(
-    segments.map(({ meta }) => meta.mediaDurationMs),
-    [120_000, 120_000, 60_000],
-  );
-  assertJoined(segments);
-});
-
-test('one picture a second is on the disk when the next has come', async (t) => {
-  const { camera, archive, recording, root, fs } = await bench({ root: temporaryDirectory(t) });
-  camera.framesPerSecond = 1;
-  camera.keyFrameInterval = 5;
-  camera.begin();
-  await camera.play(8, fs);
-  assert.equal(recording.status().framesWritten, 7);
-  camera.end();
-  await archive.close();
-  assert.equal((await readSegments(root))[0]?.video.dts.length, 8);
-});
-
-test('what a silent camera has sent is written after a second although nothing follows', async (t) => {
-  const { camera, recording, fs } = await bench({ root: temporaryDirectory(t) });
-  camera.begin();
-  await camera.play(0.4, fs);
-  assert.equal(recording.status().framesWritten, 0);
-  await camera.wait(1_250, fs);
-  assert.equal(recording.status().framesWritten, 9, 'all but the picture whose duration is not known');
-  camera.end('camera-lost');
-  await recording.close();
-  assert.equal(recording.status().framesWritten, 10);
-});
-
-test('audio that goes on while video is silent is written, and belongs to the same file', async (t) => {
-  const { camera, recording, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 300_000 });
-  camera.begin(runOf({ audio: AUDIO }));
-  await camera.play(2, fs);
-  for (let i = 0; i < 100; i++) {
-    camera.audio();
-    camera.clock.advance(1024 / 48);
-    recording.tick();
+    if (this.diskWorks) this.write();
   }
-  await fs.idle();
-  const frames = recording.status().framesWritten;
-  camera.videoDts += 190_000;
-  camera.keyFrameNext();
-  await camera.play(1, fs);
-  assert.ok(recording.status().framesWritten > frames);
-  camera.end();
-  await recording.close();
-  const [segment, ...others] = await readSegments(root);
-  assert.equal(others.length, 0);
-  assert.equal(segment?.audio?.dts.length, Math.ceil((camera.audioDts - 480_000) / 1024));
+
+  #note(words: string, pictures?: number): void {
+    const last = this.#notes.at(-1);
+    if (pictures !== undefined && last?.words === words) last.pictures = (last.pictures ?? 0) + pictures;
+    else this.#notes.push({ words, pictures });
+  }
+
+  /** The actions since the last call as words; equal ones in a row as one, with the sum of their pictures. */
+  done(): string[] {
+    const notes = this.#notes.splice(0);
+    return notes.map(({ words, pictures }) => (pictures === undefined ? words : `${words}: ${pictures}`));
+  }
+
+  /** After the end: every picture is in a file or counted, all memory is given back, and every file has ended. */
+  assertAllAccountedFor(): void {
+    this.write();
+    const { sent, written, dropped, lost } = this.pictures;
+    assert.equal(written + dropped + lost, sent, 'every picture is written or counted, once');
+    assert.equal(this.samples.released, this.samples.taken, 'no sample is held any more');
+    assert.equal(this.memory.usedBytes, 0, 'all room is given back');
+    for (const plan of this.plans) {
+      assert.ok(this.closed.has(plan) || this.failed.has(plan), 'every file has ended');
+    }
+  }
+}
+
+const failNewest = (stage: Stage, writtenEndMs?: number): void =>
+  stage.fail(stage.plans.at(-1) as SegmentPlan, writtenEndMs);
+
+test('a file opens at a key frame, and ends at the first one after its duration, where the next opens', () => {
+  const stage = new Stage();
+  stage.play(25);
+  assert.deepEqual(stage.done(), ['open 0', 'write 0: 22']);
+  stage.play(26);
+  assert.deepEqual(stage.done(), ['write 0: 22', 'ended, goes on', 'write 0: 6', 'close 0: 2.00 s', 'open 1']);
+  const { wallEndMs, nextSequence } = stage.history;
+  assert.deepEqual([wallEndMs, nextSequence], [stage.plans[1]?.meta.wallStartMs, 2]);
+  stage.end();
+  assert.deepEqual(stage.done(), ['ended', 'write 1: 1', 'close 1: 0.04 s']);
+  stage.assertAllAccountedFor();
 });
 
-test('a camera that never sends a key frame again is cut after two minutes more, and a key frame is asked for once', async (t) => {
-  const options = { root: temporaryDirectory(t), segmentDurationMs: 10_000 };
-  const { camera, recording, archive, root, fs, keyFrameRequests } = await bench(options);
-  camera.framesPerSecond = 5;
-  camera.keyFrameInterval = 1e9;
-  camera.begin();
-  await camera.play(150, fs);
-  assert.equal(keyFrameRequests(), 1);
-  assert.deepEqual([...recording.status().framesDropped], [['no-key-frame', 99]]);
-  camera.end('no-key-frame');
-  camera.begin(runOf({ runId: '00000000000000bb' }));
-  await camera.play(5, fs);
-  camera.end();
-  await archive.close();
-  const [first, second, ...others] = await readSegments(root);
-  assert.equal(others.length, 0);
-  assert.equal(first?.meta.mediaDurationMs, 130_200);
-  assert.equal(second?.meta.runId, '00000000000000bb');
-  assert.ok(Math.abs((second?.meta.gapBeforeMs ?? 0) - 19_800) <= 1, 'the gap is known');
+test('for most samples nothing has to be done, and the same empty list says so', () => {
+  const stage = new Stage();
+  const lists = new Set<readonly SegmentAction[]>();
+  let empty = 0;
+  for (let i = 0; i < 100; i++) {
+    const actions = stage.video();
+    if (actions.length > 0) continue;
+    empty++;
+    lists.add(actions);
+  }
+  assert.deepEqual([lists.size, empty], [1, 94]);
+  const [nothing] = lists;
+  for (const actions of [stage.segmenter.tick(), stage.segmenter.fileFailed(stage.plans[0] as SegmentPlan, 0)]) {
+    assert.equal(actions, nothing);
+  }
+  stage.end();
+  stage.assertAllAccountedFor();
 });
 
-test('how a camera is recorded changes at the next key frame or file, without a picture lost', async (t) => {
-  const { camera, archive, recording, root, fs } = await bench({
-    root: temporaryDirectory(t),
-    segmentDurationMs: 20_000,
-  });
-  camera.begin();
-  await camera.play(5, fs);
-  recording.configure({ format: 'fmp4', segmentDurationMs: 3_000 });
-  await camera.play(6, fs);
-  recording.configure({ format: 'mp4', segmentDurationMs: 20_000 });
-  await camera.play(16, fs);
-  assert.ok(recording.current(), 'the file that is being written is of the format that it began with');
-  await camera.play(8, fs);
-  assert.equal(recording.current(), undefined);
-  camera.end();
-  await archive.close();
-  const pictures = (await readSegments(root)).map(({ video }) => video.dts.length);
-  // 5 s of a file that was to be of 20, 3 s, 20 s of one that was to be of 3, and the rest.
+test('without a run there is nothing to do', () => {
+  const stage = new Stage();
+  stage.end();
+  assert.equal(stage.segmenter.active, false);
+  stage.pictures.sent--; // this one belongs to no run
+  stage.video();
+  stage.tick(5_000);
+  stage.segmenter.change(runOf());
+  stage.end();
+  assert.deepEqual(stage.done(), []);
+  stage.assertAllAccountedFor();
+});
+
+test('a new run ends the file of the last one, which was not ended', () => {
+  const stage = new Stage();
+  stage.play(10);
+  stage.videoDts = START_DTS;
+  stage.begin(runOf({ runId: '00000000000000bb' }));
+  stage.play(2);
+  assert.deepEqual(stage.done(), ['open 0', 'ended', 'write 0: 10', 'close 0: 0.40 s', 'open 1']);
   assert.deepEqual(
-    pictures,
-    [5, 3, 20, 7].map((seconds) => seconds * 25),
-  );
-});
-
-test('another resolution or codec begins a new file at its key frame, another picture parameter set does not', async (t) => {
-  const { camera, archive, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 300_000 });
-  const change = async (run: Parameters<typeof camera.sink.change>[0]): Promise<void> => {
-    camera.keyFrameNext();
-    camera.sink.change(run);
-    await camera.play(1.2, fs);
-  };
-  camera.begin(runOf({ audio: AUDIO }));
-  await camera.play(1.2, fs);
-  await change(runOf({ audio: AUDIO, lead: { ...VIDEO, pps: [Buffer.from('68cb83cb21', 'hex')] } }));
-  const larger = { ...VIDEO, width: 320, height: 192 };
-  await change(runOf({ audio: AUDIO, lead: larger }));
-  await change(runOf({ audio: AUDIO, lead: { ...larger, codecString: 'avc1.4d001f' } }));
-  await change(runOf({ lead: { ...larger, codecString: 'avc1.4d001f' } }));
-  camera.end();
-  await archive.close();
-  const segments = await readSegments(root);
-  assert.deepEqual(
-    segments.map(({ video, audio }) => [video.dts.length, audio !== undefined]),
+    stage.plans.map(({ meta: { clock, runId } }) => [clock, runId]),
     [
-      [60, true],
-      [30, true],
-      [30, true],
-      [30, false],
+      ['settling', '00000000000000aa'],
+      ['settling', '00000000000000bb'],
     ],
   );
-  assertJoined(segments);
+  stage.end();
+  stage.assertAllAccountedFor();
 });
 
-test('a run of another clock begins a new segment, with the time between as its gap', async (t) => {
-  const { camera, archive, root, fs } = await bench({ root: temporaryDirectory(t) });
-  camera.begin();
-  camera.video({ lostPackets: 3 });
-  await camera.play(3, fs);
-  camera.end('camera-lost');
-  await camera.wait(7_000, fs);
-  camera.begin(runOf({ runId: '00000000000000bb' }));
-  await camera.play(3, fs);
-  camera.end();
-  await archive.close();
-  const [first, second] = await readSegments(root);
-  assert.equal(first?.meta.lostPackets, 3);
-  assert.equal(first?.meta.clock, 'settling');
-  assert.deepEqual([first?.meta.sequence, second?.meta.sequence], [0, 1]);
-  assert.ok(Math.abs((second?.meta.gapBeforeMs ?? 0) - 6_960) <= 1, `${second?.meta.gapBeforeMs}`);
-  assert.deepEqual([first?.meta.runId, second?.meta.runId], ['00000000000000aa', '00000000000000bb']);
-});
-
-test('segments have the slope that the wall times of their samples show', async (t) => {
-  const { camera, archive, root, clock, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 100_000 });
-  camera.framesPerSecond = 1;
-  camera.keyFrameInterval = 10;
-  camera.begin();
-  for (let i = 0; i < 300; i++) {
-    // The camera's clock is 0.1 % slow against the host's in the first half, and right in the second.
-    const wallMs = NOON_MS + i * 1000 + Math.min(i, 150);
-    camera.video({ wallMs });
-    clock.advance(1000);
-    if (i % 10 === 0) await fs.idle();
-  }
-  camera.end();
-  await archive.close();
-  const segments = await readSegments(root);
-  assertJoined(segments);
-  assert.deepEqual(
-    segments.map(({ meta }) => Math.round(meta.wallDurationMs)),
-    [100_100, 100_050, 100_000],
-  );
-  const names = segments.map(({ path }) => parsePath(path)?.startMs);
-  assert.deepEqual(
-    names,
-    segments.map(({ meta }) => Math.floor(meta.wallStartMs)),
-  );
-});
-
-test('a segment that is being written has the slope of the one before it', async (t) => {
-  const root = temporaryDirectory(t);
-  const { camera, archive, recording, clock, fs } = await bench({ root, segmentDurationMs: 60_000 });
-  camera.framesPerSecond = 1;
-  camera.keyFrameInterval = 10;
-  camera.begin();
-  for (let i = 0; i < 90; i++) {
-    camera.video({ wallMs: NOON_MS + i * 1010 });
-    clock.advance(1010);
-    if (i % 10 === 0) await fs.idle();
-  }
-  await fs.idle();
-  const open = readFileSync(join(root, recording.status().currentFile ?? ''));
-  const state = await readMeta((at, length) => Promise.resolve(open.subarray(at, at + length)), open.length);
-  assert.ok(state.kind === 'open' && state.meta);
-  assert.ok(Math.abs(paceOf(state.meta) - 1.01) < 1e-6, `${paceOf(state.meta)}`);
-  camera.end();
-  await archive.close();
-});
-
-test('reordered pictures at a border move neither the border nor its wall time', async (t) => {
-  const { camera, archive, root, fs, clock } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 2_000 });
-  camera.begin();
-  for (let i = 0; i < 150; i++) {
-    // Open GOPs: the first key frame is shown two pictures after it is decoded, the others three.
-    const compositionOffset = i === 0 ? 7200 : 10_800;
-    const wallMs = NOON_MS + i * 40 + (compositionOffset - 7200) / 90;
-    camera.video({ sync: i % 25 === 0, compositionOffset, wallMs });
-    clock.advance(40);
-    if (i % 25 === 0) await fs.idle();
-  }
-  camera.end();
-  await archive.close();
-  const segments = await readSegments(root);
-  assertJoined(segments);
-  assert.deepEqual(
-    segments.map(({ meta }) => meta.wallStartMs),
-    [NOON_MS, NOON_MS + 2_000, NOON_MS + 4_000],
-  );
-});
-
-test('audio that a camera sends a second late still lands in the file in which it begins', async (t) => {
-  const { camera, archive, root, fs, recording, clock } = await bench({
-    root: temporaryDirectory(t),
-    segmentDurationMs: 2_000,
-  });
-  camera.begin(runOf({ audio: AUDIO }));
-  for (let i = 0; i < 200; i++) {
-    camera.video();
-    // Nine hundred milliseconds behind.
-    while (camera.audioDts / 48 < camera.videoDts / 90 - 900) camera.audio();
-    clock.advance(40);
-    recording.tick();
-    if (i % 20 === 0) await fs.idle();
-  }
-  camera.end();
-  await archive.close();
-  const segments = await readSegments(root);
-  assert.equal(segments.length, 4);
-  assertJoined(segments);
-  for (const { audio, video } of segments.slice(0, 3)) {
-    assert.ok(audio);
-    assert.ok(audio.endDts / 48 >= video.endDts / 90, 'audio covers the whole segment');
-  }
-});
-
-test('audio that stops does not keep a file open for more than a second', async (t) => {
-  const { camera, recording, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 2_000 });
-  camera.begin(runOf({ audio: AUDIO }));
-  await camera.play(1, fs);
-  for (let i = 0; i < 60; i++) {
-    camera.video();
-    camera.clock.advance(40);
-    recording.tick();
-    await fs.idle();
-  }
-  assert.equal(recording.status().segmentsClosed, 1);
-  camera.end();
-  await recording.close();
-});
-
-test('every block of memory is given back when the samples are on the disk', async (t) => {
-  const { camera, archive, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 3_000 });
-  camera.bytesPerFrame = 60_000;
-  camera.begin(runOf({ audio: AUDIO }));
-  const blocks = new Set<Buffer>();
-  let held = 0;
-  const take = camera.pool.take.bind(camera.pool);
-  camera.pool.take = (bytes) => {
-    const slab = take(bytes);
-    blocks.add(slab.buffer);
-    held++;
-    return slab;
-  };
-  const giveBack = camera.pool.giveBack.bind(camera.pool);
-  camera.pool.giveBack = (buffer) => {
-    held--;
-    giveBack(buffer);
-  };
-  await camera.play(20, fs);
-  camera.end();
-  await archive.close();
-  assert.ok(blocks.size < 20, `${blocks.size} blocks for 30 MB`);
-  assert.ok(held <= 2, `${held} blocks held: one a depacketizer at most`);
-});
-
-for (const [what, keyFrames, pictures] of [
-  ['with key frames ends at the next one from 3 GiB on', true, 3 * 16],
-  ['without a key frame ends at 3.5 GiB', false, 3.5 * 16],
+for (const [reason, goesOn] of [
+  ['gap', true],
+  ['clock', true],
+  ['parameters', true],
+  ['stalled', true],
+  ['stopped', false],
+  ['camera-lost', false],
+  ['no-key-frame', false],
 ] as const) {
-  test(`a file ${what}, long before its duration`, async (t) => {
-    const options = { root: temporaryDirectory(t), segmentDurationMs: 3_600_000 };
-    const { camera, recording, archive, fs, keyFrameRequests } = await bench(options);
-    camera.framesPerSecond = 1;
-    fs.swallows = true;
-    camera.begin();
-    camera.hugeVideo(true);
-    for (let sent = 1; recording.status().segmentsClosed === 0; sent++) {
-      assert.ok(sent <= pictures + 3, `${sent} pictures`);
-      camera.hugeVideo(keyFrames);
-      await fs.idle();
-    }
-    assert.equal(keyFrameRequests(), keyFrames ? 0 : 1);
-    assert.ok(Math.abs(recording.status().framesWritten - pictures) <= 1, `${recording.status().framesWritten}`);
-    camera.end();
-    await archive.close();
+  test(`after the end of a run for ${reason}, recording ${goesOn ? 'goes on' : 'is over'}`, () => {
+    const stage = new Stage();
+    stage.play(2);
+    stage.end(reason);
+    assert.deepEqual(stage.done(), ['open 0', goesOn ? 'ended, goes on' : 'ended', 'write 0: 2', 'close 0: 0.08 s']);
+    stage.assertAllAccountedFor();
   });
 }
+
+test('a file whose last audio may still arrive closes when audio has passed it, or a second later', () => {
+  const stage = new Stage({ run: { audio: AUDIO } });
+  stage.play(50);
+  stage.done();
+  stage.video();
+  assert.deepEqual(stage.done(), ['ended, goes on', 'write 0: 6', 'open 1']);
+  while (stage.audioDts / 48 < stage.videoDts / 90 - 40) stage.audio();
+  assert.deepEqual(stage.done(), [], 'this audio begins before the border');
+  stage.audio();
+  stage.video();
+  assert.deepEqual(stage.done(), ['write 0: 0', 'close 0: 2.00 s'], 'the last audio of the file, without a picture');
+  for (let i = 0; i < 48; i++) stage.video();
+  stage.done();
+  stage.video();
+  assert.deepEqual(stage.done(), ['ended, goes on', 'write 1: 6', 'open 2']);
+  stage.clock.advance(959);
+  stage.tick();
+  assert.ok(!stage.done().some((words) => words.startsWith('close')));
+  stage.tick(1);
+  assert.deepEqual(stage.done(), ['write 1: 0', 'close 1: 2.00 s']);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('a file waits for its last audio until the video is a second further, however fast that comes', () => {
+  const stage = new Stage({ run: { audio: AUDIO }, segmentDurationMs: 60_000 });
+  stage.play(24);
+  stage.segmenter.change(runOf({ audio: AUDIO, lead: { ...VIDEO, width: 320 } }));
+  stage.frameMs = 0;
+  stage.video();
+  stage.video();
+  stage.done();
+  for (let i = 0; i < 25; i++) stage.video();
+  assert.ok(!stage.done().some((words) => words.startsWith('close')));
+  stage.video();
+  assert.deepEqual(stage.done(), ['write 0: 0', 'close 0: 1.00 s']);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('at most eight files wait for their last audio', () => {
+  const stage = new Stage({ run: { audio: AUDIO }, segmentDurationMs: 40 });
+  for (let i = 0; i < 9; i++) stage.video(true);
+  assert.equal(stage.closed.size, 0);
+  stage.video(true);
+  assert.deepEqual([...stage.closed], stage.plans.slice(0, 1));
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('other audio or another picture size ends the file at the next key frame, a new picture parameter set does not', () => {
+  const stage = new Stage({ segmentDurationMs: 60_000 });
+  const changes: Partial<Run>[] = [
+    { lead: { ...VIDEO, pps: [Buffer.from('68cb83cb21', 'hex')] } },
+    { lead: { ...VIDEO, width: 320 } },
+    { lead: { ...VIDEO, width: 320 }, audio: AUDIO },
+  ];
+  const opens = changes.map((change) => {
+    stage.play(24);
+    stage.segmenter.change(runOf(change));
+    stage.play(1);
+    stage.done();
+    stage.play(1);
+    const opened = stage.done().includes(`open ${stage.plans.length - 1}`);
+    stage.play(24);
+    return opened;
+  });
+  assert.deepEqual(opens, [false, true, true]);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('another duration counts for the open file as well, another format from the next one on', () => {
+  const stage = new Stage({ segmentDurationMs: 60_000 });
+  stage.play(60);
+  stage.segmenter.configure({ format: 'mp4', segmentDurationMs: 1_000 });
+  stage.play(16);
+  assert.deepEqual(
+    stage.plans.map(({ format }) => format),
+    ['fmp4', 'mp4'],
+  );
+  assert.equal(stage.plans[1]?.name.name, 'Front-Gate');
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('a file without a key frame ends after its longest time, and a key frame is asked for once', () => {
+  const stage = new Stage({ segmentDurationMs: 10_000 });
+  stage.video(true);
+  for (let i = 0; i < 130 * 25; i++) stage.video(false);
+  const before = stage.done();
+  assert.equal(before.length, 2, 'one file so far');
+  stage.video(false);
+  const end = ['ended', 'write 0: 17', 'close 0: 130.04 s', 'drop, no-key-frame: 1', 'askKeyFrame'];
+  assert.deepEqual(stage.done(), end);
+  for (let i = 0; i < 5_000; i++) stage.video(false);
+  assert.deepEqual(stage.done(), ['drop, no-key-frame: 5000']);
+  stage.video(true);
+  assert.deepEqual(stage.done(), ['open 1']);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('a camera that sends no key frame after a fault is asked for one, once the disk works', () => {
+  const stage = new Stage({ segmentDurationMs: 10_000 });
+  stage.play(3);
+  failNewest(stage);
+  stage.mayOpen = false;
+  stage.done();
+  for (let i = 0; i < 130 * 25; i++) stage.video(false);
+  assert.deepEqual(stage.done(), ['drop, last-fault: 3250'], 'it is not overdue yet');
+  stage.video(false);
+  assert.deepEqual(stage.done(), ['drop, last-fault: 1', 'refused'], 'a key frame would be of no use');
+  stage.mayOpen = true;
+  stage.video(false);
+  stage.video(false);
+  assert.deepEqual(stage.done(), ['drop, last-fault: 1', 'askKeyFrame', 'drop, last-fault: 1']);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('while the archive allows no file, each key frame tries again; none is begun before the pause is over', () => {
+  const stage = new Stage();
+  stage.mayOpen = false;
+  stage.play(26);
+  assert.deepEqual(stage.done(), ['refused', 'drop, last-fault: 25', 'refused', 'drop, last-fault: 1']);
+  stage.mayOpen = true;
+  stage.pause(1_000);
+  stage.play(25);
+  assert.deepEqual(stage.done(), ['drop, last-fault: 25']);
+  stage.video(true);
+  assert.deepEqual(stage.done(), ['open 0']);
+  assert.equal(stage.plans[0]?.meta.clock, 'settling', 'no file of this run was there before');
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('audio that no file can hold is left out; video that none can hold is dropped', () => {
+  const bad = { ...VIDEO, sps: [Buffer.from('6742', 'hex')] };
+  const deaf = new Stage({ run: { audio: { ...AUDIO, config: Buffer.alloc(70_000) } } });
+  deaf.play(51);
+  deaf.end();
+  deaf.assertAllAccountedFor();
+  const blind = new Stage({ run: { lead: bad, audio: AUDIO } });
+  blind.play(26);
+  assert.deepEqual(blind.done(), ['unsupported', 'drop, last-fault: 25', 'unsupported', 'drop, last-fault: 1']);
+  assert.equal(blind.history.nextSequence, 0);
+  blind.end();
+  blind.assertAllAccountedFor();
+  assert.deepEqual(deaf.done().slice(0, 2), ['open 0 without audio', 'write 0: 44']);
+});
+
+for (const [point, pictures, unwritten] of [
+  ['with its first picture held back', 1, 1],
+  ['before its first fragment', 10, 10],
+  ['after a fragment, while the next one gathers', 30, 8],
+] as const) {
+  test(`a file fails ${point}: its pictures are counted, and the next key frame opens another`, () => {
+    const stage = new Stage({ run: { audio: AUDIO } });
+    stage.play(pictures);
+    stage.done();
+    const [plan] = stage.plans as [SegmentPlan];
+    const writtenEndMs = plan.meta.wallStartMs + 720;
+    stage.fail(plan, writtenEndMs);
+    assert.deepEqual(stage.done(), [`drop, last-fault: ${unwritten}`]);
+    assert.equal(stage.history.wallEndMs, writtenEndMs);
+    const droppedUntil = Math.ceil((stage.videoDts - START_DTS) / 90_000) * 25;
+    const more = droppedUntil - stage.pictures.sent;
+    stage.play(more);
+    assert.deepEqual(stage.done(), [`drop, last-fault: ${more}`]);
+    stage.play(1);
+    assert.deepEqual(stage.done(), ['open 1']);
+    const gapMs = droppedUntil * 40 - 720;
+    assert.ok(Math.abs((stage.plans[1]?.meta.gapBeforeMs ?? 0) - gapMs) < 1, 'the gap is known');
+    assert.equal(stage.plans[1]?.meta.clock, 'settled');
+    stage.end();
+    stage.assertAllAccountedFor();
+  });
+}
+
+test('a file that fails before its first picture is written leaves the end of the last one as it was', () => {
+  const stage = new Stage();
+  stage.play(51);
+  const { wallEndMs } = stage.history;
+  failNewest(stage);
+  assert.equal(stage.history.wallEndMs, wallEndMs);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('a file fails while it waits for audio: the file after it goes on, and where that ends is not touched', () => {
+  const stage = new Stage({ run: { audio: AUDIO } });
+  stage.play(50);
+  stage.diskWorks = false;
+  for (let i = 0; i < 20; i++) stage.video();
+  stage.done();
+  const { wallEndMs } = stage.history;
+  stage.fail(stage.plans[0] as SegmentPlan, 1_000);
+  assert.deepEqual(stage.done(), [], 'its pictures had been handed out');
+  assert.equal(stage.pictures.lost, 6);
+  assert.equal(stage.history.wallEndMs, wallEndMs);
+  stage.play(24);
+  assert.deepEqual(stage.done().slice(0, 1), ['write 1: 22']);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('a file fails while it waits for audio and no file follows: recording had ended with it', () => {
+  const stage = new Stage({ run: { audio: AUDIO } });
+  stage.play(50);
+  stage.mayOpen = false;
+  stage.video();
+  assert.deepEqual(stage.done().slice(-4), ['ended, goes on', 'write 0: 6', 'refused', 'drop, last-fault: 1']);
+  stage.fail(stage.plans[0] as SegmentPlan, 1_000);
+  assert.equal(stage.history.wallEndMs, 1_000);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('a file fails that is closed: the segmenter has nothing left of it', () => {
+  const stage = new Stage();
+  stage.play(52);
+  stage.done();
+  const { wallEndMs } = stage.history;
+  const [closed] = stage.plans as [SegmentPlan];
+  assert.deepEqual(stage.segmenter.fileFailed(closed, 1_000), []);
+  stage.end();
+  assert.deepEqual(stage.segmenter.fileFailed(stage.plans[1] as SegmentPlan, 1_000), [], 'nor after the run');
+  assert.ok((stage.history.wallEndMs ?? 0) > (wallEndMs ?? Infinity));
+  stage.assertAllAccountedFor();
+});
+
+test('a fragment that finds no room ends the file after what it took; the next one opens at a key frame with room', () => {
+  const stage = new Stage({ maxFragments: 1, segmentDurationMs: 60_000 });
+  stage.diskWorks = false;
+  stage.play(44);
+  assert.deepEqual(stage.done(), ['open 0', 'write 0: 22']);
+  stage.play(12);
+  // The picture that did not fit, those that waited with it, and those that came before the disk was ready.
+  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 22', 'close 0: 0.88 s, no room', 'drop, last-fault: 12']);
+  assert.equal(stage.history.wallEndMs, (stage.plans[0]?.meta.wallStartMs ?? 0) + 880);
+  stage.write();
+  stage.play(19);
+  assert.deepEqual(stage.done(), ['drop, last-fault: 19']);
+  stage.play(1);
+  assert.deepEqual(stage.done(), ['open 1']);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+test('no room for what a silent camera has sent: the file ends when the time is over', () => {
+  const stage = new Stage({ maxFragments: 1, segmentDurationMs: 60_000 });
+  stage.diskWorks = false;
+  stage.play(32);
+  stage.done();
+  stage.tick(1_000);
+  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 10', 'close 0: 0.88 s, no room']);
+  stage.tick(1_000);
+  assert.deepEqual(stage.done(), []);
+  stage.end();
+  stage.assertAllAccountedFor();
+});
+
+for (const audio of [undefined, AUDIO]) {
+  test(`no room for the last fragment of a file, ${audio ? 'which waits for audio' : 'which ends at once'}`, () => {
+    const stage = new Stage({ maxFragments: 1, ...(audio ? { run: { audio } } : {}) });
+    stage.diskWorks = false;
+    stage.play(24);
+    stage.write();
+    stage.play(22);
+    assert.equal(stage.waiting.length, 1, 'the queue is full');
+    stage.done();
+    stage.play(5);
+    stage.end();
+    stage.assertAllAccountedFor();
+    const words = stage.done();
+    assert.ok(words.includes('close 0: 2.00 s, no room'), words.join('; '));
+    assert.equal(stage.plans.length, 1, 'no file opens without room');
+  });
+}
+
+test('no room at the end of a run: the file closes, and what it could not take is counted', () => {
+  const stage = new Stage({ maxFragments: 1 });
+  stage.diskWorks = false;
+  stage.play(30);
+  stage.done();
+  stage.end();
+  assert.deepEqual(stage.done(), ['ended', 'drop, disk-slow: 8', 'close 0: 1.20 s, no room']);
+  stage.assertAllAccountedFor();
+});
+
+test('whatever happens, whenever: every picture is written or counted once, and nothing follows the end of a file', () => {
+  const pick = fc.nat({ max: 3 });
+  const step = fc.oneof(
+    {
+      weight: 20,
+      arbitrary: fc.record({ kind: fc.constant('video' as const), count: fc.integer({ min: 1, max: 12 }) }),
+    },
+    { weight: 4, arbitrary: fc.constant({ kind: 'key' as const }) },
+    {
+      weight: 12,
+      arbitrary: fc.record({ kind: fc.constant('audio' as const), count: fc.integer({ min: 1, max: 12 }) }),
+    },
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant('tick' as const), ms: fc.integer({ min: 0, max: 1_500 }) }) },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('fail' as const), pick }) },
+    { weight: 2, arbitrary: fc.constant({ kind: 'stall' as const }) },
+    { weight: 3, arbitrary: fc.constant({ kind: 'work' as const }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('allow' as const), mayOpen: fc.boolean() }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('pause' as const), ms: fc.nat({ max: 3_000 }) }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('change' as const), pick }) },
+    { weight: 1, arbitrary: fc.constantFrom({ kind: 'begin' as const }, { kind: 'end' as const }) },
+  );
+  type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+  const runs = [
+    { audio: AUDIO },
+    {},
+    { audio: AUDIO, lead: { ...VIDEO, width: 320 } },
+    { lead: { ...VIDEO, pps: [Buffer.from('68cb83cb21', 'hex')] } },
+  ];
+  const perform = (stage: Stage, one: Step): void => {
+    switch (one.kind) {
+      case 'video':
+        for (let i = 0; i < one.count; i++) stage.video();
+        break;
+      case 'key':
+        stage.video(true);
+        break;
+      case 'audio':
+        for (let i = 0; i < one.count && stage.segmenter.active; i++) stage.audio();
+        break;
+      case 'tick':
+        stage.tick(one.ms);
+        break;
+      case 'fail': {
+        const plan = stage.plans.at(-1 - one.pick);
+        if (plan && !stage.failed.has(plan)) stage.fail(plan, one.pick === 0 ? undefined : plan.meta.wallStartMs);
+        break;
+      }
+      case 'stall':
+        stage.diskWorks = false;
+        break;
+      case 'work':
+        stage.diskWorks = true;
+        stage.write();
+        break;
+      case 'allow':
+        stage.mayOpen = one.mayOpen;
+        break;
+      case 'pause':
+        stage.pause(one.ms);
+        break;
+      case 'change':
+        stage.segmenter.change(runOf(runs[one.pick]));
+        break;
+      case 'begin':
+        stage.begin();
+        break;
+      case 'end':
+        stage.end('gap');
+        stage.begin();
+    }
+  };
+  const property = fc.property(
+    fc.array(step, { minLength: 20, maxLength: 150 }),
+    fc.integer({ min: 1, max: 4 }),
+    (steps, maxFragments) => {
+      const stage = new Stage({ run: { audio: AUDIO }, segmentDurationMs: 500, maxFragments });
+      for (const one of steps) perform(stage, one);
+      stage.end();
+      stage.assertAllAccountedFor();
+    },
+  );
+  fc.assert(property, { numRuns: 200 });
+});
