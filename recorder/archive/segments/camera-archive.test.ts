@@ -39,9 +39,9 @@ function assertJoined(segments: readonly ReadSegment[]): void {
   });
 }
 
-test('a segment ends at the first key frame behind its duration, exactly where the next begins', async (t) => {
+test('a segment ends at the first key frame after its duration, exactly where the next begins', async (t) => {
   const { camera, archive, root, fs } = await bench({ root: temporaryDirectory(t), segmentDurationMs: 10_000 });
-  camera.keyFrameInterval = 75; // 3 s: the first key frame behind 10 s is at 12 s
+  camera.keyFrameInterval = 75; // 3 s: the first key frame after 10 s is at 12 s
   camera.begin(runOf({ audio: AUDIO }));
   await camera.play(30, fs);
   camera.end();
@@ -118,7 +118,7 @@ test('whatever samples arrive, in whatever order of the tracks, consecutive segm
   await fc.assert(property, { numRuns: 25, interruptAfterTimeLimit: 20_000 });
 });
 
-test('the first key frame behind midnight UTC begins a new file in the directory of the new day', async (t) => {
+test('the first key frame after midnight UTC begins a new file in the directory of the new day', async (t) => {
   const clock = new VirtualClock(Date.UTC(2026, 1, 28, 23, 59, 55, 500));
   const root = temporaryDirectory(t);
   const { camera, archive, fs } = await bench({ root, clock, segmentDurationMs: 300_000 });

@@ -1,5 +1,5 @@
-// One camera's place in the archive: does with files what its segmenter wants, and knows what became of the pictures. Shares nothing
-// with other cameras but the index, so that cameras can be spread over workers.
+// One camera's place in the archive: carries out the actions of its segmenter on files, and counts what became of the pictures. It
+// shares only the catalogue with other cameras, so that cameras can be spread over workers.
 
 import { assert, assertNever } from '../../../base/assert.ts';
 import { Backoff } from '../../../base/backoff.ts';
@@ -77,7 +77,7 @@ export type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
 /** A file that is not complete yet. */
 interface Filing {
   readonly file: SegmentFile;
-  /** Once it ends: settles when its end is known. */
+  /** Set when it ends; resolves when the result is known. */
   settled: Promise<void> | undefined;
 }
 
@@ -107,7 +107,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   #newest: SegmentFile | undefined;
   /** The recording in progress as answers show it: the newest file with pictures in it. */
   #shown: ShownFile | undefined;
-  /** Monotonic time up to which it stands for a run that has not begun. */
+  /** Monotonic time up to which it is shown between two runs. */
   #shownUntilMs = Infinity;
   #fault: Reason | undefined;
   #faultCause: DropCause = 'disk-error';
@@ -151,7 +151,8 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   sample(sample: Sample): void {
-    this.#perform(this.#segmenter.push(sample, this.#deps.store.refused === undefined));
+    const actions = this.#segmenter.push(sample, this.#deps.store.refused === undefined);
+    if (actions.length > 0) this.#perform(actions);
   }
 
   end(reason: EndReason): void {
@@ -201,7 +202,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     return entries;
   }
 
-  /** The last segment, complete, while recording goes on and the next has no picture yet. */
+  /** The last segment, already complete, while recording goes on and the next one has no picture yet. */
   standIn(): OpenSegment | undefined {
     const shown = this.#inProgress();
     return shown && !this.#files.has(shown.file.plan) ? openEntry(shown.file, shown.created) : undefined;
@@ -301,14 +302,14 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     if (wasNewest) this.#newest = undefined;
     if (noRoom) {
       this.#deps.metrics.failed(SLOW_DISK.code);
-      // Nothing to wait for but room in the queue.
+      // Only room in the queue is awaited.
       if (wasNewest) this.#block(SLOW_DISK, SLOW_DISK.code, 0);
     }
     file.finish(closing);
     this.#settle(filing);
   }
 
-  /** No file is even planned: its sequence is known only when the archive has been recovered. */
+  /** The record path is not usable now, so no file is planned: its sequence may not be known before the archive is recovered. */
   #noteRefusal(): void {
     const fault = diskFault(this.#deps.store.refused);
     if (this.#fault?.code !== fault.code) this.#block(fault, fault.code, 0);
@@ -341,7 +342,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#framesWritten += fragment.videoFrames;
     this.#lastWrittenMs = fragment.lastVideoMs ?? this.#lastWrittenMs;
     const { created, writtenEndMs } = file;
-    // A short one may be over, and the next begun, when its first pictures reach the disk.
+    // A short file may have ended, and the next one begun, before its first pictures reach the disk.
     const isNewer = file.plan.meta.sequence > (this.#shown?.file.plan.meta.sequence ?? Infinity);
     if (created && writtenEndMs !== undefined && (file === this.#newest || isNewer)) this.#shown = { file, created };
     if (file !== this.#newest || fragment.videoFrames === 0) return;
@@ -365,7 +366,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     this.#deps.metrics.synced(durationMs);
   }
 
-  /** No new file for a while. One line a change of reason: a disk that stays full must not fill the log. */
+  /** Allows no new file for a while. Only a new reason is logged as a warning: a disk that stays full must not fill the log. */
   #block(fault: Reason, cause: DropCause, retryMs = this.#backoff.next()): void {
     this.#segmenter.pause(this.#deps.clock.monotonicMs() + retryMs);
     const known = this.#fault?.code === fault.code;

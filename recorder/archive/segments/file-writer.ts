@@ -1,5 +1,5 @@
-// One segment's bytes on their way to the disk: fragments in, system calls out. `append` returns at once; one write is
-// under way at a time and takes everything that waits; syncs run beside it. An error stops this file and no other.
+// Writes the fragments of one segment to its file. `append` returns at once. One write runs at a time and takes everything that
+// waits; syncs run at the same time. An error stops this file and no other.
 
 import type { Clock } from '../../../base/clock.ts';
 import { diskFault, FILE_REMOVED, type DiskFault } from '../disk/faults.ts';
@@ -7,17 +7,17 @@ import type { OpenFile } from '../disk/file-system.ts';
 import type { Fragment } from './fragment-builder.ts';
 import type { WriteBudget } from './write-budget.ts';
 
-/** How often `tick` is called, about: a sync begins a call early rather than late. */
+/** About how often `tick` is called: a sync starts one call early rather than late. */
 const TICK_MS = 250;
-/** More pieces than the kernel takes in one writev would become several writes anyway. */
+/** The kernel takes about this many pieces in one writev; more would become several writes. */
 const MAX_PIECES = 1_000;
-/** After a stall every file has much to write: in pieces, so that they take turns and memory is free again piece by piece. */
+/** After a stall every file has much to write. With a limit, the files take turns and memory is released bit by bit. */
 const MAX_WRITE_BYTES = 4 * 1024 * 1024;
 
 export interface FileWriterEvents {
   /** A fragment is in the file (not yet synced). */
   written(fragment: Fragment): void;
-  /** The file is stopped: what waited is dropped. Called once at most. */
+  /** The file is stopped, and the fragments that waited are dropped. Called at most once. */
   failed(fault: DiskFault, droppedVideoFrames: number): void;
   /** A sync took this long. */
   synced?(durationMs: number): void;
@@ -32,7 +32,7 @@ export interface FileWriterOptions {
   readonly events: FileWriterEvents;
 }
 
-/** How the life of a file went; `file` is still open when there is one. */
+/** How writing ended. `file` is still open; undefined if there never was one. */
 export interface WriterOutcome {
   readonly file: OpenFile | undefined;
   /** Bytes that are certainly in the file. */
@@ -51,7 +51,7 @@ export class FileWriter {
   #sync: Promise<void> | undefined;
   #fault: DiskFault | undefined;
   #ending = false;
-  /** Everything is written, or given up: who awaits `done` closes the file, and no sync may begin any more. */
+  /** Everything is written or given up. The receiver of `done` closes the file, so no sync may begin any more. */
   #drained = false;
   #wake: () => void = () => {};
   /** Settles when the writer has nothing more to do; never rejects. */
@@ -84,7 +84,7 @@ export class FileWriter {
     this.#wake();
   }
 
-  /** Nothing more will be appended: `done` settles when what waits is written. */
+  /** Nothing more will be appended: `done` settles when the waiting fragments are written. */
   end(): void {
     this.#ending = true;
     this.#wake();
@@ -115,7 +115,7 @@ export class FileWriter {
     return { file: this.#file, sizeBytes: this.#position, fault: this.#fault };
   }
 
-  /** Safe before any fragment is: nothing finds footage behind a header of which a power cut has taken a part. */
+  /** The header is synced before any fragment is written: without a whole header, the fragments after it could not be found. */
   async #writeHead(file: OpenFile, head: Buffer): Promise<void> {
     const written = await file.write([head], 0);
     await file.syncData();
@@ -136,7 +136,7 @@ export class FileWriter {
       count++;
     }
     const written = await file.write(buffers, this.#position);
-    // A sync that failed meanwhile has dropped the queue.
+    // A sync that failed meanwhile has emptied the queue.
     if (this.#fault) return;
     this.#position += written;
     this.#modifiedMs = this.#o.clock.wallMs();
@@ -151,12 +151,12 @@ export class FileWriter {
     const position = this.#position;
     try {
       await file.syncData();
-      // Writing to a file without a name succeeds for ever, and all of it is lost.
+      // Writing to a removed file keeps succeeding, and everything is lost.
       if ((await file.facts()).links === 0) this.#fail(FILE_REMOVED);
       this.#syncedPosition = position;
       this.#o.events.synced?.(this.#o.clock.monotonicMs() - startedMs);
     } catch (err) {
-      // After a failed fsync the kernel may have dropped the pages: this file is not to be trusted to grow further.
+      // After a failed fsync the kernel may have dropped the pages, so this file must not grow further.
       this.#fail(diskFault(err));
     } finally {
       this.#sync = undefined;

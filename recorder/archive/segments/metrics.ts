@@ -1,11 +1,11 @@
-// What Prometheus is told of the disk, beside what each camera's status counts.
+// Metrics of the disk for Prometheus; those of single cameras are made from their status.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { DiskFaultCode, WrongDiskCode } from '../disk/faults.ts';
 
-/** What is asked for at each scrape. */
+/** Read at each scrape. */
 export interface ArchiveSources {
-  /** Why the record path is not our archive now, if so. */
+  /** Why the record path is not our archive now; undefined if it is. */
   readonly wrongDisk?: () => WrongDiskCode | undefined;
   readonly oldest?: () => Iterable<{ readonly camera: string; readonly oldestMs: number }>;
 }

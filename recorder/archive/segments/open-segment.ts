@@ -50,6 +50,7 @@ export class OpenSegment {
   /** The audio that arrives now has other parameters than the file's. */
   audioChanged = false;
   readonly #o: OpenSegmentOptions;
+  readonly #audioRate: number;
   readonly #builder = new FragmentBuilder();
   #last: Sample | undefined;
   #lastDuration = 0;
@@ -62,6 +63,7 @@ export class OpenSegment {
 
   constructor(options: OpenSegmentOptions) {
     this.#o = options;
+    this.#audioRate = options.audioRate;
     this.plan = options.plan;
     this.wall = options.wall;
     this.startDts = options.startDts;
@@ -70,7 +72,7 @@ export class OpenSegment {
 
   /** The first audio tick at or after a video decoding time. */
   audioDtsAt(videoDts: number): number {
-    return Math.ceil((videoDts * this.#o.audioRate) / VIDEO_TIMESCALE);
+    return Math.ceil((videoDts * this.#audioRate) / VIDEO_TIMESCALE);
   }
 
   get sizeBytes(): number {
@@ -119,7 +121,7 @@ export class OpenSegment {
 
   /** Adds an audio frame and takes over the hold on its data. The frame is held back until the next one shows its duration. */
   addAudio(sample: Sample, nowMs: number): void {
-    if (this.#o.audioRate === 0) {
+    if (this.#audioRate === 0) {
       sample.data.slab.release();
       return;
     }
@@ -133,7 +135,7 @@ export class OpenSegment {
     const held = this.#heldAudio;
     if (!held) return;
     // A pause across a border belongs to neither file.
-    const follows = nextDts !== undefined && nextDts - held.dts <= this.#o.audioRate;
+    const follows = nextDts !== undefined && nextDts - held.dts <= this.#audioRate;
     this.#settleAudio(held, follows ? nextDts : held.dts + held.usualDuration, nowMs);
     this.#heldAudio = undefined;
   }

@@ -1,5 +1,5 @@
-// After a crash: files that were being written in, finished files out. Every step leaves a state that the next start
-// finds again, so recovery itself may be killed at any point.
+// Completes the files that a crash left open. Every step leaves a state that the next start finds again, so recovery itself may be
+// killed at any point.
 
 import { assertNever } from '../../../base/assert.ts';
 import { concurrently } from '../../../base/concurrently.ts';
@@ -15,7 +15,7 @@ import type { SegmentStore } from '../disk/segment-store.ts';
 import { newHistory, type CameraHistory } from './history.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 
-/** What became of a file. `foreign`: not a recording of ours, or one too damaged to touch; left as it is. */
+/** What became of a file. `foreign`: not a recording of ours, or too damaged to repair; it is left as it is. */
 export type Repair =
   | { readonly kind: 'finalized'; readonly meta: RecordedMeta; readonly facts: FileFacts }
   | { readonly kind: 'recovered'; readonly meta: RecordedMeta; readonly facts: FileFacts; readonly cutBytes: number }
@@ -23,25 +23,25 @@ export type Repair =
   | { readonly kind: 'foreign' }
   | { readonly kind: 'missing' };
 
-/** A file of which nothing can be read is removed only when it cannot have held more than a first, torn fragment. */
+/** A file of which nothing can be read is removed only if it cannot contain more than a first, torn fragment. */
 const MAX_EMPTY_BYTES = 16 * 1024 * 1024;
-/** Parameter sets take some hundred bytes of a header; no camera's come near this. */
+/** Parameter sets take some hundred bytes of a header; those of all cameras are far below this. */
 const MAX_HEADER_BYTES = 64 * 1024;
-/** Fragments that end before key frames; others take twice as long. */
+/** Length of fragments that end before key frames; others are up to twice as long. */
 const SHORTEST_FRAGMENT_MS = 450;
 /** A busy disk may take half a minute for a sync, while writing goes on. */
 const LATE_SYNC_FRAGMENTS = 64;
-/** A camera's newest files are looked at until this many in a row need nothing. */
+/** A camera's newest files are checked until this many in a row need no repair. */
 const IN_ORDER_IN_A_ROW = 3;
 const CONCURRENT_CAMERAS = 4;
 
 export interface RepairOptions {
-  /** The file was begun by this program, whatever is in it now: it has a marker. */
+  /** The file has a marker: this program began it, whatever its contents are now. */
   readonly isOurs?: boolean;
   readonly syncIntervalMs?: number;
 }
 
-/** Cuts a file behind its last whole fragment and completes it; changes nothing in a finished or foreign one. */
+/** Cuts a file after its last whole fragment and completes it; does not change a finished or foreign file. */
 export async function repairFile(store: SegmentStore, path: string, options: RepairOptions = {}): Promise<Repair> {
   let file: OpenFile;
   try {
@@ -90,8 +90,8 @@ async function repairOpenFile(
 }
 
 /**
- * Whether all of a file is a header that a power cut has spoilt: fragments are written once the header is safe, so that
- * a file with one is damaged otherwise, and for a person to look at.
+ * Whether a file consists only of a header that a power cut has damaged. Fragments are written once the header is safe on the disk,
+ * so a file with a fragment was damaged in another way; a person has to look at it.
  */
 async function isSpoiltHeader(file: OpenFile, sizeBytes: number): Promise<boolean> {
   return sizeBytes <= MAX_HEADER_BYTES && !(await file.read(0, sizeBytes)).includes('moof');
@@ -108,9 +108,9 @@ export function noteRepair(index: Catalogue, segment: SegmentName, repair: Repai
 export interface RecoveryReport {
   /** Files that were completed or removed, and foreign ones under a marker, by path. */
   readonly repairs: ReadonlyMap<string, Repair>;
-  /** Files that could not be looked at: the disk is at fault, and the next start tries again. */
+  /** Files that could not be read because of the disk; the next start tries again. */
   readonly failed: readonly string[];
-  /** What each camera with footage goes on from. */
+  /** What the recording of each camera with footage continues from. */
   readonly histories: Map<string, CameraHistory>;
 }
 
@@ -123,13 +123,13 @@ export interface RecoveryDeps {
 }
 
 interface Candidates {
-  /** Files with a marker: the crash may have left these open. */
+  /** Files with a marker, which the crash may have left open. */
   readonly marked: { path: string; marker: string; sequence: number }[];
 }
 
 /**
- * Repairs what the last run left open: every marked file, and the newest files of each camera, whatever became of their
- * markers. Closed files of the archive are not read. Never throws for what is wrong with single files.
+ * Repairs the files that the last process left open: every file with a marker, and the newest files of each camera, also without
+ * one. Closed files of the archive are not read. Faults of single files are never thrown.
  */
 export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport> {
   const { store, index } = deps;
@@ -156,7 +156,7 @@ export async function recoveryPaths(store: SegmentStore, index: Catalogue): Prom
   for (const cameraId of index.cameras()) {
     let count = 0;
     for (const segment of index.newestFirst(cameraId)) {
-      // Those in order, and one that is not: what lies beyond is seldom looked at.
+      // Those that are complete, and the first that is not: further files are seldom read.
       if (count++ > IN_ORDER_IN_A_ROW) break;
       paths.push(formatPath(segment));
     }
@@ -206,7 +206,7 @@ async function recoverCamera(
   for (const { path, marker, sequence } of marked) {
     history.nextSequence = Math.max(history.nextSequence, sequence + 1);
     const done = await repair(path, true);
-    // The newest stays, to keep the sequence, and so do those of files that wait for a better disk.
+    // The newest marker stays, to keep the sequence, and so do the markers of files that could not be repaired yet.
     if (!done) continue;
     if (history.marker !== undefined) await store.unmark(history.marker);
     history.marker = marker;
@@ -226,18 +226,18 @@ async function recoverCamera(
     inOrder++;
     if (looked?.kind !== 'closed') continue;
     learn(looked.meta);
-    // An observer was told before the power went, and may not have had the time to keep it.
+    // An observer was notified before the power cut, and may not have had the time to store it.
     index.closed(closedSegment(segment, looked.details, looked.meta));
   }
   return history;
 }
 
-/** What a file says of itself; undefined when it cannot be read. */
+/** The description in a file; undefined if it cannot be read. */
 async function lookAt(store: SegmentStore, path: string): Promise<DescribedFile | undefined> {
   try {
     const file = await store.fs.open(store.absolute(path), 'read');
     try {
-      // Without a marker and without a byte it is nobody's: a recording's marker is on the disk before its file is.
+      // Without a marker and empty, it is no recording of ours: the marker is on the disk before the file is created.
       return await describeSegment((offset, length) => file.read(offset, length), await file.facts(), 1);
     } finally {
       await file.close();

@@ -275,7 +275,8 @@ export class Segmenter {
       this.#assignAudio(state, waiting[count] as Sample, nowMs);
       count++;
     }
-    if (count > 0) waiting.splice(0, count);
+    if (count === waiting.length) waiting.length = 0;
+    else if (count > 0) waiting.splice(0, count);
   }
 
   #assignAudio(state: RunState, sample: Sample, nowMs: number): void {
@@ -292,9 +293,9 @@ export class Segmenter {
     if (!segment.addHeld(duration, nowMs)) this.#stopSlow(state, segment, nowMs);
   }
 
-  #isTooLong({ startDts, sizeBytes }: OpenSegment, next: Sample): boolean {
-    const { segmentDurationMs } = this.#record;
-    return next.dts - startDts > maxTicks(segmentDurationMs) || sizeBytes >= MAX_BYTES;
+  #isTooLong(segment: OpenSegment, next: Sample): boolean {
+    const isLong = next.dts - segment.startDts > maxTicks(this.#record.segmentDurationMs);
+    return isLong || segment.sizeBytes >= MAX_BYTES;
   }
 
   #endsBefore(segment: OpenSegment, keyFrame: Sample): boolean {

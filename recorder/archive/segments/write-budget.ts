@@ -1,21 +1,22 @@
-// How much of one camera's footage may wait for the disk, over all its files.
+// Limits how much of one camera's footage may wait for the disk, in all its files together.
 
 import { unlimitedMemory, type MemoryAccount } from '../../../base/memory-budget.ts';
 import { SlabHolds, type Slab } from '../../codec/slab.ts';
 
 /** One to two minutes of pictures: fragments are 0.45 to 0.9 s long. */
 const MAX_FRAGMENTS = 128;
-/** However little memory there is: eight seconds of a 4 Mbit/s camera. */
+/** Allowed however little memory there is: eight seconds of a 4 Mbit/s camera. */
 const LEAST_BYTES = 4 * 1024 * 1024;
-/** One camera that sends more than all others together must not have the queues of all. */
+/** One camera that sends more than all others together must not use all of their memory. */
 const MAX_SHARE = 1 / 4;
 /**
- * Of what all queues may hold: as much may be in them when a camera begins again, drawn for each. Hundreds that begin at
- * once would all wait for their new files, and have filled the queues before the first is there.
+ * A camera that was refused room begins again once all queues together hold no more than a share of their limit. The share is
+ * random for each camera: hundreds that begin at once would all wait for their new files, and would fill the queues before the first
+ * file exists.
  */
 const RECOVERED = { least: 1 / 8, most: 1 / 2 };
 
-/** What waits: the blocks of memory in which it lies. */
+/** Samples that wait for the disk: the blocks of memory that contain them. */
 export interface Waiting {
   readonly slabs: readonly Slab[];
 }
@@ -27,10 +28,10 @@ export class WriteBudget {
   readonly #holds = new SlabHolds();
   #fragments = 0;
   readonly #random: () => number;
-  /** After a refusal: what the queues of all may hold when it begins again. */
+  /** After a refusal: how much all queues together may hold when the camera begins again, in bytes. */
   #beginsBelow: number | undefined;
 
-  /** `memory`: what all cameras of the process share. */
+  /** `memory`: shared by all cameras of the process. */
   constructor(memory: MemoryAccount = unlimitedMemory('writing'), maxFragments = MAX_FRAGMENTS, random = Math.random) {
     this.#memory = memory;
     this.#maxBytes = Math.max(LEAST_BYTES, memory.maxBytes * MAX_SHARE);
@@ -38,12 +39,12 @@ export class WriteBudget {
     this.#random = random;
   }
 
-  /** Of whole blocks, each counted once. */
+  /** Bytes of whole blocks, each counted once. */
   get bytes(): number {
     return this.#holds.bytes;
   }
 
-  /** Takes room for a fragment; false when there is none. A camera of which nothing waits has room for any fragment. */
+  /** Takes room for a fragment; false if there is none. There is always room for a camera's only fragment. */
   take({ slabs }: Waiting): boolean {
     const bytes = this.#holds.bytesOfNew(slabs);
     const isFull = this.bytes + bytes > this.#maxBytes || this.#fragments >= this.#maxFragments;
@@ -63,8 +64,8 @@ export class WriteBudget {
   }
 
   /**
-   * Whether a file may begin. After a refusal only when all of the camera's footage is written and the queues of all are
-   * half empty or more: a disk below the cameras' rate must not be given more and more files, which cost it more than footage.
+   * Whether a file may begin. After a refusal only once all of the camera's footage is written and the queues of all cameras are
+   * half empty or more: a disk that is too slow must not get more and more files, which cost it more than footage does.
    */
   hasRoom(): boolean {
     const below = this.#beginsBelow;
