@@ -1,0 +1,256 @@
+// Requests of recorders, answered over an API server in memory: which are carried out, and which would cost the pool its majority.
+
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { API_VERSION } from '../../crds/names.ts';
+import type { RecorderRequest } from '../../crds/recorder-node.ts';
+import type { KubeObject } from '../kube/api.ts';
+import { CAMERA, RECORDER_NODE, RECORDER_POOL } from '../kube/resources.ts';
+import { MemoryApi, settle } from '../kube/test-support.ts';
+import { Caches } from '../observe/caches.ts';
+import { answerRequests } from './requests.ts';
+
+const NAMESPACE = 'video';
+const TIME = '2026-01-01T00:00:00Z';
+type Role = 'Voter' | 'Learner' | 'Removed';
+
+type Asked = Omit<RecorderRequest, 'id' | 'time'>;
+
+interface Site {
+  readonly mode?: 'Automatic' | 'Manual';
+  /** The nodes with their roles; the first one leads. */
+  readonly nodes: Readonly<Record<string, Role>>;
+  readonly live: readonly string[];
+}
+
+const object = (kind: string, name: string, rest: object): KubeObject => ({
+  apiVersion: API_VERSION,
+  kind,
+  metadata: { namespace: NAMESPACE, name },
+  ...rest,
+});
+
+async function stage(t: TestContext, { mode = 'Manual', nodes, live }: Site) {
+  const api = new MemoryApi();
+  const poolSpec = { archive: { hostPath: '/a' }, membership: { mode } };
+  await api.create(
+    RECORDER_POOL,
+    object('RecorderPool', 'default', { spec: poolSpec, status: { leader: Object.keys(nodes)[0] } }),
+  );
+  for (const [name, role] of Object.entries(nodes)) {
+    const spec = { nodeName: name, poolRef: { name: 'default' }, role };
+    await api.create(RECORDER_NODE, object('RecorderNode', name, { spec }));
+  }
+  const caches = new Caches({ api, namespace: undefined, clock: new VirtualClock(), log: silentLog });
+  caches.start();
+  t.after(() => caches.close());
+  await caches.whenSynced(AbortSignal.timeout(10_000));
+  const isLive = (_pool: unknown, node: string): boolean => live.includes(node);
+  return {
+    api,
+    /** What a node is told, and the roles afterwards that differ from those before. */
+    ask: async (from: string, request: Asked, id = 'one') => {
+      await api.mergePatch(
+        RECORDER_NODE,
+        { namespace: NAMESPACE, name: from },
+        {
+          status: { requests: [{ id, time: TIME, ...request }] },
+        },
+      );
+      await settle();
+      const node = caches.recorderNodes.get(`${NAMESPACE}/${from}`) ?? assert.fail(`no node ${from}`);
+      await answerRequests(node, { api, caches, isLive });
+      await settle();
+      const responses = caches.recorderNodes.get(`${NAMESPACE}/${from}`)?.spec.responses ?? [];
+      const roles = caches.recorderNodes.list().map(({ metadata, spec }) => [metadata.name, spec.role] as const);
+      const changed = Object.fromEntries(roles.filter(([name, role]) => nodes[name] !== role));
+      const response = responses.find((one) => one.id === id);
+      return { code: response?.code, message: response?.message, changed };
+    },
+  };
+}
+
+const THREE = { a: 'Voter', b: 'Voter', c: 'Voter', d: 'Learner', e: 'Removed' } as const;
+const ALL = ['a', 'b', 'c', 'd', 'e'];
+
+interface Case extends Partial<Site> {
+  readonly name: string;
+  readonly from?: string;
+  readonly request: Asked;
+  readonly code: number;
+  readonly says: RegExp;
+  readonly changed?: Readonly<Record<string, Role>>;
+}
+
+const CASES: readonly Case[] = [
+  {
+    name: 'a learner gets a vote',
+    request: { kind: 'ChangeMembership', voters: ['a', 'b', 'c', 'd'] },
+    code: 200,
+    says: /voters: a, b, c, d/,
+    changed: { d: 'Voter' },
+  },
+  {
+    name: 'a voter loses its vote',
+    request: { kind: 'ChangeMembership', voters: ['a', 'b'] },
+    code: 200,
+    says: /voters: a, b/,
+    changed: { c: 'Learner' },
+  },
+  {
+    name: 'half of the new voters is no majority',
+    live: ['a', 'b'],
+    request: { kind: 'ChangeMembership', voters: ['a', 'b', 'c', 'd'] },
+    code: 409,
+    says: /^only 2 of these 4 voters are live: that is no majority$/,
+  },
+  {
+    name: 'more than half of the new voters is a majority',
+    live: ['a', 'b', 'c'],
+    request: { kind: 'ChangeMembership', voters: ['a', 'b', 'c', 'd'] },
+    code: 200,
+    says: /voters/,
+    changed: { d: 'Voter' },
+  },
+  {
+    name: 'nobody is left without a voter',
+    nodes: { a: 'Voter', d: 'Learner' },
+    request: { kind: 'ChangeMembership', voters: [] },
+    code: 409,
+    says: /only 0 of these 0 voters/,
+  },
+  {
+    name: 'two votes do not change at once',
+    request: { kind: 'ChangeMembership', voters: ['a', 'b', 'd'] },
+    code: 409,
+    says: /one node at a time gets or loses its vote/,
+  },
+  {
+    name: 'a node that was removed gets no vote',
+    request: { kind: 'ChangeMembership', voters: ['a', 'b', 'c', 'e'] },
+    code: 404,
+    says: /no members of the cluster: e/,
+  },
+  {
+    name: 'the voters of an automatic pool are chosen by the operator',
+    mode: 'Automatic',
+    request: { kind: 'ChangeMembership', voters: ['a', 'b'] },
+    code: 409,
+    says: /the operator chooses the voters/,
+  },
+  {
+    name: 'only the leader changes the membership',
+    from: 'b',
+    request: { kind: 'ChangeMembership', voters: ['a', 'b'] },
+    code: 503,
+    says: /the leader is not b/,
+  },
+  {
+    name: 'a live node is not removed',
+    request: { kind: 'RemoveNode', nodeID: 'c' },
+    code: 409,
+    says: /c is live: let it leave, or say force/,
+  },
+  {
+    name: 'a live node is removed by force',
+    request: { kind: 'RemoveNode', nodeID: 'c', force: true },
+    code: 200,
+    says: /c was removed/,
+    changed: { c: 'Removed' },
+  },
+  {
+    name: 'a dead node is removed where a majority lives without it',
+    live: ['a', 'b'],
+    request: { kind: 'RemoveNode', nodeID: 'c' },
+    code: 200,
+    says: /c was removed/,
+    changed: { c: 'Removed' },
+  },
+  {
+    name: 'a dead node is not removed where only half lives without it',
+    live: ['a'],
+    request: { kind: 'RemoveNode', nodeID: 'c' },
+    code: 409,
+    says: /without c only 1 of 2 voters are live: that is no majority/,
+  },
+  {
+    name: 'a dead learner is removed, whatever the voters do',
+    live: ['a'],
+    request: { kind: 'RemoveNode', nodeID: 'd' },
+    code: 200,
+    says: /d was removed/,
+    changed: { d: 'Removed' },
+  },
+  {
+    name: 'a node leaves by itself, though it lives and does not lead',
+    from: 'c',
+    request: { kind: 'Leave' },
+    code: 200,
+    says: /c was removed/,
+    changed: { c: 'Removed' },
+  },
+  {
+    name: 'a node does not leave where only half lives without it',
+    live: ['a', 'c'],
+    from: 'c',
+    request: { kind: 'Leave' },
+    code: 409,
+    says: /that is no majority/,
+  },
+  {
+    name: 'a node that was removed comes back as a learner',
+    request: { kind: 'AddLearner', nodeID: 'e' },
+    code: 200,
+    says: /e is a learner/,
+    changed: { e: 'Learner' },
+  },
+  {
+    name: 'a node that the pool does not have is not added',
+    request: { kind: 'AddLearner', nodeID: 'x' },
+    code: 404,
+    says: /x is no node of the pool default/,
+  },
+];
+
+for (const { name, from = 'a', request, code, says, changed = {}, nodes = THREE, live = ALL, mode } of CASES) {
+  test(`requests: ${name}`, async (t) => {
+    const { ask } = await stage(t, { nodes, live, ...(mode && { mode }) });
+    const answer = await ask(from, request);
+    assert.match(answer.message ?? '', says);
+    assert.deepEqual({ code: answer.code, changed: answer.changed }, { code, changed });
+  });
+}
+
+test('requests: a recorder suspends its own camera and no other', async (t) => {
+  const { api, ask } = await stage(t, { nodes: THREE, live: ALL });
+  const camera = (name: string, node: string): Promise<KubeObject> =>
+    api.create(
+      CAMERA,
+      object('Camera', name, {
+        spec: { source: 'rtsp://10.0.0.9/1' },
+        status: { assignment: { node, epoch: 1, reason: 'Scheduled', time: TIME } },
+      }),
+    );
+  await camera('gate', 'b');
+  await camera('yard', 'c');
+  assert.equal((await ask('b', { kind: 'Suspend', camera: 'yard', suspend: true })).code, 404);
+  const suspended = async (name: string): Promise<unknown> =>
+    ((await api.get(CAMERA, { namespace: NAMESPACE, name }))['spec'] as { suspend?: boolean }).suspend;
+  assert.equal(await suspended('yard'), undefined);
+  assert.equal((await ask('b', { kind: 'Suspend', camera: 'gate', suspend: true }, 'two')).code, 200);
+  assert.equal(await suspended('gate'), true);
+});
+
+test('requests: one is carried out once, and its response goes with it', async (t) => {
+  const { api, ask } = await stage(t, { nodes: THREE, live: ALL });
+  assert.equal((await ask('a', { kind: 'AddLearner', nodeID: 'e' })).code, 200);
+  api.calls.length = 0;
+  await ask('a', { kind: 'AddLearner', nodeID: 'e' });
+  assert.deepEqual(
+    api.calls.filter((call) => call.startsWith('mergePatch')),
+    ['mergePatch recordernodes/video/a'],
+    'the request itself, as the recorder repeats it, and nothing of the operator',
+  );
+});

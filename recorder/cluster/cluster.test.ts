@@ -1,0 +1,272 @@
+// A recorder as a member of a cluster, over an API server in memory: what it records while watches lag, lists are stale and
+// nobody answers. With a real API server: test/cluster/member.test.ts.
+
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { API_VERSION, ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD } from '../../crds/names.ts';
+import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
+import { Cluster } from './cluster.ts';
+import type { Kept, KeptState } from './kept-state.ts';
+
+const STEP_MS = 100;
+const CAMERAS = `/apis/${API_VERSION}/namespaces/video/cameras`;
+
+interface Assigned {
+  readonly node?: string;
+  readonly previousNode?: string;
+  readonly epoch: number;
+  readonly handover?: 'Pending';
+}
+
+const cameraOf = (name: string, resourceVersion: string, assigned: Assigned): KubernetesObject => ({
+  apiVersion: API_VERSION,
+  kind: 'Camera',
+  metadata: { name, namespace: 'video', uid: `uid-${name}`, resourceVersion, generation: 1 },
+  spec: { source: 'rtsp://10.0.0.9/1', poolRef: { name: 'default' } },
+  status: { assignment: { ...assigned, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' } },
+});
+
+/** The API server: what it says to reads, and what it shows to lists, which may lag behind. */
+class Server {
+  readonly cameras = new Map<string, KubernetesObject>();
+  /** Names that lists leave out, as a cache does that has missed their last change. */
+  readonly unseen = new Set<string>();
+  isAway = false;
+  reads = 0;
+  #version = 0;
+  readonly #watches = new Set<(err: Error) => void>();
+
+  readonly api = {
+    get: async (path: string) => {
+      this.#answer();
+      const name = path.split('/').at(-1)!;
+      if (!path.startsWith(CAMERAS)) return { metadata: { name, resourceVersion: '1' } };
+      this.reads++;
+      const camera = this.cameras.get(name);
+      if (!camera) throw new ApiServerError(404, 'NotFound', 'not found');
+      return camera;
+    },
+    list: async (path: string, { query }: { query: Record<string, string> }) => {
+      this.#answer();
+      const items = path === CAMERAS ? this.#selected(query['fieldSelector'] ?? '') : [];
+      return { items, resourceVersion: '1' };
+    },
+    watch: (_path: string, _version: string, { signal }: { signal: AbortSignal }) => this.#watch(signal),
+    call: async () => (this.#answer(), { metadata: { name: 'node-a', resourceVersion: '2' } }),
+    apply: async () => (this.#answer(), { metadata: { name: 'a', resourceVersion: '2' } }),
+    reconnect: () => {},
+    close: async () => {},
+  } as unknown as ApiServer;
+
+  /** What a Camera is from now on; lists show it, watches do not. */
+  assign(name: string, assigned: Assigned): void {
+    this.cameras.set(name, cameraOf(name, `${++this.#version}`, assigned));
+  }
+
+  /** Ends every watch, and says that its place is too old to go on from: the mirrors list again. */
+  endWatches(): void {
+    for (const end of this.#watches) end(new ApiServerError(410, 'Expired', 'too old'));
+  }
+
+  #answer(): void {
+    if (this.isAway) throw new ApiServerError(0, 'UNREACHABLE', 'no answer');
+  }
+
+  #selected(selector: string): KubernetesObject[] {
+    const [field, node] = selector.split('=');
+    const key = field === ASSIGNED_NODE_FIELD ? 'node' : field === PREVIOUS_NODE_FIELD ? 'previousNode' : undefined;
+    assert.ok(key, selector);
+    return [...this.cameras.values()].filter((camera) => {
+      const { assignment } = camera['status'] as { assignment: Assigned };
+      return assignment[key] === node && !this.unseen.has(camera.metadata.name);
+    });
+  }
+
+  /** Shows nothing until it ends: what changes is seen by the next list. */
+  // oxlint-disable-next-line require-yield
+  async *#watch(signal: AbortSignal): AsyncGenerator<never> {
+    this.#answer();
+    const ended = Promise.withResolvers<void>();
+    const abort = (): void => ended.resolve();
+    signal.addEventListener('abort', abort);
+    this.#watches.add(ended.reject);
+    try {
+      await ended.promise;
+    } finally {
+      this.#watches.delete(ended.reject);
+      signal.removeEventListener('abort', abort);
+    }
+  }
+}
+
+function stage(t: TestContext) {
+  let kept: Kept | undefined;
+  const state = {
+    path: 'assignments.json',
+    load: async () => (kept ? { kind: 'kept', kept } : { kind: 'none' }),
+    save: async (now: Kept) => void (kept = now),
+    erase: async () => void (kept = undefined),
+  } as unknown as KeptState;
+  const clock = new VirtualClock();
+  const server = new Server();
+  const told: string[] = [];
+  const pass = async (seconds: number): Promise<void> => {
+    for (let ms = 0; ms < seconds * 1_000; ms += STEP_MS) {
+      clock.advance(STEP_MS);
+      for (let turn = 0; turn < 4; turn++) await setImmediate();
+    }
+  };
+  const start = async (): Promise<Cluster> => {
+    const cluster = new Cluster({
+      api: server.api,
+      leaseApi: server.api,
+      namespace: 'video',
+      nodeId: 'a',
+      pool: 'default',
+      renewMs: 2_000,
+      state,
+      facts: async () => ({
+        address: 'http://a',
+        playbackAddress: 'http://a',
+        certificateRequest: undefined,
+        version: '1',
+        archiveID: undefined,
+        freeBytes: undefined,
+        fault: undefined,
+        cameras: new Map(),
+        archives: [],
+      }),
+      account: {
+        takeOver: (id) => told.push(`takes over ${id}`),
+        giveUp: (id) => told.push(`gives up ${id}`),
+      },
+      observer: { taken: (id) => told.push(`records ${id}`), givenUp: (id) => told.push(`stops ${id}`) },
+      certified: () => {},
+      changed: () => {},
+      clock,
+      log: silentLog,
+    });
+    await cluster.start();
+    t.after(async () => {
+      const closed = cluster.close();
+      server.endWatches();
+      await pass(1);
+      await closed;
+    });
+    await pass(1);
+    return cluster;
+  };
+  return { server, told, pass, start };
+}
+
+const recorded = (cluster: Cluster): string[] => cluster.cameras().cameras.map(({ id }) => id);
+
+test('a camera that is assigned here is recorded, and no longer when another node has it', async (t) => {
+  const { server, told, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  server.assign('yard', { node: 'b', epoch: 1 });
+  const cluster = await start();
+  assert.deepEqual(recorded(cluster), ['gate']);
+  server.assign('gate', { node: 'b', epoch: 2 });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), []);
+  assert.deepEqual(told, ['records gate', 'stops gate']);
+});
+
+test('a camera that a list does not show is recorded on, because the API server itself has it', async (t) => {
+  const { server, told, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const cluster = await start();
+  server.unseen.add('gate');
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), ['gate']);
+  assert.ok(server.reads > 0, 'it was asked');
+  assert.deepEqual(told, ['records gate']);
+});
+
+test('while the API server does not answer nothing stops, and afterwards what it says counts', async (t) => {
+  const { server, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const cluster = await start();
+  server.isAway = true;
+  server.assign('gate', { node: 'b', epoch: 2 });
+  server.endWatches();
+  await pass(60);
+  assert.deepEqual([recorded(cluster), cluster.isReachable], [['gate'], false]);
+  server.isAway = false;
+  await pass(60);
+  assert.deepEqual([recorded(cluster), cluster.isReachable], [[], true]);
+});
+
+test('after an outage the mirrors are read again, although their watches look alive', async (t) => {
+  const { server, pass, start } = stage(t);
+  const cluster = await start();
+  server.isAway = true;
+  await pass(10);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  server.isAway = false;
+  await pass(5);
+  assert.deepEqual(recorded(cluster), ['gate']);
+});
+
+test('a restart without the API server records what was assigned last', async (t) => {
+  const { server, told, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const before = await start();
+  await before.close();
+  server.isAway = true;
+  const cluster = await start();
+  assert.deepEqual(recorded(cluster), ['gate']);
+  server.isAway = false;
+  server.assign('gate', { node: 'b', epoch: 2 });
+  await pass(60);
+  assert.deepEqual(recorded(cluster), []);
+  assert.ok(told.includes('gives up gate'), 'it was away since an unknown time');
+});
+
+test('a list that is older than what was seen brings no camera back', async (t) => {
+  const { server, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const cluster = await start();
+  server.assign('gate', { node: 'b', previousNode: 'a', epoch: 2 });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), []);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), []);
+});
+
+test('during a handover both record: this node goes on until the next has a picture', async (t) => {
+  const { server, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const cluster = await start();
+  server.assign('gate', { node: 'b', previousNode: 'a', epoch: 2, handover: 'Pending' });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), ['gate']);
+  server.assign('gate', { node: 'b', previousNode: 'a', epoch: 2 });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), []);
+});
+
+test('a node that left records nothing until a camera is assigned to it again', async (t) => {
+  const { server, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 });
+  const cluster = await start();
+  await cluster.leave();
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), []);
+  server.assign('gate', { node: 'a', epoch: 2 });
+  server.endWatches();
+  await pass(5);
+  assert.deepEqual(recorded(cluster), ['gate']);
+});

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { VirtualClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import { ApiServerError } from './api-server.ts';
+import { NodeLease } from './node-lease.ts';
+
+const RENEW_MS = 2_000;
+const STEP_MS = 100;
+
+/** A Lease on an API server that takes `answerMs` for each renewal, or fails it. */
+function stage(t: TestContext) {
+  const clock = new VirtualClock();
+  const server = { answerMs: 0, fails: false };
+  const seen = { renewals: [] as number[], recovered: 0, reconnects: 0 };
+  const object = { metadata: { name: 'node-a', resourceVersion: '1' } };
+  const lease = new NodeLease({
+    api: {
+      get: async () => object,
+      call: async () => {
+        seen.renewals.push(clock.monotonicMs());
+        if (server.answerMs > 0) await new Promise<void>((resolve) => clock.after(server.answerMs, resolve));
+        if (server.fails) throw new ApiServerError(0, 'UNREACHABLE', 'no answer');
+        return object;
+      },
+    },
+    reconnect: () => seen.reconnects++,
+    namespace: 'video',
+    nodeId: 'a',
+    pool: 'default',
+    renewMs: RENEW_MS,
+    recovered: () => seen.recovered++,
+    clock,
+    log: silentLog,
+  });
+  const pass = async (seconds: number): Promise<void> => {
+    for (let ms = 0; ms < seconds * 1_000; ms += STEP_MS) {
+      clock.advance(STEP_MS);
+      await setImmediate();
+    }
+  };
+  lease.start();
+  t.after(async () => {
+    const closed = lease.close();
+    clock.advance(RENEW_MS);
+    await closed;
+  });
+  return { clock, lease, pass, seen, server };
+}
+
+test('a Lease is renewed every two seconds, however long each answer takes', async (t) => {
+  const { pass, seen, server } = stage(t);
+  server.answerMs = 1_500;
+  await pass(60);
+  const gaps = seen.renewals.slice(1).map((ms, i) => ms - (seen.renewals[i] as number));
+  assert.ok(gaps.length >= 28, `${gaps.length} renewals in a minute`);
+  assert.ok(
+    gaps.every((ms) => Math.abs(ms - RENEW_MS) <= STEP_MS),
+    gaps.join(),
+  );
+});
+
+test('after renewals that failed, the first that succeeds says that the API server is back, and once', async (t) => {
+  const { lease, pass, seen, server } = stage(t);
+  await pass(10);
+  assert.deepEqual([lease.isHeld, seen.recovered], [true, 0]);
+  server.fails = true;
+  await pass(10);
+  assert.equal(lease.isHeld, false);
+  assert.ok(seen.reconnects >= 2, 'a link that carries nothing is replaced again and again');
+  server.fails = false;
+  await pass(10);
+  assert.deepEqual([lease.isHeld, seen.recovered], [true, 1]);
+});
+
+test('the renewal that is under way at the end is waited for, and none follows', async (t) => {
+  const { clock, lease, pass, seen, server } = stage(t);
+  await pass(10);
+  server.answerMs = 1_000;
+  await pass(2);
+  const before = seen.renewals.length;
+  const closed = lease.close();
+  clock.advance(1_000);
+  await closed;
+  await pass(10);
+  assert.equal(seen.renewals.length, before);
+});
