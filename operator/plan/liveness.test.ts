@@ -24,7 +24,7 @@ class Pool {
       this.names.map((name) => ({ name, role: learners.includes(name) ? ('Learner' as const) : ('Voter' as const) })),
       this.nowMs,
     );
-    for (const name of this.names) this.detector.saw(name, this.#version(name), this.nowMs);
+    for (const name of this.names) this.detector.saw(name, this.version(name), this.nowMs);
   }
 
   pass(seconds: number): this {
@@ -34,7 +34,7 @@ class Pool {
         if (this.silent.has(name) || this.nowMs % 2_000 !== 0) continue;
         if (!this.answers) continue;
         this.versions.set(name, (this.versions.get(name) ?? 1) + 1);
-        if (this.watches && !this.isFrozen) this.detector.saw(name, this.#version(name), this.nowMs);
+        if (this.watches && !this.isFrozen) this.detector.saw(name, this.version(name), this.nowMs);
       }
       if (this.isFrozen) continue;
       for (const name of this.detector.reads(this.nowMs)) {
@@ -58,10 +58,10 @@ class Pool {
   }
 
   #lease(name: string): string | undefined {
-    return this.names.includes(name) ? this.#version(name) : undefined;
+    return this.names.includes(name) ? this.version(name) : undefined;
   }
 
-  #version(name: string): string {
+  version(name: string): string {
     return String(this.versions.get(name) ?? 1);
   }
 }
@@ -86,6 +86,19 @@ test('a node is unavailable after 15 s of silence, and not before a read of its 
   assert.equal(pool.detector.liveness('c', at15s).state, 'Unknown', 'nobody has read it yet');
   assert.equal(pool.pass(0.5).state('c'), 'Unavailable');
   assert.deepEqual([pool.state('a'), pool.state('b')], ['Live', 'Live']);
+});
+
+test('a read says how the Lease was when it was sent, however late its response comes', () => {
+  const pool = new Pool(['a', 'b', 'c']).pass(20);
+  pool.silent.add('c');
+  const { detector } = pool.pass(14.5);
+  const sentMs = pool.nowMs;
+  const lateMs = sentMs + 1_000;
+  for (const name of ['a', 'b']) detector.saw(name, '1000', lateMs);
+  detector.read('c', pool.version('c'), sentMs, lateMs);
+  assert.equal(detector.liveness('c', lateMs).state, 'Unknown', 'it may have been renewed since');
+  detector.read('c', pool.version('c'), lateMs, lateMs);
+  assert.equal(detector.liveness('c', lateMs).state, 'Unavailable');
 });
 
 test('a read that finds the Lease changed keeps the node alive when its watch is dead', () => {

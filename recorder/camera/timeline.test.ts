@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
-import { SlabPool, SlabWriter } from '../codec/slab.ts';
+import { BLOCK_BYTES, SlabPool, SlabWriter } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
 import type { EndReason } from './sink.ts';
 import type { TimelineMemory } from './run.ts';
@@ -65,6 +65,8 @@ interface Scene {
   /** Sends sender reports every 5 s with this offset between the camera's two stream clocks, in milliseconds. */
   reports?: { audioLateMs: (s: number) => number };
   audioDelayMs?: number;
+  /** Bytes of each frame besides its number: as many as a block has give each frame a block of its own. */
+  frameBytes?: number;
   /** Called before any packet. */
   atStart?: (timeline: Timeline, nowMs: number) => void;
 }
@@ -100,9 +102,14 @@ function play(scene: Scene) {
       end: (reason) => ends.push(reason),
     },
   });
-  const data = (id: number): AccessUnit['data'] => {
+  const filler = Buffer.alloc(scene.frameBytes ?? 0);
+  /** Gives a frame to the timeline, and lets go of it as a stream does. */
+  const feed = (id: number, take: (data: AccessUnit['data']) => void): void => {
     writer.appendU32(id);
-    return writer.finish();
+    writer.append(filler, 0, filler.length);
+    const data = writer.finish();
+    take(data);
+    data.slab.release();
   };
 
   // Events in order of arrival.
@@ -128,11 +135,10 @@ function play(scene: Scene) {
     events.push({
       atMs,
       go: () =>
-        timeline.lead(
-          { ...unit, timestamp: unit.timestamp >>> 0, data: data(key), durationTicks: 0 },
-          parameters,
-          clock.monotonicMs(),
-        ),
+        feed(key, (data) => {
+          const frame = { ...unit, timestamp: unit.timestamp >>> 0, data, durationTicks: 0 };
+          timeline.lead(frame, parameters, clock.monotonicMs());
+        }),
     });
   }
   if (scene.audio !== false) {
@@ -147,11 +153,10 @@ function play(scene: Scene) {
         // A frame can be sent only when all of it has been captured.
         atMs: Math.max(0, captureMs + (AAC_TICKS * 1000) / 48_000 + audioDelayMs),
         go: () =>
-          timeline.audio(
-            { ...unit, data: data(key), durationTicks: AAC_TICKS, randomAccess: true, bidirectional: false },
-            AUDIO,
-            clock.monotonicMs(),
-          ),
+          feed(key, (data) => {
+            const frame = { ...unit, data, durationTicks: AAC_TICKS, randomAccess: true, bidirectional: false };
+            timeline.audio(frame, AUDIO, clock.monotonicMs());
+          }),
       });
     }
   }
@@ -209,6 +214,12 @@ function assertOrdered(samples: Result[]): void {
 }
 
 describe('timeline', () => {
+  test('frames that wait until the place of the run is known are let go of like all others', () => {
+    const { pool, video } = play({ seconds: 10, audio: false, frameBytes: BLOCK_BYTES - 4 });
+    assert.equal(video.length, 250);
+    assert.ok(pool.freeBlocks > 2, `${pool.freeBlocks} blocks: as many as waited at once`);
+  });
+
   test('a steady camera keeps its own frame distances and one run', () => {
     const { video, audio, runs, discarded } = play({ seconds: 30 });
     assert.equal(runs, 1);
