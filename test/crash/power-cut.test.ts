@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { recordHistory, recoverNode } from '../support/crash-node.ts';
-import { assertPromise, assertSame } from '../support/crash-promise.ts';
+import { assertPromise, assertSame } from './crash-promise.ts';
 import { crashState, DISK_MODELS, eachCrashState } from '../support/crash-states.ts';
 import { random } from '../support/random.ts';
 import { LONG } from '../support/variant.ts';

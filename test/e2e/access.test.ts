@@ -37,7 +37,7 @@ import { startRecorder } from '../../recorder/recorder.ts';
 import type { ProbeReport } from '../../recorder/probe/report.ts';
 import { StillError } from '../../recorder/still/error.ts';
 import { workspace } from '../support/workspace.ts';
-import { API_ROUTES, CLUSTER_ROUTES, METRICS_ROUTES, PLAYBACK_ROUTES, type RouteFacts } from '../support/routes.ts';
+import { API_ROUTES, CLUSTER_ROUTES, METRICS_ROUTES, PLAYBACK_ROUTES, type RouteFacts } from './routes.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 /** `gate` is in scope, `yard` is not; `ghost` is in scope, and there is no such camera. */

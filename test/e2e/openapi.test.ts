@@ -12,7 +12,7 @@ import { spawn } from 'node:child_process';
 import { startCamera } from '../camera/camera.ts';
 import { browserMissing, launchBrowser } from '../support/browser.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
-import { API_ROUTES, PLAYBACK_ROUTES } from '../support/routes.ts';
+import { API_ROUTES, PLAYBACK_ROUTES } from './routes.ts';
 import { workspace } from '../support/workspace.ts';
 import { LONG } from '../support/variant.ts';
 

@@ -19,7 +19,7 @@ import { Footage, type FootageCamera } from '../support/footage.ts';
 import { decodingErrors, probe } from '../support/probe.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { workspace } from '../support/workspace.ts';
-import { PlayerPage } from '../support/player-page.ts';
+import { PlayerPage } from './player-page.ts';
 import { until } from '../support/until.ts';
 
 const START_MS = Date.UTC(2026, 0, 1, 12);

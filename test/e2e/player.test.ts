@@ -29,8 +29,8 @@ import { audioSpecificConfig } from '../camera/tracks.ts';
 import { browserMissing, launchBrowser, videoState } from '../support/browser.ts';
 import type { VideoState } from '../support/browser.ts';
 import { encodeAudio } from '../support/encoded-samples.ts';
-import { feedVideo, LiveFeed } from '../support/live-feed.ts';
-import type { FeedTrack } from '../support/live-feed.ts';
+import { feedVideo, LiveFeed } from './live-feed.ts';
+import type { FeedTrack } from './live-feed.ts';
 import { until } from '../support/until.ts';
 
 const skip = browserMissing();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { prepareMedia } from '../bench/media.ts';
 import { startSender, type Sender } from '../bench/sender.ts';
-import { MemoryGroup } from '../support/memory-group.ts';
+import { MemoryGroup } from './memory-group.ts';
 import { RecorderProcess } from '../support/recorder-process.ts';
 import { workspace } from '../support/workspace.ts';
 

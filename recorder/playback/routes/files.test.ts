@@ -3,10 +3,10 @@ import { readFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { LightMyRequestResponse } from 'fastify';
-import { token } from '../api/test-support.ts';
-import { AUDIO, runOf, segmentPaths } from '../archive/test-support.ts';
-import { readSampleIndex } from '../mp4/sample-index.ts';
-import { stage } from './test-support.ts';
+import { token } from '../../api/test-support.ts';
+import { AUDIO, runOf, segmentPaths } from '../../archive/test-support.ts';
+import { readSampleIndex } from '../../mp4/sample-index.ts';
+import { stage } from '../test-support.ts';
 
 const readFrom =
   (bytes: Buffer) =>

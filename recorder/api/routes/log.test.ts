@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LevelSwitch } from '../../base/log-level.ts';
-import { as, build } from './test-support.ts';
+import { LevelSwitch } from '../../../base/log-level.ts';
+import { as, build } from '../test-support.ts';
 
 test('an admin sees and changes how much is logged; a level that is none is refused and named', async (t) => {
   const logLevels = new LevelSwitch('warn');

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { AUDIO, VIDEO, runOf, segmentPaths } from '../archive/test-support.ts';
-import { carriedTime, samplesOf, stage, type PlayedSample, type Stage } from './test-support.ts';
+import { AUDIO, VIDEO, runOf, segmentPaths } from '../../archive/test-support.ts';
+import { carriedTime, samplesOf, stage, type PlayedSample, type Stage } from '../test-support.ts';
 
 interface Part {
   readonly seconds: number;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { GapReport } from '../archive/gaps/camera-ledger.ts';
-import { ArchiveError } from '../archive/disk/faults.ts';
-import { archiveStatus, as, build, cameraStatus, noGaps } from './test-support.ts';
+import type { GapReport } from '../../archive/gaps/camera-ledger.ts';
+import { ArchiveError } from '../../archive/disk/faults.ts';
+import { archiveStatus, as, build, cameraStatus, noGaps } from '../test-support.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 1, 12);
 const HOUR_S = 3_600;

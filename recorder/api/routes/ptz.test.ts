@@ -2,13 +2,13 @@
 
 import { test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
-import { VirtualClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
-import { OnvifDevice } from '../../test/onvif/device.ts';
-import { until } from '../../test/support/until.ts';
-import { Ptz } from '../onvif/ptz.ts';
-import { as, build } from './test-support.ts';
-import { anywhere } from '../reach/reach.ts';
+import { VirtualClock } from '../../../base/clock.ts';
+import { silentLog } from '../../../base/log.ts';
+import { OnvifDevice } from '../../../test/onvif/device.ts';
+import { until } from '../../../test/support/until.ts';
+import { Ptz } from '../../onvif/ptz.ts';
+import { as, build } from '../test-support.ts';
+import { anywhere } from '../../reach/reach.ts';
 
 const CREDENTIALS = { username: 'u', password: 'p' };
 

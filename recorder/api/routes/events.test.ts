@@ -4,16 +4,16 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
-import { EventReader } from '../../test/support/event-reader.ts';
-import { workspace } from '../../test/support/workspace.ts';
-import { VirtualClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
-import { MemoryBudget, unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
-import type { TokenConfig } from '../config/schema.ts';
-import { EventStreams } from '../events/event-stream.ts';
-import { EventJournal } from '../events/journal.ts';
-import type { Authenticator } from '../http/auth.ts';
-import { as, build, token } from './test-support.ts';
+import { EventReader } from '../../../test/support/event-reader.ts';
+import { workspace } from '../../../test/support/workspace.ts';
+import { VirtualClock } from '../../../base/clock.ts';
+import { silentLog } from '../../../base/log.ts';
+import { MemoryBudget, unlimitedMemory, type MemoryAccount } from '../../../base/memory-budget.ts';
+import type { TokenConfig } from '../../config/schema.ts';
+import { EventStreams } from '../../events/event-stream.ts';
+import { EventJournal } from '../../events/journal.ts';
+import type { Authenticator } from '../../http/auth.ts';
+import { as, build, token } from '../test-support.ts';
 
 interface Node {
   readonly url: string;

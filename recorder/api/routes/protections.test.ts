@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { silentLog } from '../../base/log.ts';
-import { VirtualClock } from '../../base/clock.ts';
-import { Archive } from '../archive/archive.ts';
-import { systemError, temporaryDirectory, TestFileSystem } from '../archive/test-support.ts';
-import { as, build, cameraStatus, type TestApi } from './test-support.ts';
+import { silentLog } from '../../../base/log.ts';
+import { VirtualClock } from '../../../base/clock.ts';
+import { Archive } from '../../archive/archive.ts';
+import { systemError, temporaryDirectory, TestFileSystem } from '../../archive/test-support.ts';
+import { as, build, cameraStatus, type TestApi } from '../test-support.ts';
 
 const FROM = Date.UTC(2026, 0, 1, 10) / 1000;
 

@@ -2,15 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { VirtualClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
-import { workspace } from '../../test/support/workspace.ts';
-import { readAudit } from '../audit/read.ts';
-import { AuditTrail } from '../audit/trail.ts';
-import { Visits } from '../audit/visits.ts';
-import type { Job } from '../jobs/job.ts';
-import type { Protection } from '../archive/retention/protections.ts';
-import { as, archiveStatus, build, cameraStatus, type ApiChanges } from './test-support.ts';
+import { VirtualClock } from '../../../base/clock.ts';
+import { silentLog } from '../../../base/log.ts';
+import { workspace } from '../../../test/support/workspace.ts';
+import { readAudit } from '../../audit/read.ts';
+import { AuditTrail } from '../../audit/trail.ts';
+import { Visits } from '../../audit/visits.ts';
+import type { Job } from '../../jobs/job.ts';
+import type { Protection } from '../../archive/retention/protections.ts';
+import { as, archiveStatus, build, cameraStatus, type ApiChanges } from '../test-support.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';

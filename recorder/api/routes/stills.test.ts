@@ -1,15 +1,22 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { VirtualClock } from '../../base/clock.ts';
-import { silentLog } from '../../base/log.ts';
-import { image, jpeg, loginPage, silence, startStillCamera, type StillCamera } from '../../test/camera/still-camera.ts';
-import { until } from '../../test/support/until.ts';
-import { StillError } from '../still/error.ts';
-import { Snapshots } from '../still/snapshots.ts';
-import type { StillSource } from './deps.ts';
-import { DatabaseError } from '../database/error.ts';
-import { as, build, token, type TestApi } from './test-support.ts';
-import { anywhere } from '../reach/reach.ts';
+import { VirtualClock } from '../../../base/clock.ts';
+import { silentLog } from '../../../base/log.ts';
+import {
+  image,
+  jpeg,
+  loginPage,
+  silence,
+  startStillCamera,
+  type StillCamera,
+} from '../../../test/camera/still-camera.ts';
+import { until } from '../../../test/support/until.ts';
+import { StillError } from '../../still/error.ts';
+import { Snapshots } from '../../still/snapshots.ts';
+import type { StillSource } from '../deps.ts';
+import { DatabaseError } from '../../database/error.ts';
+import { as, build, token, type TestApi } from '../test-support.ts';
+import { anywhere } from '../../reach/reach.ts';
 
 interface Setting extends TestApi {
   readonly camera: StillCamera;

@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
-import { launchBrowser, videoState, type VideoState } from './browser.ts';
-import { until } from './until.ts';
+import { launchBrowser, videoState, type VideoState } from '../support/browser.ts';
+import { until } from '../support/until.ts';
 
 const HLS = new URL('../../node_modules/hls.js/dist/hls.min.js', import.meta.url);
 const PAGE =

@@ -3,7 +3,7 @@
 import type { AudioParameters, NalParameters } from '../../recorder/codec/access-unit.ts';
 import { SlabPool, SlabWriter } from '../../recorder/codec/slab.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';
-import { nalType } from './packetize.ts';
+import { nalType } from '../support/packetize.ts';
 import type { VideoMedia } from '../camera/media.ts';
 
 const TICK_MS = 5;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { parsePath } from '../../recorder/archive/disk/names.ts';
 import { filenameOf } from '../../recorder/database/row.ts';
 import { readSampleIndex, type TrackIndex } from '../../recorder/mp4/sample-index.ts';
-import type { CrashDisk } from './crash-disk.ts';
+import type { CrashDisk } from '../support/crash-disk.ts';
 import {
   AFTERWARDS_MS,
   CAMERAS,
@@ -12,8 +12,8 @@ import {
   SYNC_INTERVAL_MS,
   type History,
   type RecoveredNode,
-} from './crash-node.ts';
-import { readFrom } from './recorded-file.ts';
+} from '../support/crash-node.ts';
+import { readFrom } from '../support/recorded-file.ts';
 
 /** The longest duration of a fragment. */
 const FRAGMENT_MS = 1_000;
