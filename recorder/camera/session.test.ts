@@ -13,6 +13,7 @@ import { selfSignedCertificate } from '../../test/camera/certificate.ts';
 import { CameraError, NoConnection } from './error.ts';
 import type { CameraErrorCode } from './error.ts';
 import { runSession } from './session.ts';
+import { UdpStreams } from './udp-transport.ts';
 import type { Playing, SessionHandler, SessionMemory, SessionOptions } from './session-options.ts';
 import { anywhere } from '../reach/reach.ts';
 
@@ -574,6 +575,23 @@ test('auto: 461 to TCP means UDP; only the camera is listened to, and reports go
   assert.equal(run.memory.transport, 'udp');
   assert.equal(await run.stop(), 'stopped');
   assert.equal(camera.requests.at(-1), 'TEARDOWN');
+});
+
+test('UDP: ports that were opened while the session ended are closed', async (t) => {
+  const camera = await new TinyCamera(t).listen();
+  const run = new Run(camera, { transport: 'udp' });
+  const open = UdpStreams.open.bind(UdpStreams);
+  const opened = Promise.withResolvers<{ readonly closed: () => number }>();
+  t.mock.method(UdpStreams, 'open', async (...args: Parameters<typeof open>) => {
+    const streams = await open(...args);
+    const close = t.mock.method(streams, 'close');
+    await run.stop();
+    opened.resolve({ closed: () => close.mock.callCount() });
+    return streams;
+  });
+  const { closed } = await opened.promise;
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([await run.outcome, closed()], ['stopped', 1]);
 });
 
 test('auto: nothing over UDP for 3 s means TCP', async (t) => {
