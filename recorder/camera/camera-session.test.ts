@@ -42,7 +42,7 @@ function sessionOf(clock = new VirtualClock(), offered = NOTHING, calls: string[
   });
   const picture = (sequenceNumber: number): void => {
     const options = { timestamp: sequenceNumber * 3600, sequenceNumber, ssrc: 1, payloadType: 96 };
-    for (const packet of packetizeH264([IDR], options)) session.rtp(0, packet, 0, packet.length);
+    for (const packet of packetizeH264([IDR], options)) session.rtp(0, packet, 0, packet.length, clock.monotonicMs());
   };
   return { session, clock, picture, calls };
 }
@@ -108,7 +108,7 @@ test('an observer that comes late gets the messages so far, and each of them onc
   session.select(sdpOf(VIDEO));
   session.observe([early, late]);
   session.observe([late]);
-  session.rtp(0, Buffer.alloc(1), 0, 1);
+  session.rtp(0, Buffer.alloc(1), 0, 1, 0);
   assert.deepEqual(got, ['early hello', 'early [0]', 'late hello', 'late [0]', 'late rtp']);
 });
 

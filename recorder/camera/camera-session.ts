@@ -132,9 +132,9 @@ export class CameraSession implements SessionHandler {
     this.#pipeline?.playing(playing);
   }
 
-  rtp(stream: number, buffer: Buffer, start: number, end: number): void {
+  rtp(stream: number, buffer: Buffer, start: number, end: number, arrivalMs: number): void {
     for (const observer of this.#observers) observer.rtp(stream, buffer, start, end);
-    this.#pipeline?.rtp(stream, buffer, start, end);
+    this.#pipeline?.rtp(stream, buffer, start, end, arrivalMs);
   }
 
   rtcp(stream: number, buffer: Buffer, start: number, end: number): void {

@@ -241,11 +241,15 @@ export class Camera {
   }
 
   #count(sample: Sample): void {
+    const counters = this.#counters;
+    if (sample.kind === 'audio') {
+      counters.audioFrames++;
+      return;
+    }
     const { video, audio } = this.#session.pictures ?? {};
-    if (sample.kind === 'audio' || !video) this.#counters.audioFrames++;
-    else this.#counters.videoFrames++;
-    if (sample.kind === 'audio') return;
-    this.#counters.leadFrames++;
+    if (video) counters.videoFrames++;
+    else counters.audioFrames++;
+    counters.leadFrames++;
     this.#lastFrameMs = this.#deps.clock.wallMs();
     if (this.#state === 'recording' || !sample.sync || this.#stop.signal.aborted) return;
     const codec = (video ?? audio)?.codecString;

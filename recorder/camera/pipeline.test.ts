@@ -55,7 +55,8 @@ function recording(counters = newCounters()) {
     video: (nal: Buffer, timestamp: number, onPacket?: PacketHook): void => {
       const options = { timestamp, sequenceNumber, ssrc: 1, payloadType: 96, ...(onPacket ? { onPacket } : {}) };
       sequenceNumber++;
-      for (const packet of packetizeH264([nal], options)) pipeline.rtp(0, packet, 0, packet.length);
+      for (const packet of packetizeH264([nal], options))
+        pipeline.rtp(0, packet, 0, packet.length, clock.monotonicMs());
     },
   };
 }
@@ -89,12 +90,12 @@ test('pipeline: pictures dropped for a lost packet are counted', () => {
 });
 
 test('pipeline: audio that turns out not to be decodable is named', () => {
-  const { pipeline } = recording();
+  const { pipeline, clock } = recording();
   const codeNow = (): string | undefined => pipeline.audioDropped?.code;
   assert.equal(codeNow(), undefined);
   const options = { timestamp: 0, sequenceNumber: 0, ssrc: 2, payloadType: 97 };
   for (const packet of packetizePayloads([aacPayload([Buffer.alloc(30, 1)], [30])], options)) {
-    pipeline.rtp(1, packet, 0, packet.length);
+    pipeline.rtp(1, packet, 0, packet.length, clock.monotonicMs());
   }
   assert.equal(codeNow(), 'aac-config-missing');
 });
@@ -147,7 +148,8 @@ test('pipeline: sound of which more than a twentieth has no place in time says s
       // A frame has 64 ms.
       const timestamp = (sequenceNumber * tick) >>> 0;
       const options = { timestamp, sequenceNumber: sequenceNumber++ & 0xffff, ssrc: 2, payloadType: 97 };
-      for (const packet of packetizePayloads([config], options)) pipeline.rtp(1, packet, 0, packet.length);
+      for (const packet of packetizePayloads([config], options))
+        pipeline.rtp(1, packet, 0, packet.length, clock.monotonicMs());
       clock.advance(64);
       pipeline.tick(clock.monotonicMs());
     }
@@ -169,7 +171,11 @@ test('pipeline: a fault names the packet in which it was noticed, and what carri
   video(IDR, 0);
   assert.equal(counters.streams.video.lastFault, undefined);
   clock.advance(40);
-  pipeline.rtp(0, ...rangeOf(rtpPacket({ ...FIELDS, sequenceNumber: 1, timestamp: 3600, payload: CUT })));
+  pipeline.rtp(
+    0,
+    ...rangeOf(rtpPacket({ ...FIELDS, sequenceNumber: 1, timestamp: 3600, payload: CUT })),
+    clock.monotonicMs(),
+  );
   assert.deepEqual([...counters.streams.video.faults.counts], [['fragment-without-start', 1]]);
   assert.deepEqual(counters.streams.video.lastFault, {
     fault: 'fragment-without-start',
@@ -183,13 +189,17 @@ test('pipeline: a camera that reconnects keeps its counts, and what came before 
   const counters = newCounters();
   const garbage = Buffer.from('garbage');
   for (let connection = 1; connection <= 2; connection++) {
-    const { playing, video, pipeline } = recording(counters);
+    const { playing, video, pipeline, clock } = recording(counters);
     assert.equal(pipeline.lastPacket, undefined);
     assert.equal(pipeline.explainSilence(10_000).code, 'stream-silent');
     playing(CHANNEL_2);
-    pipeline.rtp(0, garbage, 0, garbage.length);
+    pipeline.rtp(0, garbage, 0, garbage.length, clock.monotonicMs());
     video(IDR, 0);
-    pipeline.rtp(0, ...rangeOf(rtpPacket({ ...FIELDS, sequenceNumber: 1, timestamp: 9, payload: CUT })));
+    pipeline.rtp(
+      0,
+      ...rangeOf(rtpPacket({ ...FIELDS, sequenceNumber: 1, timestamp: 9, payload: CUT })),
+      clock.monotonicMs(),
+    );
     const { rtp, faults } = counters.streams.video;
     assert.deepEqual([rtp.malformed, rtp.packets, faults.total], [connection, connection * 2, connection]);
     assert.match(pipeline.explainSilence(10_000).message, / 1 that are no RTP, on RTSP channel 2/);

@@ -213,14 +213,13 @@ export class Pipeline implements Pictures {
     }
   }
 
-  rtp(streamIndex: number, buffer: Buffer, start: number, end: number): void {
+  rtp(streamIndex: number, buffer: Buffer, start: number, end: number, arrivalMs: number): void {
     const stream = this.#streams[streamIndex];
     if (!stream) return;
-    const nowMs = this.#o.clock.monotonicMs();
-    this.#arrivalMs = nowMs;
+    this.#arrivalMs = arrivalMs;
     this.#o.counters.bytesReceived += end - start;
     if (this.#byeMs !== undefined && stream === this.#lead) this.#byeMs = undefined;
-    stream.receive(buffer, start, end, nowMs);
+    stream.receive(buffer, start, end, arrivalMs);
   }
 
   rtcp(streamIndex: number, buffer: Buffer, start: number, end: number): void {

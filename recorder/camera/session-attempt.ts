@@ -92,6 +92,8 @@ export class SessionAttempt {
   #sawVideo = false;
   #sawPacket = false;
   #sawBytes = false;
+  /** When the bytes that are being processed were read (monotonic). */
+  #readMs = 0;
   readonly #lessons: Lessons;
   readonly #withoutSound: boolean;
 
@@ -186,21 +188,27 @@ export class SessionAttempt {
     }
   }
 
-  /** The same for each read of the socket, without a closure for it. */
+  /** The same for each read of the connection, without a closure for it. */
   #receive(framing: RtspFraming, buffer: Buffer, size: number): void {
     this.#sawBytes = true;
-    const startMs = this.#nowMs;
+    this.#beginRead();
     try {
       framing.push(buffer, 0, size);
     } catch (error) {
       this.#failed(error);
     }
-    this.#meter(size, startMs);
+    this.#endRead(size);
   }
 
-  #meter(bytes: number, startMs: number): void {
+  /** All packets of one read have the same arrival time, so the clock is not read for each. */
+  #beginRead(): void {
+    this.#options.deps.pacer?.noteRead();
+    this.#readMs = this.#nowMs;
+  }
+
+  #endRead(bytes: number): void {
     try {
-      this.#options.deps.meter?.note(bytes, startMs, this.#nowMs);
+      this.#options.deps.meter?.note(bytes, this.#readMs, this.#nowMs);
     } catch (error) {
       this.#failed(error);
     }
@@ -238,10 +246,7 @@ export class SessionAttempt {
         url,
         { tls: tls ?? { verify: false }, login: () => this.#loginAt('tunnel', url) },
         {
-          data: (buffer, size) => {
-            deps.pacer?.noteRead();
-            this.#receive(framing, buffer, size);
-          },
+          data: (buffer, size) => this.#receive(framing, buffer, size),
           closed: (error) => this.#guard(() => this.#closed(error)),
         },
         { clock: deps.clock, receiveBuffer, reach: deps.reach },
@@ -343,7 +348,10 @@ export class SessionAttempt {
   /** Gets the packets of every transport. */
   #mediaHandler(leadStream: number): MediaHandler {
     return {
-      rtp: (stream, buffer, start, end) => this.#rtp(stream, stream === leadStream, buffer, start, end),
+      rtp:
+        this.#options.transport === 'tcp'
+          ? (stream, buffer, start, end) => this.#rtp(stream, stream === leadStream, buffer, start, end)
+          : (stream, buffer, start, end) => this.#datagram(stream, stream === leadStream, buffer, start, end),
       rtcp: (stream, buffer, start, end) => this.#rtcp(stream, buffer, start, end),
       receptionReport: (stream) => this.#options.handler.receptionReport?.(stream, this.#nowMs),
     };
@@ -379,21 +387,22 @@ export class SessionAttempt {
     this.#unknownChannelLogged = true;
   }
 
+  #datagram(stream: number, leads: boolean, buffer: Buffer, start: number, end: number): void {
+    this.#beginRead();
+    this.#rtp(stream, leads, buffer, start, end);
+    this.#endRead(end - start);
+  }
+
   #rtp(stream: number, leads: boolean, buffer: Buffer, start: number, end: number): void {
     // After the end the connection is still read for the response to TEARDOWN, but nothing is delivered.
     if (this.#ended) return;
-    this.#options.deps.pacer?.noteRead();
     this.#sawPacket = true;
     if (leads) this.#sawVideo = true;
-    // With TCP the whole read is measured.
-    const isRead = this.#options.transport !== 'tcp';
-    const startMs = isRead ? this.#nowMs : 0;
     try {
-      this.#options.handler.rtp(stream, buffer, start, end);
+      this.#options.handler.rtp(stream, buffer, start, end, this.#readMs);
     } catch (error) {
       this.#failed(error);
     }
-    if (isRead) this.#meter(end - start, startMs);
   }
 
   #rtcp(stream: number, buffer: Buffer, start: number, end: number): void {

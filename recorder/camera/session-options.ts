@@ -57,8 +57,11 @@ export interface SessionHandler {
   said?(message: Said): void;
   /** The camera agreed to play. Packets may have arrived before, because some cameras send them ahead of their response. */
   playing(playing: Playing): void;
-  /** One RTP packet, `buffer[start, end)`; valid only during the call, because the buffer is reused. */
-  rtp(streamIndex: number, buffer: Buffer, start: number, end: number): void;
+  /**
+   * One RTP packet, `buffer[start, end)`; valid only during the call, because the buffer is reused. `arrivalMs` (monotonic): when
+   * it was read.
+   */
+  rtp(streamIndex: number, buffer: Buffer, start: number, end: number, arrivalMs: number): void;
   /** One RTCP packet (usually compound), under the same rule. */
   rtcp(streamIndex: number, buffer: Buffer, start: number, end: number): void;
   /** Bytes of the connection that were neither an RTSP message nor a packet. */

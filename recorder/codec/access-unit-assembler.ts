@@ -35,6 +35,14 @@ const GRADUAL_REFRESH = {
 };
 const START_CODE = Buffer.from([0, 0, 1]);
 
+/** For the small NAL units of each picture a loop is faster than `Buffer.includes`. */
+function hasStartCode(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start + 2; at < end; at++) {
+    if (bytes[at] === 1 && bytes[at - 1] === 0 && bytes[at - 2] === 0) return true;
+  }
+  return false;
+}
+
 /** An access unit without a missing part so far: its bytes are in the writer, its parameter sets are staged. */
 interface Whole {
   readonly kind: 'whole';
@@ -480,7 +488,7 @@ export class AccessUnitAssembler {
       role === ROLE.prefix ||
       role === ROLE.delimiter ||
       (bytes[start] === 0 && bytes[start + 1] === 0);
-    return isSuspicious && bytes.subarray(start, end).includes(START_CODE);
+    return isSuspicious && hasStartCode(bytes, start, end);
   }
 
   #splitByteStream(bytes: Buffer, start: number, end: number): void {

@@ -6,6 +6,14 @@
 //  |           synchronization source (SSRC) identifier            |
 //  |            contributing source (CSRC) identifiers ...         |
 
+/** As `Buffer.readUInt32BE`, without its checks: the caller has checked the length. */
+const u32 = (bytes: Buffer, at: number): number =>
+  (((bytes[at] as number) << 24) |
+    ((bytes[at + 1] as number) << 16) |
+    ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number)) >>>
+  0;
+
 /**
  * A view of one packet in a receive buffer. One object is reused for all packets of a stream, so it is valid only during the call
  * to which it is passed. Nothing is copied or allocated.
@@ -53,9 +61,9 @@ export class RtpPacket {
     this.payloadEnd = payloadEnd;
     this.marker = (second & 0x80) !== 0;
     this.payloadType = second & 0x7f;
-    this.sequenceNumber = buffer.readUInt16BE(start + 2);
-    this.timestamp = buffer.readUInt32BE(start + 4);
-    this.ssrc = buffer.readUInt32BE(start + 8);
+    this.sequenceNumber = ((buffer[start + 2] as number) << 8) | (buffer[start + 3] as number);
+    this.timestamp = u32(buffer, start + 4);
+    this.ssrc = u32(buffer, start + 8);
     this.lost = 0;
     return true;
   }

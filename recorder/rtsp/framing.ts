@@ -81,6 +81,10 @@ function isUnsized({ kind, headers }: RtspMessage): boolean {
   return headers.get('Content-Base') !== undefined || /sdp/i.test(headers.get('Content-Type') ?? '');
 }
 
+/** Whether a frame with content starts at `position`, and its version shows that. */
+const isFrame = (buffer: Buffer, position: number, end: number): boolean =>
+  position + 4 < end && buffer[position] === DOLLAR && (buffer[position + 4] as number) >> 6 === 2;
+
 export class RtspFraming {
   readonly #handler: FramingHandler;
   readonly #channels = new Uint8Array(256);
@@ -224,7 +228,7 @@ export class RtspFraming {
 
   #frame(buffer: Buffer, position: number, end: number): number {
     if (end - position < 4) return this.#wait(position, 4);
-    const length = buffer.readUInt16BE(position + 2);
+    const length = ((buffer[position + 2] as number) << 8) | (buffer[position + 3] as number);
     if (length === 0) return position + 4;
     if (end - position < 5) return this.#wait(position, 5);
     // RTP and RTCP both start with version 2; otherwise this dollar sign is not the start of a frame.
@@ -234,7 +238,7 @@ export class RtspFraming {
     const frameEnd = position + 4 + length;
     // Wait for one more byte if possible: it shows whether the length of the frame was right.
     if (frameEnd > end) return this.#wait(position, 4 + length, 5 + length);
-    if (frameEnd < end && !this.#continues(buffer, frameEnd, end)) {
+    if (frameEnd < end && !isFrame(buffer, frameEnd, end) && !this.#continues(buffer, frameEnd, end)) {
       const inside = this.#frameInside(buffer, position + 4, frameEnd, end);
       if (inside >= 0) return this.#skip(position, inside);
     }

@@ -50,7 +50,8 @@ export class Stretches {
   splice(at: number, removed: number, added: readonly Stretch[]): void {
     const length = this.#length - removed + added.length;
     // A quarter more than is needed, so that each addition need not copy all.
-    if (length > this.#tags.length || length < this.#tags.length / 4) this.#resize(Math.ceil(length * 1.25));
+    const room = this.#tags.length;
+    if (length > room || (length < room / 4 && room > FIRST_ROOM)) this.#resize(Math.ceil(length * 1.25));
     this.#times.copyWithin(2 * (at + added.length), 2 * (at + removed), 2 * this.#length);
     this.#tags.copyWithin(at + added.length, at + removed, this.#length);
     for (const [i, { fromMs, toMs, tag }] of added.entries()) {
