@@ -110,6 +110,7 @@ test('a segment that is being written counts for nothing, and does not make the 
   s.day.add(at(2));
   assert.deepEqual([s.day.bytes, s.day.isMeasured, s.day.total.count], [100, true, 2]);
   close(s.day, 2, 7);
+  assert.deepEqual([s.day.sizeOf(at(1)), s.day.sizeOf(at(2)), s.day.sizeOf(at(3))], [undefined, 7, undefined]);
   assert.deepEqual([s.day.bytes, s.day.total.count], [107, 3]);
 });
 

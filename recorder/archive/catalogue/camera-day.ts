@@ -89,6 +89,13 @@ export class CameraDay implements UsedDay {
     return this.#rowOf(segment) !== undefined;
   }
 
+  /** Size of a closed segment; undefined when it is not known by itself. */
+  sizeOf(segment: SegmentName): number | undefined {
+    const row = this.#rowOf(segment);
+    const size = row === undefined ? NOT_COUNTED : (this.#sizes[row] as number);
+    return size < 0 ? undefined : size;
+  }
+
   /** What the file of a segment says, once it was read and does not change any more. */
   details(segment: SegmentName): SegmentDetails | undefined {
     const row = this.#rowOf(segment);

@@ -4,6 +4,8 @@
 import { DAY_MS } from '../../../base/units.ts';
 import type { CameraDay } from '../catalogue/camera-day.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
+import { MAX_SEGMENT_MS } from '../catalogue/segment.ts';
+import type { SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Protections } from './protections.ts';
 
@@ -11,6 +13,8 @@ export interface ProtectedUsageDeps {
   readonly store: SegmentStore;
   readonly catalogue: Catalogue;
   readonly protections: Protections;
+  /** Paths of segments that are not closed. */
+  readonly busy: () => ReadonlySet<string>;
 }
 
 export class ProtectedUsage {
@@ -39,9 +43,8 @@ export class ProtectedUsage {
   }
 
   /** A segment was closed. */
-  closed(cameraId: string, startMs: number, endMs: number, sizeBytes: number): void {
-    if (!this.#deps.protections.covers(cameraId, startMs, endMs)) return;
-    this.#bytes.set(cameraId, this.bytesOf(cameraId) + sizeBytes);
+  closed(cameraId: string, startMs: number, endMs: number): void {
+    if (this.#deps.protections.covers(cameraId, startMs, endMs)) this.changed(cameraId);
   }
 
   /** Brings what has changed up to date. Never throws: what cannot be read counts as it did. */
@@ -63,8 +66,8 @@ export class ProtectedUsage {
       if (day.cameraId !== cameraId) continue;
       const { startMs } = day;
       const whole = spans.some(({ fromMs, toMs }) => fromMs <= startMs && toMs >= startMs + DAY_MS);
-      // A segment of the evening reaches into the next day.
-      const touched = protections.covers(cameraId, startMs, startMs + 2 * DAY_MS);
+      // Its last segment may end on the next day, or after it.
+      const touched = protections.covers(cameraId, startMs, startMs + DAY_MS + MAX_SEGMENT_MS);
       if (whole) bytes += day.bytes;
       else if (touched) bytes += await this.#measureDay(day);
     }
@@ -72,20 +75,30 @@ export class ProtectedUsage {
   }
 
   async #measureDay(day: CameraDay): Promise<number> {
-    const { store, catalogue, protections } = this.#deps;
+    const { catalogue, protections } = this.#deps;
     const { cameraId } = day;
     const segments = day.segments();
     let bytes = 0;
     for (const [i, segment] of segments.entries()) {
       const { startMs } = segment;
       const nextStartMs = segments[i + 1]?.startMs;
-      if (!protections.covers(cameraId, startMs, nextStartMs ?? startMs + 2 * DAY_MS)) continue;
+      if (!protections.covers(cameraId, startMs, nextStartMs ?? startMs + MAX_SEGMENT_MS)) continue;
       const inside = protections.covers(cameraId, startMs, startMs);
       const endMs = inside ? startMs : await catalogue.endOf({ segment, nextStartMs });
       if (endMs === undefined || !protections.covers(cameraId, startMs, endMs)) continue;
-      const facts = await store.fs.facts(store.absolute(day.pathOf(segment))).catch(() => undefined);
-      bytes += facts?.sizeBytes ?? 0;
+      bytes += day.sizeOf(segment) ?? (await this.#measureFile(day, segment));
     }
     return bytes;
+  }
+
+  /** Size of a closed segment; 0 when its file is gone or cannot be looked at, and for an open segment. */
+  async #measureFile(day: CameraDay, segment: SegmentName): Promise<number> {
+    const { store, busy } = this.#deps;
+    const path = day.pathOf(segment);
+    if (busy().has(path)) return 0;
+    const facts = await store.fs.facts(store.absolute(path)).catch(() => undefined);
+    if (!facts) return 0;
+    day.measured(segment, facts.sizeBytes);
+    return facts.sizeBytes;
   }
 }

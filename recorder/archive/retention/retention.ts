@@ -94,7 +94,7 @@ export class Retention implements RoomMaker {
       },
     }));
     const metrics = (this.#metrics = new RetentionMetrics(registry, () => this.#figures()));
-    const protectedUsage = (this.#protectedUsage = new ProtectedUsage({ store, catalogue, protections }));
+    const protectedUsage = (this.#protectedUsage = new ProtectedUsage({ store, catalogue, protections, busy }));
     const remover = (this.#remover = new Remover({ fs, store, catalogue, candidates, metrics, log }));
     const wallMs = (): number => clock.wallMs();
     const upkeep = { fs, store, catalogue, candidates, remover, busy, wallMs, log };
@@ -133,9 +133,9 @@ export class Retention implements RoomMaker {
   }
 
   /** A segment was closed by this process. */
-  closed({ segment, sizeBytes, endMs }: ClosedSegment): void {
+  closed({ segment, endMs }: ClosedSegment): void {
     if (this.#state !== 'on') return;
-    this.#protectedUsage.closed(segment.cameraId, segment.startMs, endMs, sizeBytes);
+    this.#protectedUsage.closed(segment.cameraId, segment.startMs, endMs);
     this.#candidates.closed(segment.cameraId);
     this.#due = true;
   }
