@@ -26,19 +26,38 @@ const close = (day: CameraDay, timeMs: number, sizeBytes: number): void => {
 };
 
 const action = fc.record({
-  kind: fc.constantFrom('close', 'close', 'open', 'remove', 'restart', 'look', 'read', 'strange', 'rm'),
-  slot: fc.nat(20),
+  kind: fc.constantFrom(
+    'close',
+    'close',
+    'open',
+    'remove',
+    'restart',
+    'look',
+    'read',
+    'strange',
+    'rm',
+    'vanish',
+    'measure',
+  ),
+  slot: fc.nat(6),
   bytes: fc.nat(1_000),
 });
 
 test('whatever is closed, removed, read or found, sums are those of the files once all are measured', () => {
   fc.assert(
-    fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
+    fc.property(fc.array(action, { maxLength: 80, size: 'max' }), (actions) => {
       const s = stage();
       /** Sizes by time; undefined while a file is being written. */
       const files = new Map<number, number | undefined>();
       const closed = (): number[] => [...files].filter(([, bytes]) => bytes !== undefined).map(([time]) => time);
       const sum = (): number => [...files.values()].reduce<number>((total, bytes) => total + (bytes ?? 0), 0);
+      const measure = (): void => {
+        for (const segment of s.day.unmeasured()) {
+          const size = files.get(segment.startMs - T0);
+          if (size !== undefined) s.day.measured(segment, size);
+        }
+        s.day.allMeasured();
+      };
       let isSure = true;
       for (const { kind, slot, bytes } of actions) {
         const known = files.get(slot);
@@ -62,8 +81,15 @@ test('whatever is closed, removed, read or found, sums are those of the files on
         } else if (kind === 'rm' && known !== undefined) {
           files.delete(slot);
           s.day.replace([named([...files.keys()])]);
-          // What the rows hold of which only the sum was known, nobody knows now.
+          // Of some rows only the sum was known: now nobody knows it.
           isSure &&= s.day.isMeasured;
+        } else if (kind === 'vanish' && known !== undefined) {
+          files.delete(slot);
+          s.day.remove(at(slot));
+          isSure &&= s.day.isMeasured;
+        } else if (kind === 'measure') {
+          measure();
+          isSure = true;
         } else if (kind === 'restart' && isSure) {
           for (const [time, size] of files) if (size === undefined) files.delete(time);
           const { total } = s.day;
@@ -76,11 +102,7 @@ test('whatever is closed, removed, read or found, sums are those of the files on
         assert.equal(s.usage.unmeasured, s.day.isMeasured ? undefined : s.day);
         assert.equal(s.day.count, files.size);
       }
-      for (const segment of s.day.unmeasured()) {
-        const size = files.get(segment.startMs - T0);
-        if (size !== undefined) s.day.measured(segment, size);
-      }
-      s.day.allMeasured();
+      measure();
       assert.deepEqual(s.day.total, { count: closed().length, bytes: sum() });
       s.day.end();
       assert.deepEqual([...s.usage.cameras()], []);

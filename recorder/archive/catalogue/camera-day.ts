@@ -149,9 +149,8 @@ export class CameraDay implements UsedDay {
   remove(segment: SegmentName, sizeBytes?: number): void {
     const row = this.#rowOf(segment);
     if (row === undefined) return;
-    // Taken out of the rest with its own size, not with the mean.
     if (sizeBytes !== undefined && this.#sizes[row] === IN_REST) this.#setSize(row, sizeBytes);
-    this.#uncount(row);
+    this.#vanished(row);
     this.#timesMs.splice(row, 1);
     this.#names.splice(row, 1);
     this.#sizes.splice(row, 1);
@@ -277,7 +276,7 @@ export class CameraDay implements UsedDay {
     this.#changed(-before);
   }
 
-  /** The file of a row was removed by somebody else: what the others hold has to be measured. */
+  /** The file of a row is gone: if its size was not known by itself, the others have to be measured. */
   #vanished(row: number): void {
     if (this.#sizes[row] === IN_REST) this.#setMeasured(false);
     this.#uncount(row);
