@@ -1,5 +1,5 @@
-// The archive of one node: samples in by camera, files under the record path, lists out. Composes what the other files
-// of this room do; cameras share nothing here but the index.
+// The archive of one node: records each camera's samples to files under the record path, and lists them. It joins the
+// rooms below it; cameras share nothing here but the catalogue.
 
 import { Registry } from 'prom-client';
 import { assert } from '../../base/assert.ts';
@@ -78,7 +78,7 @@ export class Archive {
   readonly #retention: Retention | undefined;
   readonly #store: SegmentStore;
   readonly #reader: DetailsReader | undefined;
-  /** What is on the disk; also for those who compare it with a list of their own. */
+  /** What is on the disk. */
   readonly catalogue: Catalogue;
   readonly #metrics: ArchiveMetrics;
   readonly #histories = new Map<string, CameraHistory>();
@@ -168,10 +168,10 @@ export class Archive {
       log.error({ err, path: this.#store.root }, 'parts of the archive cannot be read');
     });
     const store = this.#store;
-    const index = this.catalogue;
-    this.#inRecovery = new Set(await recoveryPaths(store, index));
+    const { catalogue } = this;
+    this.#inRecovery = new Set(await recoveryPaths(store, catalogue));
     await this.#retention?.prepare();
-    const report = await recoverArchive({ store, index, metrics: this.#metrics, log, syncIntervalMs });
+    const report = await recoverArchive({ store, catalogue, metrics: this.#metrics, log, syncIntervalMs });
     this.#inRecovery = new Set();
     for (const [cameraId, history] of report.histories) {
       const known = this.#histories.get(cameraId);
@@ -268,7 +268,7 @@ export class Archive {
         store: this.#store,
         clock,
         log,
-        index: this.catalogue,
+        catalogue: this.catalogue,
         metrics: this.#metrics,
         history,
         owner: this.#owner,

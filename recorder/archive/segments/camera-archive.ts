@@ -62,7 +62,7 @@ export interface CameraArchiveDeps {
   readonly store: SegmentStore;
   readonly clock: Clock;
   readonly log: Log;
-  readonly index: Catalogue;
+  readonly catalogue: Catalogue;
   readonly metrics: ArchiveMetrics;
   readonly history: CameraHistory;
   readonly owner: CameraArchiveOwner;
@@ -325,8 +325,8 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   fileCreated(file: SegmentFile, created: CreatedSegment): void {
-    const { history, index, store } = this.#deps;
-    index.opened(created.segment);
+    const { history, catalogue, store } = this.#deps;
+    catalogue.opened(created.segment);
     history.openMarkers.add(created.marker);
     const before = history.marker;
     // An older file may be created after a newer one where the disk stalls; the greatest sequence stays.
@@ -384,13 +384,13 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
   }
 
   #settled(file: SegmentFile, result: SegmentResult): void {
-    const { index, log, clock } = this.#deps;
+    const { catalogue, log, clock } = this.#deps;
     const { cameraId } = this.#o;
     this.#files.delete(file.plan);
     switch (result.kind) {
       case 'closed': {
         const { created, closed } = result;
-        index.closed(closed);
+        catalogue.closed(closed);
         this.#segmentsClosed++;
         this.#release(created.marker);
         log.debug({ camera: cameraId, file: created.path, sizeBytes: closed.sizeBytes }, 'segment closed');
@@ -398,7 +398,7 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
       }
       case 'empty':
         if (result.created) {
-          index.removed(result.created.segment);
+          catalogue.removed(result.created.segment);
           this.#release(result.created.marker);
         }
         return;
@@ -425,12 +425,12 @@ export class CameraArchive implements SampleSink, SegmentFileOwner {
     const wait = this.#fault !== undefined || nowMs - this.#repairedAtMs < REPAIR_INTERVAL_MS;
     if (!created || wait || this.#repair || this.#closing) return;
     this.#repairedAtMs = nowMs;
-    const { store, index, log } = this.#deps;
+    const { store, catalogue, log } = this.#deps;
     this.#repair = repairFile(store, created.path)
       .then((repaired) => {
         this.#unfinished.delete(created.path);
         this.#release(created.marker);
-        noteRepair(index, created.segment, repaired);
+        noteRepair(catalogue, created.segment, repaired);
         log.info({ camera: this.#o.cameraId, file: created.path, outcome: repaired.kind }, 'segment repaired');
       })
       .catch((err: unknown) => {

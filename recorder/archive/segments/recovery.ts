@@ -97,12 +97,12 @@ async function isSpoiltHeader(file: OpenFile, sizeBytes: number): Promise<boolea
   return sizeBytes <= MAX_HEADER_BYTES && !(await file.read(0, sizeBytes)).includes('moof');
 }
 
-/** Tells the index what became of a file. */
-export function noteRepair(index: Catalogue, segment: SegmentName, repair: Repair): void {
-  if (repair.kind === 'removed') index.removed(segment);
+/** Tells the catalogue what became of a file. */
+export function noteRepair(catalogue: Catalogue, segment: SegmentName, repair: Repair): void {
+  if (repair.kind === 'removed') catalogue.removed(segment);
   else if ('meta' in repair)
-    index.closed(closedSegment(segment, recordedDetails(repair.facts, repair.meta), repair.meta));
-  else index.forget(segment);
+    catalogue.closed(closedSegment(segment, recordedDetails(repair.facts, repair.meta), repair.meta));
+  else catalogue.forget(segment);
 }
 
 export interface RecoveryReport {
@@ -116,7 +116,7 @@ export interface RecoveryReport {
 
 export interface RecoveryDeps {
   readonly store: SegmentStore;
-  readonly index: Catalogue;
+  readonly catalogue: Catalogue;
   readonly metrics: ArchiveMetrics;
   readonly log: Log;
   readonly syncIntervalMs: number;
@@ -132,10 +132,10 @@ interface Candidates {
  * one. Closed files of the archive are not read. Faults of single files are never thrown.
  */
 export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport> {
-  const { store, index } = deps;
+  const { store, catalogue } = deps;
   await store.clearRewrites();
   const cameras = new Map<string, Candidates>();
-  for (const cameraId of index.cameras()) cameras.set(cameraId, { marked: [] });
+  for (const cameraId of catalogue.cameras()) cameras.set(cameraId, { marked: [] });
   for (const { file, sequence, segment } of await store.markers()) {
     const candidates = cameras.get(segment.cameraId) ?? { marked: [] };
     cameras.set(segment.cameraId, candidates);
@@ -151,11 +151,11 @@ export async function recoverArchive(deps: RecoveryDeps): Promise<RecoveryReport
 }
 
 /** Paths of all files that recovery may work on. */
-export async function recoveryPaths(store: SegmentStore, index: Catalogue): Promise<string[]> {
+export async function recoveryPaths(store: SegmentStore, catalogue: Catalogue): Promise<string[]> {
   const paths = (await store.markers()).map(({ segment }) => formatPath(segment));
-  for (const cameraId of index.cameras()) {
+  for (const cameraId of catalogue.cameras()) {
     let count = 0;
-    for (const segment of index.newestFirst(cameraId)) {
+    for (const segment of catalogue.newestFirst(cameraId)) {
       // Those that are complete, and the first that is not: further files are seldom read.
       if (count++ > IN_ORDER_IN_A_ROW) break;
       paths.push(formatPath(segment));
@@ -171,7 +171,7 @@ async function recoverCamera(
   repairs: Map<string, Repair>,
   failed: string[],
 ): Promise<CameraHistory> {
-  const { store, index, metrics, log, syncIntervalMs } = deps;
+  const { store, catalogue, metrics, log, syncIntervalMs } = deps;
   const history = newHistory();
   let lastSequence = -1;
 
@@ -189,7 +189,7 @@ async function recoverCamera(
       const done = await repairFile(store, path, { isOurs, syncIntervalMs });
       repairs.set(path, done);
       if ('meta' in done) learn(done.meta);
-      if (done.kind !== 'missing') noteRepair(index, parsePath(path) as SegmentName, done);
+      if (done.kind !== 'missing') noteRepair(catalogue, parsePath(path) as SegmentName, done);
       if (done.kind === 'finalized' || done.kind === 'missing') return done;
       metrics.recovered(done.kind);
       const cutBytes = done.kind === 'recovered' ? done.cutBytes : undefined;
@@ -213,7 +213,7 @@ async function recoverCamera(
   }
 
   let inOrder = 0;
-  for (const segment of index.newestFirst(cameraId)) {
+  for (const segment of catalogue.newestFirst(cameraId)) {
     if (inOrder === IN_ORDER_IN_A_ROW) break;
     const path = formatPath(segment);
     if (repairs.has(path)) continue;
@@ -227,7 +227,7 @@ async function recoverCamera(
     if (looked?.kind !== 'closed') continue;
     learn(looked.meta);
     // An observer was notified before the power cut, and may not have had the time to store it.
-    index.closed(closedSegment(segment, looked.details, looked.meta));
+    catalogue.closed(closedSegment(segment, looked.details, looked.meta));
   }
   return history;
 }
