@@ -66,7 +66,7 @@ type Entry = { readonly config: WantedCamera; readonly active: Active | undefine
 const CAMERA_REMOVED = [CLOSE.unknownCamera, 'the camera was removed'] as const;
 const CAMERA_STOPPED = [CLOSE.offline, 'the camera was stopped'] as const;
 const START_FAILED = { reason: { code: 'start-failed', message: 'it could not be started: see the log' } } as const;
-const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder stops'] as const;
+const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder is stopping'] as const;
 
 export class CameraSet implements CameraDirectory {
   readonly #deps: CameraSetDeps;

@@ -1,4 +1,4 @@
-// The program `recorder verify`: an export or a case in, out whether it is as the node made it.
+// The command `recorder verify`: checks whether an export or a case is as the node made it.
 
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong
   --fingerprint HEX  or its fingerprint; without either, the signer is not verified
 `;
 
-/** Resolves to what the process ends with. */
+/** Resolves to the exit code. */
 export async function runVerify(args: readonly string[], print: (text: string) => void): Promise<number> {
   try {
     const { path, manifest, key, fingerprint, help } = parse(args);
@@ -36,7 +36,7 @@ export async function runVerify(args: readonly string[], print: (text: string) =
   }
 }
 
-/** A stranger's manifest says what it likes: a terminal must not take it for commands. */
+/** Escapes control characters: a manifest may contain terminal commands. */
 const printable = (line: string): string => line.replaceAll(/\p{C}/gu, '?');
 
 function parse(args: readonly string[]) {
@@ -53,7 +53,7 @@ function parse(args: readonly string[]) {
     throw new VerifyError(`${(err as Error).message}\n\n${VERIFY_USAGE}`);
   }
   const { values, positionals } = parsed;
-  if (positionals.length > 1) throw new VerifyError(`one file at a time\n\n${VERIFY_USAGE}`);
+  if (positionals.length > 1) throw new VerifyError(`expected one file\n\n${VERIFY_USAGE}`);
   const { manifest, key, fingerprint, help } = values;
   return {
     path: positionals[0],
@@ -68,11 +68,11 @@ function keyIn(path: string): KeyObject {
   try {
     return createPublicKey(readFileSync(path));
   } catch (err) {
-    throw new VerifyError(`--key ${path}: no public key (${(err as Error).message})`);
+    throw new VerifyError(`--key ${path}: not a public key (${(err as Error).message})`);
   }
 }
 
-/** As hex of any case, with or without colons. */
+/** Accepts hex of any case, with or without colons. */
 function digits(text: string): string {
   const hex = text.replaceAll(':', '').toLowerCase();
   if (/^[0-9a-f]{64}$/.test(hex)) return hex;

@@ -64,6 +64,6 @@ export class Requests {
   }
 
   close(): void {
-    for (const { answer } of this.#open.values()) answer({ code: 503, message: 'the recorder stops' });
+    for (const { answer } of this.#open.values()) answer({ code: 503, message: 'the recorder is stopping' });
   }
 }

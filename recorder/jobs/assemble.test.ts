@@ -322,7 +322,7 @@ const faults: readonly [string, { job?: () => Answer; download?: () => Answer },
   [
     'announces another length than it said',
     { download: () => file(second().bytes.subarray(100)) },
-    /it says that its result has \d+ bytes, and sends \d+/,
+    /it reported a result of \d+ bytes, but sends \d+/,
   ],
   [
     'sends less than it announced, again and again',
@@ -340,9 +340,9 @@ const faults: readonly [string, { job?: () => Answer; download?: () => Answer },
     /it sends more than \d+ bytes/,
   ],
   [
-    'sends another range than was asked for',
+    'sends another range than the requested one',
     { download: () => (_, response) => void response.writeHead(206, { 'content-range': 'bytes 7-8/9' }).end() },
-    /it sends another range than was asked for/,
+    /it sends another range than the requested one/,
   ],
   ['falls silent before it answers', { job: () => () => {} }, /it does not answer/],
   [
@@ -363,15 +363,15 @@ const faults: readonly [string, { job?: () => Answer; download?: () => Answer },
   [
     'sends what is no movie',
     { download: () => file(Buffer.alloc(second().bytes.length, 7)) },
-    /its result is no movie that can be joined/,
+    /its result is not a movie that can be joined/,
   ],
   [
     'redirects to a stranger',
     { job: () => status(307, { location: 'http://127.0.0.1:9/api/archive/jobs/e1' }) },
-    /it redirects to 127.0.0.1:9, which is no member of the cluster/,
+    /it redirects to 127.0.0.1:9, which is not a member of the cluster/,
   ],
-  ['redirects to itself', { job: () => status(307, { location: JOB }) }, /it redirects again and again/],
-  ['redirects to nowhere', { job: () => status(302) }, /it redirects to nowhere/],
+  ['redirects to itself', { job: () => status(307, { location: JOB }) }, /it redirects too often/],
+  ['redirects to nowhere', { job: () => status(302) }, /it redirects without a valid address/],
 ];
 
 for (const [name, { job, download }, reason] of faults) {
@@ -448,7 +448,7 @@ test('after a restart, parts that are here are used; what is missing is not fetc
   await assert.rejects(run({ credential: 'Bearer one' }), { code: 'peer-failed' });
   await assert.rejects(run({ withCredential: true }), {
     code: 'interrupted',
-    message: /^the recorder was restarted before all parts were here/,
+    message: /^the recorder was restarted before all parts were fetched/,
   });
   // Without a credential there is none to lose.
   peers[1]?.serve('e1', second().job, second().bytes);

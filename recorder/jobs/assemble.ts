@@ -1,5 +1,5 @@
-// Results of other recorders in, one result of this node out: fetched side by side, joined by ordinal as files of the
-// archive are.
+// Makes an assembly: fetches results of other recorders in parallel, and joins them in the order of their ordinals into one
+// result of this node, as exports join files of the archive.
 
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,20 +29,20 @@ export interface AssembleDeps extends PartDeps {
   readonly report: JobReport;
 }
 
-/** A part that is here. */
+/** A part that was fetched. */
 interface Fetched {
   readonly path: string;
   readonly job: DonePart;
 }
 
-/** At once, of one assembly. */
+/** Parts of one assembly that are downloaded at the same time. */
 const CONCURRENT_DOWNLOADS = 4;
-/** How much of the work is fetching. */
+/** Share of fetching in the progress of the job. */
 const FETCHING_SHARE = 0.8;
 
 /**
- * Writes the movie to `path`, by way of `directory`, which holds the parts meanwhile. `credential` is the caller's, and
- * undefined after a restart. Throws JobError with a reason that names peer and part, and the signal's reason.
+ * Writes the movie to `path`. `directory` holds the parts until then. `credential` is that of the caller, and undefined
+ * after a restart. Throws JobError with a reason that names peer and part, and the signal's reason.
  */
 export async function assemble(
   request: JobRequest,
@@ -59,7 +59,7 @@ export async function assemble(
     if (withCredential && credential === undefined && kept.includes(undefined)) {
       throw new JobError(
         'interrupted',
-        'the recorder was restarted before all parts were here, and does not keep the credential that the other recorders ask for: ask for the assembly again',
+        'the recorder was restarted before all parts were fetched, and it does not store the credential for the other recorders: request the assembly again',
       );
     }
     const fetched = await fetchAll(request, credential, kept, directory, deps, signal);
@@ -91,7 +91,7 @@ async function fetchAll(
   signal: AbortSignal,
 ): Promise<Fetched[]> {
   const parts = request.assembly?.parts ?? [];
-  // One that fails ends the others.
+  // If one part fails, the others are cancelled.
   const failed = new AbortController();
   const either = AbortSignal.any([signal, failed.signal]);
   const peers = parts.map((part, ordinal) => new PeerPart(part, ordinal, deps, credential, either));
@@ -105,10 +105,13 @@ async function fetchAll(
   const total = jobs.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   const received = jobs.map((job, i) => (kept[i] ? job.size_bytes : 0));
   const receivedTotal = (): number => received.reduce((sum, size) => sum + size, 0);
-  // The parts, and what is joined from them.
+  // For the parts and for the movie that is made from them.
   const needed = 2 * total - receivedTotal();
   if ((await deps.room()) < needed) {
-    throw new JobError('disk-full', `parts and result of ${needed} bytes would take room that is kept for recording`);
+    throw new JobError(
+      'disk-full',
+      `parts and result need ${needed} bytes, but the free space is reserved for recording`,
+    );
   }
   return untilOneFails(failed, peers, CONCURRENT_DOWNLOADS, async (peer, ordinal) => {
     const job = jobs[ordinal] as DonePart;
@@ -140,7 +143,10 @@ const windowOf = (jobs: readonly DonePart[]): JoinWindow => ({
   toMs: Math.max(...jobs.map(({ to_ms }) => to_ms)),
 });
 
-/** As `concurrently`; after a failure nothing new is begun, and what runs is waited for. Throws the reason of `failed`. */
+/**
+ * Like `concurrently`, but starts nothing new after a failure, and waits for what is running. Throws the reason of
+ * `failed`.
+ */
 async function untilOneFails<T, R>(
   failed: AbortController,
   items: readonly T[],
@@ -160,14 +166,14 @@ async function untilOneFails<T, R>(
   return results.flat(1);
 }
 
-/** One movie of a part's result. */
+/** One movie of a part. */
 interface Source {
   readonly path: string;
   readonly ordinal: number;
-  /** Where it lies in the file; without it, the file is the movie. */
+  /** Its position in the file; without it, the file is the movie. */
   readonly range?: { readonly start: number; readonly size: number };
   readonly window: JoinWindow;
-  /** Of its peer's job. */
+  /** The gaps of the job on the other recorder. */
   readonly gaps: readonly KnownGap[];
 }
 
@@ -197,7 +203,7 @@ async function planAssembly(
   const window = windowOf(fetched.map(({ job }) => job));
   return (await plan(false)) ?? (await plan(true)) ?? fail();
 
-  /** Undefined when it takes parameter sets at key frames after all. */
+  /** Undefined if the movies turn out to need parameter sets at key frames. */
   async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan[] | undefined> {
     const planner = new MoviesPlanner(window, { setsAtKeyFrames, looksEvery: looksOf(request.speed) });
     const files: PartRef[] = [];
@@ -218,9 +224,9 @@ async function planAssembly(
       facts.set(firstPart, known);
       return describeMovie(request.cameraId, known, version, request.speed);
     }, asOne);
-    // The wall times of parts are those that their recorders say.
+    // The wall times of parts are those that their recorders report.
     return movies.map((movie, i) => {
-      // As one movie, the first has the account of all.
+      // A time-lapse is one movie: the first entry has the facts of all parts.
       const none = { gaps: [], window: movie.window, parts: [] };
       const { gaps, window, parts } = facts.get(movie.firstPart) ?? none;
       const next = facts.get(movies[i + 1]?.firstPart ?? -1)?.window;
@@ -235,7 +241,7 @@ async function planAssembly(
   }
 }
 
-/** Returns what identifies the file. */
+/** Returns the identity of the file. */
 async function addMovie(
   planner: MoviesPlanner,
   { path, range }: Source,
@@ -263,7 +269,7 @@ async function addMovie(
   }
 }
 
-/** Of a movie that says nothing of wall time: each is a run of its own. */
+/** For a movie without wall times: each is a run of its own. */
 const metaOf = ({ duration }: MovieIndex, number: number): RecordedMeta => ({
   cameraId: '',
   runId: String(number).padStart(16, '0'),
@@ -279,15 +285,15 @@ const metaOf = ({ duration }: MovieIndex, number: number): RecordedMeta => ({
 
 function explained(err: unknown, named: string): unknown {
   if (err instanceof Mp4Error) {
-    return new JobError('peer-failed', `${named}: its result is no movie that can be joined`, { cause: err });
+    return new JobError('peer-failed', `${named}: its result is not a movie that can be joined`, { cause: err });
   }
   if (err instanceof JoinError && err.code === 'CODEC_CHANGED') {
-    return new JobError('codec-changed', `${named}: the codec changes again and again`, { cause: err });
+    return new JobError('codec-changed', `${named}: the codec changes too often`, { cause: err });
   }
   return err;
 }
 
-/** What is in the movie by the wall clocks of those who recorded it. */
+/** The contents of the movie in wall time, by the clocks of the nodes that recorded it. */
 function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], whole?: JoinWindow): JobFacts {
   const used = parts.map(({ part }) => sources[part] as Source);
   const window = whole ?? {
@@ -300,7 +306,7 @@ function factsOf({ durationMs, parts }: JoinFacts, sources: readonly Source[], w
   return { window, durationMs, parts: footage, gaps: withCauses(gapsIn(window, inOrder), known) };
 }
 
-/** The stretches of a part between its gaps, which are closed in it. */
+/** The intervals of a part between its gaps; in the movie they follow one another without the gaps. */
 function footageOf(part: PlacedPart, { window, gaps }: Source): PlacedPart[] {
   const stretches: { fromMs: number; toMs: number }[] = [];
   let atMs = window.fromMs;

@@ -1,5 +1,5 @@
-// Jobs in Redis: one BullMQ queue a kind and node. A job that was under way when the process died is found stalled and
-// runs again; one that ended is kept for a week, so that its state can still be asked for.
+// Keeps jobs in Redis: one BullMQ queue for each kind and node. A job that was running when the process died is found as
+// stalled and runs again. A job that has ended is kept for a week, so that its state can be read.
 
 import { Queue, UnrecoverableError, Worker, type Job as BullJob, type RedisOptions } from 'bullmq';
 import type { Clock } from '../../base/clock.ts';
@@ -26,38 +26,41 @@ export interface BullQueueOptions {
   readonly connection: RedisOptions;
   readonly nodeName: string;
   readonly work: Work;
-  /** Called with the id of a job whose end is noted. */
+  /** Called with the id of a job when Redis has recorded its end. */
   readonly ended: (id: string) => void;
-  /** A Redis for this queue alone; closed with it. */
+  /** A Redis for this queue only; it is closed together with the queue. */
   readonly server: { close(): Promise<void> } | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
-/** Of all queues: an assembly is an export or a time-lapse as well. It never has all the places that others wait for. */
+/**
+ * Limit over all queues: an assembly also counts as an export or a time-lapse. The queue of assemblies is smaller, so
+ * assemblies never occupy all places.
+ */
 const AT_ONCE: Readonly<Record<JobKind, number>> = { export: 4, timelapse: 2 };
 
-/** A colon has a meaning in names of queues; two nodes must not have one name in a Redis that they share. */
+/** Names of queues must not contain a colon, and two nodes that share a Redis must not have the same name. */
 export const queueNodeName = (nodeName: string): string =>
   /^[A-Za-z0-9.-]+$/.test(nodeName) ? nodeName : `~${Buffer.from(nodeName).toString('base64url')}`;
 
 const queueNameOf = ({ kind, assembly }: JobRequest): QueueName => (assembly ? 'assemble' : kind);
 
-/** A worker that says nothing for so long is dead. */
+/** A worker that does not renew its lock for this time counts as dead. */
 const LOCK_MS = 15_000;
 const STALLED_CHECK_MS = 5_000;
-/** A job may be interrupted as often as the machine likes. */
+/** No limit: a job may be interrupted any number of times. */
 const MAX_STALLED = 1_000_000;
 const KEEP_ENDED = { age: JOB_KEPT_MS / 1000, count: 5_000 };
 const MAX_LISTED = 1_000;
-/** BullMQ's token for one who does not hold the lock of a job. */
-const WHATEVER_LOCK = '0';
+/** BullMQ's token of a caller that does not hold the lock of the job. */
+const NO_LOCK = '0';
 const PROGRESS_INTERVAL_MS = 500;
 const COMMAND_TIMEOUT_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** With what is noted beside the request. */
+/** The request, and the code of its failure. */
 type Data = JobRequest & Pick<Job, 'reasonCode'>;
 type Queued = BullJob<Data, JobOutcome>;
 
@@ -67,11 +70,11 @@ export class BullQueue implements JobQueue {
   readonly #workers: readonly Worker<Data, JobOutcome>[];
   readonly #running = new Map<string, { readonly cancel: AbortController; readonly ended: Promise<void> }>();
   readonly #turns = { export: new Turns(AT_ONCE.export), timelapse: new Turns(AT_ONCE.timelapse) };
-  /** Jobs that have their turn, until Redis knows that they ended; what is called then. */
+  /** Jobs that are running, until Redis has recorded their end; `noted` is called then. */
   readonly #atWork = new Map<string, { readonly queue: QueueName; readonly noted: () => void }>();
   readonly #closed = new AbortController();
   #closing = false;
-  /** Since Redis answered last. */
+  /** The last problem since Redis answered. */
   #trouble: RedisTrouble | undefined;
   readonly #refused: Promise<false>;
 
@@ -79,13 +82,13 @@ export class BullQueue implements JobQueue {
     this.#o = options;
     let refuse = (): void => {};
     this.#refused = new Promise((resolve) => (refuse = () => resolve(false)));
-    const complained = (err: unknown): void => {
+    const reportTrouble = (err: unknown): void => {
       this.#trouble = redisTrouble(err);
       if (this.#trouble.isLasting) refuse();
       options.log.debug({ reason: this.#trouble.message }, 'redis connection failed');
     };
     const nameOf = (kind: QueueName): string => `${queueNodeName(options.nodeName)}_${kind}`;
-    // Requests of people fail soon while Redis is away; workers wait for it.
+    // Requests of clients fail soon while Redis cannot be reached; workers wait for it.
     const asking = { ...options.connection, commandTimeout: COMMAND_TIMEOUT_MS };
     const working = { ...options.connection, maxRetriesPerRequest: null };
     const queueOf = (kind: QueueName): Queue<Data, JobOutcome> => {
@@ -94,7 +97,7 @@ export class BullQueue implements JobQueue {
         prefix: 'kube-nvr',
         defaultJobOptions: { attempts: 1, removeOnComplete: KEEP_ENDED, removeOnFail: KEEP_ENDED },
       });
-      queue.on('error', complained);
+      queue.on('error', reportTrouble);
       return queue;
     };
     this.#queues = { export: queueOf('export'), timelapse: queueOf('timelapse'), assemble: queueOf('assemble') };
@@ -108,7 +111,7 @@ export class BullQueue implements JobQueue {
         maxStalledCount: MAX_STALLED,
         autorun: false,
       });
-      worker.on('error', complained);
+      worker.on('error', reportTrouble);
       const noted = (id: string): void => {
         this.#atWork.get(id)?.noted();
         options.ended(id);
@@ -119,7 +122,7 @@ export class BullQueue implements JobQueue {
     });
   }
 
-  /** Begins to work, first on what the last process was at. Throws JobsUnavailable when Redis does not answer. */
+  /** Starts the workers, first with the jobs of the previous process. Throws JobsUnavailable when Redis does not answer. */
   async start(): Promise<void> {
     const ready = Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].waitUntilReady())).then(() => true);
     ready.catch(() => {});
@@ -129,15 +132,16 @@ export class BullQueue implements JobQueue {
       return false;
     });
     if (!(await isReady)) throw this.#unavailable();
-    // Nobody else works for this node: what is still active was interrupted, and need not wait for its lock to expire.
+    // No other process works for this node: jobs that are still active were interrupted, and need not wait for their lock
+    // to expire.
     for (const name of QUEUE_NAMES) {
       for (const job of await this.#available(this.#queues[name].getActive())) {
-        await job?.moveToWait(WHATEVER_LOCK).catch(() => {}); // it is found stalled in some seconds
+        await job?.moveToWait(NO_LOCK).catch(() => {}); // otherwise it is found as stalled within seconds
       }
     }
     for (const worker of this.#workers) {
       worker.run().catch((err: unknown) => {
-        this.#o.log.error({ reason: redisTrouble(err).message }, 'jobs are not worked on any more');
+        this.#o.log.error({ reason: redisTrouble(err).message }, 'a queue of jobs has stopped');
       });
     }
   }
@@ -154,7 +158,7 @@ export class BullQueue implements JobQueue {
   }
 
   async list(): Promise<Job[]> {
-    // Before Redis is asked: what ends meanwhile has ended, and what begins meanwhile is still pending.
+    // Read before Redis is asked, so that a job which ends or starts meanwhile is listed as ended or pending.
     const atWork = new Set(this.#atWork.keys());
     const lists = QUEUE_NAMES.map((kind) => this.#queues[kind].getJobs(undefined, 0, MAX_LISTED - 1));
     const found = (await this.#available(Promise.all(lists))).flat();
@@ -184,7 +188,7 @@ export class BullQueue implements JobQueue {
     const running = this.#running.get(id);
     running?.cancel.abort(new UnrecoverableError('cancelled'));
     await running?.ended;
-    // BullMQ notes the end of a job after its worker has returned.
+    // BullMQ records the end of a job after its worker has returned.
     for (let tries = 0; ; tries++) {
       try {
         await this.#available(found.remove());
@@ -198,8 +202,8 @@ export class BullQueue implements JobQueue {
 
   async close(): Promise<void> {
     this.#closing = true;
-    for (const { cancel } of this.#running.values()) cancel.abort(new Error('the recorder stops'));
-    // Forced: what was cancelled is not reported as failed, and runs again after the next start.
+    for (const { cancel } of this.#running.values()) cancel.abort(new Error('the recorder is stopping'));
+    // Forced: cancelled jobs are not reported as failed, and run again after the next start.
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     await Promise.allSettled(this.#workers.map((worker) => worker.close(true)));
     await Promise.allSettled(QUEUE_NAMES.map((kind) => this.#queues[kind].close()));
@@ -211,7 +215,7 @@ export class BullQueue implements JobQueue {
     const id = job.id as string;
     const cancel = new AbortController();
     let end = (): void => {};
-    // Redis was away for longer than a lock lasts, and hands the job out again.
+    // If Redis was unreachable for longer than a lock lasts, it hands the job out again.
     for (let earlier; (earlier = this.#running.get(id));) {
       earlier.cancel.abort(new Error('the job runs again'));
       await earlier.ended;
@@ -234,7 +238,7 @@ export class BullQueue implements JobQueue {
     } catch (err) {
       if (this.#closing) {
         end();
-        // A promise that never settles keeps the job active: the next start goes on with it.
+        // A promise that never settles keeps the job active: the next start continues it.
         return await new Promise<never>(() => {});
       }
       this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'job failed');
@@ -244,13 +248,13 @@ export class BullQueue implements JobQueue {
     } finally {
       end();
       this.#running.delete(id);
-      // Where Redis is away, its end is never noted.
+      // If Redis cannot be reached, it never records the end of the job.
       const place = hasTurn ? this.#atWork.get(id) : undefined;
       if (place) void this.#o.clock.sleep(LOCK_MS, this.#closed.signal).then(place.noted);
     }
   }
 
-  /** Resolves when it is the job's turn, which ends when Redis knows that the job has ended. */
+  /** Resolves when it is the turn of the job, which lasts until Redis has recorded its end. */
   #turn(id: string, request: JobRequest, signal: AbortSignal): Promise<void> {
     return new Promise((begin, giveUp) => {
       const hold = (): Promise<void> =>
@@ -268,7 +272,7 @@ export class BullQueue implements JobQueue {
   }
 
   async #find(id: string): Promise<Queued | undefined> {
-    // Redis keeps more than jobs under such names.
+    // Redis stores other data under the same prefix too.
     if (!isJobId(id)) return undefined;
     for (const kind of QUEUE_NAMES) {
       const job = await this.#available(this.#queues[kind].getJob(id));
@@ -284,7 +288,7 @@ export class BullQueue implements JobQueue {
       return answer;
     } catch (err) {
       if (err instanceof Error && /could not be removed|locked/.test(err.message)) throw err;
-      // What the connection complains of says more than that a command was given up.
+      // An error of the connection says more than the timeout of a command.
       const trouble = redisTrouble(err);
       if (trouble.isLasting || !this.#trouble) this.#trouble = trouble;
       throw this.#unavailable();

@@ -1,4 +1,4 @@
-// Several cameras and one window in; one archive with the movies of each, and a signed manifest of all of them, out.
+// Makes a case: one ZIP file with the movies of several cameras in one window, and a signed manifest of all of them.
 
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
@@ -24,19 +24,19 @@ export interface CaseDeps extends PlannerDeps, WriteOptions {
 }
 
 export interface WrittenCase extends Written {
-  /** As it lies in the archive. */
+  /** The manifest in the ZIP file. */
   readonly manifest: SignedManifest;
 }
 
-/** A camera in the archive. */
-interface InArchive {
+/** A camera in the ZIP file. */
+interface InZip {
   readonly written: WrittenCamera;
   readonly parts: readonly JobPart[];
   readonly entries: readonly ZipEntry[];
 }
 
 /**
- * Writes the archive to `path`. It appears there whole, or not at all. A camera without footage in the window is in the
+ * Writes the ZIP file to `path`, which appears when it is complete. A camera without footage in the window is in the
  * manifest, with its gaps. Throws JobError, also when no camera has footage, and the signal's reason.
  */
 export function exportCase(
@@ -50,7 +50,7 @@ export function exportCase(
   return writingResult(
     path,
     async (temporary) => {
-      // Memory holds one plan at a time: what all of it takes is counted first.
+      // Only one plan is in memory at a time, so the total size is computed first.
       let movieBytes = 0;
       for (const cameraId of cameraIds) {
         signal.throwIfAborted();
@@ -69,7 +69,7 @@ export function exportCase(
   });
 }
 
-/** Undefined for a camera without any. Another failure names the camera. */
+/** Undefined for a camera without footage. The message of any other failure names the camera. */
 async function footageOf<T>(cameraId: string, plan: () => Promise<T>): Promise<T | undefined> {
   try {
     return await plan();
@@ -87,7 +87,7 @@ async function writeCase(
   deps: CaseDeps,
   signal: AbortSignal,
 ): Promise<WrittenCase> {
-  const cameras: InArchive[] = [];
+  const cameras: InZip[] = [];
   let end = 0;
   for (const cameraId of cameraIds) {
     const offset = end;
@@ -108,13 +108,13 @@ async function writeCase(
     end += localHeaderBytes(name) + bytes.length;
   }
   const sizeBytes = await writeDirectory(target, entries, end);
-  // Files that were gone meanwhile may have left more behind the end.
+  // If files were removed meanwhile, an earlier attempt may have written more.
   await target.truncate(sizeBytes);
   const durationMs = cameras.reduce((sum, camera) => sum + lengthOf(camera.parts), 0);
   const parts = cameras.flatMap((camera) => camera.parts);
   return { ...written, manifest, outcome: { sizeBytes, durationMs, gaps: [], parts, cameras: cameras.map(toOutcome) } };
 
-  async function writeCamera(cameraId: string, offset: number): Promise<InArchive> {
+  async function writeCamera(cameraId: string, offset: number): Promise<InZip> {
     const movies = await footageOf(cameraId, () => planExport({ cameraId, ...window }, deps, signal));
     if (!movies) return { written: await missing(cameraId), parts: [], entries: [] };
     const parts = partsOf(cameraId, movies, offset).map((part) => ({ ...part, cameraId }));
@@ -132,7 +132,7 @@ async function writeCase(
   }
 }
 
-const toOutcome = ({ written, parts }: InArchive): CameraOutcome => {
+const toOutcome = ({ written, parts }: InZip): CameraOutcome => {
   const { movies: _, ...about } = written;
   return { ...about, durationMs: lengthOf(parts) };
 };

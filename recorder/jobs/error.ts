@@ -1,4 +1,4 @@
-// Why a job fails, for the person who asked for it.
+// Why a job fails, for the user who requested it.
 
 import { CodedError, errorCode } from '../../base/error.ts';
 
@@ -20,16 +20,16 @@ export const JOB_ERROR_CODES = [
 ] as const;
 export type JobErrorCode = (typeof JOB_ERROR_CODES)[number];
 
-/** The message is the job's `reason`. */
+/** The message is the `reason` of the job. */
 export class JobError extends CodedError<JobErrorCode> {
   override readonly name = 'JobError';
 }
 
-/** Of a time-lapse. */
+/** For a time-lapse. */
 export const noPictures = (): JobError =>
-  new JobError('no-pictures', 'a time-lapse is made of pictures, and the window has footage that is only sound');
+  new JobError('no-pictures', 'the footage in the window has sound only: a time-lapse needs pictures');
 
-/** What a failed system call on the result's file means; undefined for what is no system error. */
+/** The error for a failed system call on the file of the result; undefined if `err` is not a system error. */
 export function diskError(err: unknown): JobError | undefined {
   const code = errorCode(err);
   if (code === undefined) return undefined;

@@ -1,5 +1,4 @@
-// A camera and a window in, the plan of its export out: read from the archive file by file, so that memory holds the
-// index of one at a time.
+// Plans the export of a window of a camera. It reads the archive file by file, so that only one index is in memory.
 
 import { join } from 'node:path';
 import { ArchiveError } from '../archive/disk/faults.ts';
@@ -22,13 +21,13 @@ import { PartFile, readIndex } from './recorded-part.ts';
 export interface JobArchive {
   /** Throws ArchiveError when the archive cannot be read. */
   list(cameraId: string, query: ListQuery): Promise<SegmentListing>;
-  /** Keeps what lies in [fromMs, toMs) from retention until the returned function is called. */
+  /** Keeps the footage in [fromMs, toMs) from retention until the returned function is called. */
   holdWindow(cameraId: string, fromMs: number, toMs: number): () => void;
 }
 
 export interface ExportRequest extends JoinWindow {
   readonly cameraId: string;
-  /** Of pictures only, those that a time-lapse of this speed shows. */
+  /** If set, only the pictures that a time-lapse of this speed shows, without sound. */
   readonly lapseSpeed?: number | undefined;
 }
 
@@ -37,9 +36,9 @@ export interface PlannerDeps {
   readonly recordPath: string;
   readonly archive: JobArchive;
   readonly wallMs: () => number;
-  /** As it is named in the result. */
+  /** The version that the result names. */
   readonly version: string;
-  /** Time of a camera without footage, and why; without it, gaps have no causes. */
+  /** The gaps of a camera and their causes; without it, gaps have no causes. */
   readonly knownTime?: (cameraId: string, fromMs: number, toMs: number) => Promise<KnownTime>;
 }
 
@@ -48,17 +47,17 @@ export interface PartRef {
   /** Absolute. */
   readonly path: string;
   readonly identity: string;
-  /** Where the movie begins in it; default 0. */
+  /** Offset of the movie in the file; 0 by default. */
   readonly start?: number;
 }
 
 export interface ExportPlan extends PlannedMovie {
   readonly gaps: readonly JobGap[];
-  /** By the numbers of parts in `contents`. */
+  /** Indexed by the numbers of parts in `contents`. */
   readonly files: readonly PartRef[];
 }
 
-/** A movie for each stretch of one codec. Throws JobError when there is nothing to export. */
+/** One movie for each interval with the same codec. Throws JobError when there is nothing to export. */
 export async function planExport(
   request: ExportRequest,
   deps: PlannerDeps,
@@ -68,7 +67,8 @@ export async function planExport(
   if (fromMs >= deps.wallMs()) {
     throw new JobError('no-footage', `the window begins in the future: ${isoTime(fromMs)}`);
   }
-  // Before the files are read, which are still written: what they lack of the time known now, they do lack.
+  // Gaps are read before the files, which may still grow: footage that is missing from the files and lies before `untilMs`
+  // is really missing.
   const known = await knownTimeOf(request, deps);
   const paths = await listPaths(request, deps);
   try {
@@ -77,7 +77,7 @@ export async function planExport(
     throw err instanceof JoinError ? explained(err, request) : err;
   }
 
-  /** Undefined when it takes parameter sets at key frames after all. */
+  /** Undefined if the movies turn out to need parameter sets at key frames. */
   async function plan(setsAtKeyFrames: boolean): Promise<ExportPlan[] | undefined> {
     const looksEvery = looksOf(request.lapseSpeed);
     const planner = new MoviesPlanner({ fromMs, toMs }, { setsAtKeyFrames, looksEvery });
@@ -107,7 +107,7 @@ export async function planExport(
   }
 }
 
-/** Where nobody keeps the account, all is known that is over. */
+/** Without a record of gaps, all past time counts as known. */
 export const knownTimeOf = async (
   { cameraId, fromMs, toMs }: ExportRequest,
   { knownTime, wallMs }: Pick<PlannerDeps, 'knownTime' | 'wallMs'>,
@@ -123,7 +123,7 @@ async function listPaths({ cameraId, fromMs, toMs }: ExportRequest, deps: Planne
   }
 }
 
-/** Returns what identifies the file; undefined when it is gone or cannot be read. */
+/** Returns the identity of the file; undefined when it is gone or cannot be read. */
 async function addPart(
   planner: MoviesPlanner,
   path: string,
@@ -151,13 +151,13 @@ function explained(err: JoinError, { fromMs, toMs, cameraId }: ExportRequest): J
   if (err.code === 'CODEC_CHANGED') {
     return new JobError(
       'codec-changed',
-      `the camera changes its codec again and again: ask for what is before and what is behind ${isoTime(err.wallMs)} separately`,
+      `the camera changes its codec too often: request the footage before and after ${isoTime(err.wallMs)} separately`,
       { cause: err },
     );
   }
   return new JobError(
     'no-footage',
-    `this node has no footage of camera ${cameraId} from ${isoTime(fromMs)} to ${isoTime(toMs)}: the window lies wholly in a gap`,
+    `this node has no footage of camera ${cameraId} from ${isoTime(fromMs)} to ${isoTime(toMs)}: the whole window is a gap`,
     { cause: err },
   );
 }

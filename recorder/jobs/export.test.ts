@@ -128,7 +128,7 @@ test('an export that cannot be fails with a reason, and leaves nothing', async (
   await assert.rejects(stand.export(window(10_000, 20_000)), {
     code: 'no-footage',
     message:
-      'this node has no footage of camera gate from 2026-01-05T10:00:10.000Z to 2026-01-05T10:00:20.000Z: the window lies wholly in a gap',
+      'this node has no footage of camera gate from 2026-01-05T10:00:10.000Z to 2026-01-05T10:00:20.000Z: the whole window is a gap',
   });
   await assert.rejects(stand.export(window(0, 4_000), { room: async () => 10_000 }), { code: 'disk-full' });
   assert.deepEqual(left(), []);
@@ -231,7 +231,7 @@ interface PartTimes {
   readonly movie_to_seconds: number;
 }
 
-test('a camera that changes its codec again and again is told so', async (t) => {
+test('a camera that changes its codec too often gets an error that says so', async (t) => {
   const directory = workspace(t);
   const short = { frames: 5, encoder: 'keyint=25:min-keyint=25:scenecut=0' };
   const videos = [numberedVideo(directory, short), numberedVideo(directory, { ...short, codec: 'h265' })];
@@ -245,7 +245,7 @@ test('a camera that changes its codec again and again is told so', async (t) => 
   );
   await assert.rejects(stand.export(window(0, 60_000)), {
     code: 'codec-changed',
-    message: /again and again: ask for what is before and what is behind 2026-01-05T10:00:50\.000Z separately$/,
+    message: /too often: request the footage before and after 2026-01-05T10:00:50\.000Z separately$/,
   });
   assert.deepEqual(left(), []);
   assert.equal((await stand.export(window(0, 50_000))).parts?.length, 50);

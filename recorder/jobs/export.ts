@@ -1,5 +1,5 @@
-// One export: a camera and a window in; a progressive MP4 in the directory of results, or an archive of several where the
-// codec changes, and what it contains, out.
+// Makes an export: a progressive MP4 file of a window of a camera in the directory of results, or a ZIP file of several
+// movies if the codec changes.
 
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,12 +10,12 @@ import { SourceChanged, type WriteOptions } from './write-movie.ts';
 import { outcomeOf, writeResult } from './write-result.ts';
 import type { Written } from './written.ts';
 
-/** A full disk, or a person, may take a file away between planning and copying; the next plan is without it. */
+/** Retention or a user may remove a file between planning and copying; the next plan is without it. */
 const MAX_PLANS = 4;
 
 /**
- * Writes the result to `path`. It appears there whole, or not at all. Throws JobError with a reason, and the signal's
- * reason when it aborts.
+ * Writes the result to `path`, which appears when it is complete. Throws JobError with a reason, and the signal's reason
+ * when it aborts.
  */
 export function exportWindow(
   request: ExportRequest,
@@ -38,7 +38,7 @@ export function exportWindow(
   ).finally(release);
 }
 
-/** `write` makes a file of the temporary name that it is given, which is then at `path`. */
+/** `write` creates a file with the temporary name that it is given; the file is then renamed to `path`. */
 export async function writingResult<T>(
   path: string,
   write: (temporary: string) => Promise<T>,
@@ -57,7 +57,7 @@ export async function writingResult<T>(
   }
 }
 
-/** How long, how large and with which gaps, without making it. */
+/** The duration, size and gaps of an export, without making it. */
 export async function estimateExport(request: ExportRequest, deps: PlannerDeps): Promise<JobOutcome> {
   const movies = await planExport(request, deps);
   return { ...outcomeOf(request.cameraId, movies), ...untilOf(movies, request.toMs) };
@@ -70,12 +70,12 @@ function untilOf(movies: readonly ExportPlan[], toMs: number): Pick<JobOutcome, 
   return untilMs < toMs ? { untilMs: Math.round(untilMs) } : {};
 }
 
-/** What is left of these after a crash belongs to nobody. */
+/** Files with this suffix are leftovers of a crash when the recorder starts. */
 export const TEMPORARY_SUFFIX = '.part';
 
 export const temporaryName = (path: string): string => `${path}${TEMPORARY_SUFFIX}`;
 
-/** Plans and writes again when a file is gone that the plan was made with. */
+/** Plans and writes again when a file of the plan is gone. */
 export async function untilUnchanged<T>(planAndWrite: () => Promise<T>): Promise<T> {
   for (let plans = 1; ; plans++) {
     try {
@@ -87,7 +87,7 @@ export async function untilUnchanged<T>(planAndWrite: () => Promise<T>): Promise
   }
 }
 
-/** Makes the new name outlive a power cut. */
+/** Makes the new name survive a power failure. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path);
   try {

@@ -1,4 +1,4 @@
-// What a movie contains in; the same for people and for programs out, as it lies in the file beside the pictures.
+// Describes the contents of a movie inside its file, for people and for programs.
 
 import type { Part } from '../mp4/box.ts';
 import type { FootageGap, JoinFacts, JoinWindow, PlacedPart } from '../mp4/join.ts';
@@ -6,25 +6,28 @@ import { movieDescription } from '../mp4/movie-description.ts';
 import { lapseDurationMs } from './ffmpeg.ts';
 import type { JobGap } from './job.ts';
 
-/** What is in a movie, by the wall clock, with the causes of what is missing. */
+/** The contents of a movie in wall time, with its gaps and their causes. */
 export interface JobFacts extends JoinFacts {
   readonly gaps: readonly JobGap[];
 }
 
-/** More are counted. */
+/** Further entries are only counted. */
 const MAX_LISTED = 1000;
 
 export const isoTime = (ms: number): string => new Date(Math.round(ms)).toISOString();
 
-/** When footage begins, as the name of its file and the account of gaps say it; a gap or a movie before it ends then. */
+/** The start of footage in whole milliseconds, as its file name and the list of gaps have it. */
 export const startMs = (ms: number): number => Math.floor(ms + 1e-6);
 export const startTime = (ms: number): string => isoTime(startMs(ms));
 
-/** Of a part of a movie. Where the window cuts it, it begins with that, although ticks of the movie are finer than a millisecond. */
+/**
+ * The start of a part of a movie. If the window cuts the part, it starts with the window, although ticks of the movie are
+ * finer than a millisecond.
+ */
 export const partStart = ({ wallStartMs }: Pick<PlacedPart, 'wallStartMs'>, { fromMs }: JoinWindow): string =>
   isoTime(Math.max(startMs(wallStartMs), startMs(fromMs)));
 
-/** The `udta` box of a movie. `version`: of this program; `speed`: of a time-lapse, which is so much shorter. */
+/** The `udta` box of a movie. `version`: of this program; `speed`: of a time-lapse, which is shorter by that factor. */
 export const describeMovie = (cameraId: string, facts: JobFacts, version: string, speed?: number): Part =>
   movieDescription({
     title: `${cameraId} ${startTime(facts.window.fromMs)} to ${startTime(facts.window.toMs)}`,
@@ -69,7 +72,7 @@ const gapLine = (gap: JobGap): string =>
   `${isoTime(gap.fromMs)} to ${isoTime(gap.toMs)} (${lengthOf(gap)} s${gap.cause ? `, ${gap.cause}` : ''})`;
 
 const soundLine = (part: PlacedPart, window: JoinWindow): string =>
-  `Sound of another kind left out: ${partStart(part, window)} to ${isoTime(part.wallEndMs)}`;
+  `Sound in another format is left out: ${partStart(part, window)} to ${isoTime(part.wallEndMs)}`;
 
 const seconds = (ms: number): number => Math.round(ms) / 1000;
 

@@ -1,4 +1,4 @@
-// The program ffmpeg: whether it is there, and one run of it that makes a time-lapse of a movie.
+// Runs ffmpeg: checks whether it is installed, and makes a time-lapse of a movie.
 
 import { once } from 'node:events';
 import { ANSWERS_ONLY, startChild } from '../../base/child.ts';
@@ -8,12 +8,12 @@ import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import { JobError } from './error.ts';
 import type { JobPart } from './job.ts';
 
-/** A movie in a file, or in a range of one: no protocol that opens an address. */
+/** Input is a movie in a file or in a range of it: protocols that open network addresses are not allowed. */
 const MOVIES_ONLY = ['-protocol_whitelist', 'file,subfile', '-f', 'mp4'];
 const KNOWN_FOR_MS = 10_000;
 const MAX_ERROR_BYTES = 4096;
 
-/** Remembers for a while whether the program can be run. */
+/** Checks whether the program can be run, and remembers the result for a while. */
 export class FfmpegCheck {
   readonly #path: string;
   readonly #clock: Clock;
@@ -43,36 +43,39 @@ export class FfmpegCheck {
 
 export interface TimelapseRun {
   readonly program: string;
-  /** A movie, or an archive of `movies`. */
+  /** A movie, or a ZIP file of `movies`. */
   readonly input: string;
   readonly movies?: readonly JobPart[] | undefined;
   readonly output: string;
   readonly speed: number;
-  /** Of the input. */
+  /** Duration of the input. */
   readonly durationMs: number;
   /** From 0 to 1. */
   readonly progress: (share: number) => void;
-  /** What may be written now without taking room from recording. */
+  /** Number of bytes that may be written now: free space that is not reserved for recording. */
   readonly room: () => Promise<number>;
   readonly clock: Clock;
 }
 
 const FRAMES_PER_SECOND = 30;
-/** Frames of 8K in the queues of a decoder and of x264 take about two thirds of it. */
+/** Frames of 8K in the queues of a decoder and of x264 need about two thirds of this. */
 const MEMORY_BYTES = 3 * 1024 ** 3;
-/** Slow machines take this much of a processor to decode a second of 4K; what takes longer does not get on. */
+/** CPU seconds to decode a second of 4K on a slow machine; a process that needs more makes no progress. */
 const CPU_PER_SECOND = 20;
 const MIN_CPU_SECONDS = 600;
-/** Between two looks at the room that is left. */
+/** Interval of checks of the free space. */
 const ROOM_CHECK_MS = 1_000;
 
-/** Which pictures a time-lapse shows: those on screen at multiples of this, in video ticks; undefined for no time-lapse. */
+/**
+ * The interval of the pictures that a time-lapse shows, in video ticks: it shows what is on screen at its multiples.
+ * Undefined for an export.
+ */
 export const looksOf = (speed: number | undefined): number | undefined =>
   speed === undefined ? undefined : (speed * VIDEO_TIMESCALE) / FRAMES_PER_SECOND;
 
 /**
- * x264 veryfast CRF 23, at most 1280 wide with even sizes and the aspect kept, never enlarged, 30 pictures a second,
- * no sound. Throws JobError with what ffmpeg said, and the signal's reason.
+ * x264 veryfast CRF 23, at most 1280 pixels wide with even sizes and the aspect ratio kept, never enlarged, 30 pictures per
+ * second, no sound. Throws JobError with the error of ffmpeg, and the signal's reason.
  */
 export async function makeTimelapse(run: TimelapseRun, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
@@ -87,7 +90,7 @@ export async function makeTimelapse(run: TimelapseRun, signal: AbortSignal): Pro
       fileBytes: Math.max(0, room),
       openFiles: 64,
     },
-    // Recording goes first.
+    // Recording has priority.
     background: true,
   });
   const kill = (): void => void child.kill('SIGKILL');
@@ -102,7 +105,7 @@ export async function makeTimelapse(run: TimelapseRun, signal: AbortSignal): Pro
   });
   const watching = watchRoom(run, stopped.signal).then((isFull) => {
     if (!isFull) return;
-    full = new JobError('disk-full', 'the disk has filled up: the room that is left is kept for recording');
+    full = new JobError('disk-full', 'the disk has filled up: the free space is reserved for recording');
     kill();
   });
   try {
@@ -124,14 +127,14 @@ export async function makeTimelapse(run: TimelapseRun, signal: AbortSignal): Pro
 const MAX_WIDTH = 1280;
 const even = (pixels: number): number => Math.trunc(pixels / 2) * 2;
 
-/** Less of the footage than this behind the last picture is no reason for another: parts of assemblies begin with as much. */
+/** Footage of less than this after the last picture adds no picture: parts of assemblies begin with as much. */
 const TOLERANCE_MS = 1;
-/** How many pictures of a time-lapse are before a time of its footage, as the first is at 0. */
+/** The number of pictures of a time-lapse before a time of its footage; the first is at 0. */
 const framesBefore = (ms: number, speed: number): number =>
   Math.ceil(((ms - TOLERANCE_MS) * FRAMES_PER_SECOND) / 1000 / speed);
 const frameCount = (durationMs: number, speed: number): number => Math.max(1, framesBefore(durationMs, speed));
 
-/** How long a time-lapse is of so much footage: whole pictures. */
+/** The duration of a time-lapse of this much footage: whole pictures. */
 export const lapseDurationMs = (durationMs: number, speed: number): number =>
   (frameCount(durationMs, speed) * 1000) / FRAMES_PER_SECOND;
 
@@ -139,15 +142,16 @@ function argumentsOf({ input, output, speed, durationMs, movies }: TimelapseRun)
   const step = speed / FRAMES_PER_SECOND;
   const count = frameCount(durationMs, speed);
   const chain = (size: string, start: number): string[] => [
-    // First, and not made anew where the size of the pictures changes (-reinit_filter): what follows keeps count of time.
+    // Scaling comes first, and filters are not reinitialized when the picture size changes (-reinit_filter): the following
+    // filters keep their counts.
     size,
-    // The picture on screen at each multiple, by the times of the input, which no division has rounded.
+    // Selects the picture on screen at each multiple by the times of the input, which are not rounded.
     `fps=fps=${FRAMES_PER_SECOND}/${speed}:start_time=${start}:round=up`,
     'tpad=stop=-1:stop_mode=clone',
   ];
   const counted = [`settb=1/${FRAMES_PER_SECOND}`, 'setpts=N'];
   const scaled = `scale=w='trunc(min(${MAX_WIDTH},iw)/2)*2':h='trunc(min(${MAX_WIDTH},iw)*ih/iw/2)*2'`;
-  // What it reads is a movie in a file, and may name no other place to read from.
+  // The input is a movie in a file, which must not refer to other sources.
   const source = (url: string): string[] => ['-reinit_filter', '0', ...MOVIES_ONLY, '-i', url];
   const sources: string[] = [];
   let pictures = ['-map', '0:v:0', '-vf', [...chain(scaled, 0), ...counted].join(',')];
@@ -159,7 +163,7 @@ function argumentsOf({ input, output, speed, durationMs, movies }: TimelapseRun)
       const start = Math.max(0, first * step - elapsedMs / 1000);
       elapsedMs += movie.durationMs;
       const frames = (i === movies.length - 1 ? count : framesBefore(elapsedMs, speed)) - first;
-      // One that is shorter than the time between two pictures may have none of them.
+      // A movie that is shorter than the interval between two pictures may have none.
       return frames > 0 ? [{ movie, start, frames }] : [];
     });
     const chains = shown.map(({ movie: { offset, sizeBytes }, start, frames }, i) => {
@@ -168,8 +172,8 @@ function argumentsOf({ input, output, speed, durationMs, movies }: TimelapseRun)
       return `[${i}:v:0]${[...chain(size, start), `trim=end_frame=${frames}`].join(',')}[v${i}]`;
     });
     const all = chains.map((_, i) => `[v${i}]`).join('');
-    // Where the shape of pixels differs, that of the first counts (unsafe). The rate is said once more: by the one that is
-    // handed down, the encoder would take the first picture for two.
+    // If the pixel aspect ratio differs, that of the first movie applies (unsafe). The frame rate is repeated: with the
+    // rate that concat passes on, the encoder would duplicate the first picture.
     const counting = [...counted, `fps=${FRAMES_PER_SECOND}`].join(',');
     const joined = `${all}concat=n=${chains.length}:v=1:a=0:unsafe=1,${counting}[v]`;
     pictures = ['-filter_complex', [...chains, joined].join(';'), '-map', '[v]'];
@@ -181,13 +185,13 @@ function argumentsOf({ input, output, speed, durationMs, movies }: TimelapseRun)
     '-movflags', '+faststart', '-threads', '2', '-f', 'mp4', output];
 }
 
-/** All are as large as the first is shown. */
+/** The size of the first movie, to which all others are scaled. */
 function sizeOf({ width, height }: Pick<JobPart, 'width' | 'height'> = { width: 2, height: 2 }): string {
   const wanted = Math.min(MAX_WIDTH, width);
   return `scale=${even(wanted)}:${even((wanted * height) / width)}`;
 }
 
-/** Resolves to true when there is no room left, to false when `signal` aborts. */
+/** Resolves to true when no free space is left, to false when `signal` aborts. */
 async function watchRoom({ room, clock }: TimelapseRun, signal: AbortSignal): Promise<boolean> {
   while (!signal.aborted) {
     if ((await room().catch(() => 0)) < 0) return true;
@@ -203,4 +207,4 @@ function failure(said: string): JobError {
   return new JobError('ffmpeg-failed', `ffmpeg failed: ${lastLine(said)}`);
 }
 
-const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.slice(0, 500) || 'without a word';
+const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.slice(0, 500) || 'no error message';

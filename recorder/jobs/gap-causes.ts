@@ -1,25 +1,22 @@
-// Gaps of a movie in, the same with their causes out, as the account of the camera's time knows them.
+// Adds the causes of gaps to a movie, from the recorded gaps of the camera.
 
 import { MIN_GAP_MS, type FootageGap, type JoinWindow } from '../mp4/join.ts';
 import { startMs } from './facts.ts';
 import type { JobGap } from './job.ts';
 
-/** A stretch without footage whose cause is known. */
+/** Time without footage, with its cause if that is known. */
 export interface KnownGap extends FootageGap {
   readonly cause?: string | undefined;
 }
 
-/** What the account of a camera's time knows of a window. */
+/** The recorded gaps of a camera in a window. */
 export interface KnownTime {
   readonly gaps: readonly KnownGap[];
-  /** What is later is not there yet, and may come. */
+  /** Footage after this time may still be written. */
   readonly untilMs: number;
 }
 
-/**
- * A movie whose window reaches to where its footage ends, or to where it is known that there is none: what is not over has
- * no gaps.
- */
+/** Ends the window of a movie where its footage ends or the known time ends: time that is not known yet is no gap. */
 export function upToKnown<T extends { readonly window: JoinWindow; readonly gaps: readonly FootageGap[] }>(
   movie: T,
   untilMs: number,
@@ -33,8 +30,8 @@ export function upToKnown<T extends { readonly window: JoinWindow; readonly gaps
 }
 
 /**
- * In whole milliseconds, so that job, file and answers say the same, each with the cause of most of it; borders of movie and
- * account may differ by some frames.
+ * Gaps in whole milliseconds, so that job, file and answers agree, each with its most frequent cause. The boundaries of a
+ * movie and of the recorded gaps may differ by some frames.
  */
 export function withCauses(gaps: readonly FootageGap[], known: readonly KnownGap[]): JobGap[] {
   return gaps.map(({ fromMs, toMs }) => {

@@ -1,4 +1,4 @@
-// Names of jobs: a letter for what is made, and a random number of 96 bits.
+// Ids of jobs: a letter for the kind, and a random number of 96 bits.
 
 import { randomBytes } from 'node:crypto';
 import type { JobRequest } from './job.ts';
@@ -10,5 +10,5 @@ export function newJobId({ kind, assembly, case: isCase }: JobRequest): string {
   return `${letter}${randomBytes(12).toString('hex')}`;
 }
 
-/** Whether a job could have this name, so that it is worth asking for. */
+/** Whether the text has the form of a job id, so that a lookup makes sense. */
 export const isJobId = (text: string): boolean => JOB_ID.test(text);

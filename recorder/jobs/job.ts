@@ -1,4 +1,4 @@
-// What a job is, for those who ask for one.
+// The types of jobs, for the API and for the queue.
 
 import type { FootageGap } from '../mp4/join.ts';
 import type { JobErrorCode } from './error.ts';
@@ -8,7 +8,7 @@ import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 export type JobKind = 'export' | 'timelapse';
 export type JobState = 'pending' | 'running' | 'done' | 'failed';
 
-/** What was asked for. */
+/** A requested job. */
 export interface JobRequest {
   readonly kind: JobKind;
   readonly cameraId: string;
@@ -16,47 +16,50 @@ export interface JobRequest {
   readonly toMs: number;
   /** How many times faster a time-lapse runs. */
   readonly speed?: number;
-  /** The footage is fetched from other recorders, in this order. The window is 0 to 0 until they have said theirs. */
+  /** The footage is fetched from other recorders, in this order. The window is 0 to 0 until they have reported theirs. */
   readonly assembly?: Assembly;
-  /** Several cameras, of which `cameraId` is the first. Of an export only. */
+  /** For a case: several cameras, of which `cameraId` is the first. The kind is then `export`. */
   readonly case?: JobCase;
-  /** Name of the token that asks. */
+  /** Name of the token of the caller. */
   readonly by?: string;
 }
 
 export interface JobCase {
   readonly cameras: readonly string[];
-  /** What people call it. */
+  /** Its name for people. */
   readonly name?: string | undefined;
 }
 
-/** All cameras that a job is of. */
+/** All cameras of a job. */
 export const camerasOf = (request: Pick<JobRequest, 'cameraId' | 'case'>): readonly string[] =>
   request.case?.cameras ?? [request.cameraId];
 
 export interface Assembly {
   readonly parts: readonly AssemblyPart[];
-  /** The caller sent a credential, which goes along to the peers and is kept in memory only. */
+  /** The caller sent a credential. It is sent to the peers, and kept in memory only. */
   readonly withCredential: boolean;
 }
 
 /** Wall time without footage. */
 export interface JobGap extends FootageGap {
-  /** As the list of gaps names it; undefined when that does not know. */
+  /** The cause as in the list of gaps; undefined when it is unknown. */
   readonly cause?: string;
 }
 
-/** One of several movies in a result: where the codec changes, another begins; in a case, each camera has its own. */
+/**
+ * One of several movies in a result: where the codec changes, another movie begins; in a case, each camera has its own
+ * movies.
+ */
 export interface JobPart {
-  /** In a case. */
+  /** Only in a case. */
   readonly cameraId?: string;
-  /** In the archive that the result is. */
+  /** File name in the ZIP file. */
   readonly name: string;
-  /** Where its bytes lie in the result. */
+  /** Position of its bytes in the result. */
   readonly offset: number;
   readonly sizeBytes: number;
   readonly durationMs: number;
-  /** The part of the window that it is of. */
+  /** The part of the window that it covers. */
   readonly fromMs: number;
   readonly toMs: number;
   /** Four-letter code of its sample entry. */
@@ -65,12 +68,12 @@ export interface JobPart {
   readonly height: number;
 }
 
-/** What a case has of one of its cameras. */
+/** The result of one camera of a case. */
 export interface CameraOutcome {
   readonly cameraId: string;
   readonly durationMs: number;
   readonly gaps: readonly JobGap[];
-  /** Why there is no movie of it. */
+  /** Why there is no movie of this camera. */
   readonly reason?: string;
   readonly reasonCode?: JobErrorCode;
 }
@@ -78,11 +81,11 @@ export interface CameraOutcome {
 export interface JobOutcome {
   readonly sizeBytes: number;
   readonly durationMs: number;
-  /** Of a case: see `cameras`. */
+  /** Empty for a case: see `cameras`. */
   readonly gaps: readonly JobGap[];
-  /** Where the window was not over: up to when it is known what there is of it. */
+  /** Set if the window was not over: the end of its known part. */
   readonly untilMs?: number;
-  /** Of a result that is an archive of movies. */
+  /** Set for a result that is a ZIP file of movies. */
   readonly parts?: readonly JobPart[];
   /** Of a case. */
   readonly cameras?: readonly CameraOutcome[];
@@ -103,69 +106,68 @@ export interface Job extends JobRequest {
   readonly reasonCode?: JobErrorCode | undefined;
 }
 
-/** How long a result can be fetched after the job is done. */
+/** How long a result can be downloaded after the job is done. */
 export const RESULT_KEPT_MS = HOUR_MS;
-/** Whether the result of a job cannot be fetched any more. */
+/** Whether the result of a job can no longer be downloaded. */
 export const isExpired = ({ completedAtMs = Infinity }: Job, nowMs: number): boolean =>
   nowMs - completedAtMs >= RESULT_KEPT_MS;
 
-/** How long a job is known after it has ended, of the last five thousand. */
+/** How long a job is kept after it has ended; at most the last five thousand jobs are kept. */
 export const JOB_KEPT_MS = 7 * DAY_MS;
 
 /**
- * Assemblies have a queue of their own: they wait for exports of other nodes, which must not wait for assemblies of
- * theirs.
+ * Assemblies have a separate queue: they wait for exports of other nodes, and those exports must not wait for assemblies.
  */
 export const QUEUE_NAMES = ['export', 'timelapse', 'assemble'] as const;
 export type QueueName = (typeof QUEUE_NAMES)[number];
 
-/** How much is to do in one of them. */
+/** The number of jobs in one queue. */
 export interface QueueCount {
   readonly queue: QueueName;
   readonly waiting: number;
   readonly running: number;
 }
 
-/** What work says while it lasts. */
+/** The reports of a running job. */
 export interface JobReport {
   /** From 0 to 1. */
   readonly progress: (share: number) => void;
-  /** Which window it turned out to be. */
+  /** Reports the window of an assembly when it is known. */
   readonly window: (fromMs: number, toMs: number) => Promise<void>;
 }
 
-/** Does one job. What it throws is the job's reason. */
+/** Carries out one job. The message of an error is the reason of the job. */
 export type Work = (id: string, request: JobRequest, report: JobReport, signal: AbortSignal) => Promise<JobOutcome>;
 
-/** What happens to a job, for those who want to know. */
+/** A change of a job, for its observer. */
 export type JobChange = 'queued' | 'progress' | 'done' | 'failed' | 'removed';
 export type JobObserver = (
   change: JobChange,
   job: Pick<Job, 'id' | 'kind' | 'cameraId' | 'progress'> & Partial<Job>,
 ) => void;
 
-/** Keeps jobs, also while the process is down, and runs so many of each kind at once. */
+/** Stores jobs across restarts, and runs a limited number of each kind at once. */
 export interface JobQueue {
-  /** Throws JobsUnavailable, as all others do. */
+  /** Rejects with JobsUnavailable, like all other methods. */
   add(id: string, request: JobRequest): Promise<void>;
   get(id: string): Promise<Job | undefined>;
   /** Newest first. */
   list(): Promise<Job[]>;
   counts(): Promise<QueueCount[]>;
-  /** How many that a token asked for have not ended. */
+  /** The number of jobs of a token that have not ended. */
   unfinishedOf(by: string): Promise<number>;
-  /** Cancels one that waits or runs; resolves when it has ended and is forgotten. False for one that is unknown. */
+  /** Cancels the job if it waits or runs; resolves when it has ended and is removed. False for an unknown id. */
   remove(id: string): Promise<boolean>;
-  /** Stops work; jobs under way run again after the next start. */
+  /** Stops the work; running jobs run again after the next start. */
   close(): Promise<void>;
 }
 
-/** One caller has as many jobs as he may; the message says how many. */
+/** A caller has the maximum number of jobs; the message names it. */
 export class TooManyJobs extends Error {
   override readonly name = 'TooManyJobs';
 }
 
-/** Jobs cannot be had now; the message says what is missing. */
+/** Jobs are not available; the message says what is missing. */
 export class JobsUnavailable extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

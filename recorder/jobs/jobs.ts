@@ -44,11 +44,11 @@ import { SharedWork, type Made } from './shared-work.ts';
 import { lapsedFootage, type Written } from './written.ts';
 
 export interface JobsOptions {
-  /** Of results. */
+  /** The directory of results. */
   readonly directory: string;
-  /** Of the key that manifests are signed with; made when it is missing. */
+  /** The directory of the key that signs manifests; created when it is missing. */
   readonly keyDirectory: string;
-  /** As manifests name it. */
+  /** The name of the node in manifests. */
   readonly nodeName: string;
   readonly recordPath: string;
   readonly archive: JobArchive;
@@ -56,13 +56,13 @@ export interface JobsOptions {
   readonly version: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** What may be written in `directory` without taking room from recording. */
+  /** Number of bytes that may be written in `directory`: free space that is not reserved for recording. */
   readonly room: () => Promise<number>;
-  /** Whether there may be jobs from before: without any, nothing is started until somebody asks for one. */
+  /** Whether there may be jobs of an earlier process. If not, nothing is started until the first request. */
   readonly mayHaveJobs: () => Promise<boolean>;
-  /** Throws JobsUnavailable. Called again after it has failed. */
+  /** Rejects with JobsUnavailable, and is called again after a failure. */
   readonly openQueue: (work: Work, ended: (id: string) => void) => Promise<JobQueue>;
-  /** Is told of what happens to jobs. */
+  /** Is called for every change of a job. */
   readonly observer?: JobObserver;
   /** Other recorders, for assemblies; without it, there are none. */
   readonly peers?: Omit<PeerAccess, 'silenceMs'>;
@@ -73,43 +73,43 @@ export interface JobsOptions {
   readonly memory?: MemoryAccount | undefined;
 }
 
-/** Of one token, that wait or run: hours of work for others to wait for. */
+/** Maximum number of jobs of one token that wait or run: others have to wait for them. */
 export const MAX_UNFINISHED_OF_ONE = 100;
-/** Asking for it shows whether jobs can be had. */
+/** A request for this id shows whether Redis answers. */
 const NO_JOB = 'none';
-/** As many pictures are encoded at once, whatever the time-lapses are made from. */
+/** Time-lapses that are encoded at the same time, whatever they are made from. */
 const CONCURRENT_ENCODERS = 2;
-/** Two blocks that are read and written in turns (write-movie.ts), and an index of what is copied. */
+/** Two blocks that are read and written in turn (write-movie.ts), and the index of a file. */
 const COPY_BYTES = 4 * 1024 * 1024;
 
-/** What was made so long ago is made again for the next who asks: footage may have come or gone. */
+/** A result that is older than this is made again for the next request: footage may have been added or removed. */
 const RESULT_SHARED_MS = 1_800_000;
 const SWEEP_MS = 60_000;
-/** Of one job. */
+/** Between two progress events of one job. */
 const TOLD_INTERVAL_MS = 1_000;
 const FFMPEG_FOUND_FOR_MS = 15 * MINUTE_MS;
-/** A scrape does not wait for a Redis that is away. */
+/** How long a scrape waits for Redis. */
 const COUNT_TIMEOUT_MS = 500;
-/** Also of an archive of several. */
+/** Used for ZIP files too. */
 const RESULT_SUFFIX = '.mp4';
-/** Beside it: the signature of its manifest, and the manifest. */
+/** The file next to the result: the signature of its manifest, followed by the manifest. */
 const MANIFEST_SUFFIX = '.manifest';
-/** Directories with the parts of an assembly; they outlive a restart as long as their job does. */
+/** Directories with the parts of an assembly; they survive a restart as long as their job does. */
 const PARTS_SUFFIX = '.parts';
 
 export class Jobs {
   readonly #o: JobsOptions;
   readonly #ffmpeg: FfmpegCheck;
   readonly #shared = new SharedWork();
-  /** Jobs that are about to be added, by who asks. */
+  /** Number of jobs that are being added, by name of the token. */
   readonly #coming = new Map<string, number>();
-  /** Jobs that were taken, and nobody was told of it yet. */
-  readonly #untold = new Set<string>();
-  /** Those that are being removed: that they fail by it is not told. */
+  /** Jobs that were accepted, and whose `queued` event was not sent yet. */
+  readonly #unannounced = new Set<string>();
+  /** Jobs that are being removed: their failure is not reported. */
   readonly #leaving = new Set<string>();
   readonly #encoders = new Turns(CONCURRENT_ENCODERS);
   readonly #memory: MemoryAccount;
-  /** `Authorization` of those who asked for assemblies that have not ended. In memory only. */
+  /** `Authorization` of the callers of assemblies that have not ended. In memory only. */
   readonly #credentials = new Map<string, string>();
   #queue: Promise<JobQueue> | undefined;
   #key: Promise<NodeKey> | undefined;
@@ -118,11 +118,11 @@ export class Jobs {
   #closed = false;
   #ffmpegMissing = false;
   #ffmpegFoundMs = -Infinity;
-  /** Why jobs cannot be had now. */
+  /** Why jobs are not available. */
   #trouble: string | undefined;
   readonly #metrics: JobMetrics;
   #running = 0;
-  /** When a job last got on, or there was none. */
+  /** When a job last made progress, or there was no job. */
   #progressMs: number;
 
   constructor(options: JobsOptions) {
@@ -138,10 +138,10 @@ export class Jobs {
     });
   }
 
-  /** Removes what a crash left, and goes on with jobs that were interrupted. Never throws. */
+  /** Removes leftovers of a crash, and continues interrupted jobs. Never throws. */
   async start(): Promise<void> {
     const { directory, log } = this.#o;
-    await this.signingKey().catch(() => {}); // it is a warning
+    await this.signingKey().catch(() => {}); // the failure is shown as a warning
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       for (const name of await readdir(directory, { recursive: true })) {
@@ -149,12 +149,15 @@ export class Jobs {
       }
       if (await this.#o.mayHaveJobs()) await this.#asked((queue) => queue.get(NO_JOB));
     } catch (err) {
-      if (!(err instanceof JobsUnavailable)) log.error({ err }, 'the directory of results cannot be used');
+      if (!(err instanceof JobsUnavailable)) log.error({ err }, 'the directory of job results cannot be used');
     }
     await this.#sweep();
   }
 
-  /** What keeps people from asking for jobs, as of the last minute; that ffmpeg was removed, as of the last quarter of an hour. */
+  /**
+   * Problems that prevent jobs, at most a minute old. If ffmpeg is removed later, that is noticed within a quarter of an
+   * hour.
+   */
   warnings(): { code: string; message: string; cameraId: undefined }[] {
     const warnings: { code: string; message: string; cameraId: undefined }[] = [];
     if (this.#ffmpegMissing) {
@@ -172,7 +175,7 @@ export class Jobs {
     return warnings;
   }
 
-  /** What manifests are signed with. Tried again at each call after a failure. Throws NodeKeyError. */
+  /** The key that signs manifests. After a failure, the next call tries again. Rejects with NodeKeyError. */
   signingKey(): Promise<NodeKey> {
     this.#key ??= this.#openKey();
     return this.#key;
@@ -182,7 +185,7 @@ export class Jobs {
     const { keyDirectory, log } = this.#o;
     try {
       const key = await NodeKey.open(keyDirectory);
-      log.info({ fingerprint: key.fingerprint }, 'key that exports are signed with');
+      log.info({ fingerprint: key.fingerprint }, 'the key that signs exports is in use');
       this.#keyTrouble = undefined;
       return key;
     } catch (err) {
@@ -195,28 +198,30 @@ export class Jobs {
     }
   }
 
-  /** Whether exports and time-lapses can be asked for. */
+  /** Whether ffmpeg is installed, which exports and time-lapses need. */
   ffmpegIsThere(): Promise<boolean> {
     return this.#ffmpeg.isThere();
   }
 
-  /** Whether this node may fetch from an address. */
+  /** Whether the address belongs to a member of the cluster, from which this node may fetch. */
   isMember(address: string): boolean {
     const { peers } = this.#o;
     return peers !== undefined && memberAt(peers.members(), address, peers.scheme) !== undefined;
   }
 
-  /** `credential`: the `Authorization` that an assembly's peers are asked with. Throws JobsUnavailable. */
+  /** `credential`: the `Authorization` that an assembly sends to its peers. Rejects with JobsUnavailable. */
   async submit(request: JobRequest, credential?: string): Promise<Job> {
     const { by } = request;
     if (by === undefined) return this.#asked((queue) => this.#submit(queue, request, credential));
-    // Those that are about to be added count: who asks for a thousand at once must not find room for each.
+    // Jobs that are being added count too: otherwise, many simultaneous requests would all pass the limit.
     const coming = (this.#coming.get(by) ?? 0) + 1;
     this.#coming.set(by, coming);
     try {
       return await this.#asked(async (queue) => {
         if ((await queue.unfinishedOf(by)) + coming > MAX_UNFINISHED_OF_ONE) {
-          throw new TooManyJobs(`${MAX_UNFINISHED_OF_ONE} jobs of ${by} wait or run: wait until some have ended`);
+          throw new TooManyJobs(
+            `${MAX_UNFINISHED_OF_ONE} jobs of ${by} wait or run: request more when some of them have ended`,
+          );
         }
         return this.#submit(queue, request, credential);
       });
@@ -231,11 +236,11 @@ export class Jobs {
     const id = newJobId(request);
     if (credential !== undefined) this.#credentials.set(id, credential);
     if (this.#running === 0) this.#progressed();
-    this.#untold.add(id);
+    this.#unannounced.add(id);
     try {
       await queue.add(id, request);
     } catch (err) {
-      this.#untold.delete(id);
+      this.#unannounced.delete(id);
       this.#credentials.delete(id);
       throw err;
     }
@@ -255,7 +260,7 @@ export class Jobs {
     return (await this.#asked((queue) => queue.list())).filter((job) => this.#isKnown(job));
   }
 
-  /** False for an unknown one. */
+  /** False for an unknown id. */
   async remove(id: string): Promise<boolean> {
     const job = this.#o.observer && (await this.#asked((queue) => queue.get(id)));
     this.#leaving.add(id);
@@ -283,7 +288,7 @@ export class Jobs {
     return stats && { path, sizeBytes: stats.size, modifiedMs: stats.mtimeMs };
   }
 
-  /** Of a job that is done; undefined when it has expired. */
+  /** The manifest of a job that is done; undefined when it has expired. */
   async manifest(job: Job): Promise<Omit<SignedManifest, 'madeMs'> | undefined> {
     if (this.#isExpired(job)) return undefined;
     const both = await readFile(this.#manifestPath(job.id)).catch(() => undefined);
@@ -296,7 +301,7 @@ export class Jobs {
     await (await this.#queue?.catch(() => undefined))?.close();
   }
 
-  /** Notes and logs once when jobs cannot be had, and when they can again. Throws JobsUnavailable. */
+  /** Logs once when jobs become unavailable, and when they are available again. Rejects with JobsUnavailable. */
   async #asked<T>(ask: (queue: JobQueue) => Promise<T>): Promise<T> {
     try {
       const answer = await ask(await this.#opened());
@@ -313,7 +318,7 @@ export class Jobs {
   }
 
   #opened(): Promise<JobQueue> {
-    if (this.#closed) return Promise.reject(new JobsUnavailable('the recorder stops'));
+    if (this.#closed) return Promise.reject(new JobsUnavailable('the recorder is stopping'));
     this.#queue ??= this.#o.openQueue(
       (id, ...rest) => this.#work(id, ...rest),
       (id) => void this.#tellEnd(id),
@@ -325,23 +330,23 @@ export class Jobs {
     return queue;
   }
 
-  /** Once, and before anything else of it: a job may begin before its caller hears that it was taken. */
+  /** Sends `queued` once, before any other event of the job: a job may start before its caller has the answer. */
   #tellQueued(id: string, request: JobRequest): void {
-    if (this.#untold.delete(id)) this.#tell('queued', { ...request, id, progress: 0 });
+    if (this.#unannounced.delete(id)) this.#tell('queued', { ...request, id, progress: 0 });
   }
 
   #tell(change: JobChange, job: Parameters<JobObserver>[1]): void {
     this.#o.observer?.(change, job);
   }
 
-  /** Of a job whose end is noted: who asks for it now finds it so. */
+  /** Sends the last event of a job whose end Redis has recorded, so that a client which then reads the job sees its end. */
   async #tellEnd(id: string): Promise<void> {
     if (!this.#o.observer || this.#leaving.has(id)) return;
     const job = await this.#asked((queue) => queue.get(id)).catch(() => undefined);
     if (job?.state === 'done' || job?.state === 'failed') this.#tell(job.state, job);
   }
 
-  /** Redis forgets old jobs only now and then. */
+  /** Redis removes old jobs from time to time only. */
   #isKnown({ completedAtMs = Infinity }: Job): boolean {
     return this.#o.clock.wallMs() - completedAtMs < JOB_KEPT_MS;
   }
@@ -354,7 +359,7 @@ export class Jobs {
     this.#progressMs = this.#o.clock.monotonicMs();
   }
 
-  /** For metrics: starts nothing, and does not wait long; what it hears late is known at the next scrape. */
+  /** For metrics: does not start Redis, and does not wait for long; a late answer is used by the next scrape. */
   async #counts(): Promise<readonly QueueCount[] | undefined> {
     const answered = new AbortController();
     const late = this.#o.clock.sleep(COUNT_TIMEOUT_MS, answered.signal).then(() => undefined);
@@ -391,7 +396,7 @@ export class Jobs {
       this.#metrics.finished(request.kind, 'done');
       return outcome;
     } catch (err) {
-      // One that was cancelled, or goes on after a restart, has not failed.
+      // A job that was cancelled or continues after a restart has not failed.
       if (!signal.aborted) this.#metrics.finished(request.kind, 'failed');
       throw err;
     } finally {
@@ -402,7 +407,7 @@ export class Jobs {
 
   async #makeOnce(id: string, request: JobRequest, report: JobReport, signal: AbortSignal): Promise<JobOutcome> {
     const make = (): Promise<JobOutcome> => this.#make(id, request, report, signal);
-    // Footage of the window that is still to come is not in a result that is there.
+    // An existing result lacks the footage of a window that was not over.
     if (request.assembly || request.toMs >= this.#o.clock.wallMs()) return make();
     const keyOf = ({ kind, cameraId, fromMs, toMs, speed, case: of }: JobRequest): string =>
       JSON.stringify([kind, cameraId, fromMs, toMs, speed, of?.cameras, of?.name]);
@@ -418,7 +423,7 @@ export class Jobs {
     return this.#shared.once(key, id, { made, adopt, make }, signal);
   }
 
-  /** Gives the result of one job to another as well; false when it is gone, or of a while ago. */
+  /** Makes the result of one job the result of another job too; false when it is gone or too old. */
   async #adopt(from: string, to: string): Promise<boolean> {
     try {
       const { mtimeMs } = await stat(this.#resultPath(from));
@@ -430,7 +435,7 @@ export class Jobs {
       }
       return true;
     } catch {
-      return false; // also where the file system knows no second names
+      return false; // also if the file system has no hard links
     }
   }
 
@@ -484,8 +489,8 @@ export class Jobs {
     if (!(await this.#ffmpeg.isThere())) {
       throw new JobError('ffmpeg-missing', `ffmpeg is not installed: ${this.#o.ffmpegPath}`);
     }
-    // Both names go with the next start, should this process die. The encoder may live on then, and opens its output by
-    // name once more at its end: what the next attempt writes must have another.
+    // If this process dies, the next start removes both files. The encoder may continue to run, and reopens its output by
+    // name at the end: so every attempt uses another name.
     const attempt = `${path}.${randomBytes(4).toString('hex')}`;
     const source = `${attempt}.source${TEMPORARY_SUFFIX}`;
     const output = temporaryName(attempt);
@@ -511,7 +516,7 @@ export class Jobs {
     }
   }
 
-  /** The footage of a job, as one movie where it has one codec. */
+  /** Copies the footage of a job, into one movie if it has one codec. */
   async #copy(id: string, request: JobRequest, path: string, report: JobReport, signal: AbortSignal): Promise<Written> {
     const { room, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
     if (!request.assembly) {
@@ -527,7 +532,7 @@ export class Jobs {
       const credential = this.#credentials.get(id);
       return await this.#memory.during(COPY_BYTES, () => assemble(request, credential, parts, path, deps, signal));
     } finally {
-      // After a stop the job goes on with the parts that are here.
+      // After a restart, the job continues with the parts that were fetched.
       if (!signal.aborted) {
         this.#credentials.delete(id);
         await rm(parts, { recursive: true, force: true });
@@ -553,12 +558,12 @@ export class Jobs {
   }
 
   async #sweepAgain(): Promise<void> {
-    // For the sake of the warnings: whether Redis is there is known before anyone asks for a job.
+    // For the warnings: they show whether Redis answers before the next request for a job.
     if (this.#queue || this.#trouble !== undefined) await this.get(NO_JOB).catch(() => {});
     await this.#sweep();
   }
 
-  /** For the warnings. What was there is seldom removed, and to start it costs as much as recording for a second. */
+  /** For the warnings. ffmpeg is rarely removed, and starting it costs as much CPU time as recording for a second. */
   async #lookForFfmpeg(): Promise<void> {
     const nowMs = this.#o.clock.monotonicMs();
     if (nowMs < this.#ffmpegFoundMs + FFMPEG_FOUND_FOR_MS) return;
@@ -566,7 +571,7 @@ export class Jobs {
     if (!this.#ffmpegMissing) this.#ffmpegFoundMs = nowMs;
   }
 
-  /** Removes results an hour after their jobs ended, and those that no job knows. */
+  /** Removes results an hour after their jobs ended, and results without a job. */
   async #sweep(): Promise<void> {
     if (this.#closed) return;
     await this.#lookForFfmpeg();
@@ -574,7 +579,7 @@ export class Jobs {
       const names = (await readdir(this.#o.directory)).filter((name) => /\.(?:mp4|manifest|parts)$/.test(name));
       for (const name of names) {
         const job = await this.get(name.slice(0, name.lastIndexOf('.')));
-        // A job that runs again replaces the result of a run whose end was not noted.
+        // A job that runs again replaces the result of a run whose end was not recorded.
         const wanted = name.endsWith(PARTS_SUFFIX)
           ? job && job.completedAtMs === undefined
           : job && !this.#isExpired(job);

@@ -1,5 +1,6 @@
-// What a result holds, for somebody who was not there: files with their hashes, the window, footage and gaps of each camera,
-// by whom and when it was made. It is text, and signed as it is: whoever checks it needs openssl and sha256sum only.
+// The manifest of a result: its files with their hashes, the window, footage and gaps of each camera, and which node made
+// it when. It lets others check the result later. It is text and signed as text: openssl and sha256sum are enough to check
+// it.
 
 import { z } from 'zod';
 import { isoTime, partStart, startTime } from './facts.ts';
@@ -8,7 +9,7 @@ import type { NodeKey } from './node-key.ts';
 import type { Written, WrittenCamera, WrittenMovie } from './written.ts';
 
 export const MANIFEST_FORMAT = 'kube-nvr-manifest-1';
-/** What they are called in an archive. */
+/** File names in a ZIP file. */
 export const MANIFEST_NAME = 'manifest.json';
 export const SIGNATURE_NAME = 'manifest.json.sig';
 /** Ed25519 (RFC 8032 §5.1.6). */
@@ -35,7 +36,7 @@ const ManifestCamera = z.object({
   reason: z.string().optional(),
 });
 
-/** Fields may be added; those that are here stay. Times are UTC. */
+/** Fields may be added; existing fields stay. Times are UTC. */
 export const Manifest = Stretch.extend({
   format: z.literal(MANIFEST_FORMAT),
   kind: z.enum(['export', 'timelapse', 'case']),

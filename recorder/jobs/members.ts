@@ -1,17 +1,17 @@
-// Which other recorders this one may fetch from: addresses that somebody names in, members of the cluster out. What is
-// asked is always the member's own address, never the one that was named.
+// Finds the member of the cluster for an address in a request. Requests always go to the member's own address, never to the
+// address that the caller sent.
 
-/** A recorder of the cluster, as configuration or membership knows it. */
+/** A recorder of the cluster, from the configuration or the membership. */
 export interface Member {
-  /** `host:port`, or `https://host:port` where it speaks otherwise than this node. */
+  /** `host:port`, or `https://host:port` if its scheme differs from that of this node. */
   readonly address: string;
-  /** Where it lets only members in, and who it is there: a URI in its certificate. */
+  /** The listener that accepts members only, and its identity there: a URI in its certificate. */
   readonly mutual?: { readonly address: string; readonly identity: string };
 }
 
 export type Scheme = 'http' | 'https';
 
-/** Host and port of an address, as a URL without path; undefined for what is none. */
+/** Host and port of an address, as a URL without path; undefined for an invalid address. */
 export function originOf(address: string, scheme: Scheme): URL | undefined {
   const text = /^https?:\/\//i.test(address) ? address : `${scheme}://${address}`;
   if (!URL.canParse(text)) return undefined;
@@ -20,11 +20,11 @@ export function originOf(address: string, scheme: Scheme): URL | undefined {
   return bare && url.pathname === '/' && url.hostname !== '' ? url : undefined;
 }
 
-/** The member at an address; undefined when there is none. `scheme`: of members that do not say. */
+/** The member with an address; undefined when there is none. `scheme`: of members whose address has none. */
 export const memberAt = (members: readonly Member[], address: string, scheme: Scheme): URL | undefined =>
   findMember(members, address, scheme)?.url;
 
-/** The same, with what is known of it. */
+/** The same, with the member's data for mutual TLS. */
 export function findMember(
   members: readonly Member[],
   address: string,
@@ -39,13 +39,13 @@ export function findMember(
   return undefined;
 }
 
-/** The member that a redirect leads to; it has to speak as the member is known to speak. */
+/** The member that is the target of a redirect; undefined if the scheme is not that of the member. */
 export function memberOf(members: readonly Member[], url: URL, scheme: Scheme): URL | undefined {
   const found = memberAt(members, `${url.protocol}//${url.host}`, scheme);
   return found?.protocol === url.protocol ? found : undefined;
 }
 
-/** As people write it: `host:port`. */
+/** The address for messages: `host:port`. */
 export const hostPort = (url: URL): string => `${url.hostname}:${portOf(url)}`;
 
 const portOf = ({ port, protocol }: URL): string => port || (protocol === 'https:' ? '443' : '80');

@@ -1,15 +1,15 @@
-// What Prometheus is told of jobs.
+// The metrics of jobs.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { JobKind, QueueCount } from './job.ts';
 
-/** What is asked for at each scrape. */
+/** Values that each scrape reads. */
 export interface JobFigures {
-  /** Jobs can be had, as of the last who asked. */
+  /** Whether jobs were available at the last request. */
   readonly isAvailable: () => boolean;
   /** Undefined while Redis does not answer. */
   readonly counts: () => Promise<readonly QueueCount[] | undefined>;
-  /** Since a job that waits or runs last got on; 0 without any. */
+  /** Time since a waiting or running job last made progress; 0 without such jobs. */
   readonly progressAgeMs: () => number;
 }
 
@@ -45,7 +45,7 @@ export class JobMetrics {
         help: 'Time since a job that waits or runs last got on; 0 without any. What only grows is stuck.',
         registers: [],
         async collect() {
-          // Whether there are any.
+          // Updates the age if there are no jobs.
           await counts();
           this.set(progressAgeMs() / 1000);
         },
@@ -58,7 +58,7 @@ export class JobMetrics {
       labelNames: ['kind', 'outcome'],
       registers: [registry],
     });
-    // A first failure is an increase only where there was a 0 before.
+    // Initialized with 0, so that the first failure counts as an increase.
     for (const kind of ['export', 'timelapse']) {
       for (const outcome of ['done', 'failed']) this.#finished.inc({ kind, outcome }, 0);
     }

@@ -1,6 +1,6 @@
-// What a result is called where somebody saves it: a name that sorts by camera and time, `gate_20261121T100000Z.mp4`.
+// File names of results. They sort by camera and time: `gate_20261121T100000Z.mp4`.
 
-/** Codecs by their sample entries (ISO/IEC 14496-15, and what registered its own). */
+/** Codecs by the type of their sample entry (ISO/IEC 14496-15, and the specifications of other codecs). */
 const CODECS: Readonly<Record<string, string>> = {
   avc1: 'h264',
   avc3: 'h264',
@@ -18,10 +18,10 @@ const CODECS: Readonly<Record<string, string>> = {
 export const codecName = (entry: string): string => CODECS[entry] ?? entry.replace(/[^A-Za-z0-9]/g, '-');
 
 export interface NameOptions {
-  /** Of several movies of one result, from 1. */
+  /** Number of the movie, from 1, if the result has several. */
   readonly number?: number;
   readonly codec?: string;
-  /** Of a time-lapse. */
+  /** Set for a time-lapse. */
   readonly speed?: number | undefined;
   readonly extension?: 'mp4' | 'zip';
 }

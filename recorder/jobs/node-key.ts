@@ -1,12 +1,12 @@
-// The key that this node signs manifests with: Ed25519 (RFC 8032), made at the first start in a directory that nobody else
-// reads. Whoever has the public key can tell what this node exported from what somebody made up.
+// The key with which this node signs manifests: Ed25519 (RFC 8032), created at the first start in a directory that no other
+// user can read. With the public key, anyone can check that this node made an export.
 
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readPrivate, writePrivate } from '../../base/private-file.ts';
 
-/** The key cannot be used; the message names the file, and what to do. */
+/** The key cannot be used; the message names the file and says what to do. */
 export class NodeKeyError extends Error {
   override readonly name = 'NodeKeyError';
 }
@@ -15,7 +15,7 @@ export class NodeKey {
   readonly #key: KeyObject;
   /** PEM, SubjectPublicKeyInfo (RFC 8410). */
   readonly publicKey: string;
-  /** SHA-256 of the same in DER, hex. */
+  /** SHA-256 of the public key in DER, hex. */
   readonly fingerprint: string;
 
   private constructor(key: KeyObject) {
@@ -25,7 +25,7 @@ export class NodeKey {
     this.fingerprint = fingerprintOf(shown);
   }
 
-  /** Makes one when there is none. Throws NodeKeyError. */
+  /** Creates the key when there is none. Rejects with NodeKeyError. */
   static async open(directory: string): Promise<NodeKey> {
     const path = join(directory, 'key.pem');
     const refuse = (problem: string): NodeKeyError => new NodeKeyError(`${path} ${problem}`);
@@ -38,7 +38,7 @@ export class NodeKey {
       return new NodeKey(privateKey);
     } catch (err) {
       if (err instanceof NodeKeyError) throw err;
-      throw refuse(`cannot be made (${(err as NodeJS.ErrnoException).code ?? String(err)})`);
+      throw refuse(`cannot be created (${(err as NodeJS.ErrnoException).code ?? String(err)})`);
     }
   }
 
@@ -48,7 +48,7 @@ export class NodeKey {
   }
 }
 
-/** As `openssl pkey -pubin -outform DER | sha256sum` shows it. */
+/** The fingerprint that `openssl pkey -pubin -outform DER | sha256sum` shows. */
 export const fingerprintOf = (key: KeyObject): string =>
   createHash('sha256')
     .update(key.export({ type: 'spki', format: 'der' }))
@@ -59,7 +59,7 @@ function readKey(pem: string, refuse: (problem: string) => NodeKeyError): KeyObj
   try {
     key = createPrivateKey(pem);
   } catch {
-    // said below
+    // the error is thrown below
   }
   if (key?.asymmetricKeyType !== 'ed25519') throw refuse('is not an Ed25519 key: restore the right one, or remove it');
   return key;

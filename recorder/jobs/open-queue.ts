@@ -1,4 +1,4 @@
-// The configured Redis, or the recorder's own, as a queue of jobs.
+// Opens the queue of jobs in the configured Redis, or in the recorder's own.
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,11 +11,11 @@ import { REDIS_PROGRAM, RedisServer } from './redis-server.ts';
 import type { TlsConnector } from './tls-connector.ts';
 
 export interface QueueOptions {
-  /** Of the recorder's own Redis. */
+  /** The directory of the recorder's own Redis. */
   readonly directory: string;
-  /** Of another Redis; `redis:`, `rediss:` or `unix:`. */
+  /** Address of another Redis; `redis:`, `rediss:` or `unix:`. */
   readonly url: string | undefined;
-  /** Certificates that a Redis with TLS is trusted by, PEM; without it, the system's. */
+  /** CA certificates for a Redis with TLS, PEM; without it, those of the system. */
   readonly ca?: string;
   readonly nodeName: string;
   readonly clock: Clock;
@@ -23,7 +23,7 @@ export interface QueueOptions {
   readonly program?: string;
 }
 
-/** Whether the queue is to be looked at when the recorder starts: it may hold jobs, or cannot be had and says why. */
+/** Whether to open the queue when the recorder starts: it may hold jobs, or a missing Redis must be reported. */
 export async function mayHaveJobs({ directory, url, program }: QueueOptions): Promise<boolean> {
   if (url !== undefined) return true;
   return (await isThere(join(directory, 'appendonlydir'))) || !(await isInstalled(program ?? REDIS_PROGRAM));
@@ -43,14 +43,14 @@ function isInstalled(program: string): Promise<boolean> {
   });
 }
 
-/** `ended`: called when the queue knows that a job is done or failed. Throws JobsUnavailable. */
+/** `ended` is called when the queue has recorded that a job is done or failed. Rejects with JobsUnavailable. */
 export async function openQueue(
   options: QueueOptions,
   work: Work,
   ended: (id: string) => void = () => {},
 ): Promise<JobQueue> {
   const { directory, url, ca, nodeName, clock, log, program } = options;
-  // Only now: a node without jobs does without its memory.
+  // Loaded on demand: a node without jobs saves the memory.
   const [{ BullQueue }, { TlsConnector }] = await Promise.all([
     import('./bull-queue.ts'),
     import('./tls-connector.ts'),

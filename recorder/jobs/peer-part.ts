@@ -1,5 +1,5 @@
-// One part of an assembly: a job of another recorder in, its result as a file of this node out. Waits while the peer is
-// not ready or away, goes on where a connection broke, and believes no length that was not checked.
+// Fetches one part of an assembly: the result of a job of another recorder, into a file of this node. It waits while the
+// peer is not ready or cannot be reached, resumes broken downloads, and checks every length.
 
 import type { IncomingMessage } from 'node:http';
 import { constants } from 'node:fs';
@@ -13,26 +13,26 @@ import { JobError, diskError } from './error.ts';
 import { findMember } from './members.ts';
 import { PeerFailure, askMember, askPeer, unreachable, type PeerAccess } from './peer-request.ts';
 
-/** Where a part of an assembly lies. */
+/** The position of a part of an assembly. */
 export interface AssemblyPart {
-  /** `host:port`, as it was asked for. */
+  /** `host:port`, as in the request. */
   readonly peerAddress: string;
   readonly peerJobId: string;
 }
 
-/** How long others are waited for. */
+/** Time limits for peers. */
 export interface PeerLimits {
-  /** Without a byte or an answer. */
+  /** Longest time without data or an answer. */
   readonly silenceMs: number;
-  /** With failures only, until the peer is given up. */
+  /** Longest time with failures only. */
   readonly giveUpMs: number;
-  /** For a job of the peer that is not done. */
+  /** Longest wait for the peer's job to be done. */
   readonly waitMs: number;
-  /** Between two questions whether it is. */
+  /** Between two requests for the state of the job. */
   readonly pollMs: number;
   /** Less than `bytes` in `ms` counts as a failure. */
   readonly slowest: { readonly bytes: number; readonly ms: number };
-  /** For all of a part: a result is kept no longer. */
+  /** For the whole part: results are not kept longer. */
   readonly partMs: number;
 }
 
@@ -49,19 +49,19 @@ export interface PartDeps {
   readonly access: PeerAccess;
   readonly limits: PeerLimits;
   readonly clock: Clock;
-  /** What may be written now without taking room from recording. */
+  /** Number of bytes that may be written now: free space that is not reserved for recording. */
   readonly room: () => Promise<number>;
 }
 
-/** What a peer says of its job, in the words of the API. */
+/** A job in the answer of the peer's API. */
 const PeerJob = z.object({
   camera_id: z.string(),
   from: z.number().optional(),
   to: z.number().optional(),
-  /** The window exactly; recorders of before the first release said it in `from` and `to`, with fractions. */
+  /** The exact window; recorders before the first release had it in `from` and `to`, with fractions. */
   from_ms: z.number().optional(),
   to_ms: z.number().optional(),
-  /** Instead of `to_ms` where the window was not over. */
+  /** Replaces `to_ms` if the window was not over. */
   known_until_ms: z.number().optional(),
   kind: z.enum(['export', 'timelapse']),
   state: z.enum(['pending', 'running', 'done', 'failed']),
@@ -77,7 +77,7 @@ const PeerJob = z.object({
     .optional(),
   /** Of a case. */
   cameras: z.array(z.unknown()).optional(),
-  /** Of a result that is an archive of movies. */
+  /** Set for a result that is a ZIP file of movies. */
   parts: z
     .array(
       z.object({
@@ -101,7 +101,7 @@ const DonePart = PeerJob.extend({ size_bytes: z.number().int().positive() }).tra
 export type DonePart = z.output<typeof DonePart>;
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-/** How much is written between two looks at the room that is left. */
+/** Bytes that are written between two checks of the free space. */
 const CHECK_BYTES = 64 * 1024 * 1024;
 const SYNC_BYTES = 32 * 1024 * 1024;
 
@@ -113,7 +113,7 @@ export class PeerPart {
   readonly #signal: AbortSignal;
   readonly #untilMs: number;
 
-  /** `credential`: the caller's `Authorization`, which goes to the peer. */
+  /** `credential`: the caller's `Authorization`, which is sent to the peer. */
   constructor(
     part: AssemblyPart,
     ordinal: number,
@@ -138,17 +138,17 @@ export class PeerPart {
     const waitUntilMs = clock.monotonicMs() + limits.waitMs;
     for (;;) {
       const job = await this.#persistently(() => this.#status());
-      if (job.state === 'failed') throw this.#error(`its job failed: ${job.reason ?? 'without a reason'}`);
+      if (job.state === 'failed') throw this.#error(`its job failed: ${job.reason ?? 'no reason given'}`);
       if (job.state === 'done') {
         const done = DonePart.safeParse(job);
-        if (!done.success) throw this.#error('it does not say how large its result is, or of which window');
+        if (!done.success) throw this.#error('its answer lacks the size or the window of the result');
         return done.data;
       }
       await this.#wait(waitUntilMs, `its job is still ${job.state}`);
     }
   }
 
-  /** Fetches the result into `path`; it appears there whole, or not at all. Throws JobError. */
+  /** Downloads the result to `path`, which appears when it is complete. Rejects with JobError. */
   async download({ size_bytes: size }: DonePart, path: string, progress: (bytes: number) => void): Promise<void> {
     const temporary = `${path}.part`;
     const target = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC, 0o640).catch(
@@ -168,7 +168,7 @@ export class PeerPart {
     }
   }
 
-  /** Asks until all of it is there; what came before a failure is kept. */
+  /** Repeats requests until the result is complete; data received before a failure are kept. */
   async #receive(arriving: Arriving): Promise<void> {
     const waitUntilMs = this.#deps.clock.monotonicMs() + this.#deps.limits.waitMs;
     while (!arriving.isWhole) {
@@ -210,7 +210,7 @@ export class PeerPart {
   async #ask(suffix: string, headers: Readonly<Record<string, string>>): Promise<IncomingMessage> {
     const { access } = this.#deps;
     const { peerAddress, peerJobId } = this.#part;
-    // Membership may have changed since the job was taken.
+    // Membership may have changed since the job was accepted.
     const member = findMember(access.members(), peerAddress, access.scheme);
     if (!member) throw new PeerFailure('it is no longer a member of the cluster');
     const path = `/api/archive/jobs/${encodeURIComponent(peerJobId)}${suffix}`;
@@ -224,7 +224,7 @@ export class PeerPart {
     return askPeer(access, url, { ...this.#headers, ...headers }, this.#signal);
   }
 
-  /** Tries again what fails for a reason that may pass, until nothing was achieved for too long. */
+  /** Retries transient failures until there was no progress for too long. */
   async #persistently<T>(attempt: () => Promise<T>, achieved: () => number = () => 0): Promise<T> {
     const { clock, limits } = this.#deps;
     const backoff = new Backoff({ firstMs: Math.min(1_000, limits.pollMs), maxMs: 10_000 });
@@ -264,7 +264,7 @@ export class PeerPart {
   }
 }
 
-/** A file that grows with what comes, over several answers. */
+/** A file that is downloaded in one or more answers. */
 class Arriving {
   readonly #target: FileHandle;
   readonly #size: number;
@@ -288,7 +288,7 @@ class Arriving {
     return this.bytes === this.#size;
   }
 
-  /** Only of the same result: without a validator everything is asked for again (RFC 9110 §13.1.5). */
+  /** A range of the same result only: without a validator, the whole file is requested again (RFC 9110 §13.1.5). */
   rangeHeaders(): Record<string, string> {
     if (this.bytes === 0 || this.#etag === undefined) return {};
     return { range: `bytes=${this.bytes}-`, 'if-range': this.#etag };
@@ -303,10 +303,10 @@ class Arriving {
     const length = answer.headers['content-length'];
     const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.headers['content-range'] ?? '');
     if (answer.statusCode === 200) this.restart();
-    else if (Number(range?.[1]) !== this.bytes) throw new PeerFailure('it sends another range than was asked for');
+    else if (Number(range?.[1]) !== this.bytes) throw new PeerFailure('it sends another range than the requested one');
     const total = answer.statusCode === 206 ? Number(range?.[2]) : Number(length ?? this.#size);
     if (total !== this.#size) {
-      throw new PeerFailure(`it says that its result has ${this.#size} bytes, and sends ${total}`);
+      throw new PeerFailure(`it reported a result of ${this.#size} bytes, but sends ${total}`);
     }
     const etag = answer.headers.etag;
     this.#etag = etag?.startsWith('"') ? etag : undefined;
@@ -345,7 +345,7 @@ class Arriving {
       }
       this.bytes += chunk.length;
       this.#progress(this.bytes);
-      // One sync of gigabytes at the end would hold up those who record.
+      // Synced in steps: one sync of gigabytes at the end would delay recording.
       if (this.bytes >= this.#syncAt) {
         this.#syncAt = this.bytes + SYNC_BYTES;
         await this.#target.datasync();
@@ -356,12 +356,12 @@ class Arriving {
     if (this.bytes < this.#checkAt) return;
     this.#checkAt = this.bytes + CHECK_BYTES;
     if ((await this.#deps.room()) < this.#size - this.bytes) {
-      throw new JobError('disk-full', 'the disk has filled up: the room that is left is kept for recording');
+      throw new JobError('disk-full', 'the disk has filled up: the free space is reserved for recording');
     }
   }
 }
 
-/** What a status other than the hoped for means. */
+/** The failure for an unexpected status. */
 function refusal(status: number): PeerFailure {
   switch (status) {
     case 401:
@@ -373,7 +373,7 @@ function refusal(status: number): PeerFailure {
     case 409:
       return new PeerFailure('its job failed (409)');
     case 410:
-      return new PeerFailure('its result has expired (410): ask it for the window again');
+      return new PeerFailure('its result has expired (410): request the export again');
     default:
       return new PeerFailure(`it answers ${status}`, { passing: status >= 500 || status === 429 || status === 408 });
   }
@@ -396,7 +396,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What was noted beside a part that is here whole; undefined when it is not. */
+/** The note next to a completely downloaded part; undefined when there is none. */
 export async function readNote(path: string): Promise<DonePart | undefined> {
   try {
     const [text, { size }] = await Promise.all([readFile(notePath(path), 'utf8'), stat(path)]);
@@ -407,7 +407,7 @@ export async function readNote(path: string): Promise<DonePart | undefined> {
   }
 }
 
-/** Before the part itself appears: what a later start has to know of it. */
+/** Written before the part itself: what a later start needs to know about it. */
 export async function writeNote(path: string, job: DonePart): Promise<void> {
   await writeFile(notePath(path), JSON.stringify(job), { mode: 0o640 });
 }

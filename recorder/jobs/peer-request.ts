@@ -1,4 +1,5 @@
-// One GET to another recorder: bounded in time, only to members of the cluster, also where it is redirected.
+// Sends one GET request to another recorder. It has a timeout, and goes to members of the cluster only, also when it is
+// redirected.
 
 import type { IncomingMessage } from 'node:http';
 import { request as requestHttp } from 'node:http';
@@ -7,7 +8,7 @@ import { getCACertificates, type PeerCertificate } from 'node:tls';
 import { isRedirect } from '../../base/http-answer.ts';
 import { memberOf, hostPort, type Member, type Scheme } from './members.ts';
 
-/** `passing`: the same question may be answered later. */
+/** `passing`: a later attempt may succeed. */
 export class PeerFailure extends Error {
   readonly passing: boolean;
 
@@ -26,19 +27,19 @@ export interface MutualTls {
 
 export interface PeerAccess {
   readonly members: () => readonly Member[];
-  /** Of members that do not say. */
+  /** The scheme of members whose address has none. */
   readonly scheme: Scheme;
-  /** Certificates to trust beside the system's, PEM. */
+  /** CA certificates in addition to those of the system, PEM. */
   readonly ca?: string;
-  /** What this node shows to members that let only members in, and trusts them by; PEM. */
+  /** The certificate that this node presents to listeners for members, and the CA that it trusts there; PEM. */
   readonly own?: () => MutualTls | undefined;
-  /** Until the answer begins, and while nothing of it comes. */
+  /** Timeout for the start of the answer, and for a pause within it. */
   readonly silenceMs: number;
 }
 
 const MAX_REDIRECTS = 3;
 
-/** The caller reads the answer, or destroys it. Throws PeerFailure, and the signal's reason. */
+/** The caller must read or destroy the answer. Rejects with PeerFailure, and the signal's reason. */
 export async function askPeer(
   access: PeerAccess,
   url: URL,
@@ -53,13 +54,13 @@ export async function askPeer(
     if (!isRedirect(answer.statusCode)) return answer;
     answer.destroy();
     asked = redirected(access, asked, answer.headers.location);
-    if (redirects === MAX_REDIRECTS) throw new PeerFailure('it redirects again and again');
+    if (redirects === MAX_REDIRECTS) throw new PeerFailure('it redirects too often');
   }
 }
 
 /**
- * The same of a member that lets only members in: no credential goes there, and it redirects nobody. It is who its
- * certificate says, wherever it is reached.
+ * The same for a listener that accepts members only: no credential is sent, and it does not redirect. Its certificate must
+ * contain the identity of the member, whatever its address is.
  */
 export function askMember(
   { silenceMs }: PeerAccess,
@@ -77,9 +78,9 @@ export function askMember(
 
 function redirected({ members, scheme }: PeerAccess, from: URL, location: string | undefined): URL {
   const next = location !== undefined && URL.canParse(location, from.href) ? new URL(location, from) : undefined;
-  if (!next) throw new PeerFailure('it redirects to nowhere');
+  if (!next) throw new PeerFailure('it redirects without a valid address');
   const member = memberOf(members(), next, scheme);
-  if (!member) throw new PeerFailure(`it redirects to ${hostPort(next)}, which is no member of the cluster`);
+  if (!member) throw new PeerFailure(`it redirects to ${hostPort(next)}, which is not a member of the cluster`);
   return new URL(`${next.pathname}${next.search}`, member);
 }
 
@@ -92,7 +93,7 @@ function get(
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);
     const request = url.protocol === 'https:' ? requestHttps : requestHttp;
-    // A connection of its own: one that was kept may have been closed by a peer that was restarted.
+    // A new connection: a kept-alive one may have been closed by a restart of the peer.
     const asking = request(url, {
       headers,
       agent: false,
@@ -112,7 +113,7 @@ function get(
 
 export function unreachable(err: unknown): PeerFailure {
   const { code, message } = err as NodeJS.ErrnoException;
-  // A certificate that is not trusted now will not be later.
+  // A certificate that is not trusted now will not be trusted later.
   const passing = !/CERT|SIGNATURE|ALTNAME/.test(code ?? '');
   return new PeerFailure(`the connection failed (${code ?? message})`, { passing, cause: err });
 }

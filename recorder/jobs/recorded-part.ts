@@ -1,5 +1,5 @@
-// A segment of the archive in, its samples' places out: of a closed file from its index, of one that is being written up
-// to its last whole fragment.
+// Reads the sample index of a segment: of a closed file from its index, of a file that is being written up to its last
+// whole fragment.
 
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -13,12 +13,12 @@ import { parseSampleIndex, readSampleIndex, type SampleIndex } from '../mp4/samp
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** An open file of the archive. Whoever opens it closes it. */
+/** An open file of the archive; the code that opens it closes it. */
 export class PartFile {
   readonly #handle: FileHandle;
   readonly #start: number;
   readonly sizeBytes: number;
-  /** Tells the file from another one that took its name. */
+  /** Distinguishes the file from a later one with the same name. */
   readonly identity: string;
 
   private constructor(handle: FileHandle, start: number, sizeBytes: number, identity: string) {
@@ -29,8 +29,8 @@ export class PartFile {
   }
 
   /**
-   * With `range`, only that of the file. Undefined when the file is gone, or is none. Throws what the system says of a disk
-   * that fails.
+   * With `range`, only that part of the file. Undefined when the path is gone or not a plain file. Throws the error of the
+   * system when the disk fails.
    */
   static async open(
     path: string,
@@ -77,8 +77,8 @@ export class PartFile {
 }
 
 /**
- * Good until `memory` is cleared. Undefined when nothing of ours can be read in the file: what it should hold is then
- * missing from the result.
+ * Valid until `memory` is cleared. Undefined when the file is not readable as a recording; its footage is then missing from
+ * the result.
  */
 export async function readIndex({ read, sizeBytes }: PartFile, memory?: IndexMemory): Promise<SampleIndex | undefined> {
   if (sizeBytes < MIN_RECORDING_BYTES) return undefined;

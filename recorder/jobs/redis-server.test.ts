@@ -84,7 +84,7 @@ for (const [name, tls, url, reason] of [
     'a certificate of nobody',
     true,
     `rediss://:${PASSWORD}@localhost`,
-    'the certificate of redis is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT): redis.ca names what it is',
+    'the certificate of redis is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT): set redis.ca to the certificate of its CA',
   ],
 ] as const) {
   test(

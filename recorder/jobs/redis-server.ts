@@ -1,5 +1,5 @@
-// The recorder's own redis-server: on a Unix socket in its directory, with an append-only file there and no TCP port.
-// Restarted when it ends, stopped with the recorder; one that a killed recorder left behind is ended first.
+// Runs the recorder's own redis-server: on a Unix socket in its directory, with an append-only file there and no TCP port.
+// It is restarted when it ends, and stopped with the recorder. A server that a killed recorder left running is ended first.
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import type { Log } from '../../base/log.ts';
 import { JobsUnavailable } from './job.ts';
 
 export interface RedisServerOptions {
-  /** For its socket and its file; made when it is not there. */
+  /** For its socket and its file; created when it is missing. */
   readonly directory: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -27,14 +27,14 @@ const START_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 5_000;
 const POLL_MS = 20;
 const SOCKET = 'redis.sock';
-/** Ten thousand jobs take some 20 MB, and it has three connections. It runs for months: its time has no bound. */
+/** Ten thousand jobs need about 20 MB, and there are three connections. CPU time has no limit, as it runs for months. */
 const LIMITS: ChildLimits = { memoryBytes: 1024 ** 3, fileBytes: 1024 ** 3, openFiles: 1024 };
 
 export const REDIS_PROGRAM = 'redis-server';
 
 export class RedisServer {
   #socketPath = '';
-  /** Of the directory, where its path is too long for a socket. */
+  /** The open directory, if its path is too long for a socket. */
   #handle: FileHandle | undefined;
   readonly #o: RedisServerOptions;
   readonly #stopping = new AbortController();
@@ -45,17 +45,17 @@ export class RedisServer {
     this.#o = options;
   }
 
-  /** Where it listens, once it was started. */
+  /** The path of its socket after the start. */
   get socketPath(): string {
     return this.#socketPath;
   }
 
-  /** Of the server that runs now. */
+  /** The process id of the running server. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Resolves when it answers. Throws JobsUnavailable when it cannot be started. */
+  /** Resolves when the server answers. Rejects with JobsUnavailable when it cannot be started. */
   async start(): Promise<void> {
     const { directory } = this.#o;
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -70,13 +70,13 @@ export class RedisServer {
     this.#supervised = this.#supervise();
   }
 
-  /** The path of the socket, or a shorter one for the same file. */
+  /** The path of the socket, or a shorter path of the same file. */
   async #reachable(): Promise<string> {
     const { directory } = this.#o;
     const plain = join(directory, SOCKET);
     if (Buffer.byteLength(plain) <= MAX_SOCKET_PATH_BYTES) return plain;
     this.#handle = await open(directory);
-    // Linux: an open directory is reached by its number (proc(5)).
+    // On Linux, an open directory can be addressed by its descriptor (proc(5)).
     const short = `/proc/self/fd/${this.#handle.fd}`;
     const there = await readdir(short).then(
       () => true,
@@ -123,7 +123,7 @@ export class RedisServer {
     await rm(join(directory, SOCKET), { force: true });
     const settings = {
       port: '0',
-      // In the directory that it is started in, whose path may be too long for a socket.
+      // Relative to its working directory, whose path may be too long for a socket.
       unixsocket: this.#handle ? SOCKET : this.#socketPath,
       unixsocketperm: '700',
       dir: directory,
@@ -131,7 +131,7 @@ export class RedisServer {
       appendfsync: 'everysec',
       save: '',
       'maxmemory-policy': 'noeviction',
-      // A file that a power cut tore is used up to there.
+      // A file that was cut off by a power failure is used up to that point.
       'aof-load-truncated': 'yes',
       loglevel: 'warning',
     };
@@ -156,8 +156,8 @@ export class RedisServer {
   }
 
   /**
-   * Ends servers of recorders that were killed: they still write the file, whether or not they listen already. They are
-   * known by the directory that they work in.
+   * Ends servers of recorders that were killed: they still write the file, even if they do not listen yet. They are
+   * identified by their working directory.
    */
   async #endOthers(): Promise<void> {
     const { clock, log, directory } = this.#o;
@@ -169,7 +169,7 @@ export class RedisServer {
       // SIGTERM writes what is not on the disk yet.
       const late = clock.monotonicMs() > untilMs;
       for (const pid of others.filter((pid) => late || !told.has(pid))) {
-        if (!told.has(pid)) log.info({ pid }, 'a redis-server of an earlier recorder is ended');
+        if (!told.has(pid)) log.info({ pid }, 'ending the redis-server of an earlier recorder');
         told.add(pid);
         end(pid, late ? 'SIGKILL' : 'SIGTERM');
       }
@@ -181,7 +181,7 @@ export class RedisServer {
   }
 }
 
-/** Processes that are a redis-server and work in a directory; none where there is no `/proc`. */
+/** Ids of redis-server processes with this working directory; empty without `/proc`. */
 async function serversIn(directory: string): Promise<number[]> {
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   const found = await Promise.all(
@@ -191,7 +191,7 @@ async function serversIn(directory: string): Promise<number[]> {
         const name = await readFile(`/proc/${pid}/comm`, 'utf8');
         return name.startsWith('redis-server') ? [Number(pid)] : [];
       } catch {
-        return []; // ended, or another user's
+        return []; // the process has ended or belongs to another user
       }
     }),
   );
@@ -202,7 +202,7 @@ function end(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 
@@ -214,7 +214,7 @@ function missing(program: string, err: Error): JobsUnavailable {
   );
 }
 
-/** It says PONG, and not that it is still loading its file. */
+/** Whether the server answers PONG; while it loads its file, it answers with an error. */
 function answers(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(socketPath);

@@ -1,17 +1,17 @@
-// What a Redis client complains of in; what people can do about it out. Nothing of the complaint itself is passed on: the
-// client's errors hold the command that failed, and with it a password.
+// Translates errors of the Redis client into messages that say what to do. The original text is not passed on: it contains
+// the failed command, and with it a password.
 
 export interface RedisTrouble {
   readonly message: string;
-  /** Nobody needs to wait: it takes a person to mend it. */
+  /** The problem does not pass by itself: a person has to fix it. */
   readonly isLasting: boolean;
 }
 
 const REFUSALS: readonly (readonly [RegExp, string])[] = [
   [/^WRONGPASS|invalid password|called without any password/i, 'redis refuses the user or the password in redis.url'],
   [/^NOAUTH/, 'redis asks for a password: write it into redis.url'],
-  [/^NOPERM/, 'redis does not let the user in redis.url do what jobs need'],
-  [/^READONLY/, 'redis only reads: redis.url has to name the primary'],
+  [/^NOPERM/, 'redis does not give the user in redis.url the permissions that jobs need'],
+  [/^READONLY/, 'redis is a read-only replica: set redis.url to the primary'],
 ];
 
 const PASSING: readonly (readonly [RegExp, string])[] = [
@@ -28,7 +28,10 @@ export function redisTrouble(err: unknown): RedisTrouble {
   const refusal = REFUSALS.find(([pattern]) => pattern.test(message))?.[1];
   if (refusal !== undefined) return { message: refusal, isLasting: true };
   if (CERTIFICATE.test(code)) {
-    return { message: `the certificate of redis is not trusted (${code}): redis.ca names what it is`, isLasting: true };
+    return {
+      message: `the certificate of redis is not trusted (${code}): set redis.ca to the certificate of its CA`,
+      isLasting: true,
+    };
   }
   const passing = PASSING.find(([pattern]) => pattern.test(message))?.[1];
   if (passing !== undefined) return { message: passing, isLasting: false };

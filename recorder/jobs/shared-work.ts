@@ -1,18 +1,18 @@
-// Two who ask for the same window of the past have a job each, and so a result with an hour of its own that nobody else
-// can delete; the work is done once. The second result is another name of the first one's file.
+// Does the same work once for several jobs. Two requests for the same past window are two jobs, so that each result has its
+// own expiry and cannot be deleted by the other caller. The second result is a hard link to the file of the first.
 
 import type { JobOutcome } from './job.ts';
 
 export interface Made {
-  /** Of the job whose result it is. */
+  /** The id of the job whose result it is. */
   readonly id: string;
   readonly outcome: JobOutcome;
 }
 
 export interface Work {
-  /** What a job made before. */
+  /** Finds the result of an earlier job with the same work. */
   readonly made: () => Promise<Made | undefined>;
-  /** Makes it the result of this job as well; false when it is gone or too old. */
+  /** Makes it the result of this job too; false when it is gone or too old. */
   readonly adopt: (made: Made) => Promise<boolean>;
   readonly make: () => Promise<JobOutcome>;
 }
@@ -20,7 +20,7 @@ export interface Work {
 export class SharedWork {
   readonly #underWay = new Map<string, Promise<Made | undefined>>();
 
-  /** `key` is the same for the same work. Throws what `make` throws, and the signal's reason. */
+  /** `key` is equal for the same work. Throws what `make` throws, and the signal's reason. */
   async once(key: string, id: string, work: Work, signal: AbortSignal): Promise<JobOutcome> {
     for (let earlier; (earlier = this.#underWay.get(key));) {
       const made = await unlessAborted(earlier, signal);
@@ -29,7 +29,7 @@ export class SharedWork {
     const doing = begin(work);
     const made = doing.then(
       (outcome) => ({ id, outcome }),
-      () => undefined, // the next in line does it
+      () => undefined, // the next job tries it itself
     );
     this.#underWay.set(key, made);
     try {

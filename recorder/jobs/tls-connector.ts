@@ -1,5 +1,5 @@
-// How the Redis client opens a connection with TLS. Its own way hears one error of a socket only; a refused certificate
-// makes two, and one that nobody hears would end the process.
+// Opens TLS connections for the Redis client. Its own connector handles one error of a socket only; a refused certificate
+// causes two, and an unhandled error would end the process.
 
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { AbstractConnector, type RedisOptions } from 'ioredis';

@@ -1,10 +1,10 @@
-// The certificates that a Redis or other recorders are trusted by.
+// Reads the CA certificates for a Redis or for other recorders.
 
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../../base/error.ts';
 
-/** PEM; undefined when none are configured. Rejects with the key of the configuration when the file cannot be read. */
+/** PEM; undefined when none are configured. Rejects with an error that names the setting when the file cannot be read. */
 export async function readTrusted(key: string, file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined;
   try {
@@ -15,8 +15,8 @@ export async function readTrusted(key: string, file: string | undefined): Promis
 }
 
 /**
- * PEM of the `ca.crt` beside a certificate, as Secrets of the type kubernetes.io/tls have it when cert-manager fills them;
- * undefined without one.
+ * PEM of the `ca.crt` next to a certificate, as in Secrets of the type kubernetes.io/tls from cert-manager; undefined
+ * without one.
  */
 export async function authorityBeside(certificate: string): Promise<string | undefined> {
   try {

@@ -1,11 +1,11 @@
-// A manifest in, what in it does not add up out: footage and gaps of each camera are all of the window, and the times of a
-// movie all of the movie.
+// Finds contradictions in a manifest: footage and gaps of each camera must cover the window, and the footage of a movie
+// must cover its duration.
 
 import type { Manifest, ManifestCamera, ManifestFile } from './manifest.ts';
 
-/** Two recordings that meet are no further apart (mp4/join.ts), and each end is rounded to a millisecond. */
+/** Adjacent recordings are at most this far apart (mp4/join.ts), and each end is rounded to a millisecond. */
 const MAX_HOLE_MS = 100;
-/** Of seconds that were rounded to milliseconds, and added. */
+/** Error of a sum of seconds that were rounded to milliseconds. */
 const ROUNDING_SECONDS = 0.0015;
 /** A time-lapse has whole pictures, 30 a second. */
 const PICTURE_SECONDS = 1 / 30;
@@ -22,10 +22,10 @@ const stretchOf = ({ from, to }: { readonly from: string; readonly to: string })
 const named = ({ fromMs, toMs }: Stretch): string =>
   `${new Date(fromMs).toISOString()} to ${new Date(toMs).toISOString()}`;
 
-/** Sentences, each about what is wrong. */
+/** One sentence for each contradiction. */
 export function contradictionsOf(manifest: Manifest): string[] {
   const window = stretchOf(manifest);
-  if (window.fromMs >= window.toMs) return [`the window is none: ${named(window)}`];
+  if (window.fromMs >= window.toMs) return [`the window ends before it begins: ${named(window)}`];
   const names = manifest.cameras.flatMap(({ files }) => files.map(({ name }) => name));
   const twice = names.filter((name, i) => names.indexOf(name) !== i);
   return [
@@ -46,7 +46,7 @@ function ofCamera({ camera_id, files, gaps }: ManifestCamera, window: Stretch, i
   }
   for (const gap of missing) {
     const both = recorded.find(({ fromMs, toMs }) => fromMs < gap.toMs && toMs > gap.fromMs);
-    if (both) problems.push(`${camera_id}: ${named(gap)} is a gap, and has footage from ${named(both)}`);
+    if (both) problems.push(`${camera_id}: ${named(gap)} is a gap, but has footage from ${named(both)}`);
   }
   let coveredMs = window.fromMs;
   const cover = ({ fromMs, toMs }: Stretch): void => {

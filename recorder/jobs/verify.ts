@@ -1,5 +1,5 @@
-// An export, or a case, and its manifest in; out whether they are as the node made them. Nothing is believed that was not
-// signed: where each movie lies in an archive, and each byte around it, follow from the manifest.
+// Checks that an export or a case is as the node made it. Only signed data are trusted: the position of each movie in a ZIP
+// file, and each byte around it, follow from the manifest.
 
 import { createHash, createPublicKey, verify, type KeyObject } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -9,37 +9,40 @@ import { errorCode } from '../../base/error.ts';
 import { MANIFEST_NAME, Manifest, SIGNATURE_BYTES, SIGNATURE_NAME, type ManifestFile } from './manifest.ts';
 import { fingerprintOf } from './node-key.ts';
 import { contradictionsOf } from './verify-manifest.ts';
-import { centralDirectory, findEntry, looksLikeArchive, localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
+import { centralDirectory, findEntry, looksLikeZip, localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
 export interface VerifyRequest {
-  /** A movie or an archive. */
+  /** A movie or a ZIP file. */
   readonly path: string;
-  /** Where the archive has none; without it, `<path>.manifest.json`. Its signature has `.sig` more. */
+  /**
+   * The manifest, if the ZIP file has none; `<path>.manifest.json` by default. Its signature has the additional suffix
+   * `.sig`.
+   */
   readonly manifest?: string | undefined;
-  /** Whom the signature has to be of: a public key (PEM), or the fingerprint of one. */
+  /** The expected signer: a public key (PEM), or the fingerprint of one. */
   readonly key?: KeyObject | undefined;
   readonly fingerprint?: string | undefined;
 }
 
 export interface Verdict {
-  /** What is right, a line each. */
+  /** Checks that passed, one line each. */
   readonly right: readonly string[];
-  /** What is not. */
+  /** Checks that failed, one line each. */
   readonly wrong: readonly string[];
 }
 
-/** Nothing can be said; the message says why. */
+/** The check is not possible; the message says why. */
 export class VerifyError extends Error {
   override readonly name = 'VerifyError';
 }
 
-/** Larger ones are none of ours: a case has 64 cameras. */
+/** No manifest of a recorder is larger: a case has at most 64 cameras. */
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 interface Signed {
   readonly text: Buffer;
   readonly signature: Buffer;
-  /** It lies in the archive. */
+  /** It is part of the ZIP file. */
   readonly isInside: boolean;
 }
 
@@ -48,14 +51,14 @@ export async function verifyResult(request: VerifyRequest): Promise<Verdict> {
   const file = await opened(request.path);
   try {
     const { size } = await file.stat();
-    const isArchive = await looksLikeArchive(readerOf(file), size);
-    const signed = await signedOf(file, size, isArchive, request);
+    const isZip = await looksLikeZip(readerOf(file), size);
+    const signed = await signedOf(file, size, isZip, request);
     const found = new Findings();
     const manifest = checkSignature(signed, request, found);
     if (!manifest) return found;
     for (const problem of contradictionsOf(manifest)) found.wrong.push(`the manifest contradicts itself: ${problem}`);
-    await (isArchive
-      ? checkArchive(request.path, file, size, manifest, signed, found)
+    await (isZip
+      ? checkZip(request.path, file, size, manifest, signed, found)
       : checkMovie(request.path, size, manifest, found));
     for (const camera of manifest.cameras) found.right.push(aboutCamera(camera));
     return found;
@@ -77,7 +80,7 @@ async function opened(path: string): Promise<FileHandle> {
   } catch (err) {
     throw new VerifyError(`${path} cannot be read (${errorCode(err) ?? String(err)})`, { cause: err });
   }
-  throw new VerifyError(`${path} is no file`);
+  throw new VerifyError(`${path} is not a file`);
 }
 
 type Read = (offset: number, length: number) => Promise<Buffer>;
@@ -96,9 +99,9 @@ const readerOf =
     return buffer.subarray(0, filled);
   };
 
-async function signedOf(file: FileHandle, size: number, isArchive: boolean, request: VerifyRequest): Promise<Signed> {
+async function signedOf(file: FileHandle, size: number, isZip: boolean, request: VerifyRequest): Promise<Signed> {
   const read = readerOf(file);
-  if (isArchive && request.manifest === undefined) {
+  if (isZip && request.manifest === undefined) {
     const [text, signature] = await Promise.all(
       [MANIFEST_NAME, SIGNATURE_NAME].map(async (name) => {
         const entry = await findEntry(read, size, name);
@@ -122,7 +125,7 @@ async function contentsOf(path: string): Promise<Buffer> {
   }
 }
 
-/** Undefined where there is nothing to compare files with. */
+/** Undefined if the manifest cannot be used. */
 function checkSignature({ text, signature }: Signed, request: VerifyRequest, found: Findings): Manifest | undefined {
   let manifest: Manifest;
   let own: KeyObject;
@@ -130,26 +133,31 @@ function checkSignature({ text, signature }: Signed, request: VerifyRequest, fou
     manifest = Manifest.parse(JSON.parse(text.toString()));
     own = createPublicKey(manifest.key.public_key);
   } catch {
-    found.wrong.push('the manifest is none, or is damaged');
+    found.wrong.push('the manifest is damaged, or the file is not a manifest');
     return undefined;
   }
   const key = request.key ?? own;
   const fingerprint = fingerprintOf(key);
   if (signature.length !== SIGNATURE_BYTES || !isEd25519(key) || !verify(null, text, key, signature)) {
-    found.wrong.push(`the signature is not one of key ${fingerprint} over this manifest: one of them was changed`);
+    found.wrong.push(
+      `the signature is not one of key ${fingerprint} over this manifest: the manifest or the signature was changed`,
+    );
   } else {
-    found.right.push(`the manifest was signed with key ${fingerprint}, and not changed since`);
-    found.right.push(`made by node ${manifest.node} with ${manifest.software} at ${manifest.made_at}, as it says`);
+    found.right.push(`the manifest was signed with key ${fingerprint} and has not been changed since`);
+    found.right.push(
+      `made by node ${manifest.node} with ${manifest.software} at ${manifest.made_at}, according to the manifest`,
+    );
   }
   const wanted = request.fingerprint ?? (request.key && fingerprint);
-  if (fingerprintOf(own) !== manifest.key.fingerprint) found.wrong.push('the manifest names another key than it holds');
+  if (fingerprintOf(own) !== manifest.key.fingerprint)
+    found.wrong.push('the fingerprint in the manifest does not match its key');
   else if (wanted === undefined) {
     found.right.push(
-      `whose key that is was not checked: compare it with the node's, or name it (--fingerprint, --key)`,
+      `the owner of that key was not checked: compare it with the key of the node, or pass --fingerprint or --key`,
     );
   } else if (wanted !== manifest.key.fingerprint || wanted !== fingerprint) {
-    found.wrong.push(`the manifest is of key ${manifest.key.fingerprint}, not of ${wanted}`);
-  } else found.right.push('that is the key that was named');
+    found.wrong.push(`the manifest was signed with key ${manifest.key.fingerprint}, not with ${wanted}`);
+  } else found.right.push('that is the expected key');
   return manifest;
 }
 
@@ -159,18 +167,18 @@ async function checkMovie(path: string, size: number, manifest: Manifest, found:
   const files = manifest.cameras.flatMap((camera) => camera.files);
   const [only] = files;
   if (!only || files.length > 1) {
-    found.wrong.push(`the manifest is of an archive of ${files.length} movies, and this is none`);
+    found.wrong.push(`the manifest is for a ZIP file of ${files.length} movies, but this is not a ZIP file`);
     return;
   }
   if (size !== only.size_bytes) {
-    found.wrong.push(`${only.name}: ${size} bytes, ${only.size_bytes} in the manifest`);
+    found.wrong.push(`${only.name}: ${size} bytes, but ${only.size_bytes} in the manifest`);
   }
   checkDigest(only, await digest(path, 0, size), found);
 }
 
 function checkDigest({ name, sha256, size_bytes }: ManifestFile, seen: Digest, found: Findings): void {
   if (seen.sha256 === sha256) found.right.push(`${name}: ${size_bytes} bytes, SHA-256 ${sha256}`);
-  else found.wrong.push(`${name}: SHA-256 ${seen.sha256}, ${sha256} in the manifest: it was changed`);
+  else found.wrong.push(`${name}: SHA-256 ${seen.sha256}, but ${sha256} in the manifest: the file was changed`);
 }
 
 interface Digest {
@@ -191,7 +199,7 @@ async function digest(path: string, start: number, length: number): Promise<Dige
 }
 
 /** Compares every byte with what the recorder writes for this manifest. */
-async function checkArchive(
+async function checkZip(
   path: string,
   file: FileHandle,
   size: number,
@@ -205,7 +213,7 @@ async function checkArchive(
   const enter = async (entry: Omit<ZipEntry, 'offset'>): Promise<void> => {
     const header = localHeader({ ...entry, offset: end });
     if (!header.equals(await read(end, header.length))) {
-      found.wrong.push(`${entry.name}: what the archive says of it was changed`);
+      found.wrong.push(`${entry.name}: its header in the ZIP file was changed`);
     }
     entries.push({ ...entry, offset: end });
     end += header.length + entry.size;
@@ -223,15 +231,15 @@ async function checkArchive(
       ] as const)
     : []) {
     const lies = await read(end + localHeaderBytes(name), bytes.length);
-    if (!bytes.equals(lies)) found.wrong.push(`${name} does not lie where it was put`);
+    if (!bytes.equals(lies)) found.wrong.push(`${name} is not at its position in the ZIP file`);
     await enter({ name, size: bytes.length, crc32: crc32(bytes), modified: new Date(manifest.made_at) });
   }
   const directory = centralDirectory(entries, end);
   if (size !== end + directory.length) {
-    found.wrong.push(`the archive has ${size} bytes, ${end + directory.length} were written`);
+    found.wrong.push(`the ZIP file has ${size} bytes, but ${end + directory.length} were written`);
   }
   if (!directory.equals(await read(end, directory.length))) {
-    found.wrong.push('the directory of the archive was changed');
+    found.wrong.push('the directory of the ZIP file was changed');
   }
 }
 

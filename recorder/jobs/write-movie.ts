@@ -1,5 +1,5 @@
-// A plan in, the movie's bytes in a file and their digests out: ranges are read in blocks and written without what lies between them, with two
-// buffers, so that reading and writing overlap and memory does not grow with the movie.
+// Writes a planned movie into a file, and computes its digests. Source files are read in blocks, with two buffers, so that
+// reading and writing overlap and memory does not grow with the movie.
 
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
@@ -9,28 +9,28 @@ import { JobError } from './error.ts';
 import type { ExportPlan, PartRef } from './export-plan.ts';
 import { PartFile } from './recorded-part.ts';
 
-/** Fits into the caches of processors: larger ones were measured to be slower. */
+/** Fits into the caches of processors: larger blocks were slower in measurements. */
 const BLOCK_BYTES = 1024 * 1024;
-/** Heads of fragments lie between ranges: reading over them is quicker than reading anew. */
+/** The heads of fragments lie between ranges: reading over them is faster than a new read. */
 const MAX_HOLE_BYTES = 64 * 1024;
-/** How much is written between two looks at the room that is left. */
+/** Bytes that are written between two checks of the free space. */
 const CHECK_BYTES = 64 * 1024 * 1024;
-/** What is written goes to the disk meanwhile: one sync of gigabytes at the end would hold up those who record. */
+/** Bytes between two syncs: one sync of gigabytes at the end would delay recording. */
 const SYNC_BYTES = 32 * 1024 * 1024;
-/** writev takes so many (POSIX: IOV_MAX). */
+/** The limit of writev (POSIX: IOV_MAX). */
 const MAX_SLICES = 1000;
 
 export interface WriteOptions {
-  /** What may be written now without taking room from recording. */
+  /** Number of bytes that may be written now: free space that is not reserved for recording. */
   readonly room: () => Promise<number>;
   /** From 0 to 1. */
   readonly progress?: (share: number) => void;
 }
 
-/** A file is not the one that was planned with: plan again. */
+/** A source file has changed since the plan was made: plan again. */
 export class SourceChanged extends Error {}
 
-/** One read, and which slices of it go to the movie, with bytes of our own between them. */
+/** One read, and the slices of it that go into the movie, with inserted bytes between them. */
 interface Block {
   readonly part: number;
   readonly offset: number;
@@ -38,26 +38,26 @@ interface Block {
   readonly slices: (Buffer | { readonly from: number; readonly to: number })[];
 }
 
-/** Where in its file a movie goes. */
+/** The position of a movie in the file of the result. */
 export interface MoviePlace {
   readonly offset: number;
-  /** Of the whole file. */
+  /** Size of the whole file. */
   readonly resultBytes: number;
   /** Whether its CRC-32 is wanted. */
   readonly checksum: boolean;
 }
 
-/** What was written, made from the bytes on their way to the disk. */
+/** Digests of the written bytes, computed before they are written. */
 export interface MovieDigests {
-  /** 0 where it is not wanted. */
+  /** 0 if it is not wanted. */
   readonly crc32: number;
   /** Hex. */
   readonly sha256: string;
 }
 
 /**
- * Writes a movie into a file. Throws JobError when it does not fit any
- * more, SourceChanged, and the signal's reason.
+ * Writes a movie into a file. Rejects with JobError when the free space is not enough, with SourceChanged, and with the
+ * signal's reason.
  */
 export async function writeMovie(
   plan: ExportPlan,
@@ -93,7 +93,7 @@ export async function writeMovie(
         hash.update(slice);
       }
       writing = writeAll(target, slices, at);
-      // It is waited for with the next block; until then nobody would hear of its failure.
+      // Awaited with the next block; until then, its failure must not count as unhandled.
       writing.catch(() => {});
       progress(position / resultBytes);
       if (position >= syncAt) {
@@ -105,7 +105,7 @@ export async function writeMovie(
       if (position < checkAt) continue;
       checkAt = position + CHECK_BYTES;
       if ((await room()) < resultBytes - position) {
-        throw new JobError('disk-full', 'the disk has filled up: the room that is left is kept for recording');
+        throw new JobError('disk-full', 'the disk has filled up: the free space is reserved for recording');
       }
     }
     await Promise.all([writing, syncing]);
@@ -118,7 +118,7 @@ export async function writeMovie(
   }
 }
 
-/** The files that are read, one open at a time. */
+/** The source files, one open at a time. */
 class Sources {
   readonly #files: readonly PartRef[];
   #part = -1;
@@ -179,7 +179,7 @@ function* blocksOf(pieces: Iterable<CopyPiece>): Generator<Block> {
   if (block) yield block;
 }
 
-/** Whether the same read can bring what lies at `offset` of a file. */
+/** Whether the same read can include `offset` of a part. */
 const reaches = (block: Block, part: number, offset: number): boolean =>
   block.part < 0 ||
   (block.part === part &&

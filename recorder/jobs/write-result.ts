@@ -1,4 +1,4 @@
-// Planned movies in, one file out: a movie as it is, or an archive of several, of which each lies as it is.
+// Writes planned movies into one file: a single movie as it is, several as a ZIP file without compression.
 
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { SourceChanged, writeMovie, type WriteOptions } from './write-movie.ts';
 import type { WrittenCamera, WrittenMovie } from './written.ts';
 import { centralDirectory, localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
-/** What the file of these movies holds, before it is written. */
+/** The outcome of these movies, computed before they are written. */
 export function outcomeOf(cameraId: string, movies: readonly ExportPlan[]): JobOutcome {
   const durationMs = movies.reduce((sum, movie) => sum + movie.durationMs, 0);
   const gaps = movies.flatMap((movie) => movie.gaps);
@@ -26,7 +26,7 @@ export function outcomeOf(cameraId: string, movies: readonly ExportPlan[]): JobO
   return { sizeBytes: end + directory.length, durationMs, gaps, parts };
 }
 
-/** Where movies of one camera lie in an archive that has `offset` bytes before them. */
+/** The positions of movies of one camera in a ZIP file, after `offset` bytes. */
 export function partsOf(cameraId: string, movies: readonly ExportPlan[], offset: number): JobPart[] {
   let end = offset;
   return movies.map((movie, i) => {
@@ -39,11 +39,14 @@ export function partsOf(cameraId: string, movies: readonly ExportPlan[], offset:
   });
 }
 
-/** Where the archive goes on behind these. */
+/** The position in the ZIP file after these parts. */
 export const endOf = (parts: readonly JobPart[]): number =>
   parts.reduce((_, { offset, sizeBytes }) => offset + sizeBytes, 0);
 
-/** Creates a result, or empties what is there. `write` fills it; then it is synced. Throws JobError where the disk fails. */
+/**
+ * Creates a file, or empties an existing one, lets `write` fill it, and syncs it. Rejects with JobError when the disk
+ * fails.
+ */
 export async function writingFile<T>(
   path: string,
   write: (target: FileHandle) => Promise<T>,
@@ -62,8 +65,8 @@ export async function writingFile<T>(
 }
 
 /**
- * Writes a new file at `path`, synced. Throws JobError when it does not fit, SourceChanged, and the signal's reason; then
- * the caller removes what is there.
+ * Writes a new file at `path` and syncs it. Rejects with JobError when the free space is not enough, with SourceChanged,
+ * and with the signal's reason; the caller then removes the file.
  */
 export async function writeResult(
   cameraId: string,
@@ -88,10 +91,10 @@ export async function writeResult(
 
 export async function requireRoom({ room }: WriteOptions, sizeBytes: number): Promise<void> {
   if ((await room()) >= sizeBytes) return;
-  throw new JobError('disk-full', `the result of ${sizeBytes} bytes would take room that is kept for recording`);
+  throw new JobError('disk-full', `the result needs ${sizeBytes} bytes, but the free space is reserved for recording`);
 }
 
-/** Without `parts`, the file is the only movie. */
+/** Without `parts`, the file is a single movie. */
 export async function writeMovies(
   cameraId: string,
   movies: readonly ExportPlan[],

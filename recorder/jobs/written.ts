@@ -1,19 +1,19 @@
-// What was written of a result: for its manifest, which says more than the job does.
+// What was written into a result. The manifest needs more details than the job has.
 
 import type { JoinWindow, PlacedPart } from '../mp4/join.ts';
 import type { JobErrorCode } from './error.ts';
 import type { JobGap, JobOutcome } from './job.ts';
 
 export interface WrittenMovie {
-  /** In the archive, or as downloads name it. */
+  /** File name in the ZIP file, or of the download. */
   readonly name: string;
   readonly sizeBytes: number;
   /** Hex. */
   readonly sha256: string;
-  /** The part of the window that it is of. */
+  /** The part of the window that it covers. */
   readonly window: JoinWindow;
   readonly durationMs: number;
-  /** Which time of the movie is which wall time. */
+  /** Maps times of the movie to wall time. */
   readonly footage: readonly PlacedPart[];
 }
 
@@ -32,7 +32,9 @@ export interface Written {
   readonly cameras: readonly WrittenCamera[];
 }
 
-/** The same where nothing but the movies' own times change: `speed` times faster, one behind the other. */
+/**
+ * The footage of a time-lapse: the same footage with movie times that are `speed` times shorter, one movie after the other.
+ */
 export function lapsedFootage(movies: readonly WrittenMovie[], speed: number): PlacedPart[] {
   let elapsedMs = 0;
   return movies.flatMap(({ footage, durationMs }) => {

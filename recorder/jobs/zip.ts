@@ -1,13 +1,13 @@
-// Several movies as one archive: a ZIP without compression (APPNOTE.TXT of PKWARE), in which each movie lies as it is. So
-// it is written and sent as one file, and a part of it is one movie. All sizes have 64 bits (§4.3.9.2, §4.5.3).
+// Writes and reads ZIP files without compression (APPNOTE.TXT of PKWARE), in which each movie is stored unchanged. So a
+// result is one file, and a range of it is one movie. All sizes have 64 bits (§4.3.9.2, §4.5.3).
 
-/** One file in the archive. */
+/** One file in the ZIP file. */
 export interface ZipEntry {
   /** ASCII. */
   readonly name: string;
   readonly size: number;
   readonly crc32: number;
-  /** Of its local header. */
+  /** Position of its local header. */
   readonly offset: number;
   readonly modified: Date;
 }
@@ -17,7 +17,7 @@ const UNKNOWN_32 = 0xffffffff;
 const LOCAL_BYTES = 30;
 const LOCAL_EXTRA_BYTES = 20;
 
-/** How long the header of an entry is, which the entry's bytes follow. */
+/** The length of the local header, which the bytes of the entry follow. */
 export const localHeaderBytes = (name: string): number => LOCAL_BYTES + name.length + LOCAL_EXTRA_BYTES;
 
 /** §4.3.7 */
@@ -33,13 +33,16 @@ export function localHeader({ name, size, crc32, modified }: ZipEntry): Buffer {
   return header;
 }
 
-/** What follows the last entry (§4.3.12, §4.3.14 to §4.3.16). `offset`: where it lies in the archive. */
+/**
+ * The central directory and end records, which follow the last entry (§4.3.12, §4.3.14 to §4.3.16). `offset`: their
+ * position in the file.
+ */
 export function centralDirectory(entries: readonly ZipEntry[], offset: number): Buffer {
   const directory = Buffer.concat(entries.map(directoryEntry));
   const end = Buffer.alloc(56 + 20 + 22);
   const count = entries.length;
   end.writeUInt32LE(0x06064b50, 0);
-  end.writeBigUInt64LE(44n, 4); // of what follows
+  end.writeBigUInt64LE(44n, 4); // size of the rest of this record
   end.writeUInt16LE(VERSION, 12);
   end.writeUInt16LE(VERSION, 14);
   end.writeBigUInt64LE(BigInt(count), 24);
@@ -73,7 +76,7 @@ function directoryEntry({ name, size, crc32, offset, modified }: ZipEntry): Buff
   return entry;
 }
 
-/** Flags, method, time, checksum and the sizes, which are in the extra field. */
+/** Flags, method, time, checksum; the sizes are in the extra field. */
 function writeCommon(to: Buffer, at: number, { crc32, modified }: Pick<ZipEntry, 'crc32' | 'modified'>): void {
   const date = ((modified.getUTCFullYear() - 1980) << 9) | ((modified.getUTCMonth() + 1) << 5) | modified.getUTCDate();
   const time = (modified.getUTCHours() << 11) | (modified.getUTCMinutes() << 5) | (modified.getUTCSeconds() >> 1);
@@ -91,23 +94,23 @@ function writeExtra(to: Buffer, at: number, values: readonly number[]): void {
   for (const [i, value] of values.entries()) to.writeBigUInt64LE(BigInt(value), at + 4 + 8 * i);
 }
 
-/** Bytes of an archive; fewer only at its end. */
-export type ReadArchive = (offset: number, length: number) => Promise<Buffer>;
+/** Reads bytes of a ZIP file; fewer only at its end. */
+export type ReadZip = (offset: number, length: number) => Promise<Buffer>;
 
 const END_BYTES = 56 + 20 + 22;
-/** Of thousands of movies. */
+/** Enough for thousands of movies. */
 const MAX_DIRECTORY_BYTES = 16 * 1024 * 1024;
 
-/** Whether a file is an archive of ours, also where one of its ends is damaged. */
-export async function looksLikeArchive(read: ReadArchive, size: number): Promise<boolean> {
+/** Whether a file is a ZIP file of a recorder, even if one of its ends is damaged. */
+export async function looksLikeZip(read: ReadZip, size: number): Promise<boolean> {
   const [first, last] = [await read(0, 4), await read(Math.max(0, size - END_BYTES), END_BYTES)];
   const begins = first.equals(Buffer.from('PK\u0003\u0004'));
   return begins || (last.length === END_BYTES && last.readUInt32LE(76) === 0x06054b50);
 }
 
-/** Where the bytes of an entry of ours lie: by the directory or, where that is damaged, by the headers before it. */
+/** The position of the bytes of an entry, from the central directory or, if that is damaged, from the local headers. */
 export async function findEntry(
-  read: ReadArchive,
+  read: ReadZip,
   size: number,
   name: string,
 ): Promise<{ readonly offset: number; readonly size: number } | undefined> {
@@ -119,12 +122,12 @@ export async function findEntry(
 
 interface FoundEntry {
   readonly name: string;
-  /** Of its bytes. */
+  /** Position of its bytes. */
   readonly offset: number;
   readonly size: number;
 }
 
-async function* entriesInDirectory(read: ReadArchive, size: number): AsyncGenerator<FoundEntry> {
+async function* entriesInDirectory(read: ReadZip, size: number): AsyncGenerator<FoundEntry> {
   const end = await read(Math.max(0, size - END_BYTES), END_BYTES);
   if (end.length < END_BYTES) return;
   const [length, offset] = [Number(end.readBigUInt64LE(40)), Number(end.readBigUInt64LE(48))];
@@ -144,7 +147,7 @@ async function* entriesInDirectory(read: ReadArchive, size: number): AsyncGenera
   }
 }
 
-async function* entriesInOrder(read: ReadArchive, size: number): AsyncGenerator<FoundEntry> {
+async function* entriesInOrder(read: ReadZip, size: number): AsyncGenerator<FoundEntry> {
   for (let at = 0; at + LOCAL_BYTES <= size;) {
     const header = await read(at, LOCAL_BYTES);
     if (header.readUInt32LE(0) !== 0x04034b50) return;

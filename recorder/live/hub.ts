@@ -154,7 +154,7 @@ export class LiveHub implements SampleSink {
   }
 
   /** Disconnects all viewers: the camera is no longer wanted, or the recorder stops. */
-  close(code: number = CLOSE.goingAway, reason = 'the recorder stops'): void {
+  close(code: number = CLOSE.goingAway, reason = 'the recorder is stopping'): void {
     this.#closed = true;
     this.#stream = undefined;
     this.#gop.clear();

@@ -44,7 +44,7 @@ export async function renderJpeg(program: string, movie: Buffer, signal: AbortSi
     const [code] = (await once(child, 'close')) as [number | null];
     const jpeg = Buffer.concat(chunks);
     if (code === 0 && jpeg.length > 0) return jpeg;
-    const reason = said.trim().split('\n').at(-1)?.slice(0, 500) || 'without a word';
+    const reason = said.trim().split('\n').at(-1)?.slice(0, 500) || 'no error message';
     throw new StillError('thumbnail-failed', `ffmpeg could not decode the picture: ${reason}`);
   } catch (err) {
     if (signal.aborted) throw signal.reason;

@@ -68,7 +68,7 @@ export class Snapshots {
 
   /** Aborts all requests. */
   async close(): Promise<void> {
-    this.#end.abort(new StillError('camera-unreachable', 'the recorder stops'));
+    this.#end.abort(new StillError('camera-unreachable', 'the recorder is stopping'));
     await Promise.all(Array.from(this.#agents, (agent) => agent.destroy()));
   }
 

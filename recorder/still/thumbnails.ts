@@ -58,7 +58,7 @@ export class Thumbnails {
 
   /** Aborts all work. */
   close(): void {
-    this.#end.abort(new StillError('thumbnail-failed', 'the recorder stops'));
+    this.#end.abort(new StillError('thumbnail-failed', 'the recorder is stopping'));
   }
 
   async #inTurn(make: () => Promise<FetchedImage>): Promise<FetchedImage> {

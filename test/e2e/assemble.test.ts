@@ -213,7 +213,7 @@ test(
     assert.equal(failed.state, 'failed');
     assert.match(
       failed.reason ?? '',
-      /^the recorder was restarted before all parts were here, and does not keep the credential/,
+      /^the recorder was restarted before all parts were fetched, and it does not store the credential/,
     );
     assert.ok(!tracesOf(recorder).includes(TOKEN));
     await recorder.stop();

@@ -91,7 +91,7 @@ export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async 
       const { kind, speed, parts } = body;
       const stranger = parts.findIndex(({ peer_addr }) => !jobs.isMember(peer_addr));
       if (stranger >= 0) {
-        const detail = `parts.${stranger}.peer_addr: ${parts[stranger]?.peer_addr} is no member of the cluster`;
+        const detail = `parts.${stranger}.peer_addr: ${parts[stranger]?.peer_addr} is not a member of the cluster`;
         throw new ApiError(403, 'not-a-member', detail);
       }
       if (kind === 'timelapse') await requireFfmpeg(jobs);

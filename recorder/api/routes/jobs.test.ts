@@ -484,7 +484,7 @@ for (const [what, body, status, detail] of [
     'from a stranger',
     { kind: 'export', parts: [PART, { ...PART, peer_addr: '169.254.169.254:80', ordinal: 1 }] },
     403,
-    /^parts\.1\.peer_addr: 169\.254\.169\.254:80 is no member of the cluster/,
+    /^parts\.1\.peer_addr: 169\.254\.169\.254:80 is not a member of the cluster/,
   ],
 ] as const) {
   test(`an assembly ${what} is refused with ${status}`, async (t) => {
