@@ -487,6 +487,6 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
       (await readNode('node-b')).status?.conditions?.find(({ type, status }) => type === 'Ready' && status === 'False'),
     );
     assert.equal(ready.reason, 'ArchiveForeign');
-    assert.match(ready.message, /archive of the node node-z, and this is node-b/);
+    assert.match(ready.message, /archive of the node node-z, but this is node-b/);
   });
 });

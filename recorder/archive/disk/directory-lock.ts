@@ -1,5 +1,5 @@
-// Whose a directory is while a recorder runs: its own, by a lock that falls with the process. Who holds it stands beside
-// the lock, for the one that is refused.
+// Locks a directory for one recorder while it runs. The lock ends with the process. A file next to the lock names the
+// holder, for the error message of a recorder that is refused.
 
 import { hostname } from 'node:os';
 import { lockFile, type FileLock } from '../../../base/file-lock.ts';
@@ -7,14 +7,14 @@ import type { Log } from '../../../base/log.ts';
 import type { FileSystem } from './file-system.ts';
 import { parseJson, readIfThere, replaceFile } from './state-file.ts';
 
-/** As it stands in the file, for people. */
+/** The content of the file, for people. */
 export interface Holder {
   readonly node: string;
   /** `namespace/name`. */
   readonly pool?: string | undefined;
 }
 
-/** Somebody else uses the directory. */
+/** Another recorder uses the directory. */
 export class DirectoryInUse extends Error {
   override readonly name = 'DirectoryInUse';
 }
@@ -27,8 +27,8 @@ export interface DirectoryLockOptions {
 }
 
 /**
- * Takes `directory`, which is there. Throws DirectoryInUse. Where nothing can be locked it is taken without a lock, with a
- * line in the log: a file server without locks must not keep cameras from being recorded.
+ * Locks `directory`, which must exist. Throws DirectoryInUse. Where the file system has no locks, the directory is used
+ * without one and a warning is logged: a file server without locks must not prevent recording.
  */
 export async function takeDirectory(
   directory: string,
@@ -49,7 +49,7 @@ export async function takeDirectory(
   }
   const now = { ...holder, host: hostname(), process: process.pid, since: new Date().toISOString() };
   await replaceFile(fs, holderPath, `${JSON.stringify(now)}\n`).catch((err: unknown) =>
-    log.warn({ path: holderPath, err }, 'nobody will read who uses the directory'),
+    log.warn({ path: holderPath, err }, 'the name of the recorder that uses the directory cannot be written'),
   );
   return taken;
 }

@@ -1,17 +1,20 @@
-// A file system whose changes and syncs take turns, so many at once. All of them run in the threads of one pool, first
-// come first served. A sync takes as long as the disk needs, a write only as long as a copy in memory: without turns of
-// their own, the syncs of hundreds of files would take every thread, all that cameras send would wait behind them, and a
-// disk that hangs would hold up reading and looking up names, too.
+// A file system that limits how many changes and syncs run at once. All of them run in the threads of one pool, first come
+// first served. A sync takes as long as the disk needs, a write only as long as a copy in memory. Without limits, the syncs
+// of hundreds of files would occupy every thread: writes of all cameras would wait behind them, and a disk that hangs would
+// block reading and name lookups too.
 //
-// A sync of a directory brings all that was made in it before. All files of a day lie in one directory, and all markers in
-// another: a caller that comes while one is under way shares the next with all others of that time.
+// A sync of a directory covers everything that was created in it before. All files of a day lie in one directory, and all
+// markers in another: callers that arrive while a sync is running share the next one.
 
 import { Turns } from '../../../base/turns.ts';
 import type { FileSystem, OpenFile } from './file-system.ts';
 
-/** A turn is handed on by the event loop: few at once would make a busy loop the bound for what reaches the disk. */
+/**
+ * The event loop hands each turn to the next caller: with only a few turns, a busy event loop would limit the throughput of
+ * the disk.
+ */
 const CHANGES_AT_ONCE = 48;
-/** File systems commit all that wait together: fewer at once would bring less to the disk. */
+/** File systems commit all waiting syncs together: fewer at once would reduce the throughput. */
 const SYNCS_AT_ONCE = 48;
 
 export function takingTurns(fs: FileSystem): FileSystem {
@@ -29,7 +32,7 @@ export function takingTurns(fs: FileSystem): FileSystem {
       .catch(() => {})
       .then(() =>
         syncs.take(() => {
-          // From here on it is too late for what is made.
+          // From here on, the running sync may miss new entries: later callers need the next one.
           next.delete(path);
           underWay.set(path, sync);
           return fs.syncDirectory(path);

@@ -1,5 +1,5 @@
-// Whether the disk of the archive is there, at the start and afterwards: without it nothing is recorded, and when it
-// comes, what a crash left on it is repaired before anything new begins.
+// Watches whether the disk of the archive is present, at the start and afterwards. Without it nothing is recorded; when it
+// returns, the leftovers of a crash are repaired before anything new is recorded.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -11,9 +11,9 @@ export interface DiskWatchDeps {
   readonly root: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** Repairs the archive. Throws WrongDiskError while its disk is not there. */
+  /** Repairs the archive. Rejects with WrongDiskError while its disk is missing. */
   readonly recover: () => Promise<unknown>;
-  /** Nothing new may be created because of this; undefined: it may. */
+  /** Prevents new files because of this fault; undefined: allows them. */
   readonly refuse: (fault: WrongDiskError | undefined) => void;
 }
 
@@ -30,31 +30,31 @@ export class DiskWatch {
     this.#deps = deps;
   }
 
-  /** Why the record path is not our archive, as of the last look. */
+  /** Why the record path is not the archive of this node, at the last check. */
   get fault(): WrongDiskError | undefined {
     return this.#fault;
   }
 
-  /** The archive could not be recovered at the start: it will be when its disk is there. */
+  /** The archive could not be recovered at the start: recovery runs when its disk is present. */
   waitFor(fault: WrongDiskError): void {
     this.#mustRecover = true;
     this.#deps.refuse(fault);
     this.#tell(fault);
   }
 
-  /** Call it a few times a second. */
+  /** To be called a few times a second. */
   tick(): void {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#look || nowMs - this.#lookedMs < LOOK_MS) return;
     this.#lookedMs = nowMs;
     this.#look = this.#lookOnce()
-      .catch((err: unknown) => this.#deps.log.debug({ err }, 'the disk of the archive cannot be looked at'))
+      .catch((err: unknown) => this.#deps.log.debug({ err }, 'the disk of the archive cannot be checked'))
       .finally(() => {
         this.#look = undefined;
       });
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no check is running. */
   async settled(): Promise<void> {
     await this.#look;
   }
@@ -62,7 +62,7 @@ export class DiskWatch {
   async #lookOnce(): Promise<void> {
     const { identity, recover, refuse } = this.#deps;
     try {
-      // Recovery looks for itself, and begins a new archive where the node knows of none (any more), as at the start.
+      // Recovery checks the disk itself, and creates a new archive if the node knows none, as at the start.
       await (this.#mustRecover ? recover() : identity.check());
     } catch (err) {
       if (!(err instanceof WrongDiskError)) throw err;
@@ -75,13 +75,14 @@ export class DiskWatch {
     this.#tell(undefined);
   }
 
-  /** One line a change. */
+  /** Logs one line for each change. */
   #tell(fault: WrongDiskError | undefined): void {
     const before = this.#fault;
     this.#fault = fault;
     if (fault?.code === before?.code) return;
     const { log, root: path } = this.#deps;
-    if (fault) log.error({ path, code: fault.code, reason: fault.message }, 'this is not the disk of the archive');
-    else log.info({ path }, 'the disk of the archive is there again');
+    if (fault)
+      log.error({ path, code: fault.code, reason: fault.message }, 'the record path is not on the disk of the archive');
+    else log.info({ path }, 'the disk of the archive is available again');
   }
 }

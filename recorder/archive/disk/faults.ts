@@ -1,9 +1,9 @@
-// Why footage cannot be written or read: system errors in, stable codes and sentences for a person out.
+// Translates system errors into stable codes and messages that say why footage cannot be written or read.
 
 import type { Reason } from '../../camera/status.ts';
 import { CodedError, errorCode } from '../../../base/error.ts';
 
-/** `disk-slow` is the one that no system call reports: the queue of a camera is full. */
+/** No system call reports `disk-slow`: it means that the queue of a camera is full. */
 export type DiskFaultCode =
   | 'disk-full'
   | 'disk-read-only'
@@ -14,14 +14,14 @@ export type DiskFaultCode =
   | 'file-removed'
   | WrongDiskCode;
 
-/** The record path is another directory than the one recorded to before, or another recorder's now. */
+/** The record path is not the directory of the archive, or another recorder uses it. */
 export type WrongDiskCode = 'archive-missing' | 'archive-foreign' | 'archive-in-use';
 
 export interface DiskFault extends Reason {
   readonly code: DiskFaultCode;
 }
 
-/** The archive on disk cannot be read: listing fails rather than show less than there is. */
+/** The archive on the disk cannot be read. A listing fails instead of returning an incomplete result. */
 export class ArchiveError extends Error {
   readonly code = 'ARCHIVE_UNREADABLE';
   override readonly name = 'ArchiveError';
@@ -38,7 +38,7 @@ export const FILE_REMOVED: DiskFault = {
   message: 'the file was removed while it was being written',
 };
 
-/** Names what a failed system call means for recording. */
+/** The fault that a failed system call means for recording. */
 export function diskFault(err: unknown): DiskFault {
   if (err instanceof WrongDiskError) return { code: err.code, message: err.message };
   const code = errorCode(err);
@@ -51,7 +51,7 @@ export function diskFault(err: unknown): DiskFault {
     case 'ENOENT':
     case 'ENOTDIR':
     case 'ESTALE':
-      return { code: 'disk-missing', message: `the recordings directory is not there (${code})` };
+      return { code: 'disk-missing', message: `the recordings directory does not exist (${code})` };
     case 'EACCES':
     case 'EPERM':
       return { code: 'disk-denied', message: `the recordings directory may not be written (${code})` };

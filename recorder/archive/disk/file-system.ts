@@ -1,33 +1,34 @@
-// The few things the archive asks of a file system, so that tests can stall it, fill it and take it away.
+// The operations of a file system that the archive needs, as an interface, so that tests can delay them, fill the disk or
+// remove it.
 
 import * as fs from 'node:fs';
 
 export interface FileFacts {
   readonly sizeBytes: number;
   readonly mtimeMs: number;
-  /** Names the file has; 0 when it was removed while open. */
+  /** Number of hard links; 0 when the file was removed while open. */
   readonly links: number;
   readonly isDirectory: boolean;
   readonly isFile: boolean;
-  /** Tells one mounted file system from another. */
+  /** Identifies the mounted file system. */
   readonly device: number;
   readonly inode: number;
 }
 
-/** Of a whole file system. */
+/** The space of a file system. */
 export interface Space {
-  /** What programs without privileges may still use. */
+  /** Free space for programs without privileges. */
   readonly freeBytes: number;
   readonly totalBytes: number;
 }
 
 export interface OpenFile {
-  /** Writes all of `buffers` at `position`; how often it calls the system is its own business. Resolves to the bytes written. */
+  /** Writes all `buffers` at `position`, in one or more system calls. Resolves to the number of bytes written. */
   write(buffers: readonly Buffer[], position: number): Promise<number>;
   /** Up to `length` bytes; fewer only at the end of the file. */
   read(position: number, length: number): Promise<Buffer>;
   truncate(sizeBytes: number): Promise<void>;
-  /** fdatasync: content, and the size where it changed. */
+  /** fdatasync: syncs the content, and the size if it has changed. */
   syncData(): Promise<void>;
   sync(): Promise<void>;
   facts(): Promise<FileFacts>;
@@ -36,25 +37,25 @@ export interface OpenFile {
 
 /** Errors are those of node:fs, with `code`. */
 export interface FileSystem {
-  /** Creates a file for reading and writing, by default with mode 0640; fails with EEXIST rather than touch an existing one. */
+  /** Creates a file for reading and writing, with mode 0640 by default. Fails with EEXIST if the file exists. */
   create(path: string, mode?: number): Promise<OpenFile>;
   open(path: string, mode: 'read' | 'read-write'): Promise<OpenFile>;
-  /** With mode 0750. */
+  /** Creates a directory with mode 0750. */
   makeDirectory(path: string): Promise<void>;
   /** Names in a directory, in any order. */
   list(path: string): Promise<string[]>;
   facts(path: string): Promise<FileFacts>;
   remove(path: string): Promise<void>;
-  /** Fails with ENOTEMPTY rather than take anything along. */
+  /** Removes an empty directory; fails with ENOTEMPTY for any other. */
   removeDirectory(path: string): Promise<void>;
-  /** Of the file system in which `path` lies. */
+  /** The space of the file system that contains `path`. */
   space(path: string): Promise<Space>;
   rename(from: string, to: string): Promise<void>;
-  /** Makes a directory's entries outlive a power cut. */
+  /** Makes the entries of a directory survive a power failure. */
   syncDirectory(path: string): Promise<void>;
 }
 
-// Callbacks rather than node:fs/promises: its file handles cost twice the time, and listing a day opens 300 files.
+// Uses callbacks because file handles of node:fs/promises take twice the time, and listing a day opens 300 files.
 
 export const nodeFileSystem: FileSystem = {
   create: async (path, mode) => new NodeFile(await openFile(path, 'wx+', mode)),
@@ -105,7 +106,7 @@ class NodeFile implements OpenFile {
       written += count;
       rest = skip(rest, count);
       if (rest.length === 0) return written;
-      // A short write: a file system that fills up takes what fits and fails only the next call.
+      // A short write: when a file system fills up, it accepts a part, and only the next call fails.
     }
   }
 
@@ -153,7 +154,7 @@ const factsOf = (stats: fs.Stats): FileFacts => ({
   inode: stats.ino,
 });
 
-/** What is left of `buffers` behind their first `count` bytes. */
+/** The rest of `buffers` after their first `count` bytes. */
 function skip(buffers: readonly Buffer[], count: number): readonly Buffer[] {
   let left = count;
   for (let i = 0; i < buffers.length; i++) {

@@ -111,7 +111,7 @@ test('a state that cannot be kept stops nothing, and a damaged one does not make
   assert.equal(await identity.look(), 'new');
   await identity.create();
   assert.equal(await identity.look(), 'ours');
-  assert.ok(log.lines.some(({ message }) => message === 'the id of the archive cannot be kept'));
+  assert.ok(log.lines.some(({ message }) => message === 'the id of the archive cannot be stored'));
 
   rmSync(p.workDir);
   mkdirSync(p.workDir);

@@ -1,7 +1,7 @@
-// Which disk is ours: the record path in, yes or a reason why not out. The archive has an id in
-// `.kube-nvr/archive.json`, and the node knows it from `<workDir>/archive-id`. A directory without the id it had, or
-// with another, is not written to: a disk that is not mounted must not fill the one beneath its mount point. Nor is one
-// that another recorder uses now, or that is another pool's.
+// Decides whether the record path is the archive of this node. The archive has an id in `.kube-nvr/archive.json`, and the
+// node keeps the id in `<workDir>/archive-id`. Nothing is written to a directory without the known id, or with another: if
+// a disk is not mounted, the disk below its mount point must not be filled. The same holds for an archive that another
+// recorder uses now, or that belongs to another pool.
 
 import { randomUUID } from 'node:crypto';
 import type { FileLock } from '../../../base/file-lock.ts';
@@ -12,21 +12,21 @@ import type { FileFacts, FileSystem } from './file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './state-file.ts';
 
 export interface IdentityOptions {
-  /** The record path, absolute and without a slash at its end. */
+  /** The record path, absolute and without a trailing slash. */
   readonly root: string;
-  /** The node's own state; not in the record path. */
+  /** The directory of the node's state; not in the record path. */
   readonly workDir: string;
-  /** With it, an archive is that of one node of a cluster, and refused on all others. */
+  /** If set, the archive belongs to this node of a cluster, and all other nodes refuse it. */
   readonly node?: string | undefined;
-  /** `namespace/name`: the archive is that of one pool, and refused to all others. */
+  /** `namespace/name`. If set, the archive belongs to this pool, and all others refuse it. */
   readonly pool?: string | undefined;
-  /** Takes a directory for this process alone, before anything is written to it. Throws DirectoryInUse. */
+  /** Locks a directory for this process before anything is written to it. Rejects with DirectoryInUse. */
   readonly take?: ((directory: string) => Promise<FileLock>) | undefined;
   readonly fs: FileSystem;
   readonly log: Log;
 }
 
-/** What the marker says. */
+/** The content of the marker. */
 interface Marker {
   readonly id: string;
   readonly node: string | undefined;
@@ -34,7 +34,7 @@ interface Marker {
   readonly created: string | undefined;
 }
 
-/** What was seen when the id was last read: as long as this is the same, it need not be read again. */
+/** The state of the marker when the id was last read. As long as it is the same, the id need not be read again. */
 interface Seen {
   readonly root: FileFacts;
   readonly marker: FileFacts;
@@ -49,7 +49,7 @@ export class ArchiveIdentity {
   readonly #knownPath: string;
   #seen: Seen | undefined;
   #id: string | undefined;
-  /** Of the file system that it was taken on: another one under the same path has to be taken itself. */
+  /** The lock, and the file system that it is on: another file system under the same path needs its own lock. */
   #taken: { readonly device: number; readonly lock: Promise<FileLock> } | undefined;
 
   constructor(options: IdentityOptions) {
@@ -58,33 +58,33 @@ export class ArchiveIdentity {
     this.#knownPath = `${options.workDir}/archive-id`;
   }
 
-  /** Of the archive, once it was found to be ours. */
+  /** The id of the archive, once it was verified. */
   get id(): string | undefined {
     return this.#id;
   }
 
-  /** The file system of the archive, once it was found to be ours. */
+  /** The file system of the archive, once it was verified. */
   get device(): number | undefined {
     return this.#seen?.root.device;
   }
 
   /**
-   * Whether the record path is our archive. `new`: this node has none there yet, nor has anyone else. Throws
-   * WrongDiskError, or what the system says.
+   * Whether the record path is the archive of this node. `new`: there is no archive yet, and the node knows none. Rejects
+   * with WrongDiskError, or the error of the system.
    */
   async look(): Promise<'ours' | 'new'> {
     this.#seen = undefined;
     if ((await this.#compare()).marker === undefined) return 'new';
     await this.#take();
-    // Whoever had it until now may have changed it.
+    // The previous holder of the lock may have changed the marker.
     const { marker, isKnown } = await this.#compare();
     if (marker === undefined) return 'new';
-    // A node that knows none (its own state was lost, or the disk was moved here) takes the one it finds.
+    // A node that knows no id (its state was lost, or the disk was moved here) accepts the archive that it finds.
     if (!isKnown) await this.#remember(marker.id);
     if (this.#o.pool !== undefined && marker.pool === undefined) {
-      // From a version that did not say so. On a full disk it is said another time.
+      // The marker was written by a version without this field. If the disk is full, the field is added another time.
       await this.#mark(marker).catch((err: unknown) =>
-        this.#o.log.warn({ path: this.#markerPath, err }, 'the pool of the archive cannot be kept'),
+        this.#o.log.warn({ path: this.#markerPath, err }, 'the owner of the archive cannot be written'),
       );
     }
     await this.#see();
@@ -92,12 +92,12 @@ export class ArchiveIdentity {
     return 'ours';
   }
 
-  /** The same for those who only read: nothing is written, and an archive without an id will do. */
+  /** The same for programs that only read: nothing is written, and an archive without an id is accepted. */
   async inspect(): Promise<void> {
     await this.#compare();
   }
 
-  /** The same at the cost of two looks while nothing has changed. Throws as `look` does, also for a `new` one. */
+  /** Like `look`, but needs only two file lookups while nothing has changed. Also rejects for a `new` archive. */
   async check(): Promise<void> {
     const { fs, root } = this.#o;
     const seen = this.#seen;
@@ -112,27 +112,26 @@ export class ArchiveIdentity {
     throw new WrongDiskError('archive-missing', `${root} has no archive yet`);
   }
 
-  /** Makes the record path an archive of this node, and returns its id. `.kube-nvr` must be there. */
+  /** Makes the record path an archive of this node, and returns its id. `.kube-nvr` must exist. */
   async create(): Promise<string> {
     await this.#take();
     const { marker } = await this.#compare();
-    if (marker)
-      throw new WrongDiskError('archive-foreign', `${this.#o.root} has got the archive ${marker.id} meanwhile`);
+    if (marker) throw new WrongDiskError('archive-foreign', `${this.#o.root} now has the archive ${marker.id}`);
     return this.#create();
   }
 
   async #create(): Promise<string> {
     const id = randomUUID();
-    // The disk first: a node that knows an id whose disk never got it would refuse its own archive.
+    // The disk is written first: a node with an id that never reached the disk would refuse its own archive.
     await this.#mark({ id });
     await this.#remember(id);
     this.#id = id;
     await this.#see();
-    this.#o.log.info({ path: this.#o.root, archive: id }, 'a new archive begins');
+    this.#o.log.info({ path: this.#o.root, archive: id }, 'a new archive was created');
     return id;
   }
 
-  /** The owner says that this disk is right: takes its id, or gives it one. Returns the id. */
+  /** The user declares this disk to be the right one: accepts its id, or gives it one. Returns the id. */
   async adopt(): Promise<string> {
     const marker = await this.#marker();
     if (marker === undefined) {
@@ -146,14 +145,14 @@ export class ArchiveIdentity {
     return marker.id;
   }
 
-  /** Lets go of the directory. Nothing may be written to it any more. */
+  /** Releases the lock. After this, nothing may be written to the directory. */
   async release(): Promise<void> {
     const taken = this.#taken;
     this.#taken = undefined;
     await taken?.lock.then((lock) => lock.release()).catch(() => {});
   }
 
-  /** For this process alone. Throws WrongDiskError when another one has it. */
+  /** Locks the directory for this process. Rejects with WrongDiskError when another process holds the lock. */
   async #take(): Promise<void> {
     const { root, take, fs } = this.#o;
     if (!take) return;
@@ -183,7 +182,7 @@ export class ArchiveIdentity {
     await replaceFile(fs, this.#markerPath, `${JSON.stringify({ id, node, pool, created })}\n`);
   }
 
-  /** Throws WrongDiskError when the id that is there is not the one that is known. */
+  /** Rejects with WrongDiskError when the id on the disk is not the known one. */
   async #compare(): Promise<{ readonly marker: Marker | undefined; readonly isKnown: boolean }> {
     const { root } = this.#o;
     const known = await this.#known();
@@ -193,7 +192,7 @@ export class ArchiveIdentity {
       if (found === undefined || own === undefined || found === own) continue;
       throw new WrongDiskError(
         'archive-foreign',
-        `${root} holds the archive of the ${owner} ${found}, and this is ${own}; if this disk is right, run ` +
+        `${root} holds the archive of the ${owner} ${found}, but this is ${own}; if this disk is right, run ` +
           'recorder --adopt-archive',
       );
     }
@@ -201,14 +200,14 @@ export class ArchiveIdentity {
       if (known.id === undefined && known.readable) return { marker, isKnown: false };
       throw new WrongDiskError(
         'archive-missing',
-        `${root} is not the archive that was recorded to: its ${STATE_DIRECTORY}/archive.json is missing, as where a ` +
+        `${root} is not the archive that was recorded to: its ${STATE_DIRECTORY}/archive.json is missing, for example because a ` +
           'disk is not mounted; if this directory is right, run recorder --adopt-archive',
       );
     }
     if (known.id !== undefined && known.id !== marker.id) {
       throw new WrongDiskError(
         'archive-foreign',
-        `${root} holds the archive ${marker.id} and not ${known.id}, which this node records to; if this disk is ` +
+        `${root} holds the archive ${marker.id} instead of ${known.id}, to which this node records; if this disk is ` +
           'right, run recorder --adopt-archive',
       );
     }
@@ -232,7 +231,7 @@ export class ArchiveIdentity {
     throw new WrongDiskError('archive-foreign', `${this.#markerPath} cannot be read: it does not name an archive`);
   }
 
-  /** `readable` is false for a file that says nothing: whether there is an archive is then not known. */
+  /** `readable` is false for a damaged file: then it is not known whether the node has an archive. */
   async #known(): Promise<{ readonly id: string | undefined; readonly readable: boolean }> {
     const text = await readIfThere(this.#o.fs, this.#knownPath);
     if (text === undefined) return { id: undefined, readable: true };
@@ -240,7 +239,7 @@ export class ArchiveIdentity {
     return { id: idIn(value, this.#o.root), readable: typeof value === 'object' && value !== null };
   }
 
-  /** By record path: another path in the configuration is another archive. */
+  /** Ids are kept by record path: another path in the configuration is another archive. */
   async #remember(id: string): Promise<void> {
     const { fs, root, workDir, log } = this.#o;
     try {
@@ -249,8 +248,8 @@ export class ArchiveIdentity {
       const known = typeof before === 'object' && before !== null && !Array.isArray(before) ? before : {};
       await replaceFile(fs, this.#knownPath, `${JSON.stringify({ ...known, [root]: id }, undefined, 2)}\n`);
     } catch (err) {
-      // Without it the disk is taken as it is found at the next start, which is what happened now.
-      log.warn({ path: this.#knownPath, err }, 'the id of the archive cannot be kept');
+      // Without the file, the next start accepts the disk that it finds, as this start did.
+      log.warn({ path: this.#knownPath, err }, 'the id of the archive cannot be stored');
     }
   }
 }
@@ -266,6 +265,6 @@ function idIn(value: unknown, key: string): string | undefined {
   return id !== undefined && ID.test(id) ? id : undefined;
 }
 
-/** Also the time of the marker's last change: a disk may be a copy of another. */
+/** Includes the time of the last change of the marker: a disk may be a copy of another. */
 const isSame = (a: FileFacts, b: FileFacts): boolean =>
   a.device === b.device && a.inode === b.inode && (a.isDirectory || a.mtimeMs === b.mtimeMs);

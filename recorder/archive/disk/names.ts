@@ -1,18 +1,21 @@
-// Where a segment lies: camera, name and start in; `YYYY/MM/DD/<name>_<camera_id>_<YYYYMMDD>_<HHMMSSmmm>.mp4` out,
-// and back. All times are UTC. The path is all that listing and recovery need to know a file of the archive.
+// Formats and parses the paths of segments: `YYYY/MM/DD/<name>_<camera_id>_<YYYYMMDD>_<HHMMSSmmm>.mp4`. All times are UTC.
+// Listing and recovery need to know nothing but the path of a file.
 
 import { DAY_MS } from '../../../base/units.ts';
 
-/** What the path of a segment says. */
+/** The parts of the path of a segment. */
 export interface SegmentName {
-  /** Already in the alphabet of file names; see `fileNameOf`. */
+  /** Contains only characters for file names; see `fileNameOf`. */
   readonly name: string;
   readonly cameraId: string;
   /** Milliseconds since 1970 of the first picture. */
   readonly startMs: number;
 }
 
-/** Longest `<name>`: with the longest camera id and a marker's prefix a name stays under the 255 bytes of ext4 and XFS. */
+/**
+ * The longest `<name>`: with the longest camera id and the prefix of a marker, a name has less than the 255 bytes of ext4
+ * and XFS.
+ */
 export const MAX_NAME_BYTES = 128;
 const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
 const NAME = /^[A-Za-z0-9-][A-Za-z0-9.-]{0,127}$/;
@@ -20,7 +23,7 @@ const BASE_NAME = /^([^_]+)_([^_]+)_(\d{8})_(\d{9})\.mp4$/;
 
 export const isCameraId = (text: string): boolean => CAMERA_ID.test(text);
 
-/** The camera's display name as it appears in file names: what the alphabet lacks becomes `-`, so that `_` only separates. */
+/** The display name of a camera in file names. Other characters become `-`, so that `_` is a separator only. */
 export function fileNameOf(displayName: string): string {
   // One `-` for a character of two UTF-16 units; no leading dot, which would hide the file from `ls`.
   const name = displayName.replace(/[^A-Za-z0-9.-]/gu, '-').replace(/^\./, '-');
@@ -37,7 +40,7 @@ export function dayPath(ms: number): string {
 export function parseDay(year: string, month: string, day: string): number | undefined {
   if (!/^\d{4}$/.test(year) || !/^\d{2}$/.test(month) || !/^\d{2}$/.test(day)) return undefined;
   const ms = Date.UTC(Number(year), Number(month) - 1, Number(day));
-  // Date.UTC rolls the 31st of a short month over and takes the years 0 to 99 for 1900 to 1999.
+  // Date.UTC turns the 31st of a short month into the next day, and the years 0 to 99 into 1900 to 1999.
   return dayPath(ms) === `${year}/${month}/${day}` ? ms : undefined;
 }
 
@@ -67,7 +70,7 @@ export function parseBaseName(text: string): SegmentName | undefined {
   return { name, cameraId, startMs: dayMs + timeMs };
 }
 
-/** What is the same in all names of a camera. */
+/** The common part of all names of a camera. */
 type Stem = Pick<SegmentName, 'name' | 'cameraId'>;
 /** `_YYYYMMDD_HHMMSSmmm.mp4` */
 const SUFFIX_BYTES = 23;
@@ -80,8 +83,8 @@ export interface NamedTimes extends Stem {
 }
 
 /**
- * Reads the names in one day's directory, leaving out what is no segment of that day. There are thousands that differ in
- * their last digits, and half a million at a start: none of them costs an object.
+ * Parses the names in the directory of one day, and ignores names that are not segments of that day. There are thousands of
+ * names that differ in their last digits, and half a million at a start: no object is allocated for a name.
  */
 export function readNamesOfDay(dayMs: number, names: readonly string[]): NamedTimes[] {
   const date = `_${dayPath(dayMs).replaceAll('/', '')}_`;
@@ -108,7 +111,7 @@ function parseStem(text: string): Stem | undefined {
   return NAME.test(name) && CAMERA_ID.test(cameraId) && more.length === 0 ? { name, cameraId } : undefined;
 }
 
-/** Undefined when the path is no segment's, or the directory is not the day of the name. */
+/** Undefined when the path is not that of a segment, or its directory does not match the day in the name. */
 export function parsePath(path: string): SegmentName | undefined {
   const segment = parseBaseName(path.slice(path.lastIndexOf('/') + 1));
   return segment && formatPath(segment) === path ? segment : undefined;

@@ -1,8 +1,8 @@
-// Segments as things on a disk: creates them under a free name, completes them, and keeps a marker for each open one.
+// The files of segments: creates them under a free name, completes them, and keeps a marker for each open one.
 //
-// A marker is an empty file `.kube-nvr/open/<sequence>_<base name>`, on the disk before its segment is: after a crash
-// recovery looks at the marked files instead of at the whole archive. The newest marker of a camera stays after its
-// segment is closed, so that the sequence goes on where it was although the wall clock was stepped back.
+// A marker is an empty file `.kube-nvr/open/<sequence>_<base name>`, which is written before its segment. After a crash,
+// recovery checks the marked files instead of the whole archive. The newest marker of a camera stays after its segment is
+// closed, so that the sequence continues even if the wall clock was set back.
 
 import { errorCode } from '../../../base/error.ts';
 import type { ProgressiveFile, SegmentEnd } from '../../mp4/segment.ts';
@@ -23,16 +23,16 @@ export interface Marker {
 
 export interface CreatedSegment {
   readonly file: OpenFile;
-  /** Its start may be some milliseconds later than asked for, where that name was taken. */
+  /** Its start may be some milliseconds later than requested, if that name was taken. */
   readonly segment: SegmentName;
   /** Relative to the record path. */
   readonly path: string;
   readonly marker: string;
 }
 
-/** Knows the disk that the record path must be on. */
+/** Knows the disk that must contain the record path. */
 export interface DiskGuard {
-  /** Throws WrongDiskError when it is another one now. */
+  /** Rejects with WrongDiskError when the disk is another one now. */
   check(): Promise<void>;
   readonly device: number | undefined;
 }
@@ -44,9 +44,9 @@ export class SegmentStore {
   readonly fs: FileSystem;
   readonly #guard: DiskGuard;
   #refused: Error | undefined;
-  /** The directories of this day are known to outlive a power cut. */
+  /** The day whose directories are known to survive a power failure. */
   #safeDay: string | undefined;
-  /** Segments that are being created, while no day may be removed. */
+  /** Number of segments that are being created; meanwhile no day is removed. */
   #creating = 0;
   readonly #unannounced = new Set<string>();
   #removingDay: Promise<boolean> | undefined;
@@ -57,22 +57,22 @@ export class SegmentStore {
     this.#guard = guard ?? anyDisk;
   }
 
-  /** From now on `create` fails with this; undefined: it does not. */
+  /** Lets `create` fail with this error from now on; undefined: lets it succeed. */
   refuse(fault: Error | undefined): void {
     this.#refused = fault;
   }
 
-  /** Why nothing new may be created now. */
+  /** Why no new files may be created now. */
   get refused(): Error | undefined {
     return this.#refused;
   }
 
-  /** Throws WrongDiskError when the record path is not our archive now. */
+  /** Rejects with WrongDiskError when the record path is not the archive of this node now. */
   checkDisk(): Promise<void> {
     return this.#guard.check();
   }
 
-  /** Makes the record path, and in it the places for markers and rewritten files. */
+  /** Creates the record path, and in it the directories for markers and rewritten files. */
   async prepare(): Promise<void> {
     const parts = this.root.split('/');
     for (let i = 2; i <= parts.length; i++) await this.#makeDirectory(parts.slice(0, i).join('/'));
@@ -83,14 +83,14 @@ export class SegmentStore {
     return `${this.root}/${path}`;
   }
 
-  /** Paths of files that are there, or will be in a moment, and that nobody was told of yet. */
+  /** Paths of files that exist or are being created, and are not in the catalogue yet. */
   get unannounced(): ReadonlySet<string> {
     return this.#unannounced;
   }
 
   /**
-   * Creates a segment's file under the first free millisecond, never over an existing one, and makes its name durable.
-   * `announce` is called before anything else can happen with it.
+   * Creates the file of a segment under the first free millisecond, never replacing an existing file, and makes its name
+   * durable. `announce` is called before anything else can happen to the file.
    */
   async create(
     wanted: SegmentName,
@@ -134,7 +134,7 @@ export class SegmentStore {
     }
   }
 
-  /** Turns an open file of `sizeBytes` into a finished one; any crash in between leaves a file that recovery completes. */
+  /** Turns an open file of `sizeBytes` into a finished one. A crash at any point leaves a file that recovery completes. */
   async complete(file: OpenFile, sizeBytes: number, end: SegmentEnd): Promise<FileFacts> {
     await file.write([end.tail], sizeBytes);
     await file.sync();
@@ -143,7 +143,10 @@ export class SegmentStore {
     return file.facts();
   }
 
-  /** Replaces a recording by the same one with its index in front. Throws, with nothing changed, when `cancelled`. */
+  /**
+   * Replaces a recording by the same one with its index in front. Rejects, with nothing changed, when `cancelled` returns
+   * true.
+   */
   async rewrite(
     source: OpenFile,
     path: string,
@@ -158,7 +161,7 @@ export class SegmentStore {
         for (let done = 0; done < size;) {
           if (cancelled()) throw new Error('rewriting was cancelled');
           const bytes = await source.read(offset + done, Math.min(COPY_BYTES, size - done));
-          if (bytes.length === 0) throw new Error('the recording is shorter than its index says');
+          if (bytes.length === 0) throw new Error('the recording is shorter than its index declares');
           position += await target.write([bytes], position);
           done += bytes.length;
         }
@@ -176,15 +179,15 @@ export class SegmentStore {
     }
   }
 
-  /** Removes a segment in which nothing is recorded; when it is done, the file does not come back after a power cut. */
+  /** Removes a segment without footage. When it resolves, the file cannot come back after a power failure. */
   async discard(path: string): Promise<void> {
     await this.fs.remove(this.absolute(path)).catch(ignoreMissing);
     await this.#syncParent(this.absolute(path)).catch(ignoreMissing);
   }
 
   /**
-   * Removes the directory of a day, and those of its month and year, as far as nothing is left in them. False when it
-   * could not be tried, as a segment is being created.
+   * Removes the directory of a day, and those of its month and year, if they are empty. False when it was not tried because
+   * a segment is being created.
    */
   async removeEmptyDay(ms: number): Promise<boolean> {
     if (this.#creating > 0) return false;
@@ -199,18 +202,18 @@ export class SegmentStore {
         await this.fs.removeDirectory(this.absolute(path)).catch(ignoreMissing);
       }
     } catch {
-      // Something else lies in it, or the disk will not let it go: it costs nothing to leave it.
+      // The directory is not empty, or the disk refuses: leaving it does no harm.
     }
     return true;
   }
 
   async unmark(marker: string): Promise<void> {
     await this.fs.remove(this.absolute(`${MARKERS}/${marker}`)).catch(() => {
-      // A marker of a finished file costs recovery one look; it is no reason to fail anything.
+      // Recovery checks a marker of a finished file quickly: this failure can be ignored.
     });
   }
 
-  /** All markers, oldest sequence first. Files that are no markers are ignored. */
+  /** All markers, lowest sequence first. Other files are ignored. */
   async markers(): Promise<Marker[]> {
     const found: Marker[] = [];
     for (const file of await this.#listState(MARKERS)) {
@@ -221,12 +224,12 @@ export class SegmentStore {
     return found.sort((a, b) => a.sequence - b.sequence);
   }
 
-  /** Removes rewritten files that a crash left unfinished: their recordings are still whole in their place. */
+  /** Removes rewritten files that a crash left unfinished: the original recordings are complete. */
   async clearRewrites(): Promise<void> {
     for (const file of await this.#listState(REWRITES)) await this.discard(`${REWRITES}/${file}`);
   }
 
-  /** Creates, syncs and removes a file, as recording would. Throws what the system says. */
+  /** Creates, syncs and removes a file, as recording would. Rejects with the error of the system. */
   async probe(): Promise<void> {
     await this.checkDisk();
     const path = this.absolute(`${STATE_DIRECTORY}/probe`);
@@ -244,7 +247,7 @@ export class SegmentStore {
   async #createDurably(path: string): Promise<OpenFile> {
     const file = await this.fs.create(this.absolute(path));
     try {
-      // The disk may have gone since it was looked at, and left a directory of that name beneath it.
+      // The disk may have been unmounted since the check, which leaves a directory of the same name below it.
       const { device } = this.#guard;
       if (device !== undefined && (await file.facts()).device !== device) await this.checkDisk();
       await this.fs.syncDirectory(this.absolute(path.slice(0, path.lastIndexOf('/'))));
@@ -258,7 +261,8 @@ export class SegmentStore {
 
   async #mark(marker: string): Promise<void> {
     const file = await this.#createInState(this.absolute(`${MARKERS}/${marker}`)).catch((err: unknown) => {
-      // The same name and sequence: this process tried it before and failed behind the marker.
+      // A marker with the same name and sequence exists: an earlier attempt of this process failed after it had written the
+      // marker.
       if (errorCode(err) !== 'EEXIST') throw err;
     });
     await file?.close();
@@ -270,7 +274,7 @@ export class SegmentStore {
     return this.#createInState(path);
   }
 
-  /** Creates a file below `.kube-nvr`, and first that directory where someone has removed it. */
+  /** Creates a file below `.kube-nvr`, and that directory too if it was removed. */
   async #createInState(path: string): Promise<OpenFile> {
     try {
       return await this.fs.create(path);
@@ -286,13 +290,16 @@ export class SegmentStore {
     for (const directory of [STATE_DIRECTORY, MARKERS, REWRITES]) await this.#makeSafely(this.absolute(directory));
   }
 
-  /** Makes the directory of a day, but never the record path itself: a disk that is gone must not be recorded beside. */
+  /**
+   * Creates the directory of a day, but never the record path itself: if the disk is gone, nothing may be recorded below
+   * its mount point.
+   */
   async #makeDay(ms: number): Promise<void> {
     const path = dayPath(ms);
     const isThere = await this.fs.facts(this.absolute(path)).catch(() => undefined);
     if (isThere && this.#safeDay === path) return;
     const [year = '', month = ''] = path.split('/');
-    // Also where it is there: whoever made it may have ended, or have failed, before it was safe.
+    // Also if the directory exists: the process that created it may have ended before it was synced.
     for (const part of [year, `${year}/${month}`, path]) await this.#makeSafely(this.absolute(part));
     this.#safeDay = path;
   }
@@ -301,13 +308,13 @@ export class SegmentStore {
     if (!(await this.#makeDirectory(path))) await this.#syncParent(path);
   }
 
-  /** False where it was there. */
+  /** False if the directory existed. */
   async #makeDirectory(path: string): Promise<boolean> {
     try {
       await this.fs.makeDirectory(path);
     } catch (err) {
       if (errorCode(err) === 'EEXIST') return false;
-      // A read-only or guarded parent of a directory that is there.
+      // The directory exists, in a parent that is read-only or protected.
       if (await this.fs.facts(path).catch(() => undefined)) return false;
       throw err;
     }

@@ -1,9 +1,9 @@
-// A small file that is replaced as a whole: after a crash it holds what it held before, or what it was to hold.
+// Replaces small files as a whole: after a crash, a file has its old or its new content.
 
 import { errorCode } from '../../../base/error.ts';
 import type { FileSystem } from './file-system.ts';
 
-/** Replaces the file at `path`, absolute, in a directory that is there. */
+/** Replaces the file at `path`, which is absolute; its directory must exist. */
 export async function replaceFile(fs: FileSystem, path: string, text: string, mode?: number): Promise<void> {
   const temporary = `${path}.new`;
   await fs.remove(temporary).catch(ignoreMissing);
@@ -21,7 +21,7 @@ export async function replaceFile(fs: FileSystem, path: string, text: string, mo
   await fs.syncDirectory(path.slice(0, path.lastIndexOf('/')) || '/');
 }
 
-/** Makes a directory and those above it. */
+/** Creates a directory and its parents. */
 export async function makeDirectories(fs: FileSystem, path: string): Promise<void> {
   if (await fs.facts(path).catch(() => undefined)) return;
   const parent = path.slice(0, path.lastIndexOf('/')) || '/';
@@ -32,7 +32,7 @@ export async function makeDirectories(fs: FileSystem, path: string): Promise<voi
   await fs.syncDirectory(parent);
 }
 
-/** The whole of a small file; undefined when there is none. */
+/** The content of a small file; undefined when it does not exist. */
 export async function readIfThere(fs: FileSystem, path: string): Promise<string | undefined> {
   try {
     const file = await fs.open(path, 'read');
@@ -48,7 +48,7 @@ export async function readIfThere(fs: FileSystem, path: string): Promise<string 
   }
 }
 
-/** What a JSON text says; undefined where it says nothing. */
+/** The value of a JSON text; undefined when it is not valid. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
