@@ -1,6 +1,6 @@
-// A sign of life of the whole process: when it was last seen alive and since which start of the machine. One small file
-// with two places that are written in turn, so that a torn write costs one sign and not both; it never grows, so a full
-// disk takes it.
+// The sign of life of the process: when it was last alive, and in which boot of the machine. It is a small file with two
+// slots that are written alternately, so that a torn write damages only one of them. It never grows, so that it can be
+// written on a full disk.
 
 import { readFile } from 'node:fs/promises';
 import { errorCode } from '../../../base/error.ts';
@@ -10,11 +10,11 @@ import { parseJson } from '../disk/state-file.ts';
 export interface SignOfLife {
   /** Milliseconds since 1970. */
   readonly aliveMs: number;
-  /** Another after each start of the machine; empty where it does not tell. */
+  /** Identifies the boot of the machine; empty where it is not available. */
   readonly bootId: string;
 }
 
-/** Whole sectors, so that a write of one place cannot harm the other. */
+/** Whole sectors, so that a write of one slot cannot damage the other. */
 const PLACE_BYTES = 512;
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
@@ -23,13 +23,13 @@ export class AliveFile {
   readonly #path: string;
   #count = 0;
 
-  /** `path` is absolute; its directory is made when it is missing. */
+  /** `path` is absolute; its directory is created when it is missing. */
   constructor(fs: FileSystem, path: string) {
     this.#fs = fs;
     this.#path = path;
   }
 
-  /** The last sign of the process before; undefined when there is none. Rejects with what the system says. */
+  /** The last sign of life of the previous process; undefined when there is none. Rejects with the error of the system. */
   async read(): Promise<SignOfLife | undefined> {
     let file: OpenFile;
     try {
@@ -52,7 +52,7 @@ export class AliveFile {
     }
   }
 
-  /** On the disk when it resolves. One at a time. */
+  /** Resolves when the sign is on the disk. Only one call at a time. */
   async write(sign: SignOfLife): Promise<void> {
     const text = JSON.stringify({ alive: sign.aliveMs, boot: sign.bootId, count: this.#count });
     const place = Buffer.alloc(PLACE_BYTES, ' ');
@@ -91,7 +91,7 @@ function parseSign(place: Buffer): (SignOfLife & { readonly count: number }) | u
   return whole ? { aliveMs: alive as number, bootId: boot, count: count as number } : undefined;
 }
 
-/** Which start of the machine this is; empty where it does not tell. */
+/** Identifies the current boot of the machine; empty where it is not available. */
 export async function readBootId(): Promise<string> {
   return readFile(BOOT_ID, 'latin1').then(
     (text) => text.trim(),

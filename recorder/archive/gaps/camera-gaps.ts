@@ -1,5 +1,5 @@
-// One camera's gaps as they happen: what camera and archive say of themselves in, a few times a second; records for the
-// journal, silence and seconds by cause out.
+// Detects the gaps of one camera as they happen. It observes the state of camera and archive a few times a second, writes
+// records to the journal, and reports silence and seconds by cause.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
@@ -15,37 +15,37 @@ import type { LedgerRecord } from './record.ts';
 import { RunBreaks } from './run-breaks.ts';
 import { Silence } from './silence.ts';
 
-/** A camera that is to be recorded, at one moment. */
+/** The state at one moment of a camera that should be recorded. */
 export interface Observation {
   readonly camera: Pick<CameraStatus, 'state' | 'reason' | 'counters'>;
   readonly archive: Pick<CameraArchiveStatus, 'state' | 'reason' | 'framesWritten' | 'framesDropped'>;
-  /** Times of which pictures are in files that are not closed yet. */
+  /** Intervals of the pictures in files that are not closed yet. */
   readonly written: readonly Interval[];
 }
 
-/** Since when the process before was not seen any more, and why that was. */
+/** When the previous process was last alive, and why it ended. */
 export interface Downtime {
   readonly cause: 'process-down' | 'node-down';
-  /** Undefined: as far as the journal goes. */
+  /** Undefined: unknown; the end of the journal counts. */
   readonly aliveMs: number | undefined;
 }
 
 export interface CameraGapsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Receives each record once it counts. */
+  /** Receives each record. */
   readonly journal: (record: LedgerRecord) => void;
-  /** Is told of silence, and of gaps once they are certain. */
+  /** Is notified of silence, and of gaps once they are certain. */
   readonly observer?: GapObserver | undefined;
 }
 
 type StateRecord = Extract<LedgerRecord, { kind: 'state' }>;
 
-/** Pictures arrive and none is written for so long: the disk holds them up, though it has not failed. */
+/** If pictures arrive but none is written for this time, the disk is too slow, even if it reports no error. */
 const STALLED_MS = 5_000;
-/** No hole is noticed later than this. */
+/** Every hole is noticed within this time. */
 const EXPLAINED_MS = 60_000;
-/** A camera with a picture every few seconds is no slow disk. */
+/** A camera that sends a picture every few seconds does not mean that the disk is slow. */
 const STALLED_FRAMES = 10;
 
 export class CameraGaps {
@@ -61,25 +61,25 @@ export class CameraGaps {
       this.#noteDegraded(this.#minute.picture(fromMs, toMs, lost));
     },
   });
-  /** As of the last observation. */
+  /** From the last observation. */
   #written: readonly Interval[] = [];
   readonly #minute = new DegradedMinute();
   #lostPictures = 0;
   readonly #seconds = new Map<GapCause, number>();
   #settledMs: number | undefined;
-  /** Since when nobody recorded the camera that is wanted next. */
+  /** Since when no node recorded the camera; set by `takeOver`. */
   #vacantSinceMs: number | undefined;
-  /** The last sign of life of the process before, where that was to record the camera. */
+  /** The last sign of life of the previous process, if that should have recorded the camera. */
   #downSinceMs: number | undefined;
   #begun = false;
-  /** Observations count: the camera is to be recorded. */
+  /** The camera should be recorded, so observations count. */
   #observed = false;
   #framesWritten = 0;
   #framesArrived = 0;
   #arrivedAtMs = 0;
-  /** As of the last picture that arrived. */
+  /** At the last picture that arrived. */
   #packetsLost = 0;
-  /** As of the last picture written. */
+  /** At the last picture that was written. */
   #last = { atMs: -Infinity, framesArrived: 0, framesWithoutKey: 0 };
 
   constructor(deps: CameraGapsDeps) {
@@ -95,17 +95,17 @@ export class CameraGaps {
     );
   }
 
-  /** Takes the camera's samples beside archive and live. */
+  /** Receives the samples of the camera, like archive and live stream. */
   get sink(): SampleSink {
     return this.#breaks;
   }
 
-  /** Somebody has said what is wanted of it. */
+  /** Whether `want` was called. */
   get isWanted(): boolean {
     return this.#begun;
   }
 
-  /** What it is in: one of the causes, while nothing is written. */
+  /** The current state: a cause while nothing is written. */
   get state(): LedgerState {
     return this.#ledger.state;
   }
@@ -114,14 +114,14 @@ export class CameraGaps {
     return this.#ledger;
   }
 
-  /** Pictures that are missing within footage of this process. */
+  /** Number of pictures that are missing within the footage of this process. */
   get lostPictures(): number {
     return this.#lostPictures;
   }
 
   /**
-   * Takes over what earlier processes have written. Where that could be read only when this one had begun, as on a disk
-   * that is mounted late, what it knows by now follows, and the journal is to be written anew.
+   * Adds the records of earlier processes. If they could be read only later, such as from a disk that was mounted late, the
+   * records of this process follow them, and the journal is written again.
    */
   load(records: Iterable<LedgerRecord>, down: Downtime): void {
     const since = this.#ledger;
@@ -136,22 +136,22 @@ export class CameraGaps {
   }
 
   /**
-   * The node that recorded the camera was lost, and this one is about to go on in its place: what is missing since
-   * `sinceMs` belongs to this account. Call it before the camera is wanted.
+   * The node that recorded the camera was lost, and this one takes over: the gap since `sinceMs` is recorded here. To be
+   * called before `want`.
    */
   takeOver(sinceMs: number): void {
     if (this.#ledger.state === 'absent') this.#vacantSinceMs = sinceMs;
   }
 
   /**
-   * The camera is in the account of another node since `sinceMs`, which this one learns only now; undefined: since the
-   * last sign of life of the process before.
+   * Another node records the gaps of the camera since `sinceMs`, as this node learns only now; undefined: since the last
+   * sign of life of the previous process.
    */
   giveUp(sinceMs: number | undefined): void {
     const nowMs = this.#nowMs();
     const atMs = Math.floor(Math.min(nowMs, sinceMs ?? this.#downSinceMs ?? nowMs));
     if (this.#ledger.state !== 'absent') {
-      // What was missing by then may be explained only by what is no longer in this account.
+      // The cause of a gap before that may be in records that are dropped here.
       const last = this.#ledger.report(atMs - EXPLAINED_MS, atMs, nowMs).gaps.at(-1);
       if (last?.toMs === atMs) this.#note({ kind: 'missed', fromMs: last.fromMs, toMs: atMs, cause: last.cause });
       this.#note({ kind: 'state', state: 'absent', atMs });
@@ -161,8 +161,8 @@ export class CameraGaps {
   }
 
   /**
-   * From now on the camera is to be recorded, or is `stopped` by a user, `unlicensed`, or `absent`: not this node's any
-   * more. The first call of a process also accounts for the time in which none ran.
+   * Sets whether the camera should be recorded, or is `stopped` by a user, `unlicensed`, or `absent`: no longer on this
+   * node. The first call also records the time since the previous process.
    */
   want(want: 'recording' | 'absent' | HaltCause, down: Downtime): void {
     const nowMs = this.#nowMs();
@@ -189,11 +189,11 @@ export class CameraGaps {
     this.#silence.tick(monotonicMs, state);
   }
 
-  /** A segment was closed: it counts as recorded for good. It begins at the millisecond of its name. */
+  /** A segment was closed: its time counts as recorded permanently. It starts at the millisecond in its name. */
   recorded(fromMs: number, toMs: number): void {
     if (!(toMs > fromMs)) return;
-    // A file keeps a straight piece of the wall clock's map: where the camera's clock failed, its end is not that of its last
-    // picture when that arrived.
+    // A file maps its time to wall time linearly. If the clock of the camera was wrong, the end of the file differs from
+    // the arrival time of its last picture.
     const toldMs = this.#written.find((file) => Math.abs(file.fromMs - fromMs) < 1)?.toMs ?? toMs;
     if (toldMs - toMs >= MIN_GAP_MS) {
       this.#ledger.unwrote(Math.round(toMs), Math.round(toldMs));
@@ -202,7 +202,7 @@ export class CameraGaps {
     this.#note({ kind: 'recorded', fromMs: Math.floor(fromMs), toMs: Math.round(toMs) });
   }
 
-  /** The wall clock was set: it showed `untilMs` when it began to show `atMs`. */
+  /** The wall clock was set from `untilMs` to `atMs`. */
   clockSet(untilMs: number, atMs: number): void {
     const { state } = this.ledger;
     if (state === 'absent') return;
@@ -210,7 +210,10 @@ export class CameraGaps {
     this.#note({ kind: 'state', state, atMs, untilMs, because });
   }
 
-  /** Wall time of the last picture written, or since when there should have been one, when that is too long ago. */
+  /**
+   * The wall time of the last written picture, or since when there should have been one, if that is too long ago; undefined
+   * otherwise.
+   */
   silentSinceMs(): number | undefined {
     const { clock } = this.#deps;
     const forMs = this.#silence.silentForMs(clock.monotonicMs());
@@ -224,21 +227,21 @@ export class CameraGaps {
     return isAsked ? { ...report, degraded: [...report.degraded, current] } : report;
   }
 
-  /** Tells of gaps that have begun or ended since the last call; about once a second. */
+  /** Notifies the observer of gaps that have begun or ended since the last call. To be called about once a second. */
   tellGaps(): void {
     this.#teller?.look(this.#nowMs(), (fromMs, toMs) => this.#ledger.report(fromMs, toMs, toMs));
   }
 
-  /** Writes down what is only counted so far; for the end of the process. */
+  /** Records the counts that are not recorded yet, at the end of the process. */
   settle(): void {
     this.#noteDegraded(this.#minute.take());
   }
 
-  /** Seconds without footage by cause, as far as it is certain, since this process accounts for the camera. */
+  /** Seconds of certain gaps by cause, since this process records the gaps of the camera. */
   seconds(): ReadonlyMap<GapCause, number> {
     if (this.#settledMs === undefined) return this.#seconds;
     const nowMs = this.#nowMs();
-    // The clock was set back: what it has shown before is counted.
+    // The clock was set back: this time was counted already.
     if (nowMs <= this.#settledMs) return this.#seconds;
     const { gaps, knownUntilMs } = this.report(this.#settledMs, nowMs);
     let settledMs = knownUntilMs;
@@ -253,12 +256,12 @@ export class CameraGaps {
     return this.#seconds;
   }
 
-  /** The time in which nobody recorded, up to the time at which this node begins to. */
+  /** Records the time in which no node recorded the camera, until now. */
   #fillVacancy(nowMs: number): void {
     const vacantSinceMs = this.#vacantSinceMs;
     this.#vacantSinceMs = undefined;
     if (vacantSinceMs === undefined || this.#ledger.state !== 'absent') return;
-    // Before it was absent here, it was this node's.
+    // While it was not absent here, this node recorded it.
     const fromMs = Math.floor(Math.max(vacantSinceMs, this.#ledger.sinceMs));
     if (fromMs >= nowMs) return;
     this.#note({ kind: 'missed', fromMs, toMs: nowMs, cause: 'moved' });
@@ -289,7 +292,7 @@ export class CameraGaps {
   }
 
   #count({ counters, state }: Observation['camera'], archive: Observation['archive'], atMs: number): void {
-    // A recording that has just begun counts from 0.
+    // The counter of a new recording starts from 0.
     const wrote = archive.framesWritten !== this.#framesWritten && archive.framesWritten > 0;
     this.#framesWritten = archive.framesWritten;
     if (counters.leadFrames !== this.#framesArrived) {
@@ -297,7 +300,7 @@ export class CameraGaps {
       this.#packetsLost = counters.packetsLost;
     }
     this.#framesArrived = counters.leadFrames;
-    // The last picture of a connection is written when that ends: it is as old as it is.
+    // The last picture of a connection is written when the connection ends: the time of its arrival counts.
     if (wrote) this.#silence.wrote(this.#arrivedAtMs);
     if (!wrote && state === 'recording') return;
     const framesWithoutKey = archive.framesDropped.get('no-key-frame') ?? 0;
@@ -317,11 +320,14 @@ export class CameraGaps {
   }
 }
 
-/** A process begins: the time since the last one, if the camera was to be recorded then, is that in which none ran. */
+/**
+ * The first state of a process. If the camera should have been recorded before, the time since the previous process is a
+ * gap in which no process ran.
+ */
 function afterDowntime(record: StateRecord, before: CameraLedger, down: Downtime): StateRecord {
   const { state, lastKnownMs } = before;
   if (state === 'absent' || isHalted(state)) return record;
-  // Footage and journal may be younger than the last sign of life.
+  // Footage and journal may be newer than the last sign of life.
   const untilMs = Math.max(down.aliveMs ?? -Infinity, lastKnownMs);
   return { ...record, untilMs, because: down.cause };
 }

@@ -1,5 +1,5 @@
-// The account of one camera's time, without clock and disk: records and footage in; which time was to be recorded, and
-// which of it is missing and why, out (docs/design/gaps.md).
+// The time account of one camera, without clock and disk. From records and footage it computes which time should have been
+// recorded, and which of it is missing and why (docs/design/gaps.md).
 
 import type { Interval } from '../catalogue/interval.ts';
 import { isExplainedBy, isPassing, LEDGER_STATES, type GapCause, type LedgerState } from './cause.ts';
@@ -10,43 +10,43 @@ import { Stretches, type Stretch } from './stretches.ts';
 
 export interface Gap extends Interval {
   readonly cause: GapCause;
-  /** It reaches to the present. */
+  /** It has not ended yet. */
   readonly isOpen: boolean;
-  /** The present may still explain it otherwise. */
+  /** Its cause may still change. */
   readonly isProvisional: boolean;
 }
 
-/** Footage and gaps of an interval: together they are the time that was to be recorded, and they do not overlap. */
+/** Footage and gaps of an interval. They do not overlap, and together they cover the time that should have been recorded. */
 export interface GapReport {
   readonly fromMs: number;
   readonly toMs: number;
   /** Oldest first. */
   readonly gaps: readonly Gap[];
-  /** What lies behind this is being written, or not understood yet; at most `toMs` and the present. */
+  /** Later time is still being written or not explained yet; at most `toMs` and the current time. */
   readonly knownUntilMs: number;
-  /** Of the time up to there, that in which the camera was to be recorded, and that of which there is footage. */
+  /** Time up to `knownUntilMs` in which the camera should have been recorded, and the part of it with footage. */
   readonly wantedMs: number;
   readonly recordedMs: number;
-  /** Of the footage, that in which pictures are missing; oldest first, whole also where it reaches beyond the interval. */
+  /** Footage in which pictures are missing; oldest first, not cut to the interval. */
   readonly degraded: readonly Degraded[];
 }
 
-/** Names, and clocks that are slewed, are not finer: less between two recordings is no gap. */
+/** File names and slewed clocks are not more precise: a shorter time between two recordings is no gap. */
 export const MIN_GAP_MS = 100;
-/** A camera that is connected and sends nothing is given up after 10 s; until then nobody knows why nothing is written. */
+/** A connection without data is closed after 10 s; until then the reason for missing footage is unknown. */
 const UNEXPLAINED_MS = 15_000;
-/** What waits for a slow disk may still be written; the next try may tell why the last one failed. */
+/** Data that wait for a slow disk may still be written; the next attempt may show why the last one failed. */
 const PROVISIONAL_MS = 20_000;
 /**
- * States are noticed by so much later than what they cost was captured: pictures are written up to three seconds after it,
- * and only then the disk fails.
+ * A state is noticed up to this long after the capture time of the footage that it affects: pictures are written up to
+ * three seconds after their capture, and only then does the disk report an error.
  */
 const NOTICED_MS = 5_000;
 const PROVISIONAL: ReadonlySet<LedgerState> = new Set<LedgerState>(['starting', 'connection-lost', 'disk-slow']);
-/** Bounds what a camera that comes and goes all day costs in memory: beyond, the oldest tenth is forgotten. */
+/** Limits the memory for a camera that connects and disconnects all day: beyond it, the oldest tenth is dropped. */
 const MAX_SPANS = 20_000;
 
-/** A stretch of time in one state. */
+/** An interval with one state. */
 interface Span extends Interval {
   readonly state: LedgerState;
 }
@@ -54,30 +54,33 @@ interface Span extends Interval {
 const toSpan = ({ fromMs, toMs, tag }: Stretch): Span => ({ fromMs, toMs, state: LEDGER_STATES[tag] as LedgerState });
 
 export class CameraLedger {
-  /** Sorted and apart; what no span covers was not to be recorded. */
+  /** Sorted and disjoint; time without a span was not to be recorded. */
   readonly #spans = new Stretches();
   #state: LedgerState = 'absent';
   #sinceMs = -Infinity;
-  /** The latest time that any span covers. */
+  /** The end of the latest span. */
   #reachedMs = -Infinity;
-  /** The process stood still, and the clock was behind when it went on: what that time is called once the clock is right. */
+  /**
+   * Set if the process was suspended and the clock was slow when it continued: the cause of that time, once the clock is
+   * right.
+   */
   #waitingCause: GapCause | undefined;
   readonly #recorded = new IntervalSet(MIN_GAP_MS - 1);
-  /** When newer pictures were last seen to be written. */
+  /** When newly written pictures were last noticed. */
   #grewAtMs = -Infinity;
   readonly #degraded = new DegradedTime();
 
-  /** What the camera is in now. */
+  /** The current state. */
   get state(): LedgerState {
     return this.#state;
   }
 
-  /** Since when; -Infinity when nothing was ever said. */
+  /** Start of the current state; -Infinity before the first one. */
   get sinceMs(): number {
     return this.#sinceMs;
   }
 
-  /** The latest time that anything is known of. */
+  /** The latest time in the account. */
   get lastKnownMs(): number {
     return Math.max(this.#reachedMs, this.#sinceMs, this.#recorded.last?.toMs ?? -Infinity);
   }
@@ -95,7 +98,7 @@ export class CameraLedger {
     }
   }
 
-  /** Pictures of this time are in a file. `nowMs`: seen so now. */
+  /** Pictures of this interval are in a file, as noticed at `nowMs`. */
   wrote(fromMs: number, toMs: number, nowMs?: number): void {
     const grew = toMs > (this.#recorded.last?.toMs ?? -Infinity);
     if (grew && nowMs !== undefined) this.#grewAtMs = nowMs;
@@ -103,12 +106,12 @@ export class CameraLedger {
     if (this.#recorded.length > MAX_SPANS) this.forgetBefore(this.#recorded.at(MAX_SPANS / 10)?.fromMs ?? 0);
   }
 
-  /** Pictures that were taken for being of this time are not. */
+  /** Removes an interval in which pictures were assumed by mistake. */
   unwrote(fromMs: number, toMs: number): void {
     this.#recorded.remove(fromMs, toMs);
   }
 
-  /** Of [fromMs, toMs), as far as it is over at `nowMs`. `files`: footage that is known from elsewhere. */
+  /** The report of the part of [fromMs, toMs) that has passed at `nowMs`. `files`: footage that is known from files. */
   report(fromMs: number, toMs: number, nowMs: number, files: Iterable<Interval> = []): GapReport {
     const limitMs = Math.max(fromMs, Math.min(toMs, nowMs));
     const footage = this.#recorded.with(files);
@@ -141,7 +144,7 @@ export class CameraLedger {
     return { fromMs, toMs, gaps, knownUntilMs, wantedMs, recordedMs: wantedMs - missingMs, degraded };
   }
 
-  /** Forgets what is older, as if the camera had not been wanted then. */
+  /** Drops everything before `ms`, as if the camera had not been configured then. */
   forgetBefore(ms: number): void {
     this.#spans.splice(0, this.#spans.firstEndingAfter(ms), []);
     const first = this.#spans.at(0);
@@ -151,7 +154,7 @@ export class CameraLedger {
     this.#degraded.forgetBefore(ms);
   }
 
-  /** Records that make the same account again. */
+  /** Records that reproduce this account. */
   *records(): Generator<LedgerRecord> {
     let atMs: number | undefined;
     for (const stretch of this.#spans) {
@@ -160,7 +163,7 @@ export class CameraLedger {
       yield { kind: 'state', state, atMs: fromMs };
       atMs = toMs;
     }
-    // The clock was set back: the present state began before the last one ended.
+    // The clock was set back: the current state began before the previous one ended.
     if (atMs !== undefined && atMs !== this.#sinceMs) yield { kind: 'state', state: 'absent', atMs };
     if (this.#sinceMs > -Infinity) yield { kind: 'state', state: this.#state, atMs: this.#sinceMs };
     for (const { fromMs, toMs } of this.#recorded) yield { kind: 'recorded', fromMs, toMs };
@@ -170,7 +173,7 @@ export class CameraLedger {
   #enter(state: LedgerState, atMs: number, untilMs: number, because: GapCause | undefined): void {
     this.#close(untilMs);
     if (because !== undefined && this.#state !== 'absent') {
-      // Time that the clock had shown before, when it was set back meanwhile, is accounted for already.
+      // Time that the clock has shown twice, because it was set back, is already in the account.
       const fromMs = Math.max(untilMs, this.#reachedMs);
       if (fromMs < atMs) this.#paint(fromMs, atMs, this.#waitingCause ?? because);
       this.#waitingCause = fromMs > atMs && because !== 'clock-step' ? because : undefined;
@@ -187,14 +190,14 @@ export class CameraLedger {
     this.#paint(fromMs, toMs, cause);
   }
 
-  /** The present state has lasted up to here. */
+  /** Extends the current state up to `untilMs`. */
   #close(untilMs: number): void {
     if (!(untilMs > this.#sinceMs)) return;
     if (untilMs > this.#reachedMs) this.#waitingCause = undefined;
     this.#paint(this.#sinceMs, untilMs, this.#state);
   }
 
-  /** The last word on an instant counts. */
+  /** Sets the state of an interval; it replaces earlier states. */
   #paint(fromMs: number, toMs: number, state: LedgerState): void {
     if (!(fromMs < toMs) || fromMs === -Infinity) return;
     this.#reachedMs = Math.max(this.#reachedMs, toMs);
@@ -220,9 +223,9 @@ export class CameraLedger {
     if (spans.length > MAX_SPANS) this.forgetBefore(spans.at(MAX_SPANS / 10)?.fromMs ?? 0);
   }
 
-  /** Wanted time in [fromMs, toMs), cut to it, with the state that lasts until now. */
+  /** Spans of wanted time, cut to [fromMs, toMs), including the current state up to now. */
   *#spansIn(fromMs: number, toMs: number, nowMs: number): Generator<Span> {
-    // Behind its beginning the present state counts, also where the clock was set back to a time that has spans.
+    // After its start, the current state applies, even where the clock was set back to a time that has spans.
     const endMs = Math.min(toMs, this.#sinceMs);
     for (let i = this.#spans.firstEndingAfter(fromMs); i < this.#spans.length; i++) {
       const span = toSpan(this.#spans.at(i) as Stretch);
@@ -233,7 +236,7 @@ export class CameraLedger {
     if (present.fromMs < present.toMs && present.state !== 'absent') yield present;
   }
 
-  /** The first failure that was noticed shortly behind a hole. */
+  /** The first failure that was noticed shortly after `ms`. */
   #noticedBehind(ms: number, nowMs: number): GapCause | undefined {
     for (const { state } of this.#spansIn(ms, ms + NOTICED_MS, nowMs)) if (isPassing(state)) return state;
     return undefined;
@@ -246,7 +249,7 @@ export class CameraLedger {
   }
 }
 
-/** Wanted time without footage, as stretches that nothing interrupts, each as the states it went through. */
+/** Wanted time without footage as continuous holes, each divided by state. */
 function* holes(spans: Iterable<Span>, footage: IntervalSet): Generator<Span[]> {
   let hole: Span[] = [];
   for (const span of spans) {
@@ -262,8 +265,8 @@ function* holes(spans: Iterable<Span>, footage: IntervalSet): Generator<Span[]> 
 }
 
 /**
- * Where the end of an open hole begins of which nothing is known yet. While pictures are being written, those of the
- * time since the last one may be on their way, however late a slow link brings them.
+ * The start of the last part of an open hole whose cause is not known yet. While pictures are being written, those since
+ * the last written one may still arrive over a slow link.
  */
 function unexplainedFrom(hole: readonly Span[], nowMs: number, grewAtMs: number): number {
   let fromMs = Infinity;
@@ -279,8 +282,8 @@ interface Explained extends Span {
 }
 
 /**
- * What is noticed late explains what came before it, and what is over explains what follows until footage does. `noticed`:
- * behind the hole.
+ * Assigns causes within a hole: a state that is noticed late explains the time before it, and a state that has ended
+ * explains the time until there is footage. `noticed`: the failure after the hole.
  */
 function explain(hole: readonly Span[], noticed: GapCause | undefined): Explained[] {
   const explained: Explained[] = [];
@@ -296,9 +299,9 @@ function explain(hole: readonly Span[], noticed: GapCause | undefined): Explaine
   explained.reverse();
   explained.forEach((span, i) => {
     const before = explained[i - 1]?.cause;
-    // The node that takes over begins with the camera because the other one was lost.
+    // The node that takes over starts the camera because the other node was lost.
     if (span.cause === 'starting' && before === 'moved') explained[i] = { ...span, cause: before };
-    // And the key frame is missing because packets of it were lost.
+    // The key frame is missing because its packets were lost.
     if (span.cause === 'no-key-frame' && before === 'packets-lost') explained[i] = { ...span, cause: before };
   });
   const last = explained.findLast(({ state }) => state !== 'recording');
@@ -307,7 +310,7 @@ function explain(hole: readonly Span[], noticed: GapCause | undefined): Explaine
     : explained;
 }
 
-/** Neighbours with one cause are one gap. */
+/** Adjacent gaps with the same cause are joined. */
 function append(gaps: Gap[], gap: Gap): void {
   const before = gaps.at(-1);
   if (before?.toMs === gap.fromMs && before.cause === gap.cause && before.isProvisional === gap.isProvisional) {

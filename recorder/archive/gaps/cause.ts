@@ -1,4 +1,4 @@
-// Why there is no footage: states of a camera and of the disk in, one stable name out.
+// The causes of gaps, derived from the states of the camera and of the disk.
 
 /**
  * - `camera-unreachable`: no connection, or no answer over it; `refused-login`: wrong or missing user and password;
@@ -40,17 +40,17 @@ export const GAP_CAUSES = [
 export type GapCause = (typeof GAP_CAUSES)[number];
 
 /**
- * What a camera is in: `recording` when nothing is known to be wrong, `absent` when nobody wants it recorded or
- * accounted for, or the reason why there is no footage, if there is none.
+ * The state of a camera in the ledger: `recording` when no fault is known; `absent` when it is not configured on this node;
+ * or a cause, which applies if there is no footage.
  */
 export type LedgerState = 'recording' | 'absent' | GapCause;
 
-/** Why a camera that is accounted for is not to be recorded. */
+/** Why a configured camera is not recorded. */
 export type HaltCause = Extract<GapCause, 'stopped' | 'unlicensed'>;
 
 export const isHalted = (state: LedgerState): state is HaltCause => state === 'stopped' || state === 'unlicensed';
 
-/** In an order that only this process knows: places are kept in memory, never on the disk. */
+/** The index in this list is used in memory only, never on the disk. */
 export const LEDGER_STATES: readonly LedgerState[] = ['recording', 'absent', ...GAP_CAUSES];
 
 const STATES: ReadonlySet<string> = new Set(LEDGER_STATES);
@@ -60,7 +60,7 @@ export const isLedgerState = (text: string): text is LedgerState => STATES.has(t
 export const isGapCause = (text: string): text is GapCause =>
   isLedgerState(text) && text !== 'recording' && text !== 'absent';
 
-/** What the camera does wrong: the code of its status. */
+/** The cause for the code in the status of a camera. */
 export function cameraCause(reasonCode: string): GapCause {
   switch (reasonCode) {
     case 'unreachable':
@@ -81,7 +81,7 @@ export function cameraCause(reasonCode: string): GapCause {
   }
 }
 
-/** What keeps its video from the disk: the code of its recording's status. */
+/** The cause for the code in the status of a recording. */
 export function diskCause(reasonCode: string): GapCause {
   switch (reasonCode) {
     case 'disk-full':
@@ -105,10 +105,13 @@ const CAMERA_FAILURES: ReadonlySet<LedgerState> = new Set<LedgerState>([
   'bitrate-exceeded',
 ]);
 
-/** What is over by itself, and may be noticed when footage has begun again. */
+/** States that end by themselves, and may be noticed only when there is footage again. */
 export const isPassing = (state: LedgerState): state is GapCause =>
   CAMERA_FAILURES.has(state) || state === 'packets-lost' || state.startsWith('disk-');
 
-/** The next try told more: a camera that ended the connection and is then unreachable was unreachable all the time. */
+/**
+ * Whether the next state explains this one better: if a camera closes the connection and is then unreachable, it was
+ * unreachable all the time.
+ */
 export const isExplainedBy = (state: LedgerState, next: LedgerState): boolean =>
   (state === 'starting' || state === 'connection-lost') && CAMERA_FAILURES.has(next);

@@ -1,22 +1,22 @@
-// Footage in which pictures are missing, each for less than a second: no gap, and not whole either. One camera's pictures
-// in, the minutes that lack some out; and what is known of them all.
+// Finds degraded footage: footage in which pictures are missing, each time for less than a second. It counts the pictures
+// of one camera by minutes, and joins the minutes with missing pictures.
 
 import type { Interval } from '../catalogue/interval.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../base/units.ts';
 
 /** Milliseconds since 1970, from the first picture to the end of the last. */
 export interface Degraded extends Interval {
-  /** Pictures that are missing, as far as the distances of their neighbours tell. */
+  /** Number of missing pictures, computed from the distances between pictures. */
   readonly lost: number;
-  /** Those, and the ones that are there. */
+  /** Number of missing and recorded pictures together. */
   readonly expected: number;
 }
 
-/** Pictures of one minute may come a little out of order. */
+/** Pictures may arrive slightly out of order. */
 const DISORDER_MS = 5_000;
-/** Neighbouring minutes become one stretch, within an hour by the clock. */
+/** Minutes that are at most this far apart are joined, within an hour. */
 const APART_MS = 1_000;
-/** Hours of more than a year in which pictures were lost all the time. */
+/** Enough for more than a year in which pictures are lost in every hour. */
 const MAX_STRETCHES = 10_000;
 
 /** Counts pictures by minutes of the clock. */
@@ -27,7 +27,7 @@ export class DegradedMinute {
   #lost = 0;
   #expected = 0;
 
-  /** The minute as far as it has come, if it lacks pictures. */
+  /** The current minute so far, if pictures are missing. */
   get current(): Degraded | undefined {
     if (this.#lost === 0) return undefined;
     return {
@@ -38,7 +38,10 @@ export class DegradedMinute {
     };
   }
 
-  /** Takes a picture of [fromMs, toMs), before which `lost` are missing. Returns the minute that is over by that. */
+  /**
+   * Counts a picture of [fromMs, toMs), before which `lost` pictures are missing. Returns the previous minute if this
+   * picture ends it.
+   */
   picture(fromMs: number, toMs: number, lost: number): Degraded | undefined {
     const over =
       fromMs >= this.#minuteMs + MINUTE_MS || fromMs < this.#minuteMs - DISORDER_MS ? this.#begin(fromMs) : undefined;
@@ -48,7 +51,7 @@ export class DegradedMinute {
     return over;
   }
 
-  /** Ends the minute; what follows is another one. */
+  /** Ends the current minute and returns it. */
   take(): Degraded | undefined {
     const { current } = this;
     this.#minuteMs = -Infinity;
@@ -66,7 +69,7 @@ export class DegradedMinute {
   }
 }
 
-/** All that is known: sorted and apart. */
+/** All degraded footage of a camera, sorted and disjoint. */
 export class DegradedTime {
   #all: Degraded[] = [];
 
@@ -74,7 +77,7 @@ export class DegradedTime {
     return this.#all;
   }
 
-  /** What is said twice counts once; of a clock that shows an hour twice the first one counts. */
+  /** Duplicates count once. If the clock shows the same hour twice, the first entry counts. */
   add(stretch: Degraded): void {
     const all = this.#all;
     let at = all.length;
@@ -90,12 +93,12 @@ export class DegradedTime {
       };
       return;
     }
-    // The last picture of a minute ends about where the first of the next begins.
+    // The last picture of a minute may overlap the first of the next.
     all.splice(at, 0, { ...stretch, fromMs: Math.max(stretch.fromMs, before?.toMs ?? stretch.fromMs) });
     if (all.length > MAX_STRETCHES) all.splice(0, MAX_STRETCHES / 10);
   }
 
-  /** Those that share an instant with [fromMs, toMs), whole. */
+  /** Entries that overlap [fromMs, toMs), not cut. */
   within(fromMs: number, toMs: number): readonly Degraded[] {
     return this.#all.filter((stretch) => stretch.toMs > fromMs && stretch.fromMs < toMs);
   }

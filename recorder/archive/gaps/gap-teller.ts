@@ -1,25 +1,25 @@
-// Tells of a camera's gaps as they become certain: the account again and again in, each gap once opened and once closed out,
-// in order. What is told so is what the list of gaps shows.
+// Reports the gaps of a camera as they become certain: each gap is reported once when it opens and once when it closes, in
+// order. It compares repeated reports of the account, so that it reports what the list of gaps shows.
 
 import type { Gap, GapReport } from './camera-ledger.ts';
 
 /** Times are milliseconds since 1970. No call may throw or take time. */
 export interface GapObserver {
-  /** No video is written any more; `sinceMs`: since when. */
+  /** No video is being written since `sinceMs`. */
   silent(sinceMs: number, cause: string): void;
   heard(sinceMs: number, untilMs: number): void;
   opened(gap: Pick<Gap, 'fromMs' | 'cause'>): void;
   closed(gap: Pick<Gap, 'fromMs' | 'toMs' | 'cause'>): void;
-  /** A gap that an earlier process has told of as opened, and not as closed. */
+  /** A gap that an earlier process has reported as opened, but not as closed. */
   readonly openBefore: Pick<Gap, 'fromMs' | 'cause'> | undefined;
 }
 
-/** Of a gap that lasts, what is older is not looked at again: it may have a thousand states. */
+/** Older parts of a long gap are not examined again: it may have a thousand states. */
 const SETTLED_MS = 60_000;
 
 export class GapTeller {
   readonly #observer: GapObserver;
-  /** All before is told; undefined: nobody accounts for the camera yet. */
+  /** Everything before this time is reported; undefined: not started. */
   #untilMs: number | undefined;
   #open: Pick<Gap, 'fromMs' | 'cause'> | undefined;
 
@@ -28,22 +28,22 @@ export class GapTeller {
     this.#open = observer.openBefore;
   }
 
-  /** From here on somebody accounts for the camera. */
+  /** Starts to report gaps from this time on. */
   beginAt(ms: number): void {
     this.#untilMs ??= Math.min(ms, this.#open?.fromMs ?? ms);
   }
 
-  /** `report`: of an interval up to now. */
+  /** `report` returns the report of an interval that ends now. */
   look(nowMs: number, report: (fromMs: number, toMs: number) => GapReport): void {
-    // The clock was set back: what it has shown before is told.
+    // The clock was set back: this time is already reported.
     if (this.#untilMs === undefined || nowMs <= this.#untilMs) return;
     const { gaps, knownUntilMs } = report(this.#untilMs, nowMs);
     for (const [i, gap] of gaps.entries()) {
       const next = gaps[i + 1];
-      // The two may be one yet.
+      // The next gap may still become part of this one.
       const mayGrow = next?.isProvisional && next.fromMs === gap.toMs && next.cause === gap.cause;
       if (gap.isProvisional || mayGrow) return this.#knownUntil(gap.fromMs);
-      // What was taken for a gap is footage by now.
+      // The open gap has footage by now.
       if (this.#open && this.#openUntilMs < gap.fromMs) this.#close({ ...this.#open, toMs: this.#openUntilMs });
       if (!this.#open) {
         this.#open = { fromMs: gap.fromMs, cause: gap.cause };
@@ -58,7 +58,7 @@ export class GapTeller {
     return this.#knownUntil(knownUntilMs);
   }
 
-  /** Up to here the open gap is certain. */
+  /** The open gap is certain up to this time. */
   get #openUntilMs(): number {
     return Math.max(this.#open?.fromMs ?? -Infinity, this.#untilMs ?? -Infinity);
   }
@@ -70,7 +70,7 @@ export class GapTeller {
     this.#observer.closed({ fromMs, toMs, cause });
   }
 
-  /** Up to here there is no gap that was not told. */
+  /** All gaps up to this time are reported. */
   #knownUntil(ms: number): void {
     if (this.#open) {
       if (ms <= this.#openUntilMs) return;

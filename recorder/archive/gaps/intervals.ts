@@ -1,4 +1,4 @@
-// Sets of instants as intervals [from, to): sorted, apart, in milliseconds since 1970.
+// Sets of times as sorted, disjoint intervals [from, to), in milliseconds since 1970.
 
 import type { Interval } from '../catalogue/interval.ts';
 import { Stretches, type Stretch } from './stretches.ts';
@@ -17,7 +17,7 @@ export class IntervalSet {
     return this.#intervals.length;
   }
 
-  /** Undefined beyond the last. */
+  /** Undefined after the last. */
   at(index: number): Interval | undefined {
     return this.#intervals.at(index);
   }
@@ -26,7 +26,7 @@ export class IntervalSet {
     return this.#intervals.at(this.#intervals.length - 1);
   }
 
-  /** Sorted and apart. */
+  /** Intervals in ascending order. */
   [Symbol.iterator](): Generator<Interval> {
     return this.#intervals[Symbol.iterator]();
   }
@@ -66,7 +66,7 @@ export class IntervalSet {
     return copy;
   }
 
-  /** Intervals that share an instant with [fromMs, toMs), whole. */
+  /** Intervals that overlap [fromMs, toMs), not cut. */
   *overlapping(fromMs: number, toMs: number): Generator<Interval> {
     const all = this.#intervals;
     for (let i = all.firstEndingAfter(fromMs); i < all.length; i++) {
@@ -76,7 +76,7 @@ export class IntervalSet {
     }
   }
 
-  /** Where the hole around `ms` begins: the end of the last interval before it; `ms` itself where there is no hole. */
+  /** The start of the hole that contains `ms`: the end of the previous interval; `ms` itself when it is in an interval. */
   holeStart(ms: number): number {
     const at = this.#intervals.firstEndingAfter(ms);
     const next = this.#intervals.at(at);
@@ -84,13 +84,13 @@ export class IntervalSet {
     return this.#intervals.at(at - 1)?.toMs ?? -Infinity;
   }
 
-  /** Where the hole around `ms` ends. */
+  /** The end of the hole that contains `ms`. */
   holeEnd(ms: number): number {
     const next = this.#intervals.at(this.#intervals.firstEndingAfter(ms));
     return next ? Math.max(ms, next.fromMs) : Infinity;
   }
 
-  /** What of [fromMs, toMs) is in no interval. */
+  /** The parts of [fromMs, toMs) that are in no interval. */
   *holes(fromMs: number, toMs: number): Generator<Interval> {
     let at = fromMs;
     for (const interval of this.overlapping(fromMs, toMs)) {

@@ -1,5 +1,5 @@
-// One camera's gap journal on the disk: records in, appended at once; all that is kept out, at the next start. A file
-// that has grown is replaced by a shorter one that says the same, so that it stays small for years.
+// The gap journal of one camera on the disk: records are appended at once, and read at the next start. A file that has
+// grown is replaced by a shorter one with the same meaning, so that it stays small for years.
 
 import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
@@ -9,21 +9,21 @@ import { formatRecord, parseJournal, type LedgerRecord } from './record.ts';
 
 export interface JournalOptions {
   readonly fs: FileSystem;
-  /** `.kube-nvr/gaps`, absolute. Made when it is missing, in a `.kube-nvr` that is there. */
+  /** `.kube-nvr/gaps`, absolute. Created when it is missing; `.kube-nvr` must exist. */
   readonly directory: string;
   readonly name: string;
   readonly log: Log;
-  /** Nothing may be written yet: what is in the file is not known. */
+  /** Whether nothing may be written yet, because the file has not been read. */
   readonly isHeld: () => boolean;
-  /** Throws where the directory is not on the archive's own disk. */
+  /** Rejects when the directory is not on the disk of the archive. */
   readonly checkDisk: () => Promise<void>;
-  /** All that is worth keeping, for a shorter file. */
+  /** The records for a shorter file. */
   readonly snapshot: () => Iterable<LedgerRecord>;
 }
 
-/** A file is replaced when it has grown by this much, and to more than twice what it was. */
+/** A file is replaced when it has grown by this much, and to more than twice its size. */
 const COMPACT_BYTES = 64 * 1024;
-/** More records wait for no disk: the file is replaced by what is known when it comes back. */
+/** If more records wait for the disk, they are dropped, and the file is replaced by a snapshot when the disk returns. */
 const MAX_WAITING = 4_096;
 
 export class Journal {
@@ -31,13 +31,13 @@ export class Journal {
   readonly #path: string;
   #waiting: string[] = [];
   #replace = false;
-  /** Records that waited were dropped: only a snapshot has them. */
+  /** Waiting records were dropped: only a snapshot contains them. */
   #lost = false;
-  /** What could not be read must not be replaced. */
+  /** A file that could not be read must not be replaced. */
   #readable = true;
   #sizeBytes = 0;
   #compactAtBytes = COMPACT_BYTES;
-  /** The last line may be torn: by a crash, or by a write that failed. */
+  /** The last line may be incomplete, because of a crash or a failed write. */
   #torn = true;
   #unsynced = false;
   #failing = false;
@@ -49,7 +49,7 @@ export class Journal {
     this.#path = `${options.directory}/${options.name}`;
   }
 
-  /** Records of earlier runs; torn and damaged lines are left out. Never rejects: what cannot be read is missing. */
+  /** Records of earlier processes, without damaged lines. Never rejects: what cannot be read is missing. */
   async read(): Promise<LedgerRecord[]> {
     try {
       return parseJournal((await readIfThere(this.#o.fs, this.#path)) ?? '');
@@ -60,7 +60,7 @@ export class Journal {
     }
   }
 
-  /** Writes as soon as it can; what the disk does not take now waits for `flush`. */
+  /** Writes as soon as possible; records that the disk refuses now wait for `flush`. */
   append(record: LedgerRecord): void {
     if (this.#waiting.length < MAX_WAITING) this.#waiting.push(formatRecord(record));
     else if (this.#readable) {
@@ -71,20 +71,20 @@ export class Journal {
     if (!this.#failing) this.#schedule();
   }
 
-  /** The file is to hold the snapshot and nothing else. */
+  /** Replaces the content of the file by the snapshot. */
   replace(): void {
     this.#replace = true;
     this.#lost = true;
     this.#schedule();
   }
 
-  /** Writes what waits, and makes it outlive a power cut. Never rejects. */
+  /** Writes and syncs waiting records. Never rejects. */
   flush(): Promise<void> {
     this.#work = this.#work.then(() => this.#write()).then(() => this.#sync());
     return this.#work;
   }
 
-  /** There is something that a power cut would lose. */
+  /** Whether a power failure would lose records. */
   get dirty(): boolean {
     return this.#unsynced || this.#replace || this.#waiting.length > 0;
   }
@@ -107,7 +107,7 @@ export class Journal {
       this.#failing = false;
     } catch (err) {
       this.#torn = true;
-      // One line a failure, not one a try.
+      // Logged once per failure, not per attempt.
       if (!this.#failing) this.#o.log.warn({ file: this.#path, err }, 'a gap journal cannot be written');
       this.#failing = true;
     }
@@ -137,7 +137,7 @@ export class Journal {
   }
 
   async #compact(): Promise<void> {
-    // What waits is in the snapshot already.
+    // Waiting records are already in the snapshot.
     const lines = this.#take();
     const lost = this.#lost;
     this.#lost = false;
@@ -147,7 +147,8 @@ export class Journal {
       await this.#makeDirectory();
       await replaceFile(this.#o.fs, this.#path, text);
     } catch (err) {
-      // A longer file is no harm; it is tried again when it has grown further. Records that are nowhere else are.
+      // A longer file does no harm; the next attempt follows when it has grown further. But waiting records exist nowhere
+      // else.
       this.#waiting.unshift(...lines);
       this.#lost ||= lost;
       this.#replace = this.#lost;
@@ -160,7 +161,7 @@ export class Journal {
     this.#unsynced = false;
   }
 
-  /** More may be appended while these are written. */
+  /** Takes the waiting lines: more may be appended while these are written. */
   #take(): string[] {
     const lines = this.#waiting;
     this.#waiting = [];

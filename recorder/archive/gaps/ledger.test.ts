@@ -555,7 +555,7 @@ test('silence: 15 s without written video, one line at its start and one at its 
   await node.wait(60);
   assert.equal(node.ledger.silenceOf('gate'), undefined);
   const lines = node.log.lines.filter(({ message }) => message.includes('silent')).map(({ message }) => message);
-  const both = ['camera is silent: no video is written', 'camera is no longer silent'];
+  const both = ['a camera is silent: no video is being written', 'a camera is no longer silent'];
   assert.deepEqual(lines, [...both, ...both]);
   await node.stop();
 });

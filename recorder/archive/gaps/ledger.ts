@@ -1,5 +1,6 @@
-// The gap ledger of a node: for each camera, which time was to be recorded and is not, and why. Joins the cameras'
-// accounts with their journals under `.kube-nvr/gaps`, the sign of life of the process, and the archive's files.
+// The gap ledger of a node: which time of each camera should have been recorded but was not, and why. It combines the
+// accounts of the cameras with their journals under `.kube-nvr/gaps`, the sign of life of the process, and the files of the
+// archive.
 
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../../base/clock.ts';
@@ -27,21 +28,21 @@ export interface GapLedgerOptions {
   readonly root: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** Which start of the machine this is: `readBootId`. */
+  /** Identifies the boot of the machine: `readBootId`. */
   readonly bootId: string;
   readonly registry?: Registry;
   readonly fs?: FileSystem;
-  /** Who is told of the silence and the gaps of a camera. */
+  /** Observers of the silence and the gaps of each camera. */
   readonly observerOf?: (cameraId: string) => GapObserver;
-  /** Throws where the record path is not on the archive's own disk. */
+  /** Rejects when the record path is not on the disk of the archive. */
   readonly checkDisk?: () => Promise<void>;
 }
 
-/** What a camera that is silent is silent for. */
+/** Since when and why a camera is silent. */
 export interface CameraSilence {
-  /** Wall time of the last picture written, or since when there should have been one. */
+  /** Wall time of the last written picture, or since when there should have been one. */
   readonly sinceMs: number;
-  /** As far as it is known. */
+  /** The cause, as far as it is known. */
   readonly cause: LedgerState;
 }
 
@@ -54,9 +55,9 @@ const DIRECTORY = '.kube-nvr/gaps';
 const SUFFIX = '.jsonl';
 const ALIVE_INTERVAL_MS = 5_000;
 const TELL_INTERVAL_MS = 1_000;
-/** A clock that is off from the monotonic one by this much at once was set. */
+/** If the wall clock deviates from the monotonic clock by this much at once, it was set. */
 const CLOCK_STEP_MS = 1_000;
-/** Gaps are remembered this long, whether or not there is still footage around them. */
+/** Gaps are kept this long, whether or not there is still footage around them. */
 const KEEP_MS = 400 * DAY_MS;
 const CONCURRENT_READS = 16;
 
@@ -67,9 +68,9 @@ export class GapLedger implements SegmentObserver {
   readonly #entries = new Map<string, Entry>();
   readonly #aliveFile: AliveFile;
   #down: Downtime = { cause: 'process-down', aliveMs: undefined };
-  /** What earlier processes have written is known; before, nothing may be written. */
+  /** The records of earlier processes were read; before that, nothing may be written. */
   #loaded = false;
-  /** Cameras are known: from here on the process is the one that accounts for them. */
+  /** The cameras are known: this process records their gaps from now on. */
   #begun = false;
   #closing = false;
   #lastTick: { readonly wallMs: number; readonly monotonicMs: number } | undefined;
@@ -87,8 +88,8 @@ export class GapLedger implements SegmentObserver {
   }
 
   /**
-   * Reads what earlier processes have written; call it once, before the archive tells of any segment. Never rejects: a
-   * disk that is not there yet is read as soon as it is, and keeps no camera from being recorded meanwhile.
+   * Reads the records of earlier processes. To be called once, before the archive reports any segment. Never rejects: a
+   * disk that is missing is read when it appears, and does not prevent recording.
    */
   async load(): Promise<void> {
     try {
@@ -107,15 +108,14 @@ export class GapLedger implements SegmentObserver {
         journal.replace();
       }
     } catch (err) {
-      // A new archive has no disk yet that could be known.
+      // Also for a new archive, which has no known disk yet.
       this.#o.log.debug({ path: this.#directory, err }, 'the gap ledger cannot be read yet');
     }
   }
 
   /**
-   * Says which cameras there are, and which of them are to be recorded; the others are stopped by a user, unless there
-   * is another cause. Cameras that are not named are not accounted for any more. Call it before what it says is carried
-   * out.
+   * Sets the cameras, and which of them should be recorded; the others are stopped by a user, unless there is another
+   * cause. Gaps of cameras that are not in the list are no longer recorded. To be called before the change is carried out.
    */
   configure(
     cameras: Iterable<{ readonly id: string; readonly enabled: boolean; readonly cause?: HaltCause | undefined }>,
@@ -130,37 +130,37 @@ export class GapLedger implements SegmentObserver {
   }
 
   /**
-   * The node that recorded a camera was lost, and this one is about to go on in its place: what is missing since
-   * `sinceMs` is `moved`, and in this node's account. Call it before the camera is configured.
+   * The node that recorded a camera was lost, and this one takes over: the gap since `sinceMs` has the cause `moved` and is
+   * recorded here. To be called before the camera is configured.
    */
   takeOver(cameraId: string, sinceMs: number): void {
     this.#entry(cameraId).gaps.takeOver(Math.max(sinceMs, this.#o.clock.wallMs() - KEEP_MS));
   }
 
   /**
-   * Another node accounts for a camera since `sinceMs`; undefined: since this node was last seen alive before it
-   * started. Call it before the camera is no longer configured.
+   * Another node records the gaps of a camera since `sinceMs`; undefined: since this node was last alive before it started.
+   * To be called before the camera is removed from the configuration.
    */
   giveUp(cameraId: string, sinceMs: number | undefined): void {
     this.#entry(cameraId).gaps.giveUp(sinceMs);
   }
 
-  /** The same for one camera. */
+  /** Like `configure`, for one camera. */
   want(cameraId: string, want: 'recording' | 'absent' | HaltCause): void {
     this.#entry(cameraId).gaps.want(want, this.#down);
   }
 
-  /** Takes a camera's samples beside archive and live. */
+  /** Receives the samples of a camera, like archive and live stream. */
   sinkFor(cameraId: string): SampleSink {
     return this.#entry(cameraId).gaps.sink;
   }
 
-  /** What a camera that is to be recorded says now; call it a few times a second. */
+  /** The current state of a camera that should be recorded; to be called a few times a second. */
   observe(cameraId: string, observation: Observation): void {
     if (!this.#closing) this.#entry(cameraId).gaps.observe(observation);
   }
 
-  /** Call it a few times a second, behind `observe` of all cameras. */
+  /** To be called a few times a second, after `observe` of all cameras. */
   tick(): void {
     if (!this.#begun || this.#closing) return;
     this.#lookAtClock();
@@ -168,14 +168,14 @@ export class GapLedger implements SegmentObserver {
     if (this.#o.clock.monotonicMs() - this.#aliveAtMs >= ALIVE_INTERVAL_MS) this.#signLife();
   }
 
-  /** Undefined for a camera that is not silent, or need not be recorded. */
+  /** Undefined for a camera that is not silent, or should not be recorded. */
   silenceOf(cameraId: string): CameraSilence | undefined {
     const gaps = this.#entries.get(cameraId)?.gaps;
     const sinceMs = gaps?.silentSinceMs();
     return gaps && sinceMs !== undefined ? { sinceMs, cause: gaps.state } : undefined;
   }
 
-  /** Footage and gaps of [fromMs, toMs). `files`: footage of which there are files. */
+  /** Footage and gaps of [fromMs, toMs). `files`: footage that is known from files. */
   report(cameraId: string, fromMs: number, toMs: number, files: Iterable<Interval>): GapReport {
     const gaps = this.#entries.get(cameraId)?.gaps;
     if (gaps) return gaps.report(fromMs, toMs, files);
@@ -187,15 +187,15 @@ export class GapLedger implements SegmentObserver {
     this.#entry(segment.cameraId).gaps.recorded(meta?.wallStartMs ?? segment.startMs, endMs);
   }
 
-  /** What retention removes was recorded all the same. */
+  /** Footage that retention removes still counts as recorded. */
   removed(): void {}
 
-  /** The cameras are about to be stopped, because the process ends: what they do from here on says nothing of them. */
+  /** The cameras will be stopped because the process ends: their states after this do not count. */
   stopping(): void {
     this.#closing = true;
   }
 
-  /** Writes what is known; call it when the archive has closed its files. */
+  /** Writes all records. To be called when the archive has closed its files. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#beat;
@@ -240,14 +240,17 @@ export class GapLedger implements SegmentObserver {
     return entry;
   }
 
-  /** A step of the wall clock is seen where it left the monotonic one. */
+  /** A step of the wall clock shows as a deviation from the monotonic clock. */
   #lookAtClock(): void {
     const before = this.#lastTick;
     const now = this.#markTime();
     if (!before) return;
     const expectedMs = before.wallMs + (now.monotonicMs - before.monotonicMs);
     if (Math.abs(now.wallMs - expectedMs) < CLOCK_STEP_MS) return;
-    this.#o.log.warn({ seconds: Math.round((now.wallMs - expectedMs) / 1000) }, 'the clock of the machine was set');
+    this.#o.log.warn(
+      { seconds: Math.round((now.wallMs - expectedMs) / 1000) },
+      'the wall clock of the machine was set',
+    );
     for (const { gaps } of this.#entries.values()) gaps.clockSet(Math.floor(expectedMs), Math.floor(now.wallMs));
   }
 
@@ -257,7 +260,7 @@ export class GapLedger implements SegmentObserver {
     return this.#lastTick;
   }
 
-  /** Not while it is not known what was told before. */
+  /** Not before the records of earlier processes were read: they say which gaps were reported. */
   #tellGaps(): void {
     const nowMs = this.#o.clock.monotonicMs();
     if (!this.#o.observerOf || !this.#loaded || nowMs - this.#toldAtMs < TELL_INTERVAL_MS) return;
@@ -265,14 +268,14 @@ export class GapLedger implements SegmentObserver {
     for (const { gaps } of this.#entries.values()) gaps.tellGaps();
   }
 
-  /** One at a time, however long the disk takes. */
+  /** One write at a time, however slow the disk is. */
   #signLife(): void {
     if (this.#beat) return;
     this.#aliveAtMs = this.#o.clock.monotonicMs();
     this.#beat = this.#write().finally(() => (this.#beat = undefined));
   }
 
-  /** The journals first: a sign of life says that what came before it is written. */
+  /** The journals are written first: a sign of life means that everything before it is written. */
   async #write(): Promise<void> {
     const { clock, log, bootId, checkDisk } = this.#o;
     if (!this.#loaded) await this.load();

@@ -1,9 +1,9 @@
-// What Prometheus is told of gaps and silence, asked for at each scrape.
+// The metrics of gaps and silence, read at each scrape.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { GAP_CAUSES, type GapCause } from './cause.ts';
 
-/** One camera that this node accounts for. */
+/** A camera whose gaps this node records. */
 export interface GapFigures {
   readonly cameraId: string;
   readonly seconds: ReadonlyMap<GapCause, number>;
@@ -11,7 +11,7 @@ export interface GapFigures {
   readonly lostPictures: number;
 }
 
-/** Metrics of all cameras that `cameras` names; one that is gone disappears. */
+/** Registers metrics of all cameras in `cameras`; a removed camera disappears. */
 export function registerGapMetrics(registry: Registry, cameras: () => Iterable<GapFigures>): void {
   const registers: Registry[] = [];
   const missing = new Counter({
@@ -22,7 +22,7 @@ export function registerGapMetrics(registry: Registry, cameras: () => Iterable<G
     collect() {
       this.reset();
       for (const { cameraId, seconds } of cameras()) {
-        // Also what never happened: a first gap is an increase only where there was a 0 before.
+        // Includes causes that did not occur, so that a first gap counts as an increase.
         for (const cause of GAP_CAUSES) this.inc({ camera: cameraId, cause }, seconds.get(cause) ?? 0);
       }
     },

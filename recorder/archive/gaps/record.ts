@@ -1,26 +1,26 @@
-// One line of a gap journal and back. Times are whole milliseconds since 1970; a line that is torn or damaged is none.
+// Formats and parses the lines of a gap journal. Times are whole milliseconds since 1970; damaged lines are ignored.
 
 import { assertNever } from '../../../base/assert.ts';
 import { isGapCause, isLedgerState, type GapCause, type LedgerState } from './cause.ts';
 import type { Degraded } from './degraded.ts';
 
-/** What a journal tells of its camera, in the order in which it happened. */
+/** A record of a gap journal; records are in the order in which they happened. */
 export type LedgerRecord =
   | {
       readonly kind: 'state';
       readonly state: LedgerState;
-      /** From here on. */
+      /** Start of the state. */
       readonly atMs: number;
-      /** Where the state before ended, when that was not here: the process stood still, or the clock was set. */
+      /** End of the previous state, if it differs: the process was suspended, or the clock was set. */
       readonly untilMs?: number;
-      /** Why there is nothing between the two. */
+      /** Why there is no footage between the two. */
       readonly because?: GapCause;
     }
-  /** What becomes known only afterwards. */
+  /** A gap that becomes known only afterwards. */
   | { readonly kind: 'missed'; readonly fromMs: number; readonly toMs: number; readonly cause: GapCause }
-  /** A segment that was closed: it counts as recorded also when retention has removed it. */
+  /** A closed segment: it counts as recorded even after retention has removed it. */
   | { readonly kind: 'recorded'; readonly fromMs: number; readonly toMs: number }
-  /** Footage that lacks pictures. */
+  /** Footage in which pictures are missing. */
   | ({ readonly kind: 'degraded' } & Degraded);
 
 /** Ends with a line feed. */
@@ -41,7 +41,7 @@ export function formatRecord(record: LedgerRecord): string {
 
 const line = (fields: Readonly<Record<string, unknown>>): string => `${JSON.stringify(fields)}\n`;
 
-/** Undefined for everything that `formatRecord` does not write. */
+/** Undefined for text that `formatRecord` does not write. */
 export function parseRecord(text: string): LedgerRecord | undefined {
   let fields: unknown;
   try {
@@ -67,14 +67,14 @@ export function parseRecord(text: string): LedgerRecord | undefined {
   return {
     kind: 'state',
     atMs: at,
-    // One of a newer version.
+    // A state of a newer version.
     state: isLedgerState(state) ? state : 'unknown',
     ...(until === undefined ? {} : { untilMs: until }),
     ...(why === undefined ? {} : { because: why }),
   };
 }
 
-/** The records of a journal, whatever has become of some of its lines. */
+/** The records of a journal, without its damaged lines. */
 export function parseJournal(text: string): LedgerRecord[] {
   return text
     .split('\n')

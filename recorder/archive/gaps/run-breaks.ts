@@ -1,5 +1,5 @@
-// One camera's samples in; what is missing between two runs of one connection out, and within a run. The states of camera
-// and disk do not show these, because the camera goes on sending.
+// Finds missing pictures in the samples of one camera: between two runs of a connection, and within a run. The states of
+// camera and disk do not show these, because the camera continues to send.
 
 import type { EndReason, SampleSink } from '../../camera/sink.ts';
 import { TICKS_PER_MS, type Sample } from '../../mp4/sample.ts';
@@ -7,7 +7,7 @@ import type { GapCause } from './cause.ts';
 
 const LEAP_MS = 1_000;
 
-/** A camera that comes back before anybody has looked has lost its connection all the same. */
+/** A camera that reconnects between two observations has lost its connection too. */
 const CAUSES: Readonly<Record<EndReason, GapCause | undefined>> = {
   gap: 'packets-lost',
   stalled: 'camera-stalled',
@@ -19,26 +19,26 @@ const CAUSES: Readonly<Record<EndReason, GapCause | undefined>> = {
 };
 
 export interface RunBreakEvents {
-  /** A break, when the next run begins. */
+  /** Called when the next run begins. */
   missed(fromMs: number, toMs: number, cause: GapCause): void;
-  /** A picture of [fromMs, toMs), before which `lost` are missing in its run. */
+  /** Called for a picture of [fromMs, toMs), before which `lost` pictures of its run are missing. */
   picture(fromMs: number, toMs: number, lost: number): void;
 }
 
 export class RunBreaks implements SampleSink {
   readonly #events: RunBreakEvents;
   #cause: GapCause | undefined;
-  /** Wall time at which the last picture ends. */
+  /** Wall time of the end of the last picture. */
   #endMs = 0;
   #hasPicture = false;
-  /** Decoding time of the run's last picture. */
+  /** Decoding time of the last picture of the run. */
   #lastDts: number | undefined;
 
   constructor(events: RunBreakEvents) {
     this.#events = events;
   }
 
-  /** Why no picture comes now although the camera sends; undefined when that is not so. */
+  /** Why no picture arrives now although the camera sends; undefined otherwise. */
   get cause(): GapCause | undefined {
     return this.#cause;
   }
@@ -64,9 +64,9 @@ export class RunBreaks implements SampleSink {
     this.#cause = CAUSES[reason];
   }
 
-  /** The camera itself failed while the next run was waited for: that is what counts from here on. */
+  /** The camera failed before the next run began: from now on that is the cause. */
   interrupted(nowMs: number): void {
-    // What the camera says of a connection that was lost is more.
+    // The status of the camera says more about a lost connection.
     if (this.#cause === 'connection-lost' || this.#cause === 'no-key-frame') this.#cause = undefined;
     this.#endBreak(nowMs);
   }
@@ -75,17 +75,22 @@ export class RunBreaks implements SampleSink {
     const cause = this.#cause;
     this.#cause = undefined;
     if (cause === undefined || !this.#hasPicture) return;
-    // The file before may end earlier than its last picture: at least the last millisecond tells why.
+    // The previous file may end before its last picture: at least the last millisecond gets the cause.
     this.#events.missed(Math.min(this.#endMs, toMs - 1), toMs, cause);
   }
 
-  /** The run's wall time skips some, because its map began again: the pictures before were dated too early. */
+  /**
+   * Whether the wall time of the run jumps because its mapping was restarted: the pictures before it were dated too early.
+   */
   #leapsTo({ dts, wallMs, usualDuration }: Sample): boolean {
     if (this.#lastDts === undefined) return false;
     return wallMs - this.#endMs - (dts - this.#lastDts - usualDuration) / TICKS_PER_MS > LEAP_MS;
   }
 
-  /** Where packets were lost, each usual distance without a picture is one; elsewhere a camera may take its time. */
+  /**
+   * Where packets were lost, each usual distance without a picture counts as one missing picture. Otherwise the camera may
+   * have paused.
+   */
   #lostBefore({ lostPackets, dts, usualDuration }: Sample): number {
     if (lostPackets === 0 || this.#lastDts === undefined) return 0;
     return Math.max(0, Math.round((dts - this.#lastDts) / usualDuration) - 1);

@@ -1,10 +1,10 @@
-// Whether a camera is silent: it should be recorded, and for 15 s no video was written, whatever else arrives.
+// Detects silence of a camera: it should be recorded, but no video was written for 15 s, whatever else arrives.
 
 import type { Log } from '../../../base/log.ts';
 
 export const SILENCE_MS = 15_000;
 
-/** Is told when a camera falls silent, and when it is heard again. */
+/** Is notified when a camera becomes silent, and when its silence ends. */
 export interface SilenceObserver {
   silent(forMs: number, cause: string): void;
   heard(forMs: number): void;
@@ -13,7 +13,10 @@ export interface SilenceObserver {
 export class Silence {
   readonly #log: Log;
   readonly #observer: SilenceObserver | undefined;
-  /** Monotonic time of the last picture written, or since when there should have been one; undefined: none is wanted. */
+  /**
+   * Monotonic time of the last written picture, or since when there should have been one; undefined: the camera should not
+   * be recorded.
+   */
   #lastMs: number | undefined;
   #silent = false;
 
@@ -22,12 +25,12 @@ export class Silence {
     this.#observer = observer;
   }
 
-  /** Milliseconds since the last picture, when that is too long. */
+  /** Milliseconds since the last written picture, if the camera is silent. */
   silentForMs(nowMs: number): number | undefined {
     return this.#silent && this.#lastMs !== undefined ? nowMs - this.#lastMs : undefined;
   }
 
-  /** The camera should be recorded from now on, or not any more. */
+  /** Sets whether the camera should be recorded from now on. */
   want(wanted: boolean, nowMs: number): void {
     if (wanted) this.#lastMs ??= nowMs;
     else {
@@ -36,7 +39,7 @@ export class Silence {
     }
   }
 
-  /** A picture was written that arrived at this time. */
+  /** A picture that arrived at this time was written. */
   wrote(arrivedMs: number): void {
     if (this.#lastMs === undefined || arrivedMs <= this.#lastMs) return;
     this.#end(arrivedMs);
@@ -46,14 +49,14 @@ export class Silence {
   tick(nowMs: number, cause: string): void {
     if (this.#silent || this.#lastMs === undefined || nowMs - this.#lastMs < SILENCE_MS) return;
     this.#silent = true;
-    this.#log.warn({ cause, seconds: seconds(nowMs - this.#lastMs) }, 'camera is silent: no video is written');
+    this.#log.warn({ cause, seconds: seconds(nowMs - this.#lastMs) }, 'a camera is silent: no video is being written');
     this.#observer?.silent(nowMs - this.#lastMs, cause);
   }
 
   #end(nowMs: number): void {
     if (!this.#silent || this.#lastMs === undefined) return;
     this.#silent = false;
-    this.#log.info({ seconds: seconds(nowMs - this.#lastMs) }, 'camera is no longer silent');
+    this.#log.info({ seconds: seconds(nowMs - this.#lastMs) }, 'a camera is no longer silent');
     this.#observer?.heard(nowMs - this.#lastMs);
   }
 }

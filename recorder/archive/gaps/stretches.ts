@@ -1,10 +1,10 @@
-// Stretches of time that are sorted and apart, each with a small number. 17 bytes each, where an object of two times takes
-// 80: a camera that comes and goes has thousands, and an account of years is kept in memory.
+// A compact list of sorted, disjoint intervals, each with a small number. An interval takes 17 bytes, an object with two
+// times 80: a camera that disconnects often has thousands, and years of them are kept in memory.
 
 export interface Stretch {
   readonly fromMs: number;
   readonly toMs: number;
-  /** 0 to 255, what the owner means by it. */
+  /** 0 to 255; its meaning is up to the owner. */
   readonly tag: number;
 }
 
@@ -12,7 +12,7 @@ const FIRST_ROOM = 8;
 
 export class Stretches {
   #length = 0;
-  /** Start and end, one stretch after the other. */
+  /** Start and end of each interval, one after the other. */
   #times = new Float64Array(2 * FIRST_ROOM);
   #tags = new Uint8Array(FIRST_ROOM);
 
@@ -20,7 +20,7 @@ export class Stretches {
     return this.#length;
   }
 
-  /** Undefined beyond the ends. */
+  /** Undefined for an index out of range. */
   at(index: number): Stretch | undefined {
     if (!(index >= 0 && index < this.#length)) return undefined;
     return {
@@ -34,7 +34,7 @@ export class Stretches {
     for (let i = 0; i < this.#length; i++) yield this.at(i) as Stretch;
   }
 
-  /** Index of the first that ends after `ms`; `length` when none does. */
+  /** Index of the first interval that ends after `ms`; `length` when there is none. */
   firstEndingAfter(ms: number): number {
     let low = 0;
     let high = this.#length;
@@ -46,10 +46,10 @@ export class Stretches {
     return low;
   }
 
-  /** As `Array.splice`. */
+  /** Like `Array.splice`. */
   splice(at: number, removed: number, added: readonly Stretch[]): void {
     const length = this.#length - removed + added.length;
-    // A quarter more than is needed, so that each addition need not copy all.
+    // A quarter more than needed, so that not every addition copies everything.
     const room = this.#tags.length;
     if (length > room || (length < room / 4 && room > FIRST_ROOM)) this.#resize(Math.ceil(length * 1.25));
     this.#times.copyWithin(2 * (at + added.length), 2 * (at + removed), 2 * this.#length);
