@@ -1,5 +1,5 @@
-// `recorder --adopt-archive`: the owner says that the record path holds the archive of this node, whatever was there
-// before. Configuration in, the archive's id out.
+// `recorder --adopt-archive`: the user declares that the record path holds the archive of this node, whatever was there
+// before.
 
 import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { Log } from '../base/log.ts';
@@ -9,7 +9,10 @@ import { ConfigError } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { ownerOf } from './owner.ts';
 
-/** Throws ConfigError when there is no such directory. A recorder that runs notices within a second. */
+/**
+ * Returns the id of the archive. Rejects with ConfigError when the directory does not exist. A running recorder notices the
+ * change within a second.
+ */
 export async function adoptArchive(
   config: Config,
   configFile: string,
@@ -19,7 +22,7 @@ export async function adoptArchive(
   const root = recordPath.replace(/(?<=.)\/+$/, '');
   const facts = await nodeFileSystem.facts(root).catch(() => undefined);
   if (!facts?.isDirectory)
-    throw new ConfigError(configFile, 'record_path', `${root} is not there; is its disk mounted?`);
+    throw new ConfigError(configFile, 'record_path', `${root} does not exist; is its disk mounted?`);
   const owner = await ownerOf(config, pod);
   return new ArchiveIdentity({ root, workDir, ...owner, fs: nodeFileSystem, log }).adopt();
 }

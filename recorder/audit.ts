@@ -1,4 +1,4 @@
-// The program `recorder audit`: a directory with the files of an audit in, out whether every line is as it was written.
+// The command `recorder audit`: checks whether every line in the files of an audit is as it was written.
 
 import { verifyAudit } from './audit/verify.ts';
 
@@ -8,7 +8,7 @@ Checks that every line of the audit in DIRECTORY follows from the previous one, 
 does not.
 `;
 
-/** Resolves to what the process ends with. */
+/** Resolves to the exit code. */
 export async function runAudit(args: readonly string[], print: (text: string) => void): Promise<number> {
   const [directory, ...more] = args;
   if (directory === undefined || more.length > 0 || directory.startsWith('-')) {
@@ -17,10 +17,10 @@ export async function runAudit(args: readonly string[], print: (text: string) =>
   }
   const { lines, first, end, broken } = await verifyAudit(directory);
   if (broken !== undefined) print(`${broken}\n`);
-  else if (!end) print(`${directory}: there is no audit\n`);
+  else if (!end) print(`${directory}: the directory contains no audit\n`);
   else {
     const about = `${lines} lines, ${first} to ${end.n}, the last with SHA-256 ${end.sha256}`;
-    print(`${about}: every line follows from the one before it\n`);
+    print(`${about}: every line follows from the previous one\n`);
   }
   return broken === undefined && end ? 0 : 1;
 }

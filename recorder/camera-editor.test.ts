@@ -98,7 +98,7 @@ test('an id or a name that another file has is refused, wherever that file stand
     const { editor, taken } = stage(t, { [name]: yard });
     const id = await refusal(editor.add({ ...GATE, id: 'yard' }));
     assert.equal(id.code, 'id-taken');
-    assert.match(id.message, /^id: .* has a camera of this id$/);
+    assert.match(id.message, /^id: .* has a camera with this id$/);
     const sameName = await refusal(editor.add({ ...GATE, name: 'The/Yard' }));
     assert.equal(sameName.code, 'invalid-parameter');
     assert.match(sameName.message, /^name: becomes "The-Yard" in file names, as the name of .*cameras\[0\] does/);
@@ -172,7 +172,7 @@ test('a file that people wrote stays as it is, byte for byte', async (t) => {
   for (const change of [editor.change('yard', { source: 'rtsp://10.0.0.8/' }, always), editor.remove('yard', always)]) {
     const { code, message } = await refusal(change);
     assert.equal(code, 'camera-in-file');
-    assert.match(message, /people wrote .*camera-yard\.yaml: change the camera there/);
+    assert.match(message, /camera-yard\.yaml was written by hand: change the camera there/);
   }
   await editor.add(GATE);
   const commented = readFileSync(file('camera-gate.yaml'), 'utf8').replace('id: gate', 'id: gate # mine now');

@@ -1,5 +1,5 @@
-// Cameras that are added, changed and removed while the recorder runs: settings in; out a file of `conf.d` or a row of the
-// database, taken up as any other change of them is.
+// Adds, changes and removes cameras while the recorder runs. The settings go into a file of `conf.d` or a row of the
+// database, and are applied like any other change of them.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
@@ -17,11 +17,11 @@ import { ROW_SETTINGS, rowOf, settingsOf, type CameraRow } from './database/came
 
 export interface NodeCameraEditorDeps {
   readonly fs: FileSystem;
-  /** The configuration's file; `conf.d` is beside it. */
+  /** The configuration file; `conf.d` is next to it. */
   readonly configFile: string;
-  /** Takes the files up. Rejects with ConfigError where they are refused. */
+  /** Reads and applies the files. Rejects with ConfigError when they are refused. */
   readonly reload: () => Promise<void>;
-  /** Where new cameras go when there is one. */
+  /** If there is a database, new cameras are stored in it. */
   readonly database?: {
     row(cameraId: string): CameraRow | undefined;
     /** `change` does not throw. Rejects when the database cannot be reached. */
@@ -30,27 +30,27 @@ export interface NodeCameraEditorDeps {
       change: (row: CameraRow | undefined) => CameraRow | null | undefined,
     ): Promise<{ readonly changed: boolean }>;
   };
-  /** Makes the recorder do what is wanted now. */
+  /** Applies the cameras that are wanted now. */
   readonly apply: () => Promise<void>;
-  /** A camera is gone: another one with its id has nothing to do with it. */
+  /** Forgets what is stored about a removed camera: another camera may get its id. */
   readonly forget: (cameraId: string) => Promise<void>;
-  /** Cameras are the cluster's: whether it has given this node one of this id. */
+  /** In a cluster: whether it has assigned the camera to this node. */
   readonly cluster?: { has(cameraId: string): boolean };
   readonly clock: Clock;
 }
 
-/** Files with passwords are for the recorder's user and group. */
+/** Files with passwords are readable by the user and group of the recorder only. */
 const FILE_MODE = 0o640;
-/** An answer does not wait longer for a disk that hangs: the change is kept, and is being carried out. */
+/** The longest time that an answer waits for the change to be applied; the change is stored already. */
 const MAX_APPLY_MS = 10_000;
 /** Settings that may hold a password. */
 const ADDRESSES = ['source', 'snapshot', 'onvif'] as const;
 
 export class NodeCameraEditor implements CameraEditor {
   readonly #d: NodeCameraEditorDeps;
-  /** A tag must not tell who reads it what the password may be. */
+  /** A key for entity tags: without it, a tag would allow guesses of the password. */
   readonly #key = randomBytes(32);
-  /** One change at a time: each is judged by what the one before has left. */
+  /** One change at a time: each is checked against the result of the previous one. */
   #work: Promise<unknown> = Promise.resolve();
 
   constructor(deps: NodeCameraEditorDeps) {
@@ -73,11 +73,11 @@ export class NodeCameraEditor implements CameraEditor {
       check(settings);
       const cameraId = settings['id'] as string;
       const written = await this.#find(cameraId);
-      if (written) throw idTaken(`${written.file} has a camera of this id`);
+      if (written) throw idTaken(`${written.file} has a camera with this id`);
       if (this.#d.database) return this.#addRow(cameraId, settings);
       const file = cameraFileOf(this.#d.configFile, cameraId);
       if (await this.#d.fs.facts(file).catch(() => undefined)) {
-        throw new EditError('camera-in-file', `${file} is there already, and holds something else`);
+        throw new EditError('camera-in-file', `${file} already exists and contains something else`);
       }
       await this.#keep(file, settings);
       return this.#edited(settings);
@@ -123,7 +123,8 @@ export class NodeCameraEditor implements CameraEditor {
     const { cluster } = this.#d;
     if (!cluster) return;
     if (cameraId !== undefined && !cluster.has(cameraId)) throw unknownCamera();
-    const detail = 'cameras of this node are Camera resources of its cluster: change them there, as with kubectl';
+    const detail =
+      'cameras of this node are Camera resources of its cluster: change them there, for example with kubectl';
     throw new EditError('managed-by-cluster', detail);
   }
 
@@ -151,17 +152,17 @@ export class NodeCameraEditor implements CameraEditor {
 
   #requireTag(settings: CameraSettings, mayChange: MayChange): void {
     if (mayChange(this.#tagOf(settings))) return;
-    throw new EditError('precondition-failed', 'the camera was changed since: read its settings again');
+    throw new EditError('precondition-failed', 'the camera has been changed meanwhile: read its settings again');
   }
 
   #mayChange({ file, text, camera }: WrittenCamera, mayChange: MayChange): void {
     if (!isOurs(text)) {
-      throw new EditError('camera-in-file', `people wrote ${file}: change the camera there`);
+      throw new EditError('camera-in-file', `${file} was written by hand: change the camera there`);
     }
     this.#requireTag(camera, mayChange);
   }
 
-  /** Makes `file` hold a camera, or nothing, and the recorder work by it. */
+  /** Writes or removes `file`, and makes the recorder apply it. */
   async #keep(file: string, settings: CameraSettings | undefined): Promise<void> {
     const { fs, configFile, reload } = this.#d;
     const text = settings && formatCameraFile(settings);
@@ -201,7 +202,7 @@ export class NodeCameraEditor implements CameraEditor {
       isThere = known !== undefined;
       return isThere ? undefined : row;
     });
-    if (isThere || !changed) throw idTaken('the table cameras has a camera of this id');
+    if (isThere || !changed) throw idTaken('the table cameras has a camera with this id');
     return this.#edited(settingsOf(row));
   }
 
@@ -253,13 +254,13 @@ const unknownCamera = (): EditError => new EditError('unknown-camera', 'this nod
 const idTaken = (detail: string): EditError => new EditError('id-taken', `id: ${detail}`);
 const invalid = (detail: string): EditError => new EditError('invalid-parameter', detail);
 
-/** Throws EditError, which names every field that is wrong. */
+/** Throws EditError, whose message names every wrong field. */
 function check(settings: CameraSettings): void {
   const mistakes = mistakesInCamera(settings);
   if (mistakes.length > 0) throw invalid(mistakes.map(({ key, problem }) => `${key}: ${problem}`).join('; '));
 }
 
-/** All settings of a camera as somebody wants them now, checked, with the passwords that it has. */
+/** The new settings of a camera, checked, with the stored passwords filled in. */
 function changed(cameraId: string, given: CameraSettings, before: CameraSettings): CameraSettings {
   const settings: Record<string, unknown> = { id: cameraId, ...(withoutNulls(given) as CameraSettings) };
   if (settings['id'] !== cameraId) throw invalid('id: a camera keeps its id; add another camera');
@@ -279,11 +280,12 @@ function changed(cameraId: string, given: CameraSettings, before: CameraSettings
 
 function toRow(settings: CameraSettings): CameraRow {
   const foreign = Object.keys(settings).find((key) => !ROW_SETTINGS.has(key));
-  if (foreign !== undefined) throw invalid(`${foreign}: the table cameras has no such setting; files have`);
+  if (foreign !== undefined)
+    throw invalid(`${foreign}: the table cameras does not have this setting; configuration files do`);
   return rowOf(settings);
 }
 
-/** What loading says of the files: of `file` it is the caller's mistake. */
+/** Converts an error of loading: a mistake in `file` is the caller's. */
 function refused(err: unknown, file?: string): unknown {
   if (!(err instanceof ConfigError)) return err;
   const own = err.mistakes.filter((mistake) => mistake.file === file);

@@ -1,5 +1,5 @@
-// The cameras that a recorder runs: each with its place in the archive and its live stream, started, stopped and
-// replaced one by one. A change of configuration touches only the cameras that it changes.
+// The cameras that a recorder runs, each with its archive sink and its live stream. They are started, stopped and replaced
+// one by one; a change of the configuration affects only the cameras that it changes.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -20,13 +20,13 @@ import type { LiveLimits } from './live/limits.ts';
 import type { Reach } from './reach/reach.ts';
 import { CLOSE } from './live/viewer.ts';
 
-/** A camera as it is wanted now: `enabled` says whether it is to be recorded. */
+/** A camera as it is wanted now. `enabled`: whether it should be recorded. */
 export interface WantedCamera extends CameraConfig {
-  /** Why it is not enabled, and since when, as far as that is known. */
+  /** Why it is not enabled, and since when if that is known. */
   readonly halted?: {
     readonly reason: Reason;
     readonly sinceMs?: number;
-    /** Of the gap in its footage; `stopped` unless it says otherwise. */
+    /** The cause of the gap in its footage; `stopped` by default. */
     readonly cause?: 'unlicensed';
   };
 }
@@ -41,15 +41,15 @@ export interface CameraSetDeps {
   readonly reach: Reach;
   readonly receiveBuffer: Buffer;
   readonly liveLimits: LiveLimits;
-  /** For what cameras are sending. */
+  /** Memory for the data that cameras send. */
   readonly memory?: MemoryAccount;
-  /** Told of what a camera is in now; often, and mostly what it was told before. Of one that is gone: undefined. */
+  /** Called often with the current status of a camera, which may be unchanged; undefined for a removed camera. */
   readonly state?: (cameraId: string, status: CameraStatus | undefined) => void;
-  /** Why cameras that are wanted may not be recorded, by id; those that are in `running` go on. */
+  /** Why wanted cameras may not be recorded, by id. Cameras in `running` continue. */
   readonly refusals?: (wanted: readonly CameraConfig[], running: ReadonlySet<string>) => ReadonlyMap<string, Reason>;
 }
 
-/** The picture and the fragment that a camera of 4 Mbit/s is sending, in blocks of memory, and its tables. */
+/** The picture and the fragment of a camera of 4 Mbit/s, in blocks of memory, and its tables. */
 const CAMERA_BYTES = 1024 * 1024;
 
 /** A camera that is recorded. */
@@ -59,21 +59,23 @@ interface Active {
   readonly live: LiveHub;
 }
 
-/** What else can be told apart from a camera at all: it was configured but is not wanted now. */
+/** Also used for cameras that are configured but should not be recorded. */
 type Entry = { readonly config: WantedCamera; readonly active: Active | undefined; readonly sinceMs: number };
 
-/** What live viewers are told. */
+/** Close codes and reasons for live viewers. */
 const CAMERA_REMOVED = [CLOSE.unknownCamera, 'the camera was removed'] as const;
 const CAMERA_STOPPED = [CLOSE.offline, 'the camera was stopped'] as const;
-const START_FAILED = { reason: { code: 'start-failed', message: 'it could not be started: see the log' } } as const;
+const START_FAILED = {
+  reason: { code: 'start-failed', message: 'the camera could not be started: see the log' },
+} as const;
 const RECORDER_STOPS = [CLOSE.goingAway, 'the recorder is stopping'] as const;
 
 export class CameraSet implements CameraDirectory {
   readonly #deps: CameraSetDeps;
   #entries = new Map<string, Entry>();
-  /** Changes are carried out one after the other: a camera is closed before it is opened anew. */
+  /** Changes are carried out one after the other: a camera is closed before it is opened again. */
   #work: Promise<void> = Promise.resolve();
-  /** What `apply` was given last. */
+  /** The last argument of `apply`. */
   #wanted: readonly WantedCamera[] = [];
 
   constructor(deps: CameraSetDeps) {
@@ -89,12 +91,12 @@ export class CameraSet implements CameraDirectory {
     return entry && this.#view(entry);
   }
 
-  /** What is configured of a camera. `source`, `snapshot` and `onvif` may hold a password. */
+  /** The settings of a camera. `source`, `snapshot` and `onvif` may contain a password. */
   config(cameraId: string): CameraConfig | undefined {
     return this.#entries.get(cameraId)?.config;
   }
 
-  /** A camera that is recorded, or tried to, to watch its connection; with its source, which may hold a password. */
+  /** For probes: the connection of a camera that should be recorded, and its source, which may contain a password. */
   observed(
     cameraId: string,
   ): { readonly camera: Pick<Camera, 'observe' | 'status'>; readonly source: string } | undefined {
@@ -102,14 +104,14 @@ export class CameraSet implements CameraDirectory {
     return entry?.active && { camera: entry.active.camera, source: entry.config.source };
   }
 
-  /** Those that are recorded, or tried to. */
+  /** Cameras that are recorded, or are being connected. */
   running(): ReadonlySet<string> {
     return new Set([...this.#entries].flatMap(([id, { active }]) => (active ? [id] : [])));
   }
 
   /**
-   * Makes the set what `cameras` says. Resolves when every camera that had to stop has closed its files. What is said
-   * while a change waits for one before it replaces it: a camera that goes and comes back meanwhile is never stopped.
+   * Applies a list of cameras. Resolves when every camera that had to stop has closed its files. A list that arrives during
+   * a change replaces a list that is still waiting: a camera that is removed and added meanwhile is never stopped.
    */
   apply(cameras: readonly WantedCamera[]): Promise<void> {
     this.#wanted = cameras;
@@ -117,8 +119,8 @@ export class CameraSet implements CameraDirectory {
   }
 
   /**
-   * Stops every camera and closes its files, for the end of the recorder. The cameras stay known: viewers that come back
-   * meanwhile are told to try again, not that there is no such camera.
+   * Stops every camera and closes its files at the end of the recorder. The cameras stay known: viewers that reconnect are
+   * told to try again, not that the camera is unknown.
    */
   close(): Promise<void> {
     return this.#next(async () => {
@@ -127,7 +129,7 @@ export class CameraSet implements CameraDirectory {
     });
   }
 
-  /** A few times a second. */
+  /** To be called a few times a second. */
   tick(): void {
     const { clock, gaps } = this.#deps;
     const nowMs = clock.monotonicMs();
@@ -143,7 +145,7 @@ export class CameraSet implements CameraDirectory {
     gaps.tick();
   }
 
-  /** Carries out a change after those before it, whatever became of them. */
+  /** Carries out a change after the previous ones, even if they failed. */
   #next(change: () => Promise<void>): Promise<void> {
     const changed = this.#work.then(change);
     this.#work = changed.catch(() => {});
@@ -153,7 +155,7 @@ export class CameraSet implements CameraDirectory {
   async #apply(wanted: readonly WantedCamera[]): Promise<void> {
     const { log, clock, gaps } = this.#deps;
     const cameras = this.#permitted(wanted);
-    // First: what is missing while cameras are stopped is not the cameras' fault.
+    // Before the cameras are stopped: the gaps ledger must not blame the cameras for the gap.
     gaps.configure(cameras.map(({ id, enabled, halted }) => ({ id, enabled, cause: halted?.cause })));
     const before = Array.from(this.#entries.values(), (entry) => entry.config);
     const { added, removed, changed } = diffCameras(before, cameras);
@@ -175,7 +177,8 @@ export class CameraSet implements CameraDirectory {
       try {
         entries.set(config.id, { config, active: this.#start(config), sinceMs });
       } catch (err) {
-        // The others are started all the same. It differs from what is wanted: the next change tries it again.
+        // The other cameras are started anyway. The next change tries this one again, because it differs from what is
+        // wanted.
         log.error({ camera: config.id, err }, 'a camera could not be started');
         entries.set(config.id, { config: { ...config, halted: START_FAILED }, active: undefined, sinceMs });
       }
@@ -190,7 +193,7 @@ export class CameraSet implements CameraDirectory {
     }
   }
 
-  /** Those that may not be recorded stand still, with the reason. */
+  /** Disables the cameras that may not be recorded, with the reason. */
   #permitted(wanted: readonly WantedCamera[]): readonly WantedCamera[] {
     const enabled = wanted.filter((camera) => camera.enabled);
     const refusals = this.#deps.refusals?.(enabled, this.running());
@@ -222,7 +225,7 @@ export class CameraSet implements CameraDirectory {
   async #stop(cameraId: string, [code, reason]: readonly [code: number, reason: string]): Promise<void> {
     const active = this.#entries.get(cameraId)?.active;
     if (!active) return;
-    // What one of them does wrong is no reason to leave the others, or another camera, open.
+    // A failure of one step must not leave the others, or another camera, open.
     const steps = [
       () => active.camera.stop(),
       () => active.live.close(code, reason),

@@ -1,5 +1,5 @@
-// Cameras that users have started and stopped on this node: calls in, what they amount to out. Kept in a file of the
-// node for cameras of configuration files, in the column `enabled` for cameras of the database.
+// Starts and stops cameras at the request of users. The choice is stored in a file of the node for cameras of configuration
+// files, and in the column `enabled` for cameras of the database.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -13,25 +13,25 @@ import type { CameraConfig } from './config/schema.ts';
 
 export interface NodeCameraSwitchDeps {
   readonly fs: FileSystem;
-  /** Where the node keeps what it was told; made when there is none. */
+  /** The directory of the file; created when it is missing. */
   readonly workDir: string;
   /** Cameras of the configuration files. */
   readonly files: () => readonly CameraConfig[];
-  /** Cameras of the database that the files do not have. */
+  /** Cameras of the database that are not in the files. */
   readonly database?: {
     cameras(): readonly CameraConfig[];
     /** Whether the row changed. Rejects when the database cannot be reached. */
     setEnabled(cameraId: string, enabled: boolean): Promise<boolean>;
   };
-  /** Why a camera that is stopped could not be recorded if it were started. */
+  /** Why a stopped camera could not be recorded if it were started. */
   readonly refusal: (cameraId: string) => { readonly code: SwitchErrorCode; readonly message: string } | undefined;
-  /** Makes the recorder do what is wanted now. */
+  /** Applies the cameras that are wanted now. */
   readonly apply: () => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** What a user has said of a camera of a file, against what the file says. */
+/** The choice of a user for a camera of a file, and the setting that it overrules. */
 interface Overrule {
   readonly enabled: boolean;
   readonly atMs: number;
@@ -39,20 +39,20 @@ interface Overrule {
 }
 
 const FILE = 'switched-cameras.json';
-/** An answer does not wait longer for a disk that hangs: the change is kept, and is being carried out. */
+/** The longest time that an answer waits for the change to be applied; the change is stored already. */
 const MAX_APPLY_MS = 10_000;
 
 export class NodeCameraSwitch implements CameraSwitch {
   readonly #d: NodeCameraSwitchDeps;
   #overrules: ReadonlyMap<string, Overrule> = new Map();
-  /** One change at a time: the last call that was made is the one that counts. */
+  /** One change at a time, so that the last call wins. */
   #work: Promise<unknown> = Promise.resolve();
 
   constructor(deps: NodeCameraSwitchDeps) {
     this.#d = deps;
   }
 
-  /** Reads what earlier processes were told; call it once, before the cameras are first applied. Never rejects. */
+  /** Reads the stored choices; to be called once, before the cameras are first applied. Never rejects. */
   async load(): Promise<void> {
     const path = this.#path;
     try {
@@ -60,7 +60,10 @@ export class NodeCameraSwitch implements CameraSwitch {
       if (text === undefined) return;
       this.#overrules = parseOverrules(text);
     } catch (err) {
-      this.#d.log.error({ path, err }, 'which cameras were stopped cannot be read: they are recorded');
+      this.#d.log.error(
+        { path, err },
+        'the list of cameras that users have stopped cannot be read: these cameras are recorded',
+      );
     }
   }
 
@@ -72,19 +75,19 @@ export class NodeCameraSwitch implements CameraSwitch {
     return this.#next(() => this.#set(cameraId, false, by));
   }
 
-  /** A camera is gone. What was said of it is not for another one with its id. */
+  /** Forgets the choice for a removed camera: another camera may get its id. */
   forget(cameraId: string): Promise<void> {
     return this.#next(async () => {
       if (!this.#overrules.has(cameraId)) return;
       const next = new Map(this.#overrules);
       next.delete(cameraId);
       await this.#write(next).catch((err: unknown) => {
-        this.#d.log.warn({ camera: cameraId, err }, 'that a removed camera was stopped cannot be forgotten');
+        this.#d.log.warn({ camera: cameraId, err }, 'the choice to stop a removed camera cannot be deleted');
       });
     });
   }
 
-  /** Cameras of files as users want them. */
+  /** Cameras of files, with the choices of users applied. */
   overrule(cameras: readonly CameraConfig[]): WantedCamera[] {
     return cameras.map((camera) => {
       const overrule = this.#overrules.get(camera.id);
@@ -116,7 +119,7 @@ export class NodeCameraSwitch implements CameraSwitch {
     return 1;
   }
 
-  /** Keeps the change; resolves to whether there was anything to change. Undefined for a camera that nobody knows. */
+  /** Stores the change; resolves to whether anything changed. Undefined for an unknown camera. */
   #changeOf(cameraId: string, enabled: boolean, by: string): (() => Promise<boolean>) | undefined {
     const { database, files } = this.#d;
     const ofFile = files().find(({ id }) => id === cameraId);
@@ -137,7 +140,7 @@ export class NodeCameraSwitch implements CameraSwitch {
     const before = this.#overrules.get(camera.id)?.enabled ?? camera.enabled;
     if (before === enabled) return false;
     const next = new Map(this.#overrules);
-    // What the file says needs no word: a later change of the file then counts.
+    // A choice that agrees with the file is not stored: a later change of the file then applies.
     if (camera.enabled === enabled) next.delete(camera.id);
     else next.set(camera.id, { enabled, atMs: Math.floor(clock.wallMs()), by });
     try {
@@ -171,7 +174,7 @@ function formatOverrules(overrules: ReadonlyMap<string, Overrule>): string {
   return `${JSON.stringify({ version: 1, cameras }, undefined, 2)}\n`;
 }
 
-/** Throws when the text is none of ours. */
+/** Throws for text that `formatOverrules` did not write. */
 function parseOverrules(text: string): Map<string, Overrule> {
   const { cameras } = (parseJson(text) ?? {}) as { cameras?: unknown };
   if (typeof cameras !== 'object' || cameras === null) throw new Error('the file is damaged');

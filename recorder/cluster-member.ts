@@ -1,5 +1,5 @@
-// A recorder's part in a cluster, joined from its rooms: what cameras and archive do goes out as reports, what the cluster
-// assigns comes in as cameras.
+// The part of a recorder in a cluster: reports the state of its cameras and its archive, and receives the cameras that the
+// cluster assigns.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -28,9 +28,9 @@ export interface MemberDeps {
   readonly archive: Archive;
   readonly gaps: TimeAccount;
   readonly observer: AssignmentObserver;
-  /** The operator signs it. */
+  /** The certificate that the operator signs. */
   readonly own: OwnCertificate | undefined;
-  /** Cameras are to be applied anew. */
+  /** Called when the cameras must be applied again. */
   readonly changed: () => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -40,24 +40,26 @@ export interface ClusterMember {
   readonly view: ClusterView;
   readonly cameraSwitch: ClusterSwitch;
   cameras(): CameraList;
-  /** Addresses that belong to the cluster. */
+  /** The members of the cluster, with their addresses. */
   members(): readonly Member[];
-  /** How long no sign of life of this node has got through: 0 while they do, Infinity when none ever did. */
+  /**
+   * Time since the last accepted renewal: 0 while renewals are accepted, Infinity when none was accepted since the start.
+   */
   unreachableMs(): number;
   warnings(): readonly Warning[];
   start(): Promise<void>;
-  /** A few times a second. */
+  /** To be called a few times a second. */
   tick(): void;
   close(): Promise<void>;
 }
 
 const CLUSTER_UNREACHABLE =
-  'the API server does not take the signs of life of this node: it goes on recording, and others take its cameras over';
+  'the API server does not accept the renewals of this node: it continues to record, but other nodes will take over its cameras';
 
-/** How soon footage of another camera is told: a node that dies must not take the knowledge with it. */
+/** How soon footage of a new camera is reported: if a node fails, the others must know what it holds. */
 const ARCHIVES_MS = 1_000;
 const SPACE_MS = 60_000;
-/** Room on a full disk is told soon: the node may record again. */
+/** Free space on a full disk is reported soon: the node may record again. */
 const FULL_SPACE_MS = 1_000;
 
 /** Rejects when the service account of the pod cannot be read. */
@@ -80,7 +82,9 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     account: gaps,
     observer: deps.observer,
     certified: (signed) =>
-      void own?.take(signed).catch((err: unknown) => log.error({ err }, 'the certificate of the CA cannot be kept')),
+      void own
+        ?.take(signed)
+        .catch((err: unknown) => log.error({ err }, 'the certificate from the CA cannot be stored')),
     changed,
     clock,
     log,
@@ -89,7 +93,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     view,
     cameraSwitch,
     cameras: () => cluster.cameras(),
-    // With their scheme: a proxy before them may speak TLS where they do not.
+    // Addresses with their scheme: members may be behind a proxy that speaks TLS.
     members: () =>
       cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => ({
         address,
@@ -137,7 +141,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
   }
 }
 
-/** `Recording` means that a key frame is in a file of this node, not only that video arrives. */
+/** `Recording` means that a file of this node has a key frame, not only that video arrives. */
 function reportOf({ status, archive, silence }: CameraView): CameraReport {
   const lastWrittenMs = archive?.lastWrittenMs;
   const common = lastWrittenMs === undefined ? {} : { lastWrittenMs };
@@ -153,7 +157,7 @@ function reportOf({ status, archive, silence }: CameraView): CameraReport {
   return { state: status.state === 'retrying' ? 'Failed' : 'Connecting', reason: status.reason, ...common };
 }
 
-/** Where a listener is reached by others, as far as that can be guessed: they know the node by its name. */
+/** A guess of the address at which others reach a listener: they know the node by its name. */
 function reachedAt({ host, port }: ListenAddress, nodeName: string): string {
   const isAny = host === '0.0.0.0' || host === '::';
   return `${isAny ? nodeName : host.includes(':') ? `[${host}]` : host}:${port}`;

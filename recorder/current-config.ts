@@ -1,4 +1,4 @@
-// The configuration as it counts now: with what a reload takes up, and without what needs a restart.
+// The configuration in effect: includes the changes that a reload applies, but not those that need a restart.
 
 import type { Config } from './config/schema.ts';
 
@@ -13,7 +13,7 @@ export class CurrentConfig {
     return this.#value;
   }
 
-  /** Takes up what needs no restart (`changedSettings` names the rest). */
+  /** Applies the settings that need no restart (`changedSettings` names the others). */
   takeUp(next: Config): void {
     const { log, archive, auth, metrics } = this.#value;
     const { syncIntervalMs, protectForMs } = archive;

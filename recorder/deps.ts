@@ -1,4 +1,4 @@
-// What a recorder takes from the program around it.
+// What a recorder needs from the program around it.
 
 import type { Clock } from '../base/clock.ts';
 import type { LevelSwitch } from '../base/log-level.ts';
@@ -11,16 +11,16 @@ export interface RecorderDeps {
   readonly version: string;
   /** Needed for cluster.mode and auth.mode kubernetes. */
   readonly pod?: PodPlace | undefined;
-  /** What `log` follows, where it can be changed. */
+  /** The level of `log`, if it can be changed. */
   readonly logLevels?: LevelSwitch;
-  /** Takes each line of the audit as well. */
+  /** Also receives each line of the audit. */
   readonly audit?: Pick<Log, 'info'>;
-  /** Where cameras are configured, so that they can be changed by the API. */
+  /** The configuration files; needed to change cameras through the API. */
   readonly configuration?: {
     readonly file: string;
-    /** Reads the files and takes them up, as for SIGHUP. Rejects with ConfigError. */
+    /** Reads and applies the files, as for SIGHUP. Rejects with ConfigError. */
     readonly reload: () => Promise<void>;
   };
-  /** Called when cameras are about to be asked: from now on a stop has files to close. */
+  /** Called before cameras are connected: from now on a stop must close files. */
   readonly recording?: () => void;
 }

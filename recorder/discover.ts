@@ -1,5 +1,5 @@
-// `recorder discover`: the cameras of the node's networks, as a table, as entries of the configuration file, or as
-// manifests. Arguments in, text out.
+// The command `recorder discover`: prints the cameras in the networks of the node as a table, as entries of the
+// configuration file, or as manifests.
 
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -26,15 +26,15 @@ Searches the networks of this machine for ONVIF cameras (WS-Discovery), and asks
                         kubernetes: a Camera and a Secret for each
 `;
 
-/** Arguments that make no sense; the message is for whoever typed them. */
+/** Invalid arguments; the message is for the user. */
 export class UsageError extends Error {}
 
 export interface DiscoverDeps {
   readonly clock: Clock;
   readonly stdin: NodeJS.ReadableStream;
-  /** What was asked for. */
+  /** Prints the result. */
   readonly print: (text: string) => void;
-  /** What went wrong, beside it. */
+  /** Prints errors. */
   readonly complain: (text: string) => void;
 }
 
@@ -99,7 +99,7 @@ interface LoginOptions {
   readonly 'password-file'?: string | undefined;
 }
 
-/** No password as an argument: every process of the machine could read it. */
+/** A password is not accepted as an argument: every process of the machine could read it. */
 async function credentialsOf(options: LoginOptions, stdin: NodeJS.ReadableStream): Promise<Credentials | undefined> {
   const { user, 'password-file': file } = options;
   if (user === undefined) {

@@ -1,4 +1,5 @@
-// What of a recorder other machines reach, and under which names: a configuration and this machine's interfaces in.
+// Determines which listeners of a recorder other machines can reach, and under which names, from the configuration and the
+// network interfaces.
 
 import { hostname, networkInterfaces } from 'node:os';
 import type { Config } from './config/schema.ts';
@@ -10,7 +11,7 @@ export interface ExposureWarning {
   readonly cameraId: undefined;
 }
 
-/** One when listeners that other machines reach speak plain HTTP: tokens and pictures can be read on the way. */
+/** A warning if other machines reach listeners without TLS: tokens and pictures can be read in transit. */
 export function plainListeners({
   listen,
   playback,
@@ -22,12 +23,12 @@ export function plainListeners({
     {
       code: 'no-tls',
       cameraId: undefined,
-      message: `other machines reach ${reached.join(' and ')} by plain HTTP, which shows them tokens and pictures: set tls: auto, or listen on a loopback address behind a proxy with TLS`,
+      message: `other machines reach ${reached.join(' and ')} over plain HTTP, so tokens and pictures can be read in transit: set tls: auto, or listen on a loopback address behind a proxy with TLS`,
     },
   ];
 }
 
-/** Names and addresses for a certificate; the first is the machine's own name. */
+/** Names and addresses for a certificate; the first is the name of the machine. */
 export function reachedAs({
   nodeName,
   cluster,
@@ -42,7 +43,7 @@ export function reachedAs({
   return [...new Set([...names, ...advertised.filter((host) => !isDnsName(host)), 'localhost', ...addresses])];
 }
 
-/** Of `host:port` or a URL. */
+/** The host of `host:port` or of a URL. */
 function hostOf(address: string): string | undefined {
   const text = /^https?:\/\//.test(address) ? address : `http://${address}`;
   return address !== '' && URL.canParse(text) ? new URL(text).hostname.replace(/^\[|\]$/g, '') : undefined;

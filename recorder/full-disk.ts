@@ -1,5 +1,6 @@
-// Whether the disk of a node is so full that the node cannot record: what writing met goes in, what the cluster is told comes
-// out. In the cluster its cameras then go to other nodes, after which nobody writes here: only room says that it is over.
+// Decides whether the disk of a node is too full to record, from the results of writes. The node reports it to the cluster,
+// which moves its cameras to other nodes. After that nothing is written here, so only free space shows that the problem is
+// over.
 
 import type { Space } from './archive/disk/file-system.ts';
 import { headroomFor } from './archive/retention/plan.ts';
@@ -10,8 +11,8 @@ export interface FullDiskFault {
 }
 
 const FAULT: FullDiskFault = { code: 'disk-full', message: 'the disk is full and no footage is left to remove' };
-/** Room for less than this many times what writing needs next would be gone with the first camera. */
-const ROOM = 2;
+/** Free space of less than this many times the next write would be used up by the first camera. */
+const SPARE_WRITES = 2;
 
 export class FullDisk {
   #fault: FullDiskFault | undefined;
@@ -20,9 +21,12 @@ export class FullDisk {
     return this.#fault;
   }
 
-  /** `isExhausted`: a write found no room, and nothing was left to remove. `space`: undefined when nobody knows. */
+  /**
+   * `isExhausted`: a write failed for lack of space, and there was no footage to remove. `space`: undefined when it is
+   * unknown.
+   */
   see(isExhausted: boolean, space: Space | undefined): void {
-    const hasRoom = space !== undefined && space.freeBytes >= ROOM * headroomFor(0, space);
+    const hasRoom = space !== undefined && space.freeBytes >= SPARE_WRITES * headroomFor(0, space);
     if (hasRoom) this.#fault = undefined;
     else if (isExhausted) this.#fault = FAULT;
   }

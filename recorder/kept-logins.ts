@@ -1,4 +1,4 @@
-// Which cameras have taken better than a password in clear, over restarts: a file of the node.
+// Remembers across restarts which cameras have accepted a better login than a plaintext password, in a file of the node.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -8,7 +8,7 @@ import { CameraLogins, type BetterLogin, type BetterLogins } from './reach/login
 
 export interface KeptLoginsDeps {
   readonly fs: FileSystem;
-  /** Made when there is none. */
+  /** The directory of the file; created when it is missing. */
   readonly workDir: string;
   readonly clock: Pick<Clock, 'wallMs'>;
   readonly log: Log;
@@ -16,7 +16,7 @@ export interface KeptLoginsDeps {
 
 const FILE = 'camera-logins.json';
 
-/** Never rejects: without the file it is learned from the next login of each camera. */
+/** Never rejects: without the file, it learns from the next login of each camera. */
 export async function openCameraLogins({ fs, workDir, clock, log }: KeptLoginsDeps): Promise<CameraLogins> {
   const directory = workDir.replace(/(?<=.)\/+$/, '');
   const path = `${directory}/${FILE}`;
@@ -35,7 +35,7 @@ export async function openCameraLogins({ fs, workDir, clock, log }: KeptLoginsDe
       const text = await readIfThere(fs, path);
       return text === undefined ? new Map() : parse(text);
     } catch (err) {
-      log.error({ path, err }, 'how cameras took their logins cannot be read: it is learned again');
+      log.error({ path, err }, 'the login methods of cameras cannot be read: they are learned again');
       return new Map();
     }
   }
@@ -45,7 +45,7 @@ export async function openCameraLogins({ fs, workDir, clock, log }: KeptLoginsDe
       await makeDirectories(fs, directory);
       await replaceFile(fs, path, format(better), 0o600);
     } catch (err) {
-      log.warn({ path, err }, 'how a camera took its login is not kept over a restart');
+      log.warn({ path, err }, 'the login method of a camera cannot be stored: it is learned again after a restart');
     }
   }
 }
@@ -58,7 +58,7 @@ function format(better: BetterLogins): string {
   return `${JSON.stringify({ version: 1, places: Object.fromEntries(places) }, undefined, 2)}\n`;
 }
 
-/** Throws when the text is none of ours. */
+/** Throws for text that `format` did not write. */
 function parse(text: string): BetterLogins {
   const { places } = (parseJson(text) ?? {}) as { places?: unknown };
   if (typeof places !== 'object' || places === null) throw new Error('the file is damaged');

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The recorder's composition root: arguments, environment and signals end here.
+// The entry point of the recorder: handles arguments, environment and signals.
 
 import { readFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
@@ -46,19 +46,19 @@ SIGHUP reloads cameras, tokens and licence. SIGUSR2 logs everything; a second on
 and SIGINT close all files and stop.
 `;
 
-/** A stop that takes longer than this is given up: open files are finished at the next start. */
+/** A stop that takes longer is aborted: open files are completed at the next start. */
 const MAX_STOP_MS = 8_000;
 
-/** By then all is compiled that the next start takes. */
+/** After this time, everything that the next start needs is compiled. */
 const COMPILED_MS = 5_000;
 
 /**
- * Disks and name lookups share this pool. Changes and syncs of the archive take 96 threads at most
- * (archive/disk/disk-turns.ts): a disk that hangs leaves the others to all else.
+ * Disk access and name lookups share this thread pool. Changes and syncs of the archive use at most 96 threads
+ * (archive/disk/disk-turns.ts), so that a disk that hangs leaves threads for everything else.
  */
 process.env['UV_THREADPOOL_SIZE'] ??= '112';
 
-/** Footage and all that is known of cameras are for the recorder's user and group: files 0640, directories 0750. */
+/** Footage and data about cameras are for the user and group of the recorder: files 0640, directories 0750. */
 process.umask(0o027);
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
@@ -83,10 +83,10 @@ function parseArguments() {
   }
 }
 
-/** What is logged by level, and what is always: the audit, which has files of its own where the log has. */
+/** The log, filtered by level, and the audit, which is always written, to its own files if the log is in files. */
 function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log']) {
   const logLevels = new LevelSwitch(level);
-  // Every line comes through: `logLevels` decides.
+  // pino passes every line on; `logLevels` filters.
   const options = { level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime };
   if (directory === undefined) {
     const all = pino(options);
@@ -98,7 +98,7 @@ function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log'])
   return { logLevels, log: logLevels.apply(all), audit: undefined };
 }
 
-// Programs of their own are loaded when they are asked for: a recorder that starts does not wait for them.
+// Commands are loaded on demand, so that they do not slow down the start of the recorder.
 
 async function discoverCameras(args: readonly string[]): Promise<void> {
   const { DISCOVER_USAGE, runDiscover, UsageError } = await import('./discover.ts');
@@ -175,7 +175,7 @@ async function verifyResult(args: readonly string[]): Promise<void> {
   process.exitCode = await runVerify(args, (text) => void process.stdout.write(text));
 }
 
-/** Files beside those of the configuration, which are read again when they change. */
+/** Files besides those of the configuration that are read again when they change. */
 const namedFiles = ({ auth, webhooksFile }: Config): readonly string[] =>
   [auth.tokensFile, webhooksFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
 
@@ -212,7 +212,7 @@ async function main(): Promise<void> {
   }
 
   const { log, logLevels, audit } = createLogs(config.log);
-  // Not SIGUSR1, which Node takes for its debugger.
+  // Not SIGUSR1, which Node uses for its debugger.
   process.on('SIGUSR2', () => {
     logLevels.toggleDebug();
     log.warn({ level: logLevels.level }, 'log level changed');
@@ -233,7 +233,7 @@ async function main(): Promise<void> {
   }
 
   let reloading: Promise<void> = Promise.resolve();
-  /** One after the other: the last one that was asked for is the last to count. */
+  /** Reloads run one after the other, so that the last one wins. */
   const reload = (): Promise<void> => {
     const before = reloading;
     const reloaded = (async () => {
@@ -247,7 +247,7 @@ async function main(): Promise<void> {
     return reloaded;
   };
 
-  // Before that nothing is open that would have to be closed.
+  // Before that, no files are open that would need to be closed.
   let isRecording = false;
   const starting = startRecorder(config, {
     clock: systemClock,
@@ -273,7 +273,7 @@ async function main(): Promise<void> {
       .then(
         () => process.exit(code),
         (err: unknown) => {
-          log.error({ err }, 'stop failed');
+          log.error({ err }, 'the recorder could not be stopped cleanly');
           process.exit(1);
         },
       );
@@ -287,20 +287,20 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
   process.on('uncaughtException', (err) => {
     log.error({ err }, 'uncaught exception');
-    // Whatever state it is in: it is started again, and files are closed before.
+    // Its state is unknown: close the files and exit, so that it is started again.
     code = 1;
     stop();
   });
   await starting;
-  // Node does so at its end, which a crash has not. Nothing happens where no NODE_COMPILE_CACHE is named.
+  // Node writes the cache when it exits, which a crash prevents. Without NODE_COMPILE_CACHE this does nothing.
   setTimeout(flushCompileCache, COMPILED_MS).unref();
 
   const reloadNow = (): void => {
     if (stopping) return;
     reload().catch((err: unknown) => {
       if (err instanceof ConfigError) {
-        log.error({ problem: err.message }, 'configuration refused, the old one stays');
-      } else log.error({ err }, 'reload failed');
+        log.error({ problem: err.message }, 'the configuration has errors, the old one stays in use');
+      } else log.error({ err }, 'the configuration could not be reloaded');
     });
   };
   const others = (): readonly string[] => namedFiles(loaded);
@@ -309,7 +309,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((err: unknown) => {
-  // One line for a mistake in the configuration; a trace for a bug.
+  // One line for an error in the configuration; a stack trace for a bug.
   const text =
     err instanceof ConfigError || err instanceof DatabaseError || err instanceof TokenFileError
       ? err.message

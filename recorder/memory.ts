@@ -1,4 +1,5 @@
-// How much memory media may take in this process, and what gives way first. docs/sizing.md says what a camera needs.
+// Divides the memory for media in this process, and defines what is released first. docs/sizing.md says what a camera
+// needs.
 
 import { Gauge, Counter, type Registry } from 'prom-client';
 import { MemoryBudget, type MemoryAccount } from '../base/memory-budget.ts';
@@ -6,21 +7,24 @@ import type { MemoryLimit } from '../base/memory-limit.ts';
 
 const MiB = 1024 ** 2;
 
-/** The program itself, its heap, and what is free in its pools. */
+/** The program itself, its heap, and free blocks in its pools. */
 const PROGRAM_BYTES = 160 * MiB;
-/** Of a control group's limit: the rest is for what the kernel counts as ours, sockets and files, and for the garbage collector. */
+/**
+ * Share of the limit of a control group. The rest is for sockets and files, which the kernel counts too, and for the
+ * garbage collector.
+ */
 const OF_LIMIT = 3 / 4;
-/** Of a machine without such a limit, which others use as well; and no more than this. */
+/** Share of the memory of a machine without such a limit, which other programs use too; at most the next value. */
 const OF_MACHINE = 1 / 4;
 const MOST_OF_MACHINE = 1024 * MiB;
 const LEAST_BYTES = 16 * MiB;
 
-/** Footage that waits for the disk may take all but this share, so that live streams go on while it waits. */
+/** Footage that waits for the disk may use this share, so that live streams continue meanwhile. */
 const FOR_WRITING = 7 / 8;
-/** And has this share even where cameras are too many for the memory: a disk that works loses nothing with it. */
+/** Footage always has this share, even if there are too many cameras for the memory: it is enough for a working disk. */
 const AT_LEAST_FOR_WRITING = 1 / 4;
 
-/** Bytes of media that a process may hold that has this much memory. */
+/** Bytes of media that a process with this much memory may hold. */
 export function mediaBytes({ bytes, from }: MemoryLimit): number {
   const free =
     from === 'control-group'
@@ -29,14 +33,14 @@ export function mediaBytes({ bytes, from }: MemoryLimit): number {
   return Math.max(LEAST_BYTES, Math.floor(free));
 }
 
-/** What cameras are sending: not yet a fragment, and not to be refused. */
+/** Data that cameras send and that are not a fragment yet; they cannot be refused. */
 export const forCameras = (memory: MemoryBudget): MemoryAccount => memory.open('cameras', { maxBytes: Infinity });
 
-/** What answers people may hold, each so much of all. */
+/** The share of each kind of answer. */
 const FOR_ANSWERS = 1 / 8;
 
 export interface AnswerMemory {
-  /** Read and not sent yet. */
+  /** Data that were read and are not sent yet. */
   readonly playback: MemoryAccount;
   /** Still images that are fetched or kept. */
   readonly images: MemoryAccount;
@@ -44,22 +48,22 @@ export interface AnswerMemory {
   readonly jobs: MemoryAccount;
 }
 
-/** They have bounds of their own, and nothing to let go of. */
+/** Answers have their own limits, and cannot release memory. */
 export function forAnswers(memory: MemoryBudget): AnswerMemory {
   const maxBytes = memory.limitBytes * FOR_ANSWERS;
   const open = (name: string): MemoryAccount => memory.open(name, { maxBytes });
   return { playback: open('playback'), images: open('images'), jobs: open('jobs') };
 }
 
-/** Those who follow what happens, each so much of all. */
+/** The share of events that are kept, and of events that wait for clients. */
 const FOR_EVENTS = 1 / 16;
-/** An hour of some hundred cameras that come and go all the time. */
+/** An hour of events of a few hundred cameras that keep connecting and disconnecting. */
 const MOST_EVENTS = 8 * MiB;
 
 export interface EventMemory {
-  /** The last hour of events. `shed`: lets the oldest of them go. */
+  /** The last hour of events. `shed` drops the oldest. */
   readonly journal: (shed: (bytes: number) => void) => MemoryAccount;
-  /** What waits for connections of those who follow. */
+  /** Events that wait for connections of clients. */
   readonly streams: MemoryAccount;
 }
 
@@ -71,7 +75,7 @@ export const forEvents = (memory: MemoryBudget): EventMemory => ({
   },
 });
 
-/** Opened last: all others give way to recording. */
+/** Opened last, so that all other users release memory for recording. */
 export const forWriting = (memory: MemoryBudget): MemoryAccount =>
   memory.open('writing', {
     maxBytes: memory.limitBytes * FOR_WRITING,

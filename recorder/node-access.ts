@@ -1,4 +1,4 @@
-// Who may use a recorder: tokens of the configuration, or those that the API server knows.
+// Decides who may use a recorder: the tokens of the configuration, or those that the API server knows.
 
 import type { Registry } from 'prom-client';
 import type { Log } from '../base/log.ts';
@@ -19,7 +19,7 @@ export interface NodeAccess {
 export interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
   readonly registry: Registry;
   readonly audit: AuditSink;
-  /** Of which something may be told here. */
+  /** Cameras about which this node may give information. */
   readonly cameraIds: () => ReadonlySet<string>;
 }
 
@@ -38,12 +38,12 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
   return { auth, close: async () => tokenReviews?.close() };
 }
 
-/** Without configured ones, the one that was made for the first start. */
+/** The configured tokens; without any, the admin token that the first start created. */
 export async function tokensOf({ auth: { mode, tokens }, workDir }: Config, log: Log): Promise<readonly TokenConfig[]> {
   return mode === 'token' && tokens.length === 0 ? [await adminToken(workDir, log)] : tokens;
 }
 
-/** Resolves to nothing where tokens are only those of the configuration. */
+/** Resolves to undefined if only configured tokens are used. */
 async function openReviews(
   { auth, cluster }: Config,
   { pod, cameraIds, clock }: NodeAccessDeps,
@@ -54,7 +54,7 @@ async function openReviews(
   return openTokenReviews({ place: pod, pool: cluster.pool, audiences: auth.audiences, cameraIds, clock });
 }
 
-/** Also of origins that are named: their pages may do everything as it is. */
+/** Includes the hosts of allowed origins: their pages may use the API anyway. */
 function allowedHostsOf({ auth, cors, cluster, playback }: Config): readonly string[] {
   const urls = [...cors.origins, urlOf(cluster.advertise, false), urlOf(playback.advertise, false)];
   return [

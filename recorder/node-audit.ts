@@ -1,4 +1,4 @@
-// The audit of a node, joined from its room: what the listeners tell goes to files, and what is read comes from them.
+// The audit of a node: connects the listeners with the files of the audit.
 
 import type { Registry } from 'prom-client';
 import type { Clock } from '../base/clock.ts';
@@ -14,7 +14,7 @@ import type { CameraConfig, Config } from './config/schema.ts';
 export interface NodeAuditDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Takes each line as well. */
+  /** Also receives each line. */
   readonly copy: Pick<Log, 'info'> | undefined;
   readonly registry: Registry;
 }
@@ -22,9 +22,9 @@ export interface NodeAuditDeps {
 export interface NodeAudit extends Audit {
   readonly visits: Visits;
   warnings(): readonly Warning[];
-  /** The cameras that are wanted now; the first ones are those that there were. */
+  /** Sets the wanted cameras and records the changes. The first call only sets the initial list. */
   camerasAre(cameras: readonly CameraConfig[]): void;
-  /** Visits end, and lines are written as far as the disk takes them in time. */
+  /** Ends all visits, and writes lines as far as the disk accepts them in time. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// The cameras of a node, joined from their rooms: those that are recorded, what may be recorded, and what users change.
+// The cameras of a node: which are recorded, which may be recorded, and how users change them.
 
 import { NO_CAMERA_THERE } from '../base/networks.ts';
 import { nodeFileSystem as fs } from './archive/disk/file-system.ts';
@@ -22,7 +22,7 @@ export interface NodeCameras {
   readonly reach: { readonly networks: CameraNetworks; readonly logins: Awaited<ReturnType<typeof openCameraLogins>> };
   readonly cameras: CameraSet;
   readonly cameraSwitch: NodeCameraSwitch;
-  /** Undefined where nobody knows in which files cameras are configured. */
+  /** Undefined when the configuration files are not known. */
   readonly cameraEditor: NodeCameraEditor | undefined;
 }
 
@@ -120,7 +120,7 @@ function editorOf(
   });
 }
 
-/** In a cluster those who write Cameras are not those who own the network. */
+/** In a cluster, the users that write Cameras do not own the network. */
 export function networksOf({ cameraNetworks, cluster }: Config): NetworkRules {
   const refused = cluster.mode === 'none' ? [] : [...NO_CAMERA_THERE, ...cluster.networks];
   return { only: cameraNetworks, refused };

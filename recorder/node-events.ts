@@ -1,5 +1,4 @@
-// The events of a node, joined from its room: what the parts of the recorder tell of themselves goes to the journal, and the
-// API reads it there.
+// The events of a node: the parts of the recorder report to the journal, and the API reads it.
 
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
@@ -27,23 +26,23 @@ export interface NodeEventsDeps {
 }
 
 export interface NodeEvents extends EventSource {
-  /** The events of this process are behind this one. */
+  /** The events of this process follow this one. */
   readonly beginId: number;
-  /** Each of them is what a part of the recorder tells. */
+  /** Called by the parts of the recorder. */
   readonly cameraState: (cameraId: string, status: CameraStatus | undefined) => void;
   readonly gapsOf: (cameraId: string) => GapObserver;
   readonly jobs: JobObserver;
   readonly assignments: AssignmentObserver;
-  /** `account`, and what it says of nodes that were lost. */
+  /** Wraps `account`, and reports cameras that were taken over or given up. */
   readonly accountFor: (account: TimeAccount) => TimeAccount;
-  /** What somebody should look at now: what has come and gone since the last call is told. About once a second. */
+  /** Sets the current warnings; new and cleared ones are reported. To be called about once a second. */
   readonly warningsAre: (warnings: readonly Warning[]) => void;
-  /** The recorder stops: that its cameras do is not told of each. */
+  /** The recorder is stopping: the stop of each camera is not reported. */
   stopping(): void;
   close(): Promise<void>;
 }
 
-/** Never rejects: a recorder records without events, too. */
+/** Never rejects: a recorder works without events too. */
 export async function openEvents({ workDir, nodeName }: Config, deps: NodeEventsDeps): Promise<NodeEvents> {
   const { clock, log } = deps;
   const memory = forEvents(deps.memory);
@@ -59,7 +58,7 @@ export async function openEvents({ workDir, nodeName }: Config, deps: NodeEvents
   const states = new Map<string, { readonly state: string; readonly code: string | undefined }>();
   let raised: ReadonlyMap<string, Warning> = before.warnings;
   let isStopping = false;
-  /** Cameras of which another node was lost, or has them now: since when. */
+  /** Cameras whose node was lost, or that another node has now, and since when. */
   const lost = new Map<string, number | undefined>();
   return {
     journal: opened,
@@ -145,7 +144,7 @@ export async function openEvents({ workDir, nodeName }: Config, deps: NodeEvents
     close: () => opened.close(),
   };
 
-  /** Of a planned move nobody was lost. */
+  /** For a planned move, no node was lost. */
   function moveOf(cameraId: string): Readonly<Record<string, unknown>> {
     const isLost = lost.has(cameraId);
     const sinceMs = lost.get(cameraId);
@@ -156,7 +155,7 @@ export async function openEvents({ workDir, nodeName }: Config, deps: NodeEvents
 
 const keyOf = ({ code, cameraId }: Pick<Warning, 'code' | 'cameraId'>): string => `${code} ${cameraId ?? ''}`;
 
-/** What the process before has told of as begun, and not as ended. */
+/** Gaps and warnings that the previous process has reported as begun, but not as ended. */
 function lastingOf(journal: EventJournal): {
   readonly gaps: ReadonlyMap<string, NonNullable<GapObserver['openBefore']>>;
   readonly warnings: ReadonlyMap<string, Warning>;

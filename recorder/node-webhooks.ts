@@ -1,4 +1,4 @@
-// The webhooks of a node, which are loaded once there are any.
+// The webhooks of a node. Their code is loaded when there is a webhook.
 
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
@@ -27,7 +27,7 @@ export class NodeWebhooks {
     return this.#webhooks?.list ?? [];
   }
 
-  /** As `Webhooks.configure`. */
+  /** Like `Webhooks.configure`. */
   async configure(config: Config, beginId: number): Promise<void> {
     if (!this.#webhooks) {
       if (config.webhooks.length === 0 && config.webhooksFile === undefined) return;

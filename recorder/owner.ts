@@ -1,4 +1,4 @@
-// Whose the directories of a recorder are: this process's while it runs, and those of its node and pool for good.
+// Ensures that the directories of a recorder belong to this process while it runs, and to its node and pool permanently.
 
 import { resolve } from 'node:path';
 import type { FileLock } from '../base/file-lock.ts';
@@ -12,7 +12,7 @@ import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 
 export interface Owner {
-  /** Undefined for a recorder that is in no cluster. */
+  /** Undefined for a recorder outside of a cluster. */
   readonly node: string | undefined;
   /** `namespace/name`. */
   readonly pool: string | undefined;
@@ -20,7 +20,7 @@ export interface Owner {
 
 export type ArchiveOwner = Required<Pick<ArchiveOptions, 'node' | 'pool' | 'take'>>;
 
-/** `pod` where the process runs in one. Rejects with what the system says when its namespace cannot be read. */
+/** `pod`: set if the process runs in a pod. Rejects with the error of the system when its namespace cannot be read. */
 export async function ownerOf(
   { cluster, nodeName }: Pick<Config, 'cluster' | 'nodeName'>,
   pod: PodPlace | undefined,
@@ -31,7 +31,10 @@ export async function ownerOf(
   };
 }
 
-/** Takes `workDir`, made when it is missing, until `lock` is released. Throws ConfigError when another recorder uses it. */
+/**
+ * Locks `workDir`, which is created when it is missing, until `lock` is released. Rejects with ConfigError when another
+ * recorder uses it.
+ */
 export async function takeState(
   config: Config,
   { pod, log }: { readonly pod?: PodPlace | undefined; readonly log: Log },

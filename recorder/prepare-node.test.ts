@@ -209,7 +209,7 @@ test('an archive that this pool does not know is taken, but not while a recorder
   utimesSync(alive, NOW_MS / 1000, NOW_MS / 1000 - 5);
   assert.throws(
     () => prepare(node),
-    (err) => err instanceof PrepareError && /is written to by a recorder/.test(err.message),
+    (err) => err instanceof PrepareError && /is in use by a recorder/.test(err.message),
   );
   assert.ok(existsSync(join(node.archive, CLOSED)));
   utimesSync(alive, NOW_MS / 1000, NOW_MS / 1000 - 60);

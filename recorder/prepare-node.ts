@@ -1,7 +1,7 @@
-// `recorder prepare-node`: the directories of one pool on its node, beside the recorder of the pod, which waits for them and
-// may not change owners. Volumes of the node in, `<volume>/<namespace>_<pool>` out, owned by the recorder's user. Footage and state of the
-// layout before, which lay in the volumes themselves, are moved there: renamed, never copied. Every step leaves what the next
-// run goes on from, so it may be killed at any point.
+// The command `recorder prepare-node`: creates the directories `<volume>/<namespace>_<pool>` of one pool on its node, owned
+// by the user of the recorder. It runs next to the recorder in its pod, which waits for the directories and may not change
+// owners. Footage and state of the previous layout, which lay directly in the volumes, are moved there: renamed, never
+// copied. It may be killed at any point; the next run continues.
 
 import * as nodeFs from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ Makes <archive>/<namespace>_<pool> and <state>/<namespace>_<pool> for the user, 
 kept in <archive> and <state>. Needs the right to change owners.
 `;
 
-/** Somebody has to look at the node. */
+/** A problem that a person has to fix on the node. */
 export class PrepareError extends Error {
   override readonly name = 'PrepareError';
 }
@@ -27,7 +27,7 @@ export class PrepareError extends Error {
 export interface PrepareOptions {
   readonly namespace: string;
   readonly pool: string;
-  /** Volumes of the node, as they are mounted here. */
+  /** Mount points of the volumes of the node. */
   readonly archive: string;
   readonly state: string;
   readonly user: number;
@@ -44,7 +44,10 @@ const TELL_EVERY = 600;
 const STATE = 'state';
 const ARCHIVE_STATE = '.kube-nvr';
 const YEAR = /^\d{4}$/;
-/** A recorder of an earlier version, which holds no lock, signs so often that it lives; see `archive/gaps/alive.ts`. */
+/**
+ * A recorder of an earlier version holds no lock. It is alive if its sign of life is newer than this; see
+ * `archive/gaps/alive.ts`.
+ */
 const ALIVE_MS = 30_000;
 
 export function runPrepareNode(args: readonly string[], say: (line: string) => void): void {
@@ -56,32 +59,35 @@ export function runPrepareNode(args: readonly string[], say: (line: string) => v
   const { namespace, pool, archive, state } = values;
   const [user, group] = [Number(values.user), Number(values.group)];
   if (!namespace || !pool || !archive || !state || !Number.isInteger(user) || !Number.isInteger(group)) {
-    throw new PrepareError(`something is missing\n\n${PREPARE_USAGE}`);
+    throw new PrepareError(`an option is missing\n\n${PREPARE_USAGE}`);
   }
   prepareNode({ namespace, pool, archive, state, user, group, say, nowMs: Date.now });
   wait(user, group);
 }
 
-/** Until the pod ends: a container that ended would be started again. As the recorder's user, and without its rights. */
+/**
+ * Waits until the pod ends, because a container that exits would be restarted. Runs as the user of the recorder, without
+ * its privileges.
+ */
 function wait(user: number, group: number): void {
   process.setgroups?.([]);
   process.setgid?.(group);
   process.setuid?.(user);
-  // A megabyte of memory, where Node takes forty.
+  // The pause program needs one megabyte of memory, Node forty.
   if (nodeFs.existsSync(PAUSE)) process.execve?.(PAUSE, ['pause'], {});
   else setInterval(() => {}, 2 ** 30);
 }
 
 /**
- * Resolves when these directories belong to `owner` (`UID:GID`), which says that they are prepared. kubelets make what is
- * missing as root.
+ * Resolves when these directories belong to `owner` (`UID:GID`), which means that they are prepared. The kubelet creates
+ * missing directories as root.
  */
 export async function untilPrepared(
   directories: readonly string[],
   owner: string,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<void> {
-  // Timers of the clock keep no process alive.
+  // Keeps the process alive; timers of the clock do not.
   const awake = setInterval(() => {}, 2 ** 30);
   for (let waited = 0; ; waited++) {
     const missing = directories.find((directory) => {
@@ -105,7 +111,7 @@ export function prepareNode(options: PrepareOptions): void {
     takeEarlier(options, ownArchive, ownState);
     give(options, ownState, () => true);
     const open = openFiles(fs, ownArchive);
-    // Closed footage is only read and removed, which its directory decides: there may be a million files of it.
+    // Closed footage is only read and removed, for which the owner of the directory matters; there may be a million files.
     give(options, ownArchive, (path) => path.startsWith(join(ownArchive, ARCHIVE_STATE)) || open.has(path));
   } catch (err) {
     if (err instanceof PrepareError) throw err;
@@ -115,7 +121,10 @@ export function prepareNode(options: PrepareOptions): void {
   }
 }
 
-/** What earlier versions kept. A recorder whose directories were prepared before does not wait: it must not be disturbed. */
+/**
+ * Moves the data of earlier versions. A recorder whose directories were prepared before does not wait for this and must not
+ * be disturbed.
+ */
 function takeEarlier(options: PrepareOptions, ownArchive: string, ownState: string): void {
   const { archive, state, say, fs = nodeFs } = options;
   const old = [join(state, STATE), join(archive, ARCHIVE_STATE)].filter((path) => fs.existsSync(path));
@@ -131,20 +140,23 @@ function takeEarlier(options: PrepareOptions, ownArchive: string, ownState: stri
   }
 }
 
-/** What earlier versions kept in `<volume>/state`. */
+/** Moves the data of earlier versions from `<volume>/state`. */
 function takeState({ namespace, state, say, fs = nodeFs }: PrepareOptions, own: string): void {
   const old = join(state, STATE);
   if (!fs.existsSync(old)) return;
   const other = namespacesIn(fs, old).find((one) => one !== namespace);
-  if (other !== undefined) return say(`${old} is that of the namespace ${other}, and stays`);
+  if (other !== undefined) return say(`${old} belongs to the namespace ${other} and is not moved`);
   const target = freeName(fs, join(own, STATE));
-  say(`${old} is moved to ${target}`);
+  say(`moving ${old} to ${target}`);
   takeBack(fs, own);
   fs.renameSync(old, target);
   syncDirectories(fs, [own, state]);
 }
 
-/** What earlier versions kept in the volume itself; its own state goes last: as long as that is there, it is not done. */
+/**
+ * Moves the data of earlier versions from the volume itself. Its state is moved last: as long as it is there, the move is
+ * not complete.
+ */
 function takeArchive(
   { namespace, pool, archive, state, say, nowMs, fs = nodeFs }: PrepareOptions,
   own: string,
@@ -156,16 +168,16 @@ function takeArchive(
   const isOther = marker?.pool !== undefined && marker.pool !== `${namespace}/${pool}`;
   const left = join(state, STATE);
   if (isOther || (fs.existsSync(left) && knows(fs, left, marker?.id))) {
-    return say(`${archive} holds the archive of another pool, which stays`);
+    return say(`${archive} holds the archive of another pool, which is not moved`);
   }
   if (!knows(fs, join(ownState, STATE), marker?.id) && isAlive(fs, old, nowMs())) {
     throw new PrepareError(
-      `${archive} is written to by a recorder of an earlier version, which is not that of this pool`,
+      `${archive} is in use by a recorder of an earlier version that does not belong to this pool`,
     );
   }
   takeBack(fs, own);
   for (const year of fs.readdirSync(archive).filter((entry) => YEAR.test(entry))) {
-    say(`${join(archive, year)} is moved to ${own}`);
+    say(`${join(archive, year)} is being moved to ${own}`);
     merge(fs, join(archive, year), join(own, year), say);
   }
   syncDirectories(fs, [own, archive]);
@@ -174,7 +186,10 @@ function takeArchive(
   say(`${archive} is now in ${own}`);
 }
 
-/** Gives a directory and what is in it to the user: all directories, and files that `isWanted`; itself last. */
+/**
+ * Makes the user the owner of a directory, its subdirectories, and the files that `isWanted` selects; the directory itself
+ * comes last.
+ */
 function give(
   { user, group, say, fs = nodeFs }: PrepareOptions,
   root: string,
@@ -182,7 +197,7 @@ function give(
 ): void {
   const { uid, gid } = fs.lstatSync(root);
   if (uid === user && gid === group) return;
-  // As the kubelet made it. Of another user's directory only that user could change the mode.
+  // Only for a directory that the kubelet created: only its owner may change the mode.
   if (uid === process.getuid?.()) fs.chmodSync(root, 0o750);
   let count = 0;
   const walk = (directory: string): void => {
@@ -199,7 +214,7 @@ function give(
   say(`${root} belongs to user ${user} now, with ${count} directories and files in it`);
 }
 
-/** Footage that the last recorder had open: the next one completes it. */
+/** Files that the last recorder had open: the next one completes them. */
 function openFiles(fs: typeof nodeFs, archive: string): ReadonlySet<string> {
   const states = fs.readdirSync(archive).filter((entry) => entry.startsWith(ARCHIVE_STATE));
   const markers = states.flatMap((entry) => {
@@ -214,21 +229,25 @@ function openFiles(fs: typeof nodeFs, archive: string): ReadonlySet<string> {
   );
 }
 
-/** What comes in belongs to others: until it is given, the directory does not belong to the user either. */
+/**
+ * Takes the ownership back before files of other users are moved in: the directory must not look prepared until they are
+ * given to the user too.
+ */
 function takeBack(fs: typeof nodeFs, own: string): void {
   fs.lchownSync(own, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
 }
 
-/** Moves a directory; into one that is there, what is not there yet. Nothing is replaced. */
+/** Moves a directory. If the target exists, only missing entries are moved; nothing is replaced. */
 function merge(fs: typeof nodeFs, from: string, to: string, say: (line: string) => void): void {
   if (!fs.existsSync(to)) return fs.renameSync(from, to);
-  if (!fs.statSync(from).isDirectory() || !fs.statSync(to).isDirectory()) return say(`${from} stays: there is ${to}`);
+  if (!fs.statSync(from).isDirectory() || !fs.statSync(to).isDirectory())
+    return say(`${from} is not moved: ${to} exists`);
   for (const entry of fs.readdirSync(from)) merge(fs, join(from, entry), join(to, entry), say);
   syncDirectories(fs, [to, from]);
   if (fs.readdirSync(from).length === 0) fs.rmdirSync(from);
 }
 
-/** Where something lies already: after a rollback to an earlier version, which began again in the old place. */
+/** A free name if the target exists: after a rollback, an earlier version has created new data in the old place. */
 function freeName(fs: typeof nodeFs, path: string): string {
   for (let i = 0; ; i++) {
     const name = i === 0 ? path : `${path}.rolled-back-${i}`;
@@ -236,7 +255,7 @@ function freeName(fs: typeof nodeFs, path: string): string {
   }
 }
 
-/** Tenants whose assignments are kept in a state. */
+/** Namespaces whose assignments are stored in a state directory. */
 function namespacesIn(fs: typeof nodeFs, state: string): string[] {
   const cluster = join(state, 'cluster');
   if (!fs.existsSync(cluster)) return [];
@@ -246,7 +265,7 @@ function namespacesIn(fs: typeof nodeFs, state: string): string[] {
   });
 }
 
-/** Whether a state is that of a node which records to this archive. */
+/** Whether a state directory belongs to a node that records to this archive. */
 function knows(fs: typeof nodeFs, state: string, id: unknown): boolean {
   const known = readJson(fs, join(state, 'archive-id'));
   return typeof known === 'object' && known !== null && Object.values(known).includes(id);

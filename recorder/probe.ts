@@ -1,5 +1,5 @@
-// `recorder probe rtsp://…`: half a minute at a camera; what it is, what it does wrong, what will be recorded of it, and a
-// capture with which it can be played back. Arguments in, text out.
+// The command `recorder probe rtsp://…`: watches a camera for half a minute, and reports what it is, which faults it has,
+// what will be recorded, and a capture for replaying it.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -29,7 +29,7 @@ which keeps the password out of the list of processes.
 Exit code: 0 when video or sound is recorded from it, 1 when nothing is.
 `;
 
-/** Arguments that make no sense; the message is for the person who typed them. */
+/** Invalid arguments; the message is for the user. */
 export class UsageError extends Error {}
 
 export interface ProbeDeps {
@@ -40,7 +40,7 @@ export interface ProbeDeps {
 
 const TRANSPORTS: readonly string[] = ['auto', 'tcp', 'udp', 'multicast'] satisfies TransportChoice[];
 
-/** The exit code. Throws `UsageError`. */
+/** Resolves to the exit code. Rejects with `UsageError`. */
 export async function runProbe(args: readonly string[], deps: ProbeDeps, signal: AbortSignal): Promise<number> {
   const { values, positionals } = parse(args);
   if (values.help) {

@@ -1,4 +1,4 @@
-// One recorder, joined from its rooms: archive, cameras, live streams, HTTP. Two can live in one process.
+// One recorder, composed of its parts: archive, cameras, live streams, HTTP. Two recorders can run in one process.
 
 import type { Archive } from './archive/archive.ts';
 import { Parts, type Part } from '../base/parts.ts';
@@ -30,22 +30,22 @@ const TICK_MS = 250;
 type OwnerDeps = RecorderDeps & { readonly owner: ArchiveOwner };
 
 export interface Recorder {
-  /** Where the API listens, for tests that asked for port 0. */
+  /** The address of the API, for tests that use port 0. */
   readonly address: string;
-  /** Where playback listens. */
+  /** The address of playback. */
   readonly playbackAddress: string;
   readonly cameras: CameraSet;
-  /** The routes of each listener, as `GET /api/cameras`. */
+  /** The routes of each listener, such as `GET /api/cameras`. */
   readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
-  /** Applies changed cameras; other settings that differ need a restart, and are named in the log. */
+  /** Applies changed cameras. Other changed settings need a restart; the log names them. */
   reload(config: Config): Promise<void>;
-  /** Tears sessions down, completes every file and stops listening. */
+  /** Closes all sessions, completes every file and stops listening. */
   close(): Promise<void>;
 }
 
-/** Starts everything `config` asks for. Rejects when an address is taken or the archive cannot be used at all. */
+/** Starts everything in `config`. Rejects when an address is in use or the archive cannot be used. */
 export async function startRecorder(config: Config, deps: RecorderDeps): Promise<Recorder> {
-  // Before anything in it is read: what another recorder keeps there changes under one that believes it its own.
+  // Before anything in it is read: another recorder could change the files of the directory.
   const { lock, owner } = await takeState(config, deps);
   try {
     const recorder = await startAlone(config, { ...deps, owner });
@@ -90,7 +90,7 @@ async function startAlone(config: Config, deps: OwnerDeps): Promise<Recorder> {
 
 type Made = Awaited<ReturnType<typeof compose>>;
 
-/** Makes the parts from top to bottom, each from those before it. */
+/** Creates the parts from top to bottom, each from the previous ones. */
 async function compose(config: Config, deps: OwnerDeps) {
   const { clock, log } = deps;
   const current = new CurrentConfig(config);
@@ -98,7 +98,7 @@ async function compose(config: Config, deps: OwnerDeps) {
   const storage = await openStorage(current, wanted, deps);
   const { archive, database, events, registry } = storage;
   const webhooks = new NodeWebhooks({ workDir: config.workDir, journal: events.journal, clock, log });
-  // Also without any: metrics are joined once, and the first may come with a reload.
+  // Even without webhooks: metrics are registered once, and the first webhook may come with a reload.
   registerWebhookMetrics(registry, () => webhooks.list);
   const node = await openCameras(config, wanted, storage, deps);
   const { cameras, cameraSwitch } = node;
@@ -132,16 +132,16 @@ async function compose(config: Config, deps: OwnerDeps) {
   return { ...storage, ...node, current, wanted, webhooks, own, member, audit, access, serving, ticks };
 }
 
-/** In the order in which they start; they close in reverse. */
+/** The parts in the order in which they start; they are closed in reverse order. */
 function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[] {
   const { wanted, database, events, archive, gaps, webhooks, license, cameras, cameraSwitch } = made;
   const { own, member, audit, access, serving, ticks } = made;
   return [
-    // Closed last: what was closed until then has rows.
+    // Closed last, so that all closed segments get rows.
     { name: 'database', close: () => database?.close() },
     { name: 'events', close: () => events.close() },
     { name: 'webhooks', start: () => webhooks.configure(config, events.beginId), close: () => webhooks.close() },
-    // Before recovery, which tells of the segments that it completes.
+    // Before recovery, which reports the segments that it completes.
     { name: 'gaps', start: () => gaps.load(), close: () => gaps.close() },
     {
       name: 'archive',
@@ -150,14 +150,14 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
     },
     { name: 'rows', start: () => database?.start(archive) },
     { name: 'tokens', close: () => access.auth.close() },
-    // Before cameras send anything: building it holds up everything else, and footage is dated by when packets were seen.
+    // Before cameras send anything: building it blocks the event loop, and footage is dated by the arrival of packets.
     {
       name: 'listeners',
       start: () => serving.open(),
       close: () => Promise.all([member?.close(), serving.close(), access.close(), own?.close()]),
     },
     { name: 'cluster', start: () => (deps.recording?.(), member?.start()) },
-    // They go on until the cameras are closed.
+    // Runs until the cameras are closed.
     { name: 'ticks', close: () => ticks.stop() },
     {
       name: 'cameras',
@@ -167,7 +167,7 @@ function partsOf(config: Config, made: Made, deps: RecorderDeps): readonly Part[
           serving.configure(list);
           return cameras.apply(list);
         }),
-      // Before the listeners: what cameras still hold goes into files while the API answers.
+      // Closed before the listeners: the API answers while the data of the cameras are written.
       close: () => Promise.all([cameras.close(), serving.leaveCameras()]),
     },
     { name: 'first tick', start: () => ticks.start() },
@@ -183,7 +183,7 @@ interface MemberParts {
   readonly own: OwnCertificate | undefined;
 }
 
-/** Resolves to nothing for a node on its own. */
+/** Resolves to undefined outside of a cluster. */
 async function joinCluster(
   config: Config,
   { wanted, storage: { archive, gaps, events }, cameras, own }: MemberParts,
@@ -192,7 +192,7 @@ async function joinCluster(
   if (config.cluster.mode === 'none') return undefined;
   if (config.cluster.mode === 'etcd') throw new ConfigError('', 'cluster.mode', 'etcd is not supported yet');
   if (!pod) throw new ConfigError('', 'cluster.mode', 'kubernetes: this process does not run in a pod');
-  // Not loaded where there is no cluster.
+  // Loaded only in a cluster.
   const { openMember } = await import('./cluster-member.ts');
   return openMember({
     config,
@@ -209,7 +209,7 @@ async function joinCluster(
   });
 }
 
-/** Of which something may be told here: those of this node, of its archive, and of the cluster. */
+/** Cameras about which this node may give information: its own, those of its archive, and those of the cluster. */
 const knownCameras = (cameras: CameraSet, archive: Archive, member: ClusterMember | undefined): ReadonlySet<string> =>
   new Set([
     ...cameras.list().map(({ status }) => status.id),
@@ -217,7 +217,7 @@ const knownCameras = (cameras: CameraSet, archive: Archive, member: ClusterMembe
     ...(member?.view.cameraIds() ?? []),
   ]);
 
-/** Cameras of files are the node's, others the cluster's. */
+/** Cameras of files are switched on the node, others in the cluster. */
 function switchOf(cameraSwitch: CameraSwitch, wanted: WantedCameras, member: ClusterMember | undefined): CameraSwitch {
   if (!member) return cameraSwitch;
   const keeper = (id: string): CameraSwitch =>

@@ -1,5 +1,5 @@
-// `recorder --reindex`: the table of recordings made anew from the files of the archive, with progress. Configuration
-// in, lines out.
+// The command `recorder --reindex`: rebuilds the table of recordings from the files of the archive, and prints its
+// progress.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -21,8 +21,8 @@ export interface ReindexCommandDeps {
 }
 
 /**
- * Throws DatabaseError, also for a directory that is not this node's archive: what lies beneath a mount point must not
- * cost the rows of the disk. A recorder may be running: what it writes meanwhile it indexes itself.
+ * Rejects with DatabaseError, also for a directory that is not the archive of this node: if the disk is not mounted, its
+ * rows must not be removed. A recorder may be running; it indexes new files itself.
  */
 export async function reindexArchive(
   config: Config,
@@ -31,9 +31,9 @@ export async function reindexArchive(
 ): Promise<ReindexReport> {
   const { nodeName, workDir, database } = config;
   const root = config.recordPath.replace(/(?<=.)\/+$/, '');
-  if (!database) throw new DatabaseError('REJECTED', 'database.url: is not set, there is nothing to index into');
+  if (!database) throw new DatabaseError('REJECTED', 'database.url is not set: there is no database to write to');
   const connection = new Connection({ url: database.url, nodeName, log });
-  // Nothing is recovered or written: only names and files are read.
+  // Nothing is recovered or written on the disk: only names and files are read.
   const identity = new ArchiveIdentity({ root, workDir, fs, log });
   const store = new SegmentStore(root, fs, { check: () => identity.inspect(), device: undefined });
   const catalogue = new Catalogue(store, clock);

@@ -1,4 +1,4 @@
-// A changed configuration, taken up while the recorder runs: cameras, tokens, licence, webhooks, networks and log level.
+// Applies a changed configuration while the recorder runs: cameras, tokens, licence, webhooks, networks and log level.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Log } from '../base/log.ts';
@@ -29,14 +29,14 @@ export interface ReloadDeps {
   readonly log: Log;
 }
 
-/** Other settings that differ need a restart, and are named in the log. */
+/** Other changed settings need a restart; the log names them. */
 export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
   const { current, auth, networks, database, license, wanted, webhooks, journal, logLevels, log } = deps;
   const beginId = journal.newestId;
   const before = current.value;
   logLevels?.configure(next.log.level);
   const settings = changedSettings({ ...before, log: { ...before.log, level: next.log.level } }, next);
-  if (settings.length > 0) log.warn({ settings }, 'settings changed that need a restart');
+  if (settings.length > 0) log.warn({ settings }, 'changed settings need a restart');
   const { tokens } = next.auth;
   if (!isDeepStrictEqual(tokens, before.auth.tokens)) {
     auth.replaceTokens(await tokensOf({ ...before, auth: next.auth }, log));
@@ -45,7 +45,7 @@ export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
   const { tokenSha256 } = next.metrics;
   if (tokenSha256 !== before.metrics.tokenSha256) {
     auth.replaceMetricsToken(tokenSha256);
-    log.info({}, 'token for metrics replaced');
+    log.info({}, 'the token for metrics was replaced');
   }
   current.takeUp(next);
   networks.configure(networksOf(next));

@@ -1,5 +1,4 @@
-// What a recorder answers, joined from its rooms: API, playback and metrics, with what stands behind them alone: jobs, still
-// images, PTZ.
+// The HTTP side of a recorder: API, playback and metrics, and the parts that only they use: jobs, still images, PTZ.
 
 import type { Server as HttpsServer } from 'node:https';
 import { join } from 'node:path';
@@ -47,11 +46,11 @@ import { Thumbnails } from './still/thumbnails.ts';
 import type { Storage } from './storage.ts';
 import type { Trust } from './trust.ts';
 
-/** A camera that is told to move or stop; a request waits for the command before it and its own. */
+/** Time limit for a PTZ command: a request waits for the previous command and its own. */
 const PTZ_ANSWER_TIMEOUT_MS = 10_000;
 const WARNINGS_MS = 1_000;
 
-/** What goes on without any of it. */
+/** The parts that work without the HTTP side. */
 export interface Recording
   extends
     Pick<Storage, 'archive' | 'gaps' | 'database' | 'registry' | 'answers' | 'events'>,
@@ -68,14 +67,14 @@ interface Opened {
   readonly routes: Readonly<Record<'api' | 'playback' | 'metrics', readonly string[]>>;
 }
 
-/** What others are shown, and trusted by. */
+/** Certificates to present, and to trust others by. */
 export interface ServingTrust extends Trust {
   readonly auth: Authenticator;
-  /** What members of a pool know each other by. */
+  /** The certificate by which members of a pool recognize each other. */
   readonly own: OwnCertificate | undefined;
 }
 
-/** Jobs, still images and PTZ are made at once; the listeners when it opens. */
+/** Jobs, still images and PTZ are created by the constructor; the listeners by `open`. */
 export class Serving {
   readonly #config: Config;
   readonly #recording: Recording;
@@ -119,7 +118,7 @@ export class Serving {
     registerCertificateMetrics(registry, () => this.#certificateInUse);
   }
 
-  /** Where they listen; not before `open`. */
+  /** The address of the API; not before `open`. */
   get address(): string {
     return this.#isOpen.address;
   }
@@ -138,7 +137,7 @@ export class Serving {
     const playback = await this.#buildPlayback();
     const apiDeps = this.#apiDeps(playback);
     const api = await buildApi(apiDeps);
-    // Last: what is registered later would be left out.
+    // Last, so that all metrics are registered.
     const metrics = this.#buildMetrics();
     this.#followCertificate([api, playback, ...(metricsSettings.requireToken ? [metrics] : [])]);
     const playbackAddress = await this.#listen(playback, playbackSettings.listen);
@@ -148,7 +147,7 @@ export class Serving {
     await this.#listen(metrics, metricsSettings.listen);
     if (cluster.listen && this.#trust.own) await this.#listenToPeers(cluster.listen, this.#trust.own);
     if (health) await this.#listen(await buildHealthServer(apiDeps), health.listen);
-    // Not waited for: recording needs no jobs.
+    // Not awaited: recording does not need jobs.
     this.#jobsStarted = this.#jobs.start();
     this.#opened = {
       address,
@@ -157,7 +156,7 @@ export class Serving {
     };
   }
 
-  /** Tells the events what somebody should look at now, the database included, which is a check of ready. */
+  /** Reports the current warnings as events, including an unreachable database, which is a check of readiness. */
   tick(): void {
     const { events, database } = this.#recording;
     const nowMs = this.#deps.clock.monotonicMs();
@@ -166,18 +165,18 @@ export class Serving {
     events.warningsAre([...this.#warnings(), ...(database?.warnings() ?? [])]);
   }
 
-  /** The cameras that are wanted now. */
+  /** Sets the cameras that are wanted now. */
   configure(cameras: readonly CameraConfig[]): void {
     this.#ptz.configure(cameras);
   }
 
-  /** Asks and tells cameras nothing more. */
+  /** Stops all requests to cameras. */
   async leaveCameras(): Promise<void> {
     this.#thumbnails.close();
     await Promise.all([this.#snapshots.close(), this.#ptz.close()]);
   }
 
-  /** Stops listening; jobs go on at the next start. */
+  /** Stops listening; jobs continue at the next start. */
   async close(): Promise<void> {
     this.#following?.close();
     await this.#jobsStarted;
@@ -190,7 +189,7 @@ export class Serving {
     return this.#opened;
   }
 
-  /** What the listeners for people have in common. */
+  /** The settings that API and playback share. */
   get #facing() {
     const { auth, tls } = this.#trust;
     const { cors, trustedProxies } = this.#config;
@@ -266,7 +265,7 @@ export class Serving {
     };
   }
 
-  /** What somebody should look at now. */
+  /** The current warnings. */
   #warnings(): readonly Warning[] {
     const { archive, member, audit } = this.#recording;
     return [
@@ -318,7 +317,7 @@ export class Serving {
   }
 }
 
-/** Footage and gaps of a camera; the archive says what there is. */
+/** Footage and gaps of a camera, with the footage that the archive has. */
 async function gapsIn(
   gaps: GapLedger,
   archive: Archive,

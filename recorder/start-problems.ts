@@ -1,5 +1,5 @@
-// What would keep a configuration from being run on this machine, all of it at once: addresses, directories, certificates.
-// What is opened is closed again, what is made is removed.
+// Finds all problems that prevent a configuration from running on this machine: addresses, directories, certificates.
+// Everything that it opens is closed, and everything that it creates is removed.
 
 import { once } from 'node:events';
 import { access, constants, mkdir, rmdir, stat } from 'node:fs/promises';
@@ -17,13 +17,13 @@ import { readTrusted } from './jobs/trusted.ts';
 const PROBE_MS = 2_000;
 
 export interface StartOptions {
-  /** Addresses may be in use by a recorder that runs with this configuration already. */
+  /** The addresses may be in use by a recorder that runs with this configuration. */
   readonly mayRun: boolean;
 }
 
 /**
- * Mistakes with their keys, without the places of these. None: the recorder can start. Before archive and cameras are
- * touched: where addresses are in use, the archive may be that of another recorder, which runs.
+ * Problems with their keys, without positions in the files. Empty: the recorder can start. Checked before archive and
+ * cameras are touched: if an address is in use, another recorder may be using the archive.
  */
 export async function startProblems(config: Config, { mayRun }: StartOptions): Promise<ConfigError[]> {
   const { cluster, log, redis, tls, workDir, recordPath } = config;
@@ -33,7 +33,8 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
   if (!(mayRun && (await isRunning(config)))) await checkAddresses(config, note);
   const directories = [
     ['workDir', workDir],
-    // One whose disk is away is waited for, and is not made where the disk should be.
+    // Not checked for a known archive: if its disk is missing, the recorder waits for it, and must not create the
+    // directory.
     ...((await isThere(`${workDir}/archive-id`)) ? [] : [['record_path', recordPath]]),
     ...(log.directory === undefined ? [] : [['log.directory', log.directory]]),
   ] as const;
@@ -56,7 +57,7 @@ export async function startProblems(config: Config, { mayRun }: StartOptions): P
   return problems;
 }
 
-/** All of them are held until all were tried: two of them may be the same. */
+/** Keeps every listener open until all were tried: two addresses may be equal. */
 async function checkAddresses(config: Config, note: (key: string, problem: string) => void): Promise<void> {
   const held: Server[] = [];
   for (const [key, address] of [
@@ -83,12 +84,12 @@ async function checkAddresses(config: Config, note: (key: string, problem: strin
 function wordsOfListen(code: string | undefined): string {
   if (code === 'EADDRINUSE') return 'is in use by another program, or by another listener of this file (EADDRINUSE)';
   if (code === 'EADDRNOTAVAIL') return 'is not an address of this machine (EADDRNOTAVAIL)';
-  if (code === 'EACCES') return 'may not be listened on by this user: ports below 1024 need a privilege (EACCES)';
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `is a name that cannot be found (${code})`;
-  return `cannot be listened on (${code ?? 'failed'})`;
+  if (code === 'EACCES') return 'is not allowed for this user: ports below 1024 need a privilege (EACCES)';
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `is a host name that cannot be resolved (${code})`;
+  return `cannot be used for listening (${code ?? 'failed'})`;
 }
 
-/** Undefined when files can be made in it, or it can be made. */
+/** Undefined when files can be created in it, or it can be created. */
 async function problemOfDirectory(path: string): Promise<string | undefined> {
   try {
     const made = await makeDirectories(path);
@@ -100,14 +101,17 @@ async function problemOfDirectory(path: string): Promise<string | undefined> {
     return undefined;
   } catch (err) {
     const code = errorCode(err);
-    if (code === 'EACCES' || code === 'EPERM') return `may not be written by this user (${code})`;
-    if (code === 'EEXIST' || code === 'ENOTDIR') return `is no directory, or lies in a file (${code})`;
-    if (code === 'EROFS') return 'lies on a file system that is read-only (EROFS)';
-    return `cannot be made (${code ?? 'failed'})`;
+    if (code === 'EACCES' || code === 'EPERM') return `is not writable for this user (${code})`;
+    if (code === 'EEXIST' || code === 'ENOTDIR') return `is not a directory, or its path contains a file (${code})`;
+    if (code === 'EROFS') return 'is on a read-only file system (EROFS)';
+    return `cannot be created (${code ?? 'failed'})`;
   }
 }
 
-/** Those that it made, the outermost first. Not `recursive` of mkdir, which never ends in `/proc`. */
+/**
+ * Returns the directories that it created, the outermost first. Does not use `recursive` of mkdir, which never ends in
+ * `/proc`.
+ */
 async function makeDirectories(path: string): Promise<string[]> {
   try {
     await mkdir(path);
@@ -116,7 +120,7 @@ async function makeDirectories(path: string): Promise<string[]> {
     if (errorCode(err) === 'EEXIST' && (await stat(path)).isDirectory()) return [];
     if (errorCode(err) !== 'ENOENT' || dirname(path) === path) throw err;
     const made = await makeDirectories(dirname(path));
-    // Its parent is there, and still it cannot be made.
+    // The parent exists, but the directory cannot be created.
     if (made.length === 0) throw err;
     await mkdir(path);
     return [...made, path];
@@ -129,7 +133,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Whether a recorder answers where this one would. */
+/** Whether a recorder answers at the address of this configuration. */
 async function isRunning({ listen, tls }: Pick<Config, 'listen' | 'tls'>): Promise<boolean> {
   const url = `${tls ? 'https' : 'http'}://${formatListen(reachable(listen))}/api/health/ready`;
   return new Promise((resolve) => {
@@ -147,7 +151,7 @@ async function isRunning({ listen, tls }: Pick<Config, 'listen' | 'tls'>): Promi
   });
 }
 
-/** Where this machine reaches what listens there. */
+/** An address at which this machine reaches the listener. */
 function reachable({ host, port }: ListenAddress): ListenAddress {
   if (host === '0.0.0.0') return { host: '127.0.0.1', port };
   return { host: host === '::' ? '::1' : host, port };

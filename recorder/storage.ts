@@ -1,4 +1,4 @@
-// What a recorder stores, joined from its rooms: the archive with its gaps, the database that lists it, and the events.
+// The storage of a recorder: the archive with its gaps, the database that lists it, and the events.
 
 import { Registry } from 'prom-client';
 import { MemoryBudget } from '../base/memory-budget.ts';
@@ -28,7 +28,7 @@ export interface Storage {
   readonly gaps: GapLedger;
 }
 
-/** Makes them; nothing of the archive or the database is touched before they are started. */
+/** Creates the parts; archive and database are not touched until they are started. */
 export async function openStorage(
   config: CurrentConfig,
   wanted: WantedCameras,
@@ -69,7 +69,7 @@ export async function openStorage(
   return { registry, memory, liveLimits, answers, events, database, archive, gaps };
 }
 
-/** Resolves to nothing for a recorder without one. */
+/** Resolves to undefined for a recorder without a database. */
 async function openDatabase(
   config: CurrentConfig,
   wanted: WantedCameras,
@@ -78,7 +78,7 @@ async function openDatabase(
 ): Promise<RecorderDatabase | undefined> {
   const { database, nodeName, workDir, cluster } = config.value;
   if (!database) return undefined;
-  // Not loaded where there is none.
+  // Loaded only when a database is configured.
   const { RecorderDatabase } = await import('./database/database.ts');
   return new RecorderDatabase({
     url: database.url,

@@ -1,4 +1,4 @@
-/** A call at an interval, from `start` to `stop`. */
+/** Calls a function at an interval, from `start` to `stop`. */
 export class Ticks {
   readonly #intervalMs: number;
   readonly #tick: () => void;

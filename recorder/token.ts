@@ -1,5 +1,4 @@
-// `recorder token create`: a token that nobody can guess, and the entry of the configuration that knows it. Arguments in,
-// text out.
+// The command `recorder token create`: prints a random token and its entry for the configuration.
 
 import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
@@ -16,7 +15,7 @@ Makes a token of 256 random bits. The configuration contains only its hash, so t
   --cameras IDS     only for these cameras, separated by commas; * stands for any characters
 `;
 
-/** Arguments that make no sense; the message is for whoever typed them. */
+/** Invalid arguments; the message is for the user. */
 export class UsageError extends Error {}
 
 /** Throws `UsageError`. */
@@ -26,7 +25,7 @@ export function runToken(args: readonly string[]): string {
   if (command !== 'create') throw new UsageError('expected "token create"');
   const { help, name, role, cameras } = parseOptions(rest);
   if (help) return TOKEN_USAGE;
-  if (name === undefined) throw new UsageError('--name: say whose token it is');
+  if (name === undefined) throw new UsageError('--name: expected the name of the owner');
   const token = newToken();
   const entry = {
     name,

@@ -1,4 +1,5 @@
-// What a recorder shows others of itself, and whom it trusts: certificates of files that the configuration names.
+// Reads the certificates that the configuration names: the one that a recorder presents, and those by which it trusts
+// others.
 
 import { join } from 'node:path';
 import type { ClusterMember } from './cluster-member.ts';
@@ -12,14 +13,14 @@ import { authorityBeside, readTrusted } from './jobs/trusted.ts';
 
 export interface Trust {
   readonly tls: CertificatePair | undefined;
-  /** Where that pair lies. */
+  /** The paths of the pair. */
   readonly certificate: CertificatePaths | undefined;
-  /** Certificates that other recorders, and Redis, are trusted by; PEM. */
+  /** CA certificates for other recorders and for Redis; PEM. */
   readonly peerCa: string | undefined;
   readonly redisCa: string | undefined;
 }
 
-/** What members of a pool know each other by, which may serve everybody. Throws ConfigError. */
+/** The certificate by which members of a pool recognize each other; it may serve all clients. Rejects with ConfigError. */
 export async function openOwnCertificate(
   config: Config,
   { clock, log }: RecorderDeps,

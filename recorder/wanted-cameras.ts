@@ -1,4 +1,5 @@
-// Cameras as users want them now: those of the files and of the database or the cluster, as their switches overrule them.
+// The cameras that are wanted now: those of the files and of the database or the cluster, with the choices of users
+// applied.
 
 import type { Log } from '../base/log.ts';
 import type { Limits } from './archive/retention/plan.ts';
@@ -7,13 +8,13 @@ import type { CameraConfig, Config } from './config/schema.ts';
 import type { CurrentConfig } from './current-config.ts';
 import { mergeCameras, NO_CAMERAS, type CameraList } from './database/camera-rows.ts';
 
-/** Where cameras come from, beside the configuration files. */
+/** Sources of cameras besides the configuration files. */
 export interface CameraSources {
-  /** What users have switched on and off on this node. */
+  /** Applies the choices of users on this node. */
   readonly overrule: (files: readonly CameraConfig[]) => readonly WantedCamera[];
   /** Cameras of the cluster or the database. */
   readonly others: () => CameraList;
-  /** Why one of those is not enabled. */
+  /** Why one of `others` is not enabled. */
   readonly halted: NonNullable<WantedCamera['halted']>;
 }
 
@@ -23,8 +24,8 @@ export const DISABLED_ROW = {
 } as const;
 
 /**
- * It is made before the parts that tell it of changes, which need it; `join` and `follow` tell it of the parts that need
- * those. Until then it knows the configuration files, and nothing follows.
+ * Created before the parts that report changes to it and need it; `join` and `follow` connect it with them. Until then it
+ * knows the configuration files only, and applies nothing.
  */
 export class WantedCameras {
   readonly #config: CurrentConfig;
@@ -44,14 +45,14 @@ export class WantedCameras {
     this.#sources = sources;
   }
 
-  /** From now on `apply` makes the recorder do what is wanted; it is called at once. */
+  /** From now on `apply` is called for every change; it is called at once for the current cameras. */
   follow(apply: (wanted: readonly WantedCamera[]) => Promise<void>): Promise<void> {
     this.#applied = apply;
     this.#follows = true;
     return this.apply();
   }
 
-  /** Changes from elsewhere are not followed any more. */
+  /** Stops following changes. */
   leave(): void {
     this.#follows = false;
   }
@@ -70,20 +71,21 @@ export class WantedCameras {
     return this.list().cameras.filter(({ enabled }) => enabled).length;
   }
 
-  /** How much footage is kept, of the node and of each camera, as of the last change. */
+  /** The retention limits of the node and of each camera, at the last change. */
   get limits(): Limits {
     return this.#limits;
   }
 
-  /** Resolves when what is wanted now is done. */
+  /** Applies the wanted cameras. Resolves when the change is carried out. */
   apply(): Promise<void> {
     const { cameras, refused } = this.list();
-    for (const { id, reason } of refused) this.#log.warn({ camera: id, ...reason }, 'a camera is refused');
+    for (const { id, reason } of refused)
+      this.#log.warn({ camera: id, ...reason }, 'the settings of a camera cannot be used');
     this.#limits = limitsOf(this.#config.value, cameras);
     return this.#applied(cameras);
   }
 
-  /** For changes from elsewhere. */
+  /** Applies a change of another source. */
   changed(): void {
     if (!this.#follows) return;
     this.apply().catch((err: unknown) => this.#log.error({ err }, 'cameras could not be changed'));

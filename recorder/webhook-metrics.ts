@@ -1,4 +1,5 @@
-// What webhooks have delivered, and how far they are behind. Apart from what delivers, which is loaded when there is a webhook.
+// The metrics of webhooks: deliveries and backlog. Separate from the code that delivers, which is loaded when there is a
+// webhook.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Webhook } from './events/webhook.ts';
@@ -7,7 +8,7 @@ type Figures = Pick<Webhook, 'delivered' | 'failed' | 'behindMs'>;
 
 /** `webhooks`: in the order of the configuration. */
 export function registerWebhookMetrics(registry: Registry, webhooks: () => readonly Figures[]): void {
-  // Its place in the configuration: the address may hold what is secret.
+  // The label is the index in the configuration: the address may contain a secret.
   const labelNames = ['webhook'];
   const each = (tell: (labels: { webhook: string }, webhook: Figures) => void): void =>
     webhooks().forEach((webhook, i) => tell({ webhook: String(i + 1) }, webhook));

@@ -1,5 +1,5 @@
-// The webhooks of a node, joined from their room: settings and journal in, deliveries out. And `recorder webhook`: a test event
-// to each of them, or a new secret.
+// The webhooks of a node: deliver events of the journal according to the settings. Also the command `recorder webhook`,
+// which sends a test event to each webhook or creates a secret.
 
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import type { Clock } from '../base/clock.ts';
@@ -16,7 +16,7 @@ import { CameraNetworks, type NetworkRules } from './reach/networks.ts';
 
 export interface WebhooksDeps {
   readonly journal: EventJournal;
-  /** Where the place of each in the journal is kept. */
+  /** The directory of the stored positions in the journal. */
   readonly directory: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -29,14 +29,14 @@ interface Opened {
 }
 
 /**
- * In a cluster those who write pools are not those who own the network: nothing is sent to this machine, to what clouds tell
- * their machines, or to the cluster's own networks.
+ * In a cluster, the users that write pools do not own the network: nothing is sent to this machine, to metadata services of
+ * clouds, or to the networks of the cluster.
  */
 const rulesOf = ({ cluster }: Config): NetworkRules => ({
   refused: cluster.mode === 'none' ? [] : [...NO_CAMERA_THERE, ...cluster.networks],
 });
 
-/** Those of one configuration after the other. */
+/** The webhooks of the current configuration. */
 export class Webhooks {
   readonly #o: WebhooksDeps;
   readonly #networks = new CameraNetworks();
@@ -55,8 +55,8 @@ export class Webhooks {
   }
 
   /**
-   * Opens those that are new, which get the events that follow `beginId`, and closes those that are gone. Those that are as they
-   * were go on, a delivery under way included. Never rejects.
+   * Opens new webhooks, which get the events after `beginId`, and closes removed ones. Unchanged webhooks continue,
+   * including a running delivery. Never rejects.
    */
   configure(config: Config, beginId: number): Promise<void> {
     this.#work = this.#work.then(() => this.#apply(config, beginId));
@@ -79,26 +79,26 @@ export class Webhooks {
     );
     const gone = before.filter((one) => !after.includes(one));
     const added = after.filter((one) => !before.includes(one));
-    // First: one with another secret goes on where the one before it has ended.
+    // Closed first: a webhook with a new secret continues at the position of the old one.
     await Promise.all(gone.map(closeOne));
     const placeOf = (url: string) => gone.find(({ target }) => target.url === url)?.webhook.position;
     await Promise.all(added.map(({ target, webhook }) => webhook.start(placeOf(target.url) ?? beginId)));
     this.#opened = after;
     if (added.length + gone.length > 0) {
       this.#o.log.info({ added: added.map(hostOf), removed: gone.map(hostOf) }, 'webhooks replaced');
-    } else if (after.length === 0) this.#o.log.info({ file }, 'there are no webhooks: the file is missing, or empty');
+    } else if (after.length === 0) this.#o.log.info({ file }, 'there are no webhooks: the file is missing or empty');
   }
 
   #open(target: WebhookConfig): Opened {
     const { journal, directory, clock, log } = this.#o;
     const networks = this.#networks;
-    // One each: who is slow has connections of its own.
+    // One agent per webhook, so that a slow receiver does not delay others.
     const agent = webhookAgent(networks);
     const webhook = new Webhook({
       journal,
       directory,
       url: target.url,
-      // Of what concerns several cameras, all must be its own.
+      // An event about several cameras is sent only if the webhook covers all of them.
       wants: ({ type, cameraIds }) =>
         matchesType(target.events, type) && cameraIds.every((id) => !target.cameras || inScope(target.cameras, id)),
       post: (event, signal) => postEvent(target, event, { networks, agent, wallMs: clock.wallMs() }, signal),
@@ -114,7 +114,7 @@ async function closeOne({ webhook, agent }: Opened): Promise<void> {
   await agent.destroy();
 }
 
-/** Without what may be secret in the address. */
+/** The address without its secret parts. */
 const hostOf = ({ target }: Opened): string => new URL(target.url).host;
 
 export const WEBHOOK_USAGE = `Usage: recorder webhook test [--config FILE]
@@ -125,7 +125,7 @@ export const WEBHOOK_USAGE = `Usage: recorder webhook test [--config FILE]
   --config FILE  configuration (default /etc/recorder/config.yaml)
 `;
 
-/** Arguments that make no sense; the message is for people. */
+/** Invalid arguments; the message is for the user. */
 export class UsageError extends Error {}
 
 /** Resolves to the exit code. Throws `UsageError`, and what `load` throws. */

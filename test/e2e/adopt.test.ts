@@ -49,5 +49,5 @@ test('a record path that is not there is not adopted, and not made', async (t) =
   rmSync(recorder.recordPath, { recursive: true });
   const { code, output } = await adopt(recorder.configFile);
   assert.equal(code, 1);
-  assert.match(output, /config\.yaml: record_path: .* is not there/);
+  assert.match(output, /config\.yaml: record_path: .* does not exist/);
 });

@@ -147,8 +147,8 @@ test('what keeps a recorder from starting is told at once, each with its key and
       'config.yaml:7:17: cluster.mode: etcd is not supported yet',
       `config.yaml:1:9: listen: 127.0.0.1:${port} is in use by another program, or by another listener of this file (EADDRINUSE)`,
       'config.yaml:3:19: metrics.listen: 127.0.0.1:1 is in use by another program, or by another listener of this file (EADDRINUSE)',
-      'config.yaml:5:10: workDir: file/work is no directory, or lies in a file (ENOTDIR)',
-      'config.yaml:4:14: record_path: /proc/recordings cannot be made (ENOENT)',
+      'config.yaml:5:10: workDir: file/work is not a directory, or its path contains a file (ENOTDIR)',
+      'config.yaml:4:14: record_path: /proc/recordings cannot be created (ENOENT)',
       'config.yaml:6:20: tls.certificate: no.crt cannot be read (ENOENT)',
       'config.yaml:7:27: cluster.ca: /nowhere/ca.crt cannot be read (ENOENT)',
     ]);

@@ -51,7 +51,7 @@ test('with a directory: log files, an audit of every changing call, and a level 
   recorder.child.signal('SIGHUP');
   await until('as configured now', async () => ((await state()) as Line)['level'] === 'info');
   assert.deepEqual(await state(), { level: 'info', configured: 'info' });
-  assert.ok(!recorder.child.output.includes('settings changed that need a restart'));
+  assert.ok(!recorder.child.output.includes('changed settings need a restart'));
 
   await fetch(`${recorder.url}/cameras/stop`, { method: 'POST', headers, body: '{"id":"nobody"}' });
   await fetch(`${recorder.url}/cameras/stop?access_token=${TOKEN}`, { method: 'POST', body: '{"id":"nobody"}' });

@@ -50,7 +50,7 @@ test('webhooks of a Secret that is made later are called; another version of it 
   const config = { webhooksFile, cameras: [{ id: 'gate', source: 'rtsp://127.0.0.1:9/' }] };
   await using recorder = await RecorderProcess.start({ directory, config });
   const { child } = recorder;
-  assert.match(child.output, /there are no webhooks: the file is missing, or empty/);
+  assert.match(child.output, /there are no webhooks: the file is missing or empty/);
 
   let isStopped = false;
   /** Two events at least: `camera.state`, with another state each. */
