@@ -20,7 +20,7 @@ export const IntervalQuery = Bounds.extend({
     ),
 });
 
-interface Interval {
+interface QueriedInterval {
   /** Seconds since 1970. */
   readonly from: number;
   readonly to: number;
@@ -30,9 +30,9 @@ interface Interval {
 /** Without from and to: the current day. With one: the day that starts or ends there. `seen`: that of the previous page. */
 export function intervalOf(
   { from, to, tz_offset_minutes: tzOffsetMinutes }: z.output<typeof IntervalQuery>,
-  seen: Pick<Interval, 'from' | 'to'> | undefined,
+  seen: Pick<QueriedInterval, 'from' | 'to'> | undefined,
   nowMs: number,
-): Interval {
+): QueriedInterval {
   if (seen) return { ...seen, tzOffsetMinutes };
   if (from === undefined && to === undefined) {
     const { fromMs, toMs } = dayAround(nowMs, tzOffsetMinutes);
@@ -42,7 +42,7 @@ export function intervalOf(
   return { from: start, to: to ?? start + DAY_SECONDS, tzOffsetMinutes };
 }
 
-export function toQuery({ from, to, tzOffsetMinutes }: Interval): ListQuery {
+export function toQuery({ from, to, tzOffsetMinutes }: QueriedInterval): ListQuery {
   if (from > to) throw new ApiError(400, 'invalid-interval', 'from: expected a time that is not later than to');
   const interval = { fromMs: from * 1000, toMs: to * 1000 };
   requireAtMostOneDay(interval);

@@ -2,14 +2,15 @@
 // rooms below it; cameras share nothing here but the catalogue.
 
 import { Registry } from 'prom-client';
+import { isCameraId } from '../../base/camera-id.ts';
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
+import type { Interval } from '../../base/interval.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import { Catalogue } from './catalogue/catalogue.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './catalogue/details-reader.ts';
-import type { Interval } from './catalogue/interval.ts';
 import type { ListQuery, SegmentListing } from './catalogue/listing.ts';
 import { noObserver, type SegmentObserver } from './catalogue/observer.ts';
 import type { ClosedSegment, OpenSegment } from './catalogue/segment.ts';
@@ -18,7 +19,7 @@ import { DiskWatch } from './disk/disk-watch.ts';
 import { ArchiveError, diskFault, WrongDiskError, type DiskFaultCode } from './disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from './disk/file-system.ts';
 import { ArchiveIdentity, type IdentityOptions } from './disk/identity.ts';
-import { formatPath, isCameraId, parsePath, type SegmentName } from './disk/names.ts';
+import { formatPath, parsePath, type SegmentName } from './disk/names.ts';
 import { SegmentStore } from './disk/segment-store.ts';
 import type { RetentionWarning } from './retention/alarms.ts';
 import type { Limits } from './retention/plan.ts';

@@ -14,7 +14,7 @@
 import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
 import type { Fault, Faults } from './faults.ts';
 import { MarkerPolicy } from './marker-policy.ts';
-import { ROLE } from './nal-syntax.ts';
+import { ROLE, START_CODE } from './nal-syntax.ts';
 import type { NalSyntax, Role, SliceHeader } from './nal-syntax.ts';
 import { ParameterSets } from './parameter-sets.ts';
 import { MAX_ACCESS_UNIT_BYTES, SlabWriter } from './slab.ts';
@@ -33,7 +33,6 @@ const GRADUAL_REFRESH = {
   code: 'gradual-refresh',
   message: 'pictures are refreshed bit by bit, without key frames: the first ones of each file are not shown',
 };
-const START_CODE = Buffer.from([0, 0, 1]);
 
 /** For the small NAL units of each picture a loop is faster than `Buffer.includes`. */
 function hasStartCode(bytes: Buffer, start: number, end: number): boolean {

@@ -22,6 +22,9 @@ export const ROLE = {
 } as const;
 export type Role = (typeof ROLE)[keyof typeof ROLE];
 
+/** Separates NAL units in a byte stream (ITU-T H.264 Annex B). */
+export const START_CODE = Buffer.from([0, 0, 1]);
+
 export type SetKind = 'vps' | 'sps' | 'pps';
 
 /** A parameter set and its references. */

@@ -1,8 +1,8 @@
 // Decodes parameter sets in an SDP (`sprop-…`: base64, separated by commas).
 
+import { START_CODE } from './nal-syntax.ts';
 import type { ParameterSets } from './parameter-sets.ts';
 
-const START_CODE = Buffer.from([0, 0, 1]);
 const MAX_SPROP_LENGTH = 16_384;
 
 /** The NAL units of one attribute. Some cameras leave the start code of the next one after each (gw_main). */

@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { parsePeer } from './peer.ts';
+import { CAMERA_ID } from '../../base/camera-id.ts';
 import { LOG_LEVELS } from '../../base/log-level.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
@@ -94,13 +95,9 @@ const retention = z
 
 const SEGMENT_DURATION = () => duration(1_000, '1s', DAY_MS, '24h');
 
-/** The camera id is part of file names and addresses, and the name of a Kubernetes object later. */
-export const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
-
 /** What the addresses of the API have in the place of a camera id. */
 const RESERVED_ID = 'jobs';
 
-/** One camera, in the words of the file; cameras of a database are checked by it as well. */
 const MEGABIT = 1_000_000;
 /** In the file megabits, in the program bits a second. */
 const MAX_BITRATE = () =>
@@ -112,6 +109,7 @@ const MAX_BITRATE = () =>
 
 const FINGERPRINT = /^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$/;
 
+/** One camera, in the words of the file; cameras of a database are checked by it as well. */
 export const CameraFile = z.strictObject({
   id: z
     .string()

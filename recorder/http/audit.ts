@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Action, AuditEntry, AuditSink, Visit } from '../audit/entry.ts';
 import { VISITS } from '../audit/entry.ts';
 import type { VisitFacts, Visits } from '../audit/visits.ts';
-import { CAMERA_ID } from '../config/schema.ts';
+import { CAMERA_ID } from '../../base/camera-id.ts';
 import { callerOf } from './access.ts';
 import type { Caller } from './caller.ts';
 import { pathOf } from './problem.ts';

@@ -1,6 +1,7 @@
 // An interval in a query, from `from` to before `to`, and its checks.
 
 import { z } from 'zod';
+import type { Interval } from '../../base/interval.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { ApiError } from './problem.ts';
 import { EpochSeconds } from './query.ts';
@@ -12,12 +13,6 @@ export const IntervalQuery = z.object({
   from: EpochSeconds.optional().describe('Start of the interval, seconds since 1970.'),
   to: EpochSeconds.optional().describe('End of the interval, seconds since 1970.'),
 });
-
-/** Milliseconds since 1970. */
-export interface Interval {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 /** Throws ApiError unless `from` is before `to`, both in the same unit. */
 export function requireOrder({ from, to }: { readonly from: number; readonly to: number }): void {

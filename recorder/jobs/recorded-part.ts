@@ -4,6 +4,7 @@
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { errorCode } from '../../base/error.ts';
+import { readFully } from '../../base/file-calls.ts';
 import { MIN_RECORDING_BYTES } from '../archive/catalogue/segment.ts';
 import { Mp4Error } from '../mp4/error.ts';
 import type { IndexMemory } from '../mp4/index-memory.ts';
@@ -56,14 +57,8 @@ export class PartFile {
   }
 
   /** Resolves to the bytes read into the start of `buffer`, fewer than `length` only at the end of the file. */
-  async readInto(buffer: Buffer, position: number, length: number): Promise<number> {
-    let filled = 0;
-    while (filled < length) {
-      const { bytesRead } = await this.#handle.read(buffer, filled, length - filled, this.#start + position + filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    return filled;
+  readInto(buffer: Buffer, position: number, length: number): Promise<number> {
+    return readFully(this.#handle.fd, buffer, this.#start + position, length);
   }
 
   readonly read: ReadAt = async (offset, length) => {

@@ -6,6 +6,7 @@ import { createReadStream } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { errorCode } from '../../base/error.ts';
+import { readFully } from '../../base/file-calls.ts';
 import { MANIFEST_NAME, Manifest, SIGNATURE_BYTES, SIGNATURE_NAME, type ManifestFile } from './manifest.ts';
 import { fingerprintOf } from './node-key.ts';
 import { contradictionsOf } from './verify-manifest.ts';
@@ -90,13 +91,7 @@ const readerOf =
   (file: FileHandle): Read =>
   async (offset, length) => {
     const buffer = Buffer.alloc(length);
-    let filled = 0;
-    while (filled < length) {
-      const { bytesRead } = await file.read(buffer, filled, length - filled, offset + filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    return buffer.subarray(0, filled);
+    return buffer.subarray(0, await readFully(file.fd, buffer, offset));
   };
 
 async function signedOf(file: FileHandle, size: number, isZip: boolean, request: VerifyRequest): Promise<Signed> {

@@ -4,15 +4,10 @@
 import * as fs from 'node:fs';
 import { assert } from '../../base/assert.ts';
 import { errorCode } from '../../base/error.ts';
+import { ask, call, readFully } from '../../base/file-calls.ts';
 import type { SegmentName } from '../archive/disk/names.ts';
 import { formatPath } from '../archive/disk/names.ts';
 import type { ReadAt } from '../mp4/reader.ts';
-
-type Done<T> = (err: Error | null, value: T) => void;
-
-/** Uses callbacks because node:fs/promises takes twice the time. */
-const ask = <T>(start: (done: Done<T>) => void): Promise<T> =>
-  new Promise((resolve, reject) => start((err, value) => (err ? reject(err) : resolve(value))));
 
 /** Keeps the event loop running without pauses until the returned function is called. */
 export type KeepAwake = () => () => void;
@@ -48,15 +43,7 @@ export class ArchiveFile {
     assert(!this.#closed, 'reading a closed file');
     const rest = this.#keepAwake();
     try {
-      let filled = 0;
-      while (filled < length) {
-        const count = await ask<number>((done) =>
-          fs.read(this.#fd, buffer, filled, length - filled, position + filled, done),
-        );
-        if (count === 0) break;
-        filled += count;
-      }
-      return filled;
+      return await readFully(this.#fd, buffer, position, length);
     } finally {
       rest();
     }
@@ -70,7 +57,7 @@ export class ArchiveFile {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await ask<void>((done) => fs.close(this.#fd, (err) => done(err ?? null, undefined)));
+    await call((done) => fs.close(this.#fd, done));
   }
 }
 
@@ -102,6 +89,18 @@ export class ArchiveFiles {
     } finally {
       rest();
     }
+  }
+
+  /** Opens a file for `work` and closes it then. False when there is no such file. */
+  async use(segment: SegmentName, work: (file: ArchiveFile) => Promise<void>): Promise<boolean> {
+    const file = await this.open(segment);
+    if (!file) return false;
+    try {
+      await work(file);
+    } finally {
+      await file.close();
+    }
+    return true;
   }
 
   async #file(fd: number, segment: SegmentName, path: string): Promise<ArchiveFile | undefined> {

@@ -2,15 +2,10 @@
 
 import { z } from 'zod';
 import { concurrently } from '../../base/concurrently.ts';
+import type { Interval } from '../../base/interval.ts';
 import { HOUR_MS } from '../../base/units.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
-import {
-  IntervalQuery as Bounds,
-  MAX_INTERVAL_MS,
-  requireAtMostOneDay,
-  requireOrder,
-  type Interval,
-} from '../http/interval.ts';
+import { IntervalQuery as Bounds, MAX_INTERVAL_MS, requireAtMostOneDay, requireOrder } from '../http/interval.ts';
 import { ApiError } from '../http/problem.ts';
 import { paceOf } from '../mp4/meta.ts';
 import type { FileParts } from '../mp4/parts.ts';

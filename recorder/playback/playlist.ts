@@ -10,7 +10,7 @@
 import { ownCopy } from '../../base/own-copy.ts';
 import type { FileParts } from '../mp4/parts.ts';
 import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
-import type { Interval } from '../http/interval.ts';
+import type { Interval } from '../../base/interval.ts';
 import { wallAt } from './footage.ts';
 import type { Listed } from './numbering.ts';
 import { isServedAsIs } from './part.ts';

@@ -13,7 +13,7 @@ import { VIDEO_TIMESCALE } from '../mp4/sample.ts';
 import type { ArchiveFile } from './archive-file.ts';
 import type { Piece } from './body.ts';
 import { startAt } from './exact-start.ts';
-import type { Interval } from '../http/interval.ts';
+import type { Interval } from '../../base/interval.ts';
 import { timeAt } from './footage.ts';
 import { fragmentsFrom } from './fragments.ts';
 import { partAt } from './playlist.ts';

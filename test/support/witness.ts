@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import type { CameraArchiveStatus } from '../../recorder/archive/segments/camera-archive.ts';
 import { CameraGaps } from '../../recorder/archive/gaps/camera-gaps.ts';
-import type { Interval } from '../../recorder/archive/catalogue/interval.ts';
+import type { Interval } from '../../base/interval.ts';
 import type { SegmentObserver } from '../../recorder/archive/catalogue/observer.ts';
 import type { ClosedSegment } from '../../recorder/archive/catalogue/segment.ts';
 import type { SampleSink } from '../../recorder/camera/sink.ts';

@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { SwitchError, type CameraSwitch } from '../../camera/switch.ts';
-import { CAMERA_ID } from '../../config/schema.ts';
+import { CAMERA_ID } from '../../../base/camera-id.ts';
 import { callerOf } from '../../http/access.ts';
 import { ApiError, problemResponse, unknownCamera } from '../../http/problem.ts';
 

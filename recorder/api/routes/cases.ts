@@ -3,7 +3,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { footageOf } from '../../audit/entry.ts';
-import { CAMERA_ID } from '../../config/schema.ts';
+import { CAMERA_ID } from '../../../base/camera-id.ts';
 import { callerOf } from '../../http/access.ts';
 import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';

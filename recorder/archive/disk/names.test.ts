@@ -8,7 +8,6 @@ import {
   dayStartMs,
   fileNameOf,
   formatPath,
-  isCameraId,
   parseBaseName,
   parseDay,
   parsePath,
@@ -119,11 +118,6 @@ test('days are those of the calendar', () => {
     ['20270', '01', '10'],
   ] as const)
     assert.equal(parseDay(year, month, day), undefined, `${year}/${month}/${day}`);
-});
-
-test('a camera id begins with a letter or digit and has at most 63 characters', () => {
-  for (const id of ['a', 'Gate.1-a', '0'.repeat(63)]) assert.ok(isCameraId(id), id);
-  for (const id of ['', '-a', '.a', 'a_b', 'a b', 'ä', '0'.repeat(64)]) assert.ok(!isCameraId(id), id);
 });
 
 test('a name formed within its day is the name formed from its start', () => {

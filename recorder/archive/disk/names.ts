@@ -1,6 +1,7 @@
 // Formats and parses the paths of segments: `YYYY/MM/DD/<name>_<camera_id>_<YYYYMMDD>_<HHMMSSmmm>.mp4`. All times are UTC.
 // Listing and recovery need to know nothing but the path of a file.
 
+import { CAMERA_ID } from '../../../base/camera-id.ts';
 import { DAY_MS } from '../../../base/units.ts';
 
 /** The parts of the path of a segment. */
@@ -17,11 +18,8 @@ export interface SegmentName {
  * and XFS.
  */
 export const MAX_NAME_BYTES = 128;
-const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$/;
 const NAME = /^[A-Za-z0-9-][A-Za-z0-9.-]{0,127}$/;
 const BASE_NAME = /^([^_]+)_([^_]+)_(\d{8})_(\d{9})\.mp4$/;
-
-export const isCameraId = (text: string): boolean => CAMERA_ID.test(text);
 
 /** The display name of a camera in file names. Other characters become `-`, so that `_` is a separator only. */
 export function fileNameOf(displayName: string): string {

@@ -5,7 +5,7 @@ import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { SampleSink } from '../../camera/sink.ts';
 import type { CameraStatus } from '../../camera/status.ts';
-import type { Interval } from '../catalogue/interval.ts';
+import type { Interval } from '../../../base/interval.ts';
 import type { CameraArchiveStatus } from '../segments/camera-archive.ts';
 import { CameraLedger, MIN_GAP_MS, type GapReport } from './camera-ledger.ts';
 import { cameraCause, diskCause, isHalted, type GapCause, type HaltCause, type LedgerState } from './cause.ts';

@@ -1,7 +1,7 @@
 // The time account of one camera, without clock and disk. From records and footage it computes which time should have been
 // recorded, and which of it is missing and why (docs/design/gaps.md).
 
-import type { Interval } from '../catalogue/interval.ts';
+import type { Interval } from '../../../base/interval.ts';
 import { isExplainedBy, isPassing, LEDGER_STATES, type GapCause, type LedgerState } from './cause.ts';
 import { DegradedTime, type Degraded } from './degraded.ts';
 import { IntervalSet } from './intervals.ts';

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { FileSystem } from '../disk/file-system.ts';
-import { isCameraId } from '../disk/names.ts';
+import { isCameraId } from '../../../base/camera-id.ts';
 import { parseJson, readIfThere, replaceFile } from '../disk/state-file.ts';
 import { CodedError } from '../../../base/error.ts';
 

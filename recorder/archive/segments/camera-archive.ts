@@ -4,6 +4,7 @@
 import { assert, assertNever } from '../../../base/assert.ts';
 import { Backoff } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
+import type { Interval } from '../../../base/interval.ts';
 import type { Log } from '../../../base/log.ts';
 import type { MemoryAccount } from '../../../base/memory-budget.ts';
 import type { EndReason, Run, SampleSink } from '../../camera/sink.ts';
@@ -11,7 +12,6 @@ import type { Reason } from '../../camera/status.ts';
 import type { SegmentClosing } from '../../mp4/meta.ts';
 import type { Sample } from '../../mp4/sample.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
-import type { Interval } from '../catalogue/interval.ts';
 import type { OpenSegment } from '../catalogue/segment.ts';
 import { diskFault, SLOW_DISK, type DiskFault } from '../disk/faults.ts';
 import type { CreatedSegment, SegmentStore } from '../disk/segment-store.ts';

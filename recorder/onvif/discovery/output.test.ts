@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { cameraSchema } from '../../../crds/camera.ts';
 import { workspace } from '../../../test/support/workspace.ts';
-import { CAMERA_ID } from '../../config/schema.ts';
+import { CAMERA_ID } from '../../../base/camera-id.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { DeviceReport } from './describe.ts';
 import { cameraEntries } from './entries.ts';

@@ -108,7 +108,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     handler: async (request, reply) => {
       const { '*': path } = request.params;
       const cameraId = visibleCamera(request, request.params.camera_id);
-      await withFile(deps, cameraId, path, async (file) => {
+      await withPart(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
         if (!parts) throw noPart();
         const bytes = initSegmentOf(parts.headers);
@@ -133,7 +133,7 @@ export const hlsRoutes: FastifyPluginAsyncZod<{ deps: HlsDeps }> = async (app, {
     handler: async (request, reply) => {
       const { part, '*': path } = request.params;
       const cameraId = visibleCamera(request, request.params.camera_id);
-      await withFile(deps, cameraId, path, async (file) => {
+      await withPart(deps, cameraId, path, async (file) => {
         const parts = await deps.parts.partsOf(file);
         if (!parts || part >= parts.starts.length - 1) throw noPart();
         const pieces = await partPieces(file, parts, part);
@@ -151,7 +151,7 @@ function goesOn({ archive }: HlsDeps, cameraId: string, nowMs: number, newest: F
   return nowMs - (newest.meta.wallStartMs + newest.meta.wallDurationMs) < RECONNECT_MS;
 }
 
-async function withFile(
+async function withPart(
   { files, reading }: HlsDeps,
   cameraId: string,
   path: string,
@@ -159,15 +159,13 @@ async function withFile(
 ): Promise<void> {
   const segment: SegmentName | undefined = parsePath(path);
   // The scope of the token was checked for this camera: the path must not name a file of another one.
-  const file = segment?.cameraId === cameraId ? await files.open(segment) : undefined;
-  if (!file) throw noPart();
-  reading.touch(path);
-  try {
-    await work(file);
-  } finally {
-    reading.touch(path);
-    await file.close();
-  }
+  const isThere =
+    segment?.cameraId === cameraId &&
+    (await files.use(segment, async (file) => {
+      reading.touch(path);
+      await work(file).finally(() => reading.touch(path));
+    }));
+  if (!isThere) throw noPart();
 }
 
 function respondWith(

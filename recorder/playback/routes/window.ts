@@ -4,17 +4,18 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../../base/clock.ts';
-import { isCameraId, parsePath } from '../../archive/disk/names.ts';
+import { isCameraId } from '../../../base/camera-id.ts';
+import { parsePath } from '../../archive/disk/names.ts';
 import { visibleCamera } from '../../http/access.ts';
 import { visit } from '../../http/audit.ts';
 import { ApiError } from '../../http/problem.ts';
 import { flag } from '../../http/query.ts';
 import { initSegmentOf } from '../../mp4/init.ts';
 import { intervalOf } from '../about.ts';
-import type { ArchiveFile, ArchiveFiles } from '../archive-file.ts';
+import type { ArchiveFiles } from '../archive-file.ts';
 import type { PlaybackArchive, PlaybackCluster } from '../deps.ts';
 import { sentElsewhere } from '../elsewhere.ts';
-import { IntervalQuery, footageOf, toInterval, wallAt, type Footage } from '../footage.ts';
+import { IntervalQuery, footageOf, toInterval, wallAt } from '../footage.ts';
 import type { PartsCache } from '../parts-cache.ts';
 import { partsWithin } from '../playlist.ts';
 import type { Responder } from '../respond.ts';
@@ -84,7 +85,10 @@ export const windowRoutes: FastifyPluginAsyncZod<{ deps: WindowDeps }> = async (
         await responder.sender.send(raw, undefined, [initSegmentOf(first.parts.headers, startMs)]);
         for (const item of footage) {
           if (window.ended) return;
-          await withFile(deps.files, item, async (file) => {
+          const segment = parsePath(item.path);
+          // A file that retention has removed meanwhile is skipped, like a gap.
+          if (!segment) continue;
+          await deps.files.use(segment, async (file) => {
             for await (const pieces of window.take(file, item.parts)) await responder.sender.send(raw, file, pieces);
           });
         }
@@ -100,15 +104,3 @@ const endingBefore = (cameraId: string, endsMs: number, toMs: number): Record<st
   'x-window-ends-at': new Date(endsMs).toISOString(),
   link: `</window/${cameraId}.mp4?from=${endsMs / 1000}&to=${toMs / 1000}>; rel="next"`,
 });
-
-/** A file that retention has removed meanwhile is skipped, like a gap. */
-async function withFile(files: ArchiveFiles, { path }: Footage, work: (file: ArchiveFile) => Promise<void>) {
-  const segment = parsePath(path);
-  const file = segment && (await files.open(segment));
-  if (!file) return;
-  try {
-    await work(file);
-  } finally {
-    await file.close();
-  }
-}
