@@ -12,12 +12,18 @@ import { isSettled } from './plan/settled.ts';
 import type { AssignmentWrite, Plan, PlannedNode, PoolObjects, Snapshot } from './plan/snapshot.ts';
 import type { Queues } from './queues.ts';
 
+/** What a pool reads in the caches. */
+type PoolCaches = Pick<Caches, 'poolObjects' | 'isSynced' | 'isSyncedIn'> & {
+  readonly cameras: Pick<Caches['cameras'], 'get'>;
+  readonly leases: Pick<Caches['leases'], 'get'>;
+};
+
 export interface PoolRuntimeOptions {
   /** Writes are refused while this replica does not lead. */
   readonly api: KubeApi;
-  readonly caches: Caches;
+  readonly caches: PoolCaches;
   readonly queues: Queues;
-  readonly events: EventRecorder;
+  readonly events: Pick<EventRecorder, 'record'>;
   readonly metrics: OperatorMetrics;
   readonly isLeader: () => boolean;
   readonly clock: Clock;

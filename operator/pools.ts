@@ -1,9 +1,11 @@
 // The pools that this replica looks after: each is opened when it is seen first, and closed when it is gone.
 
 import { nameOfKey } from './kube/api.ts';
+import type { Caches } from './observe/caches.ts';
 import { PoolRuntime, type PoolRuntimeOptions } from './pool-runtime.ts';
 
 export interface PoolsOptions extends PoolRuntimeOptions {
+  readonly caches: Caches;
   /** The pool is gone. */
   readonly ended: (key: string) => void;
 }

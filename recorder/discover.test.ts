@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { systemClock } from '../base/clock.ts';
-import { DISCOVER_USAGE, runDiscover, UsageError } from './discover.ts';
+import { DISCOVER_USAGE, runDiscover } from './discover.ts';
+import { UsageError } from './usage-error.ts';
 
 async function run(args: readonly string[]): Promise<string> {
   let printed = '';

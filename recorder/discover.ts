@@ -13,6 +13,7 @@ import { formatConfig, formatManifests, formatProblem, formatTable } from './onv
 import { addressesOf } from './onvif/discovery/probe.ts';
 import type { Credentials } from './onvif/target.ts';
 import { anywhere } from './reach/reach.ts';
+import { UsageError } from './usage-error.ts';
 
 export const DISCOVER_USAGE = `Usage: recorder discover [--interface NAME]... [--timeout 3s] [--user NAME --password-file FILE] [--output FORMAT]
 
@@ -25,9 +26,6 @@ Searches the networks of this machine for ONVIF cameras (WS-Discovery), and asks
   --output FORMAT       table (default); yaml: the section cameras: of a configuration file, with the login;
                         kubernetes: a Camera and a Secret for each
 `;
-
-/** Invalid arguments; the message is for the user. */
-export class UsageError extends Error {}
 
 export interface DiscoverDeps {
   readonly clock: Clock;

@@ -1,23 +1,20 @@
 #!/usr/bin/env node
-// The entry point of the recorder: handles arguments, environment and signals.
+// The entry point of the command `recorder`: reads environment and arguments, and starts the recorder or another command.
 
 import { readFileSync } from 'node:fs';
-import { flushCompileCache } from 'node:module';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
 import { systemClock } from '../base/clock.ts';
-import { LevelSwitch } from '../base/log-level.ts';
-import { RotatingFile } from '../base/rotating-file.ts';
-import { podPlace } from '../base/kubernetes/pod-place.ts';
 import { messageOf } from '../base/error.ts';
+import { podPlace } from '../base/kubernetes/pod-place.ts';
+import { COMMANDS } from './commands.ts';
 import { inEnvironment, metricsTokenFile, withMetricsToken } from './config/environment.ts';
-import type { Config } from './config/schema.ts';
 import { ConfigError, loadConfig, located } from './config/load.ts';
+import type { Config } from './config/schema.ts';
 import { DatabaseError } from './database/error.ts';
-import { ConfigWatcher } from './config/watch.ts';
 import { TokenFileError } from './http/admin-token.ts';
-import { startRecorder } from './recorder.ts';
+import { createLogs, type Logs } from './logs.ts';
+import { RecorderProcess } from './recorder-process.ts';
 import { startProblems } from './start-problems.ts';
 
 const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
@@ -46,12 +43,6 @@ SIGHUP reloads cameras, tokens and licence. SIGUSR2 logs everything; a second on
 and SIGINT close all files and stop.
 `;
 
-/** A stop that takes longer is aborted: open files are completed at the next start. */
-const MAX_STOP_MS = 8_000;
-
-/** After this time, everything that the next start needs is compiled. */
-const COMPILED_MS = 5_000;
-
 /**
  * Disk access and name lookups share this thread pool. Changes and syncs of the archive use at most 96 threads
  * (archive/disk/disk-turns.ts), so that a disk that hangs leaves threads for everything else.
@@ -64,6 +55,46 @@ process.umask(0o027);
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
+
+const print = (text: string): void => void process.stdout.write(text);
+const complain = (text: string): void => void process.stderr.write(text);
+
+async function main(): Promise<void> {
+  const [name = '', ...args] = process.argv.slice(2);
+  const command = COMMANDS.get(name);
+  if (command) {
+    process.exitCode = await command(args, {
+      clock: systemClock,
+      version,
+      stdin: process.stdin,
+      print,
+      complain,
+      interrupted: () => abortsOn('SIGINT'),
+      load: async (file) => inEnvironment(await loadConfig(file), process.env),
+    });
+    return;
+  }
+  const options = parseArguments();
+  if (options.help) return print(USAGE);
+  if (options.version) return print(`${version}\n`);
+
+  const file = options.config;
+  const load = async (): Promise<Config> =>
+    withMetricsToken(inEnvironment(await loadConfig(file), process.env), process.env);
+  const config = await load();
+  await directoriesPrepared(config);
+  if (options['check-config']) {
+    await requireStartable(config, file, true);
+    return print(`${file}: ok, ${config.cameras.length} cameras\n`);
+  }
+  if (options['adopt-archive']) return adoptArchive(config, file);
+  if (options.reindex) return reindexArchive(config);
+
+  await requireStartable(config, file, false);
+  const logs = openLogs(config);
+  const pod = podPlace(process.env);
+  await new RecorderProcess(config, { file, load, namedFiles, logs, version, pod }).run();
+}
 
 function parseArguments() {
   try {
@@ -83,230 +114,53 @@ function parseArguments() {
   }
 }
 
-/** The log, filtered by level, and the audit, which is always written, to its own files if the log is in files. */
-function createLogs({ level, directory, maxFileBytes, maxFiles }: Config['log']) {
-  const logLevels = new LevelSwitch(level);
-  // pino passes every line on; `logLevels` filters.
-  const options = { level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime };
-  if (directory === undefined) {
-    const all = pino(options);
-    return { logLevels, log: logLevels.apply(all), audit: all.child({ audit: true }) };
-  }
-  const file = new RotatingFile({ directory, name: 'recorder.log', maxBytes: maxFileBytes, maxFiles });
-  const streams = [process.stdout, file].map((stream) => ({ stream, level: 'debug' as const }));
-  const all = pino(options, pino.multistream(streams));
-  return { logLevels, log: logLevels.apply(all), audit: undefined };
+/** Waits for the directories that a pod of the operator prepares for this one. */
+async function directoriesPrepared({ workDir, recordPath, log }: Config): Promise<void> {
+  const owner = process.env['KUBE_NVR_DIRECTORY_OWNER'];
+  if (!owner) return;
+  const { untilPrepared } = await import('./prepare-node.ts');
+  await untilPrepared([dirname(workDir), recordPath], owner, { clock: systemClock, log: createLogs(log).log });
 }
 
-// Commands are loaded on demand, so that they do not slow down the start of the recorder.
-
-async function discoverCameras(args: readonly string[]): Promise<void> {
-  const { DISCOVER_USAGE, runDiscover, UsageError } = await import('./discover.ts');
-  try {
-    await runDiscover(args, {
-      clock: systemClock,
-      stdin: process.stdin,
-      print: (text) => void process.stdout.write(text),
-      complain: (text) => void process.stderr.write(text),
-    });
-  } catch (err) {
-    if (!(err instanceof UsageError)) throw err;
-    process.stderr.write(`${err.message}\n\n${DISCOVER_USAGE}`);
-    process.exitCode = 2;
-  }
+/** Throws ConfigError. `mayRun`: a recorder may run with this configuration already. */
+async function requireStartable(config: Config, file: string, mayRun: boolean): Promise<void> {
+  const problems = await startProblems(config, { mayRun });
+  if (problems.length > 0) throw await located(problems, file);
 }
 
-async function probeCamera(args: readonly string[]): Promise<void> {
-  const { PROBE_USAGE, runProbe, UsageError } = await import('./probe.ts');
-  const interrupted = new AbortController();
-  process.once('SIGINT', () => interrupted.abort());
-  const print = (text: string) => void process.stdout.write(text);
-  try {
-    process.exitCode = await runProbe(args, { clock: systemClock, version, print }, interrupted.signal);
-  } catch (err) {
-    if (!(err instanceof UsageError)) throw err;
-    process.stderr.write(`${err.message}\n\n${PROBE_USAGE}`);
-    process.exitCode = 2;
-  }
+/** The log of the process. SIGUSR2 switches its level; Node uses SIGUSR1 for its debugger. */
+function openLogs(config: Config): Logs {
+  const logs = createLogs(config.log);
+  process.on('SIGUSR2', () => {
+    logs.logLevels.toggleDebug();
+    logs.log.warn({ level: logs.logLevels.level }, 'log level changed');
+  });
+  return logs;
 }
 
-async function makeToken(args: readonly string[]): Promise<void> {
-  const { TOKEN_USAGE, runToken, UsageError } = await import('./token.ts');
-  try {
-    process.stdout.write(runToken(args));
-  } catch (err) {
-    if (!(err instanceof UsageError)) throw err;
-    process.stderr.write(`${err.message}\n\n${TOKEN_USAGE}`);
-    process.exitCode = 2;
-  }
+async function adoptArchive(config: Config, file: string): Promise<void> {
+  const { adoptArchive: adopt } = await import('./adopt.ts');
+  const id = await adopt(config, file, { pod: podPlace(process.env), log: openLogs(config).log });
+  print(`${config.recordPath}: archive ${id} is the archive of this node\n`);
 }
 
-async function callWebhooks(args: readonly string[]): Promise<void> {
-  const { runWebhook, UsageError, WEBHOOK_USAGE } = await import('./webhooks.ts');
-  const load = async (file: string): Promise<Config> => inEnvironment(await loadConfig(file), process.env);
-  try {
-    const print = (text: string): void => void process.stdout.write(text);
-    process.exitCode = await runWebhook(args, { load, print, clock: systemClock });
-  } catch (err) {
-    if (!(err instanceof UsageError)) throw err;
-    process.stderr.write(`${err.message}\n\n${WEBHOOK_USAGE}`);
-    process.exitCode = 2;
-  }
+async function reindexArchive(config: Config): Promise<never> {
+  const interrupted = abortsOn('SIGTERM', 'SIGINT');
+  const { reindexArchive: reindex } = await import('./reindex.ts');
+  const { log } = openLogs(config);
+  await reindex(config, { clock: systemClock, log, say: (line) => print(`${line}\n`) }, interrupted);
+  process.exit(interrupted.aborted ? 1 : 0);
 }
 
-async function prepareDirectories(args: readonly string[]): Promise<void> {
-  const { PrepareError, runPrepareNode } = await import('./prepare-node.ts');
-  try {
-    runPrepareNode(args, (line) => void process.stdout.write(`${line}\n`));
-  } catch (err) {
-    if (!(err instanceof PrepareError)) throw err;
-    process.stderr.write(`recorder: ${err.message}\n`);
-    process.exitCode = 1;
-  }
-}
-
-async function checkAudit(args: readonly string[]): Promise<void> {
-  const { runAudit } = await import('./audit.ts');
-  process.exitCode = await runAudit(args, (text) => void process.stdout.write(text));
-}
-
-async function verifyResult(args: readonly string[]): Promise<void> {
-  const { runVerify } = await import('./verify.ts');
-  process.exitCode = await runVerify(args, (text) => void process.stdout.write(text));
+function abortsOn(...signals: readonly NodeJS.Signals[]): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of signals) process.once(signal, () => controller.abort());
+  return controller.signal;
 }
 
 /** Files besides those of the configuration that are read again when they change. */
 const namedFiles = ({ auth, webhooksFile }: Config): readonly string[] =>
   [auth.tokensFile, webhooksFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
-
-async function main(): Promise<void> {
-  if (process.argv[2] === 'discover') return discoverCameras(process.argv.slice(3));
-  if (process.argv[2] === 'probe') return probeCamera(process.argv.slice(3));
-  if (process.argv[2] === 'token') return makeToken(process.argv.slice(3));
-  if (process.argv[2] === 'webhook') return callWebhooks(process.argv.slice(3));
-  if (process.argv[2] === 'prepare-node') return prepareDirectories(process.argv.slice(3));
-  if (process.argv[2] === 'audit') return checkAudit(process.argv.slice(3));
-  if (process.argv[2] === 'verify') return verifyResult(process.argv.slice(3));
-  const options = parseArguments();
-  if (options.help) return void process.stdout.write(USAGE);
-  if (options.version) return void process.stdout.write(`${version}\n`);
-
-  const load = async (): Promise<Config> =>
-    withMetricsToken(inEnvironment(await loadConfig(options.config), process.env), process.env);
-  const config = await load();
-  const owner = process.env['KUBE_NVR_DIRECTORY_OWNER'];
-  if (owner) {
-    const { untilPrepared } = await import('./prepare-node.ts');
-    const directories = [dirname(config.workDir), config.recordPath];
-    await untilPrepared(directories, owner, { clock: systemClock, log: createLogs(config.log).log });
-  }
-  let loaded = config;
-  const isCheck = options['check-config'];
-  if (isCheck || !(options['adopt-archive'] || options.reindex)) {
-    const problems = await startProblems(config, { mayRun: isCheck });
-    if (problems.length > 0) throw await located(problems, options.config);
-  }
-  if (isCheck) {
-    process.stdout.write(`${options.config}: ok, ${config.cameras.length} cameras\n`);
-    return;
-  }
-
-  const { log, logLevels, audit } = createLogs(config.log);
-  // Not SIGUSR1, which Node uses for its debugger.
-  process.on('SIGUSR2', () => {
-    logLevels.toggleDebug();
-    log.warn({ level: logLevels.level }, 'log level changed');
-  });
-  if (options['adopt-archive']) {
-    const { adoptArchive } = await import('./adopt.ts');
-    const id = await adoptArchive(config, options.config, { pod: podPlace(process.env), log });
-    process.stdout.write(`${config.recordPath}: archive ${id} is the archive of this node\n`);
-    return;
-  }
-  if (options.reindex) {
-    const interrupted = new AbortController();
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => interrupted.abort());
-    const say = (line: string) => void process.stdout.write(`${line}\n`);
-    const { reindexArchive } = await import('./reindex.ts');
-    await reindexArchive(config, { clock: systemClock, log, say }, interrupted.signal);
-    process.exit(interrupted.signal.aborted ? 1 : 0);
-  }
-
-  let reloading: Promise<void> = Promise.resolve();
-  /** Reloads run one after the other, so that the last one wins. */
-  const reload = (): Promise<void> => {
-    const before = reloading;
-    const reloaded = (async () => {
-      await before;
-      const next = await load();
-      loaded = next;
-      const recorder = await starting;
-      await recorder.reload(next);
-    })();
-    reloading = reloaded.catch(() => {});
-    return reloaded;
-  };
-
-  // Before that, no files are open that would need to be closed.
-  let isRecording = false;
-  const starting = startRecorder(config, {
-    clock: systemClock,
-    log,
-    logLevels,
-    ...(audit ? { audit } : {}),
-    version,
-    pod: podPlace(process.env),
-    configuration: { file: options.config, reload },
-    recording: () => (isRecording = true),
-  });
-
-  let stopping = false;
-  let code = 0;
-  const stop = (): void => {
-    if (stopping) return;
-    stopping = true;
-    if (!isRecording) process.exit(code);
-    // A second signal, or a stop that hangs on a dead disk, must not wait for ever.
-    setTimeout(() => process.exit(1), MAX_STOP_MS).unref();
-    starting
-      .then((recorder) => recorder.close())
-      .then(
-        () => process.exit(code),
-        (err: unknown) => {
-          log.error({ err }, 'the recorder could not be stopped cleanly');
-          process.exit(1);
-        },
-      );
-  };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (!stopping) log.info({ signal }, 'stopping');
-      stop();
-    });
-  }
-  process.on('unhandledRejection', (err) => log.error({ err }, 'unhandled rejection'));
-  process.on('uncaughtException', (err) => {
-    log.error({ err }, 'uncaught exception');
-    // Its state is unknown: close the files and exit, so that it is started again.
-    code = 1;
-    stop();
-  });
-  await starting;
-  // Node writes the cache when it exits, which a crash prevents. Without NODE_COMPILE_CACHE this does nothing.
-  setTimeout(flushCompileCache, COMPILED_MS).unref();
-
-  const reloadNow = (): void => {
-    if (stopping) return;
-    reload().catch((err: unknown) => {
-      if (err instanceof ConfigError) {
-        log.error({ problem: err.message }, 'the configuration has errors, the old one stays in use');
-      } else log.error({ err }, 'the configuration could not be reloaded');
-    });
-  };
-  const others = (): readonly string[] => namedFiles(loaded);
-  void new ConfigWatcher(options.config, reloadNow, { clock: systemClock, others });
-  process.on('SIGHUP', reloadNow);
-}
 
 main().catch((err: unknown) => {
   // One line for an error in the configuration; a stack trace for a bug.

@@ -13,6 +13,7 @@ import { probe } from './probe/run.ts';
 import { anywhere } from './reach/reach.ts';
 import { RtspError } from './rtsp/error.ts';
 import { parseRtspUrl } from './rtsp/url.ts';
+import { UsageError } from './usage-error.ts';
 
 export const PROBE_USAGE = `Usage: recorder probe URL [--seconds 30] [--transport auto|tcp|udp] [--capture FILE] [--json]
 
@@ -28,9 +29,6 @@ which keeps the password out of the list of processes.
 
 Exit code: 0 when video or sound is recorded from it, 1 when nothing is.
 `;
-
-/** Invalid arguments; the message is for the user. */
-export class UsageError extends Error {}
 
 export interface ProbeDeps {
   readonly clock: Clock;

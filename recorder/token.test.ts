@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { parse } from 'yaml';
 import { ConfigFile } from './config/schema.ts';
 import { isGuessable } from '../base/new-token.ts';
-import { runToken, UsageError } from './token.ts';
+import { runToken } from './token.ts';
+import { UsageError } from './usage-error.ts';
 
 test('a token is made of 256 bits by chance, and the configuration is told its hash alone', () => {
   const [token = '', ...rest] = runToken([

@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { firstProblem } from './config/load.ts';
 import { TokenFile } from './config/schema.ts';
 import { newToken, sha256 } from '../base/new-token.ts';
+import { UsageError } from './usage-error.ts';
 
 export const TOKEN_USAGE = `Usage: recorder token create --name NAME [--role viewer] [--cameras ID,ID]
 
@@ -14,9 +15,6 @@ Makes a token of 256 random bits. The configuration contains only its hash, so t
   --role ROLE       viewer (default), operator or admin
   --cameras IDS     only for these cameras, separated by commas; * stands for any characters
 `;
-
-/** Invalid arguments; the message is for the user. */
-export class UsageError extends Error {}
 
 /** Throws `UsageError`. */
 export function runToken(args: readonly string[]): string {

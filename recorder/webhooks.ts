@@ -13,6 +13,7 @@ import { Webhook } from './events/webhook.ts';
 import { postEvent, webhookAgent } from './events/webhook-post.ts';
 import { inScope } from './http/camera-scope.ts';
 import { CameraNetworks, type NetworkRules } from './reach/networks.ts';
+import { UsageError } from './usage-error.ts';
 
 export interface WebhooksDeps {
   readonly journal: EventJournal;
@@ -124,9 +125,6 @@ export const WEBHOOK_USAGE = `Usage: recorder webhook test [--config FILE]
   secret         make a secret to sign with
   --config FILE  configuration (default /etc/recorder/config.yaml)
 `;
-
-/** Invalid arguments; the message is for the user. */
-export class UsageError extends Error {}
 
 /** Resolves to the exit code. Throws `UsageError`, and what `load` throws. */
 export async function runWebhook(

@@ -1,0 +1,97 @@
+// The commands of `recorder` besides the recorder itself, by name. They are loaded on demand, so that they do not slow down the
+// start of the recorder.
+
+import type { Clock } from '../base/clock.ts';
+import type { Config } from './config/schema.ts';
+import { UsageError } from './usage-error.ts';
+
+/** What a command uses of its process. */
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly version: string;
+  readonly stdin: NodeJS.ReadableStream;
+  /** What was asked for. */
+  readonly print: (text: string) => void;
+  /** What went wrong. */
+  readonly complain: (text: string) => void;
+  /** Aborts when the user interrupts. */
+  readonly interrupted: () => AbortSignal;
+  /** Reads a configuration file. */
+  readonly load: (file: string) => Promise<Config>;
+}
+
+/** Resolves to the exit code. */
+type Command = (args: readonly string[], around: Surroundings) => Promise<number>;
+
+export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
+  ['discover', discoverCameras],
+  ['probe', probeCamera],
+  ['token', makeToken],
+  ['webhook', callWebhooks],
+  ['prepare-node', prepareNode],
+  ['audit', checkAudit],
+  ['verify', verifyResult],
+]);
+
+async function discoverCameras(args: readonly string[], around: Surroundings): Promise<number> {
+  const { DISCOVER_USAGE, runDiscover } = await import('./discover.ts');
+  return explained(around, DISCOVER_USAGE, async () => {
+    await runDiscover(args, around);
+    return 0;
+  });
+}
+
+async function probeCamera(args: readonly string[], around: Surroundings): Promise<number> {
+  const { PROBE_USAGE, runProbe } = await import('./probe.ts');
+  return explained(around, PROBE_USAGE, () => runProbe(args, around, around.interrupted()));
+}
+
+async function makeToken(args: readonly string[], around: Surroundings): Promise<number> {
+  const { TOKEN_USAGE, runToken } = await import('./token.ts');
+  return explained(around, TOKEN_USAGE, () => {
+    around.print(runToken(args));
+    return 0;
+  });
+}
+
+async function callWebhooks(args: readonly string[], around: Surroundings): Promise<number> {
+  const { runWebhook, WEBHOOK_USAGE } = await import('./webhooks.ts');
+  return explained(around, WEBHOOK_USAGE, () => runWebhook(args, around));
+}
+
+async function prepareNode(args: readonly string[], { print, complain }: Surroundings): Promise<number> {
+  const { PrepareError, runPrepareNode } = await import('./prepare-node.ts');
+  try {
+    runPrepareNode(args, (line) => print(`${line}\n`));
+    return 0;
+  } catch (err) {
+    if (!(err instanceof PrepareError)) throw err;
+    complain(`recorder: ${err.message}\n`);
+    return 1;
+  }
+}
+
+async function checkAudit(args: readonly string[], { print }: Surroundings): Promise<number> {
+  const { runAudit } = await import('./audit.ts');
+  return runAudit(args, print);
+}
+
+async function verifyResult(args: readonly string[], { print }: Surroundings): Promise<number> {
+  const { runVerify } = await import('./verify.ts');
+  return runVerify(args, print);
+}
+
+/** Prints the usage for arguments that make no sense. */
+async function explained(
+  { complain }: Surroundings,
+  usage: string,
+  run: () => number | Promise<number>,
+): Promise<number> {
+  try {
+    return await run();
+  } catch (err) {
+    if (!(err instanceof UsageError)) throw err;
+    complain(`${err.message}\n\n${usage}`);
+    return 2;
+  }
+}
