@@ -25,6 +25,7 @@ import { clusterRoutes } from './routes/cluster.ts';
 import { eventRoutes } from './routes/events.ts';
 import { gapRoutes } from './routes/gaps.ts';
 import { healthRoutes } from './routes/health.ts';
+import { exportRoutes } from './routes/exports.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { keyRoutes } from './routes/keys.ts';
 import { liveRoutes } from './routes/live.ts';
@@ -83,10 +84,14 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
   const { protections, jobs, ptz, cameraSwitch, cameraEditor, stills, doctor, logLevels, events } = deps;
   if (events) await app.register(eventRoutes, { events, auth, clock: deps.clock });
   if (protections) await app.register(protectionRoutes, { deps: { ...deps, protections } });
-  if (jobs) await app.register(jobRoutes, { deps: { ...deps, jobs } });
-  if (jobs) await app.register(assembleRoutes, { jobs });
-  if (jobs) await app.register(caseRoutes, { deps: { ...deps, jobs } });
-  if (jobs) await app.register(keyRoutes, { jobs, nodeName: deps.nodeName });
+  if (jobs) {
+    const withJobs = { ...deps, jobs };
+    await app.register(exportRoutes, { deps: withJobs });
+    await app.register(jobRoutes, { deps: withJobs });
+    await app.register(assembleRoutes, { jobs });
+    await app.register(caseRoutes, { deps: withJobs });
+    await app.register(keyRoutes, { jobs, nodeName: deps.nodeName });
+  }
   if (ptz) await app.register(ptzRoutes, { ptz });
   if (cameraSwitch) await app.register(cameraControlRoutes, { cameraSwitch });
   if (cameraEditor) await app.register(cameraSettingsRoutes, { cameraEditor });

@@ -12,7 +12,7 @@ import { installAudit } from '../http/audit.ts';
 import type { CertificatePair } from '../http/certificate.ts';
 import { buildServer } from '../http/server.ts';
 import type { JobKeeper } from './deps.ts';
-import { jobResultRoutes } from './routes/jobs.ts';
+import { jobResultRoutes } from './routes/job-results.ts';
 
 /** An export is fetched over one connection; a node has some dozens of peers. */
 const MAX_CONNECTIONS = 256;

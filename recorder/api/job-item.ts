@@ -1,0 +1,183 @@
+// A job as the API shows it: its schema, and the mapping to it.
+
+import { z } from 'zod';
+import { JOB_ERROR_CODES } from '../jobs/error.ts';
+import {
+  RESULT_KEPT_MS,
+  camerasOf,
+  isExpired,
+  type CameraOutcome,
+  type Job,
+  type JobGap,
+  type JobOutcome,
+  type JobPart,
+} from '../jobs/job.ts';
+import { codecName } from '../jobs/movie-name.ts';
+import { epochSeconds, isoTime } from './times.ts';
+
+export const Gap = z
+  .object({
+    start: z.iso.datetime({ offset: true }),
+    end: z.iso.datetime({ offset: true }),
+    cause: z.string().optional().describe('The cause as in the list of gaps, as far as it is known.'),
+  })
+  .meta({ id: 'JobGap', description: 'A part of a window without footage.' });
+
+export const KnownUntil = z
+  .number()
+  .int()
+  .optional()
+  .describe(
+    'For a window that was not over: the end of its known part. Later footage is neither in the movie nor listed as a gap.',
+  );
+
+const JobPartItem = z
+  .object({
+    part: z.number().int().describe('Number of the part, from 1.'),
+    camera_id: z.string().optional().describe('Of a part of a case: its camera.'),
+    name: z.string().describe('Name of the file in the ZIP file.'),
+    codec: z.string().describe('h264, h265, av1, mjpeg, aac …'),
+    from_ms: z.number().int().describe('Start of the time that the part covers, milliseconds since 1970.'),
+    to_ms: z.number().int(),
+    duration_seconds: z.number(),
+    size_bytes: z.number().int(),
+    offset: z
+      .number()
+      .int()
+      .describe('Where the bytes of the part begin in the ZIP file, which stores them uncompressed.'),
+    download_url: z.string(),
+  })
+  .meta({ id: 'JobPart', description: 'One of the movies of a result that has several.' });
+
+const CaseCamera = z
+  .object({
+    camera_id: z.string(),
+    duration_seconds: z
+      .number()
+      .optional()
+      .describe('When the job is done: duration of the movies of this camera together.'),
+    gaps: z.array(Gap).optional().describe('When the job is done.'),
+    reason: z.string().optional().describe('When the job is done: why there is no movie of this camera.'),
+    reason_code: z.enum(JOB_ERROR_CODES).optional(),
+  })
+  .meta({ id: 'CaseCamera', description: 'A camera of a case.' });
+
+export const JobItem = z
+  .object({
+    job_id: z.string(),
+    camera_id: z.string().describe('The camera; of a case, the first of its cameras.'),
+    cameras: z.array(CaseCamera).optional().describe('Of a case: all its cameras.'),
+    name: z.string().optional().describe('Of a case: its name, as it was given.'),
+    from: z
+      .number()
+      .int()
+      .optional()
+      .describe(
+        'The window in whole seconds since 1970: rounded down. Of an assembly: only once the other nodes have reported it.',
+      ),
+    to: z.number().int().optional().describe('End of the window, rounded up to whole seconds.'),
+    from_ms: z.number().int().optional().describe('Start of the requested window, milliseconds since 1970.'),
+    to_ms: z.number().int().optional(),
+    created_at: z.number().int(),
+    completed_at: z.number().int().optional().describe('When the job was done or failed, seconds since 1970.'),
+    expires_at: z
+      .number()
+      .int()
+      .optional()
+      .describe('Of a job that is done: until when its result can be downloaded, seconds since 1970.'),
+    is_expired: z
+      .boolean()
+      .optional()
+      .describe('Of a job that is done: whether its result can no longer be downloaded.'),
+    kind: z.enum(['export', 'timelapse']),
+    speed: z.number().int().optional(),
+    state: z.enum(['pending', 'running', 'done', 'failed']),
+    progress: z.number().int().describe('0 to 100.'),
+    size_bytes: z.number().int().optional().describe('Of a job that is done: size of its result.'),
+    duration_seconds: z.number().optional(),
+    gaps: z.array(Gap).optional().describe('Parts of the window without footage; the movie skips them.'),
+    known_until_ms: KnownUntil,
+    parts: z
+      .array(JobPartItem)
+      .optional()
+      .describe('Of a case, and where the codec changed in the window: the movies in the ZIP file that is the result.'),
+    manifest_url: z.string().optional().describe('Of a job that is done: where its manifest is.'),
+    signature_url: z.string().optional(),
+    reason: z.string().optional().describe('Of a job that failed: why.'),
+    reason_code: z.enum(JOB_ERROR_CODES).optional().describe('The reason as a stable code for programs.'),
+  })
+  .meta({ id: 'Job', description: 'An export, time-lapse, case or assembly, and its progress.' });
+
+export const toGap = ({ fromMs, toMs, cause }: JobGap): z.output<typeof Gap> => ({
+  start: isoTime(fromMs),
+  end: isoTime(toMs),
+  ...(cause === undefined ? {} : { cause }),
+});
+
+const toPart = (id: string, part: JobPart, number: number): z.output<typeof JobPartItem> => ({
+  part: number,
+  ...(part.cameraId === undefined ? {} : { camera_id: part.cameraId }),
+  name: part.name,
+  codec: codecName(part.codec),
+  from_ms: Math.round(part.fromMs),
+  to_ms: Math.round(part.toMs),
+  duration_seconds: Math.round(part.durationMs) / 1000,
+  size_bytes: part.sizeBytes,
+  offset: part.offset,
+  download_url: `/api/archive/jobs/${id}/download?part=${number}`,
+});
+
+/** Whole seconds around the window, and its milliseconds. */
+export const toWindow = ({ fromMs, toMs }: Pick<Job, 'fromMs' | 'toMs'>) => ({
+  from: Math.floor(fromMs / 1000),
+  to: Math.ceil(toMs / 1000),
+  from_ms: fromMs,
+  to_ms: toMs,
+});
+
+export function toJobItem(job: Job, nowMs: number): z.output<typeof JobItem> {
+  const { outcome } = job;
+  return {
+    job_id: job.id,
+    camera_id: job.cameraId,
+    ...(job.case && { cameras: toCameras(job) }),
+    ...(job.case?.name === undefined ? {} : { name: job.case.name }),
+    ...(isWindowKnown(job) && toWindow(job)),
+    created_at: epochSeconds(job.createdAtMs),
+    ...(job.completedAtMs === undefined ? {} : { completed_at: epochSeconds(job.completedAtMs) }),
+    ...(job.state === 'done' && {
+      expires_at: epochSeconds((job.completedAtMs ?? 0) + RESULT_KEPT_MS),
+      is_expired: isExpired(job, nowMs),
+    }),
+    kind: job.kind,
+    ...(job.speed === undefined ? {} : { speed: job.speed }),
+    state: job.state,
+    progress: Math.round(job.progress * 100),
+    ...(outcome && {
+      size_bytes: outcome.sizeBytes,
+      duration_seconds: Math.round(outcome.durationMs) / 1000,
+      ...(job.case ? {} : { gaps: outcome.gaps.map(toGap) }),
+      ...toKnownUntil(outcome),
+      ...(outcome.parts && { parts: outcome.parts.map((part, i) => toPart(job.id, part, i + 1)) }),
+      manifest_url: `/api/archive/jobs/${job.id}/manifest`,
+      signature_url: `/api/archive/jobs/${job.id}/signature`,
+    }),
+    ...(job.reason === undefined ? {} : { reason: job.reason, reason_code: job.reasonCode }),
+  };
+}
+
+export const toKnownUntil = ({ untilMs }: JobOutcome): { known_until_ms?: number } =>
+  untilMs === undefined ? {} : { known_until_ms: untilMs };
+
+function toCameras({ outcome, ...job }: Job): z.output<typeof CaseCamera>[] {
+  if (!outcome?.cameras) return camerasOf(job).map((camera_id) => ({ camera_id }));
+  return outcome.cameras.map(({ cameraId, durationMs, gaps, reason, reasonCode }: CameraOutcome) => ({
+    camera_id: cameraId,
+    duration_seconds: Math.round(durationMs) / 1000,
+    gaps: gaps.map(toGap),
+    ...(reason === undefined ? {} : { reason, reason_code: reasonCode }),
+  }));
+}
+
+/** The window of an assembly is known when the windows of its parts are. */
+const isWindowKnown = ({ fromMs, toMs }: Job): boolean => fromMs < toMs;
