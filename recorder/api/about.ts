@@ -1,7 +1,7 @@
 // What the OpenAPI document says of the API as a whole.
 
 import type { About } from '../http/openapi.ts';
-import { ANSWERS, PARAMETERS, REQUESTS } from './examples.ts';
+import { PARAMETERS } from './examples.ts';
 
 const DESCRIPTION = `State and footage of a recorder node, and its control. Recordings are played from a separate listener: the paths of
 playback name it as their server, and \`node.playback\` of a camera has its address.
@@ -25,5 +25,5 @@ export const aboutApi = (version: string): About => ({
   version,
   description: DESCRIPTION,
   tags: TAGS,
-  examples: { parameters: PARAMETERS, requests: REQUESTS, answers: ANSWERS },
+  parameters: PARAMETERS,
 });

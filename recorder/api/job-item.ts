@@ -13,6 +13,7 @@ import {
   type JobPart,
 } from '../jobs/job.ts';
 import { codecName } from '../jobs/movie-name.ts';
+import { FROM, JOB_ID } from './examples.ts';
 import { epochSeconds, isoTime } from './times.ts';
 
 export const Gap = z
@@ -181,3 +182,25 @@ function toCameras({ outcome, ...job }: Job): z.output<typeof CaseCamera>[] {
 
 /** The window of an assembly is known when the windows of its parts are. */
 const isWindowKnown = ({ fromMs, toMs }: Job): boolean => fromMs < toMs;
+
+/** An example for the OpenAPI document. */
+export const JOB = {
+  job_id: JOB_ID,
+  camera_id: 'gate',
+  from: FROM,
+  to: FROM + 600,
+  from_ms: FROM * 1000,
+  to_ms: (FROM + 600) * 1000,
+  created_at: FROM + 900,
+  completed_at: FROM + 903,
+  expires_at: FROM + 903 + 3_600,
+  is_expired: false,
+  kind: 'export',
+  state: 'done',
+  progress: 100,
+  size_bytes: 297_411_002,
+  duration_seconds: 588.4,
+  gaps: [{ start: '2026-11-21T09:28:00.000+00:00', end: '2026-11-21T09:28:11.600+00:00' }],
+  manifest_url: `/api/archive/jobs/${JOB_ID}/manifest`,
+  signature_url: `/api/archive/jobs/${JOB_ID}/signature`,
+};

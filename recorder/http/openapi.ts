@@ -8,18 +8,26 @@ import { z } from 'zod';
 import { referredTo, tidySchemas, type JsonSchema, type JsonSchemas } from './json-schema.ts';
 import { problemResponse } from './problem.ts';
 
+/** Examples for the document: of the body of a request, and of answers by status. */
+export interface RouteExamples {
+  readonly body?: unknown;
+  readonly [status: number]: unknown;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    examples?: RouteExamples;
+  }
+}
+
 /** The description of a listener. */
 export interface About {
   readonly title: string;
   readonly version: string;
   readonly description: string;
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  /** Keys: for parameters the name, or path and name; for bodies method and path; for answers method, path and status. */
-  readonly examples: {
-    readonly parameters: Readonly<Record<string, unknown>>;
-    readonly requests?: Readonly<Record<string, unknown>>;
-    readonly answers?: Readonly<Record<string, unknown>>;
-  };
+  /** Examples of parameters, by name or by path and name. */
+  readonly parameters: Readonly<Record<string, unknown>>;
 }
 
 /** Part of the description of every listener. */
@@ -63,7 +71,9 @@ export interface OpenApiDocument {
 }
 
 /** Options of @fastify/swagger. */
-export function openApiOptions({ title, version, description, tags, examples }: About): SwaggerOptions {
+export function openApiOptions({ title, version, description, tags, parameters }: About): SwaggerOptions {
+  /** By method and path, as in the document. */
+  const examples = new Map<string, RouteExamples>();
   return {
     openapi: {
       openapi: '3.1.0',
@@ -96,14 +106,17 @@ export function openApiOptions({ title, version, description, tags, examples }: 
       };
       if (!schema || schema.hide) return jsonSchemaTransform(input);
       const named = withNamedRest(schema, url);
-      const complete = completed(named.schema, named.url, [route.method].flat()[0] as string, route.config ?? {});
+      const method = [route.method].flat()[0] as string;
+      const { config = {} } = route;
+      const complete = completed(named.schema, named.url, method, config);
+      if (config.examples) examples.set(`${method} ${named.url.replaceAll(/:(\w+)/g, '{$1}')}`, config.examples);
       return jsonSchemaTransform({ ...input, url: named.url, schema: complete });
     },
     transformObject: (input) => {
       const document = jsonSchemaTransformObject(input) as OpenApiDocument;
       const { paths = {}, components } = document;
       for (const operations of Object.values(paths)) delete operations['head'];
-      addExamples(paths, examples);
+      addExamples(paths, parameters, examples);
       if (components) {
         const schemas = referredTo(paths, components.schemas ?? {});
         for (const operations of Object.values(paths)) {
@@ -208,16 +221,16 @@ function operationId(method: string, url: string): string {
 }
 
 /** Adds the examples to their schemas. */
-function addExamples(paths: Paths, { parameters: known, requests = {}, answers = {} }: About['examples']): void {
+function addExamples(paths: Paths, known: About['parameters'], examples: ReadonlyMap<string, RouteExamples>): void {
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { parameters = [], requestBody, responses = {} }] of Object.entries(operations)) {
-      const key = `${method.toUpperCase()} ${path}`;
       for (const parameter of parameters) {
         const example = known[`${path} ${parameter.name}`] ?? known[parameter.name];
         if (example !== undefined) parameter.example = example;
       }
-      addExample(requestBody?.content, requests[key]);
-      for (const [status, { content }] of Object.entries(responses)) addExample(content, answers[`${key} ${status}`]);
+      const own = examples.get(`${method.toUpperCase()} ${path}`) ?? {};
+      addExample(requestBody?.content, own.body);
+      for (const [status, { content }] of Object.entries(responses)) addExample(content, own[Number(status)]);
     }
   }
 }

@@ -14,16 +14,14 @@ export const aboutPlayback = (version: string): About => ({
   version,
   description: DESCRIPTION,
   tags: [{ name: 'playback', description: 'Recordings, including those still being written.' }],
-  examples: {
-    parameters: {
-      camera_id: 'gate',
-      file: 'gate.mp4',
-      filename: '2026/11/21/Gate_gate_20261121_092500123.mp4',
-      part: 12,
-      size: 1_048_576,
-      from: FROM,
-      to: FROM + 600,
-    },
+  parameters: {
+    camera_id: 'gate',
+    file: 'gate.mp4',
+    filename: '2026/11/21/Gate_gate_20261121_092500123.mp4',
+    part: 12,
+    size: 1_048_576,
+    from: FROM,
+    to: FROM + 600,
   },
 });
 

@@ -104,7 +104,7 @@ test('the documents of API and playback describe every route, and every answer i
       }),
     ),
   );
-  assert.deepEqual(bare, [], 'without an example: recorder/api/examples.ts');
+  assert.deepEqual(bare, [], 'without an example: config.examples of the route');
 });
 
 test('the documents pass their lint', { skip: missing(REDOCLY) }, async (t) => {

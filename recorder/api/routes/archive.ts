@@ -11,6 +11,7 @@ import { EpochNumber } from '../../http/query.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { epochSeconds, isoTime, isoTimes, timeOrNull } from '../times.ts';
+import { FILENAME, FROM, START } from '../examples.ts';
 
 const Segment = z
   .object({
@@ -108,7 +109,30 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
   app.get(
     '/api/archive/:camera_id/segments',
     {
-      config: { role: 'viewer', cameras: 'filtered', follows: { param: 'camera_id' } },
+      config: {
+        role: 'viewer',
+        cameras: 'filtered',
+        follows: { param: 'camera_id' },
+        examples: {
+          200: {
+            archive: [
+              {
+                timestamp: START,
+                start_ms: Date.parse(START),
+                end: new Date(Date.parse(START) + 299_960).toISOString().replace('Z', '+00:00'),
+                end_ms: Date.parse(START) + 299_960,
+                duration_seconds: 299.96,
+                sequence: 41,
+                filename: FILENAME,
+                size: 149_812_340,
+                mtime: FROM + 300,
+                is_open: false,
+              },
+            ],
+            days: ['2026-11-20', '2026-11-21'],
+          },
+        },
+      },
       serializerCompiler: asFormed,
       schema: {
         operationId: 'listSegments',
@@ -150,7 +174,20 @@ export const archiveRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, 
   app.get(
     '/api/archive/:camera_id/current',
     {
-      config: { role: 'viewer', cameras: 'filtered', follows: { param: 'camera_id' } },
+      config: {
+        role: 'viewer',
+        cameras: 'filtered',
+        follows: { param: 'camera_id' },
+        examples: {
+          200: {
+            camera_id: 'gate',
+            filename: FILENAME,
+            start: START,
+            start_ms: Date.parse(START),
+            size: 71_303_168,
+          },
+        },
+      },
       schema: {
         operationId: 'getCurrentRecording',
         summary: 'The recording in progress',

@@ -7,6 +7,7 @@ import { tell } from '../../http/audit.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import type { JobKeeper } from '../deps.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
+import { JOB_ID, SUBMITTED } from '../examples.ts';
 
 const MAX_PARTS = 200;
 const SPEED = 'expected a whole number from 2 to 120';
@@ -67,7 +68,18 @@ export const assembleRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper }> = async 
   app.post(
     '/api/archive/:camera_id/assemble',
     {
-      config: { role: 'admin', cameras: { param: 'camera_id' }, audit: 'assemble' },
+      config: {
+        role: 'admin',
+        cameras: { param: 'camera_id' },
+        audit: 'assemble',
+        examples: {
+          body: {
+            kind: 'export',
+            parts: [{ peer_addr: 'rack-2.example:9997', peer_job_id: JOB_ID, ordinal: 0 }],
+          },
+          202: SUBMITTED,
+        },
+      },
       schema: {
         operationId: 'assembleParts',
         summary: 'Exports of several nodes as one movie',

@@ -7,6 +7,7 @@ import { AUDIT_CURSOR } from '../../audit/read.ts';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import type { Audit } from '../deps.ts';
 import { EpochSeconds, queryNumber } from '../../http/query.ts';
+import { JOB_ID } from '../examples.ts';
 
 const MAX_LINES = 1_000;
 const LIMIT = `expected a whole number from 1 to ${MAX_LINES}`;
@@ -51,6 +52,28 @@ const Answer = z
   })
   .meta({ id: 'AuditPage', description: 'Lines of the audit.' });
 
+/** Examples for the OpenAPI document. */
+const AUDIT_LINE = {
+  n: 4_711,
+  time: '2026-11-21T09:35:12.000Z',
+  node: 'rack-1',
+  what: 'export',
+  caller: 'ops',
+  role: 'operator',
+  method: 'POST',
+  route: '/api/archive/:camera_id/export',
+  path: '/api/archive/gate/export',
+  camera: 'gate',
+  from: '2026-11-21T09:25:00.000Z',
+  to: '2026-11-21T09:35:00.000Z',
+  job: JOB_ID,
+  address: '10.0.0.7',
+  status: 202,
+  outcome: 'done',
+  requestId: '6ad25f8b-db37-449d-b999-aed8fcac6bf0',
+  prev: '7d2f0f2b3b6c9b6a1f0a5c3e0d8b7c6a5f4e3d2c1b0a99887766554433221100',
+};
+
 export const auditRoutes: FastifyPluginAsyncZod<{ deps: { readonly reader: NonNullable<Audit['reader']> } }> = async (
   app,
   { deps: { reader } },
@@ -58,7 +81,17 @@ export const auditRoutes: FastifyPluginAsyncZod<{ deps: { readonly reader: NonNu
   app.get(
     '/api/audit',
     {
-      config: { role: 'admin', audit: 'read-audit' },
+      config: {
+        role: 'admin',
+        audit: 'read-audit',
+        examples: {
+          200: {
+            lines: [AUDIT_LINE],
+            next: '4001-250112',
+            end: { n: 4_712, sha256: '0f1e2d3c4b5a69788796a5b4c3d2e1f00112233445566778899aabbccddeeff0' },
+          },
+        },
+      },
       schema: {
         operationId: 'listAudit',
         summary: 'Who did what on this node, and which footage was fetched',

@@ -53,7 +53,13 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
   app.post(
     '/cameras/start',
     {
-      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' }, audit: 'start-camera' },
+      config: {
+        role: 'operator',
+        cameras: { body: 'id' },
+        follows: { body: 'id' },
+        audit: 'start-camera',
+        examples: { body: { id: 'gate' }, 200: { status: 'ok', started: 1 } },
+      },
       schema: {
         operationId: 'startCamera',
         summary: 'Start recording a camera',
@@ -76,7 +82,13 @@ export const cameraControlRoutes: FastifyPluginAsyncZod<{ cameraSwitch: CameraSw
   app.post(
     '/cameras/stop',
     {
-      config: { role: 'operator', cameras: { body: 'id' }, follows: { body: 'id' }, audit: 'stop-camera' },
+      config: {
+        role: 'operator',
+        cameras: { body: 'id' },
+        follows: { body: 'id' },
+        audit: 'stop-camera',
+        examples: { body: { id: 'gate' }, 200: { status: 'ok', stopped: 1 } },
+      },
       schema: {
         operationId: 'stopCamera',
         summary: 'Stop recording a camera',

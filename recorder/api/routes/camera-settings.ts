@@ -66,6 +66,14 @@ const condition =
   (tag) =>
     evaluate({ 'if-match': headers['if-match'] }, { etag: `"${tag}"`, modifiedMs: 0 }) !== 'failed';
 
+/** Examples for the OpenAPI document. */
+const SETTINGS = {
+  id: 'gate',
+  name: 'Gate',
+  source: 'rtsp://admin@10.0.0.9/stream1',
+  record: { retention: { maxAge: '30d' } },
+};
+
 export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraEditor }> = async (
   app,
   { cameraEditor },
@@ -73,7 +81,11 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
   app.post(
     '/api/cameras',
     {
-      config: { role: 'admin', audit: 'add-camera' },
+      config: {
+        role: 'admin',
+        audit: 'add-camera',
+        examples: { body: { ...SETTINGS, source: 'rtsp://admin:secret@10.0.0.9/stream1' }, 201: SETTINGS },
+      },
       schema: {
         operationId: 'addCamera',
         summary: 'Add a camera',
@@ -99,7 +111,13 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
   app.get(
     '/api/cameras/:id/settings',
     {
-      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'read-camera' },
+      config: {
+        role: 'admin',
+        cameras: { param: 'id' },
+        follows: { param: 'id' },
+        audit: 'read-camera',
+        examples: { 200: SETTINGS },
+      },
       schema: {
         operationId: 'getCameraSettings',
         summary: 'The settings of a camera',
@@ -118,7 +136,13 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
   app.put(
     '/api/cameras/:id',
     {
-      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'change-camera' },
+      config: {
+        role: 'admin',
+        cameras: { param: 'id' },
+        follows: { param: 'id' },
+        audit: 'change-camera',
+        examples: { body: SETTINGS, 200: SETTINGS },
+      },
       schema: {
         operationId: 'changeCamera',
         summary: 'Change a camera',
@@ -140,7 +164,18 @@ export const cameraSettingsRoutes: FastifyPluginAsyncZod<{ cameraEditor: CameraE
   app.delete(
     '/api/cameras/:id',
     {
-      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'remove-camera' },
+      config: {
+        role: 'admin',
+        cameras: { param: 'id' },
+        follows: { param: 'id' },
+        audit: 'remove-camera',
+        examples: {
+          200: {
+            status: 'ok',
+            message: 'gate is not recorded any more; its recordings stay until archive.retention removes them',
+          },
+        },
+      },
       schema: {
         operationId: 'removeCamera',
         summary: 'Remove a camera',

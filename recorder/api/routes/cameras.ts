@@ -13,6 +13,7 @@ import { PacketCounts, toPackets } from '../packet-counts.ts';
 import { playbackAddress } from '../playback-address.ts';
 import { isoTime } from '../times.ts';
 import { Warning, warningsFor } from '../warning.ts';
+import { FILENAME, START, TIME } from '../examples.ts';
 
 const Video = z
   .object({
@@ -193,11 +194,71 @@ function toCamera(
   };
 }
 
+/** Examples for the OpenAPI document. */
+const PACKETS = {
+  received: 14_090,
+  lost: 0,
+  late: 0,
+  not_rtp: 0,
+  other_source: 0,
+  other_payload_type: 0,
+  sequence_restarts: 0,
+  faults: [],
+  last_fault: null,
+};
+
+const VIDEO_PACKETS = {
+  ...PACKETS,
+  received: 90_144,
+  faults: [{ code: 'fragment-without-start', message: 'fragments without the first one', count: 2 }],
+  last_fault: {
+    code: 'fragment-without-start',
+    time: TIME,
+    ssrc: '0x1a2b3c4d',
+    sequence_number: 4_711,
+    rtsp_channel: 0,
+    udp_port: null,
+  },
+};
+
+const CAMERA = {
+  id: 'gate',
+  name: 'Gate',
+  state: 'recording',
+  state_since: START,
+  reason: null,
+  node: { name: 'rack-1', address: 'rack-1.example:9997', playback: 'http://rack-1.example:9996' },
+  transport: 'tcp',
+  ptz: false,
+  codecs: {
+    video: { codec: 'h264', codec_string: 'avc1.64001f', width: 1920, height: 1080 },
+    video_remark: null,
+    audio: { codec: 'aac', codec_string: 'mp4a.40.2', sample_rate: 48_000, channels: 1 },
+    mime: 'video/mp4; codecs="avc1.64001f, mp4a.40.2"',
+    audio_dropped: null,
+  },
+  not_recorded: [
+    {
+      kind: 'application',
+      codec: 'VND.ONVIF.METADATA',
+      reason: { code: 'no-media', message: 'only video and audio are recorded' },
+    },
+  ],
+  bitrate: 4_012_345,
+  last_frame: TIME,
+  frames: { video: 7_512, audio: 14_090, discarded: 2, lost_packets: 0 },
+  packet_counts: { video: VIDEO_PACKETS, audio: PACKETS, skipped_bytes: 0 },
+  recording: { state: 'writing', reason: null, last_written: TIME, filename: FILENAME },
+  silent: false,
+  silent_since: null,
+  viewers: 1,
+};
+
 export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   app.get(
     '/api/cameras',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', examples: { 200: { cameras: [CAMERA], warnings: [] } } },
       serializerCompiler: asFormed,
       schema: {
         operationId: 'listCameras',
@@ -227,7 +288,7 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
   app.get(
     '/api/cameras/:id',
     {
-      config: { role: 'viewer', cameras: { param: 'id' }, follows: { param: 'id' } },
+      config: { role: 'viewer', cameras: { param: 'id' }, follows: { param: 'id' }, examples: { 200: CAMERA } },
       schema: {
         operationId: 'getCamera',
         summary: 'One camera',

@@ -11,6 +11,7 @@ import { EpochNumber } from '../../http/query.ts';
 import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
 import { MAX_WINDOW, checkWindow } from '../job-window.ts';
 import { Submitted, available, toSubmitted } from '../submitted-job.ts';
+import { FROM, SUBMITTED } from '../examples.ts';
 
 const MAX_CAMERAS = 64;
 const CAMERA = 'expected the id of a camera';
@@ -44,7 +45,15 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
   app.post(
     '/api/cases',
     {
-      config: { role: 'operator', cameras: 'filtered', audit: 'case' },
+      config: {
+        role: 'operator',
+        cameras: 'filtered',
+        audit: 'case',
+        examples: {
+          body: { name: 'Theft at the gate', cameras: ['gate', 'hall'], from: FROM, to: FROM + 600 },
+          202: SUBMITTED,
+        },
+      },
       schema: {
         operationId: 'makeCase',
         summary: 'A window of several cameras as one ZIP file with a signed manifest',

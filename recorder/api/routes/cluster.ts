@@ -133,11 +133,60 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
   409: 'membership-conflict',
 };
 
+/** Examples for the OpenAPI document. */
+const NODES = {
+  leader: 'rack-1',
+  has_majority: true,
+  voters: ['rack-1', 'rack-2', 'rack-3'],
+  nodes: [
+    {
+      node_id: 'rack-1',
+      node_name: 'rack-1',
+      address: 'rack-1.example:9997',
+      role: 'voter',
+      online: true,
+      last_seen_seconds: 0.8,
+      cameras: 20,
+      version: '0.1.0',
+    },
+  ],
+};
+
+const CLUSTER_CAMERAS = {
+  node_id: 'rack-1',
+  current: true,
+  nodes: [
+    {
+      node_id: 'rack-2',
+      url: 'https://rack-2.example:9997',
+      playback: 'https://rack-2.example:9996',
+      online: true,
+      last_seen_seconds: 1.2,
+    },
+  ],
+  cameras: [
+    {
+      id: 'gate',
+      name: 'Front gate',
+      node_id: 'rack-2',
+      epoch: 4,
+      state: 'recording',
+      reason: null,
+      last_written: '2026-11-21T12:00:03.000+00:00',
+      archives: [
+        { node_id: 'rack-2', oldest: '2026-11-14T12:00:00.000+00:00', newest: '2026-11-21T12:00:00.000+00:00' },
+      ],
+    },
+  ],
+};
+
+const CHANGED = { status: 'ok', message: 'rack-4 is a learner' };
+
 export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = async (app, { cluster }) => {
   app.get(
     '/cluster/metrics',
     {
-      config: { role: 'viewer' },
+      config: { role: 'viewer', examples: { 200: NODES } },
       schema: {
         operationId: 'getCluster',
         summary: 'The nodes of the cluster, and whether each is online',
@@ -168,7 +217,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.get(
     '/cluster/cameras',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', examples: { 200: CLUSTER_CAMERAS } },
       serializerCompiler: asFormed,
       schema: {
         operationId: 'listClusterCameras',
@@ -211,7 +260,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/add-learner',
     {
-      config: { role: 'admin', audit: 'add-node' },
+      config: { role: 'admin', audit: 'add-node', examples: { body: { node_id: 'rack-4' }, 200: CHANGED } },
       schema: {
         operationId: 'addLearner',
         summary: 'Add a node to the cluster: it records, but has no vote',
@@ -226,7 +275,11 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/change-membership',
     {
-      config: { role: 'admin', audit: 'change-voters' },
+      config: {
+        role: 'admin',
+        audit: 'change-voters',
+        examples: { body: { voters: ['rack-1', 'rack-2', 'rack-4'] }, 200: CHANGED },
+      },
       schema: {
         operationId: 'changeMembership',
         summary: 'Set which nodes have a vote, one change at a time',
@@ -247,7 +300,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/remove-node',
     {
-      config: { role: 'admin', audit: 'remove-node' },
+      config: { role: 'admin', audit: 'remove-node', examples: { body: { node_id: 'rack-3' }, 200: CHANGED } },
       schema: {
         operationId: 'removeNode',
         summary: 'Remove a node from the cluster; a live one only with force',
@@ -267,7 +320,7 @@ export const clusterRoutes: FastifyPluginAsyncZod<{ cluster: ClusterAccess }> = 
   app.post(
     '/cluster/leave',
     {
-      config: { role: 'admin', audit: 'leave-cluster' },
+      config: { role: 'admin', audit: 'leave-cluster', examples: { body: {}, 200: CHANGED } },
       schema: {
         operationId: 'leaveCluster',
         summary: 'This node leaves the cluster: it stops its cameras and discards its assignments',

@@ -12,6 +12,7 @@ import type { ApiDeps } from '../deps.ts';
 import { IntervalQuery, intervalOf, readable, toQuery } from '../interval.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { isoTime } from '../times.ts';
+import { START, TIME } from '../examples.ts';
 
 const Cause = z
   .enum(GAP_CAUSES)
@@ -110,7 +111,47 @@ export const gapRoutes: FastifyPluginAsyncZod<{ deps: Pick<ApiDeps, 'gaps' | 'cl
   app.get(
     '/api/archive/:camera_id/gaps',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: {
+        role: 'viewer',
+        cameras: 'filtered',
+        examples: {
+          200: {
+            camera_id: 'gate',
+            from: START,
+            to: TIME,
+            from_ms: Date.parse(START),
+            to_ms: Date.parse(TIME),
+            known_until: TIME,
+            known_until_ms: Date.parse(TIME),
+            gaps: [
+              {
+                start: '2026-11-21T09:28:00.000+00:00',
+                end: '2026-11-21T09:28:11.600+00:00',
+                start_ms: Date.parse('2026-11-21T09:28:00.000+00:00'),
+                end_ms: Date.parse('2026-11-21T09:28:11.600+00:00'),
+                seconds: 11.6,
+                cause: 'camera-unreachable',
+                is_open: false,
+              },
+            ],
+            wanted_seconds: 299.877,
+            recorded_seconds: 288.277,
+            missing_seconds: 11.6,
+            seconds_by_cause: { 'camera-unreachable': 11.6 },
+            degraded: [
+              {
+                start: '2026-11-21T09:29:00.012+00:00',
+                end: '2026-11-21T09:30:00.011+00:00',
+                start_ms: Date.parse('2026-11-21T09:29:00.012+00:00'),
+                end_ms: Date.parse('2026-11-21T09:30:00.011+00:00'),
+                lost_frames: 30,
+                expected_frames: 1_500,
+                lost_share: 0.02,
+              },
+            ],
+          },
+        },
+      },
       schema: {
         operationId: 'listGaps',
         summary: 'Time without footage of a camera in an interval, and why',

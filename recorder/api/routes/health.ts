@@ -10,6 +10,7 @@ import type { ApiDeps } from '../deps.ts';
 import type { CameraDirectory } from '../../model/camera-view.ts';
 import { isoTime } from '../times.ts';
 import { Warning, warningsFor } from '../warning.ts';
+import { TIME } from '../examples.ts';
 
 /** A disk that does not answer in this time is not writable. */
 const WRITABLE_TIMEOUT_MS = 5_000;
@@ -107,6 +108,7 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth?: Authentica
   app.get(
     '/api/health/live',
     {
+      config: { examples: { 200: { status: 'live' } } },
       schema: {
         operationId: 'getLive',
         summary: 'The process can answer',
@@ -120,6 +122,24 @@ export const healthRoutes: FastifyPluginAsyncZod<{ deps: Deps; auth?: Authentica
   app.get(
     '/api/health/ready',
     {
+      config: {
+        examples: {
+          200: {
+            status: 'ready',
+            version: '0.1.0',
+            timestamp: TIME,
+            checks: {
+              storage: { configured: true, reachable: true },
+              cluster_store: { configured: false },
+              recordings_dir: { path: '/var/lib/recorder/recordings', writable: true },
+              license: { valid: true },
+            },
+            warnings: [],
+            silent_cameras: [],
+          },
+          503: { status: 'not_ready', version: '0.1.0', timestamp: TIME },
+        },
+      },
       schema: {
         operationId: 'getReady',
         summary: 'All checks pass',

@@ -16,7 +16,8 @@ import { Manifest, SIGNATURE_BYTES } from '../../jobs/manifest.ts';
 import { movieName } from '../../jobs/movie-name.ts';
 import type { ApiDeps, JobKeeper } from '../deps.ts';
 import { JobParams, findJob, jobRefusals } from '../found-job.ts';
-import { JobItem, toJobItem } from '../job-item.ts';
+import { JOB, JobItem, toJobItem } from '../job-item.ts';
+import { FROM, JOB_ID, KEY } from '../examples.ts';
 
 const PART = 'expected the number of a part, from 1';
 
@@ -65,6 +66,48 @@ const ManifestText = Manifest.meta({
 
 export type ResultDeps = Pick<ApiDeps, 'clock'> & { readonly jobs: JobKeeper };
 
+/** Examples for the OpenAPI document. */
+const MANIFEST = {
+  format: 'kube-nvr-manifest-1',
+  kind: 'export',
+  from: '2026-11-21T09:25:00.000Z',
+  to: '2026-11-21T09:35:00.000Z',
+  made_at: '2026-11-21T09:40:03.512Z',
+  software: 'kube-nvr 0.1.0',
+  node: 'rack-1',
+  key: KEY,
+  cameras: [
+    {
+      camera_id: 'gate',
+      files: [
+        {
+          from: '2026-11-21T09:25:00.000Z',
+          to: '2026-11-21T09:35:00.000Z',
+          name: 'gate_20261121T092500Z.mp4',
+          size_bytes: 297_411_002,
+          sha256: '0f1e2d3c4b5a69788796a5b4c3d2e1f00112233445566778899aabbccddeeff0',
+          duration_seconds: 588.4,
+          footage: [
+            {
+              from: '2026-11-21T09:25:00.000Z',
+              to: '2026-11-21T09:28:00.000Z',
+              movie_from_seconds: 0,
+              movie_to_seconds: 180,
+            },
+            {
+              from: '2026-11-21T09:28:11.600Z',
+              to: '2026-11-21T09:35:00.000Z',
+              movie_from_seconds: 180,
+              movie_to_seconds: 588.4,
+            },
+          ],
+        },
+      ],
+      gaps: [{ from: '2026-11-21T09:28:00.000Z', to: '2026-11-21T09:28:11.600Z', cause: 'camera-unreachable' }],
+    },
+  ],
+};
+
 /** State and result of a job, for the API and for other recorders, which join results of several nodes. */
 export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app, { deps }) => {
   const { jobs, clock } = deps;
@@ -73,7 +116,7 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
   app.get(
     '/api/archive/jobs/:job_id',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', examples: { 200: JOB } },
       schema: {
         operationId: 'getJob',
         summary: 'State of a job',
@@ -88,7 +131,26 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
   app.get(
     '/api/archive/jobs/:job_id/download',
     {
-      config: { role: 'viewer', credentials: 'header-or-query', cameras: 'filtered', audit: 'download' },
+      config: {
+        role: 'viewer',
+        credentials: 'header-or-query',
+        cameras: 'filtered',
+        audit: 'download',
+        examples: {
+          202: {
+            job_id: JOB_ID,
+            camera_id: 'gate',
+            from: FROM,
+            to: FROM + 600,
+            from_ms: FROM * 1000,
+            to_ms: (FROM + 600) * 1000,
+            created_at: FROM + 900,
+            kind: 'export',
+            state: 'running',
+            progress: 42,
+          },
+        },
+      },
       schema: {
         operationId: 'downloadJob',
         summary: 'The movie that a job made',
@@ -165,6 +227,7 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
     '/api/archive/jobs/:job_id/manifest',
     {
       ...about,
+      config: { ...about.config, examples: { 200: MANIFEST } },
       schema: {
         ...about.schema,
         operationId: 'getManifest',

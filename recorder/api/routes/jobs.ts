@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { problemResponse } from '../../http/problem.ts';
 import { JobParams, findJob, isSeen, jobRefusals, unknownJob } from '../found-job.ts';
-import { JobItem, toJobItem } from '../job-item.ts';
+import { JOB, JobItem, toJobItem } from '../job-item.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { available } from '../submitted-job.ts';
 import { jobResultRoutes, type ResultDeps } from './job-results.ts';
@@ -22,7 +22,7 @@ export const jobRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = async (app
   app.get(
     '/api/archive/jobs',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', examples: { 200: { jobs: [JOB] } } },
       schema: {
         operationId: 'listJobs',
         summary: 'The jobs of this node, newest first',

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { ApiError, problemResponse } from '../../http/problem.ts';
 import { NodeKeyError } from '../../jobs/node-key.ts';
 import type { JobKeeper } from '../deps.ts';
+import { KEY } from '../examples.ts';
 
 const Keys = z
   .object({
@@ -26,7 +27,7 @@ export const keyRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper; nodeName: strin
   app.get(
     '/api/keys',
     {
-      config: { role: 'viewer', cameras: 'none' },
+      config: { role: 'viewer', cameras: 'none', examples: { 200: { node: 'rack-1', keys: [KEY] } } },
       schema: {
         operationId: 'listKeys',
         summary: 'The public key that this node signs manifests of exports with',

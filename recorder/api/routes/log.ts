@@ -31,6 +31,9 @@ interface Deps {
   readonly log: Log;
 }
 
+/** Examples for the OpenAPI document. */
+const LOGGING = { level: 'info', configured: 'info' };
+
 export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { logLevels, log } = deps;
   const state = (): z.output<typeof Logging> => ({ level: logLevels.level, configured: logLevels.configured });
@@ -38,7 +41,7 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   app.get(
     '/api/log',
     {
-      config: { role: 'admin' },
+      config: { role: 'admin', examples: { 200: LOGGING } },
       schema: {
         operationId: 'getLogLevel',
         summary: 'How much is logged',
@@ -52,7 +55,7 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
   app.put(
     '/api/log',
     {
-      config: { role: 'admin', audit: 'log-level' },
+      config: { role: 'admin', audit: 'log-level', examples: { body: { level: 'debug' }, 200: LOGGING } },
       schema: {
         operationId: 'setLogLevel',
         summary: 'Log more or less from now on',

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { ApiDeps } from '../deps.ts';
 import { problemResponse } from '../../http/problem.ts';
 import { isoTime } from '../times.ts';
+import { TIME } from '../examples.ts';
 
 const GIB = 2 ** 30;
 const toGib = (bytes: number): number => Math.round(bytes / GIB);
@@ -35,7 +36,23 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
   app.get(
     '/api/metrics',
     {
-      config: { role: 'viewer', cameras: 'none' },
+      config: {
+        role: 'viewer',
+        cameras: 'none',
+        examples: {
+          200: {
+            online: true,
+            node_name: 'rack-1',
+            cpu_load: 7,
+            mem_used_gb: 3,
+            mem_total_gb: 16,
+            storage_free_gb: 1_210,
+            storage_total_gb: 3_726,
+            storage_used_gb: 2_513,
+            timestamp: TIME,
+          },
+        },
+      },
       schema: {
         operationId: 'getNodeMetrics',
         summary: 'Load of the node',

@@ -45,6 +45,59 @@ interface Deps {
   readonly doctor: Examiner;
 }
 
+/** Examples for the OpenAPI document. */
+const PROBE = {
+  seconds: 30,
+  state: 'recording',
+  transport: 'tcp',
+  server: 'Rtsp Server/3.0',
+  login: ['Digest MD5'],
+  methods: ['OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY', 'TEARDOWN', 'GET_PARAMETER'],
+  session_timeout: '60',
+  answers: [
+    { method: 'DESCRIBE', status: 200, ms: 12 },
+    { method: 'SETUP', status: 200, ms: 4 },
+    { method: 'PLAY', status: 200, ms: 9 },
+  ],
+  unanswered: [],
+  streams: [
+    {
+      kind: 'video',
+      encoding: 'H264',
+      clock_rate: 90_000,
+      payload_types: [{ payload_type: 96, packets: 9_312 }],
+      announced_payload_type: 96,
+      packets: 9_312,
+      bits_per_second: 4_012_345,
+      frames: 752,
+      frame_rate: 25.01,
+      stamp_rate: 25.01,
+      key_frame_seconds: { usual: 2, longest: 2 },
+      b_frames: false,
+      clock_ratio: 1.00002,
+      delay_ms: { median: 3.1, p95: 11.4, worst: 64.2 },
+      bunched: 0.011,
+      marker: 'last-packet',
+      sources: 1,
+      source_changes: 0,
+      lost: 0,
+      duplicates: 0,
+      reordered: 0,
+      sequence_restarts: 0,
+      malformed: 0,
+      stamp_jumps: 0,
+      sender_reports: 6,
+      first_report_after_ms: 14,
+      clock_offset_ms: 312,
+      byes: 0,
+    },
+  ],
+  not_recorded: [{ kind: 'application', encoding: 'VND.ONVIF.METADATA', payload_type: 107 }],
+  recorded: { video: { codec: 'avc1.64001f', width: 1920, height: 1080 } },
+  runs_ended: [],
+  rows: [{ row: 37, seen: 'metadata' }],
+};
+
 export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { cameras, doctor } = deps;
 
@@ -68,7 +121,13 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
   app.get(
     '/api/cameras/:id/probe',
     {
-      config: { role: 'admin', cameras: { param: 'id' }, follows: { param: 'id' }, audit: 'probe' },
+      config: {
+        role: 'admin',
+        cameras: { param: 'id' },
+        follows: { param: 'id' },
+        audit: 'probe',
+        examples: { 200: PROBE },
+      },
       schema: {
         operationId: 'probeCamera',
         summary: 'Examine a camera that is being recorded',
@@ -90,7 +149,11 @@ export const probeRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { 
   app.post(
     '/api/cameras/test',
     {
-      config: { role: 'admin', audit: 'test-camera' },
+      config: {
+        role: 'admin',
+        audit: 'test-camera',
+        examples: { body: { source: 'rtsp://admin:secret@10.0.0.9/stream1' }, 200: PROBE },
+      },
       schema: {
         operationId: 'testCamera',
         summary: 'Test the address of a camera before it is saved',

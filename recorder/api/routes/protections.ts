@@ -15,6 +15,7 @@ import { requireOrder } from '../../http/interval.ts';
 import { EpochSeconds } from '../../http/query.ts';
 import { Next, PageQuery, pageOf, placeOf } from '../pages.ts';
 import { isoTime } from '../times.ts';
+import { START, TIME } from '../examples.ts';
 
 const MAX_NOTE = 200;
 
@@ -70,6 +71,20 @@ const problems = {
 
 type Deps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly protections: ProtectionKeeper };
 
+/** Examples for the OpenAPI document. */
+const PROTECTION = {
+  id: 'p-5b1f0c9e',
+  camera_id: 'gate',
+  from: START,
+  to: TIME,
+  from_ms: Date.parse(START),
+  to_ms: Date.parse(TIME),
+  created: TIME,
+  note: 'the red car',
+  until: TIME,
+  segments: 2,
+};
+
 export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { deps }) => {
   const { archive, clock } = deps;
   const { windows: protections, keptMs } = deps.protections;
@@ -101,7 +116,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
   app.post(
     '/api/archive/:camera_id/protect',
     {
-      config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'protect' },
+      config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'protect', examples: { 201: PROTECTION } },
       schema: {
         operationId: 'protectFootage',
         summary: 'Keep footage of a camera, whatever its age and size',
@@ -143,7 +158,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
   app.get(
     '/api/archive/protections',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', examples: { 200: { protections: [PROTECTION] } } },
       schema: {
         operationId: 'listProtections',
         summary: 'All protected footage',
@@ -162,7 +177,7 @@ export const protectionRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (ap
   app.get(
     '/api/archive/:camera_id/protections',
     {
-      config: { role: 'viewer', cameras: 'filtered' },
+      config: { role: 'viewer', cameras: 'filtered', examples: { 200: { protections: [PROTECTION] } } },
       schema: {
         operationId: 'listCameraProtections',
         summary: 'Protected footage of a camera',

@@ -78,6 +78,9 @@ const MESSAGES: Readonly<Record<PtzCommand['kind'], string>> = {
 const isStill = (command: PtzCommand): boolean =>
   command.kind === 'move' && Object.values(command.movement).every((share) => share === 0);
 
+/** Examples for the OpenAPI document. */
+const DONE = { status: 'ok', message: 'the camera moves' };
+
 export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, { ptz }) => {
   function movable(cameraId: string): MovableCamera {
     const camera = ptz.get(cameraId);
@@ -102,6 +105,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
         cameras: { body: 'camera_id' },
         follows: { body: 'camera_id' },
         audit: 'move-camera',
+        examples: { body: { camera_id: 'gate', pan: 0.5, tilt: 0, zoom: 0, speed: 1 }, 200: DONE },
       },
       errorHandler: movementProblem,
       schema: {
@@ -128,6 +132,7 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
         cameras: { body: 'camera_id' },
         follows: { body: 'camera_id' },
         audit: 'move-camera',
+        examples: { body: { camera_id: 'gate' }, 200: { ...DONE, message: 'the camera stands still' } },
       },
       schema: {
         operationId: 'stopMoving',
@@ -143,7 +148,12 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
   app.get(
     '/api/ptz/presets',
     {
-      config: { role: 'operator', cameras: 'filtered', follows: { query: 'camera_id' } },
+      config: {
+        role: 'operator',
+        cameras: 'filtered',
+        follows: { query: 'camera_id' },
+        examples: { 200: { presets: [{ token: '1', name: 'Gate' }] } },
+      },
       schema: {
         operationId: 'listPresets',
         summary: 'The presets of a camera',
@@ -166,6 +176,10 @@ export const ptzRoutes: FastifyPluginAsyncZod<{ ptz: PtzKeeper }> = async (app, 
         cameras: { body: 'camera_id' },
         follows: { body: 'camera_id' },
         audit: 'move-camera',
+        examples: {
+          body: { camera_id: 'gate', preset: '1' },
+          200: { ...DONE, message: 'the camera goes to the preset' },
+        },
       },
       errorHandler: movementProblem,
       schema: {
