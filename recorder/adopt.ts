@@ -3,6 +3,7 @@
 
 import type { PodPlace } from '../base/kubernetes/pod-place.ts';
 import type { Log } from '../base/log.ts';
+import { withoutTrailingSlash } from '../base/paths.ts';
 import { nodeFileSystem } from './archive/disk/file-system.ts';
 import { ArchiveIdentity } from './archive/disk/identity.ts';
 import { ConfigError } from './config/load.ts';
@@ -19,7 +20,7 @@ export async function adoptArchive(
   { pod, log }: { readonly pod: PodPlace | undefined; readonly log: Log },
 ): Promise<string> {
   const { recordPath, workDir } = config;
-  const root = recordPath.replace(/(?<=.)\/+$/, '');
+  const root = withoutTrailingSlash(recordPath);
   const facts = await nodeFileSystem.facts(root).catch(() => undefined);
   if (!facts?.isDirectory)
     throw new ConfigError(configFile, 'record_path', `${root} does not exist; is its disk mounted?`);

@@ -4,6 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { errorCode, messageOf } from '../base/error.ts';
+import { withoutTrailingSlash } from '../base/paths.ts';
 import type { FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
@@ -98,7 +99,7 @@ export class NodeCameraSwitch implements CameraSwitch {
   }
 
   get #path(): string {
-    return `${this.#d.workDir.replace(/(?<=.)\/+$/, '')}/${FILE}`;
+    return `${withoutTrailingSlash(this.#d.workDir)}/${FILE}`;
   }
 
   #next<T>(change: () => Promise<T>): Promise<T> {
@@ -154,7 +155,7 @@ export class NodeCameraSwitch implements CameraSwitch {
 
   async #write(overrules: ReadonlyMap<string, Overrule>): Promise<void> {
     const { fs, workDir } = this.#d;
-    await makeDirectories(fs, workDir.replace(/(?<=.)\/+$/, ''));
+    await makeDirectories(fs, withoutTrailingSlash(workDir));
     await replaceFile(fs, this.#path, formatOverrules(overrules));
     this.#overrules = overrules;
   }

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { withoutTrailingSlash } from '../base/paths.ts';
 import type { FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import { CameraLogins, type BetterLogin, type BetterLogins } from './reach/logins.ts';
@@ -18,7 +19,7 @@ const FILE = 'camera-logins.json';
 
 /** Never rejects: without the file, it learns from the next login of each camera. */
 export async function openCameraLogins({ fs, workDir, clock, log }: KeptLoginsDeps): Promise<CameraLogins> {
-  const directory = workDir.replace(/(?<=.)\/+$/, '');
+  const directory = withoutTrailingSlash(workDir);
   const path = `${directory}/${FILE}`;
   let writing: Promise<void> = Promise.resolve();
   const kept = await load();

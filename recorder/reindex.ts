@@ -3,6 +3,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { withoutTrailingSlash } from '../base/paths.ts';
 import { ArchiveError, WrongDiskError } from './archive/disk/faults.ts';
 import { nodeFileSystem as fs } from './archive/disk/file-system.ts';
 import { ArchiveIdentity } from './archive/disk/identity.ts';
@@ -30,7 +31,7 @@ export async function reindexArchive(
   signal: AbortSignal,
 ): Promise<ReindexReport> {
   const { nodeName, workDir, database } = config;
-  const root = config.recordPath.replace(/(?<=.)\/+$/, '');
+  const root = withoutTrailingSlash(config.recordPath);
   if (!database) throw new DatabaseError('REJECTED', 'database.url is not set: there is no database to write to');
   const connection = new Connection({ url: database.url, nodeName, log });
   // Nothing is recovered or written on the disk: only names and files are read.

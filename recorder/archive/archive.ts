@@ -8,6 +8,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Interval } from '../../base/interval.ts';
 import type { Log } from '../../base/log.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
+import { withoutTrailingSlash } from '../../base/paths.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import { Catalogue } from './catalogue/catalogue.ts';
 import { ThreadedDetailsReader, type DetailsReader } from './catalogue/details-reader.ts';
@@ -100,7 +101,7 @@ export class Archive {
   constructor(options: ArchiveOptions) {
     this.#o = options;
     const { clock, log, workDir, node, pool, take, limits, observer = noObserver, registry = new Registry() } = options;
-    const root = options.root.replace(/(?<=.)\/+$/, '');
+    const root = withoutTrailingSlash(options.root);
     const fs = takingTurns(options.fs ?? nodeFileSystem);
     this.#identity =
       workDir === undefined ? undefined : new ArchiveIdentity({ root, workDir, node, pool, take, fs, log });

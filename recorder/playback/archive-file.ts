@@ -5,6 +5,7 @@ import * as fs from 'node:fs';
 import { assert } from '../../base/assert.ts';
 import { errorCode } from '../../base/error.ts';
 import { ask, call, readFully } from '../../base/file-calls.ts';
+import { withoutTrailingSlash } from '../../base/paths.ts';
 import type { SegmentName } from '../archive/disk/names.ts';
 import { formatPath } from '../archive/disk/names.ts';
 import type { ReadAt } from '../mp4/reader.ts';
@@ -71,7 +72,7 @@ export class ArchiveFiles {
 
   /** `root` is the record path; it may be a link itself. */
   constructor(root: string, keepAwake: KeepAwake = () => () => {}) {
-    this.#root = root.replace(/(?<=.)\/+$/, '');
+    this.#root = withoutTrailingSlash(root);
     this.#keepAwake = keepAwake;
   }
 

@@ -7,6 +7,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { concurrently } from '../../../base/concurrently.ts';
 import { errorCode } from '../../../base/error.ts';
 import type { Log } from '../../../base/log.ts';
+import { withoutTrailingSlash } from '../../../base/paths.ts';
 import { DAY_MS } from '../../../base/units.ts';
 import type { SampleSink } from '../../camera/sink.ts';
 import type { Interval } from '../../../base/interval.ts';
@@ -82,7 +83,7 @@ export class GapLedger implements SegmentObserver {
   constructor(options: GapLedgerOptions) {
     this.#o = options;
     this.#fs = options.fs ?? nodeFileSystem;
-    this.#directory = `${options.root.replace(/(?<=.)\/+$/, '')}/${DIRECTORY}`;
+    this.#directory = `${withoutTrailingSlash(options.root)}/${DIRECTORY}`;
     this.#aliveFile = new AliveFile(this.#fs, `${this.#directory}/alive`);
     if (options.registry) registerGapMetrics(options.registry, () => this.#figures());
   }
