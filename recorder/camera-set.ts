@@ -4,6 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { MemoryAccount } from '../base/memory-budget.ts';
+import type { Reason } from '../base/reason.ts';
 import type { CameraDirectory, CameraView } from './model/camera-view.ts';
 import type { Archive } from './archive/archive.ts';
 import type { CameraArchive } from './archive/segments/camera-archive.ts';
@@ -11,7 +12,7 @@ import type { GapLedger } from './archive/gaps/ledger.ts';
 import { Camera } from './camera/camera.ts';
 import { CameraError } from './camera/error.ts';
 import type { ReadPacer } from './camera/read-pacer.ts';
-import { stoppedStatus, type CameraStatus, type Reason } from './camera/status.ts';
+import { stoppedStatus, type CameraStatus } from './camera/status.ts';
 import type { SlabPool } from './codec/slab.ts';
 import { diffCameras } from './config/changes.ts';
 import type { CameraConfig } from './config/schema.ts';

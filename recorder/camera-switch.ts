@@ -5,10 +5,10 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { errorCode, messageOf } from '../base/error.ts';
 import { withoutTrailingSlash } from '../base/paths.ts';
+import type { Reason } from '../base/reason.ts';
 import type { FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import type { WantedCamera } from './camera-set.ts';
-import type { Reason } from './camera/status.ts';
 import { SwitchError, type CameraSwitch, type SwitchErrorCode } from './camera/switch.ts';
 import type { CameraConfig } from './config/schema.ts';
 

@@ -3,9 +3,9 @@
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Warning } from '../base/reason.ts';
 import type { Archive } from './archive/archive.ts';
 import type { CameraView } from './model/camera-view.ts';
-import type { Warning } from './model/warning.ts';
 import { nodeFileSystem, type Space } from './archive/disk/file-system.ts';
 import type { CameraSet } from './camera-set.ts';
 import type { ClusterSwitch, ClusterView } from './cluster/access.ts';

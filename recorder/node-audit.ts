@@ -3,8 +3,8 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Warning } from '../base/reason.ts';
 import type { Audit } from './api/deps.ts';
-import type { Warning } from './model/warning.ts';
 import { cameraChanges } from './audit/camera-changes.ts';
 import { readAudit } from './audit/read.ts';
 import { AuditTrail } from './audit/trail.ts';

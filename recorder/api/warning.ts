@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Caller } from '../http/caller.ts';
-import type { Warning as NodeWarning } from '../model/warning.ts';
+import type { Warning as NodeWarning } from '../../base/reason.ts';
 
 export const Warning = z
   .object({

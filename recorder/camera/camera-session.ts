@@ -1,6 +1,7 @@
 // What belongs to one connection of a camera: its pipeline, its messages and its times. The next connection has its own.
 
 import type { Clock } from '../../base/clock.ts';
+import type { Reason } from '../../base/reason.ts';
 import type { ReceptionReport } from '../rtp/rtcp.ts';
 import type { Presentation } from '../rtsp/sdp.ts';
 import type { CameraError } from './error.ts';
@@ -11,7 +12,7 @@ import { Pipeline } from './pipeline.ts';
 import type { PipelineOptions } from './pipeline.ts';
 import type { Playing, SessionHandler, TransportKind } from './session-options.ts';
 import type { EndReason } from './sink.ts';
-import type { NotRecorded, Reason } from './status.ts';
+import type { NotRecorded } from './status.ts';
 
 /** A camera without a written picture for this long is not recording, whatever else it does. */
 const STALLED_MS = 15_000;

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Reason } from '../../base/reason.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { Sample } from '../mp4/sample.ts';
 import type { CameraTls } from '../reach/connect.ts';
@@ -19,7 +20,7 @@ import { runSession } from './session.ts';
 import type { SessionMemory, TransportChoice } from './session-options.ts';
 import type { SampleSink } from './sink.ts';
 import { newCounters } from './status.ts';
-import type { CameraCounters, CameraState, CameraStatus, Reason } from './status.ts';
+import type { CameraCounters, CameraState, CameraStatus } from './status.ts';
 
 const BITRATE_WINDOW_MS = 10_000;
 const CLOCK_UNUSABLE: Reason = {

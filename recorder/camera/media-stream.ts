@@ -1,9 +1,10 @@
 // One stream of a session: detects its payload type, orders its packets, assembles access units, and counts what it delivered.
 
+import type { Reason } from '../../base/reason.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { AccessUnit, Depacketizer } from '../codec/access-unit.ts';
 import { createDepacketizer } from '../codec/depacketizer.ts';
-import type { DepacketizerDeps, Unsupported } from '../codec/depacketizer.ts';
+import type { DepacketizerDeps } from '../codec/depacketizer.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 import { RtpReceiver } from '../rtp/receiver.ts';
@@ -21,7 +22,7 @@ const UNNAMED_SOUND = 5;
 /** The payload types that RTCP packets seem to have where a camera mixes them with RTP (RFC 5761 §4). */
 const isRtcp = (payloadType: number): boolean => payloadType >= 64 && payloadType <= 95;
 
-export const ENCRYPTED = (kind: 'video' | 'audio'): Unsupported => ({
+export const ENCRYPTED = (kind: 'video' | 'audio'): Reason => ({
   code: 'encrypted',
   message: `the camera offers its ${kind} over SRTP only, which is not supported: switch encryption off in it`,
 });
@@ -89,8 +90,8 @@ export class MediaStream {
     presentation: Presentation,
     kind: 'video' | 'audio',
     deps: MediaStreamDeps,
-  ): { index: number; stream: MediaStream } | { index: -1; stream: undefined; reason: Unsupported | undefined } {
-    let reason: Unsupported | undefined;
+  ): { index: number; stream: MediaStream } | { index: -1; stream: undefined; reason: Reason | undefined } {
+    let reason: Reason | undefined;
     for (const [index, media] of presentation.media.entries()) {
       if (media.kind !== kind || media.backchannel) continue;
       if (media.encrypted) {
@@ -266,9 +267,9 @@ function formatsOf(
   media: Media,
   kind: 'video' | 'audio',
   deps: DepacketizerDeps,
-): { formats: readonly Format[]; unsupported: Unsupported | undefined } {
+): { formats: readonly Format[]; unsupported: Reason | undefined } {
   const formats: Format[] = [];
-  let unsupported: Unsupported | undefined;
+  let unsupported: Reason | undefined;
   for (const { payloadType, encodingName, clockRate, channels, formatParameters } of media.formats) {
     const description = {
       kind,

@@ -1,12 +1,13 @@
 // Lists the streams that a camera offers but that are not recorded, each with the reason.
 
+import type { Reason } from '../../base/reason.ts';
 import { createDepacketizer } from '../codec/depacketizer.ts';
 import type { MediaDescription } from '../codec/depacketizer.ts';
 import { Faults } from '../codec/faults.ts';
 import { SlabPool } from '../codec/slab.ts';
 import type { Media, Presentation } from '../rtsp/sdp.ts';
 import { ENCRYPTED } from './media-stream.ts';
-import type { NotRecorded, Reason } from './status.ts';
+import type { NotRecorded } from './status.ts';
 
 /** Names are from the camera. */
 const MAX_NAME_LENGTH = 64;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VirtualClock } from '../../base/clock.ts';
+import type { Reason } from '../../base/reason.ts';
 import { aacPayload, packetizeH264, packetizePayloads, rtpPacket } from '../../test/support/packetize.ts';
 import type { PacketHook } from '../../test/support/packetize.ts';
 import { SlabPool } from '../codec/slab.ts';
@@ -9,7 +10,6 @@ import { parseSdp, type Media } from '../rtsp/sdp.ts';
 import type { Carrier } from './packet-place.ts';
 import { Pipeline } from './pipeline.ts';
 import { newCounters } from './status.ts';
-import type { Reason } from './status.ts';
 
 const FIELDS = { ssrc: 1, payloadType: 96, marker: false };
 const rangeOf = (packet: Buffer): [Buffer, number, number] => [packet, 0, packet.length];

@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
+import type { Reason } from '../../base/reason.ts';
 import type { AccessUnit, AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import type { SlabPool } from '../codec/slab.ts';
 import { parseRtcp, senderWallMs } from '../rtp/rtcp.ts';
@@ -16,7 +17,7 @@ import type { MediaStreamDeps } from './media-stream.ts';
 import type { PacketPlace } from './packet-place.ts';
 import type { Playing } from './session-options.ts';
 import type { EndReason, SampleSink } from './sink.ts';
-import type { CameraCounters, Reason } from './status.ts';
+import type { CameraCounters } from './status.ts';
 import type { TimelineMemory } from './run.ts';
 import type { Pictures } from './watchdog.ts';
 import { Timeline } from './timeline.ts';

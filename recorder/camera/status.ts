@@ -1,5 +1,6 @@
 // The status of a camera for the rest of the recorder: state, reason, codecs, counters.
 
+import type { Reason } from '../../base/reason.ts';
 import type { AudioParameters, VideoParameters } from '../codec/access-unit.ts';
 import { Faults, type Fault } from '../codec/faults.ts';
 import { newStatistics, type RtpStatistics } from '../rtp/receiver.ts';
@@ -11,12 +12,6 @@ import type { TransportKind } from './session-options.ts';
  * wanted.
  */
 export type CameraState = 'connecting' | 'recording' | 'retrying' | 'stopped';
-
-/** A stable code in kebab case, and a sentence for people. Neither contains a password or a URL with a user part. */
-export interface Reason {
-  readonly code: string;
-  readonly message: string;
-}
 
 /** A stream that the camera offers but that is not recorded. */
 export interface NotRecorded {

@@ -3,6 +3,7 @@
 // server and nodes.
 
 import type { Clock } from '../../base/clock.ts';
+import type { Reason } from '../../base/reason.ts';
 import { parseCamera, type Camera, type CameraAssignment } from '../../crds/camera.ts';
 import { API_VERSION, CAMERAS, RECORDER_NODES } from '../../crds/names.ts';
 import { codeOf } from '../../crds/reasons.ts';
@@ -12,7 +13,6 @@ import {
   type RecorderNode,
   type ReportedCamera,
 } from '../../crds/recorder-node.ts';
-import type { Reason } from '../camera/status.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import type { Cluster } from './cluster.ts';
 import type { Membership } from './membership.ts';

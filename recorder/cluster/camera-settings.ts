@@ -1,8 +1,8 @@
 // Converts a Camera and its login to the settings with which the recorder runs, or says what is wrong with them. Pure.
 
+import type { Reason } from '../../base/reason.ts';
 import type { Camera } from '../../crds/camera.ts';
 import { CAMERA_HOSTS } from '../../crds/names.ts';
-import type { Reason } from '../camera/status.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
 import { hostOf } from '../config/values.ts';

@@ -4,6 +4,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import { Informer } from '../../base/kubernetes/informer.ts';
 import type { Log } from '../../base/log.ts';
+import type { Reason } from '../../base/reason.ts';
 import { parseCamera, type Camera } from '../../crds/camera.ts';
 import {
   API_VERSION,
@@ -22,7 +23,6 @@ import {
 } from '../../crds/recorder-node.ts';
 import { reasonOf } from '../../crds/reasons.ts';
 import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.ts';
-import type { Reason } from '../camera/status.ts';
 import type { CameraConfig } from '../config/schema.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import { changesOf, decide, isRecorded, lostSince, vacantSince, type Assignment } from './assignments.ts';

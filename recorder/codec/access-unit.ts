@@ -1,5 +1,6 @@
 // The output of the codec room: access units, and the parameters that a decoder needs first.
 
+import type { Reason } from '../../base/reason.ts';
 import type { MediaData } from './slab.ts';
 import type { RtpPacket } from '../rtp/packet.ts';
 
@@ -88,9 +89,9 @@ export interface Depacketizer {
   /** Releases its memory. */
   close(): void;
   /** Why nothing is emitted although packets arrive: a stable code and a sentence; undefined if all is well. */
-  readonly problem: { readonly code: string; readonly message: string } | undefined;
+  readonly problem: Reason | undefined;
   /** What some decoders cannot handle in a stream that is recorded; undefined if there is nothing. */
-  readonly remark?: { readonly code: string; readonly message: string } | undefined;
+  readonly remark?: Reason | undefined;
   /** Access units dropped because a part was lost or invalid, or because they came before the parameters were known. */
   readonly discarded: number;
 }

@@ -1,5 +1,6 @@
 // Creates the depacketizer for a media section of an SDP, or says why its media cannot be recorded.
 
+import type { Reason } from '../../base/reason.ts';
 import type { AccessUnitCallback, Depacketizer } from './access-unit.ts';
 import { AacDepacketizer } from './aac.ts';
 import type { AuHeaderLayout } from './aac.ts';
@@ -45,19 +46,13 @@ export interface DepacketizerDeps {
   readonly faults: Faults;
 }
 
-/** Why media cannot be recorded: a stable code in kebab case, and a sentence for people. */
-export interface Unsupported {
-  readonly code: string;
-  readonly message: string;
-}
-
 export type DepacketizerChoice =
   | {
       readonly depacketizer: Depacketizer;
       /** The clock rate of the packets' timestamps in Hz; cameras may announce another one (Opus). */
       readonly clockRate: number;
     }
-  | { readonly unsupported: Unsupported };
+  | { /** Why the media cannot be recorded. */ readonly unsupported: Reason };
 
 const VIDEO_CLOCK_RATE = 90_000;
 

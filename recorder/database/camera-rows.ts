@@ -1,10 +1,10 @@
 // Converts rows of the table `cameras` to cameras to record, and reports what is wrong with the others.
 
+import type { Reason } from '../../base/reason.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { CameraSettings } from '../config/camera-file.ts';
 import { firstProblem } from '../config/load.ts';
 import { CameraFile, toCameraConfig, type CameraDefaults, type CameraConfig } from '../config/schema.ts';
-import type { Reason } from '../camera/status.ts';
 
 /** A row of the database. `source`, `snapuri` and `onvif` may contain a password. */
 export interface CameraRow {

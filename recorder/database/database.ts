@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { CameraDefaults } from '../config/schema.ts';
 import type { Log } from '../../base/log.ts';
 import { messageOf } from '../../base/error.ts';
+import type { Warning } from '../../base/reason.ts';
 import type { Archive } from '../archive/archive.ts';
 import { ArchiveError } from '../archive/disk/faults.ts';
 import { nodeFileSystem, type FileSystem } from '../archive/disk/file-system.ts';
@@ -184,7 +185,7 @@ export class RecorderDatabase implements SegmentObserver {
   }
 
   /** Warnings for people, as of the last statement. */
-  warnings(): { code: string; message: string; cameraId: undefined }[] {
+  warnings(): Warning[] {
     if (this.#connection.reachable !== false) return [];
     const message = `the database at ${this.#connection.location} cannot be used: recording goes on, its rows follow`;
     return [{ code: 'database-unreachable', message, cameraId: undefined }];

@@ -13,6 +13,7 @@ import { AuthFailures, type AuthFailure } from './auth-failures.ts';
 import { inScope } from './camera-scope.ts';
 import { FailedAttempts, networkOf } from './failed-attempts.ts';
 import { isGuessable, sha256 } from '../../base/new-token.ts';
+import type { Warning } from '../../base/reason.ts';
 import { ApiError } from './problem.ts';
 import { RightPlaces } from './right-places.ts';
 import { claimsOf, type TokenClaims } from './token-claims.ts';
@@ -204,7 +205,7 @@ export class Authenticator {
   }
 
   /** Warns of presented tokens that are easy to guess. The configuration has digests only, so tokens are unknown before. */
-  warnings(): { code: string; message: string; cameraId: undefined }[] {
+  warnings(): Warning[] {
     const holders = [...this.#holders, ...(this.#metrics ? [this.#metrics] : [])];
     const names = holders.filter(({ isGuessable }) => isGuessable).map(({ name }) => name);
     if (names.length === 0) return [];

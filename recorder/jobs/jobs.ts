@@ -8,6 +8,7 @@ import { Registry } from 'prom-client';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { unlimitedMemory, type MemoryAccount } from '../../base/memory-budget.ts';
+import type { Warning } from '../../base/reason.ts';
 import { Turns } from '../../base/turns.ts';
 import { MINUTE_MS } from '../../base/units.ts';
 import { assemble } from './assemble.ts';
@@ -158,8 +159,8 @@ export class Jobs {
    * Problems that prevent jobs, at most a minute old. If ffmpeg is removed later, that is noticed within a quarter of an
    * hour.
    */
-  warnings(): { code: string; message: string; cameraId: undefined }[] {
-    const warnings: { code: string; message: string; cameraId: undefined }[] = [];
+  warnings(): Warning[] {
+    const warnings: Warning[] = [];
     if (this.#ffmpegMissing) {
       const message = `ffmpeg is not installed (${this.#o.ffmpegPath}): exports and time-lapses are refused`;
       warnings.push({ code: 'ffmpeg-missing', message, cameraId: undefined });

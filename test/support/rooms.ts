@@ -34,7 +34,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/archive/disk',
-    rooms: ['base', 'recorder/mp4', 'recorder/camera'],
+    rooms: ['base', 'recorder/mp4'],
     packages: ['node:crypto', 'node:fs', 'node:os'],
   },
   {
@@ -86,7 +86,7 @@ export const ROOMS: readonly Room[] = [
   // What several rooms above show of the cameras: types alone.
   {
     name: 'recorder/model',
-    rooms: ['recorder/camera', 'recorder/archive/segments', 'recorder/archive/gaps', 'recorder/live'],
+    rooms: ['base', 'recorder/camera', 'recorder/archive/segments', 'recorder/archive/gaps', 'recorder/live'],
     packages: [],
   },
   {
@@ -110,7 +110,6 @@ export const ROOMS: readonly Room[] = [
     rooms: [
       'base',
       'recorder/mp4',
-      'recorder/camera',
       'recorder/archive/disk',
       'recorder/archive/catalogue',
       'recorder/archive',

@@ -1,7 +1,7 @@
 // Translates system errors into stable codes and messages that say why footage cannot be written or read.
 
-import type { Reason } from '../../camera/status.ts';
 import { CodedError, errorCode } from '../../../base/error.ts';
+import type { Reason } from '../../../base/reason.ts';
 
 /** No system call reports `disk-slow`: it means that the queue of a camera is full. */
 export type DiskFaultCode =

@@ -1,0 +1,13 @@
+// Why something is as it is: a code for programs and a sentence for people.
+
+/** The code is stable and in kebab case. Neither contains a password or a URL with a user part. */
+export interface Reason {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Something that somebody should look at, although the node works. */
+export interface Warning extends Reason {
+  /** Undefined: of the node. */
+  readonly cameraId: string | undefined;
+}
