@@ -111,7 +111,7 @@ const spec = z.object({
         .enum(['fmp4', 'mp4'])
         .default('fmp4')
         .describe(
-          'fmp4: the file can be played while it is written, and survives a crash. mp4: the file is written when the segment is closed.',
+          'fmp4: the file can be played while it is written. mp4: the file is rewritten with its index at the front when the segment is closed, and can be played from then on. Both survive a crash.',
         ),
       segmentSeconds: integer(1, 86_400)
         .default(300)

@@ -13,22 +13,23 @@ Made by \`build/generate-metrics-docs.ts\` from the code; do not edit. How to sc
 
 ## Recorder
 
-\`GET /metrics\` on \`metrics.listen\`, by default port 9998 of this machine alone. Each camera that this node records has some 60 series; one
-that is gone from the node disappears. \`camera\` is the id of the camera, its name is a label of \`kube_nvr_camera_info\`
-alone.
+\`GET /metrics\` on \`metrics.listen\`, by default port 9998, which only this machine can reach. A recorder with n cameras has about
+150 + 55 x n series, of which half of the first 150 describe the process. A camera has a few more after failures: one for each reason of
+a lost connection and each cause of dropped pictures. A camera that is removed from the node loses its series. The label \`camera\` is the
+id of the camera; its name is only a label of \`kube_nvr_camera_info\`.
 
 ${tableOf('recorder')}
 
 ## Operator
 
-\`GET /metrics\` on \`--listen\`, by default port 8080. Of pools only the replica that leads tells something.
+\`GET /metrics\` on \`--listen\`, by default port 8080. Only the replica that leads has metrics of pools.
 
 ${tableOf('operator')}
 
 ## Both
 
-\`process_*\` and \`nodejs_*\` are of the process, as of every program of Node with [prom-client](https://github.com/siimon/prom-client): processor time,
-memory, file descriptors, the lag of the event loop, garbage collection.
+\`process_*\` and \`nodejs_*\` describe the process, as in every Node program with
+[prom-client](https://github.com/siimon/prom-client): processor time, memory, file descriptors, event loop lag, garbage collection.
 `;
 }
 

@@ -70,41 +70,53 @@ const INTRODUCTION = `# Configuration
 
 <!-- Made by build/generate-config-docs.ts from recorder/config/schema.ts; a test fails when it is stale. -->
 
-The recorder reads one YAML file (\`--config\`, by default \`/etc/recorder/config.yaml\`), then the files
-\`conf.d/*.yaml\` beside it in the order of their names. Cameras of all files add up; of every other setting the last
-one counts. A key without a value counts as not written. Unknown keys and wrong values stop the start, and so does what this
-machine refuses: an address in use, a directory that cannot be made or written, a certificate that cannot be read. All of it
-is told at once, a line each, with file, line, column and key:
+The recorder reads one YAML file (\`--config\`, by default \`/etc/recorder/config.yaml\`), and then the files
+\`conf.d/*.yaml\` next to it, in the order of their names. The cameras of all files are added together; of every other setting, the
+last value counts. A key without a value is ignored. Unknown keys and wrong values prevent the start, and so do errors of
+the machine: an address in use, a directory that cannot be made or written, a certificate that cannot be read. All errors are
+reported together, one per line, with file, line, column and key:
 
 \`\`\`
 /etc/recorder/config.yaml:3:1: recordPath: unknown key, did you mean record_path?
 /etc/recorder/conf.d/10-yard.yaml:9:13: cameras[2].source: expected an address that begins with rtsp://, rtsps://, rtsp+http://, rtsp+https://, rtsp+ws:// or rtsp+wss://
 \`\`\`
 
-Cameras can be added, changed and removed [by the API](control.md), too, which keeps them in files of \`conf.d\`.
-\`recorder --check-config\` says the same without starting; addresses that a recorder uses which runs already are no
-mistake then. When a file changes, and on SIGHUP, cameras are read again:
-those whose connection changed (\`source\`, \`transport\`, \`tls\`, \`name\`) are restarted, all others go on undisturbed.
-\`record\` and what cameras inherit from \`archive.segmentDuration\` count from the next file on, for a file that is
-longer than that already at its next key frame, without a new connection; \`retention\` counts at once. Tokens are
-replaced, and certificates follow their files.
-Other settings need a restart; the log names those that wait for one. A configuration that is refused while the recorder runs changes nothing.
+\`recorder --check-config\` reports the same errors without starting; it accepts addresses that a running recorder uses. Cameras can
+also be added, changed and removed [by the API](control.md), which stores them in files of \`conf.d\`.
 
-Pods have their own values in the environment, which are used instead of those of the files: \`KUBE_NVR_NODE_NAME\` for
-\`nodeName\`, \`KUBE_NVR_ADVERTISE\` for \`cluster.advertise\`, \`KUBE_NVR_PLAYBACK_ADVERTISE\` for \`playback.advertise\`, \`KUBE_NVR_HEALTH_LISTEN\` for
-\`health.listen\`, \`KUBE_NVR_PEERS_LISTEN\` for \`cluster.listen\`,
-\`KUBE_NVR_METRICS_TOKEN_FILE\` for a file with \`metrics.tokenSha256\` (without content: \`metrics.requireToken\` alone), and, from Secrets, \`KUBE_NVR_DATABASE_URL\` for \`database.url\` and \`KUBE_NVR_REDIS_URL\` for \`redis.url\`.
+**Changes while the recorder runs.** When a file changes, and on SIGHUP, the recorder reads the files again:
+
+- Cameras whose connection or name changed (such as \`source\`, \`transport\`, \`tls\`, \`name\`) are restarted; all others continue.
+- \`record.format\` and \`segmentDuration\` apply to the next file. An open file that is already longer than the new
+  duration ends at its next key frame. Retention limits, \`maxBitrate\`, tokens, webhooks and
+  \`log.level\` apply at once, and \`cameraNetworks\` to the next connection.
+- Certificates are read again when their files change.
+- All other settings need a restart; the log names those of them that have changed.
+- A configuration with errors changes nothing.
+
+**Environment variables** set the values that differ between pods. They take precedence over the files:
+
+| variable | sets |
+| --- | --- |
+| \`KUBE_NVR_NODE_NAME\` | \`nodeName\` |
+| \`KUBE_NVR_ADVERTISE\` | \`cluster.advertise\` |
+| \`KUBE_NVR_PLAYBACK_ADVERTISE\` | \`playback.advertise\` |
+| \`KUBE_NVR_HEALTH_LISTEN\` | \`health.listen\` |
+| \`KUBE_NVR_PEERS_LISTEN\` | \`cluster.listen\` |
+| \`KUBE_NVR_METRICS_TOKEN_FILE\` | a file that contains \`metrics.tokenSha256\`; if it is empty, \`metrics.requireToken\` is true without a token |
+| \`KUBE_NVR_DATABASE_URL\` | \`database.url\` |
+| \`KUBE_NVR_REDIS_URL\` | \`redis.url\` |
 
 - A **duration** is \`250ms\`, \`30s\`, \`5m\`, \`1h30m\`, \`7d\` or \`2w\`.
 - A **size** is \`500GiB\` or \`500Gi\` (powers of 1024), \`500GB\` or \`500G\` (powers of 1000), or a number of bytes. A
   **share** is \`5%\` of the file system.
-- A **host:port** is \`0.0.0.0:9997\`, \`localhost:9997\`, \`[::1]:9997\`, or \`:9997\` for every address of IPv6 and IPv4.
-  Port 0 takes any free one.
-- A **source** may hold a user and a password with any characters, as they are: \`rtsp://admin:pa/ss#w@rd@10.0.0.9/live\`;
+- A **host:port** is \`0.0.0.0:9997\`, \`localhost:9997\`, \`[::1]:9997\`, or \`:9997\` for all IPv6 and IPv4 addresses.
+  Port 0 chooses a free one.
+- A **source** may contain a user and a password with any characters, unescaped: \`rtsp://admin:pa/ss#w@rd@10.0.0.9/live\`;
   only an \`@\` before a \`/\` or \`?\` in it has to be written \`%40\`.
   Passwords appear in no log, metric, answer or error.
 
-A key with \`[]\` stands for each entry of a list.
+A key with \`[]\` applies to each entry of a list.
 
 ## Settings
 

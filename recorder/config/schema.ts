@@ -189,7 +189,7 @@ export const CameraFile = z.strictObject({
         .enum(['fmp4', 'mp4'])
         .default('fmp4')
         .describe(
-          'fmp4: the file can be played while it is written, and survives a crash. mp4: the file is written when the segment is closed.',
+          'fmp4: the file can be played while it is written. mp4: the file is rewritten with its index at the front when the segment is closed, and can be played from then on. Both survive a crash.',
         ),
       segmentDuration: SEGMENT_DURATION().optional().describe('Replaces archive.segmentDuration for this camera.'),
       retention: retention.prefault({}).describe('Limits of this camera, in addition to those of the node.'),
