@@ -14,7 +14,7 @@ Made by \`build/generate-metrics-docs.ts\` from the code; do not edit. How to sc
 ## Recorder
 
 \`GET /metrics\` on \`metrics.listen\`, by default port 9998, which only this machine can reach. A recorder with n cameras has about
-150 + 55 x n series, of which half of the first 150 describe the process. A camera has a few more after failures: one for each reason of
+150 + 56 x n series, of which half of the first 150 describe the process. A camera has a few more after failures: one for each reason of
 a lost connection and each cause of dropped pictures. A camera that is removed from the node loses its series. The label \`camera\` is the
 id of the camera; its name is only a label of \`kube_nvr_camera_info\`.
 

@@ -35,22 +35,26 @@ export class OperatorMetrics {
   readonly #adds = this.#counter('workqueue_adds_total', 'Keys added.', ['name']);
   readonly #retries = this.#counter('workqueue_retries_total', 'Keys that are tried again after a failure.', ['name']);
   readonly #waited = this.#histogram('workqueue_queue_duration_seconds', 'How long keys waited.', ['name']);
-  readonly #worked = this.#histogram('workqueue_work_duration_seconds', 'How long work on a key took.', ['name']);
-  readonly #reconciles = this.#counter('reconcile_total', 'Looks at a key.', ['controller', 'outcome']);
-  readonly #seconds = this.#histogram('reconcile_duration_seconds', 'How long a look at a key took.', ['controller']);
+  readonly #worked = this.#histogram('workqueue_work_duration_seconds', 'Duration of the work on a key.', ['name']);
+  readonly #reconciles = this.#counter('reconcile_total', 'Reconciliations, by outcome.', ['controller', 'outcome']);
+  readonly #seconds = this.#histogram('reconcile_duration_seconds', 'Duration of a reconciliation.', ['controller']);
   readonly #events = this.#counter('watch_events_total', 'Events of watches.', ['resource', 'type']);
   readonly #failures = this.#counter('watch_failures_total', 'Watches and lists that failed.', ['resource']);
-  readonly #relists = this.#counter('relists_total', 'Lists that were read again.', ['resource']);
-  readonly #misses = this.#counter('relist_misses_total', 'Changes that a watch had not told.', ['resource']);
+  readonly #relists = this.#counter('relists_total', 'Lists that were read.', ['resource']);
+  readonly #misses = this.#counter(
+    'relist_misses_total',
+    'Changes that a list showed and the watch had not delivered.',
+    ['resource'],
+  );
   readonly #objects = this.#gauge('objects', 'Objects in the cache.', ['resource']);
-  readonly #invalid = this.#gauge('invalid_objects', 'Objects that are not understood.', ['resource']);
+  readonly #invalid = this.#gauge('invalid_objects', 'Objects that the operator cannot parse.', ['resource']);
   readonly #moves = this.#counter('assignments_total', 'Assignments written.', ['namespace', 'pool', 'reason']);
   readonly #failovers = this.#counter('failovers_total', 'Cameras taken from a node that did not record them.', [
     'namespace',
     'pool',
     'node',
   ]);
-  readonly #requests = this.#counter('api_requests_total', 'Calls of the API server.', ['verb', 'resource']);
+  readonly #requests = this.#counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource']);
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
@@ -60,12 +64,22 @@ export class OperatorMetrics {
   follow({ isLeader, watches, queues }: OperatorFacts): void {
     this.#collected('leader', '1 while this replica leads.', [], (gauge) => gauge.set(isLeader() ? 1 : 0));
     this.#observePools(isLeader);
-    this.#collected('watch_age_seconds', 'Since the API server was heard.', ['resource'], (gauge) => {
-      for (const { resource, ageMs } of watches()) gauge.set({ resource }, ageMs / 1000);
-    });
-    this.#collected('workqueue_unfinished_work_seconds', 'Of keys in work.', ['name'], (gauge) => {
-      for (const { name, unfinishedMs } of queues()) gauge.set({ name }, unfinishedMs / 1000);
-    });
+    this.#collected(
+      'watch_age_seconds',
+      'Time since the API server last sent something about this kind.',
+      ['resource'],
+      (gauge) => {
+        for (const { resource, ageMs } of watches()) gauge.set({ resource }, ageMs / 1000);
+      },
+    );
+    this.#collected(
+      'workqueue_unfinished_work_seconds',
+      'Time that unfinished work has taken so far, all workers together.',
+      ['name'],
+      (gauge) => {
+        for (const { name, unfinishedMs } of queues()) gauge.set({ name }, unfinishedMs / 1000);
+      },
+    );
   }
 
   queue(name: string): QueueObserver {
@@ -151,7 +165,7 @@ export class OperatorMetrics {
     perPool('node_live', '1 while a node renews its Lease, 0 while it does not.', ['node'], ({ snapshot }) =>
       snapshot.nodes.map(({ name: node, liveness }) => [{ node }, liveness.state === 'Live' ? 1 : 0]),
     );
-    const help = 'Cameras of a pool: recorded by a node, by none although they should be, or suspended.';
+    const help = 'Cameras of a pool, by state: recorded by a node, not recorded although they should be, or suspended.';
     perPool('cameras', help, ['state'], ({ snapshot: { cameras } }) => {
       const wanted = cameras.filter(({ suspend }) => !suspend);
       const assigned = wanted.filter(({ assignment }) => assignment?.node !== undefined).length;
@@ -161,14 +175,20 @@ export class OperatorMetrics {
         [{ state: 'suspended' }, cameras.length - wanted.length],
       ];
     });
-    const suspects = 'Cameras that two nodes had when their recorders fell silent: they are given to no other node.';
+    const suspects =
+      'Cameras that were on two nodes when their recorders stopped renewing: they are assigned to no other node.';
     perPool('cameras_suspect', suspects, [], ({ snapshot: { cameras } }) => [
       [{}, cameras.filter(({ suspend, assignment }) => !suspend && assignment && isSuspect(assignment)).length],
     ]);
-    perPool('failover_suspended', '1 while nothing is moved: no majority.', [], ({ plan: { pool: conditions } }) => {
-      const isSuspended = conditions.some(({ type, status }) => type === 'FailoverSuspended' && status === 'True');
-      return [[{}, isSuspended ? 1 : 0]];
-    });
+    perPool(
+      'failover_suspended',
+      '1 while no camera is moved because there is no majority.',
+      [],
+      ({ plan: { pool: conditions } }) => {
+        const isSuspended = conditions.some(({ type, status }) => type === 'FailoverSuspended' && status === 'True');
+        return [[{}, isSuspended ? 1 : 0]];
+      },
+    );
   }
 
   #gauge(name: string, help: string, labelNames: string[]): Gauge {

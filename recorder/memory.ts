@@ -104,7 +104,7 @@ export function registerMemoryMetrics(registry: Registry, memory: MemoryBudget):
   };
   const limit = new Gauge({
     name: 'kube_nvr_memory_budget_limit_bytes',
-    help: 'Bytes of media that this process may hold at once.',
+    help: 'Bytes of media that this process may hold at the same time.',
     registers: [registry],
   });
   limit.set(memory.limitBytes);
@@ -117,13 +117,13 @@ export function registerMemoryMetrics(registry: Registry, memory: MemoryBudget):
   perUser(
     Counter,
     'kube_nvr_memory_budget_sheds_total',
-    'How often something was let go of because memory was short, by what it was held for.',
+    'How often media was dropped because memory was short, by kind of use.',
     ({ sheds }) => sheds,
   );
   perUser(
     Counter,
     'kube_nvr_memory_budget_refusals_total',
-    'How often there was no room for more, by kind of use.',
+    'How often a request for memory was refused, by kind of use.',
     ({ refusals }) => refusals,
   );
 }

@@ -15,7 +15,7 @@ export function registerWebhookMetrics(registry: Registry, webhooks: () => reado
   registry.registerMetric(
     new Counter({
       name: 'kube_nvr_webhook_deliveries_total',
-      help: 'Events that were sent to a webhook, by outcome: delivered, or failed and to be sent again.',
+      help: 'Events that were sent to a webhook, by outcome: delivered, or failed (sent again later).',
       labelNames: [...labelNames, 'outcome'],
       registers: [],
       collect() {
@@ -30,7 +30,7 @@ export function registerWebhookMetrics(registry: Registry, webhooks: () => reado
   registry.registerMetric(
     new Gauge({
       name: 'kube_nvr_webhook_behind_seconds',
-      help: 'Age of the oldest event that a webhook has not taken; 0 when it has all.',
+      help: 'Age of the oldest event that a webhook has not accepted; 0 when it has accepted all.',
       labelNames,
       registers: [],
       collect() {

@@ -43,7 +43,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   const startedMs = deps.clock.wallMs();
   new Gauge({
     name: 'kube_nvr_info',
-    help: 'Always 1; the labels say what runs.',
+    help: 'Always 1; the labels have the version and the name of the node.',
     labelNames: ['version', 'node'],
     registers: [registry],
   }).set({ version: deps.version, node: deps.nodeName }, 1);
@@ -79,7 +79,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   registry.registerMetric(
     new Gauge({
       name: 'kube_nvr_camera_info',
-      help: 'Always 1; the labels say what the camera is called and what it sends.',
+      help: 'Always 1; the labels have the name of the camera and describe its streams.',
       labelNames: ['camera', 'name', 'transport', 'video', 'resolution', 'audio'],
       registers: [],
       collect() {
@@ -99,7 +99,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   perCamera(
     'gauge',
     'audio_refused',
-    '1 for a camera whose audio is offered and not recorded, by why.',
+    '1 for a camera that offers audio which is not recorded, by reason.',
     'reason',
     ({ status: { audioDropped } }) => (audioDropped ? [[audioDropped.code, 1]] : []),
   );
@@ -109,7 +109,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   perCamera('counter', 'received_packets_total', 'RTP packets received.', undefined, ({ status }) =>
     one(status.counters.packetsReceived),
   );
-  perCamera('counter', 'lost_packets_total', 'RTP packets that never came.', undefined, ({ status }) =>
+  perCamera('counter', 'lost_packets_total', 'RTP packets that did not arrive.', undefined, ({ status }) =>
     one(status.counters.packetsLost),
   );
   perCamera(
@@ -144,8 +144,12 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
     ['video', status.counters.videoFrames],
     ['audio', status.counters.audioFrames],
   ]);
-  perCamera('counter', 'discarded_frames_total', 'Frames with a part missing.', undefined, ({ status }) =>
-    one(status.counters.framesDiscarded),
+  perCamera(
+    'counter',
+    'discarded_frames_total',
+    'Frames that were dropped because a part of them is missing.',
+    undefined,
+    ({ status }) => one(status.counters.framesDiscarded),
   );
   perCamera(
     'counter',
@@ -157,14 +161,14 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   perCamera(
     'counter',
     'event_loop_seconds_total',
-    'Time for which what the camera sent was worked on, in which the event loop did nothing else.',
+    'Time that the event loop spent on data of the camera.',
     undefined,
     ({ status }) => one(status.counters.heldMs / 1000),
   );
   perCamera(
     'gauge',
     'event_loop_longest_seconds',
-    'The longest that one read of the camera held the event loop, in the last minute or two.',
+    'Longest time that one read of the camera blocked the event loop, in the last one to two minutes.',
     undefined,
     ({ status }) => one(status.counters.longestHoldMs / 1000),
   );
@@ -174,7 +178,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   perCamera(
     'gauge',
     'clock_error_seconds',
-    'How far the times of pictures and their arrival were apart at worst, in the present run: a delay, or a clock that is wrong.',
+    'Largest difference between the times of pictures and their arrival, in the current run: a delay, or a wrong clock.',
     undefined,
     ({ status }) => (status.clockErrorMs === undefined ? [] : one(status.clockErrorMs / 1000)),
   );
@@ -195,7 +199,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   perCamera(
     'gauge',
     'last_written_age_seconds',
-    'Time since the capture of the last picture in a file; since the start while there is none.',
+    'Time since the capture of the last picture in a file; while there is none, since the start.',
     undefined,
     ({ status, archive }) => {
       if (status.state === 'stopped') return [];

@@ -52,7 +52,7 @@ const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
 export const auditLostLines = (registry: Registry): Counter =>
   new Counter({
     name: 'kube_nvr_audit_lost_lines_total',
-    help: 'Lines of the audit that the disk did not take in time.',
+    help: 'Audit lines that were lost because the disk did not accept them in time.',
     registers: [registry],
   });
 

@@ -17,13 +17,13 @@ export class DatabaseMetrics {
     const registers = [registry];
     this.#rows = new Counter({
       name: 'kube_nvr_database_rows_total',
-      help: 'Rows of recordings that the database took, by what was done.',
+      help: 'Rows of recordings that the database accepted, by change.',
       labelNames: ['change'],
       registers,
     });
     this.#rejected = new Counter({
       name: 'kube_nvr_database_rows_rejected_total',
-      help: 'Rows that the database refuses and that are left out.',
+      help: 'Rows that were skipped because the database refuses them.',
       registers,
     });
     const gauges = [
@@ -37,7 +37,7 @@ export class DatabaseMetrics {
       }),
       new Gauge({
         name: 'kube_nvr_database_queue_rows',
-        help: 'Changes of rows that wait for the database.',
+        help: 'Changes of rows that wait to be sent to the database.',
         registers: [],
         collect() {
           this.set(sources.waiting());
@@ -45,7 +45,7 @@ export class DatabaseMetrics {
       }),
       new Gauge({
         name: 'kube_nvr_database_cameras',
-        help: 'Cameras that the database gives this node, by whether they can be recorded.',
+        help: 'Cameras of this node in the database, by whether they can be recorded.',
         labelNames: ['state'],
         registers: [],
         collect() {

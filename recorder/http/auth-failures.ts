@@ -44,7 +44,7 @@ export class AuthFailures {
     this.#audit = audit;
     this.#counter = new Counter({
       name: 'kube_nvr_auth_failures_total',
-      help: 'Requests with a token that was refused, by why.',
+      help: 'Requests with a token that was refused, by reason.',
       labelNames: ['listener', 'reason'],
       registers: registry ? [registry] : [],
     });

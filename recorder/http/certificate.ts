@@ -66,7 +66,7 @@ function check(
 export function registerCertificateMetrics(registry: Registry, pair: () => CertificatePair | undefined): void {
   const expiry = new Gauge({
     name: 'kube_nvr_certificate_expiry_timestamp_seconds',
-    help: 'When the certificate in use of the TLS listeners ends; absent without TLS.',
+    help: 'When the certificate of the TLS listeners expires; absent without TLS.',
     registers: [],
     collect() {
       this.remove();

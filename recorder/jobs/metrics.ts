@@ -20,7 +20,7 @@ export class JobMetrics {
     const gauges = [
       new Gauge({
         name: 'kube_nvr_jobs_available',
-        help: '1 while exports and time-lapses can be asked for.',
+        help: '1 while exports and time-lapses can be requested.',
         registers: [],
         collect() {
           this.set(isAvailable() ? 1 : 0);
@@ -42,7 +42,7 @@ export class JobMetrics {
       }),
       new Gauge({
         name: 'kube_nvr_jobs_progress_age_seconds',
-        help: 'Time since a job that waits or runs last got on; 0 without any. What only grows is stuck.',
+        help: 'Time since any job that waits or runs last made progress; 0 without such jobs. If it only grows, the jobs are stuck.',
         registers: [],
         async collect() {
           // Updates the age if there are no jobs.
@@ -54,7 +54,7 @@ export class JobMetrics {
     for (const gauge of gauges) registry.registerMetric(gauge);
     this.#finished = new Counter({
       name: 'kube_nvr_jobs_finished_total',
-      help: 'Jobs that ended, by what they made and what came of them.',
+      help: 'Jobs that ended, by kind and outcome.',
       labelNames: ['kind', 'outcome'],
       registers: [registry],
     });

@@ -167,7 +167,7 @@ export class License {
     registry.registerMetric(
       new Gauge({
         name: 'kube_nvr_license_expiry_timestamp_seconds',
-        help: 'When the licence ends; absent without a licence, and for one without an end.',
+        help: 'When the licence expires; absent without a licence, and for one that does not expire.',
         registers: [],
         collect() {
           this.remove();

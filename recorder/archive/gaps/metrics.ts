@@ -16,7 +16,7 @@ export function registerGapMetrics(registry: Registry, cameras: () => Iterable<G
   const registers: Registry[] = [];
   const missing = new Counter({
     name: 'kube_nvr_gap_seconds_total',
-    help: 'Seconds without footage that were to be recorded, or were stopped by a user, by cause; they also grow during a gap.',
+    help: 'Seconds without footage of a configured camera, by cause; the counter also grows during a gap.',
     labelNames: ['camera', 'cause'],
     registers,
     collect() {

@@ -28,13 +28,13 @@ export class RetentionMetrics {
     const registers = [registry];
     this.#segments = new Counter({
       name: 'kube_nvr_retention_removed_segments_total',
-      help: 'Segments removed, by the rule that wanted them out.',
+      help: 'Segments removed, by the rule that removed them.',
       labelNames: ['rule'],
       registers,
     });
     this.#bytes = new Counter({
       name: 'kube_nvr_retention_removed_bytes_total',
-      help: 'Bytes of removed segments, by the rule that wanted them out.',
+      help: 'Bytes of removed segments, by the rule that removed them.',
       labelNames: ['rule'],
       registers,
     });
@@ -45,7 +45,7 @@ export class RetentionMetrics {
     });
     this.#pauses = new Counter({
       name: 'kube_nvr_retention_write_waits_total',
-      help: 'Times that writing found the disk full and waited for old footage to be removed.',
+      help: 'How often a write found the disk full and waited until old footage was removed.',
       registers,
     });
     const gauge = (name: string, help: string, collect: (gauge: Gauge) => void, ...labelNames: string[]) =>
@@ -59,17 +59,17 @@ export class RetentionMetrics {
           collect(this);
         },
       });
-    gauge('retention_free_bytes', 'Free on the file system of the archive, as of the last look.', (metric) => {
+    gauge('retention_free_bytes', 'Free space on the file system of the archive, at the last check.', (metric) => {
       const { freeBytes } = figures();
       if (freeBytes !== undefined) metric.set(freeBytes);
     });
-    gauge('retention_disk_bytes', 'Size of the file system of the archive, as of the last look.', (metric) => {
+    gauge('retention_disk_bytes', 'Size of the file system of the archive, at the last check.', (metric) => {
       const { totalBytes } = figures();
       if (totalBytes !== undefined) metric.set(totalBytes);
     });
     gauge(
       'retention_room_bytes',
-      'What new footage can still have: what is free, and footage that may be removed for it. It is the same on a disk that fills with footage and on one that is full of it; what takes it away is protected footage, and files of others.',
+      'Space for new footage: free space, and footage that may be removed for it. It stays the same while a disk fills with footage; protected footage and files of other programs reduce it.',
       (metric) => {
         const { freeBytes, used, protected: kept, measured } = figures();
         if (freeBytes === undefined || !measured) return;
@@ -78,10 +78,10 @@ export class RetentionMetrics {
     );
     gauge(
       'retention_exhausted',
-      '1 while the disk is full and no footage is left that may be removed: what cameras send is lost.',
+      '1 while the disk is full and no footage may be removed: new footage is lost.',
       (metric) => metric.set(figures().exhausted ? 1 : 0),
     );
-    gauge('retention_measured', '1 when the sizes of all files are known; maxSize holds from then on.', (metric) =>
+    gauge('retention_measured', '1 when the sizes of all files are known; maxSize applies from then on.', (metric) =>
       metric.set(figures().measured ? 1 : 0),
     );
     gauge(
@@ -102,7 +102,7 @@ export class RetentionMetrics {
     );
     gauge(
       'protected_over_quota',
-      '1 where protected footage alone exceeds maxSize, of the node or of a camera.',
+      '1 if protected footage alone exceeds maxSize, of the node or of a camera.',
       (metric) => {
         for (const { scope, cameraId } of figures().overQuota) metric.set({ scope, camera: cameraId }, 1);
       },

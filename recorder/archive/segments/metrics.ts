@@ -30,7 +30,7 @@ export class ArchiveMetrics {
     registry.registerMetric(footage);
     const disk = new Gauge({
       name: 'kube_nvr_archive_wrong_disk',
-      help: '1 while the record path is not the archive of this node, and nothing is recorded; by what is wrong.',
+      help: '1 while the record path is not the archive of this node, so that nothing is recorded; by cause.',
       labelNames: ['cause'],
       registers: [],
       collect() {
@@ -42,19 +42,19 @@ export class ArchiveMetrics {
     registry.registerMetric(disk);
     this.#failures = new Counter({
       name: 'kube_nvr_archive_file_failures_total',
-      help: 'Segment files that the disk stopped, by cause.',
+      help: 'Segment files that ended because of a disk failure, by cause.',
       labelNames: ['cause'],
       registers,
     });
     this.#recovered = new Counter({
       name: 'kube_nvr_archive_recovered_files_total',
-      help: 'Files left open by a crash and found at start, by what became of them.',
+      help: 'Files that a crash left open and the start found, by outcome.',
       labelNames: ['outcome'],
       registers,
     });
     this.#syncs = new Histogram({
       name: 'kube_nvr_archive_sync_seconds',
-      help: 'Time that bringing a growing segment file to the disk took.',
+      help: 'Duration of a sync of an open segment file.',
       buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
       registers,
     });
