@@ -35,12 +35,12 @@ const INTRODUCTION = `# Resources
 
 <!-- Made by build/generate-crds.ts from crds/*.ts; a test fails when it is stale. -->
 
-Kinds of \`${API_VERSION}\`. All are namespaced; one namespace is one tenant, and references stay in it. \`kubectl get kubenvr\`
-lists all of them, \`kubectl explain camera.spec\` says what stands here. Examples are in \`crds/examples/\`; how operator and
-recorders use the fields is in [design/cluster.md](design/cluster.md).
+The kinds of \`${API_VERSION}\`. All are namespaced. A namespace is a tenant, and references never leave it. \`kubectl get kubenvr\`
+lists all objects, and \`kubectl explain camera.spec\` shows these descriptions. Examples are in \`crds/examples/\`.
+[design/cluster.md](design/cluster.md) describes how operator and recorders use the fields.
 
-The API server checks what is written and names the field that is wrong. An address never carries a login: whoever may
-read a Camera could read it. Username and password are in a Secret that \`credentialsSecretRef\` names.
+The API server checks objects when they are written, and names a wrong field. An address must not contain a login, because
+everybody who may read the Camera could read it. User and password are in the Secret that \`credentialsSecretRef\` names.
 `;
 
 export function resourceReference(): string {
