@@ -121,7 +121,7 @@ test(
     assert.equal(stuck.annotations['summary'], "The operator's queue pool is stuck");
     webhook.answers = 'no';
     const failing = await prometheus.fires('KubeNvrOperatorErrors', { controller: 'pool' });
-    assert.equal(failing.annotations['summary'], 'The operator fails again and again (pool)');
+    assert.equal(failing.annotations['summary'], 'The operator fails repeatedly (pool)');
     await webhook.close();
     await prometheus.clears('KubeNvrOperatorQueueStuck');
     await prometheus.clears('KubeNvrOperatorErrors');
@@ -154,7 +154,7 @@ test(
     await prometheus.clears('KubeNvrFailoverHappened');
 
     const old = await prometheus.fires('KubeNvrOperatorWatchOld', { resource: 'cameras' });
-    assert.equal(old.annotations['summary'], 'The operator has not heard of cameras for long');
+    assert.equal(old.annotations['summary'], 'The operator has received nothing about cameras for a long time');
     assert.equal(old.labels['instance'], standby.address);
     link.heal();
     await prometheus.clears('KubeNvrOperatorWatchOld');
