@@ -64,7 +64,7 @@ function kindReference(definition: KindDefinition): string {
     '',
     'Rules:',
     '',
-    ...rules.map(({ field, message }) => `- \`${field}\` ${message}.`),
+    ...rules.map(({ field, message }) => (field === '' ? `- ${message}.` : `- \`${field}\` ${message}.`)),
     '',
     'Status:',
     '',

@@ -503,7 +503,7 @@ export const ConfigFile = z.strictObject({
       mode: z
         .enum(['none', 'kubernetes', 'etcd'])
         .default('none')
-        .describe('What decides which node records a camera.'),
+        .describe('What decides which node records a camera. etcd is not supported yet.'),
       pool: z
         .string()
         .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, 'expected the name of a RecorderPool')
