@@ -1,6 +1,6 @@
 // Retry delays that double, with jitter, from a first delay up to a maximum.
 
-export interface BackoffOptions {
+interface BackoffOptions {
   readonly firstMs: number;
   readonly maxMs: number;
   /** The share of the delay that is random, 0 to 1. */

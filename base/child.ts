@@ -19,7 +19,7 @@ export interface ChildLimits {
   readonly openFiles?: number;
 }
 
-export interface ChildOptions<In extends IOType, Out extends IOType, Err extends IOType> {
+interface ChildOptions<In extends IOType, Out extends IOType, Err extends IOType> {
   readonly stdio: readonly [In, Out, Err];
   readonly limits: ChildLimits;
   /**

@@ -10,7 +10,7 @@ import { systemClock } from './clock.ts';
 import type { Clock, Timer } from './clock.ts';
 
 /** What to watch. The functions are called before every check, because the set of files may change. */
-export interface Watched {
+interface Watched {
   /** Files whose content is compared. A file that cannot be read counts as empty. */
   readonly files: () => Promise<readonly string[]> | readonly string[];
   /** More directories in which files may appear, besides those of `files`. */

@@ -5,7 +5,7 @@ import type { Log } from './log.ts';
 /** Ordered from the most to the fewest lines. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The current level of a log and all its children. */
 export class LevelSwitch {

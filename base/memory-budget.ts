@@ -3,7 +3,7 @@
 
 import { assert } from './assert.ts';
 
-export interface MemoryUse {
+interface MemoryUse {
   /** Limit of this user alone. */
   readonly maxBytes: number;
   /** Bytes that this user may always hold, whatever the others hold. */

@@ -10,7 +10,7 @@ export interface MemoryLimit {
 }
 
 /** What the system reports; tests pass their own. `read` throws if the file does not exist. */
-export interface MemoryFacts {
+interface MemoryFacts {
   readonly read: (path: string) => string;
   readonly totalBytes: number;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { systemClock, type Clock } from './clock.ts';
 import { DAY_MS } from './units.ts';
 
-export interface RotatingFileOptions {
+interface RotatingFileOptions {
   readonly directory: string;
   /** Name of the newest file. */
   readonly name: string;

@@ -20,7 +20,7 @@ export interface Authority {
 }
 
 /** The subject and validity of a certificate. Times are milliseconds since 1970. */
-export interface Subject {
+interface Subject {
   readonly commonName: string;
   /** DNS names, IP addresses and URIs of the holder (subjectAltName), in any order. */
   readonly names: readonly string[];

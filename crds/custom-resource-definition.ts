@@ -8,7 +8,7 @@ import { APP_NAME, CATEGORY, GROUP, NAME_LABEL, VERSION } from './names.ts';
 
 export type Json = { [key: string]: unknown };
 
-export interface CustomResourceDefinition {
+interface CustomResourceDefinition {
   readonly apiVersion: 'apiextensions.k8s.io/v1';
   readonly kind: 'CustomResourceDefinition';
   readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };

@@ -43,7 +43,7 @@ const whyNotReady: PrinterColumn = {
   jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
 };
 
-export const CAMERA_KIND: KindDefinition = {
+const CAMERA_KIND: KindDefinition = {
   kind: 'Camera',
   plural: CAMERAS,
   singular: 'camera',
@@ -66,7 +66,7 @@ export const CAMERA_KIND: KindDefinition = {
   selectableFields: [ASSIGNED_NODE_FIELD, PREVIOUS_NODE_FIELD],
 };
 
-export const RECORDER_POOL_KIND: KindDefinition = {
+const RECORDER_POOL_KIND: KindDefinition = {
   kind: 'RecorderPool',
   plural: RECORDER_POOLS,
   singular: 'recorderpool',
@@ -95,7 +95,7 @@ export const RECORDER_POOL_KIND: KindDefinition = {
   selectableFields: [],
 };
 
-export const RECORDER_NODE_KIND: KindDefinition = {
+const RECORDER_NODE_KIND: KindDefinition = {
   kind: 'RecorderNode',
   plural: RECORDER_NODES,
   singular: 'recordernode',

@@ -31,7 +31,7 @@ export const CAMERA_HOSTS = 'kube-nvr.dev/camera-hosts';
 export const GRANTS_NAMED_LOGINS = 'kube-nvr.dev/grants-named-logins';
 
 export const APP_NAME = 'kube-nvr';
-export type Component = 'recorder' | 'operator';
+type Component = 'recorder' | 'operator';
 
 /** Field manager of the objects that the operator owns. */
 export const OPERATOR_MANAGER = 'kube-nvr-operator';

@@ -178,7 +178,6 @@ export const recorderNodeSchema = withRules(
   },
 );
 
-export type CameraState = (typeof CAMERA_STATES)[number];
 export type RecorderNode = Immutable<z.output<typeof recorderNodeSchema>>;
 export type RecorderNodeStatus = NonNullable<RecorderNode['status']>;
 export type RecorderResponse = Immutable<z.output<typeof response>>;

@@ -109,7 +109,7 @@ export function addressWithoutUser(...schemes: string[]) {
 const QUANTITY = /^[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$/;
 
 /** A number of bytes as Kubernetes writes quantities: `200Gi`, `1.5T`, `1048576`. */
-export const quantity = () =>
+const quantity = () =>
   z
     .union([z.number().int().nonnegative(), z.string().max(32).regex(QUANTITY, 'expected a size such as 200Gi')])
     .meta({ crdIntOrString: QUANTITY.source });
@@ -210,5 +210,3 @@ export const metadata = statusObject({
   finalizers: z.array(z.string()).optional(),
   ownerReferences: z.array(ownerReference).optional(),
 });
-
-export type ObjectMetadata = Immutable<z.output<typeof metadata>>;

@@ -12,7 +12,7 @@ import { poolKeyOf, type Caches, type ClusterNode, type RecorderPod } from './ob
 import type { Pools } from './pools.ts';
 import type { Queues } from './queues.ts';
 
-export interface ChangesOptions {
+interface ChangesOptions {
   readonly caches: Caches;
   readonly pools: Pools;
   readonly queues: Queues;

@@ -12,7 +12,7 @@ import type { Pools } from './pools.ts';
 import type { QueueName, Queues } from './queues.ts';
 import type { Reconcilers } from './reconcilers.ts';
 
-export interface LeadershipOptions {
+interface LeadershipOptions {
   readonly elector: LeaderElector;
   readonly caches: Caches;
   readonly pools: Pools;

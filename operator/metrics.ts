@@ -9,7 +9,7 @@ import type { QueueObserver } from './kube/workqueue.ts';
 import type { Assignment, Plan, Snapshot } from './plan/snapshot.ts';
 import { isSuspect } from './plan/suspects.ts';
 
-export interface OperatorFacts {
+interface OperatorFacts {
   readonly isLeader: () => boolean;
   readonly watches: () => readonly { readonly resource: string; readonly ageMs: number }[];
   readonly queues: () => readonly { readonly name: string; readonly unfinishedMs: number }[];

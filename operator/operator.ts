@@ -23,7 +23,7 @@ import { Pools } from './pools.ts';
 import { Queues } from './queues.ts';
 import { Reconcilers } from './reconcilers.ts';
 
-export interface OperatorOptions {
+interface OperatorOptions {
   readonly api: KubeApi;
   /** Of which cameras and pools are looked after; undefined: of all. */
   readonly namespace: string | undefined;

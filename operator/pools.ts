@@ -4,7 +4,7 @@ import { nameOfKey } from './kube/api.ts';
 import type { Caches } from './observe/caches.ts';
 import { PoolRuntime, type PoolRuntimeOptions } from './pool-runtime.ts';
 
-export interface PoolsOptions extends PoolRuntimeOptions {
+interface PoolsOptions extends PoolRuntimeOptions {
   readonly caches: Caches;
   /** The pool is gone. */
   readonly ended: (key: string) => void;

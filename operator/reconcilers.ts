@@ -20,7 +20,7 @@ import type { LastPlan } from './pool-runtime.ts';
 import type { Pools } from './pools.ts';
 import type { QueueName } from './queues.ts';
 
-export interface ReconcilersOptions {
+interface ReconcilersOptions {
   /** Writes are refused while this replica does not lead. */
   readonly api: KubeApi;
   readonly caches: Caches;

@@ -2,7 +2,7 @@
 
 import { verifyAudit } from './audit/verify.ts';
 
-export const AUDIT_USAGE = `Usage: recorder audit DIRECTORY
+const AUDIT_USAGE = `Usage: recorder audit DIRECTORY
 
 Checks that every line of the audit in DIRECTORY follows from the previous one, and prints the last one. Exits with 1 if a line
 does not.

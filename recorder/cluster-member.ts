@@ -20,7 +20,7 @@ import type { ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
 import { FullDisk } from './full-disk.ts';
 
-export interface MemberDeps {
+interface MemberDeps {
   readonly config: Config;
   readonly place: PodPlace;
   readonly version: string;

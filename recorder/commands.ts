@@ -6,7 +6,7 @@ import type { Config } from './config/schema.ts';
 import { UsageError } from './usage-error.ts';
 
 /** What a command uses of its process. */
-export interface Surroundings {
+interface Surroundings {
   readonly clock: Clock;
   readonly version: string;
   readonly stdin: NodeJS.ReadableStream;

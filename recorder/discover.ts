@@ -27,7 +27,7 @@ Searches the networks of this machine for ONVIF cameras (WS-Discovery), and asks
                         kubernetes: a Camera and a Secret for each
 `;
 
-export interface DiscoverDeps {
+interface DiscoverDeps {
   readonly clock: Clock;
   readonly stdin: NodeJS.ReadableStream;
   /** Prints the result. */

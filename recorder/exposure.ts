@@ -5,7 +5,7 @@ import { hostname, networkInterfaces } from 'node:os';
 import type { Config } from './config/schema.ts';
 import { formatListen, isLoopback } from './config/values.ts';
 
-export interface ExposureWarning {
+interface ExposureWarning {
   readonly code: 'no-tls';
   readonly message: string;
   readonly cameraId: undefined;

@@ -5,7 +5,7 @@
 import type { Space } from './archive/disk/file-system.ts';
 import { headroomFor } from './archive/retention/plan.ts';
 
-export interface FullDiskFault {
+interface FullDiskFault {
   readonly code: 'disk-full';
   readonly message: string;
 }

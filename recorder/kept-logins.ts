@@ -7,7 +7,7 @@ import type { FileSystem } from './archive/disk/file-system.ts';
 import { makeDirectories, parseJson, readIfThere, replaceFile } from './archive/disk/state-file.ts';
 import { CameraLogins, type BetterLogin, type BetterLogins } from './reach/logins.ts';
 
-export interface KeptLoginsDeps {
+interface KeptLoginsDeps {
   readonly fs: FileSystem;
   /** The directory of the file; created when it is missing. */
   readonly workDir: string;

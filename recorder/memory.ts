@@ -60,7 +60,7 @@ const FOR_EVENTS = 1 / 16;
 /** An hour of events of a few hundred cameras that keep connecting and disconnecting. */
 const MOST_EVENTS = 8 * MiB;
 
-export interface EventMemory {
+interface EventMemory {
   /** The last hour of events. `shed` drops the oldest. */
   readonly journal: (shed: (bytes: number) => void) => MemoryAccount;
   /** Events that wait for connections of clients. */

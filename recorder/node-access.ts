@@ -11,12 +11,12 @@ import type { RecorderDeps } from './deps.ts';
 import { adminToken } from './http/admin-token.ts';
 import { Authenticator } from './http/auth.ts';
 
-export interface NodeAccess {
+interface NodeAccess {
   readonly auth: Authenticator;
   close(): Promise<void>;
 }
 
-export interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
+interface NodeAccessDeps extends Pick<RecorderDeps, 'clock' | 'log' | 'pod'> {
   readonly registry: Registry;
   readonly audit: AuditSink;
   /** Cameras about which this node may give information. */

@@ -11,7 +11,7 @@ import { AuditTrail } from './audit/trail.ts';
 import { Visits } from './audit/visits.ts';
 import type { CameraConfig, Config } from './config/schema.ts';
 
-export interface NodeAuditDeps {
+interface NodeAuditDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Also receives each line. */

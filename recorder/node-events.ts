@@ -18,7 +18,7 @@ import { EventJournal } from './events/journal.ts';
 import type { JobObserver } from './jobs/job.ts';
 import { forEvents } from './memory.ts';
 
-export interface NodeEventsDeps {
+interface NodeEventsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly memory: MemoryBudget;

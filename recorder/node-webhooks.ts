@@ -7,7 +7,7 @@ import type { Config } from './config/schema.ts';
 import type { EventJournal } from './events/journal.ts';
 import type { Webhooks } from './webhooks.ts';
 
-export interface NodeWebhooksDeps {
+interface NodeWebhooksDeps {
   readonly workDir: string;
   readonly journal: EventJournal;
   readonly clock: Clock;

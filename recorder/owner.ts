@@ -11,7 +11,7 @@ import { makeDirectories } from './archive/disk/state-file.ts';
 import { ConfigError } from './config/error.ts';
 import type { Config } from './config/schema.ts';
 
-export interface Owner {
+interface Owner {
   /** Undefined for a recorder outside of a cluster. */
   readonly node: string | undefined;
   /** `namespace/name`. */

@@ -13,7 +13,7 @@ import { directoryOfPool } from '../crds/names.ts';
 import { formatPath, parseBaseName } from './archive/disk/names.ts';
 import { parseJson } from './archive/disk/state-file.ts';
 
-export const PREPARE_USAGE = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
+const PREPARE_USAGE = `Usage: recorder prepare-node --namespace NAME --pool NAME --user UID --group GID --archive DIRECTORY --state DIRECTORY
 
 Makes <archive>/<namespace>_<pool> and <state>/<namespace>_<pool> for the user, and moves files into them that earlier versions
 kept in <archive> and <state>. Needs the right to change owners.

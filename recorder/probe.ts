@@ -30,7 +30,7 @@ which keeps the password out of the list of processes.
 Exit code: 0 when video or sound is recorded from it, 1 when nothing is.
 `;
 
-export interface ProbeDeps {
+interface ProbeDeps {
   readonly clock: Clock;
   readonly version: string;
   readonly print: (text: string) => void;

@@ -9,7 +9,7 @@ import { ConfigWatcher } from './config/watch.ts';
 import type { Logs } from './logs.ts';
 import { startRecorder, type Recorder } from './recorder.ts';
 
-export interface RecorderProcessOptions {
+interface RecorderProcessOptions {
   /** The configuration file. */
   readonly file: string;
   /** Reads the configuration again. */

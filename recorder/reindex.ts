@@ -15,7 +15,7 @@ import { DatabaseError } from './database/error.ts';
 import { migrate } from './database/migrations.ts';
 import { reindex, type ReindexReport } from './database/reindex.ts';
 
-export interface ReindexCommandDeps {
+interface ReindexCommandDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly say: (line: string) => void;

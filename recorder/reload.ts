@@ -16,7 +16,7 @@ import type { NodeWebhooks } from './node-webhooks.ts';
 import type { CameraNetworks } from './reach/networks.ts';
 import type { WantedCameras } from './wanted-cameras.ts';
 
-export interface ReloadDeps {
+interface ReloadDeps {
   readonly current: CurrentConfig;
   readonly auth: Authenticator;
   readonly networks: CameraNetworks;

@@ -68,7 +68,7 @@ interface Opened {
 }
 
 /** Certificates to present, and to trust others by. */
-export interface ServingTrust extends Trust {
+interface ServingTrust extends Trust {
   readonly auth: Authenticator;
   /** The certificate by which members of a pool recognize each other. */
   readonly own: OwnCertificate | undefined;

@@ -16,7 +16,7 @@ import { readTrusted } from './jobs/trusted.ts';
 
 const PROBE_MS = 2_000;
 
-export interface StartOptions {
+interface StartOptions {
   /** The addresses may be in use by a recorder that runs with this configuration. */
   readonly mayRun: boolean;
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { VerifyError, verifyResult } from './jobs/verify.ts';
 
-export const VERIFY_USAGE = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
+const VERIFY_USAGE = `Usage: recorder verify FILE [--manifest FILE] [--key FILE | --fingerprint HEX]
 
 Checks that a case, or an export with its manifest, is as the node made it: signature, sizes, hashes, and that footage
 and gaps cover the window. Exits with 0 if all is right, 1 if something is wrong, 2 if this cannot be determined.

@@ -15,7 +15,7 @@ import { inScope } from './http/camera-scope.ts';
 import { CameraNetworks, type NetworkRules } from './reach/networks.ts';
 import { UsageError } from './usage-error.ts';
 
-export interface WebhooksDeps {
+interface WebhooksDeps {
   readonly journal: EventJournal;
   /** The directory of the stored positions in the journal. */
   readonly directory: string;

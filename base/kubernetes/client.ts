@@ -50,7 +50,7 @@ export interface KubernetesObject {
   readonly [field: string]: unknown;
 }
 
-export interface ObjectList {
+interface ObjectList {
   readonly items: readonly KubernetesObject[];
   readonly resourceVersion: string;
 }
@@ -69,12 +69,12 @@ export interface CallOptions {
   readonly contentType?: string;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly query: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The longest response body that is read: a list of thousands of cameras. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;

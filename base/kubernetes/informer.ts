@@ -10,12 +10,12 @@ import { isNewer } from './resource-version.ts';
 import { messageOf } from '../error.ts';
 
 /** The fields of an object that an informer itself reads. */
-export interface Listed {
+interface Listed {
   readonly metadata: ListedMetadata;
   readonly [field: string]: unknown;
 }
 
-export interface ListedMetadata {
+interface ListedMetadata {
   readonly name: string;
   readonly namespace?: string | undefined;
   readonly uid?: string | undefined;
@@ -23,7 +23,7 @@ export interface ListedMetadata {
 }
 
 /** Where the objects come from: a collection of the API server or a selection of it. */
-export interface ObjectSource<O extends Listed> {
+interface ObjectSource<O extends Listed> {
   /** The name used in logs, such as `cameras`. */
   readonly name: string;
   list(signal: AbortSignal): Promise<{ readonly items: readonly O[]; readonly resourceVersion: string }>;
@@ -50,7 +50,7 @@ export interface InformerObserver {
   counted(objects: number, invalid: number): void;
 }
 
-export interface InformerOptions<T, O extends Listed> {
+interface InformerOptions<T, O extends Listed> {
   readonly source: ObjectSource<O>;
   /** Throws if the object is not valid. */
   readonly parse: (object: O) => T;

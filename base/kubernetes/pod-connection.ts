@@ -10,7 +10,7 @@ import { ApiError } from './api-error.ts';
 import type { Connection } from './client.ts';
 import type { PodPlace } from './pod-place.ts';
 
-export interface PodConnectionOptions {
+interface PodConnectionOptions {
   readonly place: PodPlace;
   /** Maximum number of connections; each watch occupies one for long. Undefined: no limit. */
   readonly connections: number | undefined;

@@ -8,7 +8,7 @@ import type { RecorderPool } from '../../crds/recorder-pool.ts';
 import { API_PORT, PLAYBACK_PORT, SCHEME_ANNOTATION } from '../manifests/recorder.ts';
 import type { RecorderPod } from '../observe/caches.ts';
 
-export type Addresses = Pick<RecorderNode['spec'], 'address' | 'playbackAddress'>;
+type Addresses = Pick<RecorderNode['spec'], 'address' | 'playbackAddress'>;
 
 /** Undefined while the pod has no IP address yet; the last known addresses then stay. */
 export function addressesOf({ spec }: RecorderPool, pod: RecorderPod): Addresses | undefined {

@@ -15,7 +15,7 @@ import { PoolMemory } from '../plan/memory.ts';
 import { plan, urgentFirst } from '../plan/plan.ts';
 import type { AssignmentWrite, CameraView, Plan, PoolObjects, RoleWrite, Snapshot } from '../plan/snapshot.ts';
 
-export interface AssignerOptions {
+interface AssignerOptions {
   /** Refuses writes while this replica does not lead. */
   readonly api: KubeApi;
   readonly namespace: string;

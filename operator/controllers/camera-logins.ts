@@ -12,7 +12,7 @@ import { CAMERA, ROLE, SECRET } from '../kube/resources.ts';
 import { controllerOf } from '../kube/owned.ts';
 import { roleOf } from '../manifests/recorder-access.ts';
 
-export interface CameraLoginsOptions {
+interface CameraLoginsOptions {
   readonly api: KubeApi;
   /** Called when what is known about the Secret of a camera has changed. */
   readonly changed: (camera: Camera) => void;

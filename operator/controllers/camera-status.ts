@@ -9,7 +9,7 @@ import type { PlannedCondition } from '../plan/snapshot.ts';
 import { isPinned } from './camera-logins.ts';
 import { HOUR_MS } from '../../base/units.ts';
 
-export interface CameraFacts {
+interface CameraFacts {
   readonly camera: Camera;
   /** From the plan; undefined before the first one. */
   readonly assigned: PlannedCondition | undefined;

@@ -11,7 +11,7 @@ export interface Rollout {
   readonly conditions: readonly PlannedCondition[];
 }
 
-export interface PoolFacts {
+interface PoolFacts {
   readonly pool: RecorderPool;
   /** The leader's last plan; undefined before the first one. */
   readonly plan: Plan | undefined;
@@ -65,7 +65,7 @@ export function statusOfPool({ pool, plan, snapshot, rollout, nowMs }: PoolFacts
   return { status, isChanged, transitions };
 }
 
-export interface Refusal {
+interface Refusal {
   readonly pool: RecorderPool;
   /** The command with which an owner of the namespace can grant the rights. */
   readonly command: string;

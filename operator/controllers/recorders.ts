@@ -36,7 +36,7 @@ import type { Plan, PlannedCondition, PlannedNode } from '../plan/snapshot.ts';
 import type { CameraLogins } from './camera-logins.ts';
 import type { Rollout } from './pool-status.ts';
 
-export interface RecordersOptions {
+interface RecordersOptions {
   readonly api: KubeApi;
   readonly caches: Caches;
   readonly events: EventRecorder;

@@ -8,7 +8,7 @@ import { isConflict, isNotFound, type KubeApi } from '../kube/api.ts';
 import { CAMERA, RECORDER_NODE } from '../kube/resources.ts';
 import type { Caches } from '../observe/caches.ts';
 
-export interface RequestsOptions {
+interface RequestsOptions {
   readonly api: KubeApi;
   readonly caches: Caches;
   /** Whether a node is Live. */

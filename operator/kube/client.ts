@@ -22,7 +22,7 @@ import type {
 } from './api.ts';
 import { apiVersionOf } from './resources.ts';
 
-export interface RestKubeApiOptions extends Pick<ClientOptions, 'watchSeconds' | 'watchSilenceMs'> {
+interface RestKubeApiOptions extends Pick<ClientOptions, 'watchSeconds' | 'watchSilenceMs'> {
   /** Default 10 s. */
   readonly callTimeoutMs?: number;
 }

@@ -12,7 +12,7 @@ export interface StatedCondition {
   readonly message: string;
 }
 
-export interface MergedConditions {
+interface MergedConditions {
   /** Sorted by type. The same array as before if nothing changed. */
   readonly conditions: readonly Condition[];
   /** Conditions that are new or whose status changed: candidates for an event. */

@@ -25,7 +25,7 @@ export interface EventText {
   readonly note: string;
 }
 
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly log: Log;

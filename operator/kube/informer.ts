@@ -7,7 +7,7 @@ import type { KubeApi, KubeObject, Resource, Selection } from './api.ts';
 
 export type { Change, InformerObserver, Invalid } from '../../base/kubernetes/informer.ts';
 
-export interface InformerOptions<T> {
+interface InformerOptions<T> {
   readonly api: KubeApi;
   readonly resource: Resource;
   readonly selection?: Selection;

@@ -9,7 +9,7 @@ import { isConflict, isNotFound, type CallOptions, type KubeApi, type KubeObject
 import { LEASE } from './resources.ts';
 import { microTime } from './time.ts';
 
-export interface LeaderElectorOptions {
+interface LeaderElectorOptions {
   readonly api: KubeApi;
   readonly namespace: string;
   readonly name?: string;

@@ -17,7 +17,7 @@ import {
   type WriteOptions,
 } from './api.ts';
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'replace' | 'mergePatch' | 'apply' | 'delete';
+type Verb = 'get' | 'list' | 'watch' | 'create' | 'replace' | 'mergePatch' | 'apply' | 'delete';
 
 interface Watcher {
   readonly resource: Resource;

@@ -15,7 +15,7 @@ export interface RateLimits {
 }
 
 /** The values of client-go: 5 ms·2ⁿ up to 1000 s for each key; 10 a second in bursts of 100 for all keys. */
-export const DEFAULT_RATE_LIMITS: RateLimits = { firstMs: 5, maxMs: 1_000_000, perSecond: 10, burst: 100 };
+const DEFAULT_RATE_LIMITS: RateLimits = { firstMs: 5, maxMs: 1_000_000, perSecond: 10, burst: 100 };
 
 /** Notified of what happens in a queue; used for metrics. */
 export interface QueueObserver {
@@ -27,7 +27,7 @@ export interface QueueObserver {
   finished(workedMs: number): void;
 }
 
-export interface WorkQueueOptions {
+interface WorkQueueOptions {
   readonly clock: Clock;
   readonly observer?: QueueObserver | undefined;
   readonly limits?: RateLimits;
@@ -165,7 +165,7 @@ export interface Outcome {
   readonly recheckMs?: number | undefined;
 }
 
-export interface WorkersOptions {
+interface WorkersOptions {
   readonly queue: WorkQueue;
   /** The number of keys worked on at once. */
   readonly workers: number;

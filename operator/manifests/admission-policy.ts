@@ -11,7 +11,7 @@ export interface Validation {
   readonly reason: 'Forbidden';
 }
 
-export interface AdmissionPolicy {
+interface AdmissionPolicy {
   readonly name: string;
   readonly apiGroup: string;
   readonly resources: readonly string[];

@@ -24,7 +24,7 @@ export interface PolicyRule {
 }
 
 /** The namespace and name of a pool. */
-export interface PoolName {
+interface PoolName {
   readonly namespace: string;
   readonly name: string;
 }

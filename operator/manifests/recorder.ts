@@ -15,8 +15,8 @@ import type { KubeObject } from '../kube/api.ts';
 
 export const API_PORT = 9997;
 export const PLAYBACK_PORT = 9996;
-export const METRICS_PORT = 9998;
-export const HEALTH_PORT = 9994;
+const METRICS_PORT = 9998;
+const HEALTH_PORT = 9994;
 export const PEERS_PORT = 9995;
 
 /** Annotation of a pod: the scheme of its listeners. During an update, pods with the old and the new scheme run side by side. */

@@ -14,7 +14,7 @@ const DESTINATIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** A field of a spec that names one Secret, or a list of at most `maxItems`. */
-export interface SecretReference {
+interface SecretReference {
   /** Such as `auth.tokensSecretRef`. */
   readonly path: string;
   readonly maxItems: number | undefined;

@@ -51,7 +51,7 @@ interface ContainerStatus {
   readonly lastState?: { readonly terminated?: object };
 }
 
-export interface CachesOptions {
+interface CachesOptions {
   readonly api: KubeApi;
   /** The namespace whose cameras and pools are managed; undefined: all namespaces. */
   readonly namespace: string | undefined;

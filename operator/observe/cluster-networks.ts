@@ -7,7 +7,7 @@ import { ApiError, type KubeApi, type KubeObject } from '../kube/api.ts';
 import { ENDPOINT_SLICE, SERVICE_CIDR } from '../kube/resources.ts';
 import type { ClusterNode } from './caches.ts';
 
-export interface ClusterNetworksOptions {
+interface ClusterNetworksOptions {
   readonly api: KubeApi;
   readonly nodes: () => readonly ClusterNode[];
   /** Networks configured by the cluster's owner, such as those of pods that nodes do not report. */

@@ -23,7 +23,7 @@ const RENEW_BEFORE_MS = 30 * DAY_MS;
 export const BACKDATED_MS = HOUR_MS;
 
 /** The CAs that have not expired, newest last. */
-export const valid = (all: readonly KeptAuthority[], nowMs: number): readonly KeptAuthority[] =>
+const valid = (all: readonly KeptAuthority[], nowMs: number): readonly KeptAuthority[] =>
   all.filter(({ toMs }) => toMs > nowMs).sort((a, b) => a.fromMs - b.fromMs);
 
 export function needsNext(all: readonly KeptAuthority[], nowMs: number): boolean {

@@ -11,7 +11,7 @@ const SUSPECT_RENEWALS = 2;
 /** How often the Lease of an unavailable node is read, in addition to the watch. */
 const UNAVAILABLE_READ_MS = 10_000;
 
-export type DetectorOptions = { readonly unavailableAfterMs: number; readonly renewMs: number };
+type DetectorOptions = { readonly unavailableAfterMs: number; readonly renewMs: number };
 
 type Observed = {
   role: Role;

@@ -38,7 +38,7 @@ export type RolloutView = {
   readonly nodes: readonly RolloutNode[];
 };
 
-export type RolloutStep =
+type RolloutStep =
   | { readonly kind: 'none' }
   /** Start to update the node; with `drain`, move its cameras away before its pod is replaced. */
   | { readonly kind: 'begin'; readonly node: string; readonly drain: boolean }
@@ -46,7 +46,7 @@ export type RolloutStep =
   /** The node's new pod is ready and online: cameras may return, and the next node can be updated. */
   | { readonly kind: 'end'; readonly node: string };
 
-export type RolloutPlan = {
+type RolloutPlan = {
   readonly step: RolloutStep;
   readonly condition: PlannedCondition;
   /** The number of nodes whose pod is up to date and ready. */

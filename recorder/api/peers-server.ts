@@ -17,7 +17,7 @@ import { jobResultRoutes } from './routes/job-results.ts';
 /** An export is fetched over one connection; a node has some dozens of peers. */
 const MAX_CONNECTIONS = 256;
 
-export interface PeersDeps {
+interface PeersDeps {
   readonly pair: CertificatePair;
   /** CA certificates, PEM. Without them, no client is accepted. */
   readonly authorities: string | undefined;

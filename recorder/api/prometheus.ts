@@ -29,7 +29,7 @@ const unusablePackets = (counters: CameraCounters): [cause: string, packets: num
   ['other-payload-type', sumOf(counters, otherPayloadTypes)],
 ];
 
-export interface MetricsDeps {
+interface MetricsDeps {
   readonly cameras: CameraDirectory;
   readonly version: string;
   readonly nodeName: string;
@@ -220,7 +220,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   return registry;
 }
 
-export interface MetricsServerOptions {
+interface MetricsServerOptions {
   readonly log: Log;
   readonly auth: Authenticator;
   /** false: the metrics need no token. */

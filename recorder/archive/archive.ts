@@ -63,7 +63,7 @@ export interface ArchiveOptions {
 }
 
 /** Something about the archive that somebody should look at. */
-export interface ArchiveWarning {
+interface ArchiveWarning {
   readonly code: RetentionWarning['code'] | WrongDiskError['code'];
   readonly message: string;
   /** Undefined: of the node. */

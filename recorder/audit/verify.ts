@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { ASIDE, NEWEST, hashOf, parseLine, type AuditLine, type ChainEnd } from './files.ts';
 
-export interface Verdict {
+interface Verdict {
   readonly lines: number;
   /** Number of the oldest line. */
   readonly first: number | undefined;

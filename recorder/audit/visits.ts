@@ -42,7 +42,7 @@ interface OpenVisit {
   lastMs: number;
 }
 
-export interface VisitsOptions {
+interface VisitsOptions {
   readonly audit: AuditSink;
   /** False: no lines for live streams, still images and playback; downloads and windows still have them. */
   readonly views: boolean;

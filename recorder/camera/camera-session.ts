@@ -31,7 +31,7 @@ interface Connected {
   readonly playing?: { readonly sinceMs: number; readonly transport: TransportKind };
 }
 
-export interface CameraSessionOptions {
+interface CameraSessionOptions {
   readonly clock: Clock;
   readonly pipeline: PipelineOptions;
   /** What the camera offered at its last connection, which counts until this one knows better. */

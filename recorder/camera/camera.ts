@@ -42,9 +42,9 @@ export interface CameraSource {
 }
 
 /** The speed of most cameras' ports. */
-export const DEFAULT_MAX_BITRATE = 100_000_000;
+const DEFAULT_MAX_BITRATE = 100_000_000;
 
-export interface CameraDeps {
+interface CameraDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly pool: SlabPool;

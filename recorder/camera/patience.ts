@@ -1,7 +1,7 @@
 // Time limits that adapt to a camera. A limit that is too short would fail in the same way for ever, so each failure doubles it;
 // measured times then lower it again.
 
-export interface PatienceOptions {
+interface PatienceOptions {
   /** Before anything is known about the camera. */
   readonly firstMs: number;
   readonly leastMs: number;

@@ -9,7 +9,7 @@ const DEFAULT_INTERVAL_MS = 2;
 /** A shorter pause costs more than it saves. */
 const LEAST_REST_MS = 0.2;
 
-export interface ReadPacerOptions {
+interface ReadPacerOptions {
   readonly intervalMs?: number;
   readonly nowMs?: () => number;
   /** Blocks the thread; tests pass their own. */

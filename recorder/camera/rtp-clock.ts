@@ -23,7 +23,7 @@ const HISTORY = 15;
  * `ok`; `odd`: an error, placed one usual distance after the last one; `new-clock`: odd like those before it, so the following
  * ones are trusted from there; `useless`: these timestamps do not show the time.
  */
-export type StampVerdict = 'ok' | 'odd' | 'new-clock' | 'useless';
+type StampVerdict = 'ok' | 'odd' | 'new-clock' | 'useless';
 
 export class RtpClock {
   readonly #ticksPerMs: number;

@@ -54,7 +54,7 @@ export interface TimelineMemory {
   wrongAtMs?: number;
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly clock: Clock;
   readonly sink: SampleSink;
   readonly memory: TimelineMemory;

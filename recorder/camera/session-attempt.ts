@@ -41,7 +41,7 @@ export class TransportUnfit extends Error {
   }
 }
 
-export interface AttemptOptions extends SessionOptions {
+interface AttemptOptions extends SessionOptions {
   readonly url: RtspUrl;
   readonly transport: TransportKind;
   readonly memory: SessionMemory;

@@ -19,7 +19,7 @@ export type TransportKind = 'tcp' | 'udp' | 'multicast';
 export type TransportChoice = 'auto' | TransportKind;
 
 /** One stream that plays. The camera's statements in SETUP and RTP-Info are only hints: many state `seq=0` or worse. */
-export interface PlayingStream {
+interface PlayingStream {
   /** Index into what `select` returned; the `streamIndex` of `rtp` and `rtcp`. */
   readonly streamIndex: number;
   readonly media: Media;

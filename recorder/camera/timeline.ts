@@ -30,7 +30,7 @@ const PROBATION_ERROR_MS = 1_000;
 
 type Kind = 'video' | 'audio';
 
-export interface TimelineOptions {
+interface TimelineOptions {
   readonly clock: Clock;
   readonly sink: SampleSink;
   readonly newRunId: () => string;

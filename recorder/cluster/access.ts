@@ -14,7 +14,7 @@ export interface ClusterMetrics {
   readonly nodes: readonly Member[];
 }
 
-export interface ClusterViewOptions {
+interface ClusterViewOptions {
   readonly nodeId: string;
   readonly cluster: Cluster;
   readonly membership: Membership;

@@ -6,7 +6,7 @@ import type { Camera } from '../../crds/camera.ts';
  * `own`: recorded by this node. `handing-over`: recorded until the next node has written its first key frame. `suspended`: no
  * node records it now, and this node was the last.
  */
-export type AssignmentState = 'own' | 'handing-over' | 'suspended';
+type AssignmentState = 'own' | 'handing-over' | 'suspended';
 
 export interface Assignment {
   readonly camera: Camera;
@@ -15,7 +15,7 @@ export interface Assignment {
   readonly epoch: number;
 }
 
-export interface Node {
+interface Node {
   readonly nodeId: string;
   readonly pool: string;
 }
@@ -68,7 +68,7 @@ function timeOf(text: string | undefined): number | undefined {
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-export interface Changes {
+interface Changes {
   readonly assignments: ReadonlyMap<string, Assignment>;
   /**
    * Cameras kept in `assignments` because only a read of the Camera itself may stop them: the two watches are not ordered

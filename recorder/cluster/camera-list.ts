@@ -34,9 +34,9 @@ export interface ListedCamera {
 }
 
 /** Milliseconds since 1970, coarse. */
-export type ListedArchive = Pick<Holder, 'nodeId' | 'oldestMs' | 'newestMs'>;
+type ListedArchive = Pick<Holder, 'nodeId' | 'oldestMs' | 'newestMs'>;
 
-export interface ListedNode {
+interface ListedNode {
   readonly nodeId: string;
   /** Base URL of its API; undefined until the operator has set it. */
   readonly url: string | undefined;
@@ -51,7 +51,7 @@ export interface ListedCameras {
   readonly cameras: readonly ListedCamera[];
 }
 
-export interface CameraListOptions {
+interface CameraListOptions {
   readonly api: Pick<ApiServer, 'list'>;
   readonly cluster: Pick<Cluster, 'nodes'>;
   readonly membership: Pick<Membership, 'look' | 'sinceSeenMs' | 'unavailableMs'>;

@@ -16,7 +16,7 @@ export interface Login {
   readonly hosts: readonly string[] | undefined;
 }
 
-export type CameraSettings =
+type CameraSettings =
   | { readonly camera: CameraConfig; readonly problem?: undefined }
   | { readonly camera?: undefined; readonly problem: Reason };
 

@@ -94,7 +94,7 @@ export interface ClusterOptions {
 }
 
 /** A camera that cannot be recorded as assigned. */
-export interface RefusedAssignment {
+interface RefusedAssignment {
   readonly id: string;
   readonly reason: Reason;
 }

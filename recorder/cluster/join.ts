@@ -14,7 +14,7 @@ import { KeptState } from './kept-state.ts';
 import { Membership } from './membership.ts';
 import { TokenReviews, type TokenReviewsOptions } from './token-reviews.ts';
 
-export interface JoinOptions {
+interface JoinOptions {
   readonly place: PodPlace;
   readonly nodeId: string;
   readonly pool: string;
@@ -73,7 +73,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
   return { api, namespace, cluster, view, cameraSwitch: new ClusterSwitch(cluster) };
 }
 
-export interface ReviewOptions extends Omit<TokenReviewsOptions, 'api' | 'namespace'> {
+interface ReviewOptions extends Omit<TokenReviewsOptions, 'api' | 'namespace'> {
   readonly place: PodPlace;
   readonly clock: Clock;
 }

@@ -20,7 +20,7 @@ export interface Kept {
   readonly logins: ReadonlyMap<string, Login>;
 }
 
-export type LoadedState =
+type LoadedState =
   | { readonly kind: 'kept'; readonly kept: Kept }
   /** `stale`: older than its witness. `damaged`: not written by this program. */
   | { readonly kind: 'none' | 'stale' | 'damaged' };
@@ -42,7 +42,7 @@ const File = z.object({
 });
 const Witness = z.object({ count: z.number().int().positive() });
 
-export interface KeptStateOptions {
+interface KeptStateOptions {
   readonly fs: FileSystem;
   readonly dataDir: string;
   readonly nodeId: string;

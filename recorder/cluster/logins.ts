@@ -8,7 +8,7 @@ import { hostsNamedBy } from '../../crds/login-hosts.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import type { Login } from './camera-settings.ts';
 
-export interface LoginsOptions {
+interface LoginsOptions {
   readonly api: Pick<ApiServer, 'get'>;
   readonly namespace: string;
   /** Called when a login was found or has changed. */

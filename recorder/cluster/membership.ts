@@ -19,7 +19,7 @@ export interface Member {
   readonly version: string | undefined;
 }
 
-export interface MembershipOptions {
+interface MembershipOptions {
   readonly api: Pick<ApiServer, 'list'>;
   readonly cluster: Pick<Cluster, 'nodes' | 'pool' | 'assignments'>;
   readonly namespace: string;

@@ -7,7 +7,7 @@ import type { Log } from '../../base/log.ts';
 import { nodeLeaseName, poolLabels } from '../../crds/names.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 
-export interface NodeLeaseOptions {
+interface NodeLeaseOptions {
   readonly api: Pick<ApiServer, 'call' | 'get'>;
   /** Called to replace connections to the API server that may be dead. */
   readonly reconnect: () => void;

@@ -24,13 +24,13 @@ export interface Holder extends Peer {
   readonly newestMs: number | undefined;
 }
 
-export interface PeerListener {
+interface PeerListener {
   readonly nodeId: string;
   readonly address: string;
   readonly peerAddress: string | undefined;
 }
 
-export interface PeerFacts {
+interface PeerFacts {
   readonly nodes: ReadonlyMap<string, RecorderNode>;
   readonly pool: RecorderPool | undefined;
 }

@@ -7,7 +7,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { ApiServerError, type ApiServer } from './api-server.ts';
 
-export interface ReportOptions {
+interface ReportOptions {
   readonly api: Pick<ApiServer, 'apply'>;
   readonly namespace: string;
   readonly nodeId: string;

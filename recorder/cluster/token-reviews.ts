@@ -17,7 +17,7 @@ export interface TokenReviewsOptions {
 }
 
 /** What a token allows. `role` undefined: nothing here. `cameras` undefined: all cameras. */
-export type TokenReview =
+type TokenReview =
   | {
       readonly kind: 'known';
       readonly name: string;

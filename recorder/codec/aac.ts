@@ -30,7 +30,7 @@ export interface AuHeaderLayout {
   readonly constantSize: number;
 }
 
-export interface AacOptions {
+interface AacOptions {
   readonly layout: AuHeaderLayout;
   /** AudioSpecificConfig from the SDP in hexadecimal. */
   readonly config: string | undefined;

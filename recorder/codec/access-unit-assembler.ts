@@ -82,7 +82,7 @@ type Fragments =
 /** Fragments that are not stored: useless, or part of a damaged access unit. */
 const IGNORED = { kind: 'ignored' } as const;
 
-export interface AssemblerOptions {
+interface AssemblerOptions {
   readonly syntax: NalSyntax;
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;

@@ -75,7 +75,7 @@ export function parseHex(value: string | undefined): Buffer | undefined {
   return Buffer.from(hex, 'hex');
 }
 
-export type AdtsHeader = {
+type AdtsHeader = {
   readonly headerBytes: number;
   /** Size of header and data. */
   readonly frameBytes: number;

@@ -36,7 +36,7 @@ interface Sequence extends SequenceHeader {
   readonly obu: Buffer;
 }
 
-export interface Av1Options {
+interface Av1Options {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
   readonly faults: Faults;

@@ -46,7 +46,7 @@ export interface DepacketizerDeps {
   readonly faults: Faults;
 }
 
-export type DepacketizerChoice =
+type DepacketizerChoice =
   | {
       readonly depacketizer: Depacketizer;
       /** The clock rate of the packets' timestamps in Hz; cameras may announce another one (Opus). */

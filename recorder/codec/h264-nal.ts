@@ -7,7 +7,7 @@ import { h264CodecString, parseH264Sps } from './h264-sps.ts';
 import { ROLE, findRecoveryPoint } from './nal-syntax.ts';
 import type { NalSyntax, ParsedSet, Role, SetLookup, SliceHeader } from './nal-syntax.ts';
 
-export const H264_NAL = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, delimiter: 9 } as const;
+const H264_NAL = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, delimiter: 9 } as const;
 
 const ROLES: readonly Role[] = [
   ROLE.unknown,

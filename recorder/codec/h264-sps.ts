@@ -5,7 +5,7 @@ import { BitReader } from './bit-reader.ts';
 import { readPixelAspect } from './pixel-aspect.ts';
 import type { PixelAspect } from './pixel-aspect.ts';
 
-export type H264Sps = {
+type H264Sps = {
   readonly id: number;
   readonly profile: number;
   /** constraint_set0_flag is the highest bit. */

@@ -13,7 +13,7 @@ const STAP_B = 25;
 const FU_A = 28;
 const FU_B = 29;
 
-export interface H264Options {
+interface H264Options {
   /** `sprop-parameter-sets` of the SDP. */
   readonly sprop: string | undefined;
   readonly pool: SlabPool;

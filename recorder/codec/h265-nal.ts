@@ -6,7 +6,7 @@ import { h265CodecString, parseH265Sps } from './h265-sps.ts';
 import { ROLE } from './nal-syntax.ts';
 import type { NalSyntax, ParsedSet, Role, SetLookup, SliceHeader } from './nal-syntax.ts';
 
-export const H265_NAL = { bla: 16, idr: 19, cra: 21, vps: 32, sps: 33, pps: 34, delimiter: 35, prefixSei: 39 } as const;
+const H265_NAL = { bla: 16, idr: 19, cra: 21, vps: 32, sps: 33, pps: 34, delimiter: 35, prefixSei: 39 } as const;
 
 const isIntraRandomAccess = (type: number): boolean => type >= H265_NAL.bla && type <= 23;
 

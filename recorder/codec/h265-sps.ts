@@ -5,7 +5,7 @@ import { BitReader } from './bit-reader.ts';
 import { readPixelAspect } from './pixel-aspect.ts';
 import type { PixelAspect } from './pixel-aspect.ts';
 
-export type H265Sps = {
+type H265Sps = {
   readonly id: number;
   readonly vpsId: number;
   /** general_profile_space to general_level_idc: 12 bytes, without emulation prevention. */

@@ -12,7 +12,7 @@ const AGGREGATION_PACKET = 48;
 const FRAGMENTATION_UNIT = 49;
 const PACI = 50;
 
-export interface H265Options {
+interface H265Options {
   /** `sprop-vps`, `sprop-sps` and `sprop-pps` of the SDP. */
   readonly spropVps: string | undefined;
   readonly spropSps: string | undefined;

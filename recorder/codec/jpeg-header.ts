@@ -5,7 +5,7 @@
 export type QuantizationTables = readonly Buffer[];
 
 /** Marker segments, each with its marker, that the camera itself sends (ONVIF Streaming Specification, "JPEG over RTP"). */
-export interface JpegSegments {
+interface JpegSegments {
   readonly quantization: readonly Buffer[];
   readonly huffman: readonly Buffer[];
   readonly frame: Buffer | undefined;
@@ -13,7 +13,7 @@ export interface JpegSegments {
   readonly scan: Buffer | undefined;
 }
 
-export interface JpegHeader extends JpegSegments {
+interface JpegHeader extends JpegSegments {
   /** RFC 2435 type without its restart bit: 0 is 4:2:2, 1 is 4:2:0. */
   readonly type: number;
   readonly width: number;

@@ -11,7 +11,7 @@ import type { RtpPacket } from '../rtp/packet.ts';
 
 const MAX_ELEMENT_BYTES = 64 * 1024;
 
-export interface LatmOptions {
+interface LatmOptions {
   /** `config` of the SDP: a StreamMuxConfig in hexadecimal. */
   readonly config: string | undefined;
   /** Whether packets contain the configuration (`cpresent`). */

@@ -33,7 +33,7 @@ export interface PictureSize {
   readonly height: number;
 }
 
-export interface MjpegOptions {
+interface MjpegOptions {
   /** The size in the SDP: packets cannot express more than 2040, or a size that is not a multiple of 8. */
   readonly size: PictureSize | undefined;
   readonly pool: SlabPool;

@@ -13,7 +13,7 @@ import type { RtpPacket } from '../rtp/packet.ts';
 const PAYLOAD_HEADER_BYTES = 4;
 const FRAME_HEADER_BYTES = 4;
 
-export interface MpegAudioOptions {
+interface MpegAudioOptions {
   /** Clock rate of the packets' timestamps in Hz: 90000 unless the camera states another one. */
   readonly clockRate: number;
   readonly pool: SlabPool;

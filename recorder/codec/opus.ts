@@ -10,7 +10,7 @@ export const OPUS_CLOCK_RATE = 48_000;
 /** RFC 6716 §2.1.4: a packet has at most 120 ms. */
 const MAX_TICKS = 5760;
 
-export interface OpusOptions {
+interface OpusOptions {
   readonly pool: SlabPool;
   readonly emit: AccessUnitCallback;
   readonly faults: Faults;

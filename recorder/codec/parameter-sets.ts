@@ -15,7 +15,7 @@ const MAX_STAGED = 64;
 
 const NOTHING: readonly Buffer[] = [];
 
-export type Offer = 'repeated' | 'changed' | 'invalid';
+type Offer = 'repeated' | 'changed' | 'invalid';
 
 export class ParameterSets implements SetLookup {
   readonly #syntax: NalSyntax;

@@ -21,7 +21,7 @@ export interface SampleDecoder {
   decode(bytes: Buffer, at: number, into: readonly Int16Array[], index: number): void;
 }
 
-export interface PcmOptions {
+interface PcmOptions {
   readonly decoder: SampleDecoder;
   readonly sampleRate: number;
   readonly channels: number;

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CameraConfig, Config } from './schema.ts';
 
-export interface CameraChanges {
+interface CameraChanges {
   readonly added: readonly CameraConfig[];
   readonly removed: readonly CameraConfig[];
   /**

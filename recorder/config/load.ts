@@ -23,7 +23,7 @@ interface RawFile extends YamlFile {
   readonly value: Mapping;
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   /** What an empty `nodeName` becomes; the system's host name unless given. */
   readonly hostName?: string;
   /** A file of `conf.d` as it is going to be, or is not going to be: it is read last, so that what it clashes with is its mistake. */

@@ -548,7 +548,6 @@ type ParsedCamera = ParsedFile['cameras'][number];
 export type Role = z.output<typeof TokenFile>['role'];
 export type TokenConfig = DeepReadonly<z.output<typeof TokenFile>>;
 export type WebhookConfig = DeepReadonly<z.output<typeof WebhookFile>>;
-export type Retention = DeepReadonly<z.output<typeof retention>>;
 
 /** Lists that may have files of their own. */
 export interface NamedLists {

@@ -44,7 +44,7 @@ export function parseSize(text: string): number {
 }
 
 /** A part of a file system: a share of its size or a number of bytes. */
-export type SpaceAmount =
+type SpaceAmount =
   { readonly kind: 'percent'; readonly percent: number } | { readonly kind: 'bytes'; readonly bytes: number };
 
 /** `5%` or a size. */

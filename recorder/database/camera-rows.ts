@@ -54,7 +54,7 @@ export function settingsOf({ id, name, source, snapuri, ptz, onvif, record, enab
 export const CAMERA_COLUMNS = 'id, name, source, snapuri, ptz, onvif, record, enabled';
 
 /** A camera that is not recorded as configured. */
-export interface RefusedCamera {
+interface RefusedCamera {
   readonly id: string;
   readonly reason: Reason;
 }

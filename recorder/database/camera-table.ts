@@ -12,7 +12,7 @@ import type { CameraConfig, CameraDefaults } from '../config/schema.ts';
 import { CAMERA_COLUMNS, NO_CAMERAS, toCameras, type CameraList, type CameraRow } from './camera-rows.ts';
 import { clientConfig, type Connection } from './connection.ts';
 
-export interface CameraTableOptions {
+interface CameraTableOptions {
   readonly url: string;
   readonly connection: Connection;
   readonly nodeName: string;

@@ -12,12 +12,12 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 /** For simultaneous listings, besides the writer of rows and the reader of cameras. */
 const MAX_CONNECTIONS = 6;
 
-export type Values = readonly unknown[];
+type Values = readonly unknown[];
 
 /** Runs one statement. Throws DatabaseError. */
 export type Run = <R extends pg.QueryResultRow>(sql: string, values?: Values, timeoutMs?: number) => Promise<R[]>;
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly url: string;
   readonly nodeName: string;
   readonly log: Log;

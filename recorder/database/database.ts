@@ -28,7 +28,7 @@ import { rowOf } from './row.ts';
 import { RowQueue } from './row-queue.ts';
 import { writeRest, writeRows, type RowWriterDeps } from './row-writer.ts';
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   readonly url: string;
   readonly nodeName: string;
   /** Directory of the row queue and the copy of the cameras. */

@@ -7,7 +7,7 @@ import { CodedError, errorCode, firstError } from '../../base/error.ts';
  * `UNAVAILABLE`: the database cannot be used now, and a retry may help. `REJECTED`: the database works but refuses these values,
  * so a retry does not help. `SCHEMA_TOO_NEW`: a newer recorder has changed its tables.
  */
-export type DatabaseErrorCode = 'UNAVAILABLE' | 'REJECTED' | 'SCHEMA_TOO_NEW';
+type DatabaseErrorCode = 'UNAVAILABLE' | 'REJECTED' | 'SCHEMA_TOO_NEW';
 
 export class DatabaseError extends CodedError<DatabaseErrorCode> {
   override readonly name = 'DatabaseError';

@@ -10,7 +10,7 @@ import type { Connection } from './connection.ts';
 import { DatabaseError } from './error.ts';
 import { cameraOf, filenameOf, type RecordingRow, type RowChange } from './row.ts';
 
-export interface ListingDeps {
+interface ListingDeps {
   readonly connection: Pick<Connection, 'run'>;
   /** This node's name; segments of other nodes carry theirs in the result. */
   readonly ownName?: string;

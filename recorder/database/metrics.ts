@@ -3,7 +3,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { RowChange } from './row.ts';
 
-export interface MetricSources {
+interface MetricSources {
   readonly reachable: () => boolean;
   readonly waiting: () => number;
   readonly cameras: () => { readonly used: number; readonly refused: number };

@@ -21,7 +21,7 @@ export interface ReconcileDeps {
   readonly trustDisk?: boolean;
 }
 
-export interface ReconcileReport {
+interface ReconcileReport {
   readonly files: number;
   readonly rows: number;
   readonly added: number;

@@ -9,7 +9,7 @@ import { reconcile } from './reconcile.ts';
 import { rowOf, type RowChange } from './row.ts';
 import { applyChanges } from './row-writer.ts';
 
-export interface ReindexDeps {
+interface ReindexDeps {
   readonly connection: Connection;
   readonly nodeName: string;
   readonly catalogue: Catalogue;

@@ -11,7 +11,7 @@ import type { Log } from '../../base/log.ts';
 import type { FileSystem, OpenFile } from '../archive/disk/file-system.ts';
 import { formatLine, parseLine, type RowChange } from './row.ts';
 
-export interface RowQueueOptions {
+interface RowQueueOptions {
   /** Absolute path; created if it does not exist. */
   readonly directory: string;
   readonly fs: FileSystem;

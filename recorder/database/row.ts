@@ -22,7 +22,7 @@ export interface RecordingRow {
 }
 
 /** A track in the column `codecs`. */
-export type Codec =
+type Codec =
   | { readonly kind: 'video'; readonly codec: string; readonly width: number; readonly height: number }
   | { readonly kind: 'audio'; readonly codec: string; readonly sample_rate: number; readonly channels: number };
 

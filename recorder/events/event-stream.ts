@@ -16,7 +16,7 @@ export interface StreamSink {
   destroy(): void;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly journal: EventJournal;
   readonly sink: StreamSink;
   /** Sends the events after this one. */
@@ -26,7 +26,7 @@ export interface StreamOptions {
   readonly isBrief: boolean;
 }
 
-export interface StreamsDeps {
+interface StreamsDeps {
   readonly clock: Clock;
   /** Memory for what waits for connections. */
   readonly memory: MemoryAccount;

@@ -7,7 +7,7 @@ import type { NodeEvent } from './event.ts';
 import { signedHeaders, WEBHOOK_SECRET } from './signature.ts';
 
 /** Where events are sent. */
-export interface WebhookTarget {
+interface WebhookTarget {
   readonly url: string;
   /** Or a file with the secret; it is read at each delivery, because it may change. */
   readonly secret?: string | undefined;

@@ -12,7 +12,7 @@ import { parseEventId, type NodeEvent } from './event.ts';
 import type { EventJournal } from './journal.ts';
 import type { Delivery } from './webhook-post.ts';
 
-export interface WebhookOptions {
+interface WebhookOptions {
   readonly journal: EventJournal;
   /** For the positions of webhooks. */
   readonly directory: string;

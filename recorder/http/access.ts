@@ -19,7 +19,7 @@ import { ApiError, pathOf, unknownCamera } from './problem.ts';
  *   anything else.
  * - `filtered`: the handler asks `callerOf(request).sees(cameraId)` for each camera in its answer.
  */
-export type CameraScope = 'none' | 'filtered' | { readonly param: string } | { readonly body: string };
+type CameraScope = 'none' | 'filtered' | { readonly param: string } | { readonly body: string };
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -25,7 +25,7 @@ declare module 'fastify' {
   }
 }
 
-export interface AuditDeps {
+interface AuditDeps {
   readonly audit: AuditSink;
   readonly visits?: Visits | undefined;
   readonly clock: Clock;

@@ -13,7 +13,7 @@ const MAX_RANGES = 16;
  * `whole`: no range, or one that is ignored: of another unit, or malformed (§14.2).
  * `unsatisfiable`: answer 416.
  */
-export type RangeRequest =
+type RangeRequest =
   | { readonly kind: 'whole' }
   | { readonly kind: 'ranges'; readonly ranges: readonly ByteRange[] }
   | { readonly kind: 'unsatisfiable' };

@@ -78,7 +78,7 @@ export function registerCertificateMetrics(registry: Registry, pair: () => Certi
   registry.registerMetric(expiry);
 }
 
-export interface FollowOptions extends WatchOptions {
+interface FollowOptions extends WatchOptions {
   readonly log: Log;
   /** Called when the servers use a new pair. */
   readonly used?: (pair: CertificatePair) => void;

@@ -37,7 +37,7 @@ export function rangeApplies(headers: ConditionalHeaders, current: Validators): 
 }
 
 /** The tags in a list, with the prefix `W/` of weak ones. */
-export const entityTags = (list: string | undefined): string[] => list?.match(/(W\/)?"[^"]*"/g) ?? [];
+const entityTags = (list: string | undefined): string[] => list?.match(/(W\/)?"[^"]*"/g) ?? [];
 
 /** Whether `If-None-Match` names the state; tags are compared weakly (RFC 9110 §13.1.2). */
 export const listsTag = (list: string | undefined, etag: string): boolean =>

@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { networkOf } from './failed-attempts.ts';
 import { ApiError } from './problem.ts';
 
-export interface ConnectionLimits {
+interface ConnectionLimits {
   /** All connections together. */
   readonly total: number;
   /** From one address (for IPv6, one /64 network), without a valid token. */

@@ -6,7 +6,7 @@ import { ApiError } from './problem.ts';
 /** Origins as browsers write them, `https://nvr.example:8443`; `*` for all. */
 export type Origins = readonly string[];
 
-export interface CorsOptions {
+interface CorsOptions {
   readonly origins: Origins;
   /** In a cluster: origins of the pages of its nodes, each of which shows the cameras of all. */
   readonly memberOrigins?: (() => Origins) | undefined;

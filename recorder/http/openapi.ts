@@ -9,7 +9,7 @@ import { referredTo, tidySchemas, type JsonSchema, type JsonSchemas } from './js
 import { problemResponse } from './problem.ts';
 
 /** Examples for the document: of the body of a request, and of answers by status. */
-export interface RouteExamples {
+interface RouteExamples {
   readonly body?: unknown;
   readonly [status: number]: unknown;
 }

@@ -10,7 +10,7 @@ import { readPrivate, writePrivate } from '../../base/private-file.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { CertificateError, type CertificatePair, type CertificatePaths } from './certificate.ts';
 
-export interface OwnCertificateOptions {
+interface OwnCertificateOptions {
   /** Created when it is missing. */
   readonly directory: string;
   /** Known names and addresses of the recorder, for a self-signed certificate. */
@@ -20,7 +20,7 @@ export interface OwnCertificateOptions {
 }
 
 /** The certificate that a CA has issued for this recorder. PEM. */
-export interface Signed {
+interface Signed {
   readonly certificate: string;
   /** CA certificates of the members of the cluster. */
   readonly authorities: string;

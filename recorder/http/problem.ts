@@ -14,7 +14,7 @@ const ErrorCodes = z.enum(ERROR_CODES).meta({
   description: 'Stable code for programs. Later versions may add more. docs/api.md explains each.',
 });
 
-export const Problem = z
+const Problem = z
   .object({
     title: z.string().describe('Short text for the status.'),
     status: z.number().int(),
@@ -39,7 +39,7 @@ export const Problem = z
     ],
   });
 
-export type ProblemBody = z.output<typeof Problem>;
+type ProblemBody = z.output<typeof Problem>;
 
 /** How a route declares that it may answer with a problem. */
 export const problemResponse = (description: string) => ({

@@ -37,7 +37,7 @@ export interface ServerOptions {
   readonly timeouts?: Timeouts;
 }
 
-export interface Timeouts {
+interface Timeouts {
   /** For the whole request. */
   readonly requestMs: number;
   /** For its first line and headers; also for a connection that sends nothing. */

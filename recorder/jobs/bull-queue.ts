@@ -22,7 +22,7 @@ import { JobError } from './error.ts';
 import { isJobId } from './job-id.ts';
 import { redisTrouble, type RedisTrouble } from './redis-trouble.ts';
 
-export interface BullQueueOptions {
+interface BullQueueOptions {
   readonly connection: RedisOptions;
   readonly nodeName: string;
   readonly work: Work;
@@ -34,7 +34,7 @@ export interface BullQueueOptions {
   readonly log: Log;
 }
 
-export const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
+const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
 /**
  * Limit over all queues: an assembly also counts as an export or a time-lapse. The queue of assemblies is smaller, so
  * assemblies never occupy all places.

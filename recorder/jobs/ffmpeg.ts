@@ -41,7 +41,7 @@ export class FfmpegCheck {
   }
 }
 
-export interface TimelapseRun {
+interface TimelapseRun {
   readonly program: string;
   /** A movie, or a ZIP file of `movies`. */
   readonly input: string;

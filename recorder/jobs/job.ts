@@ -24,7 +24,7 @@ export interface JobRequest {
   readonly by?: string;
 }
 
-export interface JobCase {
+interface JobCase {
   readonly cameras: readonly string[];
   /** Its name for people. */
   readonly name?: string | undefined;
@@ -34,7 +34,7 @@ export interface JobCase {
 export const camerasOf = (request: Pick<JobRequest, 'cameraId' | 'case'>): readonly string[] =>
   request.case?.cameras ?? [request.cameraId];
 
-export interface Assembly {
+interface Assembly {
   readonly parts: readonly AssemblyPart[];
   /** The caller sent a credential. It is sent to the peers, and kept in memory only. */
   readonly withCredential: boolean;

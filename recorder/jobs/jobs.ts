@@ -75,7 +75,7 @@ export interface JobsOptions {
 }
 
 /** Maximum number of jobs of one token that wait or run: others have to wait for them. */
-export const MAX_UNFINISHED_OF_ONE = 100;
+const MAX_UNFINISHED_OF_ONE = 100;
 /** A request for this id shows whether Redis answers. */
 const NO_JOB = 'none';
 /** Time-lapses that are encoded at the same time, whatever they are made from. */

@@ -8,7 +8,7 @@ import type { JobGap, JobKind } from './job.ts';
 import type { NodeKey } from './node-key.ts';
 import type { Written, WrittenCamera, WrittenMovie } from './written.ts';
 
-export const MANIFEST_FORMAT = 'kube-nvr-manifest-1';
+const MANIFEST_FORMAT = 'kube-nvr-manifest-1';
 /** File names in a ZIP file. */
 export const MANIFEST_NAME = 'manifest.json';
 export const SIGNATURE_NAME = 'manifest.json.sig';
@@ -56,7 +56,7 @@ export type Manifest = z.output<typeof Manifest>;
 export type ManifestCamera = z.output<typeof ManifestCamera>;
 export type ManifestFile = z.output<typeof ManifestFile>;
 
-export interface ManifestAbout {
+interface ManifestAbout {
   readonly kind: JobKind | 'case';
   readonly name?: string | undefined;
   readonly speed?: number | undefined;

@@ -12,7 +12,7 @@ export interface Member {
 export type Scheme = 'http' | 'https';
 
 /** Host and port of an address, as a URL without path; undefined for an invalid address. */
-export function originOf(address: string, scheme: Scheme): URL | undefined {
+function originOf(address: string, scheme: Scheme): URL | undefined {
   const text = /^https?:\/\//i.test(address) ? address : `${scheme}://${address}`;
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { JobKind, QueueCount } from './job.ts';
 
 /** Values that each scrape reads. */
-export interface JobFigures {
+interface JobFigures {
   /** Whether jobs were available at the last request. */
   readonly isAvailable: () => boolean;
   /** Undefined while Redis does not answer. */

@@ -17,7 +17,7 @@ const CODECS: Readonly<Record<string, string>> = {
 /** `entry`: the four-letter code of a sample entry. */
 export const codecName = (entry: string): string => CODECS[entry] ?? entry.replace(/[^A-Za-z0-9]/g, '-');
 
-export interface NameOptions {
+interface NameOptions {
   /** Number of the movie, from 1, if the result has several. */
   readonly number?: number;
   readonly codec?: string;

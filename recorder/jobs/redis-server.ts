@@ -13,7 +13,7 @@ import { errorCode } from '../../base/error.ts';
 import type { Log } from '../../base/log.ts';
 import { JobsUnavailable } from './job.ts';
 
-export interface RedisServerOptions {
+interface RedisServerOptions {
   /** For its socket and its file; created when it is missing. */
   readonly directory: string;
   readonly clock: Clock;

@@ -9,7 +9,7 @@ export interface Made {
   readonly outcome: JobOutcome;
 }
 
-export interface Work {
+interface Work {
   /** Finds the result of an earlier job with the same work. */
   readonly made: () => Promise<Made | undefined>;
   /** Makes it the result of this job too; false when it is gone or too old. */

@@ -12,7 +12,7 @@ import { fingerprintOf } from './node-key.ts';
 import { contradictionsOf } from './verify-manifest.ts';
 import { centralDirectory, findEntry, looksLikeZip, localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
-export interface VerifyRequest {
+interface VerifyRequest {
   /** A movie or a ZIP file. */
   readonly path: string;
   /**
@@ -25,7 +25,7 @@ export interface VerifyRequest {
   readonly fingerprint?: string | undefined;
 }
 
-export interface Verdict {
+interface Verdict {
   /** Checks that passed, one line each. */
   readonly right: readonly string[];
   /** Checks that failed, one line each. */

@@ -39,7 +39,7 @@ interface Block {
 }
 
 /** The position of a movie in the file of the result. */
-export interface MoviePlace {
+interface MoviePlace {
   readonly offset: number;
   /** Size of the whole file. */
   readonly resultBytes: number;
@@ -48,7 +48,7 @@ export interface MoviePlace {
 }
 
 /** Digests of the written bytes, computed before they are written. */
-export interface MovieDigests {
+interface MovieDigests {
   /** 0 if it is not wanted. */
   readonly crc32: number;
   /** Hex. */

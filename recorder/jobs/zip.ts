@@ -95,7 +95,7 @@ function writeExtra(to: Buffer, at: number, values: readonly number[]): void {
 }
 
 /** Reads bytes of a ZIP file; fewer only at its end. */
-export type ReadZip = (offset: number, length: number) => Promise<Buffer>;
+type ReadZip = (offset: number, length: number) => Promise<Buffer>;
 
 const END_BYTES = 56 + 20 + 22;
 /** Enough for thousands of movies. */

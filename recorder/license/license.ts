@@ -17,12 +17,12 @@ import {
 } from './statement.ts';
 
 /** A stable code in kebab case, and a sentence for people. */
-export interface LicenseReason {
+interface LicenseReason {
   readonly code: `license-${'missing' | 'unreadable' | 'expired' | 'exceeded'}` | LicenseErrorCode;
   readonly message: string;
 }
 
-export interface LicenseOptions {
+interface LicenseOptions {
   readonly file: string;
   /** In a format of `parsePublicKey`; empty: there is no key, and nothing is checked. */
   readonly publicKey: string;

@@ -14,7 +14,7 @@ import { TrackTime } from './track-time.ts';
 import { CLOSE, Viewer } from './viewer.ts';
 import type { StreamStart, ViewerOptions, ViewerSocket } from './viewer.ts';
 
-export interface LiveHubOptions {
+interface LiveHubOptions {
   readonly cameraId: string;
   readonly limits: LiveLimits;
   readonly clock: Clock;
@@ -22,7 +22,7 @@ export interface LiveHubOptions {
 }
 
 /** Counts since the start, for metrics. */
-export interface LiveStats {
+interface LiveStats {
   readonly viewers: number;
   readonly sentBytes: number;
   /** Video frames that viewers missed because their connection was too slow or because they waited for a key frame. */

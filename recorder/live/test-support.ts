@@ -69,7 +69,7 @@ export class SampleMaker {
 }
 
 /** The content of one message. */
-export interface Seen {
+interface Seen {
   readonly kind: 'init' | 'video' | 'audio';
   readonly decodeTime: number;
   readonly compositionOffset: number;

@@ -4,7 +4,7 @@
 import { assert } from '../../base/assert.ts';
 
 /** Bytes of the file with index `part`. */
-export interface CopyRange {
+interface CopyRange {
   readonly kind: 'range';
   readonly part: number;
   readonly offset: number;

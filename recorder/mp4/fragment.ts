@@ -64,7 +64,7 @@ export function fragmentHeaderSize(tracks: readonly { readonly samples: { readon
 }
 
 /** Bytes of all samples of a track. */
-export function payloadSize(samples: ArrayLike<FragmentSample>): number {
+function payloadSize(samples: ArrayLike<FragmentSample>): number {
   let size = 0;
   for (let i = 0; i < samples.length; i++) size += (samples[i] as FragmentSample).size;
   return size;

@@ -14,7 +14,7 @@ const PREROLL_SECONDS = 0.08;
 const MAX_FRAME_SECONDS = 0.25;
 
 /** Times are in video ticks of the part. */
-export interface SoundQuery {
+interface SoundQuery {
   /** The range of the part that is shown. */
   readonly start: number;
   readonly end: number;

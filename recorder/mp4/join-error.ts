@@ -1,7 +1,7 @@
 // Why files cannot be joined into one movie.
 
 /** `CODEC_CHANGED` comes with the wall time from which the other codec is used. */
-export type JoinErrorCode = 'NO_FOOTAGE' | 'CODEC_CHANGED';
+type JoinErrorCode = 'NO_FOOTAGE' | 'CODEC_CHANGED';
 
 export class JoinError extends Error {
   readonly code: JoinErrorCode;

@@ -13,7 +13,7 @@ export const wallAt = (meta: RecordedMeta, time: number): number =>
 export const timeAt = (meta: RecordedMeta, wallMs: number): number =>
   ((wallMs - meta.wallStartMs) / paceOf(meta)) * TICKS_PER_MS;
 
-export interface PictureQuery {
+interface PictureQuery {
   readonly from: number;
   readonly to: number;
   /** This part is the start of the movie: pictures before `from` can be hidden by its edit list. */

@@ -2,7 +2,7 @@
 
 import { box, concat, fourCc, fullBox, u32, zeros, type Part } from './box.ts';
 
-export interface MovieDescription {
+interface MovieDescription {
   readonly title: string;
   /** ISO 8601. */
   readonly date: string;

@@ -2,7 +2,7 @@
 
 import { Mp4Error } from './error.ts';
 
-export interface AvcFields {
+interface AvcFields {
   readonly profile: number;
   readonly compatibility: number;
   readonly level: number;
@@ -14,7 +14,7 @@ export interface AvcFields {
   };
 }
 
-export interface HevcFields {
+interface HevcFields {
   /** 12 bytes: profile space, tier, profile, compatibility flags, constraint flags, level. */
   readonly generalProfileTierLevel: Buffer;
   readonly temporalLayers: number;

@@ -13,7 +13,7 @@ import {
 import type { BoxView } from './parse.ts';
 import { Fields, childrenOf, requireBox } from './parse.ts';
 
-export interface ParsedFragment {
+interface ParsedFragment {
   readonly tracks: readonly FragmentTrack[];
   /** Total bytes of all samples. */
   readonly payloadSize: number;

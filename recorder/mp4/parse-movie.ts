@@ -8,7 +8,7 @@ import type { TrackHeader } from './movie.ts';
 import type { BoxView } from './parse.ts';
 import { Fields, childrenOf, findBox, requireBox } from './parse.ts';
 
-export interface ParsedTrack {
+interface ParsedTrack {
   readonly header: TrackHeader;
   readonly trak: BoxView;
 }

@@ -13,7 +13,7 @@ export type ReadAt = (offset: number, length: number) => Promise<Buffer>;
  * `open`: still being written, or left so by a crash (then recover it); `meta` is undefined if not even the metadata is complete.
  * `foreign`: not written by this program.
  */
-export type FileState =
+type FileState =
   | { readonly kind: 'finalized'; readonly meta: RecordedMeta }
   | { readonly kind: 'open'; readonly meta: RecordedMeta | undefined }
   | { readonly kind: 'foreign' };

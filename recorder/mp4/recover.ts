@@ -27,7 +27,7 @@ export type Recovery =
   | { readonly kind: 'empty'; readonly unreadBytes: number }
   | { readonly kind: 'foreign' };
 
-export interface RecoverOptions {
+interface RecoverOptions {
   /** The file was not cut by a crash: all that was written is on the disk, so its samples need not be read. */
   readonly written?: boolean;
   /** The number of last fragments that may not have been synced to the disk; default 64. */

@@ -5,7 +5,7 @@ import type { PictureSelection } from './join-pictures.ts';
 import type { TrackIndex } from './sample-index.ts';
 
 /** In video ticks of the part: the times `origin + k * every` (k an integer) within [from, to). */
-export interface Looks {
+interface Looks {
   readonly origin: number;
   readonly every: number;
   readonly from: number;

@@ -9,7 +9,7 @@ import { LoginRefused, OnvifError } from './error.ts';
 import type { OnvifTarget } from './target.ts';
 
 /** Each from -1 to 1. */
-export interface Movement {
+interface Movement {
   readonly pan: number;
   readonly tilt: number;
   readonly zoom: number;
@@ -23,7 +23,7 @@ export type PtzCommand =
 /** `replaced`: a newer command came before this one was sent. */
 export type PtzOutcome = 'done' | 'replaced';
 
-export interface PtzLimits {
+interface PtzLimits {
   /** A move without a further command is stopped after this time. */
   readonly moveTimeoutMs: number;
   /** The time limit of one command, including the connection. */

@@ -30,7 +30,7 @@ export interface Profile {
   readonly movable: boolean;
 }
 
-export interface VideoEncoding {
+interface VideoEncoding {
   /** Such as `H264`, `H265`, `JPEG`. */
   readonly codec: string;
   readonly width: number;

@@ -7,7 +7,7 @@ import { CodedError } from '../../base/error.ts';
  * refused the request and said why. `bad-answer`: invalid response. `no-ptz`: not a PTZ camera. `address-refused`: cameras may
  * not have this address.
  */
-export type OnvifErrorCode =
+type OnvifErrorCode =
   'unreachable' | 'timeout' | 'unauthorized' | 'fault' | 'bad-answer' | 'no-ptz' | 'address-refused';
 
 /** The message is one printable line; it may quote the camera but never contains a password. */

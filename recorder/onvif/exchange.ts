@@ -15,7 +15,7 @@ import { readEnvelope } from './soap.ts';
 import type { OnvifTarget } from './target.ts';
 import { MAX_XML_CHARACTERS, XmlError, type XmlElement } from './xml.ts';
 
-export interface Message {
+interface Message {
   readonly path: string;
   /** `<namespace>/<operation>`. */
   readonly action: string;

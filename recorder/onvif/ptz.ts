@@ -6,7 +6,7 @@ import type { Preset } from './client.ts';
 import { onvifTarget, type CameraAddress, type OnvifTarget } from './target.ts';
 
 /** The relevant part of a camera's configuration. */
-export interface PtzCamera extends CameraAddress {
+interface PtzCamera extends CameraAddress {
   readonly id: string;
   readonly ptz: boolean;
 }

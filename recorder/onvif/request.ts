@@ -9,7 +9,7 @@ import onvif from 'onvif';
 import { serviceOf } from './services.ts';
 
 /** One operation of one service. */
-export interface OnvifRequest {
+interface OnvifRequest {
   /** The service's name, such as `device`, `media2` or `ptz`. */
   readonly service: string;
   /** `<namespace>/<operation>`. */
@@ -18,7 +18,7 @@ export interface OnvifRequest {
   readonly operation: string;
 }
 
-export type OnvifOperations = Pick<
+type OnvifOperations = Pick<
   InstanceType<typeof onvif.Cam>,
   | 'getSystemDateAndTime'
   | 'getServices'

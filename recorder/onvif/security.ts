@@ -7,7 +7,7 @@ import { escapeXml } from './xml.ts';
 
 const WSS = 'http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss';
 
-export interface DigestInput {
+interface DigestInput {
   readonly nonce: Buffer;
   /** As in the element `Created`. */
   readonly created: string;
@@ -15,7 +15,7 @@ export interface DigestInput {
 }
 
 /** Base64 of the SHA-1 of nonce, time and password. */
-export function passwordDigest({ nonce, created, password }: DigestInput): string {
+function passwordDigest({ nonce, created, password }: DigestInput): string {
   return createHash('sha1').update(nonce).update(created).update(password, 'utf8').digest('base64');
 }
 

@@ -7,7 +7,7 @@
 import type { FragmentSample } from '../mp4/fragment.ts';
 import type { TimedSample } from './sample-runs.ts';
 
-export interface ExactStart {
+interface ExactStart {
   /** Begin with the key frame. */
   readonly samples: readonly (FragmentSample & { readonly offset: number })[];
   /** Is added to times of the file to get times of the stream. */

@@ -39,7 +39,7 @@ export interface Footage {
   readonly parts: FileParts;
 }
 
-export interface FootageDeps {
+interface FootageDeps {
   readonly archive: PlaybackArchive;
   readonly parts: PartsCache;
 }

@@ -9,7 +9,7 @@ import { MINUTE_MS } from '../../base/units.ts';
 /** An unused value is kept for one to two times this, if the capacity allows it. */
 const UNUSED_MS = 30 * MINUTE_MS;
 
-export interface LruOptions<V> {
+interface LruOptions<V> {
   /** For all values together, in the unit of `weigh`. */
   readonly capacity: number;
   /** The weight of a value; 1 by default. */

@@ -21,7 +21,7 @@ export interface Listed extends Footage {
   readonly gone: boolean;
 }
 
-export interface Numbered {
+interface Numbered {
   readonly listed: readonly Listed[];
   /** Players request the playlist again, or did while it grew. */
   readonly followed: boolean;

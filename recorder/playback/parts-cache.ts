@@ -10,7 +10,7 @@ import type { ArchiveFile, ArchiveFiles } from './archive-file.ts';
 import type { PlaybackArchive } from './deps.ts';
 import { Lru } from './lru.ts';
 
-export interface PartsCacheOptions {
+interface PartsCacheOptions {
   readonly files: ArchiveFiles;
   readonly archive: PlaybackArchive;
   readonly clock: Clock;
@@ -22,7 +22,7 @@ const MAX_GROWING = 500;
 const NUMBERS_BESIDE_PARTS = 50;
 
 /** A segment as listings have it. */
-export interface SegmentRef {
+interface SegmentRef {
   readonly path: string;
   readonly sizeBytes: number;
 }

@@ -16,7 +16,7 @@ import type { Listed } from './numbering.ts';
 import { isServedAsIs } from './part.ts';
 import { maxTicksOf, ticksOf } from './target-duration.ts';
 
-export interface PlaylistOptions extends Interval {
+interface PlaylistOptions extends Interval {
   /** Where players should start; `-Infinity`: at the first part. */
   readonly startMs: number;
   readonly cameraId: string;

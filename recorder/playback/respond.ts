@@ -14,7 +14,7 @@ import { contentRange } from '../http/byte-range.ts';
 import type { Representation } from './recording.ts';
 import { SendAborted, type Sender } from './sender.ts';
 
-export interface Answer {
+interface Answer {
   readonly representation: Representation;
   /** Undefined when the whole body is in memory. */
   readonly file: ArchiveFile | undefined;

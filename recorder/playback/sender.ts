@@ -18,7 +18,7 @@ const MAX_SPARE_BUFFERS = 64;
 /** If a client takes longer for a chunk, the event loop may pause again while it waits. */
 const STALLED_MS = 20;
 
-export interface SenderOptions {
+interface SenderOptions {
   readonly clock: Clock;
   /** For chunks of all clients that were read and are not sent yet. */
   readonly memory?: MemoryAccount | undefined;

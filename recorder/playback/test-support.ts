@@ -15,7 +15,7 @@ export interface Stage extends Bench {
   readonly start: number;
 }
 
-export type PlaybackChanges = Partial<Omit<PlaybackDeps, 'auth'>> & { readonly auth?: AuthOptions };
+type PlaybackChanges = Partial<Omit<PlaybackDeps, 'auth'>> & { readonly auth?: AuthOptions };
 
 /** Playback of an empty archive; both are closed after the test. */
 export async function stage(

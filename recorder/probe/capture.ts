@@ -12,7 +12,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { messageOf } from '../../base/error.ts';
 
-export const CAPTURE_VERSION = 1;
+const CAPTURE_VERSION = 1;
 /** Maximum uncompressed size: half a minute of most cameras. Later data is left out. */
 export const MAX_CAPTURE_BYTES = 256 * 1024 * 1024;
 
@@ -31,7 +31,7 @@ const Packet = z.object({
 });
 const Line = z.union([Said, Packet]);
 
-export type CaptureHead = z.output<typeof Head>;
+type CaptureHead = z.output<typeof Head>;
 export type Message = z.output<typeof Said>;
 export type CapturedPacket = z.output<typeof Packet>;
 

@@ -17,7 +17,7 @@ export class DoctorBusy extends Error {
   override readonly name = 'DoctorBusy';
 }
 
-export interface DoctorDeps {
+interface DoctorDeps {
   readonly clock: Clock;
   readonly version: string;
   readonly reach: Reach;
@@ -35,7 +35,7 @@ export interface Examiner {
 }
 
 /** A camera that is not configured. */
-export type TriedCamera = Omit<CameraSource, 'id' | 'name'>;
+type TriedCamera = Omit<CameraSource, 'id' | 'name'>;
 
 export class Doctor implements Examiner {
   readonly #deps: DoctorDeps;

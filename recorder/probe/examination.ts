@@ -16,7 +16,7 @@ import type { Coding } from './redact.ts';
 import { StreamObserver } from './stream-observer.ts';
 import type { StreamFigures } from './stream-observer.ts';
 
-export interface ReportFigures {
+interface ReportFigures {
   readonly senderReports: number;
   /** Time of the first report after the first packet of the stream. */
   readonly firstAfterMs: number | undefined;
@@ -26,7 +26,7 @@ export interface ReportFigures {
 }
 
 /** What was recorded of the stream meanwhile. */
-export interface RecordedFigures {
+interface RecordedFigures {
   /** Pictures or audio frames. */
   readonly samples: number;
   /** Samples per second of arrival; undefined for fewer than two. */
@@ -114,7 +114,7 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([
   ['H265', 'h265'],
 ]);
 
-export interface ExaminationOptions {
+interface ExaminationOptions {
   readonly clock: Clock;
   /** The stream's URL, which must not appear in a capture. */
   readonly source: string;

@@ -4,7 +4,7 @@ import type { CameraStatus } from '../camera/status.ts';
 import type { Examined, ExaminedStream } from './examination.ts';
 import { DAY_MS } from '../../base/units.ts';
 
-export interface Finding {
+interface Finding {
   /** Row of the table in docs/cameras.md. */
   readonly row: number;
   readonly seen: string;

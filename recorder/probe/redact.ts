@@ -16,7 +16,7 @@ const PLACE = 'camera';
 const PATH = '/stream';
 
 /** The confidential parts of the source's URL. */
-export interface Secrets {
+interface Secrets {
   /** Host and port in all forms of an address, longest first. */
   readonly hosts: readonly string[];
   /** Path and query of the stream; empty if there is none. */

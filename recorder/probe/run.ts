@@ -13,7 +13,7 @@ import { Examination } from './examination.ts';
 import { reportOf } from './report.ts';
 import type { ProbeReport } from './report.ts';
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly seconds: number;
   /** Maximum size of a capture in bytes, uncompressed; 0 for none. */
   readonly captureBytes: number;

@@ -51,7 +51,7 @@ export interface StreamFigures {
 }
 
 /** Which packets have the marker bit: the last one of each picture as RFC 6184 requires, or others. */
-export type MarkerPolicy = 'last-packet' | 'every-packet' | 'never' | 'irregular' | 'unknown';
+type MarkerPolicy = 'last-packet' | 'every-packet' | 'never' | 'irregular' | 'unknown';
 
 export class StreamObserver {
   readonly #clockRate: number;

@@ -7,7 +7,7 @@ import { plainHost } from '../rtsp/origin.ts';
 import type { Credentials } from '../rtsp/url.ts';
 
 /** `rtsp`: RTSP itself; `tunnel`: the HTTP around it; `still`, `onvif`: HTTP. A camera may treat logins differently in each. */
-export interface LoginPlace {
+interface LoginPlace {
   readonly kind: 'rtsp' | 'tunnel' | 'still' | 'onvif';
   readonly host: string;
   readonly port: number;

@@ -21,7 +21,7 @@ export type SenderReport = {
   readonly octetCount: number;
 };
 
-export type RtcpContents = {
+type RtcpContents = {
   readonly senderReports: readonly SenderReport[];
   /** SSRCs that sent BYE. */
   readonly byes: readonly number[];
@@ -89,7 +89,7 @@ export function compactNtp(report: SenderReport): number {
   return (((report.ntpSeconds & 0xffff) << 16) | (report.ntpFraction >>> 16)) >>> 0;
 }
 
-export interface ReceiverReportOptions {
+interface ReceiverReportOptions {
   /** SSRC of the receiver, chosen by us. */
   readonly ssrc: number;
   /** At most 31. */

@@ -7,7 +7,7 @@ import type { Credentials } from './url.ts';
 
 type DigestChallenge = Extract<Challenge, { scheme: 'digest' }>;
 
-export interface DigestInput {
+interface DigestInput {
   readonly challenge: DigestChallenge;
   readonly credentials: Credentials;
   readonly method: string;

@@ -2,7 +2,7 @@
 
 import { quote, readQuoted } from './parameters.ts';
 
-export type DigestAlgorithm = 'MD5' | 'SHA-256';
+type DigestAlgorithm = 'MD5' | 'SHA-256';
 
 export type Challenge =
   | { readonly scheme: 'basic'; readonly realm: string }

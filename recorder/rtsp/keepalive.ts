@@ -11,7 +11,7 @@ const SAME_AGE_MS = 1_500;
 /** Sessions that end sooner than this did not end for lack of keepalives. */
 const MIN_LEARNT_TIMEOUT_MS = 5_000;
 
-export type KeepaliveMethod = 'OPTIONS' | 'GET_PARAMETER' | 'SET_PARAMETER';
+type KeepaliveMethod = 'OPTIONS' | 'GET_PARAMETER' | 'SET_PARAMETER';
 
 /** What was learnt from the sessions of one camera. Modified in place. */
 export interface KeepaliveMemory {

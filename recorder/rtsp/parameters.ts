@@ -1,6 +1,6 @@
 // The common syntax of RTSP headers: `name`, `name=token` and `name="quoted \"string\""` between separators.
 
-export interface Parameter {
+interface Parameter {
   /** As written. */
   readonly name: string;
   /** Unquoted and unescaped; undefined when there is no `=`. */

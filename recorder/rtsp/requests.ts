@@ -9,7 +9,7 @@ import { formatMessage, HeaderFields, sequenceOf } from './message.ts';
 import type { RtspResponse } from './message.ts';
 
 /** `dialogue` requests follow one another; `keepalive` and `teardown` may be sent at any time. */
-export type RequestRole = 'dialogue' | 'keepalive' | 'teardown';
+type RequestRole = 'dialogue' | 'keepalive' | 'teardown';
 
 export interface Outgoing {
   readonly role: RequestRole;

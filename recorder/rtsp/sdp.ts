@@ -4,10 +4,10 @@
 import { RtspSyntaxError } from './error.ts';
 import { parseDecimal } from './parameters.ts';
 
-export type Direction = 'sendrecv' | 'recvonly' | 'sendonly' | 'inactive';
+type Direction = 'sendrecv' | 'recvonly' | 'sendonly' | 'inactive';
 
 /** One payload type of a media section. */
-export interface MediaFormat {
+interface MediaFormat {
   readonly payloadType: number;
   /** Encoding name in upper case, such as `H264`, `MPEG4-GENERIC`, `PCMA`; empty if the camera does not state it. */
   readonly encodingName: string;

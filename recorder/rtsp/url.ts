@@ -9,7 +9,7 @@ export interface Credentials {
 }
 
 /** How RTSP is tunnelled through HTTP, if it does not use a TCP connection of its own. */
-export interface Tunnel {
+interface Tunnel {
   /** The text before `://`, such as `rtsp+http`. */
   readonly scheme: string;
   /** `http`: RTSP over HTTP as in Apple's QuickTime; `websocket`: as in the ONVIF Streaming Specification. */

@@ -3,7 +3,7 @@
 import { isSameHost } from '../rtsp/origin.ts';
 import { parseRtspUrl, type Credentials } from '../rtsp/url.ts';
 
-export interface StillAddress {
+interface StillAddress {
   /** Without user part. */
   readonly url: URL;
   readonly credentials: Credentials | undefined;

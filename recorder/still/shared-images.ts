@@ -12,7 +12,7 @@ export interface StillImage extends FetchedImage {
   readonly remainingMs: number;
 }
 
-export interface SharedImagesOptions {
+interface SharedImagesOptions {
   /** From the moment the image is made. */
   readonly goodForMs: number;
   /** For a failure, so that repeated requests do not overload what fails. */

@@ -14,14 +14,14 @@ import { fetchImage, openAgent, type FetchedImage } from './fetch-image.ts';
 import { SharedImages, type StillImage } from './shared-images.ts';
 
 /** The configuration of a camera; the addresses may contain passwords. */
-export interface SnapshotSource {
+interface SnapshotSource {
   readonly source: string;
   readonly snapshot: string | undefined;
   readonly tls: CameraTls;
   readonly allowPlaintextLogin?: boolean;
 }
 
-export interface SnapshotsDeps {
+interface SnapshotsDeps {
   /** Undefined for an unknown camera. */
   readonly find: (cameraId: string) => SnapshotSource | undefined;
   readonly reach: Reach;

@@ -10,7 +10,7 @@ import { newestKeyFrame } from './key-frame.ts';
 import { renderJpeg } from './render.ts';
 import { SharedImages, type StillImage } from './shared-images.ts';
 
-export interface ThumbnailsDeps {
+interface ThumbnailsDeps {
   /** Undefined for an unknown camera. */
   readonly find: (cameraId: string) => ThumbnailSource | undefined;
   readonly ffmpegPath: string;
@@ -20,7 +20,7 @@ export interface ThumbnailsDeps {
   readonly memory?: MemoryAccount | undefined;
 }
 
-export interface ThumbnailSource {
+interface ThumbnailSource {
   /** The newest key frame received, as a movie of one picture; undefined if there is none. */
   live(): Buffer | undefined;
   /** Absolute paths of the camera's files, newest first. */

@@ -57,7 +57,7 @@ const refusals = {
   503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
 };
 
-export type ExportDeps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly jobs: JobKeeper };
+type ExportDeps = Pick<ApiDeps, 'cameras' | 'archive' | 'clock'> & { readonly jobs: JobKeeper };
 
 export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (app, { deps }) => {
   const { jobs, clock } = deps;

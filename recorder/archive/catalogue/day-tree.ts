@@ -13,7 +13,7 @@ import { CameraDay } from './camera-day.ts';
 import { Usage } from './usage.ts';
 
 /** A UTC day that has a directory. */
-export interface Day {
+interface Day {
   /** `YYYY/MM/DD` */
   readonly path: string;
   readonly startMs: number;

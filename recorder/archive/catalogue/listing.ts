@@ -24,7 +24,7 @@ export interface ListQuery {
   readonly tzOffsetMinutes?: number | undefined;
 }
 
-export interface ListingDeps {
+interface ListingDeps {
   readonly store: SegmentStore;
   readonly clock: Clock;
   readonly tree: DayTree;

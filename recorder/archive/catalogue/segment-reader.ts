@@ -47,7 +47,7 @@ type Looked =
 /** For fewer files, one call after the other is quicker than a thread of its own. */
 const MIN_FOR_THREAD = 8;
 
-export interface SegmentReaderDeps {
+interface SegmentReaderDeps {
   readonly store: SegmentStore;
   readonly clock: Clock;
   readonly tree: DayTree;

@@ -8,7 +8,7 @@ import type { FileSystem } from './file-system.ts';
 import { parseJson, readIfThere, replaceFile } from './state-file.ts';
 
 /** The content of the file, for people. */
-export interface Holder {
+interface Holder {
   readonly node: string;
   /** `namespace/name`. */
   readonly pool?: string | undefined;
@@ -19,7 +19,7 @@ export class DirectoryInUse extends Error {
   override readonly name = 'DirectoryInUse';
 }
 
-export interface DirectoryLockOptions {
+interface DirectoryLockOptions {
   readonly fs: FileSystem;
   readonly holder: Holder;
   readonly log: Log;

@@ -6,7 +6,7 @@ import type { Log } from '../../../base/log.ts';
 import { WrongDiskError } from './faults.ts';
 import type { ArchiveIdentity } from './identity.ts';
 
-export interface DiskWatchDeps {
+interface DiskWatchDeps {
   readonly identity: ArchiveIdentity;
   readonly root: string;
   readonly clock: Clock;

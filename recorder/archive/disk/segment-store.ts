@@ -14,7 +14,7 @@ const MARKERS = `${STATE_DIRECTORY}/open`;
 const REWRITES = `${STATE_DIRECTORY}/rewrite`;
 const COPY_BYTES = 1024 * 1024;
 
-export interface Marker {
+interface Marker {
   /** Name of the marker's file. */
   readonly file: string;
   readonly sequence: number;
@@ -31,7 +31,7 @@ export interface CreatedSegment {
 }
 
 /** Knows the disk that must contain the record path. */
-export interface DiskGuard {
+interface DiskGuard {
   /** Rejects with WrongDiskError when the disk is another one now. */
   check(): Promise<void>;
   readonly device: number | undefined;

@@ -7,7 +7,7 @@ import { errorCode } from '../../../base/error.ts';
 import type { FileSystem, OpenFile } from '../disk/file-system.ts';
 import { parseJson } from '../disk/state-file.ts';
 
-export interface SignOfLife {
+interface SignOfLife {
   /** Milliseconds since 1970. */
   readonly aliveMs: number;
   /** Identifies the boot of the machine; empty where it is not available. */

@@ -30,7 +30,7 @@ export interface Downtime {
   readonly aliveMs: number | undefined;
 }
 
-export interface CameraGapsDeps {
+interface CameraGapsDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Receives each record. */

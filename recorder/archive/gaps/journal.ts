@@ -7,7 +7,7 @@ import type { FileSystem, OpenFile } from '../disk/file-system.ts';
 import { readIfThere, replaceFile } from '../disk/state-file.ts';
 import { formatRecord, parseJournal, type LedgerRecord } from './record.ts';
 
-export interface JournalOptions {
+interface JournalOptions {
   readonly fs: FileSystem;
   /** `.kube-nvr/gaps`, absolute. Created when it is missing; `.kube-nvr` must exist. */
   readonly directory: string;

@@ -24,7 +24,7 @@ import { Journal } from './journal.ts';
 import { registerGapMetrics } from './metrics.ts';
 import type { LedgerRecord } from './record.ts';
 
-export interface GapLedgerOptions {
+interface GapLedgerOptions {
   /** The record path, absolute. */
   readonly root: string;
   readonly clock: Clock;

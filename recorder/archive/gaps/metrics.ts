@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { GAP_CAUSES, type GapCause } from './cause.ts';
 
 /** A camera whose gaps this node records. */
-export interface GapFigures {
+interface GapFigures {
   readonly cameraId: string;
   readonly seconds: ReadonlyMap<GapCause, number>;
   readonly silentForSeconds: number | undefined;

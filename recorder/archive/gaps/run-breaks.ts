@@ -18,7 +18,7 @@ const CAUSES: Readonly<Record<EndReason, GapCause | undefined>> = {
   stopped: undefined,
 };
 
-export interface RunBreakEvents {
+interface RunBreakEvents {
   /** Called when the next run begins. */
   missed(fromMs: number, toMs: number, cause: GapCause): void;
   /** Called for a picture of [fromMs, toMs), before which `lost` pictures of its run are missing. */

@@ -2,10 +2,10 @@
 
 import type { Log } from '../../../base/log.ts';
 
-export const SILENCE_MS = 15_000;
+const SILENCE_MS = 15_000;
 
 /** Is notified when a camera becomes silent, and when its silence ends. */
-export interface SilenceObserver {
+interface SilenceObserver {
   silent(forMs: number, cause: string): void;
   heard(forMs: number): void;
 }

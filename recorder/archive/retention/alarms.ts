@@ -17,13 +17,13 @@ export interface RetentionWarning {
 }
 
 /** The `maxSize` that protected footage exceeds: of the node or of a camera. */
-export interface OverQuota {
+interface OverQuota {
   readonly scope: 'node' | 'camera';
   /** Empty for the node. */
   readonly cameraId: string;
 }
 
-export interface AlarmsDeps {
+interface AlarmsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: () => Limits;

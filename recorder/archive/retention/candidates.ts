@@ -18,7 +18,7 @@ export interface Candidate extends OldestSegment {
   readonly nextStartMs: number | undefined;
 }
 
-export interface CandidatesDeps {
+interface CandidatesDeps {
   readonly store: SegmentStore;
   readonly catalogue: Catalogue;
   readonly leases: Leases;

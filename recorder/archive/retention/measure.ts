@@ -7,7 +7,7 @@ import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 
-export interface MeasureDeps {
+interface MeasureDeps {
   readonly store: SegmentStore;
   readonly catalogue: Catalogue;
   readonly busy: () => ReadonlySet<string>;

@@ -5,7 +5,7 @@
 import type { Space } from '../disk/file-system.ts';
 
 /** A part of a file system: a share of its size, or a number of bytes. */
-export type RoomAmount =
+type RoomAmount =
   { readonly kind: 'percent'; readonly percent: number } | { readonly kind: 'bytes'; readonly bytes: number };
 
 /** Limits of how much footage is kept; undefined means no limit. */
@@ -42,7 +42,7 @@ export interface CameraFootage {
   readonly oldest: OldestSegment | undefined;
 }
 
-export interface PlanInput {
+interface PlanInput {
   readonly nowMs: number;
   /** The clock has jumped: nothing is too old for now. */
   readonly agePaused: boolean;
@@ -54,7 +54,7 @@ export interface PlanInput {
   readonly headroomBytes: number;
 }
 
-export interface PlannedRemoval {
+interface PlannedRemoval {
   readonly cameraId: string;
   readonly rule: RetentionRule;
   /** Whose limit it is. */

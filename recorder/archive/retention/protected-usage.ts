@@ -9,7 +9,7 @@ import type { SegmentName } from '../disk/names.ts';
 import type { SegmentStore } from '../disk/segment-store.ts';
 import type { Protections } from './protections.ts';
 
-export interface ProtectedUsageDeps {
+interface ProtectedUsageDeps {
   readonly store: SegmentStore;
   readonly catalogue: Catalogue;
   readonly protections: Protections;

@@ -22,7 +22,7 @@ export interface Protection {
 }
 
 /** A protection before it is stored. */
-export type NewProtection = Omit<Protection, 'id' | 'createdMs'>;
+type NewProtection = Omit<Protection, 'id' | 'createdMs'>;
 
 /** One camera's protected time: spans are sorted and do not touch. */
 interface Span {
@@ -30,7 +30,7 @@ interface Span {
   readonly toMs: number;
 }
 
-export type ProtectionErrorCode = 'too-many-protections' | 'protections-unreadable';
+type ProtectionErrorCode = 'too-many-protections' | 'protections-unreadable';
 
 /** A protection cannot be kept. */
 export class ProtectionError extends CodedError<ProtectionErrorCode> {
@@ -38,7 +38,7 @@ export class ProtectionError extends CodedError<ProtectionErrorCode> {
 }
 
 /** Every segment that might be removed is compared with each of them. */
-export const MAX_PROTECTIONS = 10_000;
+const MAX_PROTECTIONS = 10_000;
 /** Of one token, so that no user can take all of them. */
 export const MAX_PROTECTIONS_OF_ONE = 1_000;
 const VERSION = 1;

@@ -10,7 +10,7 @@ import type { Candidate, Candidates, Respect } from './candidates.ts';
 import type { RetentionMetrics } from './metrics.ts';
 import type { RetentionRule } from './plan.ts';
 
-export interface RemoverDeps {
+interface RemoverDeps {
   /** The disk as it is, also when it is full. */
   readonly fs: FileSystem;
   readonly store: SegmentStore;

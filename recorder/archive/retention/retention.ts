@@ -22,7 +22,7 @@ import type { RoomMaker } from './room.ts';
 import { Upkeep } from './upkeep.ts';
 import { WriteRate } from './write-rate.ts';
 
-export interface RetentionOptions {
+interface RetentionOptions {
   readonly store: SegmentStore;
   /** The file system of `store`, but it makes no room: no footage is removed for what retention itself writes. */
   readonly fs: FileSystem;

@@ -7,7 +7,7 @@ import { parseJson } from '../disk/state-file.ts';
 const VERSION = 1;
 
 /** By camera and start of the day. */
-export type SavedTotals = ReadonlyMap<string, ReadonlyMap<number, DayTotal>>;
+type SavedTotals = ReadonlyMap<string, ReadonlyMap<number, DayTotal>>;
 
 /** Of the days of which all sizes are known. */
 export function formatTotals(all: Iterable<CameraDay>): string {

@@ -60,7 +60,7 @@ function factsOf(path: string): Stats | undefined {
 
 export const isFootage = (path: string): boolean => parsePath(path) !== undefined;
 
-export interface RetentionBenchOptions {
+interface RetentionBenchOptions {
   readonly root: string;
   readonly workDir?: string;
   readonly clock?: VirtualClock;
@@ -72,7 +72,7 @@ export interface RetentionBenchOptions {
   readonly segmentDurationMs?: number;
 }
 
-export interface TestRecording {
+interface TestRecording {
   readonly id: string;
   readonly recording: CameraArchive;
   readonly camera: TestCamera;

@@ -13,7 +13,7 @@ import { Measure } from './measure.ts';
 import type { Remover } from './remover.ts';
 import { formatTotals, parseTotals } from './saved-totals.ts';
 
-export interface UpkeepDeps {
+interface UpkeepDeps {
   readonly fs: FileSystem;
   readonly store: SegmentStore;
   readonly catalogue: Catalogue;

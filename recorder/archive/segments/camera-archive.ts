@@ -58,7 +58,7 @@ export interface CameraArchiveStatus {
   readonly currentFile: string | undefined;
 }
 
-export interface CameraArchiveDeps {
+interface CameraArchiveDeps {
   readonly store: SegmentStore;
   readonly clock: Clock;
   readonly log: Log;
@@ -72,7 +72,7 @@ export interface CameraArchiveDeps {
 }
 
 /** Why pictures were not written. */
-export type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
+type DropCause = DiskFault['code'] | 'no-key-frame' | 'parameters';
 
 /** A file that is not complete yet. */
 interface Filing {

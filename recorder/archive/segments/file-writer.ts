@@ -23,7 +23,7 @@ export interface FileWriterEvents {
   synced?(durationMs: number): void;
 }
 
-export interface FileWriterOptions {
+interface FileWriterOptions {
   readonly clock: Clock;
   /** Opens or creates the file; called at once. */
   readonly open: () => Promise<OpenFile>;

@@ -4,7 +4,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { DiskFaultCode, WrongDiskCode } from '../disk/faults.ts';
 
 /** Read at each scrape. */
-export interface ArchiveSources {
+interface ArchiveSources {
   /** Why the record path is not our archive now; undefined if it is. */
   readonly wrongDisk?: () => WrongDiskCode | undefined;
   readonly oldest?: () => Iterable<{ readonly camera: string; readonly oldestMs: number }>;

@@ -23,7 +23,7 @@ interface Picture {
   readonly duration: number;
 }
 
-export interface OpenSegmentOptions {
+interface OpenSegmentOptions {
   readonly plan: SegmentPlan;
   /** 0: the file has no audio beside the leading track, and audio that arrives is released. */
   readonly audioRate: number;

@@ -50,7 +50,7 @@ export interface Picture extends Frame {
   readonly file: number;
 }
 
-export interface FileTimes {
+interface FileTimes {
   readonly run: number;
   readonly startMs: number;
   endMs: number;
@@ -211,7 +211,7 @@ function date(pictures: readonly Picture[], { startMs, endMs }: FileTimes, next:
   for (const picture of pictures) picture.fileMs = startMs + (picture.pts - first.pts) * pace;
 }
 
-export interface Curve {
+interface Curve {
   readonly seconds: number;
   readonly fps?: number;
   readonly gopFrames?: number;

@@ -16,7 +16,7 @@ import { newHistory, type CameraHistory } from './history.ts';
 import type { ArchiveMetrics } from './metrics.ts';
 
 /** What became of a file. `foreign`: not a recording of ours, or too damaged to repair; it is left as it is. */
-export type Repair =
+type Repair =
   | { readonly kind: 'finalized'; readonly meta: RecordedMeta; readonly facts: FileFacts }
   | { readonly kind: 'recovered'; readonly meta: RecordedMeta; readonly facts: FileFacts; readonly cutBytes: number }
   | { readonly kind: 'removed' }
@@ -35,7 +35,7 @@ const LATE_SYNC_FRAGMENTS = 64;
 const IN_ORDER_IN_A_ROW = 3;
 const CONCURRENT_CAMERAS = 4;
 
-export interface RepairOptions {
+interface RepairOptions {
   /** The file has a marker: this program began it, whatever its contents are now. */
   readonly isOurs?: boolean;
   readonly syncIntervalMs?: number;
@@ -114,7 +114,7 @@ export interface RecoveryReport {
   readonly histories: Map<string, CameraHistory>;
 }
 
-export interface RecoveryDeps {
+interface RecoveryDeps {
   readonly store: SegmentStore;
   readonly catalogue: Catalogue;
   readonly metrics: ArchiveMetrics;

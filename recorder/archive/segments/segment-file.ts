@@ -34,7 +34,7 @@ export interface SegmentFileOwner {
   fileSynced(durationMs: number): void;
 }
 
-export interface SegmentFileOptions {
+interface SegmentFileOptions {
   readonly store: SegmentStore;
   readonly clock: Clock;
   readonly budget: WriteBudget;

@@ -40,7 +40,7 @@ export interface RecordSettings {
   readonly segmentDurationMs: number;
 }
 
-export interface SegmenterOptions {
+interface SegmenterOptions {
   readonly cameraId: string;
   /** The camera's display name. */
   readonly name: string;

@@ -7,7 +7,7 @@ import type { Credentials } from '../target.ts';
 import { describeDevice, type DeviceReport } from './describe.ts';
 import { probe, type ProbeOptions } from './probe.ts';
 
-export interface DiscoverOptions extends ProbeOptions {
+interface DiscoverOptions extends ProbeOptions {
   readonly credentials: Credentials | undefined;
 }
 

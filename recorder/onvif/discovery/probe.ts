@@ -18,7 +18,7 @@ export interface ProbeOptions {
   readonly port?: number;
 }
 
-export interface ProbeResult {
+interface ProbeResult {
   /** Sorted by address. */
   readonly devices: readonly FoundDevice[];
   /** Interfaces from which sending failed, and limits that were reached. */

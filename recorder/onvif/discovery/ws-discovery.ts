@@ -18,7 +18,7 @@ export interface ProbeMatch {
   readonly hardware: string | undefined;
 }
 
-export interface ProbeMatches {
+interface ProbeMatches {
   /** The id of the Probe that is answered. */
   readonly relatesTo: string;
   readonly matches: readonly ProbeMatch[];
@@ -41,7 +41,7 @@ const TYPES = {
   Device: 'http://www.onvif.org/ver10/device/wsdl',
 } as const;
 
-export type DeviceType = keyof typeof TYPES;
+type DeviceType = keyof typeof TYPES;
 export const DEVICE_TYPES = Object.keys(TYPES) as DeviceType[];
 
 /**

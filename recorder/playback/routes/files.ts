@@ -17,7 +17,7 @@ import type { Representation } from '../recording.ts';
 import { Recordings } from '../recording.ts';
 import type { Responder } from '../respond.ts';
 
-export interface FileDeps {
+interface FileDeps {
   readonly archive: PlaybackArchive;
   readonly cluster?: PlaybackCluster | undefined;
   readonly files: ArchiveFiles;

@@ -25,7 +25,7 @@ import { Playlists } from '../playlist.ts';
 import type { Reading } from '../reading.ts';
 import { sendTogether, type Responder } from '../respond.ts';
 
-export interface HlsDeps {
+interface HlsDeps {
   readonly archive: PlaybackArchive;
   readonly cluster?: PlaybackCluster | undefined;
   readonly clock: Clock;

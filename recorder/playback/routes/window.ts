@@ -21,7 +21,7 @@ import { partsWithin } from '../playlist.ts';
 import type { Responder } from '../respond.ts';
 import { WindowStream, goesOn } from '../window.ts';
 
-export interface WindowDeps {
+interface WindowDeps {
   readonly archive: PlaybackArchive;
   readonly cluster?: PlaybackCluster | undefined;
   readonly clock: Clock;
