@@ -9,7 +9,7 @@ const now: Row = {
   panels: [
     stat({
       title: 'Video',
-      description: 'Silent: it should be recorded, and for 15 seconds no video of it has come to the disk.',
+      description: 'Silent: it should be recorded, but no video of it has been written to the disk for 15 seconds.',
       unit: 'short',
       width: 3,
       steps: ['green', [1, 'red']],
@@ -29,7 +29,7 @@ const now: Row = {
     }),
     stat({
       title: 'Missing, 24 hours',
-      description: 'Footage that should have been recorded in the last day and was not.',
+      description: 'Footage that should have been recorded in the last day but was not.',
       unit: 's',
       width: 3,
       decimals: 0,
@@ -46,7 +46,7 @@ const now: Row = {
     }),
     stat({
       title: 'Footage since',
-      description: 'How far back one can look, on any node.',
+      description: 'When the oldest footage begins, on any node.',
       unit: 's',
       width: 3,
       decimals: 1,
@@ -54,8 +54,8 @@ const now: Row = {
       queries: [{ expr: `time() - min(kube_nvr_archive_oldest_footage_timestamp_seconds{${CAMERA}})` }],
     }),
     table({
-      title: 'What it sends, and who records it',
-      description: 'As long as it is connected.',
+      title: 'Streams, and the node that records it',
+      description: 'While it is connected.',
       width: 9,
       height: 4,
       queries: [{ expr: `max by (node, name, transport, video, resolution, audio) (kube_nvr_camera_info{${CAMERA}})` }],
@@ -72,7 +72,7 @@ const now: Row = {
     timeline({
       title: 'State',
       description:
-        'recording: video arrives; connecting: not yet; retrying: waits after a failure; stopped: not wanted.',
+        'recording: video arrives; connecting: no video yet; retrying: it waits after a failure; stopped: it should not be recorded.',
       unit: 'short',
       width: 24,
       steps: ['text', [1, 'green'], [2, 'orange'], [3, 'red']],
@@ -97,7 +97,7 @@ const gaps: Row = {
   panels: [
     graph({
       title: 'Not recorded, by cause',
-      description: 'Seconds in each interval that are missing, and why. docs/gaps.md explains the causes.',
+      description: 'Missing seconds in each interval, by cause. docs/gaps.md explains the causes.',
       unit: 's',
       width: 12,
       bars: true,
@@ -110,8 +110,8 @@ const gaps: Row = {
       ],
     }),
     table({
-      title: 'Missing in the time shown, by cause',
-      description: 'Seconds. The list of single gaps: GET /api/archive/{camera}/gaps.',
+      title: 'Missing in the selected time, by cause',
+      description: 'In seconds. The list of gaps: GET /api/archive/{camera}/gaps.',
       width: 6,
       height: 8,
       queries: [{ expr: `sum by (cause) (increase(kube_nvr_gap_seconds_total{${CAMERA}}[$__range])) > 0.5` }],
@@ -122,7 +122,7 @@ const gaps: Row = {
       sortBy: { field: 'Value', descending: true },
     }),
     graph({
-      title: 'Connections that ended',
+      title: 'Ended connections',
       description: 'Connections to the camera that ended in each minute, by reason.',
       unit: 'cpm',
       width: 6,
@@ -149,9 +149,9 @@ const stream: Row = {
       ],
     }),
     graph({
-      title: 'Frames a second: video and audio',
+      title: 'Frames per second: video and audio',
       description:
-        'Pictures and audio frames that arrived whole, and pictures in files. AAC of 48 kHz has 47 frames a second, of 16 kHz 16. An audio line at 0 beside video is a silent microphone track.',
+        'Pictures and audio frames that arrived complete, and pictures in files. AAC at 48 kHz has 47 frames per second, at 16 kHz 16. If audio is at 0 while video arrives, the camera announces audio but sends none.',
       unit: 'short',
       width: 6,
       queries: [
@@ -166,7 +166,7 @@ const stream: Row = {
     graph({
       title: 'Packets lost',
       description:
-        'As a part of what the camera sends. From 1 % on, pictures are missing: see its network, or use TCP.',
+        'As a share of what the camera sends. From 1 % on, pictures are missing: check its network, or use TCP.',
       unit: 'percentunit',
       width: 6,
       queries: [
@@ -178,7 +178,8 @@ const stream: Row = {
     }),
     graph({
       title: 'Frames not kept',
-      description: 'discarded: a part was lost on the way; dropped: it arrived and is in no file, by cause. A second.',
+      description:
+        'Per second. discarded: a part was lost on the way; dropped: it arrived but was not written, by cause.',
       unit: 'short',
       width: 6,
       queries: FRAMES_NOT_KEPT,
@@ -186,7 +187,7 @@ const stream: Row = {
     graph({
       title: 'Faulty packets',
       description:
-        'Packets that arrived and are not used, by cause, faults in the payload, and jumps of the sequence numbers. A second. docs/cameras.md says what each means.',
+        'Per second: packets that arrived but were not used, by cause; faults in the payload; and jumps of the sequence numbers. docs/cameras.md explains each.',
       unit: 'short',
       width: 12,
       queries: [
@@ -206,7 +207,7 @@ const stream: Row = {
     }),
     graph({
       title: 'Stray bytes',
-      description: 'Bytes between the messages and packets of the RTSP connection that belong to none of them.',
+      description: 'Bytes of the RTSP connection that belong to no message and no packet.',
       unit: 'Bps',
       width: 12,
       queries: [
@@ -224,7 +225,7 @@ const archive: Row = {
   panels: [
     graph({
       title: 'Footage on the disk',
-      description: 'By node, and the part of it that is protected.',
+      description: 'By node, with the protected part.',
       unit: 'bytes',
       width: 6,
       queries: [
@@ -247,7 +248,7 @@ const archive: Row = {
     graph({
       title: 'Segments closed',
       description:
-        'Files completed in each interval. More than the length of a segment asks for means new connections.',
+        'Files completed in each interval. More files than the segment duration explains mean new connections.',
       unit: 'short',
       width: 6,
       bars: true,
@@ -260,7 +261,7 @@ const archive: Row = {
     }),
     graph({
       title: 'Live viewers',
-      description: 'How many watch, and pictures a second that were too much for somebody.',
+      description: 'Live viewers, and pictures per second that were dropped for slow ones.',
       unit: 'short',
       width: 6,
       queries: [
@@ -278,7 +279,7 @@ export function cameraDashboard(): Dashboard {
   return dashboard({
     uid: 'kube-nvr-camera',
     title: 'kube-nvr / Camera',
-    description: 'One camera: is it recorded, what was missed and why, what it sends, what is kept of it.',
+    description: 'One camera: whether it is recorded, what is missing and why, what it sends, and what is kept.',
     last: '6h',
     oneCamera: true,
     rows: [now, gaps, stream, archive],

@@ -24,7 +24,7 @@ const now: Row = {
     stat({
       title: 'Silent cameras',
       description:
-        'Cameras that should be recorded and of which no video has come to the disk for 15 seconds. What they see is lost.',
+        'Cameras that should be recorded, but without video on the disk for 15 seconds. Their footage is being lost.',
       unit: 'short',
       width: 3,
       steps: NONE_IS_GOOD,
@@ -33,7 +33,7 @@ const now: Row = {
     }),
     stat({
       title: 'Without a node',
-      description: 'Cameras that should be recorded and that no node has: no recorder counts them as silent.',
+      description: 'Cameras that should be recorded but have no node. No recorder counts them as silent.',
       unit: 'short',
       width: 3,
       steps: NONE_IS_GOOD,
@@ -42,7 +42,7 @@ const now: Row = {
     }),
     stat({
       title: 'Recorders not answering',
-      description: 'Recorders that Prometheus does not reach. If one is not running, nothing is recorded there.',
+      description: 'Recorders that Prometheus cannot reach. If one is not running, nothing is recorded there.',
       unit: 'short',
       width: 3,
       steps: NONE_IS_GOOD,
@@ -50,9 +50,9 @@ const now: Row = {
       queries: [{ expr: `sum(1 - up{job="kube-nvr-recorder",${TARGET}})` }],
     }),
     stat({
-      title: 'Least room',
+      title: 'Least free space',
       description:
-        'On the node that has least: what is free and what may be removed for new footage, as a part of the disk. A disk full of old footage has all its room; protected footage and files of others take it.',
+        'On the node with the least: free space and removable footage, as a share of the disk. A disk full of old footage counts as free; protected footage and files of other programs do not.',
       unit: 'percentunit',
       width: 3,
       decimals: 0,
@@ -61,7 +61,7 @@ const now: Row = {
     }),
     stat({
       title: 'Failover',
-      description: 'Suspended: less than a majority of a pool is heard, and nothing is moved from a dead node.',
+      description: 'Suspended: the operator sees no majority of a pool, so no camera moves from a dead node.',
       unit: 'short',
       width: 3,
       steps: NONE_IS_GOOD,
@@ -70,8 +70,8 @@ const now: Row = {
       queries: [{ expr: `max(kube_nvr_operator_failover_suspended{${POOL}})` }],
     }),
     stat({
-      title: 'Operators that lead',
-      description: 'One a release. Without any, nothing is moved when a node dies; recording goes on.',
+      title: 'Leading operators',
+      description: 'One for each release. Without one, recording continues, but no camera moves when a node dies.',
       unit: 'short',
       width: 3,
       steps: YES_IS_GOOD,
@@ -80,7 +80,7 @@ const now: Row = {
     }),
     stat({
       title: 'Recording',
-      description: 'Cameras whose video arrives, and all that are known here.',
+      description: 'Cameras whose video arrives, and all known cameras.',
       unit: 'short',
       width: 3,
       textMode: BigValueTextMode.ValueAndName,
@@ -91,7 +91,7 @@ const now: Row = {
     }),
     stat({
       title: 'Missing, last hour',
-      description: 'Footage of all cameras together that should have been recorded in the last hour and was not.',
+      description: 'Footage of all cameras that should have been recorded in the last hour but was not.',
       unit: 's',
       width: 3,
       steps: ['green', [10, 'orange'], [60, 'red']],
@@ -99,8 +99,8 @@ const now: Row = {
       queries: [{ expr: `sum(increase(kube_nvr_gap_seconds_total{${CAMERA},${NO_FAULT}}[1h]))` }],
     }),
     table({
-      title: 'Alerts that fire',
-      description: 'Of this product. What each means and what to do: docs/runbooks.',
+      title: 'Firing alerts',
+      description: 'Alerts of kube-nvr. docs/runbooks explains what each means and what to do.',
       width: 9,
       height: 9,
       noValue: 'none',
@@ -124,7 +124,7 @@ const now: Row = {
     }),
     table({
       title: 'Cameras',
-      description: 'The longest without video first. A click on the id shows one camera.',
+      description: 'Cameras without video for the longest time first. Click an id to see that camera.',
       width: 15,
       height: 9,
       queries: [
@@ -188,7 +188,7 @@ const gaps: Row = {
   panels: [
     graph({
       title: 'Cameras without footage, by cause',
-      description: 'How many cameras were not being recorded at a time, and why. docs/gaps.md explains the causes.',
+      description: 'Number of cameras that were not recorded, by cause. docs/gaps.md explains the causes.',
       unit: 'cameras',
       width: 12,
       stacked: true,
@@ -202,14 +202,14 @@ const gaps: Row = {
     graph({
       title: 'Cameras by state',
       description:
-        'recording: video arrives; connecting: not yet; retrying: waits after a failure; stopped: not wanted.',
+        'recording: video arrives; connecting: no video yet; retrying: it waits after a failure; stopped: it should not be recorded.',
       unit: 'cameras',
       width: 6,
       stacked: true,
       queries: [{ expr: `sum by (state) (kube_nvr_camera_state{${CAMERA}})`, legend: '{{state}}' }],
     }),
     graph({
-      title: 'Connections that ended',
+      title: 'Ended connections',
       description: 'Connections to cameras that ended in each minute, by reason.',
       unit: 'cpm',
       width: 6,
@@ -223,7 +223,7 @@ const streams: Row = {
   panels: [
     graph({
       title: 'Received and written',
-      description: 'What cameras send and what goes to the disk. Both are the same but for packet headers.',
+      description: 'Data from cameras and data written to the disk. They differ only by packet headers.',
       unit: 'bps',
       width: 6,
       queries: [
@@ -238,8 +238,8 @@ const streams: Row = {
       ],
     }),
     graph({
-      title: 'Frames a second',
-      description: 'Of all cameras: pictures and audio frames that arrived whole, and pictures that are in files.',
+      title: 'Frames per second',
+      description: 'All cameras: pictures and audio frames that arrived complete, and pictures in files.',
       unit: 'short',
       width: 6,
       queries: [
@@ -252,7 +252,7 @@ const streams: Row = {
     }),
     graph({
       title: 'Packets lost',
-      description: 'The ten cameras that lose most, as a part of what they send. From 1 % on, pictures are missing.',
+      description: 'The ten cameras that lose the largest share of their packets. From 1 % on, pictures are missing.',
       unit: 'percentunit',
       width: 6,
       queries: [
@@ -265,7 +265,7 @@ const streams: Row = {
     graph({
       title: 'Frames not kept',
       description:
-        'discarded: a part of the picture was lost on the way; dropped: it arrived and is in no file, by cause.',
+        'discarded: a part of the picture was lost on the way; dropped: it arrived but was not written, by cause.',
       unit: 'short',
       width: 6,
       queries: FRAMES_NOT_KEPT,
@@ -278,7 +278,7 @@ const disks: Row = {
   panels: [
     graph({
       title: 'Disk of the archive',
-      description: 'By node: footage, the protected part of it, and what is free.',
+      description: 'By node: footage, its protected part, and free space.',
       unit: 'bytes',
       width: 6,
       queries: [
@@ -288,9 +288,9 @@ const disks: Row = {
       ],
     }),
     graph({
-      title: 'Room for new footage, and in three days',
+      title: 'Space for new footage, now and in three days',
       description:
-        'Free space and what may be removed: now, and in three days by the trend of the last day. At 0 new footage is lost.',
+        'Free space and removable footage: now, and in three days by the trend of the last day. At 0, new footage is lost.',
       unit: 'bytes',
       width: 6,
       queries: [
@@ -303,7 +303,7 @@ const disks: Row = {
     }),
     graph({
       title: 'Age of the oldest footage',
-      description: 'By node: how far back one can look. It shrinks when retention has to remove more than before.',
+      description: 'By node. It decreases when retention has to remove more than before.',
       unit: 's',
       width: 6,
       queries: [
@@ -315,7 +315,7 @@ const disks: Row = {
     }),
     graph({
       title: 'Removed by retention',
-      description: 'Bytes a second, by the rule that wanted them out. full: the disk was full; the others are limits.',
+      description: 'Bytes per second, by rule. full: the disk was full; the other rules are limits.',
       unit: 'Bps',
       width: 6,
       queries: [
@@ -326,8 +326,8 @@ const disks: Row = {
       ],
     }),
     graph({
-      title: 'Time to bring a file to the disk',
-      description: 'Of 99 in 100 syncs. Seconds mean that the disk is too slow or is failing.',
+      title: 'Duration of a sync',
+      description: '99th percentile. Seconds mean that the disk is too slow or is failing.',
       unit: 's',
       width: 6,
       queries: [
@@ -338,15 +338,15 @@ const disks: Row = {
       ],
     }),
     graph({
-      title: 'Trouble with disks',
+      title: 'Disk problems',
       description:
-        'Writes that had to wait for room, segments that could not be removed, files that the disk stopped; and nodes where nothing can be written at all.',
+        'Writes that waited for free space, segments that could not be removed, files that ended because of disk failures; and nodes that cannot write at all.',
       unit: 'short',
       width: 6,
       queries: [
         {
           expr: `sum(increase(kube_nvr_retention_write_waits_total{${TARGET}}[$__rate_interval]))`,
-          legend: 'waits for room',
+          legend: 'waiting writes',
         },
         {
           expr: `sum(increase(kube_nvr_retention_failures_total{${TARGET}}[$__rate_interval]))`,
@@ -356,13 +356,13 @@ const disks: Row = {
           expr: `sum by (cause) (increase(kube_nvr_archive_file_failures_total{${TARGET}}[$__rate_interval]))`,
           legend: 'file stopped: {{cause}}',
         },
-        { expr: `sum(kube_nvr_retention_exhausted{${TARGET}})`, legend: 'nodes without room' },
+        { expr: `sum(kube_nvr_retention_exhausted{${TARGET}})`, legend: 'nodes with a full disk' },
         { expr: `sum by (cause) (kube_nvr_archive_wrong_disk{${TARGET}})`, legend: 'wrong disk: {{cause}}' },
       ],
     }),
     table({
       title: 'Oldest footage and disk, by camera',
-      description: 'Who takes the room, and since when there is footage. Protected footage is never removed.',
+      description: 'Size and oldest footage of each camera. Protected footage is never removed.',
       width: 12,
       height: 8,
       queries: [
@@ -387,7 +387,7 @@ const nodes: Row = {
   panels: [
     timeline({
       title: 'Nodes online',
-      description: 'Whether each node renews its Lease, as the leading operator sees it.',
+      description: 'Whether each node renews its Lease, according to the leading operator.',
       unit: 'short',
       width: 8,
       steps: YES_IS_GOOD,
@@ -410,7 +410,8 @@ const nodes: Row = {
     }),
     graph({
       title: 'Failovers',
-      description: 'Cameras taken from a node that did not record them, by that node. Each has a gap of some seconds.',
+      description:
+        'Cameras that were taken from a node because it did not record them, by node. Each has a gap of some seconds.',
       unit: 'cameras',
       width: 8,
       bars: true,
@@ -423,7 +424,7 @@ const nodes: Row = {
     }),
     graph({
       title: 'Cameras of pools',
-      description: 'assigned: a node has it; unassigned: nobody records it; suspended: a user wants it so.',
+      description: 'assigned: a node records it; unassigned: no node records it; suspended: a user stopped it.',
       unit: 'cameras',
       width: 8,
       stacked: true,
@@ -436,7 +437,7 @@ const nodes: Row = {
     }),
     graph({
       title: 'Assignments written',
-      description: 'How often a camera was given to a node, by reason.',
+      description: 'How often a camera was assigned to a node, by reason.',
       unit: 'short',
       width: 8,
       bars: true,
@@ -450,7 +451,7 @@ const nodes: Row = {
     graph({
       title: 'Nodes of pools, by state',
       description:
-        'Live: it renews its Lease; Unavailable: it does not, and its cameras are moved; Unknown: not yet judged.',
+        'Live: it renews its Lease; Unavailable: it does not, and its cameras are moved; Unknown: there is no majority, or it was not seen yet.',
       unit: 'short',
       width: 8,
       stacked: true,
@@ -484,7 +485,7 @@ const nodes: Row = {
     }),
     graph({
       title: 'Lag of the event loop',
-      description: 'Of 99 in 100 turns. From some hundred milliseconds on, a recorder has too much to do.',
+      description: '99th percentile. From some hundred milliseconds on, the recorder is overloaded.',
       unit: 's',
       width: 8,
       queries: [
@@ -498,7 +499,7 @@ const nodes: Row = {
 };
 
 const work: Row = {
-  title: 'Exports, viewers, database, and what ends',
+  title: 'Exports, viewers, database, expiry',
   panels: [
     graph({
       title: 'Jobs',
@@ -509,8 +510,8 @@ const work: Row = {
       queries: [{ expr: `sum by (queue, state) (kube_nvr_jobs{${TARGET}})`, legend: '{{queue}} {{state}}' }],
     }),
     graph({
-      title: 'Jobs that do not get on',
-      description: 'How long no job of a node got on although some wait or run. What only grows is stuck.',
+      title: 'Jobs without progress',
+      description: 'Time since any job of a node made progress. If it only grows, the jobs are stuck.',
       unit: 's',
       width: 6,
       queries: [
@@ -519,8 +520,8 @@ const work: Row = {
       ],
     }),
     graph({
-      title: 'Jobs that ended',
-      description: 'By what they made and what came of them.',
+      title: 'Ended jobs',
+      description: 'By kind and outcome.',
       unit: 'short',
       width: 6,
       bars: true,
@@ -553,7 +554,8 @@ const work: Row = {
     }),
     graph({
       title: 'Rows that wait for the database',
-      description: 'Footage is there before its row is. What stays above 0 although the database answers is an alarm.',
+      description:
+        'A row follows its footage. If this stays above 0 although the database answers, there is a problem.',
       unit: 'short',
       width: 6,
       queries: [
@@ -566,7 +568,7 @@ const work: Row = {
     }),
     timeline({
       title: 'Database reachable',
-      description: 'For each recorder that has one.',
+      description: 'For each recorder with a database.',
       unit: 'short',
       width: 6,
       steps: YES_IS_GOOD,
@@ -574,8 +576,8 @@ const work: Row = {
       queries: [{ expr: `kube_nvr_database_reachable{${TARGET}}`, legend: '{{node}} {{instance}}' }],
     }),
     table({
-      title: 'What ends',
-      description: 'How long the TLS certificate and the licence of each recorder are good.',
+      title: 'Expiry',
+      description: 'How long the TLS certificate and the licence of each recorder are still valid.',
       width: 6,
       height: 8,
       queries: [
@@ -610,8 +612,8 @@ const operator: Row = {
   title: 'Operator',
   panels: [
     timeline({
-      title: 'Who leads',
-      description: 'Each replica: whether it leads or stands by.',
+      title: 'Leader',
+      description: 'For each replica: whether it leads or is a standby.',
       unit: 'short',
       width: 6,
       steps: ['text', [1, 'green']],
@@ -619,8 +621,8 @@ const operator: Row = {
       queries: [{ expr: 'kube_nvr_operator_leader', legend: '{{instance}}' }],
     }),
     graph({
-      title: 'Errors of reconciling',
-      description: 'Looks that failed, each minute, by what was looked at. They are tried again, later and later.',
+      title: 'Failed reconciliations',
+      description: 'Failures per minute, by controller. They are tried again after growing delays.',
       unit: 'cpm',
       width: 6,
       queries: [
@@ -631,15 +633,16 @@ const operator: Row = {
       ],
     }),
     graph({
-      title: 'Since the API server was heard',
-      description: 'By kind, of the replica that has waited longest. The API server speaks about once a minute.',
+      title: 'Time since the last event',
+      description:
+        'By kind, for the replica that has waited longest. The API server sends something about once a minute.',
       unit: 's',
       width: 6,
       queries: [{ expr: 'max by (resource) (kube_nvr_operator_watch_age_seconds)', legend: '{{resource}}' }],
     }),
     graph({
-      title: 'Work that waits',
-      description: 'Keys in the queues of the replica that leads; those of others are not worked on.',
+      title: 'Waiting work',
+      description: 'Keys in the queues of the leading replica; other replicas do not work on theirs.',
       unit: 'short',
       width: 6,
       queries: [
@@ -650,15 +653,15 @@ const operator: Row = {
       ],
     }),
     graph({
-      title: 'Work under way',
-      description: 'Seconds that keys in work have taken until now. What only grows is stuck.',
+      title: 'Work in progress',
+      description: 'How long unfinished work has taken so far. If it only grows, it is stuck.',
       unit: 's',
       width: 6,
       queries: [{ expr: 'sum by (name) (kube_nvr_operator_workqueue_unfinished_work_seconds)', legend: '{{name}}' }],
     }),
     graph({
-      title: 'Time of a look',
-      description: 'Of 99 in 100 looks.',
+      title: 'Duration of a reconciliation',
+      description: '99th percentile.',
       unit: 's',
       width: 6,
       queries: [
@@ -669,8 +672,8 @@ const operator: Row = {
       ],
     }),
     graph({
-      title: 'Calls of the API server',
-      description: 'A second, by verb.',
+      title: 'Requests to the API server',
+      description: 'Per second, by verb.',
       unit: 'reqps',
       width: 6,
       queries: [
@@ -678,8 +681,8 @@ const operator: Row = {
       ],
     }),
     graph({
-      title: 'Watches that failed, objects not understood',
-      description: 'Watches and lists that failed, each minute; and objects that the operator leaves alone.',
+      title: 'Failed watches, invalid objects',
+      description: 'Watches and lists that failed, per minute, and objects that the operator cannot parse.',
       unit: 'short',
       width: 6,
       queries: [
@@ -697,7 +700,7 @@ export function fleetDashboard(): Dashboard {
   return dashboard({
     uid: 'kube-nvr-fleet',
     title: 'kube-nvr / Fleet',
-    description: 'What records and what does not, why, and what will be next.',
+    description: 'What is recorded and what is not, why, and what will fail next.',
     last: '6h',
     oneCamera: false,
     rows: [now, gaps, disks, nodes, streams, work, operator],
