@@ -3,7 +3,7 @@
 
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { formatPath } from '../../recorder/archive/disk/names.ts';
+import { formatPath, type SegmentName } from '../../recorder/archive/disk/names.ts';
 import type { AudioParameters, VideoParameters } from '../../recorder/codec/access-unit.ts';
 import { AUDIO_TRACK_ID, VIDEO_TRACK_ID, type FragmentSample } from '../../recorder/mp4/fragment.ts';
 import { VIDEO_TIMESCALE } from '../../recorder/mp4/sample.ts';
@@ -192,4 +192,36 @@ export function writeFootage(
     writeSync(file, patch.bytes, 0, patch.bytes.length, patch.offset);
     closeSync(file);
   }
+}
+
+/** Files of `bytes` that are no recordings, named as segments of five minutes up to `endMs`; their paths, oldest first. */
+export function writeSegments(
+  root: string,
+  cameras: number,
+  files: number,
+  endMs: number,
+  bytes: number,
+  made: (segment: SegmentName) => void = () => {},
+): string[] {
+  const block = Buffer.alloc(bytes, 1);
+  const paths: string[] = [];
+  const days = new Set<string>();
+  const perCamera = Math.ceil(files / cameras);
+  const last = Math.floor(endMs / SEGMENT_MS) * SEGMENT_MS;
+  for (let i = 0; i < perCamera; i++) {
+    const startMs = last - (perCamera - i) * SEGMENT_MS;
+    for (let camera = 0; camera < cameras; camera++) {
+      const segment = { name: `Bench-${camera}`, cameraId: cameraId(camera), startMs };
+      const path = join(root, formatPath(segment));
+      const day = dirname(path);
+      if (!days.has(day)) mkdirSync(day, { recursive: true });
+      days.add(day);
+      const fd = openSync(path, 'w');
+      if (bytes > 0) writeSync(fd, block);
+      closeSync(fd);
+      paths.push(path);
+      made(segment);
+    }
+  }
+  return paths;
 }

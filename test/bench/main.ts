@@ -1,6 +1,6 @@
 // npm run bench [-- [PART...] [--quick] [--save]]: measures the recorder and its references and prints tables.
 //
-// Parts: cpu memory scale live viewers events listing listing-postgres playback retention api costs everything outage before
+// Parts: cpu memory scale live viewers events catalogue listing listing-postgres playback retention api costs everything outage before
 // before-requests; without a name, all. `--quick`: takes less than two minutes. `--save` keeps the output in test/bench/results/
 // and the figures in docs/performance.md; it needs long windows.
 
@@ -13,6 +13,7 @@ import { prepareMedia } from './media.ts';
 import { measureApi } from './parts/api.ts';
 import { measureBefore } from './parts/before.ts';
 import { measureRequestsBefore } from './parts/before-requests.ts';
+import { measureCatalogue } from './parts/catalogue.ts';
 import { measureCosts } from './parts/costs.ts';
 import { measureCpu } from './parts/cpu.ts';
 import { measureEvents } from './parts/events.ts';
@@ -36,6 +37,7 @@ const PARTS: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   live: measureLive,
   viewers: measureViewers,
   events: measureEvents,
+  catalogue: measureCatalogue,
   listing: measureListing,
   playback: measurePlayback,
   retention: measureRetention,

@@ -2,7 +2,6 @@
 // then the same month listed from the disk without a database. All over HTTP.
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { Connection } from '../../../recorder/database/connection.ts';
 import { daysSql, midnightsOf, segmentsSql } from '../../../recorder/database/listing.ts';
@@ -12,10 +11,9 @@ import { silentLog } from '../../../base/log.ts';
 import { Postgres } from '../../support/postgres.ts';
 import { writeArchive } from '../archive.ts';
 import { emptyDirectory, type Bench } from '../bench.ts';
+import { askInTurns, pairedFigure, type Pair } from '../paired.ts';
 import { sleep, start } from '../processes.ts';
 import { cameraId, startRecorder } from '../recorder.ts';
-import { summarize, type Summary } from '../report.ts';
-import { request } from './listing.ts';
 
 const CAMERAS = 50;
 const ROWS = 2_160_000;
@@ -44,32 +42,15 @@ export async function measureListingPostgres(bench: Bench): Promise<void> {
     const month = await fill(bench, postgres, 'month', rows, bench.quick ? 3 : 30);
     const year = await fill(bench, postgres, 'year', rows, 365);
     for (const table of [month, year]) await explain(bench, postgres, table);
-    const day = await ask(bench, postgres, month);
-    bench.figure({
-      figure: `listing one day among ${rows} rows of ${CAMERAS} cameras, p99`,
-      unit: 'ms',
-      measured: day.p99,
-      must: 20,
-      aim: 10,
-      note: noteOf(day),
-    });
-    const days = await ask(bench, postgres, year);
-    bench.figure({
-      figure: `listing one day and the days of a year among ${rows} rows, p99`,
-      unit: 'ms',
-      measured: days.p99,
-      must: 50,
-      aim: 20,
-      note: noteOf(days),
-    });
+    const day = `listing one day among ${rows} rows of ${CAMERAS} cameras, p99`;
+    bench.figure(pairedFigure(day, await ask(bench, postgres, month), 20, { aim: 10 }));
+    const days = `listing one day and the days of a year among ${rows} rows, p99`;
+    bench.figure(pairedFigure(days, await ask(bench, postgres, year), 50, { aim: 20 }));
     await measureDisk(bench, postgres);
   } finally {
     for (const cleanup of cleanups.reverse()) await cleanup();
   }
 }
-
-const noteOf = ({ p50, max, count }: Summary): string =>
-  `p50 ${p50.toFixed(2)} ms, worst ${max.toFixed(1)} ms of ${count}`;
 
 /** Rows in the order in which segments close, so that a camera's rows are as far apart as in real use. */
 async function fill(bench: Bench, postgres: Postgres, name: string, rows: number, days: number): Promise<Table> {
@@ -127,34 +108,29 @@ async function explain(bench: Bench, postgres: Postgres, { name, days, lastDayMs
 }
 
 /** Every camera and many days, in an order that no cache favours; the recorder is otherwise idle. */
-async function ask(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: Table): Promise<Summary> {
+async function ask(bench: Bench, postgres: Postgres, { name, days, lastDayMs }: Table): Promise<Pair> {
   const directory = emptyDirectory(bench, 'listing-postgres');
   const recorder = await startRecorder({
     urls: [],
     directory,
     settings: { nodeName: NODE, database: { url: postgres.url(name) } },
   });
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {
-    const times: number[] = [];
     const count = bench.quick ? 200 : 1_000;
-    for (let i = 0; i <= count; i++) {
+    const urls = Array.from({ length: count + 1 }, (_, i) => {
       const offset = OFFSETS[i % OFFSETS.length] ?? 0;
       const from = lastDayMs / 1000 - ((i * 7) % (days - 1)) * DAY_SECONDS - offset * 60;
       const query = `from=${from}&to=${from + DAY_SECONDS}&tz_offset_minutes=${offset}`;
-      const url = `http://${recorder.address}/api/archive/${cameraId((i * 13) % CAMERAS)}/segments?${query}`;
-      const answer = await request(agent, url);
-      const listed = JSON.parse(answer.body) as { archive?: unknown[]; days?: unknown[] };
+      return `http://${recorder.address}/api/archive/${cameraId((i * 13) % CAMERAS)}/segments?${query}`;
+    });
+    // The first response waits until rows and files have been compared, and does not count.
+    return await askInTurns(bench, urls, ({ status, body }) => {
+      const listed = JSON.parse(body) as { archive?: unknown[]; days?: unknown[] };
       const found = listed.days?.length ?? 0;
-      if (answer.status !== 200 || (listed.archive?.length ?? 0) < 10 || found < days || found > days + 1) {
-        throw new Error(`the listing answered ${answer.status} with ${found} days: ${answer.body.slice(0, 300)}`);
-      }
-      // The first response waits until rows and files have been compared.
-      if (i > 0) times.push(answer.ms);
-    }
-    return summarize(times);
+      if (status === 200 && (listed.archive?.length ?? 0) >= 10 && found >= days && found <= days + 1) return;
+      throw new Error(`the listing answered ${status} with ${found} days: ${body.slice(0, 300)}`);
+    });
   } finally {
-    agent.destroy();
     await recorder.stop();
   }
 }
@@ -165,26 +141,17 @@ async function measureDisk(bench: Bench, postgres: Postgres): Promise<void> {
   const days = bench.quick ? 3 : 30;
   const archive = writeArchive(`${directory}/recordings`, CAMERAS, CAMERAS * days * 288, Date.now());
   const recorder = await startRecorder({ urls: [], directory });
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   try {
-    const times: number[] = [];
-    for (let i = 0; i < CAMERAS * (days - 2); i++) {
+    const urls = Array.from({ length: CAMERAS * Math.max(1, days - 2) }, (_, i) => {
       const from = archive.dayStart - Math.floor(i / CAMERAS) * DAY_SECONDS;
-      const url = `http://${recorder.address}/api/archive/${cameraId(i % CAMERAS)}/segments?from=${from}&to=${from + DAY_SECONDS}`;
-      const answer = await request(agent, url);
-      if (answer.status !== 200) throw new Error(`the listing answered ${answer.status}: ${answer.body.slice(0, 300)}`);
-      times.push(answer.ms);
-    }
-    const walk = summarize(times);
-    bench.figure({
-      figure: `without a database, one day among ${archive.files} files of ${CAMERAS} cameras, p99`,
-      unit: 'ms',
-      measured: walk.p99,
-      must: 20,
-      note: noteOf(walk),
+      return `http://${recorder.address}/api/archive/${cameraId(i % CAMERAS)}/segments?from=${from}&to=${from + DAY_SECONDS}`;
     });
+    const walk = await askInTurns(bench, urls, ({ status, body }) => {
+      if (status !== 200) throw new Error(`the listing answered ${status}: ${body.slice(0, 300)}`);
+    });
+    const name = `without a database, one day among ${archive.files} files of ${CAMERAS} cameras, p99`;
+    bench.figure(pairedFigure(name, walk, 20));
   } finally {
-    agent.destroy();
     await recorder.stop();
   }
   await measureIndexing(bench, directory, archive.files, await postgres.createDatabase('disk'));

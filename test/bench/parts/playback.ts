@@ -5,12 +5,12 @@ import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { writeDay, writeFullFiles } from '../archive.ts';
 import { CAMERAS, emptyDirectory, recording, type Bench } from '../bench.ts';
+import { request } from '../paired.ts';
 import { startNginx } from '../nginx.ts';
 import { sleep, start } from '../processes.ts';
 import type { ReadResult } from '../reader.ts';
 import { cameraId, startRecorder, type RunningRecorder } from '../recorder.ts';
 import { median, summarize } from '../report.ts';
-import { request } from './listing.ts';
 
 const READER = join(import.meta.dirname, '..', 'reader.ts');
 const READERS = 100;
