@@ -1,13 +1,13 @@
-// What is common to errors: their text, and a code for programs.
+// Reads the message and the code of an error, and defines errors with a code.
 
-/** The message of whatever was thrown. */
+/** The message of a thrown value. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
-/** The code of an error that has one, as those of the system have; else undefined. */
+/** The code of an error, as errors of the system have it; undefined without one. */
 export const errorCode = (thrown: unknown): string | undefined =>
   thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;
 
-/** A host with several addresses, none of which answers, fails with all their errors at once: the first of them. */
+/** The first error if a host has several addresses and all of them failed; other values are returned unchanged. */
 export const firstError = (thrown: unknown): unknown => (thrown instanceof AggregateError ? thrown.errors[0] : thrown);
 
 /** Programs read `code`, people the message. */

@@ -1,4 +1,4 @@
-// What all HTTP clients of this program need of an answer.
+// Helpers for answers that the HTTP clients of this program receive.
 
 /** The whole body. Throws the error of `tooLong` when it has more than `maxBytes`; the rest is not read. */
 export async function readBody(body: AsyncIterable<Buffer>, maxBytes: number, tooLong: () => Error): Promise<Buffer> {
@@ -14,5 +14,5 @@ export async function readBody(body: AsyncIterable<Buffer>, maxBytes: number, to
 
 const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
 
-/** Whether the answer asks to go on at its `Location` (RFC 9110 §15.4). */
+/** Whether the answer is a redirect to its `Location` (RFC 9110 §15.4). */
 export const isRedirect = (status: number | undefined): boolean => REDIRECTS.has(status);

@@ -29,7 +29,7 @@ export function issueWords(issue: z.core.$ZodIssue): string {
     case 'too_big':
       return `expected ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}${UNITS[issue.origin] ?? ''}`;
     case 'unrecognized_keys':
-      return `nobody knows ${issue.keys.join(', ')}`;
+      return `unknown: ${issue.keys.join(', ')}`;
     case 'not_multiple_of':
       return `expected a multiple of ${issue.divisor}`;
     case 'invalid_format':

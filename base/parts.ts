@@ -3,7 +3,7 @@
 export interface Part {
   readonly name: string;
   start?(): unknown;
-  /** May be called although `start` was not: a part may hold something from when it was made. */
+  /** May be called even if `start` was not: a part may hold resources since its creation. */
   close?(): unknown;
 }
 

@@ -78,7 +78,7 @@ async function applyResources({ controlPlane }: Cluster, cameras: ReadonlyMap<st
   ]);
 }
 
-const COMMANDS = `  kill NODE    as a power cut            start NODE   as a boot with the disk it had
+const COMMANDS = `  kill NODE    like a power failure      start NODE   like a boot with its old disk
   cut NODE     its packets vanish        mend NODE
   freeze NODE  its time stands still     thaw NODE
 `;

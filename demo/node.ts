@@ -117,10 +117,10 @@ async function guide(cluster: RealCluster, prometheus: string | undefined): Prom
     `  kubectl -n ${NAMESPACE} get pods,recorderpools,recordernodes`,
     `  kubectl -n ${NAMESPACE} describe camera gate           # what happened to it`,
     `  kubectl -n ${NAMESPACE} logs daemonset/default-recorder`,
-    `  kubectl -n ${NAMESPACE} delete pod -l kube-nvr.dev/pool=default   # recorded on in seconds`,
-    `  kubectl -n ${SIGHTS} delete pod cameras                # see what is told of silent cameras`,
+    `  kubectl -n ${NAMESPACE} delete pod -l kube-nvr.dev/pool=default   # recording continues in seconds`,
+    `  kubectl -n ${SIGHTS} delete pod cameras                # see how silent cameras are reported`,
     `  helm -n ${NAMESPACE} test kube-nvr`,
-    `  helm -n ${NAMESPACE} uninstall kube-nvr                # recorders go on, footage stays`,
+    `  helm -n ${NAMESPACE} uninstall kube-nvr                # recorders continue, footage stays`,
     '',
     'Ctrl-C stops everything.',
   ];

@@ -198,12 +198,12 @@ go_build() {
     return 1
   fi
   rm -f "$log"
-  # Another shell may have built it meanwhile: whoever comes last wins, and both are the same.
+  # Another shell may have built it meanwhile: the last one replaces the file, and both are the same.
   mv "$2.$$" "$2"
 }
 
-# need_kubernetes PROGRAM...: built from the modules that test/rig/kube/go.mod fixes, unless KUBEBUILDER_ASSETS or the cache
-# has them.
+# need_kubernetes PROGRAM...: programs built from the modules in test/rig/kube/go.mod, unless KUBEBUILDER_ASSETS or the
+# cache has them.
 need_kubernetes() {
   local version name missing=() set=k8s.io/component-base/version
   version=$(sed -n 's|^require k8s.io/kubernetes ||p' "$ROOT/test/rig/kube/go.mod")
@@ -221,16 +221,16 @@ need_kubernetes() {
   done
 }
 
-# module_version DIRECTORY MODULE: which one test/rig/DIRECTORY/go.mod requires in a line of its own.
+# module_version DIRECTORY MODULE: the version that test/rig/DIRECTORY/go.mod requires.
 module_version() { sed -n "s|^require $2 ||p" "$ROOT/test/rig/$1/go.mod"; }
 
-# built_with_helm PROGRAM MODULE: of the modules that test/rig/helm/go.mod fixes.
+# built_with_helm PROGRAM MODULE: builds a program from the modules in test/rig/helm/go.mod.
 built_with_helm() {
   local version minor name flags
   version=$(module_version helm "$2")
   if [ -x "$CACHE/$1/$version/$1" ]; then return 0; fi
   need_go
-  # What Helm takes for the cluster's version when it only renders; 1.20 unless told.
+  # The version of the cluster that Helm assumes when it only renders; its own default is 1.20.
   minor=$(sed -n 's|^\tk8s.io/client-go v0\.\([0-9]*\)\..*|\1|p' "$ROOT/test/rig/helm/go.mod")
   flags="-X helm.sh/helm/v3/internal/version.version=$(module_version helm helm.sh/helm/v3)"
   for name in pkg/chartutil pkg/lint/rules; do
@@ -241,7 +241,8 @@ built_with_helm() {
 
 need_helm() { command -v helm >/dev/null || built_with_helm helm helm.sh/helm/v3; }
 
-# What looks at what the chart renders: the suites beside its templates, and each object as its kind has it.
+# Tools for tests of the chart: unit tests next to its templates, and validation of each rendered object against the schema
+# of its kind.
 need_chart_checks() {
   built_with_helm helm-unittest github.com/helm-unittest/helm-unittest &&
     built_with_helm kubeconform github.com/yannh/kubeconform &&
@@ -252,7 +253,8 @@ need_chart_checks() {
       example/prometheus-operator-crd/*_prometheusrules.yaml'
 }
 
-# need_schema DIRECTORY MODULE NAME ENDING PATTERNS: files of a module that test/rig/DIRECTORY/go.mod fixes, in the cache as one.
+# need_schema DIRECTORY MODULE NAME ENDING PATTERNS: joins files of a module in test/rig/DIRECTORY/go.mod into one file in
+# the cache.
 need_schema() {
   local file from
   file=$CACHE/schemas/$3-$(module_version "$1" "$2")$4
@@ -268,7 +270,7 @@ need_schema() {
   (cd "$from" && cat $5) >"$file.$$" && mv "$file.$$" "$file"
 }
 
-# The names of Services, for pods on a real node.
+# CoreDNS, which resolves names of Services for pods on a real node.
 need_coredns() {
   local version
   version=$(sed -n 's|^require github.com/coredns/coredns ||p' "$ROOT/test/rig/dns/go.mod")
@@ -277,7 +279,7 @@ need_coredns() {
   go_build "$ROOT/test/rig/dns" "$CACHE/coredns/$version/coredns" "" .
 }
 
-# The lint of the OpenAPI document; it is a program of 15 MB, and no part of what is built.
+# The linter of the OpenAPI document, a program of 15 MB that is not part of the product.
 REDOCLY_VERSION=2.77.0
 need_redocly() {
   local home=$CACHE/redocly
@@ -289,7 +291,7 @@ need_redocly() {
     "@redocly/cli@$REDOCLY_VERSION" </dev/null >&2
 }
 
-# Generates requests from the OpenAPI document; in an environment of its own, with versions that are named.
+# Schemathesis, which generates requests from the OpenAPI document, with fixed versions in its own environment.
 need_schemathesis() { need_python_environment schemathesis "$ROOT/test/openapi/requirements.txt"; }
 
 # need_python_environment NAME REQUIREMENTS
@@ -304,7 +306,7 @@ need_python_environment() {
     cp "$2" "$home/requirements.txt"
 }
 
-# What makes clients of the OpenAPI document, in three languages, and says what of a change breaks them.
+# Generators of clients in three languages from the OpenAPI document, and a checker for breaking changes.
 OPENAPI_TYPESCRIPT_VERSION=7.13.0
 OPENAPI_FETCH_VERSION=0.17.0
 need_client_generators() {
@@ -317,14 +319,15 @@ need_client_generators() {
       "openapi-typescript@$OPENAPI_TYPESCRIPT_VERSION" "openapi-fetch@$OPENAPI_FETCH_VERSION" </dev/null >&2 || return 1
     echo "$versions" >"$home/versions"
   fi
-  # Also where all is built: the client in Go is compiled by it.
+  # Needed even if all programs are built: it compiles the client in Go.
   need_go
   built_with_openapi oapi-codegen github.com/oapi-codegen/oapi-codegen/v2 cmd/oapi-codegen &&
     built_with_openapi oasdiff github.com/oasdiff/oasdiff &&
     need_python_environment openapi-python-client "$requirements"
 }
 
-# built_with_openapi PROGRAM MODULE [PACKAGE]: of the modules that test/rig/openapi/go.mod fixes, with what clients import.
+# built_with_openapi PROGRAM MODULE [PACKAGE]: builds a program from the modules in test/rig/openapi/go.mod, with the
+# packages that clients import.
 built_with_openapi() {
   local version
   version=$(module_version openapi "$2")
@@ -333,7 +336,7 @@ built_with_openapi() {
   go_build "$ROOT/test/rig/openapi" "$CACHE/$1/$version/$1" "" "$2${3:+/$3}"
 }
 
-# The programs only: the service that the package starts would scrape itself, and nobody looks.
+# Only the programs are needed: the service that the package starts would scrape itself.
 need_prometheus() {
   if command -v prometheus >/dev/null && command -v promtool >/dev/null; then return 0; fi
   need_packages prometheus || return 1
@@ -347,7 +350,7 @@ setup() {
   for group in "$@"; do
     exec {lock}>"$CACHE/locks/$group"
     flock "$lock"
-    # Without the lock's file: a server that a package starts would keep it.
+    # Does not pass the lock's file descriptor on: a server that a package starts would keep the lock.
     setup_group "$group" {lock}>&- || code=1
     exec {lock}>&-
   done
@@ -362,23 +365,23 @@ setup_group() {
       need_modules
       ;;
     media) need_packages ffmpeg=ffmpeg mediainfo=mediainfo curl=curl ;;
-    # Network namespaces (iproute2) are where cameras are searched for.
+    # iproute2 for network namespaces, in which tests search for cameras.
     cameras) need_packages "${CAMERA_PACKAGES[@]}" iproute2=ip ;;
-    # Many cameras in one small program, which is built at first use.
+    # A small program that simulates many cameras; it is built at first use.
     senders) need_packages gcc=gcc libc6-dev ;;
-    # Namespaces with a device in each, and the program between the two.
+    # Network namespaces with a device in each, and the program that connects them.
     links) need_packages iproute2=ip util-linux=unshare python3=python3 ;;
     browser) need_packages chromium=chromium fonts-dejavu-core ;;
-    # Its programs only: tests make servers of their own.
+    # Only the programs: tests start their own servers.
     database) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need_packages postgresql ;;
-    # The program only: recorders run it themselves.
+    # Only the program: recorders start it themselves.
     jobs) need_packages redis-server=redis-server ;;
     shell) need_packages shellcheck=shellcheck ;;
     api)
       need_redocly && need_schemathesis
       ;;
     clients) need_client_generators ;;
-    # Network namespaces (iproute2) are for the nodes.
+    # iproute2 for network namespaces: each node has one.
     kube)
       if [ ! -x "${KUBEBUILDER_ASSETS:-/none}/etcd" ]; then need_packages etcd-server=etcd; fi
       need_packages openssl=openssl iproute2=ip

@@ -1,4 +1,4 @@
-// What a change in the caches leads to: another plan of a pool, and keys in the queues.
+// Reacts to changes in the caches: requests another plan of a pool, and adds keys to the queues.
 
 import { nodeOfLease, POOL_LABEL } from '../crds/names.ts';
 import type { Camera } from '../crds/camera.ts';
@@ -20,7 +20,7 @@ interface ChangesOptions {
   readonly metrics: OperatorMetrics;
 }
 
-/** Hundreds of nodes report at once. */
+/** Hundreds of nodes may report at the same time. */
 const POOL_SOON_MS = 250;
 
 /** To be called before the caches start. */
@@ -39,7 +39,7 @@ function cameraChanged(change: Change<Camera>, { pools, queues }: ChangesOptions
   const now = change.kind === 'deleted' ? undefined : change.object;
   for (const camera of [before, now]) if (camera) pools.changed(poolKeyOf(camera));
   queues.showSoon(change.key);
-  // Secrets that recorders may read follow from the cameras.
+  // The Secrets that recorders may read depend on the cameras.
   if (before?.spec.credentialsSecretRef?.name === now?.spec.credentialsSecretRef?.name) return;
   const camera = now ?? before;
   if (camera) queues.pool.add(poolKeyOf(camera));
@@ -48,20 +48,20 @@ function cameraChanged(change: Change<Camera>, { pools, queues }: ChangesOptions
 function recorderNodeChanged(change: Change<RecorderNode>, { pools, queues, judge, metrics }: ChangesOptions): void {
   const node = objectOf(change);
   const poolKey = poolKeyOf(node);
-  // A standby does so too: it may have to move this node's cameras as the first thing it does.
+  // Standbys do this too: a new leader may have to move the cameras of this node at once.
   if (change.kind === 'added') metrics.knows(nameOfKey(poolKey), node.metadata.name);
   pools.changed(poolKey);
   queues.pool.addAfter(poolKey, POOL_SOON_MS);
   if (change.kind === 'deleted') return judge.forget(change.key);
   queues.request.add(change.key);
   const before = change.kind === 'changed' ? change.previous.status : undefined;
-  for (const camera of camerasToldOtherwise(before, node.status)) {
+  for (const camera of camerasReportedAnew(before, node.status)) {
     queues.showSoon(`${node.metadata.namespace}/${camera}`);
   }
 }
 
-/** Names of cameras of which a node reports something else than before; some may be named twice. */
-function camerasToldOtherwise(before: RecorderNode['status'], now: RecorderNode['status']): readonly string[] {
+/** Names of cameras whose report of a node has changed; some may be listed twice. */
+function camerasReportedAnew(before: RecorderNode['status'], now: RecorderNode['status']): readonly string[] {
   const told = new Map((before?.cameras ?? []).map((report) => [report.name, JSON.stringify(report)]));
   const reports = (now?.cameras ?? []).filter((report) => told.get(report.name) !== JSON.stringify(report));
   const archives =
@@ -76,12 +76,12 @@ function leaseChanged(change: Change<KubeObject>, { pools, queues }: ChangesOpti
   const node = nodeOfLease(name);
   const pool = labels?.[POOL_LABEL];
   if (node === undefined || pool === undefined) return;
-  // It is made again.
+  // The reconciler creates it again.
   if (change.kind === 'deleted') queues.pool.add(`${namespace}/${pool}`);
   else pools.get(`${namespace}/${pool}`)?.sawLease(node, resourceVersion);
 }
 
-/** Pools select nodes of Kubernetes by labels. */
+/** Pools select Kubernetes nodes by labels. */
 function nodeChanged(change: Change<ClusterNode>, { pools, queues }: ChangesOptions): void {
   const isSame =
     change.kind === 'changed' &&
@@ -102,7 +102,7 @@ function podChanged(change: Change<RecorderPod>, { queues }: ChangesOptions): vo
 function poolChanged(change: Change<RecorderPool>, { caches, pools, queues }: ChangesOptions): void {
   pools.changed(change.key);
   queues.pool.add(change.key);
-  // Cameras show whether there is a pool.
+  // The status of a camera shows whether its pool exists.
   if (change.kind === 'changed') return;
   for (const camera of caches.cameras.list()) {
     if (poolKeyOf(camera) === change.key) queues.showSoon(keyOf(camera.metadata));

@@ -1,4 +1,4 @@
-// Takes part in the election, and works on the queues while this replica leads.
+// Takes part in the election, and processes the queues while this replica leads.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -24,9 +24,9 @@ interface LeadershipOptions {
   readonly log: Log;
 }
 
-/** How long calls under way may take when this replica stops. */
+/** How long running calls may take when this replica stops. */
 const STOP_MS = 5_000;
-/** Keys that are worked on at once. */
+/** Keys that are processed at the same time. */
 const WORKERS: Readonly<Record<QueueName, number>> = { camera: 8, pool: 2, request: 4 };
 
 export class Leadership {
@@ -43,7 +43,7 @@ export class Leadership {
     this.#election = this.#o.elector.run((term) => this.#lead(term), this.#stop.signal);
   }
 
-  /** Ends what is being written, and lets go of the Lease. */
+  /** Finishes running writes, and releases the Lease. */
   async close(): Promise<void> {
     this.#stop.abort();
     const timer = this.#o.clock.after(STOP_MS, () => this.#hardStop.abort());
@@ -51,7 +51,7 @@ export class Leadership {
     timer.cancel();
   }
 
-  /** What only the leader does, until `term` aborts. */
+  /** The work of the leader, until `term` aborts. */
   async #lead(term: AbortSignal): Promise<void> {
     const { caches, recorders, queues } = this.#o;
     await caches.whenSynced(term);

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The operator's composition root: arguments, environment and signals end here.
+// The entry point of the operator: handles arguments, environment and signals.
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -19,29 +19,29 @@ import { startOperator, type Operator } from './operator.ts';
 const USAGE = `Usage: operator [--namespace NAMESPACE | --all-namespaces] [--image IMAGE] [--priority-class NAME]
                 [--kubeconfig FILE] [--listen HOST:PORT]
 
-  --namespace NAMESPACE  look after the cameras and pools there (default: the operator's own namespace)
-  --all-namespaces       look after those of the whole cluster, where rights were given
+  --namespace NAMESPACE  manage the cameras and pools there (default: the operator's own namespace)
+  --all-namespaces       manage those of all namespaces in which the operator has rights
   --grant-command COMMAND
-                         shown with pools of other namespaces: what gives the rights; {namespace} stands for the namespace
-  --image IMAGE          of the recorders of pools that name none
-  --priority-class NAME  likewise
+                         shown in pools of other namespaces: the command that grants the rights; {namespace} is replaced
+  --image IMAGE          image of recorders whose pool names none
+  --priority-class NAME  PriorityClass of recorders whose pool names none
   --cluster-network NETWORK
-                         of pods or Services, where the cluster does not tell it; may be repeated
+                         network of pods or Services that the cluster does not report; may be repeated
   --api-server-port PORT, --database-port PORT
-                         by which recorders reach the API server, and database and Redis; may be repeated. With the
+                         ports of the API server, and of database and Redis, for recorders; may be repeated. With the
                          first, pools with cameraNetworks get a NetworkPolicy
-  --kubeconfig FILE      default: as kubectl finds it, or the service account of the pod
-  --listen HOST:PORT     for GET /metrics, /healthz and /readyz (default 0.0.0.0:8080)
+  --kubeconfig FILE      kubeconfig (default: that of kubectl, or the service account of the pod)
+  --listen HOST:PORT     address for GET /metrics, /healthz and /readyz (default 0.0.0.0:8080)
   --log-level LEVEL      debug, info, warn or error (default info)
   --version              print the version, and exit
 `;
 
-/** A stop that takes longer is given up. */
+/** A stop that takes longer is aborted. */
 const MAX_STOP_MS = 9_000;
-/** An event loop that has not turned for so long is not alive. */
+/** If the event loop was blocked for this long, the process is reported as not alive. */
 const STUCK_MS = 30_000;
 const TURN_MS = 1_000;
-/** Watches, a Lease, and what the queues write at once. */
+/** For watches, the Lease, and simultaneous writes of the queues. */
 const CONNECTIONS = 64;
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
@@ -74,7 +74,7 @@ function parseArguments() {
   }
 }
 
-/** Where this process runs, as far as it is told. */
+/** The namespace of this process, if it is known. */
 function ownNamespace(): string {
   const told = process.env['POD_NAMESPACE'];
   if (told) return told;
@@ -85,7 +85,7 @@ function ownNamespace(): string {
   }
 }
 
-/** In a pod as every pod does, elsewhere by a kubeconfig: what reads those costs 60 MB of memory. */
+/** In a pod, connects with its service account; elsewhere with a kubeconfig, whose library costs 60 MB of memory. */
 async function connect(kubeconfig: string | undefined, connections: number | undefined): Promise<Connection> {
   const place = podPlace(process.env);
   const isTold = kubeconfig !== undefined || process.env['KUBECONFIG'] !== undefined;
@@ -102,7 +102,7 @@ async function main(): Promise<void> {
   for (const network of options['cluster-network']) {
     if (!isNetwork(network)) throw new Error(`--cluster-network ${network}: expected a network such as 10.42.0.0/16`);
   }
-  // Of all namespaces: two watches in each, so nobody knows how many.
+  // Unlimited for all namespaces: there are two watches in each, and their number is unknown.
   const connection = await connect(options.kubeconfig, options['all-namespaces'] ? undefined : CONNECTIONS);
   const home = ownNamespace();
   const namespace = options['all-namespaces'] ? undefined : (options.namespace ?? home);
@@ -111,7 +111,7 @@ async function main(): Promise<void> {
     namespace,
     ...(options['grant-command'] !== undefined && { grantCommand: options['grant-command'] }),
     ownNamespace: home,
-    // Of this process, not of its pod: a container that was restarted has seen nothing yet, and must not go on leading.
+    // Identifies this process, not its pod: a restarted container has seen nothing yet, and must not continue to lead.
     identity: `${process.env['POD_NAME'] ?? hostname()}/${randomUUID()}`,
     image: options.image,
     clusterNetworks: options['cluster-network'],
@@ -139,7 +139,7 @@ async function main(): Promise<void> {
         process.exit(code);
       },
       (err: unknown) => {
-        log.error({ err }, 'stop failed');
+        log.error({ err }, 'the operator could not be stopped cleanly');
         process.exit(1);
       },
     );
@@ -152,7 +152,7 @@ async function main(): Promise<void> {
   });
 }
 
-/** Neither health nor readiness depends on the API server being there now. */
+/** Health and readiness do not depend on the API server. */
 function listen(address: string, operator: Operator) {
   const [, host = '0.0.0.0', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
   if (port === '') throw new Error(`--listen ${address}: expected HOST:PORT`);
@@ -165,9 +165,9 @@ function listen(address: string, operator: Operator) {
     const path = request.url?.split('?')[0];
     if (path === '/healthz') {
       const isAlive = performance.now() - turnedMs < STUCK_MS;
-      say(response, isAlive ? 200 : 503, isAlive ? 'ok' : 'the event loop was stuck');
+      say(response, isAlive ? 200 : 503, isAlive ? 'ok' : 'the event loop is blocked');
     } else if (path === '/readyz') {
-      say(response, operator.isReady ? 200 : 503, operator.isReady ? 'ok' : 'caches are not filled yet');
+      say(response, operator.isReady ? 200 : 503, operator.isReady ? 'ok' : 'the caches are not filled yet');
     } else if (path === '/metrics') {
       operator.metrics.registry.metrics().then(
         (text) => response.writeHead(200, { 'content-type': operator.metrics.registry.contentType }).end(text),

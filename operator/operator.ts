@@ -1,5 +1,5 @@
-// One replica of the operator, joined from its rooms: caches that follow the API server, a runtime for each pool, queues of
-// what is to be looked at, and the election that says which replica writes.
+// One replica of the operator, composed of its parts: caches that follow the API server, a runtime for each pool, queues,
+// and the election that decides which replica writes.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -25,21 +25,24 @@ import { Reconcilers } from './reconcilers.ts';
 
 interface OperatorOptions {
   readonly api: KubeApi;
-  /** Of which cameras and pools are looked after; undefined: of all. */
+  /** The namespace whose cameras and pools are managed; undefined: all namespaces. */
   readonly namespace: string | undefined;
-  /** What gives it rights in one more namespace, which `{namespace}` stands for; told to those who make a pool there. */
+  /** The command that grants the operator rights in the namespace `{namespace}`; shown in the status of pools there. */
   readonly grantCommand?: string;
-  /** Of the operator itself: its Lease is there. */
+  /** The namespace of the operator itself, with its Lease. */
   readonly ownNamespace: string;
-  /** Of this process, and of no other. */
+  /** Unique to this process. */
   readonly identity: string;
-  /** Of the recorders of pools that name none. */
+  /** Image of recorders whose pool names none. */
   readonly image: string;
-  /** Likewise; empty: none. */
+  /** PriorityClass of recorders whose pool names none; empty: none. */
   readonly priorityClass?: string;
-  /** Networks of the cluster that it does not tell itself. */
+  /** Networks of the cluster that it does not report itself. */
   readonly clusterNetworks?: readonly string[];
-  /** What recorders reach beside cameras, where pools say in which networks these are; undefined: no NetworkPolicies. */
+  /**
+   * Ports that recorders may reach besides cameras, in pools that name the networks of their cameras; undefined: no
+   * NetworkPolicies.
+   */
   readonly egress?: EgressPorts | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -48,16 +51,16 @@ interface OperatorOptions {
 export interface Operator {
   readonly metrics: OperatorMetrics;
   readonly isLeader: boolean;
-  /** Every cache has been filled once. */
+  /** Whether every cache has been filled once. */
   readonly isReady: boolean;
-  /** Ends what is being written, lets go of the Lease, and resolves when nothing runs any more. */
+  /** Finishes running writes, releases the Lease, and resolves when everything has stopped. */
   close(): Promise<void>;
 }
 
-/** Where nobody says what the role is called. */
+/** Used if no command is configured. */
 const GRANT_COMMAND = 'kubectl --namespace {namespace} create rolebinding, with the rights of the chart';
 
-/** Connects the parts from top to bottom, each to those before it; then starts them. */
+/** Creates the parts from top to bottom, each from the previous ones, and starts them. */
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { namespace, ownNamespace, identity, image, priorityClass = '', clock, log } = options;
   const { clusterNetworks: told = [], egress, grantCommand = GRANT_COMMAND } = options;

@@ -1,5 +1,5 @@
-// One pool as this replica knows it: its assigner, the leader's last plan of it, and the cameras whose statuses wait while
-// cameras are given to nodes.
+// The runtime of one pool in this replica: its assigner, the last plan of the leader, and cameras whose statuses wait while
+// other cameras are being assigned.
 
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
@@ -30,15 +30,15 @@ export interface PoolRuntimeOptions {
   readonly log: Log;
 }
 
-/** What the leader planned last, and from what. */
+/** The last plan of the leader, and its input. */
 export interface LastPlan {
   readonly plan: Plan;
   readonly snapshot: Snapshot;
-  /** Those of the snapshot by name. */
+  /** The nodes of the snapshot by name. */
   readonly nodes: ReadonlyMap<string, PlannedNode>;
 }
 
-/** Since when cameras are given to nodes, when the last one was, and those that are to be shown after it. */
+/** When the current assignments began, when the last one was written, and the cameras whose statuses wait for them. */
 interface Placing {
   readonly sinceMs: number;
   movedMs: number;
@@ -46,8 +46,8 @@ interface Placing {
 }
 
 /**
- * While cameras that nobody records are given to nodes, showing what is known of any waits: each write of a status takes
- * the API server as long as an assignment. For so long after the last assignment, and for at most a minute in all.
+ * While cameras without a recorder are being assigned, statuses wait: a write of a status takes the API server as long as
+ * an assignment. They wait this long after the last assignment, and at most a minute in all.
  */
 const HOLD_MS = 5_000;
 const MAX_HOLD_MS = 60_000;
@@ -61,7 +61,7 @@ export class PoolRuntime {
   #last: LastPlan | undefined;
   #placing: Placing | undefined;
 
-  /** `objects`: of the pool, as the caches show them now. */
+  /** `objects`: the current objects of the pool in the caches. */
   constructor(key: string, objects: PoolObjects, options: PoolRuntimeOptions) {
     const { namespace = '', name } = nameOfKey(key);
     const { api, caches, isLeader, clock, log } = options;
@@ -91,7 +91,7 @@ export class PoolRuntime {
     return this.#last;
   }
 
-  /** See `isSettled`; what a leader before has shown stands until then. */
+  /** See `isSettled`; until then, the statuses of the previous leader stay. */
   get isTooEarly(): boolean {
     return !(this.#last && isSettled(this.#last.snapshot, this.#assigner.observedForMs));
   }
@@ -100,19 +100,19 @@ export class PoolRuntime {
     return this.#last?.nodes.get(node)?.liveness.state === 'Live';
   }
 
-  /** Whether showing the camera waits for cameras that are given to nodes; it is added to its queue after that. */
+  /** Whether the status of the camera waits for assignments; if so, the camera is added to its queue afterwards. */
   holds(cameraKey: string): boolean {
     if (!this.#isHolding) return false;
     this.#placing?.held.add(cameraKey);
     return true;
   }
 
-  /** Something that the plan depends on has changed. */
+  /** To be called when something that the plan depends on has changed. */
   changed(): void {
     this.#assigner.changed();
   }
 
-  /** The Lease of a node is another. */
+  /** To be called when the Lease of a node has changed. */
   sawLease(node: string, resourceVersion: string): void {
     this.#assigner.sawLease(node, resourceVersion);
   }
@@ -180,14 +180,14 @@ export class PoolRuntime {
     const { node, previousNode, reason } = assignment;
     const note =
       node === undefined
-        ? 'recorded by no node'
-        : `recorded by ${node}${previousNode === undefined ? '' : `, before by ${previousNode}`}`;
+        ? 'assigned to no node'
+        : `assigned to ${node}${previousNode === undefined ? '' : `, previously to ${previousNode}`}`;
     const type = isFailover(reason) ? 'Warning' : 'Normal';
     events.record(regarding, { type, reason, action: 'Assign', note });
   }
 }
 
-/** Cameras are given to nodes, or wait for their turn. */
+/** Whether cameras are being assigned, or wait for it. */
 const isPlacing = ({ plan, snapshot }: LastPlan): boolean =>
   plan.writes.some(({ urgent }) => urgent) ||
   snapshot.cameras.some(({ writing }) => writing) ||

@@ -1,4 +1,4 @@
-// The pools that this replica looks after: each is opened when it is seen first, and closed when it is gone.
+// The pools that this replica manages: a runtime is opened when a pool appears, and closed when it is deleted.
 
 import { nameOfKey } from './kube/api.ts';
 import type { Caches } from './observe/caches.ts';
@@ -6,7 +6,7 @@ import { PoolRuntime, type PoolRuntimeOptions } from './pool-runtime.ts';
 
 interface PoolsOptions extends PoolRuntimeOptions {
   readonly caches: Caches;
-  /** The pool is gone. */
+  /** Called when a pool was deleted. */
   readonly ended: (key: string) => void;
 }
 
@@ -19,7 +19,7 @@ export class Pools {
     this.#o = options;
   }
 
-  /** Undefined when there is no such pool. */
+  /** Undefined when the pool does not exist. */
   get(key: string): PoolRuntime | undefined {
     return this.#byKey.get(key);
   }
@@ -28,7 +28,7 @@ export class Pools {
     return [...this.#byKey.keys()];
   }
 
-  /** Something that the plan of the pool depends on has changed; it may be new, or gone. */
+  /** To be called when something that the plan of the pool depends on has changed; the pool may be new or deleted. */
   changed(key: string): void {
     if (this.#closed) return;
     const pool = this.#byKey.get(key);

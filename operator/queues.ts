@@ -1,12 +1,13 @@
-// Keys of what the leader has to look at: cameras, pools, and nodes with their requests.
+// The queues of the leader: keys of cameras, of pools, and of nodes with their requests.
 
 import type { Clock } from '../base/clock.ts';
 import { WorkQueue } from './kube/workqueue.ts';
 import type { OperatorMetrics } from './metrics.ts';
 
 /**
- * What happens to a camera within this time is shown at once: it is assigned, named by its node and recorded within a
- * second, and thousands may be. Writes of a status also stand in the way of assignments, which are compare-and-swap.
+ * Changes of a camera within this time become one write of its status: a camera is assigned, reported by its node and
+ * recorded within a second, and there may be thousands. Writes of a status also conflict with assignments, which are
+ * written by compare-and-swap.
  */
 const SHOW_MS = 1_000;
 
@@ -22,7 +23,7 @@ export class Queues {
     this.#byName = this.#openAll();
   }
 
-  /** As they are now: see `renew`. */
+  /** The current queue: see `renew`. */
   get camera(): WorkQueue {
     return this.#byName.camera;
   }
@@ -35,12 +36,12 @@ export class Queues {
     return this.#byName.request;
   }
 
-  /** The status of a camera may have changed. */
+  /** To be called when the status of a camera may have changed. */
   showSoon(cameraKey: string): void {
     this.camera.addAfter(cameraKey, SHOW_MS);
   }
 
-  /** Workers close their queue at the end of a term: the next term begins with new ones. */
+  /** Opens new queues: workers close theirs at the end of a term. */
   renew(): void {
     this.#byName = this.#openAll();
   }

@@ -1,4 +1,5 @@
-// What the leader does with a key of each queue: status of a camera; objects, nodes and status of a pool; requests of a node.
+// Reconciles the keys of the queues: the status of a camera; the objects, nodes and status of a pool; the requests of a
+// node.
 
 import type { Clock } from '../base/clock.ts';
 import type { RecorderPool } from '../crds/recorder-pool.ts';
@@ -29,17 +30,20 @@ interface ReconcilersOptions {
   readonly logins: CameraLogins;
   readonly judge: ReportJudge;
   readonly events: EventRecorder;
-  /** Shown with a pool of a namespace that refuses the operator; undefined: no other namespace is looked after. */
+  /**
+   * Shown in the status of a pool in a namespace without rights for the operator; undefined: the operator manages one
+   * namespace only.
+   */
   readonly grantCommand: string | undefined;
   readonly clock: Clock;
 }
 
-/** A pool is looked at this often although nothing happened: its counts come from reports. */
+/** A pool is reconciled this often even without changes: its counts come from reports. */
 const POOL_MS = 10_000;
-/** How soon a replica that has just started looks whether it knows enough to show. */
+/** How soon a replica that has just started checks again whether it knows enough to write statuses. */
 const EARLY_MS = 1_000;
 
-/** Each looks at what a key names, writes what should be different, and throws ApiError when it has to look again. */
+/** Each method reconciles the object of a key. It throws ApiError when the key must be retried. */
 export class Reconcilers implements Record<QueueName, (key: string) => Promise<Outcome | void>> {
   readonly #o: ReconcilersOptions;
 
@@ -112,7 +116,10 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     return ifThere(judge.judge(key, node));
   }
 
-  /** Nothing is written in a namespace before all of it is known, which needs rights there: how long to wait. */
+  /**
+   * Returns how long to wait: nothing is written in a namespace until all its objects are known, for which the operator
+   * needs rights there.
+   */
   #waitIn(namespace: string): Outcome | undefined {
     const { caches } = this.#o;
     if (caches.isSyncedIn(namespace)) return undefined;
@@ -129,7 +136,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     this.#tell(pool, shown.transitions);
   }
 
-  /** What recorders cannot say themselves: that they are gone. */
+  /** Writes the conditions that recorders cannot report themselves: that they are gone. */
   async #showNodes(pool: RecorderPool, nodes: LastPlan['nodes']): Promise<void> {
     const { api, caches, clock } = this.#o;
     for (const node of caches.nodesOf(pool)) {
@@ -141,7 +148,9 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
     }
   }
 
-  /** Conditions that changed are events; what is Unknown at first is not, nor Ready, which sums the others up. */
+  /**
+   * Records changed conditions as Events, except those that were Unknown at first, and Ready, which summarizes the others.
+   */
   #tell(regarding: Regarding, transitions: readonly Transition[]): void {
     for (const { from, to } of transitions) {
       if (to.type === 'Ready' || to.status === 'Unknown' || (!from && to.status === 'True')) continue;
@@ -158,7 +167,7 @@ export class Reconcilers implements Record<QueueName, (key: string) => Promise<O
   }
 }
 
-/** What was deleted meanwhile needs nothing more. */
+/** Ignores an object that was deleted meanwhile. */
 async function ifThere<T>(write: Promise<T>): Promise<T | undefined> {
   try {
     return await write;

@@ -190,7 +190,7 @@ export class CameraSet implements CameraDirectory {
     this.#deps.memory?.hold(this.running().size * CAMERA_BYTES);
     const ids = (list: readonly CameraConfig[]) => list.map((camera) => camera.id);
     if (starting.size + removed.length > 0) {
-      log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'cameras configured');
+      log.info({ added: ids(added), changed: ids(changed), removed: ids(removed) }, 'the cameras were configured');
     }
   }
 

@@ -115,7 +115,7 @@ export class NodeCameraSwitch implements CameraSwitch {
     const reason = enabled ? refusal(cameraId) : undefined;
     if (reason) throw new SwitchError(reason.code, reason.message);
     if (!(await change())) return 0;
-    log.info({ camera: cameraId, by }, enabled ? 'camera started' : 'camera stopped');
+    log.info({ camera: cameraId, by }, enabled ? 'a user has started a camera' : 'a user has stopped a camera');
     await Promise.race([apply(), clock.sleep(MAX_APPLY_MS)]);
     return 1;
   }

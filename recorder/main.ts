@@ -133,7 +133,7 @@ function openLogs(config: Config): Logs {
   const logs = createLogs(config.log);
   process.on('SIGUSR2', () => {
     logs.logLevels.toggleDebug();
-    logs.log.warn({ level: logs.logLevels.level }, 'log level changed');
+    logs.log.warn({ level: logs.logLevels.level }, 'the log level was changed');
   });
   return logs;
 }

@@ -111,7 +111,7 @@ export function registerMemoryMetrics(registry: Registry, memory: MemoryBudget):
   perUser(
     Gauge,
     'kube_nvr_memory_budget_used_bytes',
-    'Bytes of media that are held, by kind of use.',
+    'Bytes of media that are held, by use.',
     ({ usedBytes }) => usedBytes,
   );
   perUser(

@@ -40,7 +40,7 @@ export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
   const { tokens } = next.auth;
   if (!isDeepStrictEqual(tokens, before.auth.tokens)) {
     auth.replaceTokens(await tokensOf({ ...before, auth: next.auth }, log));
-    log.info({ tokens: tokens.map(({ name }) => name) }, 'tokens replaced');
+    log.info({ tokens: tokens.map(({ name }) => name) }, 'the tokens were replaced');
   }
   const { tokenSha256 } = next.metrics;
   if (tokenSha256 !== before.metrics.tokenSha256) {

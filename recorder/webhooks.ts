@@ -86,7 +86,7 @@ export class Webhooks {
     await Promise.all(added.map(({ target, webhook }) => webhook.start(placeOf(target.url) ?? beginId)));
     this.#opened = after;
     if (added.length + gone.length > 0) {
-      this.#o.log.info({ added: added.map(hostOf), removed: gone.map(hostOf) }, 'webhooks replaced');
+      this.#o.log.info({ added: added.map(hostOf), removed: gone.map(hostOf) }, 'the webhooks were replaced');
     } else if (after.length === 0) this.#o.log.info({ file }, 'there are no webhooks: the file is missing or empty');
   }
 

@@ -83,7 +83,7 @@ function show(args: string[]): void {
   if (Date.now() >= expiryMs(statement)) process.stdout.write('expired\n');
   if (keyText === undefined) return;
   const key = parsePublicKey(keyText);
-  if (!key) throw new UsageError('--public-key: this is no Ed25519 public key');
+  if (!key) throw new UsageError('--public-key: expected an Ed25519 public key');
   verifyLicense(text, key);
   process.stdout.write('signed with this key\n');
 }

@@ -201,7 +201,7 @@ export class Informer<T, O extends Listed = Listed> {
         if (isExpired || ++this.#failures % RELIST_AFTER_FAILURES === 0) resourceVersion = undefined;
         const askedMs = err instanceof ApiError ? (err.retryAfterMs ?? 0) : 0;
         const retryMs = Math.max(this.#backoff.next(), askedMs);
-        if (!isKnown) log.warn({ err, resource: source.name, retryMs }, 'watch failed');
+        if (!isKnown) log.warn({ err, resource: source.name, retryMs }, 'a watch failed');
         await clock.sleep(retryMs, signal);
       }
     }
@@ -281,7 +281,7 @@ export class Informer<T, O extends Listed = Listed> {
     } catch (err) {
       const message = messageOf(err);
       this.#invalid.set(key, { key, uid, message, resourceVersion });
-      log.warn({ resource: source.name, key, problem: message }, 'object not understood');
+      log.warn({ resource: source.name, key, problem: message }, 'an object is not valid');
       // Keep what was known: a node must not lose its cameras because its newer recorder reports fields that we cannot parse. A
       // write based on the old object is refused, because its resourceVersion is outdated.
       if (known && known.uid !== uid) this.#remove(key);

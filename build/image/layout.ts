@@ -8,9 +8,9 @@ export const OPERATOR_NODE_FLAG = '--max-semi-space-size=2';
 
 interface Layout {
   readonly entryPoints: Readonly<Record<string, string>>;
-  /** Entry points that are started as threads, each by one source. */
+  /** Entry points that are started as threads, each by one source file. */
   readonly threads: readonly { readonly name: string; readonly startedBy: string }[];
-  /** Files read at run time: from the repository to where the bundle looks for them. */
+  /** Files read at run time: path in the repository, and path at which the bundle reads them. */
   readonly files: Readonly<Record<string, string>>;
   readonly nodeFlag: string | undefined;
 }

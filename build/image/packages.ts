@@ -45,7 +45,7 @@ export function licencesOf(packages: readonly NpmPackage[]): string {
   const parts = packages.map(({ name, version, license, licenceTexts }) =>
     [`${name} ${version} (${license})`, ...licenceTexts].join('\n\n'),
   );
-  return `What this program holds of others.\n\n${parts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
+  return `Third-party software in this program.\n\n${parts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
 
 /** The same order on every machine, whatever its locale. */

@@ -19,8 +19,8 @@ const { name, version, license } = JSON.parse(readFileSync(join(ROOT, 'package.j
 export const ABOUT = { name, version, license };
 
 /**
- * A thread is started by the name of its file, which no longer ends in `.ts`. Fails the build where the source does not
- * start it so: the program would run, and miss its thread at the first question.
+ * A thread is started by the name of its file, which no longer ends in `.ts`. Fails the build if the source does not start
+ * it in the expected way: otherwise the program would start, and fail when it needs the thread.
  */
 function threadsOf(program: Program): esbuild.Plugin {
   const waiting = new Map(PROGRAMS[program].threads.map(({ startedBy, name }) => [join(ROOT, startedBy), name]));

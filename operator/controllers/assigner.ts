@@ -234,7 +234,7 @@ export class Assigner {
         if (!write.isNote) moved(write);
       }
     } catch (err) {
-      log.debug({ camera: write.camera, err }, 'assignment not written');
+      log.debug({ camera: write.camera, err }, 'an assignment could not be written');
       // The write was refused or got no response: ask the API server for the current state.
       return this.#ascertain(write);
     }
@@ -320,9 +320,9 @@ export class Assigner {
         { metadata: { resourceVersion }, spec: { role } },
         { timeoutMs: WRITE_MS },
       );
-      log.info({ node, role }, 'role of a node changed');
+      log.info({ node, role }, 'the role of a node was changed');
     } catch (err) {
-      log.debug({ node, role, err }, 'role of a node not changed');
+      log.debug({ node, role, err }, 'the role of a node could not be changed');
     }
     clock.after(RETRY_MS, () => {
       this.#memory.changingRoles(false);

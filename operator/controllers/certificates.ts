@@ -167,7 +167,7 @@ export class Certificates {
           madeFrom: from,
         };
     await patch({ certificate, ...(peerAddress !== undefined && { peerAddress }) });
-    if (!isGood) log.info({ node: name, pool: pool.metadata.name }, 'certificate of a recorder signed');
+    if (!isGood) log.info({ node: name, pool: pool.metadata.name }, 'a certificate for a recorder was signed');
   }
 }
 

@@ -208,7 +208,7 @@ export class Recorders {
    */
   async #metricsToken(pool: RecorderPool, owner: Owner): Promise<string | PlannedCondition> {
     const secret = `the Secret ${metricsTokenName(pool.metadata.name)}`;
-    let why = `${secret} has no token: delete it, and another one is made`;
+    let why = `${secret} has no token: delete it, and a new one is created`;
     try {
       const made = await metricsTokenOf(this.#o.api, pool, owner);
       if (made !== undefined) return made;

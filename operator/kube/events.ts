@@ -119,7 +119,7 @@ export class EventRecorder {
     const tokens = Math.min(OBJECT_BURST, before.tokens + (nowMs - before.atMs) / OBJECT_REFILL_MS);
     const isAllowed = tokens >= 1;
     setLimited(this.#buckets, object, { tokens: isAllowed ? tokens - 1 : tokens, atMs: nowMs });
-    if (!isAllowed) this.#options.log.debug({ object }, 'too many events about one object');
+    if (!isAllowed) this.#options.log.debug({ object }, 'too many Events about one object: an Event is dropped');
     return isAllowed;
   }
 
@@ -161,7 +161,7 @@ export class EventRecorder {
         // The API server has deleted the Event meanwhile (after an hour by default): create it again.
         if (isNotFound(err) && series.name) Object.assign(series, { name: undefined, written: 0 });
         else if (tries >= MAX_TRIES || !isPassing(err)) {
-          log.debug({ err, reason: series.text.reason }, 'event not written');
+          log.debug({ err, reason: series.text.reason }, 'an Event could not be written');
           return;
         } else await clock.sleep((err instanceof ApiError && err.retryAfterMs) || RETRY_MS);
       }

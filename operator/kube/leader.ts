@@ -81,12 +81,12 @@ export class LeaderElector {
     while (!signal.aborted) {
       await this.#campaign(signal);
       if (signal.aborted) break;
-      log.info({ identity }, 'leading');
+      log.info({ identity }, 'this replica leads now');
       const term = new AbortController();
       const endTerm = (): void => term.abort();
       signal.addEventListener('abort', endTerm, { once: true });
       const leading = lead(term.signal).catch((err: unknown) => {
-        log.error({ err }, 'leading failed');
+        log.error({ err }, 'the work of the leader failed');
         term.abort();
       });
       await this.#renewUntilLost(term.signal);
@@ -94,7 +94,7 @@ export class LeaderElector {
       const isLost = !term.signal.aborted;
       term.abort();
       await leading;
-      if (isLost) log.warn({ identity }, 'leadership lost');
+      if (isLost) log.warn({ identity }, 'this replica no longer leads');
       await this.#release();
       if (!signal.aborted) await clock.sleep(this.#retryMs(), signal);
     }
@@ -131,7 +131,8 @@ export class LeaderElector {
         if (signal.aborted) return;
         if (!isHeld) return this.#lose();
       } catch (err) {
-        if (!signal.aborted) log.warn({ err, remainingMs: Math.round(this.#remainingMs()) }, 'Lease not renewed');
+        if (!signal.aborted)
+          log.warn({ err, remainingMs: Math.round(this.#remainingMs()) }, 'the Lease could not be renewed');
       } finally {
         timer.cancel();
         signal.removeEventListener('abort', abort);
@@ -235,9 +236,9 @@ export class LeaderElector {
           await this.#read(call);
         }
       }
-      log.info({}, 'Lease released');
+      log.info({}, 'the Lease was released');
     } catch (err) {
-      log.warn({ err }, 'Lease not released: it runs out');
+      log.warn({ err }, 'the Lease could not be released: it expires by itself');
     }
   }
 

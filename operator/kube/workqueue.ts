@@ -203,7 +203,7 @@ async function work({ queue, reconcile, log, observe, clock }: WorkersOptions, s
       if (outcome?.recheckMs !== undefined) queue.addAfter(key, outcome.recheckMs);
     } catch (err) {
       observe?.('error', seconds());
-      if (!signal.aborted) log.warn({ err, key }, 'reconciling failed, will try again');
+      if (!signal.aborted) log.warn({ err, key }, 'reconciling failed: it is tried again');
       queue.retry(key, err instanceof ApiError ? err.retryAfterMs : 0);
     } finally {
       queue.done(key);

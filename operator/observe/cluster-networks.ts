@@ -59,7 +59,7 @@ export class ClusterNetworks {
       return await look(api);
     } catch (err) {
       if (!(err instanceof ApiError) || ![403, 404].includes(err.status)) throw err;
-      log.warn({ reason: err.reason, message: err.message }, 'networks of the cluster are not told');
+      log.warn({ reason: err.reason, message: err.message }, 'the networks of the cluster cannot be read');
       return [];
     }
   }

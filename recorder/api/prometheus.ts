@@ -93,7 +93,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
       },
     }),
   );
-  perCamera('gauge', 'state', '1 for the state that the camera is in.', 'state', ({ status }) =>
+  perCamera('gauge', 'state', '1 for the current state of the camera, 0 for the others.', 'state', ({ status }) =>
     STATES.map((state) => [state, state === status.state ? 1 : 0]),
   );
   perCamera(
@@ -172,7 +172,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
     undefined,
     ({ status }) => one(status.counters.longestHoldMs / 1000),
   );
-  perCamera('gauge', 'bitrate', 'Bits a second over the last ten seconds.', undefined, ({ status }) =>
+  perCamera('gauge', 'bitrate', 'Bits per second over the last ten seconds.', undefined, ({ status }) =>
     one(status.bitrate),
   );
   perCamera(
@@ -182,7 +182,7 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
     undefined,
     ({ status }) => (status.clockErrorMs === undefined ? [] : one(status.clockErrorMs / 1000)),
   );
-  perCamera('counter', 'written_frames_total', 'Pictures in files.', undefined, ({ archive }) =>
+  perCamera('counter', 'written_frames_total', 'Pictures that were written to files.', undefined, ({ archive }) =>
     one(archive?.framesWritten),
   );
   perCamera('counter', 'written_bytes_total', 'Bytes written to files.', undefined, ({ archive }) =>
@@ -191,11 +191,13 @@ export function buildMetricsRegistry(deps: MetricsDeps): Registry {
   perCamera(
     'counter',
     'dropped_frames_total',
-    'Pictures that arrived and are in no file, by cause.',
+    'Pictures that arrived but were not written to a file, by cause.',
     'cause',
     (view) => view.archive?.framesDropped ?? [],
   );
-  perCamera('counter', 'segments_total', 'Segments closed.', undefined, ({ archive }) => one(archive?.segmentsClosed));
+  perCamera('counter', 'segments_total', 'Segments that were closed.', undefined, ({ archive }) =>
+    one(archive?.segmentsClosed),
+  );
   perCamera(
     'gauge',
     'last_written_age_seconds',

@@ -1,5 +1,5 @@
-// The content of an audit line: who did what to which camera, and what was taken. docs/audit.md describes the format of the
-// files.
+// The content of an audit line: who did what to which camera, and which footage was fetched. docs/audit.md describes the
+// format of the files.
 
 /** Actions of a caller, or done to the node. */
 export const ACTIONS = [

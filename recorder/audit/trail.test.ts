@@ -92,11 +92,11 @@ test('numbers and hashes go on over restarts, new days and full files', async (t
 
 for (const [what, change, problem] of [
   ['changed', (text: string) => text.replace('"b"', '"x"'), /^audit\.log:3: line 2 is not as it was written$/],
-  ['taken out', (text: string) => text.replace(/.*"b".*\n/, ''), /^audit\.log:2: line 3 stands where line 2 belongs$/],
+  ['taken out', (text: string) => text.replace(/.*"b".*\n/, ''), /^audit\.log:2: line 3 is at the position of line 2$/],
   [
     'put in',
     (text: string) => text.replace(/(.*"b".*\n)/, '$1$1'),
-    /^audit\.log:3: line 2 stands where line 3 belongs$/,
+    /^audit\.log:3: line 2 is at the position of line 3$/,
   ],
 ] as const) {
   test(`a line that was ${what} is found`, async (t) => {
@@ -149,7 +149,7 @@ test('a disk that takes nothing holds nobody up: lines wait, what is too much is
   for (let i = 1; i <= 5_000; i++) trail.write({ what: 'export', caller: 'ops', camera: `c${i}` });
   await until(
     'it says why',
-    () => trail.problem !== undefined && trail.problem !== 'the disk does not take lines in time',
+    () => trail.problem !== undefined && trail.problem !== 'the disk is too slow: lines were lost',
   );
   rmSync(join(directory, 'blocked'));
   await until('it goes on', () => {

@@ -77,7 +77,7 @@ export class AuditTrail implements AuditSink {
 
   /** Why lines are not being written; undefined while they are. */
   get problem(): string | undefined {
-    return this.#problem ?? (this.#lost > 0 ? 'the disk does not take lines in time' : undefined);
+    return this.#problem ?? (this.#lost > 0 ? 'the disk is too slow: lines were lost' : undefined);
   }
 
   /** The last line that was written. */
@@ -115,12 +115,13 @@ export class AuditTrail implements AuditSink {
       try {
         this.#file ??= await this.#open();
         await this.#writeLines(this.#file);
-        if (this.#problem !== undefined) this.#options.log.info({}, 'the audit is written again');
+        if (this.#problem !== undefined) this.#options.log.info({}, 'the audit can be written again');
         this.#problem = undefined;
       } catch (err) {
         await this.#closeFile();
         const { message } = err as Error;
-        if (this.#problem === undefined) this.#options.log.error({ err }, 'the audit cannot be written: lines wait');
+        if (this.#problem === undefined)
+          this.#options.log.error({ err }, 'the audit cannot be written: its lines wait in memory');
         this.#problem = message;
         if (this.#closing.signal.aborted) break;
         await this.#options.clock.sleep(RETRY_MS, this.#closing.signal);
@@ -234,7 +235,7 @@ export class AuditTrail implements AuditSink {
   #everyHour(): void {
     const { clock, log } = this.#options;
     this.#hourTimer = clock.after(HOUR_MS, () => {
-      if (this.#end.n > 0) log.info({ ...this.#end }, 'last line of the audit');
+      if (this.#end.n > 0) log.info({ ...this.#end }, 'the last line of the audit has this hash');
       this.#everyHour();
     });
   }

@@ -40,6 +40,6 @@ function problemOf(line: AuditLine | undefined, before: ChainEnd | undefined): s
   if (!before) return line ? undefined : 'this is not a line of an audit';
   if (!line) return undefined;
   const expected = before.n + 1;
-  if (line.n !== expected) return `line ${line.n} stands where line ${expected} belongs`;
+  if (line.n !== expected) return `line ${line.n} is at the position of line ${expected}`;
   return line.prev === before.sha256 ? undefined : `line ${before.n} is not as it was written`;
 }

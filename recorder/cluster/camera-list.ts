@@ -221,7 +221,7 @@ function whereIs(
     return { ...none, nodeId, state: 'unassigned', reason };
   }
   if (!isOnline(nodeId)) {
-    const reason = { code: 'node-unreachable', message: `the node ${nodeId} gives no sign of life` };
+    const reason = { code: 'node-unreachable', message: `the node ${nodeId} has stopped renewing` };
     return { ...none, nodeId, state: 'unknown', reason };
   }
   return told ? { ...placeOf(told), epoch } : { ...none, nodeId, state: 'connecting' };

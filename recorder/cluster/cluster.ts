@@ -204,7 +204,10 @@ export class Cluster {
         this.#told = recordedOf(this.#assignments);
         this.#logins.restore(loaded.kept.logins);
         this.#kept = this.#fingerprint();
-        log.info({ cameras: this.#assignments.size }, 'recording what was assigned last, until the API server answers');
+        log.info(
+          { cameras: this.#assignments.size },
+          'the API server cannot be reached: recording the cameras that were assigned last',
+        );
       } else if (loaded.kind !== 'none') {
         log.error(
           { path: state.path },

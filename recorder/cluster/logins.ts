@@ -124,7 +124,7 @@ export class Logins {
         const reason = err.status === 403 ? 'SecretForbidden' : 'SecretUnread';
         entry.missing = { reason, message: `Secret ${name} cannot be read: ${err.reason}` };
       }
-      log.warn({ secret: name, reason: err.reason }, 'login of a camera not read');
+      log.warn({ secret: name, reason: err.reason }, 'the login of a camera cannot be read');
     } finally {
       entry.reading = false;
       entry.suspect = false;

@@ -78,7 +78,7 @@ export class NodeLease {
     try {
       this.#lease = await this.#write();
       const wasAway = this.#failures > 0 || sinceMs > 3 * renewMs + RENEW_TIMEOUT_MS;
-      if (this.#failures > 0) log.info({ failures: this.#failures }, 'the API server takes our Lease again');
+      if (this.#failures > 0) log.info({ failures: this.#failures }, 'the Lease of this node can be renewed again');
       this.#failures = 0;
       this.#renewedMs = clock.monotonicMs();
       if (wasAway) recovered();
@@ -88,7 +88,8 @@ export class NodeLease {
       // It was changed or deleted by others: read it again.
       if (err.status === 409 || err.status === 404) this.#lease = undefined;
       if (err.status === 0 && this.#failures % RECONNECT_AFTER === 0) reconnect();
-      if (this.#failures === 1) log.warn({ reason: err.reason, problem: err.message }, 'Lease not renewed');
+      if (this.#failures === 1)
+        log.warn({ reason: err.reason, problem: err.message }, 'the Lease of this node could not be renewed');
     }
     this.#next(Math.max(0, renewMs - (clock.monotonicMs() - startMs)));
   }

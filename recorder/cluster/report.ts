@@ -103,7 +103,8 @@ export class Report {
       this.#failed = false;
     } catch (err) {
       if (!(err instanceof ApiServerError)) throw err;
-      if (!this.#failed) log.warn({ reason: err.reason, problem: err.message }, 'RecorderNode not reported');
+      if (!this.#failed)
+        log.warn({ reason: err.reason, problem: err.message }, 'the status of the RecorderNode cannot be written');
       this.#failed = true;
     }
   }

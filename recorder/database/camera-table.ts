@@ -59,7 +59,7 @@ export class CameraTable {
     }
     if (copy.nodeName !== nodeName || !Array.isArray(copy.cameras) || this.#rows) return;
     const rows = (copy.cameras as readonly (CameraRow | null)[]).filter((row) => typeof row?.id === 'string');
-    log.info({ cameras: rows.length }, 'cameras of the database are taken from the last copy');
+    log.info({ cameras: rows.length }, 'the database cannot be reached: its cameras are read from the last copy');
     this.#take(rows as readonly CameraRow[]);
   }
 
@@ -218,7 +218,7 @@ export class CameraTable {
       }
       await rename(temporary, copyFile);
     } catch (err) {
-      log.warn({ file: copyFile, err }, 'cameras of the database cannot be copied to the disk');
+      log.warn({ file: copyFile, err }, 'the copy of the cameras in the database cannot be written');
     }
   }
 }

@@ -136,7 +136,7 @@ export class RecorderDatabase implements SegmentObserver {
     this.#archive = archive;
     const { signal } = this.#stop;
     this.#following = this.#follow(archive, signal).catch((err: unknown) => {
-      this.#o.log.error({ err }, 'the database is not followed any more');
+      this.#o.log.error({ err }, 'the connection to the database has stopped because of an internal error');
     });
   }
 
@@ -187,7 +187,7 @@ export class RecorderDatabase implements SegmentObserver {
   /** Warnings for people, as of the last statement. */
   warnings(): Warning[] {
     if (this.#connection.reachable !== false) return [];
-    const message = `the database at ${this.#connection.location} cannot be used: recording goes on, its rows follow`;
+    const message = `the database at ${this.#connection.location} cannot be used: recording continues, and the rows are written later`;
     return [{ code: 'database-unreachable', message, cameraId: undefined }];
   }
 
@@ -199,7 +199,10 @@ export class RecorderDatabase implements SegmentObserver {
     if (!this.#compared && this.#connection.reachable === true) {
       await Promise.race([this.#firstComparison, this.#o.clock.sleep(COMPARE_WAIT_MS)]);
       if (!this.#compared) {
-        throw new DatabaseError('UNAVAILABLE', 'recordings on the disk are still being brought into the database');
+        throw new DatabaseError(
+          'UNAVAILABLE',
+          'rows for recordings on the disk are still being written to the database',
+        );
       }
     }
     const deps = {
@@ -225,7 +228,8 @@ export class RecorderDatabase implements SegmentObserver {
     }
     await this.#queue.close();
     const waiting = this.#queue.length;
-    if (waiting > 0) log.info({ rows: waiting }, 'rows wait for the database until the next start');
+    if (waiting > 0)
+      log.info({ rows: waiting }, 'database rows that were not written yet are written after the next start');
     await Promise.race([this.#connection.close().catch(() => {}), clock.sleep(STOP_WAIT_MS)]);
   }
 
@@ -238,7 +242,7 @@ export class RecorderDatabase implements SegmentObserver {
     const { from, to } = await migrate(this.#connection);
     this.#usable = true;
     const database = this.#connection.location;
-    if (from !== to) this.#o.log.info({ database, from, to }, 'tables of the database were brought up to date');
+    if (from !== to) this.#o.log.info({ database, from, to }, 'the database tables were migrated');
   }
 
   /** Repeats until it works. Tables that are too new do not stop a recording: they may be downgraded again. */
@@ -251,7 +255,7 @@ export class RecorderDatabase implements SegmentObserver {
       if (this.#stop.signal.aborted) return;
       await this.#migrateOnce().catch((err: unknown) => {
         const reason = messageOf(err);
-        if (reason !== told) log.warn({ reason }, 'the database is not used yet');
+        if (reason !== told) log.warn({ reason }, 'the database cannot be used yet');
         told = reason;
       });
     }
@@ -291,8 +295,8 @@ export class RecorderDatabase implements SegmentObserver {
         const { kept, ...numbers } = report;
         if (kept > 0) {
           const hint = 'is the right disk mounted? If so, run the recorder with --reindex';
-          log.error({ ...report, hint }, 'most recordings of the database are not on the disk, their rows are kept');
-        } else log.info(numbers, 'rows and files were compared');
+          log.error({ ...report, hint }, 'most recordings in the database are not on the disk: their rows are kept');
+        } else log.info(numbers, 'the database rows were compared with the files');
         // Missing rows are in the queue now, where a listing sees them.
         this.#setCompared();
         return;
@@ -300,7 +304,7 @@ export class RecorderDatabase implements SegmentObserver {
         // Rows can be listed even if the disk cannot be read.
         if (err instanceof ArchiveError) this.#setCompared();
         const reason = messageOf(err);
-        log.debug({ reason }, 'rows and files could not be compared yet');
+        log.debug({ reason }, 'the database rows could not be compared with the files yet');
         await clock.sleep(backoff.next(), signal);
       }
     }

@@ -29,7 +29,10 @@ export async function listFromTable(deps: ListingDeps, cameraId: string, query: 
   const open = deps.open(cameraId);
   const pending = deps.pending();
   if (!pending) {
-    throw new DatabaseError('UNAVAILABLE', 'the database is catching up with what was recorded while it was away');
+    throw new DatabaseError(
+      'UNAVAILABLE',
+      'the database is catching up with recordings from the time when it could not be reached',
+    );
   }
   const changes = new Map<string, RowChange>();
   for (const change of pending) if (cameraOf(change) === cameraId) changes.set(filenameOf(change), change);

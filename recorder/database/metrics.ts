@@ -29,7 +29,7 @@ export class DatabaseMetrics {
     const gauges = [
       new Gauge({
         name: 'kube_nvr_database_reachable',
-        help: '1 when the database can be used.',
+        help: '1 while the database can be used.',
         registers: [],
         collect() {
           this.set(sources.reachable() ? 1 : 0);

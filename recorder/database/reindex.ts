@@ -87,6 +87,6 @@ async function refuseEmptyArchive(connection: Connection, nodeName: string): Pro
   if (!row || row.count === 0) return;
   throw new DatabaseError(
     'REJECTED',
-    `record_path holds no recording, the database ${row.count} of node ${nodeName}: is the disk mounted? (If they are gone for good: DELETE FROM recordings WHERE node_name = '${nodeName}')`,
+    `record_path has no recordings, but the database has ${row.count} of node ${nodeName}: is the disk mounted? (If they are gone for good: DELETE FROM recordings WHERE node_name = '${nodeName}')`,
   );
 }

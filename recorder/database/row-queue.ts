@@ -168,14 +168,14 @@ export class RowQueue {
       try {
         this.#again = false;
         const more = await this.#step();
-        if (this.#failing) log.info({ directory }, 'the queue of rows is on the disk again');
+        if (this.#failing) log.info({ directory }, 'the queue of database rows can be written to the disk again');
         this.#failing = false;
         if (more || this.#again) continue;
         // Cleared at once: a change added now must start a new run.
         this.#work = undefined;
         return;
       } catch (err) {
-        if (!this.#failing) log.warn({ directory, err }, 'the queue of rows cannot be kept on the disk');
+        if (!this.#failing) log.warn({ directory, err }, 'the queue of database rows cannot be written to the disk');
         this.#failing = true;
         this.#wake();
         if (this.#closing.signal.aborted) {

@@ -60,7 +60,7 @@ async function writeBatch({ queue, connection, nodeName, log, metrics }: RowWrit
         if (!isRejected(err)) throw err;
         metrics.rejected();
         const reason = err instanceof Error ? err.message : '';
-        log.error({ file: filenameOf(change), reason }, 'the database refuses a row, which is left out');
+        log.error({ file: filenameOf(change), reason }, 'the database rejects a row: it is left out');
       }
     }
   }

@@ -254,7 +254,7 @@ export class EventJournal {
       text = await readFile(this.#path, 'utf8');
     } catch (err) {
       if ((err as NodeJS.ErrnoException).code !== 'ENOENT') {
-        log.warn({ path: this.#path, err }, 'events of before cannot be read');
+        log.warn({ path: this.#path, err }, 'the stored events cannot be read');
       }
     }
     this.#fileBytes = Buffer.byteLength(text);

@@ -60,7 +60,9 @@ export class Webhook {
     // Stored now and not with the first accepted event: otherwise a restart before that would skip events.
     if (place === undefined) await this.#keep();
     this.#unfollow = this.#o.journal.follow(() => this.#wake());
-    this.#running = this.#run().catch((err: unknown) => this.#o.log.error({ err }, 'a webhook ended'));
+    this.#running = this.#run().catch((err: unknown) =>
+      this.#o.log.error({ err }, 'a webhook has stopped because of an internal error'),
+    );
   }
 
   /** Milliseconds since the oldest event that was not accepted yet; 0 if there is none. */
@@ -127,8 +129,8 @@ export class Webhook {
     this.#problem = problem;
     if (before === problem) return;
     const host = new URL(this.#o.url).host;
-    if (problem === undefined) this.#o.log.info({ webhook: host }, 'a webhook takes events again');
-    else this.#o.log.warn({ webhook: host, problem }, 'a webhook does not take an event: it is sent again');
+    if (problem === undefined) this.#o.log.info({ webhook: host }, 'a webhook accepts events again');
+    else this.#o.log.warn({ webhook: host, problem }, 'a webhook does not accept an event: it is sent again');
   }
 
   /** If the position cannot be stored, events are delivered again after a restart. */
@@ -140,7 +142,7 @@ export class Webhook {
       await rename(`${this.#file}.new`, this.#file);
       this.#keptPosition = position;
     } catch (err) {
-      this.#o.log.debug({ file: this.#file, err }, 'the place of a webhook cannot be written');
+      this.#o.log.debug({ file: this.#file, err }, 'the position of a webhook cannot be stored');
     }
   }
 }

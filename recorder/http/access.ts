@@ -117,7 +117,7 @@ export function logAnswers(app: FastifyInstance, log: Log): void {
         requestId: request.id,
         ...(request.caller ? { caller: request.caller.name } : {}),
       },
-      'request answered',
+      'a request was answered',
     );
     done();
   });

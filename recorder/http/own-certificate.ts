@@ -77,7 +77,7 @@ export class OwnCertificate {
     const isUsable = kept !== undefined && isOf(kept, key) && !isDue(kept, clock.wallMs());
     const certificate = isUsable ? kept : await vouchFor(key, options);
     if (!isUsable) await writePrivate(paths.certificate, certificate);
-    log.info({ file: paths.certificate, ...aboutOf(certificate) }, 'certificate of this recorder');
+    log.info({ file: paths.certificate, ...aboutOf(certificate) }, 'the certificate of this recorder is in use');
     return new OwnCertificate(options, { key, isKept }, certificate, authorities);
   }
 
@@ -157,7 +157,10 @@ export class OwnCertificate {
   async #use(certificate: string): Promise<void> {
     await writePrivate(this.paths.certificate, certificate);
     this.#certificate = certificate;
-    this.#o.log.info({ file: this.paths.certificate, ...aboutOf(certificate) }, 'new certificate of this recorder');
+    this.#o.log.info(
+      { file: this.paths.certificate, ...aboutOf(certificate) },
+      'a new certificate of this recorder is in use',
+    );
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {

@@ -125,7 +125,7 @@ export function installProblems(app: FastifyInstance, log: Log): void {
       const about = { method, path: pathOf(url), requestId: id };
       // A failure of another machine, such as a camera, is not an error of the recorder.
       if (body.status === 502 || body.status === 504) log.warn({ ...about, code: body.code }, body.detail);
-      else log.error({ ...about, err: error }, 'request failed');
+      else log.error({ ...about, err: error }, 'a request failed');
     }
     if (error instanceof ApiError) reply.headers(error.headers);
     return sendProblem(request, reply, body);

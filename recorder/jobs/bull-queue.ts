@@ -85,7 +85,7 @@ export class BullQueue implements JobQueue {
     const reportTrouble = (err: unknown): void => {
       this.#trouble = redisTrouble(err);
       if (this.#trouble.isLasting) refuse();
-      options.log.debug({ reason: this.#trouble.message }, 'redis connection failed');
+      options.log.debug({ reason: this.#trouble.message }, 'the connection to redis failed');
     };
     const nameOf = (kind: QueueName): string => `${queueNodeName(options.nodeName)}_${kind}`;
     // Requests of clients fail soon while Redis cannot be reached; workers wait for it.
@@ -241,7 +241,7 @@ export class BullQueue implements JobQueue {
         // A promise that never settles keeps the job active: the next start continues it.
         return await new Promise<never>(() => {});
       }
-      this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'job failed');
+      this.#o.log.warn({ err, job: id, camera: job.data.cameraId }, 'a job failed');
       const reasonCode = err instanceof JobError ? err.code : 'internal-error';
       await job.updateData({ ...job.data, reasonCode }).catch(() => {});
       throw err;

@@ -111,7 +111,10 @@ export class RedisServer {
       if (signal.aborted) return;
       if (clock.monotonicMs() - startedMs > 60_000) backoff.reset();
       const retryMs = backoff.next();
-      log.warn({ code: child?.exitCode, signal: child?.signalCode, retryMs }, 'redis-server ended');
+      log.warn(
+        { code: child?.exitCode, signal: child?.signalCode, retryMs },
+        'the redis-server of this recorder ended: it is started again',
+      );
       await clock.sleep(retryMs, signal);
       if (signal.aborted) return;
       await this.#launch().catch((err: unknown) => log.error({ err }, 'redis-server cannot be started'));

@@ -136,7 +136,7 @@ export class License {
     this.#told = told;
     if (statement) {
       const { holder, cameras, expires } = statement;
-      log.info({ file, holder, cameras, expires }, 'licence');
+      log.info({ file, holder, cameras, expires }, 'the licence is in use');
     } else if (required) log.error({ file, ...problem }, 'there is no valid licence: no further camera is recorded');
     if (!first) changed();
   }
@@ -157,7 +157,7 @@ export class License {
     registry.registerMetric(
       new Gauge({
         name: 'kube_nvr_license_valid',
-        help: '1 while the licence allows what is configured, or none is required.',
+        help: '1 while the licence allows the configured cameras, or none is required.',
         registers: [],
         collect() {
           this.set(valid() ? 1 : 0);

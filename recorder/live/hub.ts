@@ -176,7 +176,7 @@ export class LiveHub implements SampleSink {
       };
     } catch (err) {
       const { log, cameraId } = this.#options;
-      log.warn({ err, camera: cameraId }, 'live stream cannot be described');
+      log.warn({ err, camera: cameraId }, 'the live stream of a camera cannot be started');
       this.#stream = undefined;
       this.#awaitStream();
       return;

@@ -69,8 +69,8 @@ export class LiveLimits {
   }
 
   /**
-   * Disconnects first the viewers for which most is waiting. A message that waits for several is freed only with the last of
-   * them.
+   * Disconnects viewers, those with the most waiting bytes first. A message that waits for several viewers is freed when
+   * the last of them is disconnected.
    */
   #closeViewers(bytes: number): void {
     const enough = this.viewerMemory.usedBytes - bytes;

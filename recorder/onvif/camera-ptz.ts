@@ -203,7 +203,7 @@ export class CameraPtz {
       await this.run({ kind: 'stop' });
     } catch (err) {
       if (this.#closed) return;
-      this.#deps.log.warn({ err }, 'a move could not be ended');
+      this.#deps.log.warn({ err }, 'a move of a camera could not be ended');
       if (++this.#stopRetries > MAX_STOP_RETRIES) this.#stands();
     }
   }

@@ -66,7 +66,7 @@ export class Responder {
       // The head was sent already: only a broken connection tells the client that the body is incomplete.
       raw.destroy();
       if (err instanceof SendAborted) return;
-      this.#log.error({ err, method: request.method, path: pathOf(request.url) }, 'request failed');
+      this.#log.error({ err, method: request.method, path: pathOf(request.url) }, 'a request failed');
     }
   }
 

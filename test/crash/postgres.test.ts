@@ -139,7 +139,11 @@ test(
       // A start without cameras: what is not in order now is put in order by it.
       const repair = await start({ cameras: [] });
       try {
-        await until('rows and files were compared', () => repair.child.output.includes('were compared'), 30_000);
+        await until(
+          'rows and files were compared',
+          () => repair.child.output.includes('were compared with the files'),
+          30_000,
+        );
         await until('the queue is empty', async () =>
           /kube_nvr_database_queue_rows 0$/m.test(await (await fetch(repair.metricsUrl)).text()),
         );

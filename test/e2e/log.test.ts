@@ -32,7 +32,7 @@ test('with a directory: log files, an audit of every changing call, and a level 
   await using recorder = await RecorderProcess.start({ directory, config });
   const put = (level: string) =>
     fetch(`${recorder.url}/api/log`, { method: 'PUT', headers, body: JSON.stringify({ level }) });
-  const isLogged = (): boolean => readFileSync(join(logs, 'recorder.log'), 'utf8').includes('request answered');
+  const isLogged = (): boolean => readFileSync(join(logs, 'recorder.log'), 'utf8').includes('a request was answered');
   await fetch(`${recorder.url}/api/cameras`, { headers });
   assert.ok(!isLogged());
   assert.ok(!recorder.child.output.includes('recorder started'), 'warn');

@@ -229,7 +229,7 @@ describe('rows of recordings', { skip }, () => {
     await postgres.query('DELETE FROM recordings WHERE filename = $1', [files[1]], name);
     rmSync(join(node.recordPath, files[2] as string));
     const next = await recorder(t, { name, directory, config: { cameras: [] } });
-    await until('compared', () => next.child.output.includes('rows and files were compared'));
+    await until('compared', () => next.child.output.includes('the database rows were compared with the files'));
     await until('mended', async () => (await count(name)) === files.length - 1);
     await assertRowsAreFiles(postgres, name, node.recordPath);
   });

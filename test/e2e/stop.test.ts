@@ -80,7 +80,7 @@ test('SIGTERM in the moment in which cameras are asked: exit 0', async (t) => {
      for (const name of ['write', 'writeSync']) {
        const write = fs[name];
        fs[name] = (fd, text, ...rest) => {
-         if (String(text).includes('cameras configured')) process.kill(process.pid, 'SIGTERM');
+         if (String(text).includes('the cameras were configured')) process.kill(process.pid, 'SIGTERM');
          return write(fd, text, ...rest);
        };
      }`,

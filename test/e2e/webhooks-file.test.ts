@@ -78,7 +78,7 @@ test('webhooks of a Secret that is made later are called; another version of it 
     });
 
   mount(listOf(kept, gone));
-  await until('both are open', () => child.output.includes('webhooks replaced'));
+  await until('both are open', () => child.output.includes('the webhooks were replaced'));
   await happen();
   await untilAll(kept, gone);
   assert.match(await (await fetch(recorder.metricsUrl)).text(), /webhook_behind_seconds\{webhook="2"\} 0/);

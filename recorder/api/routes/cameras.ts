@@ -67,7 +67,7 @@ const Camera = z
     not_recorded: z
       .array(z.object({ kind: z.string(), codec: z.string().nullable(), reason: Reason }))
       .describe('What else the camera offered at the last connection: other streams, metadata, the audio backchannel.'),
-    bitrate: z.number().int().describe('Bits a second over the last ten seconds.'),
+    bitrate: z.number().int().describe('Bits per second over the last ten seconds.'),
     last_frame: z.iso.datetime({ offset: true }).nullable().describe('When the last video frame arrived.'),
     frames: z.object({
       video: z.number().int(),

@@ -71,7 +71,7 @@ export const logRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { de
     },
     async (request) => {
       logLevels.level = request.body.level;
-      log.warn({ level: request.body.level, by: callerOf(request).name }, 'log level changed');
+      log.warn({ level: request.body.level, by: callerOf(request).name }, 'the log level was changed');
       return state();
     },
   );

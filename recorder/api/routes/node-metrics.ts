@@ -64,7 +64,7 @@ export const nodeMetricsRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (a
       const memory = deps.machine.memory();
       let storageError: string | undefined;
       const disk = await deps.machine.disk().catch((err: unknown) => {
-        deps.log.warn({ err }, 'file system of the archive cannot be measured');
+        deps.log.warn({ err }, 'the file system of the archive cannot be measured');
         storageError = `the file system of the archive cannot be measured: ${(err as { code?: string }).code ?? 'error'}`;
         return { usedBytes: 0, freeBytes: 0, totalBytes: 0 };
       });

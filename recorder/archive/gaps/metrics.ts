@@ -41,7 +41,7 @@ export function registerGapMetrics(registry: Registry, cameras: () => Iterable<G
   });
   const silence = new Gauge({
     name: 'kube_nvr_camera_silence_seconds',
-    help: 'Seconds since the last video was written of a camera that is silent, 0 for others.',
+    help: 'Seconds since the last video of a silent camera was written; 0 for other cameras.',
     labelNames: ['camera'],
     registers,
     collect() {
