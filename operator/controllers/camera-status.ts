@@ -71,7 +71,7 @@ function conditionsOf({
   const given = giver !== undefined && isLive(giver) ? reportOf(giver) : undefined;
   const isGiven = given?.state === 'Recording';
   const recording = isGiven
-    ? state(true, 'Recording', `written to a disk of ${giver} until ${node} has a picture`)
+    ? state(true, 'Recording', `written to a disk of ${giver} until ${node} has written a picture`)
     : recordingOf(camera, report, node !== undefined && isLive(node));
   const credentials = credentialsOf(camera, namesHosts, isGiven ? given : report);
   const ready = [assigned, credentials, recording].find(({ status }) => status !== 'True');
@@ -116,7 +116,7 @@ function credentialsOf(camera: Camera, namesHosts: boolean | undefined, report: 
   if (namesHosts === false && !isPinned(camera)) {
     return state(false, 'NoHosts', `${secret} is not read as the login of a camera: ${missing}`);
   }
-  if (!report) return state(undefined, 'NotReported', 'no node has told yet');
+  if (!report) return state(undefined, 'NotReported', 'no node has reported the login yet');
   if (report.reason === NO_CREDENTIALS) return state(false, NO_CREDENTIALS, report.message ?? '');
   if (namesHosts !== false) return state(true, 'Found', secret);
   return state(

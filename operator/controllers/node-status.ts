@@ -30,6 +30,10 @@ function online(liveness: Liveness | undefined): StatedCondition {
     case 'Unavailable':
       return is('False', 'NodeUnavailable', 'its Lease has not changed for too long');
     default:
-      return is('Unknown', 'NotHeard', 'its Lease does not change, and no majority is there to say that it is gone');
+      return is(
+        'Unknown',
+        'NotHeard',
+        'its Lease does not change, but without a majority the node does not count as lost',
+      );
   }
 }

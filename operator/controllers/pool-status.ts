@@ -96,7 +96,7 @@ export const BAD_WHEN_TRUE: ReadonlySet<string> = new Set(['FailoverSuspended', 
 /** Adds the condition `Ready`: True when no condition reports a problem. */
 function withReady(stated: readonly StatedCondition[]): readonly StatedCondition[] {
   if (stated.length === 0) {
-    return [{ type: 'Ready', status: 'Unknown', reason: 'Pending', message: 'not looked at yet' }];
+    return [{ type: 'Ready', status: 'Unknown', reason: 'Pending', message: 'not examined yet' }];
   }
   const isWrong = ({ type, status }: StatedCondition): boolean =>
     status !== (BAD_WHEN_TRUE.has(type) ? 'False' : 'True');

@@ -63,7 +63,7 @@ function carryOut(
       if (request.kind === 'ChangeMembership') return changeMembership(request.voters ?? [], pool, options);
       return remove(request.nodeID ?? '', pool, { ...options, force: request.force ?? false, asked: 'RemoveNode' });
     default:
-      return Promise.resolve(refused(400, `the request ${String(request.kind)} is not known here`));
+      return Promise.resolve(refused(400, `the request ${String(request.kind)} is unknown`));
   }
 }
 
@@ -76,7 +76,7 @@ async function suspend(
   const camera = caches.cameras.get(`${namespace}/${name}`);
   const { assignment } = camera?.status ?? {};
   const holder = assignment?.node ?? assignment?.previousNode;
-  if (!camera || holder !== node.metadata.name) return refused(404, `${name} is no camera of ${node.metadata.name}`);
+  if (!camera || holder !== node.metadata.name) return refused(404, `${name} is not a camera of ${node.metadata.name}`);
   if (camera.spec.suspend === suspend) return ok('nothing to do');
   try {
     await api.mergePatch(CAMERA, { namespace, name }, { metadata: { uid: camera.metadata.uid }, spec: { suspend } });
@@ -90,7 +90,7 @@ async function suspend(
 async function addLearner(nodeId: string, pool: RecorderPool, { api, caches }: RequestsOptions): Promise<Answer> {
   const node = caches.nodesOf(pool).find(({ metadata }) => metadata.name === nodeId);
   if (!node) return refused(404, `${nodeId} is no node of the pool ${pool.metadata.name}`);
-  if (node.spec.role !== 'Removed') return ok(`${nodeId} is a member already`);
+  if (node.spec.role !== 'Removed') return ok(`${nodeId} is already a member`);
   await setRole(api, node, 'Learner');
   return ok(`${nodeId} is a learner`);
 }
@@ -104,14 +104,14 @@ async function changeMembership(
   const nodes = caches.nodesOf(pool);
   const members = nodes.filter(({ spec }) => spec.role !== 'Removed');
   const strangers = voters.filter((voter) => !members.some(({ metadata }) => metadata.name === voter));
-  if (strangers.length > 0) return refused(404, `no members of the cluster: ${strangers.join(', ')}`);
+  if (strangers.length > 0) return refused(404, `not members of the cluster: ${strangers.join(', ')}`);
   const promoted = members.filter(({ metadata, spec }) => spec.role !== 'Voter' && voters.includes(metadata.name));
   const demoted = members.filter(({ metadata, spec }) => spec.role === 'Voter' && !voters.includes(metadata.name));
   if (promoted.length + demoted.length === 0) return ok('nothing to do');
   if (pool.spec.membership.mode === 'Automatic') {
     return refused(409, 'spec.membership.mode of the RecorderPool is Automatic: the operator chooses the voters');
   }
-  if (promoted.length + demoted.length > 1) return refused(409, 'one node at a time gets or loses its vote');
+  if (promoted.length + demoted.length > 1) return refused(409, 'only one node at a time may get or lose its vote');
   const live = voters.filter((voter) => isLive(pool, voter)).length;
   if (live * 2 <= voters.length) {
     return refused(409, `only ${live} of these ${voters.length} voters are live: that is no majority`);
@@ -129,9 +129,9 @@ async function remove(
   const nodes = caches.nodesOf(pool);
   const node = nodes.find(({ metadata }) => metadata.name === nodeId);
   if (!node) return refused(404, `${nodeId} is no node of the pool ${pool.metadata.name}`);
-  if (node.spec.role === 'Removed') return ok(`${nodeId} is no member`);
+  if (node.spec.role === 'Removed') return ok(`${nodeId} is not a member`);
   if (asked === 'RemoveNode' && !force && isLive(pool, nodeId)) {
-    return refused(409, `${nodeId} is live: let it leave, or say force`);
+    return refused(409, `${nodeId} is live: let it leave, or set force`);
   }
   const rest = nodes.filter(({ metadata, spec }) => metadata.name !== nodeId && spec.role === 'Voter');
   const live = rest.filter(({ metadata }) => isLive(pool, metadata.name)).length;

@@ -62,7 +62,7 @@ export function mergeConditions(
 
 /** The conditions of a resource that no controller has examined yet: all of them Unknown. */
 export function unknownConditions(types: readonly string[]): readonly StatedCondition[] {
-  return types.map((type) => ({ type, status: 'Unknown', reason: 'Pending', message: 'not looked at yet' }));
+  return types.map((type) => ({ type, status: 'Unknown', reason: 'Pending', message: 'not examined yet' }));
 }
 
 function isSame(a: Condition, b: Condition): boolean {

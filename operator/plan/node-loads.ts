@@ -44,7 +44,7 @@ export class NodeLoads {
   }
 
   /**
-   * Chooses the preferred node, or else `favourite`, or else the node with the most room: fewest cameras, then most free bytes,
+   * Chooses the preferred node, or else `favourite`, or else the node with the most capacity: fewest cameras, then most free bytes,
    * then first name. Nodes that recently did not take up cameras come last. With `share`, nodes are filled one after the other up
    * to that number.
    */
@@ -61,7 +61,7 @@ export class NodeLoads {
     return best?.name;
   }
 
-  /** Whether any node could record the camera if it had room. */
+  /** Whether any node could record the camera if it had capacity. */
   hasCandidates(camera: PlannedCamera, except: string | undefined): boolean {
     return this.#open.some((node) => node.name !== except && matches(camera, node));
   }

@@ -65,7 +65,7 @@ test('cameras without room are named, those of higher priority have it', () => {
   const planned = plan(snapshotOf([nodeOf('a'), nodeOf('b')], cameras, { pool: { maxCamerasPerNode: 1 } }));
   assert.deepEqual(targets(planned), { high: 'a', mid: 'b' });
   assert.equal(reasons(planned)['low'], 'False NoRoom');
-  assert.equal(poolCondition(planned, 'CapacityAvailable'), 'False NoRoom: no node has room for: low');
+  assert.equal(poolCondition(planned, 'CapacityAvailable'), 'False NoRoom: no node has capacity for: low');
 });
 
 test('new cameras wait for nodes that were never heard, at most unavailableAfterSeconds', () => {

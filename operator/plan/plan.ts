@@ -114,7 +114,7 @@ function place(placing: readonly Needing[], { snapshot, nodeLoads }: Context, qu
     }
     const take = slots.free(camera, need);
     if (!take) {
-      refuse('Waiting', 'is assigned when those before it are taken up');
+      refuse('Waiting', 'waits until cameras that were assigned before are taken up');
       continue;
     }
     const owner = camera.assignment?.node;
@@ -122,7 +122,7 @@ function place(placing: readonly Needing[], { snapshot, nodeLoads }: Context, qu
     if (target === undefined) {
       if (nodeLoads.hasCandidates(camera, owner)) {
         placed.lacking.push(camera.name);
-        refuse('NoRoom', 'every node that could record it has its limit of cameras');
+        refuse('NoRoom', 'every node that could record it has reached its limit of cameras');
       } else refuse('NoEligibleNode', 'no live node of the pool may record it');
       continue;
     }
@@ -216,7 +216,7 @@ function slotsOf({ pool, nodes, cameras }: Snapshot): Slots {
 function assignedCondition(camera: PlannedCamera, nodes: ReadonlyMap<string, PlannedNode>): PlannedCondition {
   const node = camera.assignment?.node;
   if (camera.suspend) return condition('Assigned', 'False', 'Suspended', 'spec.suspend is true');
-  if (node === undefined) return condition('Assigned', 'False', 'Waiting', 'is about to be given to a node');
+  if (node === undefined) return condition('Assigned', 'False', 'Waiting', 'is about to be assigned to a node');
   const owner = nodes.get(node);
   if (owner?.liveness.state === 'Unavailable') {
     if (isSuspect(camera.assignment ?? {}))
@@ -231,7 +231,7 @@ function assignedCondition(camera: PlannedCamera, nodes: ReadonlyMap<string, Pla
 }
 
 const suspectMessage = ({ assignment }: PlannedCamera): string =>
-  `${assignment?.lostNodes?.join(' and ')} had it when their recorders fell silent, so it goes to no other node: find ` +
+  `it was on ${assignment?.lostNodes?.join(' and ')} when their recorders became silent, so it goes to no other node: find ` +
   'out why, then set spec.suspend to true and back to false';
 
 function poolConditions(quorum: Quorum, placed: Placed, nodeLoads: NodeLoads, { nodes }: Snapshot): PlannedCondition[] {
@@ -245,12 +245,12 @@ function poolConditions(quorum: Quorum, placed: Placed, nodeLoads: NodeLoads, { 
       : condition('QuorumAvailable', 'False', why, count),
     available
       ? condition('FailoverSuspended', 'False', 'Majority', 'cameras of an unavailable node move')
-      : condition('FailoverSuspended', 'True', why, 'no camera is assigned or moved; what is assigned is recorded'),
+      : condition('FailoverSuspended', 'True', why, 'no camera is assigned or moved; assigned cameras are recorded'),
     placed.lacking.length > 0
-      ? condition('CapacityAvailable', 'False', 'NoRoom', `no node has room for: ${someOf(placed.lacking)}`)
+      ? condition('CapacityAvailable', 'False', 'NoRoom', `no node has capacity for: ${someOf(placed.lacking)}`)
       : full.length > 0
         ? condition('CapacityAvailable', 'False', 'OverLimit', `more cameras than maxCamerasPerNode: ${someOf(full)}`)
-        : condition('CapacityAvailable', 'True', 'Room', 'every camera has room'),
+        : condition('CapacityAvailable', 'True', 'Room', 'the nodes have capacity for every camera'),
   ];
 }
 

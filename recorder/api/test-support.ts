@@ -69,7 +69,7 @@ export const emptyArchive: ArchiveReader = {
 
 export const noSegments: SegmentReader = { list: async () => ({ segments: [], days: [] }) };
 
-/** Of cameras that nobody wanted. */
+/** The gaps of a camera that was never configured. */
 export const noGaps: GapReader = {
   report: async (_cameraId, fromMs, toMs) => ({
     fromMs,

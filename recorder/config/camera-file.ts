@@ -1,16 +1,16 @@
-// The files of `conf.d` that the recorder itself writes, one a camera: settings in, text out; and text in, whether it is
-// still what the recorder may replace.
+// The files of `conf.d` that the recorder writes itself, one for each camera: formats them, and recognizes files that it
+// may replace.
 
 import { dirname, join } from 'node:path';
 import { isNode, parseDocument, stringify, visit } from 'yaml';
 
-/** A camera in the words of the file, as `CameraFile` has them. */
+/** The settings of a camera as in a configuration file; see `CameraFile`. */
 export type CameraSettings = Readonly<Record<string, unknown>>;
 
 const HEADER = ` Made by POST /api/cameras, and changed and removed there. A comment makes it yours:
  the recorder does not touch it any more then.`;
 
-/** Where a camera's own file is. */
+/** The path of the file of a camera. */
 export const cameraFileOf = (configFile: string, cameraId: string): string =>
   join(dirname(configFile), 'conf.d', `camera-${cameraId}.yaml`);
 
@@ -19,7 +19,7 @@ export function formatCameraFile(settings: CameraSettings): string {
   return `${header}\n\n${stringify({ cameras: [settings] }, { lineWidth: 0, aliasDuplicateObjects: false })}`;
 }
 
-/** Whether the recorder made a file, and nobody wrote anything into it that would be lost with it. */
+/** Whether the recorder wrote the file and it contains nothing that a replacement would lose. */
 export function isOurs(text: string): boolean {
   const document = parseDocument(text);
   if (document.errors.length > 0 || document.commentBefore !== HEADER || document.comment) return false;

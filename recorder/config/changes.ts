@@ -1,4 +1,4 @@
-// Two configurations in, what is different out: a reload touches only the cameras that changed.
+// Compares two configurations, so that a reload affects only the cameras that changed.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CameraConfig, Config } from './schema.ts';
@@ -7,8 +7,8 @@ interface CameraChanges {
   readonly added: readonly CameraConfig[];
   readonly removed: readonly CameraConfig[];
   /**
-   * As they are now. One has not changed of which only that is different what is needed beside the stream, or how it is
-   * recorded: the archive takes that over from the next file on.
+   * The new settings. Cameras are left out if only settings outside of the stream, or of the recording, differ: the archive
+   * applies those from the next file on.
    */
   readonly changed: readonly CameraConfig[];
 }
@@ -27,7 +27,7 @@ export function diffCameras(before: readonly CameraConfig[], after: readonly Cam
   };
 }
 
-/** What the connection and the names of files depend on. */
+/** The settings on which the connection and file names depend. */
 const connectedBy = (camera: CameraConfig): unknown => ({
   ...camera,
   snapshot: undefined,
@@ -37,7 +37,7 @@ const connectedBy = (camera: CameraConfig): unknown => ({
   record: undefined,
 });
 
-/** Names of the settings that differ and that only a restart applies, as `listen`. */
+/** Names of changed settings that need a restart, such as `listen`. */
 export function changedSettings(before: Config, after: Config): string[] {
   const keys = Object.keys(after) as (keyof Config)[];
   const lasting = ({ auth, archive, ...config }: Config) => ({

@@ -1,9 +1,9 @@
-// An unknown key in, the key that was probably meant out.
+// Finds the key that was probably meant by an unknown one.
 
 import { nearName } from '../../base/near-name.ts';
 import { configurationRows } from './reference.ts';
 
-/** As it is to be written: beside the unknown key, or, with its whole path, elsewhere. */
+/** The suggested key: its name if it belongs in the same place, otherwise its whole path. */
 export function didYouMean(key: string): string | undefined {
   const [parent, name] = splitKey(key.replaceAll(/\[\d+\]/g, '[]'));
   const known = new Set(configurationRows().flatMap(({ key }) => withParents(key)));
@@ -11,7 +11,7 @@ export function didYouMean(key: string): string | undefined {
   const near = nearName(name, beside);
   if (near !== undefined) return near;
   const elsewhere = [...known].filter((candidate) => splitKey(candidate)[1] === name);
-  // The one of the node rather than that of a camera.
+  // Prefers the key of the node to that of a camera.
   return elsewhere.sort((a, b) => a.split('.').length - b.split('.').length)[0];
 }
 
@@ -20,7 +20,7 @@ function splitKey(key: string): [parent: string, name: string] {
   return [key.slice(0, Math.max(0, at)), key.slice(at + 1)];
 }
 
-/** `a.b[].c` as it is, and `a.b` and `a`. */
+/** `a.b[].c` itself, and its parents `a.b` and `a`. */
 const withParents = (key: string): string[] =>
   key.split('.').map((_, i, parts) =>
     parts

@@ -1,32 +1,32 @@
-// What a node knows of a camera's settings, and changes of them while the recorder runs: settings in the words of the
-// configuration file in, the same without passwords out.
+// The interface for reading and changing the settings of cameras while the recorder runs. Settings are as in the
+// configuration file; results contain no passwords.
 
 import type { CameraSettings } from './camera-file.ts';
 import { CodedError } from '../../base/error.ts';
 
 export interface EditedCamera {
-  /** As they are written; addresses have their users, and no password. */
+  /** The settings as they are written; addresses include users, but no passwords. */
   readonly settings: CameraSettings;
-  /** Another one after every change: an entity tag without its quotes. It means nothing to another process. */
+  /** An entity tag without quotes, which changes with the settings. It is valid in this process only. */
   readonly tag: string;
 }
 
 /** Whether a change may be made to settings with this tag. */
 export type MayChange = (tag: string) => boolean;
 
-/** All reject with `EditError`. What changes something resolves when the recorder works by it, or soon after. */
+/** All methods reject with `EditError`. Changes resolve when the recorder has applied them, or soon after. */
 export interface CameraEditor {
   read(cameraId: string): Promise<EditedCamera>;
   add(settings: CameraSettings): Promise<EditedCamera>;
-  /** `settings`: all of them. Addresses without a password keep the one that they have. */
+  /** `settings` replaces all settings. Addresses without a password keep the stored one. */
   change(cameraId: string, settings: CameraSettings, mayChange: MayChange): Promise<EditedCamera>;
   remove(cameraId: string, mayChange: MayChange): Promise<void>;
 }
 
 /**
- * `invalid-parameter`: the message names the field; `id-taken`: there is such a camera; `camera-in-file`: people wrote the
- * file it stands in; `managed-by-cluster`; `configuration-refused`: a file has a mistake that was there before;
- * `precondition-failed`: `mayChange` said no; `camera-not-kept`: the directory or database cannot be written.
+ * `invalid-parameter`: the message names the field; `id-taken`: a camera has this id; `camera-in-file`: the camera is in a
+ * file that was written by hand; `managed-by-cluster`; `configuration-refused`: another file has an error;
+ * `precondition-failed`: `mayChange` returned false; `camera-not-kept`: the directory or the database cannot be written.
  */
 export type EditErrorCode =
   | 'unknown-camera'

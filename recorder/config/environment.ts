@@ -1,4 +1,4 @@
-// What differs from pod to pod of a DaemonSet, and what comes from Secrets: in no file, and so in the environment.
+// Reads settings from environment variables: those that differ between the pods of a DaemonSet, and those from Secrets.
 
 import { readFile } from 'node:fs/promises';
 import { ConfigError, firstProblem } from './load.ts';
@@ -9,7 +9,10 @@ import { reasonOf } from './yaml-file.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `config` with what the variables say. Throws ConfigError, which names the variable and does not show its value. */
+/**
+ * Returns `config` with the values of the variables. Throws ConfigError, whose message names the variable and not its
+ * value.
+ */
 export function inEnvironment(config: Config, env: Environment): Config {
   const { KUBE_NVR_NODE_NAME: nodeName, KUBE_NVR_ADVERTISE: advertise } = env;
   const { KUBE_NVR_PLAYBACK_ADVERTISE: playback } = env;
@@ -28,17 +31,17 @@ export function inEnvironment(config: Config, env: Environment): Config {
   };
 }
 
-/** Nobody knows what has this SHA-256. */
+/** The SHA-256 of no known text. */
 const OF_NO_TOKEN = '0'.repeat(64);
 
 /**
- * The file that a pod has the digest of the token for metrics in; undefined outside of pods. Where it is named a token is asked
- * for in every mode: a file that is missing or empty opens nothing, and keeps no camera from being recorded.
+ * The file with the digest of the token for metrics; undefined outside of pods. If the variable is set, metrics need a
+ * token in every mode: if the file is missing or empty, no token is accepted, and recording is not affected.
  */
 export const metricsTokenFile = ({ KUBE_NVR_METRICS_TOKEN_FILE: file }: Environment): string | undefined =>
   file === '' ? undefined : file;
 
-/** `config` with what stands in that file. Throws ConfigError, which names the variable. */
+/** Returns `config` with the content of that file. Throws ConfigError, whose message names the variable. */
 export async function withMetricsToken(config: Config, env: Environment): Promise<Config> {
   const file = metricsTokenFile(env);
   if (file === undefined) return config;
@@ -67,7 +70,7 @@ function listenIn(env: Environment, name: string): ListenAddress | undefined {
 function urlIn(env: Environment, name: string, schema: typeof DatabaseUrl): string | undefined {
   const text = env[name];
   if (!text) return undefined;
-  // Secrets are made with editors, which end files with a line feed.
+  // Text editors add a line feed at the end of a Secret.
   const parsed = schema.safeParse(text.trim());
   if (parsed.success) return parsed.data;
   throw new ConfigError('environment', name, firstProblem(parsed.error).problem);

@@ -1,4 +1,4 @@
-// What is wrong with a configuration: which file, where in it, which key, and what to do.
+// Errors of a configuration: file, position, key, and what to do.
 
 /** A place in a file, both counted from 1. */
 export interface Place {
@@ -6,16 +6,16 @@ export interface Place {
   readonly column: number;
 }
 
-/** A configuration that the recorder refuses to start with. The message holds no secret, and a line for each mistake. */
+/** A configuration with errors. The message has one line for each error, and contains no secret. */
 export class ConfigError extends Error {
-  /** The file with the mistake; empty where it is not known yet, as for what only the start finds. */
+  /** The file with the error; empty if it is not known, as for errors that are found at the start. */
   readonly file: string;
-  /** As `cameras[2].source`; empty when the file as a whole is wrong. */
+  /** Such as `cameras[2].source`; empty when the file as a whole is wrong. */
   readonly key: string;
   /** The message without file and key. */
   readonly problem: string;
   readonly place: Place | undefined;
-  /** All mistakes; this one alone where there are no others. */
+  /** All errors; only this one if there are no others. */
   readonly mistakes: readonly ConfigError[];
 
   constructor(file: string, key: string, problem: string, place?: Place) {
@@ -29,7 +29,7 @@ export class ConfigError extends Error {
     this.mistakes = [this];
   }
 
-  /** Several mistakes as one error. There is at least one. */
+  /** Combines one or more errors into one. */
   static all(mistakes: readonly ConfigError[]): ConfigError {
     const [first, ...others] = mistakes;
     if (!first) throw new Error('no mistake');
@@ -56,6 +56,6 @@ export function formatKey(path: readonly PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
-/** The other way round. */
+/** The inverse of `formatKey`. */
 export const parseKey = (key: string): PropertyKey[] =>
   [...key.matchAll(/([^.[\]]+)|\[(\d+)\]/g)].map(([, name, index]) => name ?? Number(index));

@@ -295,7 +295,7 @@ const refusals: { name: string; yaml: string; message: string }[] = [
   {
     name: 'licence required without a key to check it with',
     yaml: 'license: {required: true}',
-    message: 'config.yaml: license.publicKey: is missing, and license.required is true',
+    message: 'config.yaml: license.publicKey: is missing, but license.required is true',
   },
   {
     name: 'log files too small for a line',
@@ -579,7 +579,7 @@ const WRONG_HOOKS: readonly (readonly [name: string, text: string, message: stri
   [
     'with a url that the configuration has',
     `- {url: 'https://b.example/', secret: ${SECRET}}\n- {url: 'https://own.example/', secret: ${SECRET}}`,
-    'hooks.yaml:2:9: webhooks[1].url: is in webhooks of the configuration as well',
+    'hooks.yaml:2:9: webhooks[1].url: is already in webhooks of the configuration',
   ],
   [
     'with a url twice',

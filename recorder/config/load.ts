@@ -1,4 +1,5 @@
-// Configuration files in, one checked `Config` out. Every mistake becomes one line that names the file, the place and the key.
+// Loads configuration files into one checked `Config`. Every error becomes one line with the file, the position and the
+// key.
 
 import { access, readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -24,13 +25,18 @@ interface RawFile extends YamlFile {
 }
 
 interface LoadOptions {
-  /** What an empty `nodeName` becomes; the system's host name unless given. */
+  /** Replaces an empty `nodeName`; the host name of the system by default. */
   readonly hostName?: string;
-  /** A file of `conf.d` as it is going to be, or is not going to be: it is read last, so that what it clashes with is its mistake. */
+  /**
+   * A planned change of a file in `conf.d`; undefined text removes it. It is read last, so that conflicts are reported as
+   * errors of this file.
+   */
   readonly change?: { readonly file: string; readonly text: string | undefined };
 }
 
-/** Reads `file` and the `conf.d/*.yaml` beside it, in name order: cameras add up, settings override. */
+/**
+ * Reads `file` and the `conf.d/*.yaml` next to it, in the order of their names: cameras are added, other settings override.
+ */
 export async function loadConfig(file: string, options: LoadOptions = {}): Promise<Config> {
   const raw = await readFiles(file, options.change);
   const wrong = raw.flatMap((one) => mistakesIn(one, ConfigFile.safeParse(one.value)));
@@ -39,15 +45,15 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   for (const { value } of raw) merged = mergeMappings(merged, value);
   const cameras = raw.flatMap(({ value }) => (value['cameras'] as unknown[] | undefined) ?? []);
   const parsed = ConfigFile.safeParse({ ...merged, cameras });
-  // Each file was right by itself; whatever is wrong now came with the last one.
+  // Each file is valid by itself, so the last one caused the error.
   if (!parsed.success) throw ConfigError.all(mistakesIn(raw.at(-1) as RawFile, parsed));
   const { data } = parsed;
   const mistakes = [...mistakesInCameras(raw), ...mistakesInAccess(data, raw)];
   const nodeName = data.nodeName || (options.hostName ?? hostname()).trim();
-  if (nodeName === '') mistakes.push(mistakeAt(raw, 'nodeName', 'is empty, and the system has no host name to use'));
+  if (nodeName === '') mistakes.push(mistakeAt(raw, 'nodeName', 'is empty, but the system has no host name'));
   const { required, publicKey } = data.license;
   if (required && publicKey === '') {
-    mistakes.push(mistakeAt(raw, 'license.publicKey', 'is missing, and license.required is true', 'license.required'));
+    mistakes.push(mistakeAt(raw, 'license.publicKey', 'is missing, but license.required is true', 'license.required'));
   }
   const orMistakes = (err: unknown): [] => {
     if (!(err instanceof ConfigError)) throw err;
@@ -62,13 +68,13 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   return toConfig(data, nodeName, named);
 }
 
-/** Mistakes that only the start finds, with the places in the files where their keys are written, if they are. */
+/** Errors that are found at the start, with the positions of their keys in the files. */
 export async function located(mistakes: readonly ConfigError[], file: string): Promise<ConfigError> {
   const raw = await readFiles(file);
   return ConfigError.all(mistakes.map(({ key, problem }) => mistakeAt(raw, key, problem)));
 }
 
-/** All files; throws the mistakes of all of them. */
+/** Reads all files; throws their errors together. */
 async function readFiles(file: string, change?: LoadOptions['change']): Promise<RawFile[]> {
   const there = (await configFiles(file)).filter((name) => name !== change?.file);
   const files = change?.text === undefined ? there : [...there, change.file];
@@ -84,7 +90,7 @@ async function readFiles(file: string, change?: LoadOptions['change']): Promise<
   return read.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
 
-/** In the last file that says something of the key, or of `beside`; in the first where none does. */
+/** An error at the position of the key, or of `beside`, in the last file that has it; in the first file if none has. */
 function mistakeAt(raw: readonly RawFile[], key: string, problem: string, beside = key): ConfigError {
   const path = parseKey(beside);
   const found = raw.findLast((one) => one.has(path));
@@ -95,7 +101,7 @@ function mistakeAt(raw: readonly RawFile[], key: string, problem: string, beside
 const byPlace = ({ place: a }: ConfigError, { place: b }: ConfigError): number =>
   (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
 
-/** Where and what, for someone who edits the file. */
+/** The errors with their positions, for the user who edits the file. */
 function mistakesIn(file: YamlFile, { error }: z.ZodSafeParseResult<unknown>, prefix = ''): ConfigError[] {
   const meantKeys = new Set<string>();
   const mistakes = (error?.issues ?? []).flatMap((issue): ConfigError[] => {
@@ -109,7 +115,7 @@ function mistakesIn(file: YamlFile, { error }: z.ZodSafeParseResult<unknown>, pr
     });
   });
   for (const issue of error?.issues ?? []) {
-    // What is only misspelt is not said to be missing as well.
+    // A misspelt key is not reported as missing too.
     const problem = issueWords(issue);
     if (issue.code === 'unrecognized_keys' || (problem === MISSING && meantKeys.has(formatKey(issue.path)))) continue;
     const key = `${prefix}${formatKey(issue.path)}`;
@@ -120,33 +126,33 @@ function mistakesIn(file: YamlFile, { error }: z.ZodSafeParseResult<unknown>, pr
 
 const Tokens = z.array(TokenFile).min(1, 'expected at least one token');
 
-/** A list as `auth.tokens`. */
+/** Reads a list like `auth.tokens`. */
 async function readTokens(file: string | undefined): Promise<readonly TokenConfig[]> {
   return file === undefined ? [] : readList(file, 'auth.tokensFile', Tokens);
 }
 
-/** A list as `webhooks`. A Secret may be made after the pods that read it, so its file may be missing. */
+/** Reads a list like `webhooks`. The Secret may be created after the pods that read it, so the file may be missing. */
 async function readWebhooks({
   webhooks,
   webhooksFile: file,
 }: Pick<z.output<typeof ConfigFile>, 'webhooks' | 'webhooksFile'>): Promise<readonly WebhookConfig[]> {
   if (file === undefined || (await isMissing(file))) return [];
   const taken = new Set(webhooks.map(({ url }) => url));
-  // Where a webhook is in the journal is kept by its url.
+  // The position of a webhook in the journal is stored by its URL, so URLs must be unique.
   const schema = WebhookList.superRefine((list, context) => {
     for (const [index, { url }] of list.entries()) {
       if (!taken.has(url)) continue;
       context.addIssue({
         code: 'custom',
         path: [index, 'url'],
-        message: 'is in webhooks of the configuration as well',
+        message: 'is already in webhooks of the configuration',
       });
     }
   });
   return readList(file, 'webhooksFile', schema, 'webhooks');
 }
 
-/** A list in a file that `key` names. `itemsKey`: how its entries are called in mistakes. */
+/** Reads a list from the file that `key` names. `itemsKey`: the key of its entries in errors. */
 async function readList<T>(file: string, key: string, schema: z.ZodType<T>, itemsKey = key): Promise<T> {
   let list: YamlFile;
   try {
@@ -166,7 +172,7 @@ const isMissing = (file: string): Promise<boolean> =>
     (err: unknown) => errorCode(err) === 'ENOENT',
   );
 
-/** What is wrong with a camera that comes from elsewhere than a file, as an entry of `cameras` would be; keys as `source`. */
+/** The errors of a camera from another source than a file, as for an entry of `cameras`; keys such as `source`. */
 export function mistakesInCamera(camera: unknown): readonly ConfigError[] {
   const nowhere: YamlFile = { file: '', value: camera, placeOf: () => undefined, has: () => false };
   const mistakes = mistakesIn(nowhere, CameraFile.safeParse(camera), CAMERA_KEY);
@@ -175,14 +181,14 @@ export function mistakesInCamera(camera: unknown): readonly ConfigError[] {
 
 const CAMERA_KEY = 'cameras[0].';
 
-/** A camera as it stands in a file: words, not yet checked by themselves. */
+/** A camera as written in a file, not validated by itself. */
 export interface WrittenCamera {
   readonly file: string;
   readonly text: string;
   readonly camera: Mapping;
 }
 
-/** Where a camera stands in the files. Throws ConfigError where one of them cannot be read. */
+/** Finds a camera in the files. Throws ConfigError when one of them cannot be read. */
 export async function findCamera(file: string, cameraId: string): Promise<WrittenCamera | undefined> {
   for (const name of await configFiles(file)) {
     const text = await readText(name);
@@ -194,7 +200,7 @@ export async function findCamera(file: string, cameraId: string): Promise<Writte
   return undefined;
 }
 
-/** The files that make up a configuration, in the order in which they are read. Hidden files are not among them. */
+/** The files of a configuration, in the order in which they are read. Hidden files are ignored. */
 export async function configFiles(file: string): Promise<string[]> {
   const directory = join(dirname(file), 'conf.d');
   let names: string[];
@@ -218,7 +224,7 @@ function mappingIn(file: string, text: string): RawFile {
 const isMapping = (value: unknown): value is Mapping =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Settings of `over` win; mappings are merged key by key, lists replaced. */
+/** Settings of `over` take precedence; mappings are merged key by key, lists are replaced. */
 function mergeMappings(under: Mapping, over: Mapping): Mapping {
   const merged = { ...under };
   for (const [key, value] of Object.entries(over)) {
@@ -228,7 +234,7 @@ function mergeMappings(under: Mapping, over: Mapping): Mapping {
   return merged;
 }
 
-/** Two cameras with one id, and two names that look the same in file names. */
+/** Finds cameras with the same id, and names that become equal in file names. */
 function* mistakesInCameras(files: readonly RawFile[]): Generator<ConfigError> {
   const ids = new Map<string, string>();
   const names = new Map<string, string>();
@@ -259,7 +265,7 @@ function* mistakesInCameras(files: readonly RawFile[]): Generator<ConfigError> {
   }
 }
 
-/** Refuses to let anyone on the network do everything, unless the configuration says in so many words that it may be. */
+/** Refuses a configuration that lets anyone on the network do everything, unless it allows that explicitly. */
 function* mistakesInAccess(config: z.output<typeof ConfigFile>, files: readonly RawFile[]): Generator<ConfigError> {
   const { auth, cors, listen, playback } = config;
   if (auth.mode !== 'none') return;
@@ -279,7 +285,7 @@ function* mistakesInAccess(config: z.output<typeof ConfigFile>, files: readonly 
   }
 }
 
-/** The first thing that is wrong, without the value: it may be a secret. */
+/** The first error, without the value, which may be a secret. */
 export function firstProblem(error: z.ZodError): { readonly key: string; readonly problem: string } {
   const issue = error.issues[0] as z.core.$ZodIssue;
   if (issue.code === 'unrecognized_keys') {

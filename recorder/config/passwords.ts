@@ -1,33 +1,32 @@
-// Addresses of cameras with passwords in; out what may be shown of them, and, of what was shown and comes back, the address
-// with its password again.
+// Hides passwords in the addresses of cameras, and restores them in addresses that come back.
 
 import { hostOf } from './values.ts';
 import { parseRtspUrl, splitUserPart } from '../rtsp/url.ts';
 
-/** A password is missing that nobody knows but who wrote the address. The message says of what. */
+/** A password is missing that only the user knows. The message says where. */
 export class PasswordNeeded extends Error {
   override readonly name = 'PasswordNeeded';
 }
 
-/** In the place of a password in a path or query. */
+/** Replaces a password in a path or query. */
 const MASK = '***';
-/** As `?user=admin&password=secret`, and `/user=admin_password=secret_channel=1.sdp` of XMEye and its kin. */
+/** Such as `?user=admin&password=secret`, and `/user=admin_password=secret_channel=1.sdp` of XMEye and similar cameras. */
 const IN_PATH = /(?<![a-z])(pass(?:word|wd)?|pwd|token)=[^&;/?#]+/gi;
 
 interface Parts {
-  /** With `://`. */
+  /** Including `://`. */
   readonly scheme: string;
-  /** As written: with a password when there is a colon in it. */
+  /** As written: with a password if it contains a colon. */
   readonly userPart: string | undefined;
   /** Host, port, path and query. */
   readonly rest: string;
-  /** To compare. */
+  /** Host and port, for comparison. */
   readonly place: string;
-  /** Host and path may be the rest of a password. */
+  /** Host and path may be part of a password. */
   readonly isDoubtful: boolean;
 }
 
-/** Undefined for what is no address. */
+/** Undefined for text that is not an address. */
 function partsOf(address: string): Parts | undefined {
   const [, scheme, text] = /^\s*([a-z+]+:\/\/)(.*?)\s*$/is.exec(address) ?? [];
   const split = text === undefined ? undefined : splitUserPart(text);
@@ -45,7 +44,7 @@ function partsOf(address: string): Parts | undefined {
 
 const userOf = (userPart: string): string => userPart.split(':', 1)[0] as string;
 
-/** An address to show: its user stays, passwords do not. */
+/** The address with its user, without passwords. */
 export function hidePassword(address: string): string {
   const parts = partsOf(address);
   if (!parts || parts.isDoubtful) return `${/^\s*([a-z+]+:\/\/)/i.exec(address)?.[1] ?? ''}…`;
@@ -54,14 +53,15 @@ export function hidePassword(address: string): string {
 }
 
 /**
- * An address as somebody wants it now, with the password of the one before where it has none of its own: the same text as
- * was shown, or the same host and port with the same user or none. `rtsp://@host/` takes the login away. Throws
- * `PasswordNeeded` where that password would go to another host or user.
+ * The new address, with the password of the previous one if it has none: if the text is the one that was shown, or if host
+ * and port are the same and the user is the same or missing. `rtsp://@host/` removes the login. Throws `PasswordNeeded` if
+ * the password would be sent to another host or user.
  */
 export function keepPassword(address: string, before: string | undefined): string {
   if (before === undefined || address === before) return address;
   if (address === hidePassword(before)) return before;
-  if (address.includes(`=${MASK}`)) throw new PasswordNeeded(`${MASK} stands for a password: write it out`);
+  if (address.includes(`=${MASK}`))
+    throw new PasswordNeeded(`${MASK} stands for a password: replace it by the password`);
   const [now, old] = [partsOf(address), partsOf(before)];
   if (!now || now.userPart?.includes(':') || now.userPart === '' || !old?.userPart?.includes(':')) return address;
   const isThere = now.place === old.place;
@@ -69,5 +69,5 @@ export function keepPassword(address: string, before: string | undefined): strin
     return `${now.scheme}${old.userPart}@${now.rest}`;
   }
   if (now.userPart === undefined) return address;
-  throw new PasswordNeeded('its host, port or user is another than before: write the password, too');
+  throw new PasswordNeeded('its host, port or user has changed: add the password');
 }

@@ -1,8 +1,8 @@
-// The address of another recorder, as people write it in a configuration file.
+// Parses the address of another recorder in a configuration file.
 
 import { parseListen, ValueError } from './values.ts';
 
-/** `host:port`, or `http://` or `https://` before it. */
+/** `host:port`, optionally with `http://` or `https://`. */
 export function parsePeer(text: string): string {
   const expected = 'expected host:port such as nvr2.example:9997';
   const address = /^(?:https?:\/\/)?([^/]+)$/i.exec(text)?.[1] ?? '';

@@ -1,9 +1,9 @@
-// The configuration schema in, its reference for people out: a Markdown table with a row a key.
+// Generates the reference of the configuration from its schema: a Markdown table with one row for each key.
 
 import { z } from 'zod';
 import { ConfigFile } from './schema.ts';
 
-/** What `z.toJSONSchema` makes of our schema, as far as we look at it. */
+/** The parts of the output of `z.toJSONSchema` that are used here. */
 interface Schema {
   readonly type?: string;
   readonly description?: string;
@@ -33,7 +33,7 @@ function rowsOf(prefix: string, schema: Schema): Row[] {
     const key = prefix + name;
     if (value.properties) {
       const rows = rowsOf(`${key}.`, value);
-      // A group without default may be left out as a whole.
+      // A group without a default may be omitted as a whole.
       return value.default === undefined ? rows.map((row) => within(key, row)) : rows;
     }
     const row = rowOf(key, value, schema.required?.includes(name) ?? false);

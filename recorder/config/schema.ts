@@ -1,5 +1,5 @@
-// The contract of the configuration file: every key, its type, default and meaning. What enters is a parsed YAML
-// document, what leaves is `Config`, in our own words and units. The reference in docs/ is made from this schema.
+// The schema of the configuration file: every key, its type, default and meaning. It turns a parsed YAML document into
+// `Config`, with our own names and units. The reference in docs/ is generated from it.
 
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -25,11 +25,11 @@ import {
   ValueError,
 } from './values.ts';
 
-/** What the reference shows as the type of a value that is written as a string; in JSON Schema `x-value-type`. */
+/** The type that the reference shows for a value that is written as a string; `x-value-type` in JSON Schema. */
 type ValueType =
   'duration' | 'size' | 'size or share' | 'host:port' | 'URL' | 'path' | 'origin' | 'address' | 'host name';
 
-/** A string that `parse` turns into a value; what `parse` throws becomes the message for the key. */
+/** A string that `parse` converts; the error of `parse` becomes the message for the key. */
 function written<T>(valueType: ValueType, parse: (text: string) => T) {
   return z
     .string({ error: ({ input }) => (input === undefined ? undefined : expectationOf(parse)) })
@@ -45,7 +45,7 @@ function written<T>(valueType: ValueType, parse: (text: string) => T) {
     .meta({ 'x-value-type': valueType });
 }
 
-/** What a parser says that it expects: YAML makes a number of `9997`, and quotes alone would not mend that. */
+/** What a parser expects: YAML reads `9997` as a number, and quotes alone would not make it valid. */
 function expectationOf(parse: (text: string) => unknown): string | undefined {
   try {
     parse('');
@@ -67,7 +67,7 @@ function duration(minMs: number, min: string, maxMs: number, max: string) {
   });
 }
 
-/** A plain number of bytes is accepted as well: YAML makes `1048576` a number. */
+/** A plain number of bytes is accepted too: YAML reads `1048576` as a number. */
 const size = () =>
   z
     .union([z.number().int().nonnegative(), written('size', parseSize)], { error: 'expected a size such as 500GiB' })
@@ -95,11 +95,11 @@ const retention = z
 
 const SEGMENT_DURATION = () => duration(1_000, '1s', DAY_MS, '24h');
 
-/** What the addresses of the API have in the place of a camera id. */
+/** The API uses this word in place of a camera id. */
 const RESERVED_ID = 'jobs';
 
 const MEGABIT = 1_000_000;
-/** In the file megabits, in the program bits a second. */
+/** Megabits per second in the file, bits per second in the program. */
 const MAX_BITRATE = () =>
   z
     .number()
@@ -201,7 +201,7 @@ export const CameraFile = z.strictObject({
 export const DatabaseUrl = url('postgres', 'postgresql');
 export const RedisUrl = url('redis', 'rediss', 'unix');
 
-/** Of a token. */
+/** The digest of a token. */
 export const sha256Digits = () =>
   z
     .string()
@@ -259,7 +259,7 @@ const WebhookFile = z
     message: 'expected either secret or secretFile',
   });
 
-/** What `webhooks` holds, and a file of their own. */
+/** The value of `webhooks`, and of a separate file. */
 export const WebhookList = z
   .array(WebhookFile)
   .max(20, 'expected at most 20 webhooks')
@@ -290,7 +290,7 @@ const tls = () =>
       }),
   );
 
-/** The whole file. Every key may be left out. */
+/** The whole file. Every key is optional. */
 export const ConfigFile = z.strictObject({
   nodeName: z
     .string()
@@ -549,16 +549,16 @@ export type Role = z.output<typeof TokenFile>['role'];
 export type TokenConfig = DeepReadonly<z.output<typeof TokenFile>>;
 export type WebhookConfig = DeepReadonly<z.output<typeof WebhookFile>>;
 
-/** Lists that may have files of their own. */
+/** Lists that may come from separate files. */
 export interface NamedLists {
   readonly tokens: readonly TokenConfig[];
   readonly webhooks: readonly WebhookConfig[];
 }
 
-/** What the recorder runs with. */
+/** The configuration of a recorder. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
 
-/** Converts a parsed file: units in names, megabits to bits. Keys that are as the file has them are not named again. */
+/** Converts a parsed file: names with units, megabits to bits. Other keys keep their names. */
 export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists = { tokens: [], webhooks: [] }) {
   const { record_path: recordPath, metrics, log, audit, auth, archive, ptz, cluster, webhooks, ...same } = parsed;
   const { renewInterval: renewIntervalMs, ...sameOfCluster } = cluster;
@@ -571,7 +571,7 @@ export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists
     /** Never empty. */
     nodeName,
     recordPath,
-    // Named also where the file has none: a key that is gone would not be seen as a change.
+    // Set even if the file has none: otherwise the removal of a key would not be noticed as a change.
     health: parsed.health,
     database: parsed.database,
     redis: parsed.redis,
@@ -593,7 +593,7 @@ export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists
     auth: {
       ...auth,
       tokensFile: auth.tokensFile,
-      /** Those of `tokensFile` included. */
+      /** Includes those of `tokensFile`. */
       tokens: [...auth.tokens, ...named.tokens],
     },
     archive: {
@@ -604,20 +604,20 @@ export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists
     },
     ptz: { moveTimeoutMs: ptz.moveTimeout },
     cluster: { ...sameOfCluster, renewIntervalMs },
-    /** Those of `webhooksFile` included, after the others. */
+    /** Includes those of `webhooksFile`, after the others. */
     webhooks: [...webhooks, ...named.webhooks],
     cameras: parsed.cameras.map((camera) => toCameraConfig(camera, defaults)),
   };
 }
 
-/** For cameras that have none of their own. */
+/** Defaults for cameras that do not set a value. */
 export interface CameraDefaults {
   readonly segmentDurationMs: number;
   /** Bits a second. */
   readonly maxBitrate: number;
 }
 
-/** One camera. `source`, `snapshot` and `onvif` may hold a password. */
+/** One camera. `source`, `snapshot` and `onvif` may contain a password. */
 export type CameraConfig = DeepReadonly<ReturnType<typeof toCameraConfig>>;
 
 export function toCameraConfig({ maxBitrate, record, ...same }: ParsedCamera, defaults: CameraDefaults) {

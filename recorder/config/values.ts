@@ -1,11 +1,11 @@
-// Values as people write them in a configuration file (`5m`, `500GiB`, `[::]:9997`) to numbers with their units.
+// Parses values of a configuration file (`5m`, `500GiB`, `[::]:9997`) into numbers with units.
 
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { EXPECTED_RTSP_SCHEME, hasRtspScheme, parseRtspUrl } from '../rtsp/url.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 
-/** A value that cannot be understood; the message says what would be, and never repeats a secret. */
+/** An invalid value. The message says what is expected, and never repeats a secret. */
 export class ValueError extends Error {}
 
 const DURATION_UNITS_MS: Readonly<Record<string, number>> = {

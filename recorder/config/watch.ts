@@ -14,7 +14,7 @@ export class ConfigWatcher extends FileWatcher {
     onChange: () => void,
     { others = () => [], ...options }: WatchOptions & { readonly others?: () => readonly string[] } = {},
   ) {
-    // A directory that cannot be read counts as empty here; loading says what is wrong with it.
+    // A directory that cannot be read counts as empty here; loading reports the error.
     const files = async (): Promise<string[]> => [...(await configFiles(file).catch(() => [file])), ...others()];
     super({ files, directories: [join(dirname(file), 'conf.d')] }, onChange, options);
   }

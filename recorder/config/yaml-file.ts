@@ -1,4 +1,4 @@
-// A YAML file in; its value out, and where in it each key stands.
+// Parses a YAML file into its value and the positions of its keys.
 
 import { readFile } from 'node:fs/promises';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit, type Document } from 'yaml';
@@ -7,11 +7,11 @@ import { errorCode, messageOf } from '../../base/error.ts';
 
 export interface YamlFile {
   readonly file: string;
-  /** What stands in the file, without its nulls; undefined when nothing does. */
+  /** The value of the file, without nulls; undefined for an empty file. */
   readonly value: unknown;
-  /** Where a value stands, or its key; of one that is not there, the mapping that it is missing in. */
+  /** The position of a value or its key; for a missing one, that of the mapping in which it is missing. */
   readonly placeOf: (path: readonly PropertyKey[], what: 'key' | 'value') => Place | undefined;
-  /** Whether a key is written in the file, with a value. */
+  /** Whether the file has the key, with a value. */
   readonly has: (path: readonly PropertyKey[]) => boolean;
 }
 
@@ -38,7 +38,7 @@ export function parseYaml(file: string, text: string): YamlFile {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  // Those behind the first follow from it.
+  // Further errors usually follow from the first.
   const [error] = document.errors;
   if (error) throw notYaml(file, error, placeAt);
   const loop = loopIn(document);
@@ -64,7 +64,7 @@ function notYaml(
   { message, pos }: { readonly message: string; readonly pos: readonly [number, number] },
   placeAt: (offset: number) => Place | undefined,
 ): ConfigError {
-  // The parser's message may quote the file, which may be a password: keep its words, not its quotations.
+  // The message of the parser may quote the file, and with it a password: remove the quotation.
   const problem = (message.split('\n')[0] as string).replace(/ at line .*$/, '').replace(/:? ?".*$/, '');
   return new ConfigError(file, '', `not valid YAML: ${problem}`, placeAt(pos[0]));
 }

@@ -1,4 +1,4 @@
-// Conditional headers of a request in, how to answer it out (RFC 9110 §13).
+// Evaluates the conditional headers of a request (RFC 9110 §13).
 
 /** Identifies one state of a resource. */
 export interface Validators {

@@ -9,11 +9,11 @@ import type { LiveHub } from '../live/hub.ts';
 /** One camera, as the node knows it now. */
 export interface CameraView {
   readonly status: CameraStatus;
-  /** Undefined while nothing of it is to be archived. */
+  /** Undefined while the camera should not be recorded. */
   readonly archive: CameraArchiveStatus | undefined;
   /** Undefined for a camera that is not enabled. */
   readonly live: LiveHub | undefined;
-  /** It should be recorded, and no video was written for too long. */
+  /** Set while the camera should be recorded, but no video was written for too long. */
   readonly silence?: CameraSilence;
 }
 
@@ -23,7 +23,7 @@ export interface CameraDirectory {
   get(cameraId: string): CameraView | undefined;
 }
 
-/** A camera that is not recorded as somebody asked for. */
+/** A camera whose settings cannot be used. */
 export interface RefusedCamera {
   readonly id: string;
   readonly reason: Reason;

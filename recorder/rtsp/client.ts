@@ -444,7 +444,7 @@ export class RtspClient {
       this.#login = this.#loginAt(url);
       this.#requests.changeServer(this.#login);
     }
-    // The tunnel leads to the camera, whatever its address behind the tunnel is.
+    // The tunnel leads to the camera, whatever its address inside the tunnel is.
     this.#url = old.tunnel ? { ...old, request: url.request } : url;
     this.#state = { kind: 'disconnected' };
     return [{ kind: 'reconnect', url: this.#url }];

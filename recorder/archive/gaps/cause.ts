@@ -9,9 +9,9 @@
  * - `not-decodable`: packets came, but no picture could be made of them; `bitrate-exceeded`: more came than is allowed;
  * - `disk-full`, `disk-slow`, `disk-error`: video arrived and could not be written;
  * - `clock-step`: the clock of the machine or of the camera was set, and skipped this time;
- * - `process-down`: the recorder did not run; `node-down`: the machine was started anew meanwhile;
+ * - `process-down`: the recorder did not run; `node-down`: the machine was restarted meanwhile;
  * - `starting`: the recorder has just begun with this camera; `stopped`: a user does not want it recorded for now;
- * - `moved`: the node that recorded it was lost, until this one did; `unlicensed`: the licence does not allow it; `unknown`: none of these.
+ * - `moved`: the node that recorded the camera was lost, and this one had not taken over yet; `unlicensed`: the licence does not allow it; `unknown`: none of these.
  */
 export const GAP_CAUSES = [
   'camera-unreachable',
