@@ -6,8 +6,8 @@ export interface Reason {
   readonly message: string;
 }
 
-/** Something that somebody should look at, although the node works. */
+/** A problem that needs attention, although the node works. */
 export interface Warning extends Reason {
-  /** Undefined: of the node. */
+  /** Undefined for a warning about the node. */
   readonly cameraId: string | undefined;
 }

@@ -231,7 +231,7 @@ export class Informer<T, O extends Listed = Listed> {
     }
     if (signal.aborted) return;
     if (isQuiet && clock.monotonicMs() - startMs < SHORT_WATCH_MS) {
-      throw new ApiError(0, 'WATCH_ENDED', 'the watch ended before it told anything');
+      throw new ApiError(0, 'WATCH_ENDED', 'the watch ended without an event');
     }
     this.#contactMs = clock.monotonicMs();
   }

@@ -37,7 +37,7 @@ export interface SegmentReader {
 
 /** The archive on this node's disk. */
 export interface ArchiveReader {
-  /** The segment that is being written; undefined when there is none, or its format does not show its size. */
+  /** The segment that is being written; undefined when there is none, or `record.format` is mp4. */
   current(cameraId: string): Promise<Pick<OpenSegment, 'path' | 'startMs' | 'sizeBytes'> | undefined>;
   /** Whether a file can be created in the recordings directory. */
   checkWritable(): Promise<boolean>;

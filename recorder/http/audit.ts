@@ -136,7 +136,10 @@ function cameraOf({ routeOptions, params, body }: FastifyRequest): string | unde
   return typeof value === 'string' && CAMERA_ID.test(value) ? value : undefined;
 }
 
-/** The returned function is undefined if there were too many lines; otherwise it counts the lines suppressed since the last one. */
+/**
+ * Returns a function to call for each line: it returns undefined if there were too many lines, otherwise the number of
+ * lines suppressed since the last one.
+ */
 function limitUnknown(clock: Clock): () => { readonly suppressed: number } | undefined {
   let windowMs = -Infinity;
   let lines = 0;

@@ -35,10 +35,7 @@ interface BullQueueOptions {
 }
 
 const CONCURRENCY: Readonly<Record<QueueName, number>> = { export: 4, timelapse: 2, assemble: 2 };
-/**
- * Limit over all queues: an assembly also counts as an export or a time-lapse. The queue of assemblies is smaller, so
- * assemblies never occupy all places.
- */
+/** Limit over all queues: an assembly also counts as an export or a time-lapse. */
 const AT_ONCE: Readonly<Record<JobKind, number>> = { export: 4, timelapse: 2 };
 
 /** Names of queues must not contain a colon, and two nodes that share a Redis must not have the same name. */

@@ -54,7 +54,7 @@ export const readUnverified = (text: string): LicenseStatement => split(text).st
 
 function split(text: string): { payload: string; signature: Buffer; statement: () => LicenseStatement } {
   const parts = text.replaceAll(/\s+/g, '').split('.');
-  if (parts.length !== 3) throw new LicenseError('license-malformed', 'this is no licence');
+  if (parts.length !== 3) throw new LicenseError('license-malformed', 'this is not a licence');
   const [header, body, signature] = parts as [string, string, string];
   checked(Header, decode(header));
   return {
@@ -68,7 +68,7 @@ function decode(part: string): unknown {
   try {
     return JSON.parse(Buffer.from(part, 'base64url').toString('utf8')) as unknown;
   } catch (err) {
-    throw new LicenseError('license-malformed', 'this is no licence', { cause: err });
+    throw new LicenseError('license-malformed', 'this is not a licence', { cause: err });
   }
 }
 
@@ -77,7 +77,7 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const field = issue?.path.join('.') ?? '';
-  throw new LicenseError('license-malformed', `not what a licence says: ${field}: ${issue?.message}`);
+  throw new LicenseError('license-malformed', `the content is not valid: ${field}: ${issue?.message}`);
 }
 
 /** The instant at which the licence expires, in milliseconds since 1970; Infinity if it does not. */

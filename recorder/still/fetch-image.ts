@@ -77,7 +77,7 @@ export async function fetchImage(
     if (status === 401) {
       takeChallenge(headers, login, ++logins);
     } else if (isRedirect(status)) {
-      if (++redirects > MAX_REDIRECTS) throw new StillError('camera-error', 'the camera redirects again and again');
+      if (++redirects > MAX_REDIRECTS) throw new StillError('camera-error', 'the camera redirects too often');
       const from = target;
       target = redirected(from, headers.location);
       if (target.protocol !== from.protocol) {
@@ -165,7 +165,7 @@ const originOf = ({ hostname: host, port, protocol }: URL): Origin => {
 function redirected(from: URL, location: string | string[] | undefined): URL {
   const text = typeof location === 'string' ? location : location?.[0];
   if (text === undefined || !URL.canParse(text, from.href)) {
-    throw new StillError('camera-error', 'the camera redirects to nowhere');
+    throw new StillError('camera-error', 'the camera redirects without a valid address');
   }
   const to = new URL(text, from);
   if (!/^https?:$/.test(to.protocol) || !staysAtCamera(originOf(from), originOf(to))) {

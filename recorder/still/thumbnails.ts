@@ -93,7 +93,7 @@ export class Thumbnails {
     } catch (err) {
       if (err instanceof StillError) throw err;
       log.warn({ camera: cameraId, err }, 'a thumbnail could not be made');
-      throw new StillError('thumbnail-failed', 'the picture could not be made; the log says why', { cause: err });
+      throw new StillError('thumbnail-failed', 'the picture could not be made; the log has the reason', { cause: err });
     } finally {
       timer.cancel();
     }

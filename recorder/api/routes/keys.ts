@@ -45,7 +45,7 @@ export const keyRoutes: FastifyPluginAsyncZod<{ jobs: JobKeeper; nodeName: strin
         return { node: nodeName, keys: [{ algorithm: 'Ed25519' as const, fingerprint, public_key: publicKey }] };
       } catch (err) {
         if (!(err instanceof NodeKeyError)) throw err;
-        const detail = 'the key that manifests are signed with cannot be used: the log of the node says why';
+        const detail = 'the key that signs manifests cannot be used: the log of the node has the reason';
         throw new ApiError(503, 'signing-key-unusable', detail, { cause: err, isExpected: true });
       }
     },
