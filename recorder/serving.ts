@@ -354,7 +354,7 @@ function openJobs(
     version,
     clock,
     log,
-    async room() {
+    async spareBytes() {
       const space = await nodeFileSystem.space(directory);
       const { minFree } = config.archive.retention;
       return space.freeBytes - (minFree ? bytesOf(minFree, space) : 0);

@@ -83,7 +83,7 @@ function part(port: number, own: MutualTls | undefined, { identity = 'node-1', a
     },
     limits: { ...PEER_LIMITS, giveUpMs: 0 },
     clock: systemClock,
-    room: async () => Infinity,
+    spareBytes: async () => Infinity,
   };
   const asked = { peerAddress: address, peerJobId: ID };
   return new PeerPart(asked, 0, deps, 'Bearer of-an-admin', new AbortController().signal);
@@ -118,7 +118,7 @@ test('a recorder of an older version, which has no such listener, is asked by it
       access: { members: () => [{ address: peer.address }], scheme: 'http', silenceMs: 5_000, own: () => own },
       limits: PEER_LIMITS,
       clock: systemClock,
-      room: async () => Infinity,
+      spareBytes: async () => Infinity,
     };
     const asked = { peerAddress: peer.address, peerJobId: ID };
     await new PeerPart(asked, 0, deps, 'Bearer one', new AbortController().signal).finished();

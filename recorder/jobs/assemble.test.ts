@@ -98,7 +98,7 @@ async function stage(t: TestContext): Promise<Stage> {
         },
         limits: LIMITS,
         clock: systemClock,
-        room: async () => Infinity,
+        spareBytes: async () => Infinity,
         version: '1.2.3',
         report: { progress: () => {}, window: async () => {} },
         ...deps,
@@ -424,7 +424,7 @@ test('an address that is no member any more when the job begins is not asked', a
 test('what does not fit beside what recording needs is not fetched', async (t) => {
   const { run, peers } = await stage(t);
   const total = parts.reduce((sum, { bytes }) => sum + bytes.length, 0);
-  await assert.rejects(run({ deps: { room: async () => 2 * total - 1 } }), { code: 'disk-full' });
+  await assert.rejects(run({ deps: { spareBytes: async () => 2 * total - 1 } }), { code: 'disk-full' });
   for (const peer of peers) assert.equal(peer.asked.length, 1, 'only how large it is was asked');
 });
 

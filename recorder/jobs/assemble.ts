@@ -67,7 +67,7 @@ export async function assemble(
     const temporary = `${path}.part`;
     const progress = (share: number): void => deps.report.progress(FETCHING_SHARE + share * (1 - FETCHING_SHARE));
     try {
-      const options = { room: deps.room, progress };
+      const options = { spareBytes: deps.spareBytes, progress };
       const { outcome, camera } = await writeResult(request.cameraId, movies, temporary, options, signal);
       await rename(temporary, path);
       return { outcome, window: windowOf(fetched.map(({ job }) => job)), cameras: [camera] };
@@ -107,7 +107,7 @@ async function fetchAll(
   const receivedTotal = (): number => received.reduce((sum, size) => sum + size, 0);
   // For the parts and for the movie that is made from them.
   const needed = 2 * total - receivedTotal();
-  if ((await deps.room()) < needed) {
+  if ((await deps.spareBytes()) < needed) {
     throw new JobError(
       'disk-full',
       `parts and result need ${needed} bytes, but the free space is reserved for recording`,

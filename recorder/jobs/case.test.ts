@@ -142,7 +142,7 @@ test('a case of cameras that all have no footage fails and says so; one that fai
     code: 'no-footage',
     message: 'this node has no footage of any of the cameras from 2026-01-05T10:00:02.000Z to 2026-01-05T10:00:12.000Z',
   });
-  await assert.rejects(make({}, { room: async () => 10_000 }), { code: 'disk-full' });
+  await assert.rejects(make({}, { spareBytes: async () => 10_000 }), { code: 'disk-full' });
   assert.deepEqual(readdirSync(join(directory, 'jobs')), []);
 });
 
@@ -150,12 +150,12 @@ test('footage that retention takes away while a case is written becomes a gap', 
   const { make, root } = await caseStage(t);
   const first = readdirSync(root, { recursive: true, encoding: 'utf8' }).find((name) => /gate.*100000000/.test(name));
   let asked = 0;
-  const room = async (): Promise<number> => {
+  const spareBytes = async (): Promise<number> => {
     // What it takes is counted, nothing is copied yet.
     if (asked++ === 0) rmSync(join(root, first ?? ''));
     return Infinity;
   };
-  const { path, manifest } = await make({ cameraIds: ['gate', 'yard'] }, { room });
+  const { path, manifest } = await make({ cameraIds: ['gate', 'yard'] }, { spareBytes });
   assert.deepEqual(
     manifest.cameras[0]?.gaps.map(({ from, to }) => [from, to]),
     [[iso(2_000), iso(10_000)]],

@@ -11,7 +11,7 @@ import { upToKnown, withCauses } from './gap-causes.ts';
 import type { CameraOutcome, JobPart } from './job.ts';
 import { MANIFEST_NAME, SIGNATURE_NAME, type SignedManifest } from './manifest.ts';
 import type { WriteOptions } from './write-movie.ts';
-import { endOf, partsOf, requireRoom, writeDirectory, writeMovies, writingFile } from './write-result.ts';
+import { endOf, partsOf, requireSpace, writeDirectory, writeMovies, writingFile } from './write-result.ts';
 import type { Written, WrittenCamera } from './written.ts';
 import { localHeader, localHeaderBytes, type ZipEntry } from './zip.ts';
 
@@ -60,7 +60,7 @@ export function exportCase(
         const [from, to] = [isoTime(window.fromMs), isoTime(window.toMs)];
         throw new JobError('no-footage', `this node has no footage of any of the cameras from ${from} to ${to}`);
       }
-      await requireRoom(deps, movieBytes);
+      await requireSpace(deps, movieBytes);
       return writingFile(temporary, (target) => writeCase(request, target, movieBytes, deps, signal), signal);
     },
     signal,

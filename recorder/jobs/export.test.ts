@@ -62,7 +62,7 @@ async function stage(t: TestContext, files: readonly (readonly [number, Buffer])
     archive,
     wallMs: () => clock.wallMs(),
     version: '1.2.3',
-    room: async () => Infinity,
+    spareBytes: async () => Infinity,
   };
   const result = join(directory, 'jobs', 'one.mp4');
   return {
@@ -130,7 +130,7 @@ test('an export that cannot be fails with a reason, and leaves nothing', async (
     message:
       'this node has no footage of camera gate from 2026-01-05T10:00:10.000Z to 2026-01-05T10:00:20.000Z: the whole window is a gap',
   });
-  await assert.rejects(stand.export(window(0, 4_000), { room: async () => 10_000 }), { code: 'disk-full' });
+  await assert.rejects(stand.export(window(0, 4_000), { spareBytes: async () => 10_000 }), { code: 'disk-full' });
   assert.deepEqual(left(), []);
 });
 
@@ -205,7 +205,7 @@ test('a time-lapse over changes of the video codec is one movie, with the pictur
     assert.equal(done.parts?.length, 3);
     const run = { program: 'ffmpeg', input: result, movies: done.parts, output, speed, durationMs: done.durationMs };
     const { signal } = new AbortController();
-    await makeTimelapse({ ...run, progress: () => {}, room: async () => Infinity, clock: systemClock }, signal);
+    await makeTimelapse({ ...run, progress: () => {}, spareBytes: async () => Infinity, clock: systemClock }, signal);
     const count = Math.ceil((10 * 30) / speed - 1e-6);
     assert.deepEqual(
       await decodeFrameNumbers(output),
@@ -341,11 +341,11 @@ test('a cancelled export stops and leaves nothing', async (t) => {
   const video = recordedPart(numberedVideo(workspace(t)));
   const { deps, result, left } = await stage(t, [[0, video]]);
   const cancel = new AbortController();
-  const room = async (): Promise<number> => {
+  const spareBytes = async (): Promise<number> => {
     cancel.abort(new Error('cancelled'));
     return Infinity;
   };
-  await assert.rejects(exportWindow(window(0, 4_000), result, { ...deps, room }, cancel.signal), {
+  await assert.rejects(exportWindow(window(0, 4_000), result, { ...deps, spareBytes }, cancel.signal), {
     message: 'cancelled',
   });
   assert.deepEqual(left(), []);
@@ -361,7 +361,7 @@ test('a file that retention takes away while it is copied becomes a gap', async 
   const first = join(stand.root, formatPath({ name: 'Gate', cameraId: 'gate', startMs: WALL_START_MS }));
   let asked = 0;
   const done = await stand.export(window(0, 14_000), {
-    room: async () => {
+    spareBytes: async () => {
       // The plan is made, nothing is copied yet.
       if (asked++ === 0) rmSync(first);
       return Infinity;
@@ -380,7 +380,13 @@ for (const format of ['fmp4', 'mp4'] as const) {
     camera.begin();
     await camera.play(5.5, fs);
     const result = join(results, 'two.mp4');
-    const deps = { recordPath: root, archive, wallMs: () => clock.wallMs(), version: '1', room: async () => Infinity };
+    const deps = {
+      recordPath: root,
+      archive,
+      wallMs: () => clock.wallMs(),
+      version: '1',
+      spareBytes: async () => Infinity,
+    };
     const request = { cameraId: 'gate', fromMs: startMs + 1_000, toMs: startMs + 60_000 };
     const { outcome: done } = await exportWindow(request, result, deps, new AbortController().signal);
     assert.ok(done.durationMs > 3_400 && done.durationMs <= 4_500, `${done.durationMs} ms`);
@@ -411,7 +417,7 @@ test('every byte of an export is where the index of its file says', async (t) =>
     archive: reading,
     wallMs: () => clock.wallMs(),
     version: '1',
-    room: async () => Infinity,
+    spareBytes: async () => Infinity,
   };
   const request = { cameraId: 'gate', fromMs: startMs + 2_020, toMs: startMs + 17_000 };
   const { outcome: done } = await exportWindow(request, result, deps, new AbortController().signal);

@@ -17,7 +17,7 @@ import { lapseDurationMs, makeTimelapse } from './ffmpeg.ts';
 
 const run = promisify(execFile);
 type Numbered = ReturnType<typeof numberedVideo>;
-const watched = { progress: () => {}, room: async () => Infinity, clock: systemClock };
+const watched = { progress: () => {}, spareBytes: async () => Infinity, clock: systemClock };
 
 test('a time-lapse over a change of resolution keeps its length and its first size, and small pictures stay small', async (t) => {
   const directory = workspace(t);
@@ -134,14 +134,17 @@ test('a time-lapse has a picture for each time that its footage reaches, but not
   }
 });
 
-test('a time-lapse that would take room from recording is ended, with a reason', async (t) => {
+test('a time-lapse that would use the space reserved for recording is ended, with a reason', async (t) => {
   const directory = workspace(t);
   const input = joinPath(directory, 'in.mp4');
   writeFileSync(input, (await join([recordedPart(numberedVideo(directory))], wallWindow(0, 4_000))).bytes);
   const lapse = { program: 'ffmpeg', input, output: joinPath(directory, 'out.mp4'), speed: 2, durationMs: 4_000 };
-  await assert.rejects(makeTimelapse({ ...lapse, ...watched, room: async () => -1 }, new AbortController().signal), {
-    code: 'disk-full',
-  });
+  await assert.rejects(
+    makeTimelapse({ ...lapse, ...watched, spareBytes: async () => -1 }, new AbortController().signal),
+    {
+      code: 'disk-full',
+    },
+  );
 });
 
 test('a crafted file makes ffmpeg open no address: neither a playlist nor a description of a session is taken for a movie', async (t) => {

@@ -53,7 +53,7 @@ interface TimelapseRun {
   /** From 0 to 1. */
   readonly progress: (share: number) => void;
   /** Number of bytes that may be written now: free space that is not reserved for recording. */
-  readonly room: () => Promise<number>;
+  readonly spareBytes: () => Promise<number>;
   readonly clock: Clock;
 }
 
@@ -64,7 +64,7 @@ const MEMORY_BYTES = 3 * 1024 ** 3;
 const CPU_PER_SECOND = 20;
 const MIN_CPU_SECONDS = 600;
 /** Interval of checks of the free space. */
-const ROOM_CHECK_MS = 1_000;
+const SPACE_CHECK_MS = 1_000;
 
 /**
  * The interval of the pictures that a time-lapse shows, in video ticks: it shows what is on screen at its multiples.
@@ -80,14 +80,14 @@ export const looksOf = (speed: number | undefined): number | undefined =>
 export async function makeTimelapse(run: TimelapseRun, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const stopped = new AbortController();
-  const room = await run.room();
+  const spareBytes = await run.spareBytes();
   signal.throwIfAborted();
   const child = startChild(run.program, argumentsOf(run), {
     stdio: ['ignore', 'pipe', 'pipe'],
     limits: {
       memoryBytes: MEMORY_BYTES,
       cpuSeconds: MIN_CPU_SECONDS + (run.durationMs / 1000) * CPU_PER_SECOND,
-      fileBytes: Math.max(0, room),
+      fileBytes: Math.max(0, spareBytes),
       openFiles: 64,
     },
     // Recording has priority.
@@ -103,7 +103,7 @@ export async function makeTimelapse(run: TimelapseRun, signal: AbortSignal): Pro
     const microseconds = /out_time_us=(\d+)/.exec(text)?.[1];
     if (microseconds !== undefined) run.progress(Math.min(1, Number(microseconds) / 1e6 / seconds));
   });
-  const watching = watchRoom(run, stopped.signal).then((isFull) => {
+  const watching = watchSpace(run, stopped.signal).then((isFull) => {
     if (!isFull) return;
     full = new JobError('disk-full', 'the disk has filled up: the free space is reserved for recording');
     kill();
@@ -192,10 +192,10 @@ function sizeOf({ width, height }: Pick<JobPart, 'width' | 'height'> = { width: 
 }
 
 /** Resolves to true when no free space is left, to false when `signal` aborts. */
-async function watchRoom({ room, clock }: TimelapseRun, signal: AbortSignal): Promise<boolean> {
+async function watchSpace({ spareBytes, clock }: TimelapseRun, signal: AbortSignal): Promise<boolean> {
   while (!signal.aborted) {
-    if ((await room().catch(() => 0)) < 0) return true;
-    await clock.sleep(ROOM_CHECK_MS, signal);
+    if ((await spareBytes().catch(() => 0)) < 0) return true;
+    await clock.sleep(SPACE_CHECK_MS, signal);
   }
   return false;
 }

@@ -75,7 +75,7 @@ test(
   async (t) => {
     const { open } = await stage(t);
     let copies = 0;
-    const before = await open({ room: async () => (copies++, Infinity) });
+    const before = await open({ spareBytes: async () => (copies++, Infinity) });
     const asked = await Promise.all([before.submit(request(0, 2_000)), before.submit(request(0, 2_000))]);
     const [first, second] = (await Promise.all(asked.map(({ id }) => ended(before, id)))) as [Job, Job];
     const third = await ended(before, (await before.submit(request(0, 2_000))).id);
@@ -116,7 +116,7 @@ test('who asks late has a result for an hour; what was made half an hour ago is 
   let aheadMs = 0;
   let copies = 0;
   const clock = { ...systemClock, wallMs: () => systemClock.wallMs() + aheadMs };
-  const jobs = await open({ clock, room: async () => (copies++, Infinity) });
+  const jobs = await open({ clock, spareBytes: async () => (copies++, Infinity) });
   const make = async (): Promise<Job> => ended(jobs, (await jobs.submit(request(0, 2_000))).id);
   const first = await make();
   aheadMs = 1_700_000;
@@ -140,7 +140,7 @@ test('one of two who wait for the same work is cancelled: the other gets it', { 
   const released = new Promise<void>((resolve) => (release = resolve));
   t.after(release);
   let copies = 0;
-  const jobs = await open({ room: async () => (copies++, released.then(() => Infinity)) });
+  const jobs = await open({ spareBytes: async () => (copies++, released.then(() => Infinity)) });
   const [first, second, third] = await Promise.all([0, 1, 2].map(() => jobs.submit(request(0, 2_000))));
   assert.ok(first && second && third);
   await until('all three run', async () => (await jobs.list()).every(({ state }) => state === 'running'));
@@ -223,7 +223,7 @@ test(
     // Nothing ends until it may.
     let goOn = (): void => {};
     const held = new Promise<number>((resolve) => (goOn = () => resolve(Infinity)));
-    const jobs = await open({ room: () => held });
+    const jobs = await open({ spareBytes: () => held });
     const ask = (by: string, i: number) => jobs.submit(request(0, 1_000 + i, { by }));
     const first = await ask('ops', 0);
     const asked = await Promise.allSettled(Array.from({ length: 150 }, (_, i) => ask('gate-op', i)));
@@ -234,7 +234,7 @@ test(
     const other = await ask('ops', 200);
     goOn();
     for (const { id } of [first, other]) assert.equal((await ended(jobs, id)).state, 'done');
-    await until('there is room again', async () =>
+    await until('another job is accepted', async () =>
       ask('gate-op', 0).then(
         () => true,
         () => false,
@@ -281,7 +281,7 @@ test('more than four exports wait; one that waits and one that runs can be cance
   const released = new Promise<void>((resolve) => (release = resolve));
   t.after(release);
   const jobs = await open({
-    room: async () => {
+    spareBytes: async () => {
       await released;
       return Infinity;
     },
@@ -442,8 +442,8 @@ test('metrics say what waits and runs, how long nothing got on, and how jobs end
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
   let release = (): void => {};
   const held = new Promise<void>((resolve) => (release = resolve));
-  const room = (): Promise<number> => held.then(() => Infinity);
-  const jobs = await open({ registry, clock, room });
+  const spareBytes = (): Promise<number> => held.then(() => Infinity);
+  const jobs = await open({ registry, clock, spareBytes });
   const values = async (): Promise<ReadonlyMap<string, number>> => {
     const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('kube_nvr_jobs'));
     return new Map(lines.map((line) => [line.split(' ')[0] as string, Number(line.split(' ')[1])]));

@@ -58,7 +58,7 @@ export interface JobsOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** Number of bytes that may be written in `directory`: free space that is not reserved for recording. */
-  readonly room: () => Promise<number>;
+  readonly spareBytes: () => Promise<number>;
   /** Whether there may be jobs of an earlier process. If not, nothing is started until the first request. */
   readonly mayHaveJobs: () => Promise<boolean>;
   /** Rejects with JobsUnavailable, and is called again after a failure. */
@@ -470,7 +470,7 @@ export class Jobs {
     if (request.case) {
       const { fromMs, toMs } = request;
       const wanted = { cameraIds: request.case.cameras, fromMs, toMs };
-      const deps = { ...this.#plannerDeps(), room: this.#o.room, progress: report.progress, sign };
+      const deps = { ...this.#plannerDeps(), spareBytes: this.#o.spareBytes, progress: report.progress, sign };
       return this.#memory.during(COPY_BYTES, () => exportCase(wanted, path, deps, signal));
     }
     const written = await (request.kind === 'export'
@@ -501,8 +501,8 @@ export class Jobs {
       const { outcome, window, cameras } = await this.#copy(id, request, source, copied, signal);
       const { durationMs, gaps, parts: movies, untilMs } = outcome;
       const progress = (share: number): void => report.progress(copyShare + share * (1 - copyShare));
-      const { ffmpegPath: program, room, clock } = this.#o;
-      const run = { program, input: source, movies, output, speed, durationMs, progress, room, clock };
+      const { ffmpegPath: program, spareBytes, clock } = this.#o;
+      const run = { program, input: source, movies, output, speed, durationMs, progress, spareBytes, clock };
       await this.#encoders.take(() => makeTimelapse(run, signal), signal);
       const sha256 = await sha256Of(output);
       await rename(output, path);
@@ -519,16 +519,16 @@ export class Jobs {
 
   /** Copies the footage of a job, into one movie if it has one codec. */
   async #copy(id: string, request: JobRequest, path: string, report: JobReport, signal: AbortSignal): Promise<Written> {
-    const { room, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
+    const { spareBytes, peers, peerLimits: limits = PEER_LIMITS, clock, version } = this.#o;
     if (!request.assembly) {
-      const deps = { ...this.#plannerDeps(), room, progress: report.progress };
+      const deps = { ...this.#plannerDeps(), spareBytes, progress: report.progress };
       return this.#memory.during(COPY_BYTES, () =>
         exportWindow({ ...request, lapseSpeed: request.speed }, path, deps, signal),
       );
     }
     const access = { members: () => [], scheme: 'http' as const, ...peers, silenceMs: limits.silenceMs };
     const parts = this.#partsPath(id);
-    const deps = { access, limits, clock, room, version, report };
+    const deps = { access, limits, clock, spareBytes, version, report };
     try {
       const credential = this.#credentials.get(id);
       return await this.#memory.during(COPY_BYTES, () => assemble(request, credential, parts, path, deps, signal));

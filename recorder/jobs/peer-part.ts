@@ -50,7 +50,7 @@ export interface PartDeps {
   readonly limits: PeerLimits;
   readonly clock: Clock;
   /** Number of bytes that may be written now: free space that is not reserved for recording. */
-  readonly room: () => Promise<number>;
+  readonly spareBytes: () => Promise<number>;
 }
 
 /** A job in the answer of the peer's API. */
@@ -355,7 +355,7 @@ class Arriving {
     }
     if (this.bytes < this.#checkAt) return;
     this.#checkAt = this.bytes + CHECK_BYTES;
-    if ((await this.#deps.room()) < this.#size - this.bytes) {
+    if ((await this.#deps.spareBytes()) < this.#size - this.bytes) {
       throw new JobError('disk-full', 'the disk has filled up: the free space is reserved for recording');
     }
   }

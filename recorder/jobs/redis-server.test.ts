@@ -190,7 +190,7 @@ test(
     const { open } = await stage(t);
     let release = (): void => {};
     const released = new Promise<number>((resolve) => (release = () => resolve(Infinity)));
-    const before = await open({ room: () => released });
+    const before = await open({ spareBytes: () => released });
     const { id } = await before.submit(request(0, 1_000));
     await until('it runs', async () => (await before.get(id))?.state === 'running');
     const closed = before.close();

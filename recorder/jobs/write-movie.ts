@@ -22,7 +22,7 @@ const MAX_SLICES = 1000;
 
 export interface WriteOptions {
   /** Number of bytes that may be written now: free space that is not reserved for recording. */
-  readonly room: () => Promise<number>;
+  readonly spareBytes: () => Promise<number>;
   /** From 0 to 1. */
   readonly progress?: (share: number) => void;
 }
@@ -63,7 +63,7 @@ export async function writeMovie(
   plan: ExportPlan,
   target: FileHandle,
   { offset, resultBytes, checksum }: MoviePlace,
-  { room, progress = () => {} }: WriteOptions,
+  { spareBytes, progress = () => {} }: WriteOptions,
   signal: AbortSignal,
 ): Promise<MovieDigests> {
   const sources = new Sources(plan.files);
@@ -104,7 +104,7 @@ export async function writeMovie(
       }
       if (position < checkAt) continue;
       checkAt = position + CHECK_BYTES;
-      if ((await room()) < resultBytes - position) {
+      if ((await spareBytes()) < resultBytes - position) {
         throw new JobError('disk-full', 'the disk has filled up: the free space is reserved for recording');
       }
     }

@@ -77,7 +77,7 @@ export async function writeResult(
 ): Promise<{ readonly outcome: JobOutcome; readonly camera: WrittenCamera }> {
   const outcome = outcomeOf(cameraId, movies);
   const { sizeBytes, parts, gaps } = outcome;
-  await requireRoom(options, sizeBytes);
+  await requireSpace(options, sizeBytes);
   return writingFile(
     path,
     async (target) => {
@@ -89,8 +89,8 @@ export async function writeResult(
   );
 }
 
-export async function requireRoom({ room }: WriteOptions, sizeBytes: number): Promise<void> {
-  if ((await room()) >= sizeBytes) return;
+export async function requireSpace({ spareBytes }: WriteOptions, sizeBytes: number): Promise<void> {
+  if ((await spareBytes()) >= sizeBytes) return;
   throw new JobError('disk-full', `the result needs ${sizeBytes} bytes, but the free space is reserved for recording`);
 }
 

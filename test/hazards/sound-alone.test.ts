@@ -156,7 +156,7 @@ test('96. sound that is alone plays as HLS and as one MP4, and is exported; a ti
     archive,
     wallMs: () => clock.wallMs(),
     version: '1.2.3',
-    room: async () => Infinity,
+    spareBytes: async () => Infinity,
   };
   const request = { cameraId: 'cam', fromMs: fromMs + 2_000, toMs: fromMs + 7_000 };
   const result = join(workspace(t), 'export.mp4');

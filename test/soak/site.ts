@@ -186,7 +186,7 @@ export class Site {
     const made = exportWindow(
       { cameraId, fromMs, toMs },
       path,
-      { ...deps, room: async () => Infinity },
+      { ...deps, spareBytes: async () => Infinity },
       new AbortController().signal,
     );
     const { outcome } = await this.untilDone(made);

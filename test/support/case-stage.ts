@@ -72,7 +72,7 @@ export async function caseStage(t: TestContext): Promise<CaseStage> {
     archive,
     wallMs: () => clock.wallMs(),
     version: '1.2.3',
-    room: async () => Infinity,
+    spareBytes: async () => Infinity,
     knownTime: async (_cameraId, fromMs, toMs) => ({
       gaps: [{ fromMs, toMs, cause: 'camera-unreachable' }],
       untilMs: toMs,

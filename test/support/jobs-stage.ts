@@ -62,7 +62,7 @@ export async function stage(t: TestContext, video = FOOTAGE): Promise<Stage> {
         version: '1.2.3',
         clock: systemClock,
         log: silentLog,
-        room: async () => Infinity,
+        spareBytes: async () => Infinity,
         mayHaveJobs: () => mayHaveJobs(queue),
         openQueue: (work, ended) => openQueue(queue, work, ended),
         ...changes,
