@@ -125,7 +125,7 @@ test('an assignment is told as an event, and its camera and pool are looked at',
   await stage.addCamera('gate');
   await stage.pass(HELD_MS);
   assert.deepEqual(stage.assigned(), ['a']);
-  assert.deepEqual(stage.events, [{ type: 'Normal', reason: 'Scheduled', action: 'Assign', note: 'recorded by a' }]);
+  assert.deepEqual(stage.events, [{ type: 'Normal', reason: 'Scheduled', action: 'Assign', note: 'assigned to a' }]);
   assert.equal(await stage.queues.camera.take(), 'video/gate');
   assert.equal(await stage.queues.pool.take(), 'video/default');
 });

@@ -125,13 +125,13 @@ const CASES: readonly Case[] = [
     name: 'two votes do not change at once',
     request: { kind: 'ChangeMembership', voters: ['a', 'b', 'd'] },
     code: 409,
-    says: /one node at a time gets or loses its vote/,
+    says: /only one node at a time may get or lose its vote/,
   },
   {
     name: 'a node that was removed gets no vote',
     request: { kind: 'ChangeMembership', voters: ['a', 'b', 'c', 'e'] },
     code: 404,
-    says: /no members of the cluster: e/,
+    says: /not members of the cluster: e/,
   },
   {
     name: 'the voters of an automatic pool are chosen by the operator',
@@ -151,7 +151,7 @@ const CASES: readonly Case[] = [
     name: 'a live node is not removed',
     request: { kind: 'RemoveNode', nodeID: 'c' },
     code: 409,
-    says: /c is live: let it leave, or say force/,
+    says: /c is live: let it leave, or set force/,
   },
   {
     name: 'a live node is removed by force',

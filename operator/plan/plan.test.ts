@@ -405,7 +405,7 @@ test('a node whose limit was lowered gives away what has least priority, as far 
     snapshotOf([nodeOf('a'), nodeOf('b'), nodeOf('c')], cameras, { pool: { maxCamerasPerNode: 1 } }),
   );
   assert.deepEqual(targets(planned), { low: 'c' });
-  assert.match(poolCondition(planned, 'CapacityAvailable') ?? '', /^False NoRoom: no node has room for: c1/);
+  assert.match(poolCondition(planned, 'CapacityAvailable') ?? '', /^False NoRoom: no node has capacity for: c1/);
 });
 
 test('a node that lately took nothing up is chosen last', () => {

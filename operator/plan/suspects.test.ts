@@ -39,7 +39,7 @@ test('a camera that two recorders did not survive is given no third node, and sa
   assert.deepEqual(after.writes, [], 'however long it takes');
   const { status, reason, message } = after.cameras.get('x') ?? assert.fail();
   assert.deepEqual([status, reason], ['False', 'TwoNodesLost']);
-  assert.match(message, /^a and b had it when .* spec\.suspend/);
+  assert.match(message, /^it was on a and b when .* spec\.suspend/);
   assert.ok(cameras.has('x'));
 });
 

@@ -53,7 +53,8 @@ export interface MovieIndex {
 /** Throws Mp4Error if the file is not such a movie, or if its index contradicts itself or the file's size. */
 export async function readMovieIndex(read: ReadAt, size: number): Promise<MovieIndex> {
   const layout = await readLayout(read, size);
-  if (layout.kind !== 'finalized' || layout.firstMoov) throw new Mp4Error('UNSUPPORTED', 'the file is not a joined movie');
+  if (layout.kind !== 'finalized' || layout.firstMoov)
+    throw new Mp4Error('UNSUPPORTED', 'the file is not a joined movie');
   const bytes = await readMovie(read, layout.moov);
   const parsed = parseTracks(bytes, movieBox(bytes));
   const lead = parsed.find(({ header }) => header.trackId === VIDEO_TRACK_ID);

@@ -154,6 +154,6 @@ test('what a camera did wrong is a line of the log without a trace, and no error
   assert.doesNotMatch((await ask('/api/archive/gate/segments')).detail, /ECONNREFUSED|10\.0\.0\.5/);
   assert.deepEqual(lines, [
     ['warn', 'the camera answered 500', false],
-    ['error', 'request failed', true],
+    ['error', 'a request failed', true],
   ]);
 });
