@@ -1,0 +1,323 @@
+// Every condition of the resources, each reason that it may have, what that means and what to do: docs/operations/reasons.md is
+// printed from this table. `todo` is Markdown, with links relative to that page.
+
+/** A state of a condition. */
+export interface ConditionRow {
+  readonly status: 'True' | 'False' | 'Unknown';
+  /** One reason, several that mean the same, or words for those of another table. */
+  readonly reason: string | readonly string[];
+  readonly means: string;
+  readonly todo?: string;
+}
+
+export type ConditionTable = Readonly<Record<string, readonly ConditionRow[]>>;
+
+export const CAMERA_CONDITIONS = {
+  Assigned: [
+    { status: 'True', reason: 'Assigned', means: 'a node has it' },
+    {
+      status: 'True',
+      reason: 'NotTakenUp',
+      means: 'it is assigned to a node that has not reported it yet',
+      todo: 'after 5 s it is assigned to another node',
+    },
+    { status: 'False', reason: 'Waiting', means: 'it will be assigned to a node shortly' },
+    {
+      status: 'False',
+      reason: 'NoPool',
+      means: 'there is no RecorderPool with the name in `spec.poolRef`',
+      todo: 'correct `spec.poolRef.name`, or create the pool',
+    },
+    {
+      status: 'False',
+      reason: 'NoEligibleNode',
+      means: 'no live node meets `placement`',
+      todo: '`kubectl get nodes --show-labels`, and compare with `placement`',
+    },
+    {
+      status: 'False',
+      reason: 'NoRoom',
+      means: 'every node that could record it has reached its limit',
+      todo: 'raise `maxCamerasPerNode`, or [add a node](nodes.md)',
+    },
+    {
+      status: 'False',
+      reason: 'NoMajority',
+      means: 'too few voters are seen to assign it to a node',
+      todo: '[lost-majority.md](lost-majority.md)',
+    },
+    {
+      status: 'False',
+      reason: 'NodeUnavailable',
+      means: 'its node is gone, and `placement.failover` is `Never`',
+      todo: 'bring the node back, or change `placement.failover`',
+    },
+    {
+      status: 'False',
+      reason: 'TwoNodesLost',
+      means: 'two nodes had it when their recorders stopped renewing',
+      todo: '[KubeNvrCamerasSuspect](../runbooks/KubeNvrCamerasSuspect.md)',
+    },
+    {
+      status: 'False',
+      reason: 'Suspended',
+      means: '`spec.suspend` is true',
+      todo: '`kubectl patch camera NAME --type merge -p \'{"spec":{"suspend":false}}\'`',
+    },
+  ],
+  CredentialsResolved: [
+    { status: 'True', reason: 'NotNeeded', means: 'it has no `credentialsSecretRef`' },
+    { status: 'True', reason: 'Found', means: 'its node has read the Secret' },
+    {
+      status: 'True',
+      reason: 'FoundWithoutHosts',
+      means:
+        'the same; the Secret does not name its hosts, and is used only for those for which it was used before this was required',
+      todo: '`kubectl annotate secret NAME kube-nvr.dev/camera-hosts=10.20.0.0/16`; see [security](../security.md#secrets-that-cameras-and-pools-name)',
+    },
+    {
+      status: 'False',
+      reason: 'NoHosts',
+      means: 'the Secret does not name its hosts: recorders may not read it',
+      todo: 'the same',
+    },
+    {
+      status: 'False',
+      reason: 'NoCredentials',
+      means: 'the Secret is missing, lacks a key, or is for other hosts',
+      todo: 'create it with the keys `username` and `password`; the message says what is wrong',
+    },
+    { status: 'Unknown', reason: 'NotReported', means: 'no node has reported yet' },
+  ],
+  Recording: [
+    { status: 'True', reason: 'Recording', means: 'its pictures are written to a disk' },
+    {
+      status: 'Unknown',
+      reason: 'NodeUnavailable',
+      means: 'its node has not renewed its Lease lately',
+      todo: 'it moves after 15 s; see [replace-node.md](replace-node.md)',
+    },
+    { status: 'False', reason: 'NotAssigned', means: 'no node has it', todo: 'see `Assigned`' },
+    { status: 'False', reason: 'NotTakenUp', means: 'its node has not reported it yet' },
+    { status: 'False', reason: 'Suspended', means: '`spec.suspend` is true' },
+    { status: 'False', reason: 'Connecting', means: 'its node connects' },
+  ],
+} satisfies ConditionTable;
+
+/** By the code that the recorder's API gives; `reasonOf` makes the reason of `Recording`. */
+export const RECORDING_REASONS = {
+  unreachable: { means: 'no connection to the camera', todo: 'power, network, address, network policies' },
+  'refused-login': { means: 'user or password are wrong', todo: '[password.md](password.md)' },
+  'login-downgraded': {
+    means: 'it wants the password in readable form, and accepted a better login before',
+    todo: '[logins](../cameras.md#logins), or `spec.allowPlaintextLogin`',
+  },
+  'not-found': { means: 'the camera has no stream at this path', todo: 'correct `spec.source`' },
+  'no-video': {
+    means: 'the camera offers no video that can be recorded',
+    todo: 'choose H.264, H.265, AV1 or MJPEG in the camera',
+  },
+  'too-many-streams': {
+    means: 'the camera accepts no more viewers',
+    todo: 'close other viewers; watch through the recorder instead of the camera',
+  },
+  'transport-refused': { means: 'the camera serves neither TCP nor UDP as asked', todo: '`spec.transport: Auto`' },
+  'stream-silent': { means: 'connected, and no video for 10 s', todo: 'restart the camera' },
+  'closed-by-camera': { means: 'the camera ended the connection', todo: "look at the camera's own log" },
+  'no-answer': { means: 'a request was not answered', todo: 'the same as for `Unreachable`' },
+  protocol: {
+    means: 'the camera sent an answer that the recorder cannot parse or follow',
+    todo: 'firmware; see [what cameras do wrong](../cameras.md)',
+  },
+  'no-key-frame': {
+    means: 'video without a key frame, so that decoding cannot begin',
+    todo: 'set a key frame interval in the camera',
+  },
+  'not-decodable': {
+    means: 'packets arrive, but no picture can be made of them',
+    todo: 'the message says what they contain; `recorder probe` says more',
+  },
+  encrypted: {
+    means: 'the camera sends its video over SRTP only',
+    todo: 'turn SRTP off in the camera, or use `rtsps://`',
+  },
+  'bitrate-exceeded': {
+    means: 'the camera sends more than its `maxBitrate`',
+    todo: 'lower the bit rate in the camera, or raise `spec.maxBitrate`',
+  },
+  'address-refused': {
+    means: "`cameraNetworks` does not allow the camera's address",
+    todo: 'list its network in `spec.cameraNetworks` of the RecorderPool',
+  },
+  'unsupported-parameters': {
+    means: "the camera's codec parameters cannot be stored in MP4",
+    todo: 'another codec or profile in the camera',
+  },
+  'disk-full': { means: 'the disk is full', todo: '[disk-full.md](disk-full.md)' },
+  'disk-read-only': { means: 'the disk is mounted read-only, often because it fails', todo: '`dmesg` on the node' },
+  'disk-missing': { means: 'the directory is gone', todo: 'mount it again' },
+  'disk-denied': {
+    means: 'the recorder may not write there',
+    todo: "the owner of `hostPath` must be the recorder's user",
+  },
+  'disk-error': { means: 'the disk reports errors', todo: '`dmesg` on the node; [replace-node.md](replace-node.md)' },
+  'disk-slow': { means: 'the disk does not keep up', todo: 'fewer cameras per node, or a faster disk' },
+  'file-removed': {
+    means: 'somebody removed the file that was being written',
+    todo: 'nothing: the recorder begins the next file',
+  },
+  'archive-missing': {
+    means: 'this is not the previous disk: it has no archive',
+    todo: 'mount the right one, or [replace-node.md](replace-node.md)',
+  },
+  'archive-foreign': {
+    means: 'the disk has the archive of another node or pool',
+    todo: '[move-archive.md](move-archive.md)',
+  },
+  'archive-in-use': {
+    means: 'another recorder uses this archive now',
+    todo: 'the message names it: give each a directory of its own',
+  },
+  'license-exceeded': { means: 'more cameras than the license allows', todo: '[license.md](../license.md)' },
+  'stopped-by-user': { means: 'somebody has stopped it through the API', todo: 'start it there' },
+  'invalid-camera': {
+    means: 'this version of the recorder does not understand the spec',
+    todo: 'the message names the field; [upgrade](upgrade.md) the recorders',
+  },
+} satisfies Readonly<Record<string, { readonly means: string; readonly todo: string }>>;
+
+export const POOL_CONDITIONS = {
+  NamespaceGranted: [
+    {
+      status: 'False',
+      reason: 'NoRights',
+      means:
+        'the operator, which watches all namespaces, has no rights in this one; it does nothing here, and running recorders continue',
+      todo: 'run the command in the message as a user who may create RoleBindings and pools there ([install.md](../install.md#several-tenants))',
+    },
+  ],
+  QuorumAvailable: [
+    { status: 'True', reason: 'Majority', means: 'the operator sees more than half of the voters' },
+    {
+      status: 'False',
+      reason: 'NoMajority',
+      means: 'it does not; nodes continue to record what is assigned to them',
+      todo: '[lost-majority.md](lost-majority.md)',
+    },
+    {
+      status: 'False',
+      reason: 'NoVoters',
+      means: 'no node is a voter yet',
+      todo: 'wait for the first recorder, or see its pod',
+    },
+  ],
+  FailoverSuspended: [
+    { status: 'False', reason: 'Majority', means: 'cameras of an unavailable node move' },
+    {
+      status: 'True',
+      reason: ['NoMajority', 'NoVoters'],
+      means: 'no camera is assigned or moved',
+      todo: '[lost-majority.md](lost-majority.md)',
+    },
+  ],
+  CapacityAvailable: [
+    { status: 'True', reason: 'Room', means: 'there is capacity for every camera' },
+    {
+      status: 'False',
+      reason: 'NoRoom',
+      means: 'there is no capacity for the cameras in the message',
+      todo: 'raise `maxCamerasPerNode`, or [add a node](nodes.md)',
+    },
+    {
+      status: 'False',
+      reason: 'OverLimit',
+      means: 'the nodes in the message have more cameras than their limit',
+      todo: 'the same',
+    },
+  ],
+  ResourcesApplied: [
+    { status: 'True', reason: 'Applied', means: 'DaemonSet, Services and access are as they should be' },
+    {
+      status: 'False',
+      reason: 'ForeignObject',
+      means: "an object with the same name exists and is not the operator's",
+      todo: 'rename the pool, or remove the object that the message names',
+    },
+    {
+      status: 'False',
+      reason: 'NoMetricsToken',
+      means:
+        'the operator may not make the Secret with the token for metrics, or the Secret has none; recorders continue to record, but Prometheus gets 401',
+      todo: 'give the operator the rights of the chart, or delete that Secret',
+    },
+  ],
+  NodesTaken: [
+    {
+      status: 'False',
+      reason: 'NoneTaken',
+      means: 'no node that it selects records for another pool of the namespace',
+    },
+    {
+      status: 'True',
+      reason: 'NodeTaken',
+      means: 'some do: this pool has no recorder on them',
+      todo: 'give the pools different `nodeSelector`s, or the second a namespace of its own',
+    },
+  ],
+  CertificatesIssued: [
+    { status: 'True', reason: 'Issued', means: 'each recorder that asks for a certificate has one' },
+    {
+      status: 'False',
+      reason: 'AuthorityUnavailable',
+      means:
+        'the operator may not read or write the Secret with the keys of the CA; recorders keep the certificates that they have',
+      todo: 'give it the rights of the chart in its own namespace',
+    },
+    {
+      status: 'False',
+      reason: 'RequestRefused',
+      means: 'the recorder in the message sent something that is not a certificate request',
+      todo: "see its log; does its image match the operator's?",
+    },
+  ],
+  RolloutStopped: [
+    {
+      status: 'False',
+      reason: ['UpToDate', 'RollingOut'],
+      means: 'there is nothing to update; an update is in progress',
+    },
+    {
+      status: 'True',
+      reason: 'ProgressDeadlineExceeded',
+      means: 'a new recorder was not ready in time: the update waits',
+      todo: '[upgrade.md](upgrade.md)',
+    },
+  ],
+} satisfies ConditionTable;
+
+export const NODE_CONDITIONS = {
+  Online: [
+    { status: 'True', reason: 'LeaseRenewed', means: 'it renews its Lease' },
+    {
+      status: 'False',
+      reason: 'NodeUnavailable',
+      means: 'it has not renewed its Lease for 15 s: its cameras move',
+      todo: '[replace-node.md](replace-node.md)',
+    },
+    {
+      status: 'Unknown',
+      reason: 'NotHeard',
+      means: 'it does not renew its Lease, and there is no majority to confirm that it is gone',
+      todo: '[lost-majority.md](lost-majority.md)',
+    },
+  ],
+  Ready: [
+    { status: 'True', reason: 'Recording', means: 'its recorder can write' },
+    {
+      status: 'False',
+      reason: "a disk's reason",
+      means: 'its recorder cannot write: the reasons of disks and archives above',
+      todo: 'as above',
+    },
+  ],
+} satisfies ConditionTable;

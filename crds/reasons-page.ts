@@ -1,0 +1,64 @@
+// Prints docs/operations/reasons.md from the table of reasons.
+
+import { reasonOf } from './reasons.ts';
+import {
+  CAMERA_CONDITIONS,
+  NODE_CONDITIONS,
+  POOL_CONDITIONS,
+  RECORDING_REASONS,
+  type ConditionRow,
+  type ConditionTable,
+} from './reason-table.ts';
+
+const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
+
+function reasonsOf({ status, reason }: ConditionRow): string {
+  if (typeof reason === 'string') return `${status}, ${reason.includes(' ') ? reason : `\`${reason}\``}`;
+  return `${status}, ${reason.map((one) => `\`${one}\``).join(', ')}`;
+}
+
+const conditions = (of: ConditionTable): string =>
+  table(
+    ['condition', 'status, reason', 'means', 'do'],
+    Object.entries(of).flatMap(([type, rows]) =>
+      rows.map((one, i) => [i === 0 ? `\`${type}\`` : '', reasonsOf(one), one.means, one.todo ?? '']),
+    ),
+  );
+
+const recording = (): string =>
+  table(
+    ['reason', 'means', 'do'],
+    Object.entries(RECORDING_REASONS).map(([code, { means, todo }]) => [`\`${reasonOf(code)}\``, means, todo]),
+  );
+
+/** Markdown, not formatted yet. */
+export const reasonsPage = (): string => `# Conditions, their reasons, and what to do
+
+Made by \`build/generate-reasons-docs.ts\` from \`crds/reason-table.ts\`; do not edit.
+
+\`kubectl get cameras -o wide\` shows the reason of \`Ready\`; \`kubectl describe camera NAME\` shows every condition with its
+message. A condition is \`Unknown\` with reason \`Pending\` until it has been checked for the first time.
+
+## Camera
+
+\`Ready\` summarises the others: its reason is that of the first condition that is not \`True\`, in the order of this page.
+
+${conditions(CAMERA_CONDITIONS)}
+
+Otherwise \`Recording\` is \`False\` with the reason that its node gives, as in the
+[list of cameras](../cameras.md) and here:
+
+${recording()}
+
+## RecorderPool
+
+\`Ready\` is \`True\` with reason \`AsExpected\`, or has the reason of the first condition below that is not as it should be.
+
+${conditions(POOL_CONDITIONS)}
+
+## RecorderNode
+
+${conditions(NODE_CONDITIONS)}
+`;
