@@ -1,8 +1,6 @@
-// Writes docs/operations/reasons.md from the table of reasons.
+// Writes the pages of docs that explain reasons and causes.
 
 import { writeFile } from 'node:fs/promises';
-import { format, resolveConfig } from 'prettier';
-import { reasonsPage } from '../crds/reasons-page.ts';
+import { reasonPages } from './reason-pages.ts';
 
-const file = new URL('../docs/operations/reasons.md', import.meta.url).pathname;
-await writeFile(file, await format(reasonsPage(), { ...(await resolveConfig(file)), parser: 'markdown' }));
+for (const { path, text } of await reasonPages()) await writeFile(path, text);

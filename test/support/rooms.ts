@@ -233,6 +233,7 @@ export const ROOMS: readonly Room[] = [
       'base',
       'crds',
       'recorder/config',
+      'recorder/archive/gaps',
       'recorder/audit',
       'recorder/http',
       'recorder/playback',

@@ -1,43 +1,33 @@
 // The causes of gaps, derived from the states of the camera and of the disk.
 
-/**
- * - `camera-unreachable`: no connection, or no answer over it; `refused-login`: wrong or missing user and password;
- * - `stream-silent`: connected, but the camera sends no video; `connection-lost`: the camera ended the connection;
- * - `camera-error`: it offers nothing that can be recorded, or cannot be understood;
- * - `no-key-frame`: video that cannot be started to decode; `packets-lost`: more than a second of video did not arrive;
- * - `camera-stalled`: the camera made no picture for more than a second and five usual distances, and went on;
- * - `not-decodable`: packets came, but no picture could be made of them; `bitrate-exceeded`: more came than is allowed;
- * - `disk-full`, `disk-slow`, `disk-error`: video arrived and could not be written;
- * - `clock-step`: the clock of the machine or of the camera was set, and skipped this time;
- * - `process-down`: the recorder did not run; `node-down`: the machine was restarted meanwhile;
- * - `starting`: the recorder has just begun with this camera; `stopped`: a user does not want it recorded for now;
- * - `moved`: the node that recorded the camera was lost, and this one had not taken over yet; `unlicensed`: the licence does not allow it; `unknown`: none of these.
- */
-export const GAP_CAUSES = [
-  'camera-unreachable',
-  'refused-login',
-  'stream-silent',
-  'connection-lost',
-  'camera-error',
-  'no-key-frame',
-  'not-decodable',
-  'bitrate-exceeded',
-  'packets-lost',
-  'camera-stalled',
-  'disk-full',
-  'disk-slow',
-  'disk-error',
-  'clock-step',
-  'process-down',
-  'node-down',
-  'starting',
-  'stopped',
-  'moved',
-  'unlicensed',
-  'unknown',
-] as const;
+/** What happened, in Markdown. docs/gaps.md prints it. */
+export const CAUSE_MEANINGS = {
+  'camera-unreachable': 'no connection to the camera, or no answer over it',
+  'refused-login': 'wrong or missing user and password, or the camera now wants the password in readable form',
+  'stream-silent': 'connected, but no video came',
+  'connection-lost': 'the camera ended the connection, and could be reached again at once',
+  'camera-error': 'it offers nothing that can be recorded, or its answers cannot be understood; see its `reason`',
+  'no-key-frame': 'video came, but no key frame at which decoding can start',
+  'not-decodable': 'packets came, but no picture could be made of them',
+  'bitrate-exceeded': 'the camera sent more than its `maxBitrate` allows',
+  'packets-lost': 'more than a second of video was lost on the way',
+  'camera-stalled': 'the camera made no picture for more than a second, and for five times its usual pause',
+  'disk-full': 'video came, but the disk was full',
+  'disk-slow': 'video came, but the disk did not keep up',
+  'disk-error': 'video came, but the disk failed',
+  'clock-step': 'the clock of the machine, or of the camera, was set and skipped this time',
+  'process-down': 'the recorder was not running: stopped, killed, or being replaced',
+  'node-down': 'the same, and the machine was restarted in that time: a power cut, a reboot',
+  starting: 'from the start of the recorder, or of this camera, to the first picture',
+  stopped: 'a user stopped it (`enabled: false`, `/cameras/stop`)',
+  moved: 'its node was lost and this one took over: from the last renewal of that node on',
+  unlicensed: 'the licence does not allow it',
+  unknown: 'none of these',
+} as const;
 
-export type GapCause = (typeof GAP_CAUSES)[number];
+export type GapCause = keyof typeof CAUSE_MEANINGS;
+
+export const GAP_CAUSES = Object.keys(CAUSE_MEANINGS) as [GapCause, ...GapCause[]];
 
 /**
  * The state of a camera in the ledger: `recording` when no fault is known; `absent` when it is not configured on this node;

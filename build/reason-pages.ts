@@ -1,6 +1,9 @@
-// Prints docs/operations/reasons.md from the table of reasons.
+// Prints the pages of docs that explain reasons and causes from the tables in the code.
 
-import { reasonOf } from './reasons.ts';
+import { readFileSync } from 'node:fs';
+import { format, resolveConfig } from 'prettier';
+import { CAUSE_MEANINGS } from '../recorder/archive/gaps/cause.ts';
+import { reasonOf } from '../crds/reasons.ts';
 import {
   CAMERA_CONDITIONS,
   NODE_CONDITIONS,
@@ -8,7 +11,7 @@ import {
   RECORDING_REASONS,
   type ConditionRow,
   type ConditionTable,
-} from './reason-table.ts';
+} from '../crds/reason-table.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
@@ -33,8 +36,7 @@ const recording = (): string =>
     Object.entries(RECORDING_REASONS).map(([code, { means, todo }]) => [`\`${reasonOf(code)}\``, means, todo]),
   );
 
-/** Markdown, not formatted yet. */
-export const reasonsPage = (): string => `# Conditions, their reasons, and what to do
+const reasonsPage = (): string => `# Conditions, their reasons, and what to do
 
 Made by \`build/generate-reasons-docs.ts\` from \`crds/reason-table.ts\`; do not edit.
 
@@ -62,3 +64,28 @@ ${conditions(POOL_CONDITIONS)}
 
 ${conditions(NODE_CONDITIONS)}
 `;
+
+const causes = (): string =>
+  table(
+    ['cause', 'what happened'],
+    Object.entries(CAUSE_MEANINGS).map(([cause, means]) => [`\`${cause}\``, means]),
+  );
+
+/** The page of gaps with the table of causes that is in the code. */
+const gapsPage = (page: string): string => page.replace(/^\| cause .*\n(?:\|.*\n)+/m, () => `${causes()}\n`);
+
+const pathOf = (page: string): string => new URL(`../docs/${page}`, import.meta.url).pathname;
+
+/** Path and text of each page. */
+export async function reasonPages(): Promise<{ readonly path: string; readonly text: string }[]> {
+  const pages = [
+    { path: pathOf('operations/reasons.md'), text: reasonsPage() },
+    { path: pathOf('gaps.md'), text: gapsPage(readFileSync(pathOf('gaps.md'), 'utf8')) },
+  ];
+  return Promise.all(
+    pages.map(async ({ path, text }) => ({
+      path,
+      text: await format(text, { ...(await resolveConfig(path)), parser: 'markdown' }),
+    })),
+  );
+}
