@@ -55,13 +55,13 @@ function recorderNodeChanged(change: Change<RecorderNode>, { pools, queues, judg
   if (change.kind === 'deleted') return judge.forget(change.key);
   queues.request.add(change.key);
   const before = change.kind === 'changed' ? change.previous.status : undefined;
-  for (const camera of camerasReportedAnew(before, node.status)) {
+  for (const camera of newlyReportedCameras(before, node.status)) {
     queues.showSoon(`${node.metadata.namespace}/${camera}`);
   }
 }
 
 /** Names of cameras whose report of a node has changed; some may be listed twice. */
-function camerasReportedAnew(before: RecorderNode['status'], now: RecorderNode['status']): readonly string[] {
+function newlyReportedCameras(before: RecorderNode['status'], now: RecorderNode['status']): readonly string[] {
   const told = new Map((before?.cameras ?? []).map((report) => [report.name, JSON.stringify(report)]));
   const reports = (now?.cameras ?? []).filter((report) => told.get(report.name) !== JSON.stringify(report));
   const archives =

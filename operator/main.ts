@@ -85,7 +85,7 @@ function ownNamespace(): string {
   }
 }
 
-/** In a pod, connects with its service account; elsewhere with a kubeconfig, whose library costs 60 MB of memory. */
+/** In a pod, connects with its service account; elsewhere with a kubeconfig, whose library costs 90 MB of memory. */
 async function connect(kubeconfig: string | undefined, connections: number | undefined): Promise<Connection> {
   const place = podPlace(process.env);
   const isTold = kubeconfig !== undefined || process.env['KUBECONFIG'] !== undefined;

@@ -10,10 +10,10 @@ interface Surroundings {
   readonly clock: Clock;
   readonly version: string;
   readonly stdin: NodeJS.ReadableStream;
-  /** What was asked for. */
+  /** Writes results to standard output. */
   readonly print: (text: string) => void;
-  /** What went wrong. */
-  readonly complain: (text: string) => void;
+  /** Writes errors to standard error. */
+  readonly printError: (text: string) => void;
   /** Aborts when the user interrupts. */
   readonly interrupted: () => AbortSignal;
   /** Reads a configuration file. */
@@ -59,14 +59,14 @@ async function callWebhooks(args: readonly string[], around: Surroundings): Prom
   return explained(around, WEBHOOK_USAGE, () => runWebhook(args, around));
 }
 
-async function prepareNode(args: readonly string[], { print, complain }: Surroundings): Promise<number> {
+async function prepareNode(args: readonly string[], { print, printError }: Surroundings): Promise<number> {
   const { PrepareError, runPrepareNode } = await import('./prepare-node.ts');
   try {
     runPrepareNode(args, (line) => print(`${line}\n`));
     return 0;
   } catch (err) {
     if (!(err instanceof PrepareError)) throw err;
-    complain(`recorder: ${err.message}\n`);
+    printError(`recorder: ${err.message}\n`);
     return 1;
   }
 }
@@ -83,7 +83,7 @@ async function verifyResult(args: readonly string[], { print }: Surroundings): P
 
 /** Prints the usage for arguments that make no sense. */
 async function explained(
-  { complain }: Surroundings,
+  { printError }: Surroundings,
   usage: string,
   run: () => number | Promise<number>,
 ): Promise<number> {
@@ -91,7 +91,7 @@ async function explained(
     return await run();
   } catch (err) {
     if (!(err instanceof UsageError)) throw err;
-    complain(`${err.message}\n\n${usage}`);
+    printError(`${err.message}\n\n${usage}`);
     return 2;
   }
 }

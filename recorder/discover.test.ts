@@ -10,7 +10,7 @@ import { UsageError } from './usage-error.ts';
 async function run(args: readonly string[]): Promise<string> {
   let printed = '';
   const print = (text: string) => void (printed += text);
-  await runDiscover(args, { clock: systemClock, stdin: Readable.from([]), print, complain: print });
+  await runDiscover(args, { clock: systemClock, stdin: Readable.from([]), print, printError: print });
   return printed;
 }
 

@@ -32,8 +32,7 @@ interface DiscoverDeps {
   readonly stdin: NodeJS.ReadableStream;
   /** Prints the result. */
   readonly print: (text: string) => void;
-  /** Prints errors. */
-  readonly complain: (text: string) => void;
+  readonly printError: (text: string) => void;
 }
 
 const FORMATS = { table: formatTable, yaml: formatConfig, kubernetes: formatManifests } as const;
@@ -54,8 +53,8 @@ export async function runDiscover(args: readonly string[], deps: DiscoverDeps): 
     { from: addresses, timeoutMs, credentials },
     { clock: deps.clock, reach: anywhere() },
   );
-  for (const problem of problems) deps.complain(formatProblem(problem));
-  if (reports.length === 0) deps.complain(formatProblem(`no camera answered at ${addresses.join(', ')}`));
+  for (const problem of problems) deps.printError(formatProblem(problem));
+  if (reports.length === 0) deps.printError(formatProblem(`no camera answered at ${addresses.join(', ')}`));
   deps.print(format(reports, credentials));
 }
 

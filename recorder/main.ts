@@ -57,7 +57,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 };
 
 const print = (text: string): void => void process.stdout.write(text);
-const complain = (text: string): void => void process.stderr.write(text);
+const printError = (text: string): void => void process.stderr.write(text);
 
 async function main(): Promise<void> {
   const [name = '', ...args] = process.argv.slice(2);
@@ -68,7 +68,7 @@ async function main(): Promise<void> {
       version,
       stdin: process.stdin,
       print,
-      complain,
+      printError,
       interrupted: () => abortsOn('SIGINT'),
       load: async (file) => inEnvironment(await loadConfig(file), process.env),
     });

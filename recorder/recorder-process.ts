@@ -37,7 +37,7 @@ export class RecorderProcess {
   #isStopping = false;
   #exitCode = 0;
 
-  /** Starts to start; `run` waits for it. */
+  /** Begins to start the recorder; `run` waits until it has started. */
   constructor(config: Config, options: RecorderProcessOptions) {
     this.#options = options;
     this.#config = config;
