@@ -57,7 +57,7 @@ test('a listener that others reach without TLS says so once at its start, and in
     'it has started',
     async () => /"address":"http:\/\/[^"]*:(\d+)"/.exec(recorder.child.output) ?? false,
   );
-  const said = recorder.child.output.split('\n').filter((line) => line.includes('by plain HTTP'));
+  const said = recorder.child.output.split('\n').filter((line) => line.includes('over plain HTTP'));
   assert.equal(said.length, 1);
   const answer = (await (await fetch(`http://127.0.0.1:${port}/api/health/ready`)).json()) as {
     warnings: { code: string; detail: string }[];

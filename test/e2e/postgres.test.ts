@@ -464,7 +464,7 @@ describe('the start', { skip }, () => {
       assert.equal((await ready(node)).checks.storage.reachable, true);
       assert.equal((await node.stop()).code, 0);
     }
-    const made = nodes.filter((node) => node.child.output.includes('were brought up to date'));
+    const made = nodes.filter((node) => node.child.output.includes('the database tables were migrated'));
     assert.equal(made.length, 1);
   });
 
