@@ -295,7 +295,7 @@ suite('the page of a cluster', { skip: clusterMissing() || browserMissing() }, (
     await untilPlaying(page, 'yard');
     cluster.node('node-2').cutOff('viewers');
     await until('the page says so', async () =>
-      /node-2 1 camera, not reached/.test(await page.locator('#nodes').innerText()),
+      /node-2 1 camera, not reachable/.test(await page.locator('#nodes').innerText()),
     );
     await until('the picture is not taken for a live one', async () => {
       return !(await page.locator('.camera[data-camera=yard]').getAttribute('class'))?.includes('playing');
