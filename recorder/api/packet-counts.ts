@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { describeSsrc } from '../camera/packet-place.ts';
 import { otherPayloadTypes, type LastFault, type StreamCounters } from '../camera/status.ts';
-import { FAULTS } from '../codec/faults.ts';
+import { FAULTS, type Fault } from '../codec/faults.ts';
 import { isoTime } from './times.ts';
 
 const PacketFault = z
@@ -57,6 +57,9 @@ function toLastFault({ fault, wallMs, packet }: LastFault): z.output<typeof Last
   };
 }
 
+const toFaults = (counts: ReadonlyMap<Fault, number>): z.output<typeof PacketFault>[] =>
+  [...counts].sort(([, a], [, b]) => b - a).map(([code, count]) => ({ code, message: FAULTS[code], count }));
+
 export function toPackets(stream: StreamCounters): z.output<typeof PacketCounts> {
   const { rtp, faults, lastFault } = stream;
   return {
@@ -67,9 +70,7 @@ export function toPackets(stream: StreamCounters): z.output<typeof PacketCounts>
     other_source: rtp.foreign,
     other_payload_type: otherPayloadTypes(stream),
     sequence_restarts: rtp.restarts,
-    faults: [...faults.counts]
-      .sort(([, a], [, b]) => b - a)
-      .map(([code, count]) => ({ code, message: FAULTS[code], count })),
+    faults: faults.counts.size === 0 ? [] : toFaults(faults.counts),
     last_fault: lastFault ? toLastFault(lastFault) : null,
   };
 }

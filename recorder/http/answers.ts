@@ -6,6 +6,13 @@ import { gzip } from 'node:zlib';
 import type { FastifyInstance } from 'fastify';
 import { listsTag } from './conditions.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Its answer differs from request to request: a tag would cost a hash and never match. */
+    changesAlways?: boolean;
+  }
+}
+
 /** Smaller answers fit into one packet without compression. */
 const MIN_LENGTH = 1024;
 /** `gzip` or `*`, unless its weight is 0 (RFC 9110 §12.5.3). */
@@ -19,9 +26,10 @@ export const asFormed = (): ((answer: unknown) => string) => JSON.stringify;
 
 /** Call it before the routes. Headers that a route sets stay. */
 export function shortenAnswers(app: FastifyInstance): void {
-  app.addHook('onSend', ({ method, headers }, reply, payload: unknown, done) => {
+  app.addHook('onSend', ({ method, headers, routeOptions }, reply, payload: unknown, done) => {
     if (typeof payload !== 'string' || payload.length < MIN_LENGTH) return done();
-    if (method === 'GET' && reply.statusCode === 200 && !reply.hasHeader('etag')) {
+    const { changesAlways = false } = routeOptions.config;
+    if (method === 'GET' && reply.statusCode === 200 && !changesAlways && !reply.hasHeader('etag')) {
       // Weak: the compressed and the uncompressed answer share the tag (RFC 9110 §8.8.1).
       const etag = `W/"${hash('sha1', payload, 'base64url')}"`;
       reply.header('etag', etag);

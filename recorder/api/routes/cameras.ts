@@ -258,7 +258,12 @@ export const cameraRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, {
   app.get(
     '/api/cameras',
     {
-      config: { role: 'viewer', cameras: 'filtered', examples: { 200: { cameras: [CAMERA], warnings: [] } } },
+      config: {
+        role: 'viewer',
+        cameras: 'filtered',
+        changesAlways: true,
+        examples: { 200: { cameras: [CAMERA], warnings: [] } },
+      },
       serializerCompiler: asFormed,
       schema: {
         operationId: 'listCameras',
