@@ -111,6 +111,6 @@ suite('build/release', { skip: imagesMissing() || helmMissing() || noGit() }, ()
     appendFileSync(join(clone, 'CHANGELOG.md'), '\n');
     const { status, stderr } = release(join(directory, 'none'), { GIT_CEILING_DIRECTORIES: directory });
     assert.equal(status, 1);
-    assert.match(stderr, /this is no git checkout/);
+    assert.match(stderr, /this is not a git checkout/);
   });
 });
