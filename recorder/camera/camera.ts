@@ -247,13 +247,13 @@ export class Camera {
       counters.audioFrames++;
       return;
     }
-    const { video, audio } = this.#session.pictures ?? {};
-    if (video) counters.videoFrames++;
-    else counters.audioFrames++;
+    const pipeline = this.#session.pictures;
+    if (pipeline?.awaited === 'sound') counters.audioFrames++;
+    else counters.videoFrames++;
     counters.leadFrames++;
     this.#lastFrameMs = this.#deps.clock.wallMs();
     if (this.#state === 'recording' || !sample.sync || this.#stop.signal.aborted) return;
-    const codec = (video ?? audio)?.codecString;
+    const codec = (pipeline?.video ?? pipeline?.audio)?.codecString;
     this.#log.info({ codec, transport: this.#session.transport }, 'camera is recording');
     this.#become('recording', undefined);
   }

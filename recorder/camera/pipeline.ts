@@ -55,6 +55,10 @@ export class Pipeline implements Pictures {
   /** Indices of the sections of the presentation that are recorded: the video first. */
   readonly chosen: readonly number[];
   #streams: readonly MediaStream[];
+  /** The leading stream of the run: video, or the audio of a camera that offers nothing else. */
+  readonly #lead: MediaStream;
+  readonly #video: MediaStream | undefined;
+  #audio: MediaStream | undefined;
   #timeline: Timeline;
   #arrivalMs = 0;
   #audioDropped: Reason | undefined;
@@ -85,21 +89,26 @@ export class Pipeline implements Pictures {
     const video = MediaStream.choose(presentation, 'video', deps);
     const offersVideo = presentation.media.some(({ kind, backchannel }) => kind === 'video' && !backchannel);
     const audio = MediaStream.choose(presentation, 'audio', deps);
-    if (video.stream === undefined && (offersVideo || audio.stream === undefined)) {
-      const code = video.reason?.code === 'encrypted' ? 'encrypted' : 'no-video';
-      throw new CameraError(code, video.reason?.message ?? 'the camera offers no video');
+    const lead = video.stream ?? (offersVideo ? undefined : audio.stream);
+    if (!lead) {
+      const reason = video.stream ? undefined : video.reason;
+      const code = reason?.code === 'encrypted' ? 'encrypted' : 'no-video';
+      throw new CameraError(code, reason?.message ?? 'the camera offers no video');
     }
     const recorded = [video, audio].filter((choice) => choice.stream !== undefined);
     this.chosen = recorded.map(({ index }) => index);
     this.#streams = recorded.map(({ stream }) => stream);
+    this.#lead = lead;
+    this.#video = video.stream;
+    this.#audio = audio.stream;
     this.#audioDropped = audio.stream ? undefined : audio.reason;
     this.#timeline = this.#newTimeline();
-    this.#brought = this.#lead && this.#bringing(this.#lead);
+    this.#brought = this.#bringing(lead);
   }
 
   /** Why the camera's audio is not recorded although it offers some. */
   get audioDropped(): Reason | undefined {
-    return this.#audioDropped ?? this.#stream('audio')?.depacketizer.problem ?? this.#soundClock;
+    return this.#audioDropped ?? this.#audio?.depacketizer.problem ?? this.#soundClock;
   }
 
   /** Monotonic time of the last picture of this connection that was passed on; undefined before the first. */
@@ -125,8 +134,8 @@ export class Pipeline implements Pictures {
     const seconds = Math.round(silentMs / 1000);
     const lead = this.#lead;
     const before = this.#brought ?? NOTHING;
-    const now = lead ? this.#bringing(lead) : NOTHING;
-    const instead = describeInstead(before, now, lead?.payloadTypes ?? [], lead?.carrier);
+    const now = this.#bringing(lead);
+    const instead = describeInstead(before, now, lead.payloadTypes, lead.carrier);
     if (instead === '') {
       return new CameraError('stream-silent', `the camera is connected but sent no ${this.awaited} for ${seconds} s`);
     }
@@ -144,11 +153,11 @@ export class Pipeline implements Pictures {
 
   /** The last RTP packet of the leading stream on this connection; undefined before the first. */
   get lastPacket(): PacketPlace | undefined {
-    return this.#lead?.lastPacket;
+    return this.#lead.lastPacket;
   }
 
   get awaited(): 'video' | 'sound' {
-    return this.#lead?.kind === 'audio' ? 'sound' : 'video';
+    return this.#lead.kind === 'audio' ? 'sound' : 'video';
   }
 
   /** The largest difference between a picture's wall time and its arrival in the current run, in milliseconds. */
@@ -157,15 +166,15 @@ export class Pipeline implements Pictures {
   }
 
   get video(): VideoParameters | undefined {
-    return this.#parameters('video') as VideoParameters | undefined;
+    return this.#video?.depacketizer.parameters as VideoParameters | undefined;
   }
 
   get videoRemark(): Reason | undefined {
-    return this.#stream('video')?.depacketizer.remark;
+    return this.#video?.depacketizer.remark;
   }
 
   get audio(): AudioParameters | undefined {
-    return this.#parameters('audio') as AudioParameters | undefined;
+    return this.#audio?.depacketizer.parameters as AudioParameters | undefined;
   }
 
   #newTimeline(): Timeline {
@@ -184,8 +193,8 @@ export class Pipeline implements Pictures {
       memory,
       clockWrong,
       newRunId: () => randomBytes(8).toString('hex'),
-      videoClockRate: this.#lead?.clockRate ?? 0,
-      audioClockRate: this.#stream('audio')?.clockRate ?? 0,
+      videoClockRate: this.#lead.clockRate,
+      audioClockRate: this.#audio?.clockRate ?? 0,
       discarded: (kind, frames) => {
         if (kind === 'audio') this.#sound.discarded += frames;
         if (kind !== 'video') return;
@@ -201,10 +210,10 @@ export class Pipeline implements Pictures {
   }
 
   playing(playing: Playing): void {
-    const sound = this.#streams.filter((stream) => this.#placeOf(stream) === 'audio');
-    if (playing.soundRefused !== undefined && sound.length > 0) {
+    if (playing.soundRefused !== undefined && this.#streams.length > 1) {
       this.#audioDropped = { code: 'refused', message: playing.soundRefused };
-      this.#streams = this.#streams.filter((stream) => !sound.includes(stream));
+      this.#streams = [this.#lead];
+      this.#audio = undefined;
     }
     const nowMs = this.#o.clock.monotonicMs();
     for (const { streamIndex, ssrc, rtpTime, carrier } of playing.streams) {
@@ -246,7 +255,7 @@ export class Pipeline implements Pictures {
     for (const { receiver } of this.#streams) receiver.poll(nowMs);
     if (this.#broughtAtMs !== this.#lastPictureMs) {
       this.#broughtAtMs = this.#lastPictureMs;
-      this.#brought = this.#lead && this.#bringing(this.#lead);
+      this.#brought = this.#bringing(this.#lead);
     }
     this.#timeline.tick(nowMs);
     if (nowMs - this.#sound.sinceMs >= SOUND_WINDOW_MS) this.#judgeSound(nowMs);
@@ -282,30 +291,17 @@ export class Pipeline implements Pictures {
     };
   }
 
-  #parameters(kind: 'video' | 'audio'): VideoParameters | AudioParameters | undefined {
-    return this.#stream(kind)?.depacketizer.parameters;
-  }
-
-  #stream(kind: 'video' | 'audio'): MediaStream | undefined {
-    return this.#streams.find((stream) => stream.kind === kind);
-  }
-
-  /** The leading stream of the run: video, or the audio of a camera that offers nothing else. */
-  get #lead(): MediaStream | undefined {
-    return this.#stream('video') ?? this.#stream('audio');
-  }
-
   #placeOf(stream: MediaStream): Sample['kind'] {
     return stream === this.#lead ? 'video' : 'audio';
   }
 
   #videoUnit(unit: AccessUnit, stream: MediaStream): void {
-    const parameters = this.video;
+    const parameters = stream.depacketizer.parameters as VideoParameters | undefined;
     if (parameters) this.#timeline.lead(unit, parameters, stream.arrivalOf(unit));
   }
 
   #audioUnit(unit: AccessUnit, stream: MediaStream): void {
-    const parameters = this.audio;
+    const parameters = stream.depacketizer.parameters as AudioParameters | undefined;
     this.#sound.frames++;
     if (!parameters) return;
     // A frame can be sent only when its last sample has been captured.
