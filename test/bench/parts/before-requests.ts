@@ -24,6 +24,8 @@ interface Cost {
   readonly perSecond: number;
   /** Processor time of the recorder. */
   readonly microseconds: number;
+  /** Of the time from a request to its response, in milliseconds. */
+  readonly p99: number;
 }
 
 export async function measureRequestsBefore(bench: Bench): Promise<void> {
@@ -60,16 +62,18 @@ function report(
   pairs: readonly { readonly now: Cost; readonly earlier: Cost }[],
   must: number | undefined,
 ): void {
-  bench.say(`${name}, ${CLIENTS} clients: requests a second, and processor time of each in µs`);
+  bench.say(`${name}, ${CLIENTS} clients: requests a second, processor time of each in µs, and p99 in ms`);
   bench.say(
     table(
-      ['pair', 'now', 'before', 'µs now', 'before'],
+      ['pair', 'now', 'before', 'µs now', 'before', 'p99 now', 'before'],
       pairs.map(({ now, earlier }, i) => [
         String(i + 1),
         now.perSecond.toFixed(0),
         earlier.perSecond.toFixed(0),
         now.microseconds.toFixed(1),
         earlier.microseconds.toFixed(1),
+        now.p99.toFixed(2),
+        earlier.p99.toFixed(2),
       ]),
     ),
   );
@@ -88,6 +92,13 @@ function report(
     measured: median(pairs.map(({ now, earlier }) => now.microseconds / earlier.microseconds)),
     note,
   });
+  bench.figure({
+    figure: `p99 of a request / before: ${name}`,
+    unit: 'ratio',
+    measured: median(pairs.map(({ now, earlier }) => now.p99 / earlier.p99)),
+    ...(must !== undefined && { must }),
+    note,
+  });
 }
 
 function startOne(bench: Bench, name: string, program: string | undefined): Promise<RunningRecorder> {
@@ -103,7 +114,8 @@ function startOne(bench: Bench, name: string, program: string | undefined): Prom
 
 async function costOf(bench: Bench, { address, pid }: RunningRecorder, path: string, seconds: number): Promise<Cost> {
   const startSeconds = cpuOf([pid]);
-  const { requestsPerSecond, failed, all } = await asked(bench, address, path, CLIENTS, seconds);
+  const { requestsPerSecond, failed, all, times } = await asked(bench, address, path, CLIENTS, seconds);
   if (failed > 0) throw new Error(`${failed} requests for ${path} failed`);
-  return { perSecond: requestsPerSecond, microseconds: ((cpuOf([pid]) - startSeconds) * 1e6) / all };
+  const microseconds = ((cpuOf([pid]) - startSeconds) * 1e6) / all;
+  return { perSecond: requestsPerSecond, microseconds, p99: times.p99 };
 }
