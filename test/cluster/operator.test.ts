@@ -303,7 +303,7 @@ suite('the operator', { skip: clusterMissing() }, () => {
       const assigned = await conditionOf(readCamera('gate'), 'Assigned');
       return assigned?.reason === 'TwoNodesLost' && assigned;
     });
-    assert.match(said.message, new RegExp(`^${first} and ${second} had it`));
+    assert.match(said.message, new RegExp(`^it was on ${first} and ${second} `));
     const { assignment } = (await readCamera('gate')).status ?? {};
     assert.deepEqual([assignment?.node, assignment?.epoch], [second, epoch]);
     await suspend(true);
