@@ -183,14 +183,19 @@ function toCameras({ outcome, ...job }: Job): z.output<typeof CaseCamera>[] {
 /** The window of an assembly is known when the windows of its parts are. */
 const isWindowKnown = ({ fromMs, toMs }: Job): boolean => fromMs < toMs;
 
-/** An example for the OpenAPI document. */
-export const JOB = {
-  job_id: JOB_ID,
+/** The window of the examples for the OpenAPI document. */
+export const WINDOW = {
   camera_id: 'gate',
   from: FROM,
   to: FROM + 600,
   from_ms: FROM * 1000,
   to_ms: (FROM + 600) * 1000,
+};
+
+/** An example for the OpenAPI document. */
+export const JOB = {
+  job_id: JOB_ID,
+  ...WINDOW,
   created_at: FROM + 900,
   completed_at: FROM + 903,
   expires_at: FROM + 903 + 3_600,

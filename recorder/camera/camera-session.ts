@@ -150,6 +150,7 @@ export class CameraSession implements SessionHandler {
   receptionReport(stream: number, nowMs: number): ReceptionReport | undefined {
     return this.#pipeline?.receptionReport(stream, nowMs);
   }
+
   /** The connection is over; ends its run. */
   close(reason: EndReason): void {
     this.#endPipeline(reason);

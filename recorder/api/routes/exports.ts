@@ -11,10 +11,10 @@ import { EpochSeconds, flag, queryNumber } from '../../http/query.ts';
 import { JOB_ERROR_CODES, JobError } from '../../jobs/error.ts';
 import type { JobRequest } from '../../jobs/job.ts';
 import { isKnownCamera, type ApiDeps, type JobKeeper } from '../deps.ts';
-import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow } from '../job-item.ts';
+import { Gap, JOB, KnownUntil, toGap, toKnownUntil, toWindow, WINDOW } from '../job-item.ts';
 import { checkWindow } from '../job-window.ts';
 import { Submitted, available, requireFfmpeg, toSubmitted } from '../submitted-job.ts';
-import { FROM, SUBMITTED } from '../examples.ts';
+import { SUBMITTED } from '../examples.ts';
 
 const Window = z.object({
   from: EpochSeconds.describe('Start of the window, seconds since 1970.'),
@@ -101,11 +101,7 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
         audit: 'export',
         examples: {
           200: {
-            camera_id: 'gate',
-            from: FROM,
-            to: FROM + 600,
-            from_ms: FROM * 1000,
-            to_ms: (FROM + 600) * 1000,
+            ...WINDOW,
             duration_seconds: 588.4,
             size_bytes: 297_400_000,
             gaps: JOB.gaps,

@@ -16,7 +16,7 @@ import { Manifest, SIGNATURE_BYTES } from '../../jobs/manifest.ts';
 import { movieName } from '../../jobs/movie-name.ts';
 import type { ApiDeps, JobKeeper } from '../deps.ts';
 import { JobParams, findJob, jobRefusals } from '../found-job.ts';
-import { JOB, JobItem, toJobItem } from '../job-item.ts';
+import { JOB, JobItem, toJobItem, WINDOW } from '../job-item.ts';
 import { FROM, JOB_ID, KEY } from '../examples.ts';
 
 const PART = 'expected the number of a part, from 1';
@@ -139,11 +139,7 @@ export const jobResultRoutes: FastifyPluginAsyncZod<{ deps: ResultDeps }> = asyn
         examples: {
           202: {
             job_id: JOB_ID,
-            camera_id: 'gate',
-            from: FROM,
-            to: FROM + 600,
-            from_ms: FROM * 1000,
-            to_ms: (FROM + 600) * 1000,
+            ...WINDOW,
             created_at: FROM + 900,
             kind: 'export',
             state: 'running',
