@@ -12,12 +12,12 @@ import { until } from '../test/support/until.ts';
 const START_TIMEOUT_MS = 60_000;
 
 /** Addresses (`host:port`) of metrics. */
-export interface DemoTargets {
+interface DemoTargets {
   readonly 'kube-nvr-recorder': string;
   readonly 'kube-nvr-operator': string;
 }
 
-export interface DemoPrometheus extends AsyncDisposable {
+interface DemoPrometheus extends AsyncDisposable {
   readonly url: string;
 }
 

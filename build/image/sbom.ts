@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NpmPackage } from './packages.ts';
 
-export interface ImageParts {
+interface ImageParts {
   readonly name: string;
   readonly version: string;
   readonly license: string;

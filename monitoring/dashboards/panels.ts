@@ -62,7 +62,7 @@ interface Common {
 }
 
 /** A panel with its size, for `layOut`. */
-export interface Sized {
+interface Sized {
   readonly panel: Panel;
   readonly width: number;
   readonly height: number;
@@ -167,7 +167,7 @@ export function timeline(options: Common & { readonly queries: readonly Query[] 
 }
 
 /** A column of a table: a label, or the value of a query, by the query's letter. */
-export interface Column {
+interface Column {
   readonly field: string;
   readonly title: string;
   readonly unit?: string;
@@ -289,7 +289,7 @@ export interface Row {
 }
 
 /** Numbers and places the panels: each row from the left, with as many panels as fit. */
-export function layOut(rows: readonly Row[]): (Panel | RowPanel)[] {
+function layOut(rows: readonly Row[]): (Panel | RowPanel)[] {
   const placed: (Panel | RowPanel)[] = [];
   let id = 1;
   let y = 0;
@@ -329,7 +329,7 @@ function variable(name: string, label: string, query: string, options: { readonl
   };
 }
 
-export interface DashboardText {
+interface DashboardText {
   readonly uid: string;
   readonly title: string;
   readonly description: string;

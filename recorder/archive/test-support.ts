@@ -53,9 +53,9 @@ export const runOf = (changes: Partial<Run> = {}): Run => ({
 });
 
 const START_DTS = 900_000;
-export const HUGE_BYTES = 64 * 1024 * 1024;
+const HUGE_BYTES = 64 * 1024 * 1024;
 
-export interface VideoOptions {
+interface VideoOptions {
   readonly sync: boolean;
   readonly ticks: number;
   readonly bytes: number;
@@ -196,7 +196,7 @@ export class TestCamera {
   }
 }
 
-export interface Operation {
+interface Operation {
   readonly name: keyof FileSystem | keyof OpenFile;
   /** Relative to the root of the test. */
   readonly path: string;
@@ -367,7 +367,7 @@ export async function bench(options: BenchOptions): Promise<Bench> {
   return { root, clock, fs, archive, recording, camera, memory, keyFrameRequests: () => requests };
 }
 
-export interface ReadTrack {
+interface ReadTrack {
   /** Run times that the samples themselves carry. */
   readonly dts: number[];
   /** Run time at which the file says that the last sample ends. */

@@ -28,7 +28,7 @@ export const VIDEO: VideoParameters = {
   reorderDepth: 0,
 };
 
-export interface LargeArchive {
+interface LargeArchive {
   readonly files: number;
   readonly cameras: number;
   /** The last whole UTC day of it, in epoch seconds. */

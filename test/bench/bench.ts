@@ -40,12 +40,12 @@ export async function cpuShare(pids: readonly number[], seconds: number): Promis
   return (cpuOf(family) - before) / ((performance.now() - startMs) / 1000);
 }
 
-export interface Stage {
+interface Stage {
   readonly sender: Sender;
   readonly recorder: RunningRecorder;
 }
 
-export interface Recording extends Omit<RecorderOptions, 'urls' | 'directory'> {
+interface Recording extends Omit<RecorderOptions, 'urls' | 'directory'> {
   readonly cameras: number;
   readonly mode?: WriteMode;
   /** The time over which the cameras' key frames are spread; default: one picture. */

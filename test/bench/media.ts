@@ -16,7 +16,7 @@ const MAX_PAYLOAD = 1400;
 /** Part of the cached file's name: increase it when the encoding or the format changes. */
 const VERSION = 1;
 
-export interface MediaKind {
+interface MediaKind {
   /** Part of the cached file's name. */
   readonly name: string;
   /** ffmpeg's input: what the pictures show. */
@@ -28,7 +28,7 @@ export interface MediaKind {
 }
 
 /** Moving pictures with enough noise to use 4 Mbit/s, and audio. */
-export const FULL_HD: MediaKind = {
+const FULL_HD: MediaKind = {
   name: 'media',
   picture: `testsrc2=size=1920x1080:rate=${FRAMES_PER_SECOND},noise=alls=12:allf=t`,
   kilobitsPerSecond: 4_000,

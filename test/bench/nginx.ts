@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { sleep, start } from './processes.ts';
 import { freePort } from './recorder.ts';
 
-export interface Nginx {
+interface Nginx {
   readonly address: string;
   stop(): Promise<void>;
 }

@@ -108,7 +108,7 @@ function sumSlices(picture: Buffer): number | undefined {
   return at === picture.length ? sum : undefined;
 }
 
-export interface Recorded {
+interface Recorded {
   /** Numbers of the pictures found, in file order. */
   readonly frames: number[];
   /** Pictures whose bytes differ from those sent, or that have no mark. */

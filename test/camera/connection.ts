@@ -6,7 +6,7 @@ import { MessageReader, header } from './message.ts';
 import type { Incoming, RtspRequest } from './message.ts';
 import type { CameraSession } from './session.ts';
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   request(request: RtspRequest, connection: CameraConnection): void;
   closed(connection: CameraConnection): void;
 }

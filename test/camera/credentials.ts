@@ -40,8 +40,7 @@ function challengeValue(challenge: Challenge): string {
   return `Digest ${fields.join(', ')}`;
 }
 
-export type Verdict =
-  { readonly ok: true; readonly challenge: Challenge } | { readonly ok: false; readonly why: string };
+type Verdict = { readonly ok: true; readonly challenge: Challenge } | { readonly ok: false; readonly why: string };
 
 /** Checks an Authorization header against the request line it came with, recomputing the hash over that very line. */
 export function verify(

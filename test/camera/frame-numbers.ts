@@ -11,10 +11,10 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /** Numbers wrap here: 12 bits. */
-export const FRAME_NUMBERS = 4096;
+const FRAME_NUMBERS = 4096;
 const SQUARES = 16;
 /** What a picture is reported as whose squares do not agree with their check: damaged, or not one of ours. */
-export const UNREADABLE = -1;
+const UNREADABLE = -1;
 
 const checkOf = (number: number): number =>
   (number * 5 + Math.floor(number / 16) * 3 + Math.floor(number / 256) * 7 + 9) % 16;
@@ -27,7 +27,7 @@ export function drawingExpression(firstNumber: number): string {
   return `if(lt(Y,H/9),if(${bit},235,16),128+60*sin((X+3*N)/25)*cos((Y+N)/17)+24*random(0))`;
 }
 
-export interface DecodedPictures {
+interface DecodedPictures {
   /** In output order; `UNREADABLE` for a damaged one. */
   readonly numbers: number[];
   /** What ffmpeg had to say about picture and sound: nothing for a good file. */

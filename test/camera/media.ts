@@ -36,7 +36,7 @@ export interface VideoMedia {
   readonly frames: readonly VideoFrame[];
 }
 
-export interface AudioFrame {
+interface AudioFrame {
   readonly data: Buffer;
   /** Ticks of `sampleRate` from the start of the recording. */
   readonly pts: number;

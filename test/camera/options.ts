@@ -44,7 +44,7 @@ export interface ReportInfo {
 /** Instead of the usual reply: another reply (CSeq is added), bytes as they are, no answer, or the end. */
 export type Action = RtspReply | Buffer | 'ignore' | 'close';
 
-export interface UdpBehaviour {
+interface UdpBehaviour {
   /** The SETUP reply names `server_port`; true when absent. */
   readonly nameServerPort?: boolean;
   /** Address to send from; the one the camera listens on when absent. */

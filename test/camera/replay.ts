@@ -9,7 +9,7 @@ import type { Capture, CapturedPacket, Message } from '../../recorder/probe/capt
 import { MessageReader, header } from './message.ts';
 import type { Incoming } from './message.ts';
 
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly host?: string;
   readonly port?: number;
   readonly clock?: Clock;
@@ -48,7 +48,7 @@ function answersOf(capture: Capture): Answer[] {
 
 const isPacket = (line: Message | CapturedPacket): line is CapturedPacket => 'stream' in line;
 
-export class Replay {
+class Replay {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #timers = new Set<Timer>();

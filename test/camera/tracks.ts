@@ -47,7 +47,7 @@ export interface Track {
   readonly packetize: (units: readonly Buffer[], options: PacketizeOptions) => Buffer[];
 }
 
-export interface TrackOptions {
+interface TrackOptions {
   readonly payloadType?: number;
   readonly control?: string;
   /** Greatest packet; 1400 when absent. Small values make fragments of small pictures. */
@@ -55,7 +55,7 @@ export interface TrackOptions {
   readonly packetize?: Track['packetize'];
 }
 
-export interface VideoTrackOptions extends TrackOptions {
+interface VideoTrackOptions extends TrackOptions {
   /** Small NAL units travel together in STAP-A or AP. */
   readonly aggregate?: boolean;
   /** The value of `a=fmtp` after the payload type; null: no such line. Absent: complete and right. */
@@ -237,7 +237,7 @@ export function audioSpecificConfig(media: AudioMedia): Buffer {
 }
 
 /** StreamMuxConfig, ISO/IEC 14496-3 §1.7.3: one program, one layer, the config above, frame length of its own. */
-export function streamMuxConfig(media: AudioMedia): Buffer {
+function streamMuxConfig(media: AudioMedia): Buffer {
   const config = audioSpecificConfig(media).readUInt16BE(0).toString(2).padStart(16, '0');
   // audioMuxVersion 0, allStreamsSameTimeFraming 1, numSubFrames 6 bits, numProgram 4 bits, numLayer 3 bits; then the
   // config; frameLengthType 3 bits, latmBufferFullness 8 bits, otherDataPresent, crcCheckPresent.

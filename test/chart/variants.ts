@@ -9,7 +9,7 @@ const MONITORING_KNOWN = ['PodMonitor', 'ServiceMonitor', 'PrometheusRule'].flat
   `monitoring.coreos.com/v1/${kind}`,
 ]);
 
-export interface Variant {
+interface Variant {
   readonly name: string;
   readonly values: Values;
   readonly args?: readonly string[];

@@ -14,7 +14,7 @@ const PATH = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurati
 /** The most that the API server waits for one. */
 const TIMEOUT_SECONDS = 30;
 
-export interface Rule {
+interface Rule {
   readonly apiGroups: readonly string[];
   readonly apiVersions: readonly string[];
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];

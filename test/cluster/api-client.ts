@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { createInterface } from 'node:readline';
 
-export interface Credentials {
+interface Credentials {
   /** `https://ADDRESS:PORT` */
   readonly server: string;
   /** PEM. */
@@ -39,7 +39,7 @@ export interface List<T> {
   readonly items: readonly T[];
 }
 
-export interface WatchEvent<T> {
+interface WatchEvent<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   readonly object: T;
 }
@@ -56,7 +56,7 @@ export class ApiError extends Error {
   }
 }
 
-export type PatchType = 'merge' | 'strategic-merge' | 'json' | 'apply';
+type PatchType = 'merge' | 'strategic-merge' | 'json' | 'apply';
 
 const CONTENT_TYPES: Readonly<Record<PatchType, string>> = {
   merge: 'application/merge-patch+json',

@@ -16,7 +16,7 @@ import { namespacesMissing, Network, type HostAddresses } from './network.ts';
 import { ProcessKubelet, type NodeOptions } from './process-kubelet.ts';
 import { controlPlaneMissing } from './programs.ts';
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** How many, named `node-1` and so on, or what each is like. */
   readonly nodes: number | readonly NodeOptions[];
   /** What stands in for container images; `setImages` changes it. */

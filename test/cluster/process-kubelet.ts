@@ -16,7 +16,7 @@ export interface NodeOptions {
   readonly capacity?: Readonly<Record<string, string>>;
 }
 
-export interface NodeDeps {
+interface NodeDeps {
   readonly name: string;
   /** Of this node. */
   readonly directory: string;
@@ -27,7 +27,7 @@ export interface NodeDeps {
 }
 
 /** A process in a node, by its id outside. */
-export interface NodeProcess {
+interface NodeProcess {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
@@ -242,7 +242,7 @@ export class ProcessKubelet {
   }
 }
 
-export interface PodOptions {
+interface PodOptions {
   readonly namespace?: string;
   /** Default: all containers of the pod. */
   readonly container?: string;

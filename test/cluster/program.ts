@@ -7,7 +7,7 @@ import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../support/until.ts';
 
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly logFile: string;

@@ -21,7 +21,7 @@ export function reportFailure(cluster: () => Cluster | undefined) {
 }
 
 /** Parts of the control plane and nodes that end or ended, with their last words; all pods; the log of each that is not ready. */
-export async function clusterReport(cluster: Cluster): Promise<string> {
+async function clusterReport(cluster: Cluster): Promise<string> {
   const { programs } = cluster.controlPlane;
   const ended = [...programs, ...cluster.nodes]
     .filter(({ running }) => !running)

@@ -41,7 +41,7 @@ export interface Outcome {
 }
 
 /** Everything that the recorder logs, at any level. */
-export class CollectedLog implements Log {
+class CollectedLog implements Log {
   readonly #lines: string[];
 
   constructor(lines: string[] = []) {
@@ -228,7 +228,7 @@ export function range(first: number, end: number): number[] {
   return Array.from({ length: end - first }, (_, i) => first + i);
 }
 
-export interface PacketTime {
+interface PacketTime {
   readonly ptsMs: number;
   readonly dtsMs: number;
   readonly durationMs: number;

@@ -11,7 +11,7 @@ import { Child } from '../support/child.ts';
 export const ROOT = join(import.meta.dirname, '../..');
 export const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 export const PROGRAMS = ['operator', 'recorder'] as const;
-export type Program = (typeof PROGRAMS)[number];
+type Program = (typeof PROGRAMS)[number];
 
 /** Why there can be no images here, or false. */
 export function imagesMissing(): string | false {
@@ -24,7 +24,7 @@ export function imagesMissing(): string | false {
 }
 
 /** As the OCI image specification names them. */
-export interface ImageConfig {
+interface ImageConfig {
   readonly created: string;
   readonly architecture: string;
   readonly config: {

@@ -20,7 +20,7 @@ export interface Gap {
   readonly seconds: number;
 }
 
-export interface Stage {
+interface Stage {
   readonly recorder: RecorderProcess;
   readonly group: MemoryGroup;
   readonly sender: Sender;

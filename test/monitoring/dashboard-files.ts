@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './rule-files.ts';
 
-export interface Target {
+interface Target {
   readonly refId: string;
   readonly expr: string;
   readonly legendFormat?: string;
@@ -26,7 +26,7 @@ export interface Panel {
   }[];
 }
 
-export interface DashboardFile {
+interface DashboardFile {
   readonly uid: string;
   readonly title: string;
   readonly links: readonly { readonly url: string }[];

@@ -9,14 +9,14 @@ import { freePorts } from '../support/recorder-process.ts';
 import { until } from '../support/until.ts';
 import { RULE_FILES, rulesText } from './rule-files.ts';
 
-export interface FiringAlert {
+interface FiringAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly state: string;
 }
 
 /** Addresses, `host:port`, by the label `node` they are scraped with. */
-export type Targets = Readonly<Record<string, string>>;
+type Targets = Readonly<Record<string, string>>;
 
 type Job = 'kube-nvr-recorder' | 'kube-nvr-operator';
 

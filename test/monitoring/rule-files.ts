@@ -8,7 +8,7 @@ import { parse } from 'yaml';
 export const ROOT = join(import.meta.dirname, '../..');
 export const RULES = join(ROOT, 'charts/kube-nvr/files/rules');
 
-export interface Alert {
+interface Alert {
   readonly alert: string;
   readonly expr: string;
   readonly for?: string;

@@ -17,7 +17,7 @@ import type { GapsAnswer } from '../support/invariants.ts';
 import type { Sent } from './cameras.ts';
 import type { Impairment, Transport } from './scenarios.ts';
 
-export interface SiteCamera {
+interface SiteCamera {
   readonly id: string;
   readonly transport: Transport;
   /** What its link does from so many seconds on. */

@@ -36,7 +36,7 @@ export function stamped(frame: CameraFrame, capturedMs: number): CameraFrame {
   return { ...frame, units: frame.units.toSpliced(slice, 0, message) };
 }
 
-export interface RecordedPicture {
+interface RecordedPicture {
   /** Undefined where the packet with the message was lost, and those with the slices were not. */
   readonly stamp: Stamp | undefined;
   /** When it was captured, as its file says: linear from the file's start to its end. */

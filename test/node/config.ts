@@ -1,7 +1,7 @@
 // What the programs of a real node read: addresses in, configuration files out; pure.
 // Paths are those of the node: init.sh shows its directory there as /run/node.
 
-export interface NodeFacts {
+interface NodeFacts {
   readonly name: string;
   readonly address: string;
   /** As `https://198.18.0.1:6443`. */

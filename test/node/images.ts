@@ -26,7 +26,7 @@ static void bury(int signal) { while (waitpid(-1, 0, WNOHANG) > 0) {} }
 int main(void) { signal(SIGTERM, end); signal(SIGINT, end); signal(SIGCHLD, bury); for (;;) pause(); }
 `;
 
-export interface ImageConfig {
+interface ImageConfig {
   readonly Entrypoint: readonly string[];
   readonly Env?: readonly string[];
   readonly WorkingDir?: string;

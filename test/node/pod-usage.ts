@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-export interface PodUsage {
+interface PodUsage {
   /** Without what the kernel would give back when it needs it: the working set, as kubelets call it. */
   readonly memoryBytes: number;
   /** Since its start. */

@@ -13,7 +13,7 @@ import { needProgram, type ProgramName } from '../cluster/programs.ts';
 import { until } from '../support/until.ts';
 import { configFiles, CONTAINERD_SOCKET, kubeconfigText } from './config.ts';
 
-export interface RealNodeDeps {
+interface RealNodeDeps {
   readonly name: string;
   /** Of this node. */
   readonly directory: string;

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { DISCOVERY_GROUP, DISCOVERY_PORT } from '../../recorder/onvif/discovery/ws-discovery.ts';
 import { escapeXml, parseXml, textAt } from '../../recorder/onvif/xml.ts';
 
-export interface AnnouncerOptions {
+interface AnnouncerOptions {
   /** Where it lives, and what its answers come from. */
   readonly address: string;
   /** The interface of whoever asks, where it is another; loopback has one for all its addresses. */

@@ -7,7 +7,7 @@ import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { at, childOf, escapeXml, parseXml, textAt, type XmlElement } from '../../recorder/onvif/xml.ts';
 
-export interface DeviceProfile {
+interface DeviceProfile {
   readonly token: string;
   readonly name?: string;
   readonly source?: string;
@@ -60,7 +60,7 @@ export type Behaviour =
   /** Closes the connection, before or within the answer. */
   | { readonly kind: 'close'; readonly after: 'request' | 'half-an-answer' };
 
-export interface Call {
+interface Call {
   readonly operation: string;
   readonly path: string;
   /** The operation's element. */

@@ -14,14 +14,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface Shell {
+interface Shell {
   readonly env: NodeJS.ProcessEnv;
   readonly directory: string;
   /** Where the disk of a node is. */
   readonly root: (node: string) => string;
 }
 
-export interface Follow {
+interface Follow {
   /** What lines that begin with `# ` stand for. */
   readonly events?: Readonly<Record<string, () => unknown>>;
   /** Columns that differ from run to run. With `NAME` among them, rows may be in any order. */

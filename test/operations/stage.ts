@@ -35,9 +35,9 @@ const OURS = `/apis/${API_VERSION}/namespaces/${NAMESPACE}`;
 const SLOW_MS = 600_000;
 export const NODES = ['node-1', 'node-2', 'node-3'];
 /** The version to which pages upgrade. */
-export const NEXT = '0.2.0';
+const NEXT = '0.2.0';
 
-export interface CameraStatus {
+interface CameraStatus {
   readonly assignment?: { readonly node?: string; readonly handover?: string };
   readonly archives?: readonly { readonly node: string }[];
   readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason: string }[];

@@ -33,7 +33,7 @@ const TURNS = 2;
 /** Dialogues take turns, too; a camera that does not answer must not stop the clock. */
 const MAX_TALKING_TURNS = 12;
 
-export interface SiteOptions {
+interface SiteOptions {
   readonly directory: string;
   readonly cameras: readonly SiteCamera[];
   readonly stepMs: number;

@@ -12,7 +12,7 @@ export interface Ended {
   readonly elapsedMs: number;
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   /** Written to its standard input, which stays open. */

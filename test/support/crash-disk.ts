@@ -35,9 +35,9 @@ export interface DiskImage {
   readonly directories: ReadonlyMap<Inode, ReadonlyMap<string, Inode>>;
 }
 
-export const EMPTY_DISK: DiskImage = { files: new Map(), directories: new Map([[ROOT, new Map()]]) };
+const EMPTY_DISK: DiskImage = { files: new Map(), directories: new Map([[ROOT, new Map()]]) };
 
-export interface CrashDiskOptions {
+interface CrashDiskOptions {
   readonly image?: DiskImage;
   readonly wallMs?: () => number;
   /** How many turns of the event loop to wait before and after an operation, so that others can run in between; default: none. */

@@ -20,7 +20,7 @@ import { CrashDisk, type DiskImage } from './crash-disk.ts';
 import { random } from './random.ts';
 
 export const RECORD_PATH = '/recordings';
-export const WORK_DIR = '/state';
+const WORK_DIR = '/state';
 export const SYNC_INTERVAL_MS = 2_000;
 const SEGMENT_DURATION_MS = 4_000;
 const FRAME_MS = 40;
@@ -34,7 +34,7 @@ export const CAMERAS = [
 ] as const;
 
 /** A picture that a camera has sent: its run and time in it, and when it was sent. */
-export interface SentPicture {
+interface SentPicture {
   readonly key: string;
   readonly wallMs: number;
   readonly atMs: number;
@@ -68,7 +68,7 @@ export interface History {
   readonly kept: readonly { readonly cameraId: string; fromMs: number; toMs: number; since: number; until: number }[];
 }
 
-export interface HistoryOptions {
+interface HistoryOptions {
   readonly seed: number;
   readonly limits?: RetentionLimits;
 }

@@ -10,12 +10,12 @@ import { createHash } from 'node:crypto';
 import { ROOT, type CrashDisk, type DiskChange, type DiskImage, type Inode } from './crash-disk.ts';
 import { random } from './random.ts';
 
-export type DiskModel = 'ordered' | 'harsh';
+type DiskModel = 'ordered' | 'harsh';
 export const DISK_MODELS: readonly DiskModel[] = ['ordered', 'harsh'];
 export const SECTOR_BYTES = 512;
 
 /** Decides how much of a change has reached the disk: 0 for nothing, `count - 1` for all of it. */
-export type Chooser = (count: number) => number;
+type Chooser = (count: number) => number;
 
 export const lost: Chooser = () => 0;
 export const kept: Chooser = (count) => count - 1;
@@ -24,7 +24,7 @@ export const kept: Chooser = (count) => count - 1;
  * The disks that a power cut after the first `moment` changes may leave: only what must be kept, everything, a single change kept
  * or lost (some of these), and `samples` random ones.
  */
-export function* crashStates(
+function* crashStates(
   image: DiskImage,
   log: readonly DiskChange[],
   moment: number,

@@ -7,7 +7,7 @@ import { SlabPool } from '../../recorder/codec/slab.ts';
 import { RtpReceiver } from '../../recorder/rtp/receiver.ts';
 import { ffmpeg, flacFile } from './encode.ts';
 
-export interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
+interface ReceivedUnit extends Omit<AccessUnit, 'data'> {
   readonly bytes: Buffer;
   /** Size of the block that held the bytes. */
   readonly blockBytes: number;

@@ -12,7 +12,7 @@ export function ffmpeg(args: readonly string[], input?: Buffer): Buffer {
   return result.stdout;
 }
 
-export interface VideoEncode {
+interface VideoEncode {
   readonly codec: 'h264' | 'h265';
   readonly frames?: number;
   readonly size?: string;

@@ -16,7 +16,7 @@ export interface Encoded<Parameters> {
   readonly samples: readonly EncodedSample[];
 }
 
-export interface VideoOptions {
+interface VideoOptions {
   readonly codec: 'h264' | 'h265';
   /** Parameters of the encoder, such as `bframes=3:keyint=10`. */
   readonly encoderParameters: string;
@@ -100,7 +100,7 @@ export function encodeAudio(directory: string, codec: AudioCodec, seconds = 2): 
   return { parameters, samples };
 }
 
-export interface ProbedPacket {
+interface ProbedPacket {
   readonly pts: number;
   readonly dts: number;
   readonly size: number;

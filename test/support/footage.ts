@@ -20,13 +20,13 @@ import { nalType } from './packetize.ts';
 const TICKS_PER_MS = 90;
 const STEP_FRAMES = 25;
 
-export interface FootageOptions {
+interface FootageOptions {
   readonly startMs?: number;
   /** Directory for the files; default: one that is removed after the test. */
   readonly root?: string;
 }
 
-export interface FootageCameraOptions {
+interface FootageCameraOptions {
   readonly cameraId?: string;
   readonly name?: string;
   readonly video: VideoMedia;

@@ -24,7 +24,7 @@ export const request = (fromMs: number, toMs: number, changes: Partial<JobReques
   ...changes,
 });
 
-export interface Stage {
+interface Stage {
   readonly directory: string;
   readonly open: (changes?: Partial<JobsOptions>, queue?: Partial<QueueOptions>) => Promise<Jobs>;
 }

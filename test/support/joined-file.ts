@@ -35,7 +35,7 @@ export function between<P>(track: Encoded<P>, from: number, to: number): Encoded
   return { ...track, samples: samples.map((sample) => ({ ...sample, dts: sample.dts - from })) };
 }
 
-export interface PartOptions {
+interface PartOptions {
   readonly wallStartMs?: number;
   readonly run?: string;
   readonly sequence?: number;
@@ -53,12 +53,12 @@ export function recordedPart(video: Encoded<NalParameters>, options: PartOptions
   return file.bytes;
 }
 
-export interface Joined {
+interface Joined {
   readonly plan: JoinPlan;
   readonly bytes: Buffer;
 }
 
-export interface JoinWith {
+interface JoinWith {
   readonly describe?: Parameters<JoinPlanner['finish']>[0];
   readonly looksEvery?: number;
 }

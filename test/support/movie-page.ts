@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test';
 import { launchBrowser, videoState } from './browser.ts';
 import { serveRanges } from './range-server.ts';
 
-export interface MoviePage {
+interface MoviePage {
   readonly durationSeconds: number;
   /** The number of the picture on screen after seeking. */
   readonly numberAt: (seconds: number) => Promise<number>;

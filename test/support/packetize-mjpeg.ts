@@ -15,7 +15,7 @@ export interface MjpegOptions {
   readonly typeSpecific?: number;
 }
 
-export interface JpegFile {
+interface JpegFile {
   readonly width: number;
   readonly height: number;
   /** Horizontal and vertical sampling factors of the first component. */

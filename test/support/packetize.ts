@@ -88,7 +88,7 @@ export function packetizePayloads(payloads: readonly Buffer[], options: Packetiz
 const payloadRoom = (options: PacketizeOptions): number => (options.mtu ?? 1400) - 12;
 
 /** How small NAL units are sent: each alone, or in aggregation packets where two or more fit. */
-export interface NalOptions {
+interface NalOptions {
   readonly aggregate?: boolean;
 }
 
@@ -117,7 +117,7 @@ export function h264Payloads(nals: readonly Buffer[], room: number, aggregate = 
   return payloads;
 }
 
-export interface H265Options extends NalOptions {
+interface H265Options extends NalOptions {
   /** Decoding order number of the first NAL unit; adds DONL and DOND fields (`sprop-max-don-diff` > 0). */
   readonly decodingOrderNumber?: number;
 }
@@ -130,7 +130,7 @@ export function packetizeH265(nals: readonly Buffer[], options: PacketizeOptions
   );
 }
 
-export function h265Payloads(
+function h265Payloads(
   nals: readonly Buffer[],
   room: number,
   aggregate = false,

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-export interface ProbedStream {
+interface ProbedStream {
   readonly codec_name: string;
   readonly codec_type: 'video' | 'audio';
   readonly width?: number;
@@ -18,7 +18,7 @@ export interface ProbedStream {
   readonly start_time: string;
 }
 
-export interface Probe {
+interface Probe {
   readonly streams: readonly ProbedStream[];
   readonly durationSeconds: number;
 }

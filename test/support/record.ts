@@ -15,7 +15,7 @@ import { SlabPool } from '../../recorder/codec/slab.ts';
 import { Witness } from './witness.ts';
 import { anywhere, type Reach } from '../../recorder/reach/reach.ts';
 
-export interface RecordOptions {
+interface RecordOptions {
   readonly source: string;
   readonly id?: string;
   readonly transport?: TransportChoice;

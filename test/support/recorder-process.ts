@@ -31,7 +31,7 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-export interface RecorderOptions {
+interface RecorderOptions {
   /** The directory of everything that it writes. */
   readonly directory: string;
   /** The contents of the configuration file; addresses and paths are added, and `auth.mode` is `none` unless given. */

@@ -245,7 +245,7 @@ export const ROOMS: readonly Room[] = [
   },
 ];
 
-export interface Import {
+interface Import {
   /** Relative to the root of the repository. */
   readonly file: string;
   readonly line: number;

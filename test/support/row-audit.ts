@@ -8,7 +8,7 @@ import { parsePath } from '../../recorder/archive/disk/names.ts';
 import { readMeta } from '../../recorder/mp4/reader.ts';
 import type { Postgres } from './postgres.ts';
 
-export interface AuditedRow {
+interface AuditedRow {
   readonly camera_id: string;
   readonly filename: string;
   readonly sequence: number;

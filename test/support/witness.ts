@@ -19,7 +19,7 @@ const SILENT_MS = 15_000;
 /** Time in the tests advances in steps. */
 const STEP_MS = 1_000;
 
-export interface Look {
+interface Look {
   readonly camera: CameraStatus;
   readonly archive: CameraArchiveStatus;
   readonly written: readonly Interval[];

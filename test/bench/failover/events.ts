@@ -12,7 +12,7 @@ import { SELDOM_MS, type Assignments, type FailoverStage, type LedgerReport } fr
 /** The results of one run for one row, by name: seconds and counts. */
 export type Figures = Readonly<Record<string, number>>;
 /** The results for each row of the table to which a run belongs. */
-export type Outcome = Readonly<Record<string, Figures>>;
+type Outcome = Readonly<Record<string, Figures>>;
 
 export interface Event {
   readonly name: string;

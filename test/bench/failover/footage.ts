@@ -28,7 +28,7 @@ export interface Disk {
 }
 
 /** What the name of a file says. */
-export interface NamedFile {
+interface NamedFile {
   readonly camera: string;
   readonly startMs: number;
   readonly path: string;
@@ -128,7 +128,7 @@ export const hasPicture = async (path: string): Promise<boolean> => (await readP
 /** A shorter time between two recordings is not a gap: names and adjusted clocks are not more precise (docs/design/gaps.md). */
 const MIN_GAP_MS = 100;
 
-export interface Hole {
+interface Hole {
   readonly fromMs: number;
   readonly toMs: number;
 }

@@ -88,7 +88,7 @@ const restarted = (name: string, what: string): Row => ({
   ],
 });
 
-export const ROWS: readonly Row[] = [
+const ROWS: readonly Row[] = [
   loss('killed', 'node killed', LAST_FRAME),
   loss('cut', 'node cut off from API server, peers and viewers'),
   loss('frozen', 'recorder process frozen', LAST_FRAME),

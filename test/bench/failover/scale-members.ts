@@ -27,7 +27,7 @@ export interface Seen {
   readonly now: CameraAssignment | undefined;
 }
 
-export interface MembersOptions {
+interface MembersOptions {
   readonly controlPlane: ControlPlane;
   readonly namespace: string;
   readonly pool: string;

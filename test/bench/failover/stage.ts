@@ -40,7 +40,7 @@ const EMPTY_BYTES = 1_000;
 const POD_GONE_MS = 5_000;
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 
-export interface StageOptions {
+interface StageOptions {
   readonly media: Media;
   /** Time between key frames of a camera; those of all cameras are spread over it. */
   readonly keyFrameMs: number;
@@ -54,7 +54,7 @@ export interface StageOptions {
 export type Assignments = ReadonlyMap<string, CameraAssignment>;
 
 /** The first picture of a camera on another disk than before. */
-export interface FirstPicture {
+interface FirstPicture {
   readonly node: string;
   readonly path: string;
   /** When it was seen there, in milliseconds since 1970. */

@@ -18,7 +18,7 @@ async function view<T>(bench: Bench, ...words: readonly (string | number)[]): Pr
 
 const IDS = Array.from({ length: CAMERAS }, (_, i) => cameraId(i));
 
-export interface Latency {
+interface Latency {
   /** Milliseconds since its first packet was written. */
   readonly ages: Summary;
   readonly missing: number;

@@ -10,7 +10,7 @@ import { ImageError, launchOf, type Images } from './images.ts';
 import { ask, watchProbe, type ProbeTarget } from './probe.ts';
 import type { Container, ContainerState, ContainerStatus, Pod, Probe } from './types.ts';
 
-export interface SupervisorDeps extends EnvironmentDeps {
+interface SupervisorDeps extends EnvironmentDeps {
   readonly images: () => Images;
   /** Of this container. */
   readonly directory: string;

@@ -12,7 +12,7 @@ export interface ContainerMount {
   readonly readOnly: boolean;
 }
 
-export interface ContainerSpec {
+interface ContainerSpec {
   /** An own, empty one for each container, made when missing. */
   readonly directory: string;
   readonly hostname: string;

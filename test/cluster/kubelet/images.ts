@@ -18,7 +18,7 @@ export type Images = Readonly<Record<string, Image>>;
 /** The image cannot be had. */
 export class ImageError extends Error {}
 
-export interface Launch {
+interface Launch {
   readonly command: readonly string[];
   readonly workingDir: string;
   readonly env: Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ContainerSupervisor } from './container-supervisor.ts';
 
-export interface LogsServerOptions {
+interface LogsServerOptions {
   readonly address: string;
   readonly port: number;
   /** PEM. Only who has a certificate of the authority is answered. */

@@ -11,7 +11,7 @@ import { PodWorker } from './pod-worker.ts';
 import { timestamp } from './container-supervisor.ts';
 import type { Condition, Pod } from './types.ts';
 
-export interface NodeAgentDeps {
+interface NodeAgentDeps {
   readonly api: ApiClient;
   readonly place: PodPlace;
   readonly labels: Readonly<Record<string, string>>;

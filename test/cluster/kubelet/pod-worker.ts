@@ -19,7 +19,7 @@ import {
 } from './types.ts';
 import { PodVolumes } from './volumes.ts';
 
-export interface PodWorkerDeps {
+interface PodWorkerDeps {
   readonly api: ApiClient;
   readonly place: PodPlace;
   readonly images: () => Images;

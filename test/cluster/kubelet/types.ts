@@ -19,7 +19,7 @@ export interface Probe {
   readonly failureThreshold?: number;
 }
 
-export interface KeySelector {
+interface KeySelector {
   readonly name: string;
   readonly key: string;
   readonly optional?: boolean;

@@ -9,9 +9,9 @@ import { keyedValues, type Keyed } from './keyed-values.ts';
 import type { DownwardItem, KeyToPath, Pod, Volume, VolumeSource } from './types.ts';
 
 /** What keeps a pod from starting; the reason is that of the event. */
-export class MountError extends Error {}
+class MountError extends Error {}
 
-export interface VolumeDeps {
+interface VolumeDeps {
   readonly api: ApiClient;
   /** The node's disk: `/a` of a host path is `<root>/a`. */
   readonly root: string;

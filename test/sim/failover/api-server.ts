@@ -21,7 +21,7 @@ export type Outcome<T> = { readonly ok: T } | { readonly conflict: true } | { re
 
 type Change = { readonly kind: Kind; readonly name: string; readonly before: unknown; readonly after: unknown };
 
-export interface Watcher<K extends Kind> {
+interface Watcher<K extends Kind> {
   readonly kind: K;
   readonly client: Process;
   readonly selects: (object: ObjectOf<K>) => boolean;

@@ -8,7 +8,7 @@ import { Operator, OPERATOR_LEASE } from './operator.ts';
 import { Recorder } from './recorder.ts';
 import { type Process, Random, Timeline } from './world.ts';
 
-export type ClusterOptions = {
+type ClusterOptions = {
   readonly seed: number;
   readonly nodes: number;
   readonly cameras: number;

@@ -20,7 +20,7 @@ import type { Monitor } from './monitor.ts';
 import type { Process, Timeline } from './world.ts';
 
 export const NAMESPACE = 'sim';
-export const POOL = 'default';
+const POOL = 'default';
 const TIME = '2026-01-01T00:00:00Z';
 const CALL_MS = 10_000;
 const KINDS: Readonly<Record<string, Kind>> = { cameras: 'Camera', recordernodes: 'RecorderNode', leases: 'Lease' };
@@ -64,7 +64,7 @@ interface Patch {
   readonly spec?: { readonly role: Role };
 }
 
-export interface ProcessApiOptions {
+interface ProcessApiOptions {
   readonly process: Process;
   readonly server: ApiServer;
   readonly monitor: Monitor;

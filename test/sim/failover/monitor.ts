@@ -7,7 +7,7 @@ import type { Process, Timeline } from './world.ts';
 
 export class Violation extends Error {}
 
-export type Move = {
+type Move = {
   readonly atMs: number;
   readonly camera: string;
   readonly from: string;

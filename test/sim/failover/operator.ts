@@ -16,7 +16,7 @@ const { leaseDurationMs, renewDeadlineMs, retryMs } = DEFAULT_TIMING;
 
 export const OPERATOR_LEASE = 'operator';
 
-export type OperatorDeps = {
+type OperatorDeps = {
   readonly timeline: Timeline;
   readonly random: Random;
   readonly api: ApiServer;

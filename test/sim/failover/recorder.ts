@@ -11,7 +11,7 @@ import { Process, type Random, type Timeline } from './world.ts';
 const REQUEST_MS = 2_000;
 const RETRY_MS = 1_000;
 
-export type RecorderDeps = {
+type RecorderDeps = {
   readonly timeline: Timeline;
   readonly random: Random;
   readonly api: ApiServer;
