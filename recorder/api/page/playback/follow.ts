@@ -1,0 +1,25 @@
+// How a video follows the wall clock of the view: all cameras show the same moment, whatever their decoders do.
+
+/** Over this error a video seeks. */
+const SEEK_MS = 500;
+/** Over this error it plays faster or slower. */
+const DRIFT_MS = 80;
+/** Below this error it plays at the usual rate again. */
+const CLOSE_MS = 20;
+const CORRECTION = 0.05;
+
+type Correction =
+  | { readonly kind: 'seek' }
+  /** A factor of the speed. */
+  | { readonly kind: 'rate'; readonly factor: number };
+
+/** `errorMs`: how far the video is ahead of the clock, in wall time. `factor`: the one that is in force. */
+export function correctionOf(errorMs: number, speed: number, factor: number): Correction {
+  const scale = Math.max(1, speed);
+  const error = Math.abs(errorMs);
+  if (error > SEEK_MS * scale) return { kind: 'seek' };
+  const towards = errorMs > 0 ? 1 - CORRECTION : 1 + CORRECTION;
+  if (error > DRIFT_MS * scale) return { kind: 'rate', factor: towards };
+  // A correction ends when the error is gone, not when it is barely allowed: it would begin again at once.
+  return { kind: 'rate', factor: factor === towards && error > CLOSE_MS * scale ? factor : 1 };
+}
