@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { API_VERSION, TOKEN_AUDIENCE } from './names.ts';
 import { parseResource } from './parse.ts';
+import { MAX_RENEW_SECONDS } from './renewal.ts';
 import {
   atomicList,
   conditions,
@@ -143,7 +144,9 @@ const failover = withRules(
     unavailableAfterSeconds: integer(3, 3600)
       .default(15)
       .describe('A node whose Lease has not changed for this long is unavailable, and its cameras move.'),
-    renewSeconds: integer(1, 1200).default(2).describe('How often a recorder renews its Lease.'),
+    renewSeconds: integer(1, MAX_RENEW_SECONDS)
+      .default(2)
+      .describe('How often a recorder renews its Lease. Recorders follow a change without a restart.'),
     failbackAfterSeconds: integer(0, 7 * 86_400)
       .default(600)
       .describe('How long a node must be back before cameras that prefer it return to it.'),

@@ -72,13 +72,14 @@ function newlyReportedCameras(before: RecorderNode['status'], now: RecorderNode[
 }
 
 function leaseChanged(change: Change<KubeObject>, { pools, queues }: ChangesOptions): void {
-  const { namespace = '', name, resourceVersion = '', labels } = objectOf(change).metadata;
+  const lease = objectOf(change);
+  const { namespace = '', name, labels } = lease.metadata;
   const node = nodeOfLease(name);
   const pool = labels?.[POOL_LABEL];
   if (node === undefined || pool === undefined) return;
   // The reconciler creates it again.
   if (change.kind === 'deleted') queues.pool.add(`${namespace}/${pool}`);
-  else pools.get(`${namespace}/${pool}`)?.sawLease(node, resourceVersion);
+  else pools.get(`${namespace}/${pool}`)?.sawLease(node, lease);
 }
 
 /** Pools select Kubernetes nodes by labels. */

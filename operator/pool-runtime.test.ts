@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { parseCamera, type Camera } from '../crds/camera.ts';
-import { API_VERSION } from '../crds/names.ts';
+import { API_VERSION, nodeLeaseName } from '../crds/names.ts';
 import { nodeOf, poolOf } from '../test/support/snapshots.ts';
 import type { EventText } from './kube/events.ts';
 import { CAMERA } from './kube/resources.ts';
@@ -71,7 +71,8 @@ class Stage {
 
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += STEP_MS) {
-      this.pool.sawLease('a', String(++this.#renewals));
+      const metadata = { name: nodeLeaseName('a'), resourceVersion: String(++this.#renewals) };
+      this.pool.sawLease('a', { metadata });
       this.clock.advance(STEP_MS);
       await settle();
       await this.#look();

@@ -4,7 +4,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { Assigner } from './controllers/assigner.ts';
-import { nameOfKey, type KubeApi } from './kube/api.ts';
+import { nameOfKey, type KubeApi, type KubeObject } from './kube/api.ts';
 import type { EventRecorder } from './kube/events.ts';
 import { isFailover, type OperatorMetrics } from './metrics.ts';
 import type { Caches } from './observe/caches.ts';
@@ -113,8 +113,8 @@ export class PoolRuntime {
   }
 
   /** To be called when the Lease of a node has changed. */
-  sawLease(node: string, resourceVersion: string): void {
-    this.#assigner.sawLease(node, resourceVersion);
+  sawLease(node: string, lease: KubeObject): void {
+    this.#assigner.sawLease(node, lease);
   }
 
   close(): void {

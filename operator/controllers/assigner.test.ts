@@ -73,8 +73,7 @@ async function stage(t: TestContext, nodes: readonly string[], isLeader = (): bo
     for (const node of live) {
       const name = { namespace: NAMESPACE, name: nodeLeaseName(node) };
       const spec = { renewTime: new Date(clock.wallMs()).toISOString() };
-      const { metadata } = await api.mergePatch(LEASE, name, { spec });
-      assigner.sawLease(node, metadata.resourceVersion ?? '');
+      assigner.sawLease(node, await api.mergePatch(LEASE, name, { spec }));
     }
   };
   const reported = new Map<string, string>();

@@ -8,12 +8,20 @@ import { nodeLeaseName, POOL_LABEL } from '../../crds/names.ts';
 import { isNotFound, type KubeApi, type KubeObject } from '../kube/api.ts';
 import { CAMERA, LEASE, RECORDER_NODE } from '../kube/resources.ts';
 import { secondTime } from '../kube/time.ts';
-import { viewOfCamera } from '../observe/views.ts';
+import { viewOfCamera, viewOfLease } from '../observe/views.ts';
 import { parseCamera } from '../../crds/camera.ts';
 import { parseRecorderNode } from '../../crds/recorder-node.ts';
 import { PoolMemory } from '../plan/memory.ts';
 import { plan, urgentFirst } from '../plan/plan.ts';
-import type { AssignmentWrite, CameraView, Plan, PoolObjects, RoleWrite, Snapshot } from '../plan/snapshot.ts';
+import type {
+  AssignmentWrite,
+  CameraView,
+  LeaseView,
+  Plan,
+  PoolObjects,
+  RoleWrite,
+  Snapshot,
+} from '../plan/snapshot.ts';
 
 interface AssignerOptions {
   /** Refuses writes while this replica does not lead. */
@@ -100,8 +108,8 @@ export class Assigner {
   }
 
   /** Call when the Lease of a node has changed. */
-  sawLease(node: string, resourceVersion: string): void {
-    this.#memory.detector.saw(node, resourceVersion, this.#nowMs());
+  sawLease(node: string, lease: KubeObject): void {
+    this.#memory.detector.saw(node, viewOfLease(lease), this.#nowMs());
     this.#judge();
   }
 
@@ -138,17 +146,17 @@ export class Assigner {
   async #readLease(node: string): Promise<void> {
     const { api, namespace } = this.#o;
     const sentMs = this.#nowMs();
-    let resourceVersion: string | undefined;
+    let view: LeaseView | undefined;
     try {
       const lease = await api.get(LEASE, { namespace, name: nodeLeaseName(node) }, { timeoutMs: READ_MS });
-      resourceVersion = lease.metadata.resourceVersion;
+      view = viewOfLease(lease);
       this.#noteRenewal(node, lease);
     } catch (err) {
       // Without a response nothing is known.
       if (!isNotFound(err)) return;
     }
     if (this.#closed) return;
-    this.#memory.detector.read(node, resourceVersion, sentMs, this.#nowMs());
+    this.#memory.detector.read(node, view, sentMs, this.#nowMs());
     this.#judge();
   }
 
@@ -171,7 +179,7 @@ export class Assigner {
       for (const node of nodes) {
         const lease = leases.get(nodeLeaseName(node));
         if (lease) this.#noteRenewal(node, lease);
-        this.#memory.detector.read(node, lease?.metadata.resourceVersion, sentMs, this.#nowMs());
+        this.#memory.detector.read(node, lease && viewOfLease(lease), sentMs, this.#nowMs());
       }
     } catch {
       // Without a response nothing is known.
@@ -196,8 +204,8 @@ export class Assigner {
     if (!seen || this.#closed) return;
     const snapshot = this.#memory.look(seen, this.#nowMs());
     for (const { name } of snapshot.nodes) {
-      const { resourceVersion } = lease(nodeLeaseName(name))?.metadata ?? {};
-      if (resourceVersion !== undefined) this.#memory.detector.saw(name, resourceVersion, this.#nowMs());
+      const cached = lease(nodeLeaseName(name));
+      if (cached) this.#memory.detector.saw(name, viewOfLease(cached), this.#nowMs());
     }
     if (!isLeader()) return;
     const made = plan(snapshot);

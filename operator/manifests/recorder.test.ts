@@ -165,6 +165,13 @@ test('where cameras may be is in the settings, and changing it replaces no pod',
   assert.deepEqual(settingsOf(pool({ cameraNetworks })), settingsOf(pool()));
 });
 
+test('another interval of renewals reaches recorders through their pool, and replaces no pod', () => {
+  const failover = { renewSeconds: 20, unavailableAfterSeconds: 60 };
+  assert.deepEqual(settingsOf(pool({ failover })), settingsOf(pool()));
+  const { cluster } = settingsOf(pool({ failover }), []) as Manifest;
+  assert.equal(cluster.renewInterval, '20s', 'for a start while the API server is away');
+});
+
 test('pods ask for what the cameras of a node need, unless the pool says otherwise', () => {
   const podOf = (spec: object, priorityClass?: string): Manifest =>
     (daemonSetOf(pool(spec), 'image', 'digest', priorityClass) as Manifest).spec.template.spec;

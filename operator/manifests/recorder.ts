@@ -53,7 +53,7 @@ const meta = (pool: RecorderPool, name = recorderName(pool.metadata.name)): Kube
 
 /**
  * The recorder's configuration file, without secrets. Without `clusterNetworks` it has only the settings that a recorder reads
- * once; it follows changes of the networks while it runs.
+ * once; it follows changes of the networks, and those of the pool's renewals, while it runs.
  */
 export function settingsOf(
   { metadata, spec }: RecorderPool,
@@ -96,9 +96,8 @@ export function settingsOf(
     cluster: {
       mode: 'kubernetes',
       pool: metadata.name,
-      renewInterval: `${spec.failover.renewSeconds}s`,
       dataDir: `${STATE_DIRECTORY}/state/cluster`,
-      ...(clusterNetworks && { networks: clusterNetworks }),
+      ...(clusterNetworks && { renewInterval: `${spec.failover.renewSeconds}s`, networks: clusterNetworks }),
     },
   };
 }

@@ -2,8 +2,10 @@
 
 import type { Camera, CameraAssignment } from '../../crds/camera.ts';
 import type { RecorderNode, ReportedCamera } from '../../crds/recorder-node.ts';
+import { renewMsOf } from '../../crds/renewal.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
-import type { Assignment, CameraView, NodeView, PoolView } from '../plan/snapshot.ts';
+import type { KubeObject } from '../kube/api.ts';
+import type { Assignment, CameraView, LeaseView, NodeView, PoolView } from '../plan/snapshot.ts';
 
 export function viewOfPool({ metadata, spec, status }: RecorderPool): PoolView {
   const { failover, limits, membership } = spec;
@@ -17,6 +19,11 @@ export function viewOfPool({ metadata, spec, status }: RecorderPool): PoolView {
     membership: membership.mode,
     leader: status?.leader,
   };
+}
+
+export function viewOfLease({ metadata, spec }: KubeObject): LeaseView {
+  const { leaseDurationSeconds } = (spec ?? {}) as { leaseDurationSeconds?: unknown };
+  return { resourceVersion: metadata.resourceVersion ?? '', renewMs: renewMsOf(leaseDurationSeconds) };
 }
 
 export function viewOfCamera({ metadata, spec, status }: Camera): CameraView {

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LivenessDetector } from './liveness.ts';
+import type { LeaseView } from './snapshot.ts';
+
+const leaseOf = (resourceVersion: string, renewMs?: number): LeaseView => ({ resourceVersion, renewMs });
 
 const OPTIONS = { unavailableAfterMs: 15_000, renewMs: 2_000 };
 
@@ -24,7 +27,7 @@ class Pool {
       this.names.map((name) => ({ name, role: learners.includes(name) ? ('Learner' as const) : ('Voter' as const) })),
       this.nowMs,
     );
-    for (const name of this.names) this.detector.saw(name, this.version(name), this.nowMs);
+    for (const name of this.names) this.detector.saw(name, leaseOf(this.version(name)), this.nowMs);
   }
 
   pass(seconds: number): this {
@@ -34,7 +37,7 @@ class Pool {
         if (this.silent.has(name) || this.nowMs % 2_000 !== 0) continue;
         if (!this.answers) continue;
         this.versions.set(name, (this.versions.get(name) ?? 1) + 1);
-        if (this.watches && !this.isFrozen) this.detector.saw(name, this.version(name), this.nowMs);
+        if (this.watches && !this.isFrozen) this.detector.saw(name, leaseOf(this.version(name)), this.nowMs);
       }
       if (this.isFrozen) continue;
       for (const name of this.detector.reads(this.nowMs)) {
@@ -57,8 +60,8 @@ class Pool {
     return this.detector.liveness(name, this.nowMs).state;
   }
 
-  #lease(name: string): string | undefined {
-    return this.names.includes(name) ? this.version(name) : undefined;
+  #lease(name: string): LeaseView | undefined {
+    return this.names.includes(name) ? leaseOf(this.version(name)) : undefined;
   }
 
   version(name: string): string {
@@ -94,10 +97,10 @@ test('a read says how the Lease was when it was sent, however late its response 
   const { detector } = pool.pass(14.5);
   const sentMs = pool.nowMs;
   const lateMs = sentMs + 1_000;
-  for (const name of ['a', 'b']) detector.saw(name, '1000', lateMs);
-  detector.read('c', pool.version('c'), sentMs, lateMs);
+  for (const name of ['a', 'b']) detector.saw(name, leaseOf('1000'), lateMs);
+  detector.read('c', leaseOf(pool.version('c')), sentMs, lateMs);
   assert.equal(detector.liveness('c', lateMs).state, 'Unknown', 'it may have been renewed since');
-  detector.read('c', pool.version('c'), lateMs, lateMs);
+  detector.read('c', leaseOf(pool.version('c')), lateMs, lateMs);
   assert.equal(detector.liveness('c', lateMs).state, 'Unavailable');
 });
 
@@ -149,9 +152,9 @@ test('what changed before an outage and is seen after it is no sign of life', ()
   const before = pool.nowMs;
   pool.answers = false;
   pool.pass(20);
-  for (const name of pool.names) pool.detector.saw(name, '1000', pool.nowMs);
+  for (const name of pool.names) pool.detector.saw(name, leaseOf('1000'), pool.nowMs);
   assert.equal(pool.detector.majoritySinceMs(pool.nowMs), undefined);
-  for (const name of pool.names) pool.detector.saw(name, '1001', pool.nowMs + 2_000);
+  for (const name of pool.names) pool.detector.saw(name, leaseOf('1001'), pool.nowMs + 2_000);
   assert.equal(pool.detector.majoritySinceMs(pool.nowMs + 2_000), before + 22_000);
 });
 
@@ -196,9 +199,9 @@ test('a late event of a watch is no sign of life', () => {
   const pool = new Pool(['a', 'b', 'c']).pass(20);
   pool.silent.add('c');
   pool.pass(10);
-  pool.detector.saw('c', '1', pool.nowMs);
+  pool.detector.saw('c', leaseOf('1'), pool.nowMs);
   assert.equal(pool.detector.liveness('c', pool.nowMs).silentMs, 10_000);
-  pool.detector.read('c', '1', pool.nowMs, pool.nowMs);
+  pool.detector.read('c', leaseOf('1'), pool.nowMs, pool.nowMs);
   assert.equal(pool.detector.liveness('c', pool.nowMs).silentMs, 0, 'a read is true: the API server was set back');
 });
 

@@ -2,7 +2,7 @@
 // observer's own monotonic clock; the times inside a Lease are never used (docs/design/failover.md).
 
 import { isNewer } from '../../base/kubernetes/resource-version.ts';
-import type { Liveness, Role } from './snapshot.ts';
+import type { LeaseView, Liveness, Role } from './snapshot.ts';
 
 /** A node counts as heard until more than this many renewals are missing. */
 const HEARD_RENEWALS = 3;
@@ -16,6 +16,10 @@ type DetectorOptions = { readonly unavailableAfterMs: number; readonly renewMs: 
 type Observed = {
   role: Role;
   resourceVersion: string | undefined;
+  /** How often the node renews, according to its Lease; undefined until a recorder has renewed it. */
+  renewMs: number | undefined;
+  /** It was unavailable when the limits were changed, and has not been heard since. */
+  isLost: boolean;
   /** No change was seen since the last time without a majority, so the next change may have happened during it. */
   isStale: boolean;
   /** When a change was last seen. */
@@ -33,6 +37,9 @@ type Observed = {
 };
 
 /**
+ * Each node is judged by the interval that its own Lease announces, not by the one that the pool asks for: while the pool's values
+ * change, some nodes follow later than others.
+ *
  * The silence of a node counts only while more than half of the voters are heard. If the API server is down, refuses writes or is
  * cut off from every node, or if this process was frozen, no node is heard. All clocks then restart once a majority is heard
  * again, so that every node gets the full time once more. The first change of a node after such an outage, as after the start, is
@@ -47,13 +54,20 @@ export class LivenessDetector {
   /** The time until which more than half of the voters count as heard if no further change is seen. */
   #majorityEndMs = -Infinity;
 
-  constructor(options: DetectorOptions) {
-    this.configure(options);
+  constructor({ unavailableAfterMs, renewMs }: DetectorOptions) {
+    this.#unavailableAfterMs = unavailableAfterMs;
+    this.#renewMs = renewMs;
   }
 
-  configure(options: DetectorOptions): void {
-    this.#unavailableAfterMs = options.unavailableAfterMs;
-    this.#renewMs = options.renewMs;
+  /** `renewMs` is that of nodes whose Lease does not say how often they renew. */
+  configure({ unavailableAfterMs, renewMs }: DetectorOptions, nowMs: number): void {
+    if (unavailableAfterMs === this.#unavailableAfterMs && renewMs === this.#renewMs) return;
+    this.#advance(nowMs);
+    // A longer limit does not bring back a node that is lost already.
+    for (const node of this.#nodes.values()) node.isLost ||= this.#isUnavailable(node);
+    this.#unavailableAfterMs = unavailableAfterMs;
+    this.#renewMs = renewMs;
+    this.#count(nowMs);
   }
 
   /** Sets the nodes of the pool. New nodes are Unknown; nodes that are gone are forgotten. */
@@ -76,12 +90,12 @@ export class LivenessDetector {
   }
 
   /** A watch or a list from a cache shows the Lease at this version. The first version seen is no sign of life. */
-  saw(name: string, resourceVersion: string, nowMs: number): void {
+  saw(name: string, lease: LeaseView, nowMs: number): void {
     const node = this.#nodes.get(name);
     if (!node) return;
     this.#advance(nowMs);
-    if (node.resourceVersion === undefined || isNewer(resourceVersion, node.resourceVersion)) {
-      this.#changed(node, resourceVersion, nowMs);
+    if (node.resourceVersion === undefined || isNewer(lease.resourceVersion, node.resourceVersion)) {
+      this.#changed(node, lease, nowMs);
     }
   }
 
@@ -89,16 +103,16 @@ export class LivenessDetector {
    * Records the response of the API server itself (a read without `resourceVersion`) to a request sent at `sentMs`; undefined
    * means that there is no such Lease. Not called for failed requests.
    */
-  read(name: string, resourceVersion: string | undefined, sentMs: number, nowMs: number): void {
+  read(name: string, lease: LeaseView | undefined, sentMs: number, nowMs: number): void {
     const node = this.#nodes.get(name);
     if (!node) return;
     this.#advance(nowMs);
     const last = node.resourceVersion;
-    if (resourceVersion === undefined || resourceVersion === last) {
+    if (lease === undefined || lease.resourceVersion === last) {
       node.unchangedMs = sentMs;
-    } else if (last === undefined || isNewer(resourceVersion, last) || (node.heardMs ?? 0) <= sentMs) {
+    } else if (last === undefined || isNewer(lease.resourceVersion, last) || (node.heardMs ?? 0) <= sentMs) {
       // Older than what was seen before the request: the API server was restored from a backup.
-      this.#changed(node, resourceVersion, nowMs);
+      this.#changed(node, lease, nowMs);
     }
   }
 
@@ -121,7 +135,7 @@ export class LivenessDetector {
     for (const node of this.#nodes.values()) {
       next = Math.min(next, this.#readDueMs(node, nowMs));
       if (node.heardMs === undefined) continue;
-      for (const end of [this.#heardForMs(), this.#unavailableAfterMs]) {
+      for (const end of [this.#heardForMs(node), this.#lostAfterMs(node)]) {
         if (node.heardMs + end > nowMs) next = Math.min(next, node.heardMs + end);
       }
     }
@@ -131,14 +145,15 @@ export class LivenessDetector {
   liveness(name: string, nowMs: number): Liveness {
     this.#advance(nowMs);
     const node = this.#nodes.get(name);
-    if (!node) return { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0 };
+    if (!node) return { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0, renewMs: this.#renewMs };
+    const renewMs = this.#renewMsOf(node);
     const silentMs = node.heardMs === undefined ? undefined : nowMs - node.heardMs;
-    if (silentMs !== undefined && silentMs < this.#unavailableAfterMs) {
-      const heard = silentMs <= this.#heardForMs();
-      return { state: 'Live', heard, silentMs, liveForMs: nowMs - node.liveSinceMs };
+    if (silentMs !== undefined && silentMs < this.#lostAfterMs(node) && !node.isLost) {
+      const heard = silentMs <= this.#heardForMs(node);
+      return { state: 'Live', heard, silentMs, liveForMs: nowMs - node.liveSinceMs, renewMs };
     }
     const state = this.#isUnavailable(node) ? 'Unavailable' : 'Unknown';
-    return { state, heard: false, silentMs, liveForMs: 0 };
+    return { state, heard: false, silentMs, liveForMs: 0, renewMs };
   }
 
   /** A string that changes when the state of any node does: a new plan is then due. */
@@ -158,34 +173,48 @@ export class LivenessDetector {
   }
 
   #isUnavailable(node: Observed): boolean {
-    const condemnedFromMs = node.silentFromMs + this.#unavailableAfterMs;
-    return this.#majoritySinceMs !== undefined && node.unchangedMs !== undefined && node.unchangedMs >= condemnedFromMs;
+    if (this.#majoritySinceMs === undefined) return false;
+    const condemnedFromMs = node.silentFromMs + this.#lostAfterMs(node);
+    return node.isLost || (node.unchangedMs !== undefined && node.unchangedMs >= condemnedFromMs);
   }
 
-  #heardForMs(): number {
-    return HEARD_RENEWALS * this.#renewMs;
+  #renewMsOf({ renewMs = this.#renewMs }: Observed): number {
+    return renewMs;
+  }
+
+  #heardForMs(node: Observed): number {
+    return HEARD_RENEWALS * this.#renewMsOf(node);
+  }
+
+  /** As the schema of a pool demands, never shorter than three renewals. */
+  #lostAfterMs(node: Observed): number {
+    return Math.max(this.#unavailableAfterMs, this.#heardForMs(node));
   }
 
   #readDueMs(node: Observed, nowMs: number): number {
-    const againMs = (node.readSentMs ?? -Infinity) + this.#renewMs / 2;
+    const renewMs = this.#renewMsOf(node);
+    const againMs = (node.readSentMs ?? -Infinity) + renewMs / 2;
     if (this.#isUnavailable(node)) return (node.readSentMs ?? nowMs) + UNAVAILABLE_READ_MS;
-    const condemnedMs = node.silentFromMs + this.#unavailableAfterMs;
+    const condemnedMs = node.silentFromMs + this.#lostAfterMs(node);
     // Exactly at this time, whenever the last read was, so that failover is not delayed.
     if (nowMs >= condemnedMs && (node.readSentMs ?? -Infinity) < condemnedMs) return condemnedMs;
-    const suspectMs = (node.heardMs ?? node.silentFromMs) + SUSPECT_RENEWALS * this.#renewMs;
+    const suspectMs = (node.heardMs ?? node.silentFromMs) + SUSPECT_RENEWALS * renewMs;
     const dueMs = Math.max(suspectMs, againMs);
     return nowMs < condemnedMs ? Math.min(dueMs, condemnedMs) : dueMs;
   }
 
-  #changed(node: Observed, resourceVersion: string, nowMs: number): void {
+  #changed(node: Observed, { resourceVersion, renewMs }: LeaseView, nowMs: number): void {
+    const wasAway = node.heardMs === undefined || node.isLost || nowMs - node.heardMs >= this.#lostAfterMs(node);
     node.resourceVersion = resourceVersion;
+    node.renewMs = renewMs;
+    node.isLost = false;
     // The change may be old. The node gets the benefit of the doubt; the majority does not.
     node.silentFromMs = nowMs;
     if (node.isStale) {
       node.isStale = false;
       return;
     }
-    if (node.heardMs === undefined || nowMs - node.heardMs >= this.#unavailableAfterMs) node.liveSinceMs = nowMs;
+    if (wasAway) node.liveSinceMs = nowMs;
     node.heardMs = nowMs;
     this.#count(nowMs);
   }
@@ -198,15 +227,19 @@ export class LivenessDetector {
   }
 
   #count(nowMs: number): void {
-    const heard: number[] = [];
-    for (const { role, heardMs } of this.#nodes.values()) if (role === 'Voter') heard.push(heardMs ?? -Infinity);
-    const needed = Math.floor(heard.length / 2) + 1;
-    this.#majorityEndMs = (heard.sort((a, b) => b - a)[needed - 1] ?? -Infinity) + this.#heardForMs();
+    const ends: number[] = [];
+    for (const node of this.#nodes.values())
+      if (node.role === 'Voter') ends.push((node.heardMs ?? -Infinity) + this.#heardForMs(node));
+    const needed = Math.floor(ends.length / 2) + 1;
+    this.#majorityEndMs = ends.sort((a, b) => b - a)[needed - 1] ?? -Infinity;
     this.#advance(nowMs);
     if (this.#majoritySinceMs === undefined && this.#majorityEndMs >= nowMs) {
       // A majority is heard again: the silence of every node starts now.
       this.#majoritySinceMs = nowMs;
-      for (const node of this.#nodes.values()) node.silentFromMs = nowMs;
+      for (const node of this.#nodes.values()) {
+        node.silentFromMs = nowMs;
+        node.isLost = false;
+      }
     }
   }
 }
@@ -215,6 +248,8 @@ function newcomer(role: Role, nowMs: number): Observed {
   return {
     role,
     resourceVersion: undefined,
+    renewMs: undefined,
+    isLost: false,
     isStale: true,
     heardMs: undefined,
     liveSinceMs: nowMs,

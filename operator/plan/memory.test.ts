@@ -33,7 +33,9 @@ const objects = (
 function memoryOf(start: PoolObjects): PoolMemory {
   const memory = new PoolMemory(start);
   memory.look(start, 0);
-  for (const version of ['1', '2']) for (const { name } of start.nodes) memory.detector.saw(name, version, 1_000);
+  for (const version of ['1', '2'])
+    for (const { name } of start.nodes)
+      memory.detector.saw(name, { resourceVersion: version, renewMs: undefined }, 1_000);
   return memory;
 }
 

@@ -50,7 +50,7 @@ export class PoolMemory {
    * second, so that they know all ages when they start to lead.
    */
   look({ pool, nodes, cameras }: PoolObjects, nowMs: number): Snapshot {
-    this.detector.configure(pool);
+    this.detector.configure(pool, nowMs);
     this.detector.track(nodes, nowMs);
     const byName = new Map(nodes.map((node) => [node.name, node]));
     const planned = cameras.map((cached) => this.#lookAt(cached, byName, nowMs));

@@ -10,9 +10,10 @@ const RENEWALS = 3;
  * leader stays until all nodes were heard or every live node had enough time.
  */
 export function isSettled({ pool, nodes, majorityForMs }: Snapshot, observedForMs: number): boolean {
+  const heardForMs = RENEWALS * Math.max(pool.renewMs, ...nodes.map(({ liveness }) => liveness.renewMs));
   return (
     nodes.every(({ liveness }) => liveness.heard) ||
-    majorityForMs >= RENEWALS * pool.renewMs ||
-    observedForMs >= pool.unavailableAfterMs
+    majorityForMs >= heardForMs ||
+    observedForMs >= Math.max(pool.unavailableAfterMs, heardForMs)
   );
 }

@@ -67,6 +67,13 @@ export type PoolView = {
   readonly leader?: string | undefined;
 };
 
+/** What a Lease of a node shows. Its times are never read: the clocks of nodes may be wrong. */
+export type LeaseView = {
+  readonly resourceVersion: string;
+  /** The interval that the node renews at; undefined before its first renewal. */
+  readonly renewMs: number | undefined;
+};
+
 /** What the caches show of one pool. */
 export type PoolObjects = {
   readonly pool: PoolView;
@@ -76,7 +83,7 @@ export type PoolObjects = {
 
 /**
  * What the observer knows of a node from its Lease.
- * - Live: the Lease changed within `unavailableAfterSeconds`.
+ * - Live: the Lease changed within `unavailableAfterSeconds`, or within three renewals if the node still renews so rarely.
  * - Unavailable: it has not changed for that long while a majority was heard all the time, and a read of the Lease confirmed
  * this.
  * - Unknown: neither, as after a start of the operator or an outage of the API server.
@@ -89,6 +96,8 @@ export type Liveness = {
   readonly silentMs: number | undefined;
   /** Time since the node became Live; 0 if it is not Live. */
   readonly liveForMs: number;
+  /** How often the node renews its Lease. */
+  readonly renewMs: number;
 };
 
 export type PlannedNode = NodeView & {

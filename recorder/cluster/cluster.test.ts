@@ -13,6 +13,7 @@ import type { Kept, KeptState } from './kept-state.ts';
 
 const STEP_MS = 100;
 const CAMERAS = `/apis/${API_VERSION}/namespaces/video/cameras`;
+const POOLS = `/apis/${API_VERSION}/namespaces/video/recorderpools`;
 
 interface Assigned {
   readonly node?: string;
@@ -29,13 +30,22 @@ const cameraOf = (name: string, resourceVersion: string, assigned: Assigned): Ku
   status: { assignment: { ...assigned, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' } },
 });
 
+const poolOf = (renewSeconds: number): KubernetesObject => ({
+  apiVersion: API_VERSION,
+  kind: 'RecorderPool',
+  metadata: { name: 'default', namespace: 'video', uid: 'uid-pool', resourceVersion: `${renewSeconds}` },
+  spec: { archive: { hostPath: '/srv' }, failover: { renewSeconds, unavailableAfterSeconds: 3 * renewSeconds } },
+});
+
 /** The API server: what it says to reads, and what it shows to lists, which may lag behind. */
 class Server {
   readonly cameras = new Map<string, KubernetesObject>();
   /** Names that lists leave out, as a cache does that has missed their last change. */
   readonly unseen = new Set<string>();
   isAway = false;
+  renewSeconds = 2;
   reads = 0;
+  renewals = 0;
   #version = 0;
   readonly #watches = new Set<(err: Error) => void>();
 
@@ -51,11 +61,20 @@ class Server {
     },
     list: async (path: string, { query }: { query: Record<string, string> }) => {
       this.#answer();
-      const items = path === CAMERAS ? this.#selected(query['fieldSelector'] ?? '') : [];
+      const items =
+        path === CAMERAS
+          ? this.#selected(query['fieldSelector'] ?? '')
+          : path === POOLS
+            ? [poolOf(this.renewSeconds)]
+            : [];
       return { items, resourceVersion: '1' };
     },
     watch: (_path: string, _version: string, { signal }: { signal: AbortSignal }) => this.#watch(signal),
-    call: async () => (this.#answer(), { metadata: { name: 'node-a', resourceVersion: '2' } }),
+    call: async () => {
+      this.#answer();
+      this.renewals++;
+      return { metadata: { name: 'node-a', resourceVersion: '2' } };
+    },
     apply: async () => (this.#answer(), { metadata: { name: 'a', resourceVersion: '2' } }),
     reconnect: () => {},
     close: async () => {},
@@ -269,4 +288,21 @@ test('a node that left records nothing until a camera is assigned to it again', 
   server.endWatches();
   await pass(5);
   assert.deepEqual(recorded(cluster), ['gate']);
+});
+
+test('the pool says how often the Lease is renewed, and a change of it needs no restart', async (t) => {
+  const { server, pass, start } = stage(t);
+  server.renewSeconds = 10;
+  await start();
+  await pass(10);
+  const renewalsIn = async (seconds: number): Promise<number> => {
+    const before = server.renewals;
+    await pass(seconds);
+    return server.renewals - before;
+  };
+  assert.equal(await renewalsIn(100), 10);
+  server.renewSeconds = 1;
+  server.endWatches();
+  await pass(5);
+  assert.equal(await renewalsIn(30), 30);
 });

@@ -80,6 +80,7 @@ export interface ClusterOptions {
   readonly namespace: string;
   readonly nodeId: string;
   readonly pool: string;
+  /** How often the Lease is renewed until the pool has been read, which says it from then on. */
   readonly renewMs: number;
   readonly state: KeptState;
   readonly facts: () => Promise<NodeFacts>;
@@ -141,7 +142,7 @@ export class Cluster {
   #closed = false;
 
   constructor(options: ClusterOptions) {
-    const { api, leaseApi, namespace, nodeId, pool, renewMs, clock, log } = options;
+    const { api, leaseApi, namespace, nodeId, pool, clock, log } = options;
     this.#o = options;
     this.#node = { nodeId, pool };
     this.#base = `/apis/${API_VERSION}/namespaces/${namespace}`;
@@ -174,7 +175,9 @@ export class Cluster {
       this.peers.changed();
       this.#answered();
     });
-    this.#pool = watch(RECORDER_POOLS, { fieldSelector: `metadata.name=${pool}` }, parseRecorderPool, () => {});
+    this.#pool = watch(RECORDER_POOLS, { fieldSelector: `metadata.name=${pool}` }, parseRecorderPool, () =>
+      this.#lease.renewalChanged(),
+    );
     this.peers = new Peers(nodeId, () => ({ nodes: this.#nodes.objects, pool: this.pool }));
     this.#lease = new NodeLease({
       api: leaseApi,
@@ -183,7 +186,7 @@ export class Cluster {
       namespace,
       nodeId,
       pool,
-      renewMs,
+      renewMs: () => (this.pool ? this.pool.spec.failover.renewSeconds * 1_000 : options.renewMs),
       recovered: () => this.#recovered(),
       clock,
       log,

@@ -12,14 +12,15 @@ const STEP_MS = 100;
 /** A Lease on an API server that takes `answerMs` for each renewal, or fails it. */
 function stage(t: TestContext) {
   const clock = new VirtualClock();
-  const server = { answerMs: 0, fails: false };
-  const seen = { renewals: [] as number[], recovered: 0, reconnects: 0 };
+  const server = { answerMs: 0, fails: false, renewMs: RENEW_MS };
+  const seen = { renewals: [] as number[], announced: [] as number[], recovered: 0, reconnects: 0 };
   const object = { metadata: { name: 'node-a', resourceVersion: '1' } };
   const lease = new NodeLease({
     api: {
       get: async () => object,
-      call: async () => {
+      call: async (_method, _path, body) => {
         seen.renewals.push(clock.monotonicMs());
+        seen.announced.push((body as { spec: { leaseDurationSeconds: number } }).spec.leaseDurationSeconds);
         if (server.answerMs > 0) await new Promise<void>((resolve) => clock.after(server.answerMs, resolve));
         if (server.fails) throw new ApiServerError(0, 'UNREACHABLE', 'no answer');
         return object;
@@ -29,7 +30,7 @@ function stage(t: TestContext) {
     namespace: 'video',
     nodeId: 'a',
     pool: 'default',
-    renewMs: RENEW_MS,
+    renewMs: () => server.renewMs,
     recovered: () => seen.recovered++,
     clock,
     log: silentLog,
@@ -85,4 +86,38 @@ test('the renewal that is under way at the end is waited for, and none follows',
   await closed;
   await pass(10);
   assert.equal(seen.renewals.length, before);
+});
+
+test('a change of the pool’s interval is announced at once, and a longer one begins when it is announced', async (t) => {
+  const { clock, lease, pass, seen, server } = stage(t);
+  await pass(10);
+  server.renewMs = 20_000;
+  server.fails = true;
+  lease.renewalChanged();
+  const before = seen.renewals.length;
+  await pass(10);
+  assert.ok(seen.renewals.length - before >= 5, 'observers expect the short interval until they are told');
+  server.fails = false;
+  await pass(2);
+  assert.equal(seen.announced.at(-1), 140);
+  const since = seen.renewals.length;
+  await pass(60);
+  assert.equal(seen.renewals.length - since, 3);
+  server.renewMs = RENEW_MS;
+  const atMs = clock.monotonicMs();
+  lease.renewalChanged();
+  await pass(1);
+  assert.ok((seen.renewals.at(-1) ?? 0) - atMs <= STEP_MS, 'not only after the long interval');
+  assert.equal(seen.announced.at(-1), 14);
+});
+
+test('events of an unchanged pool renew nothing', async (t) => {
+  const { lease, pass, seen } = stage(t);
+  await pass(10);
+  const before = seen.renewals.length;
+  for (let i = 0; i < 10; i++) {
+    lease.renewalChanged();
+    await pass(0.1);
+  }
+  assert.ok(seen.renewals.length - before <= 1);
 });

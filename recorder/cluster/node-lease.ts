@@ -1,10 +1,11 @@
-// The recorder's sign of life: a Lease that it renews every two seconds (coordination.k8s.io/v1). Observers only check whether it
+// The recorder's sign of life: a Lease that it renews every few seconds (coordination.k8s.io/v1). Observers only check whether it
 // changes. A renewal that succeeds after failed ones also shows that the API server is back.
 
 import { randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import { nodeLeaseName, poolLabels } from '../../crds/names.ts';
+import { leaseSecondsOf } from '../../crds/renewal.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 
 interface NodeLeaseOptions {
@@ -14,7 +15,8 @@ interface NodeLeaseOptions {
   readonly namespace: string;
   readonly nodeId: string;
   readonly pool: string;
-  readonly renewMs: number;
+  /** How often the pool wants the Lease to be renewed. */
+  readonly renewMs: () => number;
   /** Called when a renewal succeeded after failed ones, or after this process was frozen: what was mirrored may be outdated. */
   readonly recovered: () => void;
   readonly clock: Clock;
@@ -33,6 +35,10 @@ export class NodeLease {
   #lease: KubernetesObject | undefined;
   #timer: Timer | undefined;
   #failures = 0;
+  /** The interval that the Lease announces: nodes are judged by it, so a longer one begins only when it is announced. */
+  #announcedMs: number | undefined;
+  /** The interval in the last renewal, accepted or not. */
+  #triedMs: number | undefined;
   #renewedMs: number | undefined;
   #closed = false;
   #renewing: Promise<void> | undefined;
@@ -57,6 +63,13 @@ export class NodeLease {
     this.#next(0);
   }
 
+  /** Call when the pool may want another interval: announces it at once. */
+  renewalChanged(): void {
+    if (!this.#timer || this.#triedMs === this.#options.renewMs()) return;
+    this.#timer.cancel();
+    this.#next(0);
+  }
+
   /** Leaves the Lease as it is: unless `release` was called, a recorder that stops looks to observers like one that died. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -67,17 +80,22 @@ export class NodeLease {
   #next(delayMs: number): void {
     if (this.#closed) return;
     this.#timer = this.#options.clock.after(delayMs, () => {
+      this.#timer = undefined;
       this.#renewing = this.#renewOnce();
     });
   }
 
   async #renewOnce(): Promise<void> {
-    const { clock, log, renewMs, recovered, reconnect } = this.#options;
+    const { clock, log, recovered, reconnect } = this.#options;
+    const renewMs = this.#options.renewMs();
+    const beforeMs = this.#announcedMs ?? renewMs;
+    this.#triedMs = renewMs;
     const startMs = clock.monotonicMs();
     const sinceMs = this.#renewedMs === undefined ? 0 : startMs - this.#renewedMs;
     try {
-      this.#lease = await this.#write();
-      const wasAway = this.#failures > 0 || sinceMs > 3 * renewMs + RENEW_TIMEOUT_MS;
+      this.#lease = await this.#write(renewMs);
+      this.#announcedMs = renewMs;
+      const wasAway = this.#failures > 0 || sinceMs > 3 * beforeMs + RENEW_TIMEOUT_MS;
       if (this.#failures > 0) log.info({ failures: this.#failures }, 'the Lease of this node can be renewed again');
       this.#failures = 0;
       this.#renewedMs = clock.monotonicMs();
@@ -91,20 +109,21 @@ export class NodeLease {
       if (this.#failures === 1)
         log.warn({ reason: err.reason, problem: err.message }, 'the Lease of this node could not be renewed');
     }
-    this.#next(Math.max(0, renewMs - (clock.monotonicMs() - startMs)));
+    const nextMs = Math.min(this.#announcedMs ?? Infinity, this.#options.renewMs());
+    this.#next(Math.max(0, nextMs - (clock.monotonicMs() - startMs)));
   }
 
-  async #write(): Promise<KubernetesObject> {
+  async #write(renewMs: number): Promise<KubernetesObject> {
     const { api, nodeId } = this.#options;
     const options = { timeoutMs: RENEW_TIMEOUT_MS };
     const path = `${this.#path}/${nodeLeaseName(nodeId)}`;
     // The operator creates the Lease: a right to create one would also allow creating those of other nodes or programs.
     this.#lease ??= await api.get(path, options);
-    return (await api.call('PUT', path, this.#body(this.#lease), options)) as KubernetesObject;
+    return (await api.call('PUT', path, this.#body(this.#lease, renewMs), options)) as KubernetesObject;
   }
 
-  #body(before: KubernetesObject): unknown {
-    const { nodeId, pool, renewMs, clock } = this.#options;
+  #body(before: KubernetesObject, renewMs: number): unknown {
+    const { nodeId, pool, clock } = this.#options;
     const now = new Date(clock.wallMs()).toISOString().replace('Z', '000Z');
     const spec = (before['spec'] ?? {}) as {
       holderIdentity?: unknown;
@@ -124,7 +143,7 @@ export class NodeLease {
       },
       spec: {
         holderIdentity: this.#holder,
-        leaseDurationSeconds: Math.max(1, Math.round((renewMs * 7) / 1000)),
+        leaseDurationSeconds: leaseSecondsOf(renewMs),
         acquireTime: isOurs ? spec.acquireTime : now,
         renewTime: now,
         leaseTransitions: isOurs ? transitions : transitions + 1,

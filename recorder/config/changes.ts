@@ -48,7 +48,7 @@ export function changedSettings(before: Config, after: Config): string[] {
     archive: [archive.syncIntervalMs, archive.protectForMs],
     auth: { ...auth, tokens: [], tokensFile: '' },
     cameraNetworks: [],
-    cluster: { ...config.cluster, networks: [] },
+    cluster: { ...config.cluster, networks: [], renewIntervalMs: 0 },
     metrics: { ...config.metrics, tokenSha256: '' },
   });
   const [was, is] = [lasting(before), lasting(after)];

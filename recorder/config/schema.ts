@@ -512,7 +512,9 @@ export const ConfigFile = z.strictObject({
         .describe('With mode kubernetes: the RecorderPool that this node records for.'),
       renewInterval: duration(1_000, '1s', 1_200_000, '20m')
         .prefault('2s')
-        .describe('With mode kubernetes: how often the node renews its Lease.'),
+        .describe(
+          'With mode kubernetes: how often the node renews its Lease until it has read its RecorderPool, whose value counts from then on.',
+        ),
       dataDir: path().default('/var/lib/recorder/data').describe("Directory of the node's cluster state."),
       listen: listen()
         .optional()

@@ -14,11 +14,17 @@ import type {
 
 const LONG_AGO_MS = 3_600_000;
 
-export const LIVE: Liveness = { state: 'Live', heard: true, silentMs: 500, liveForMs: LONG_AGO_MS };
+export const LIVE: Liveness = { state: 'Live', heard: true, silentMs: 500, liveForMs: LONG_AGO_MS, renewMs: 2_000 };
 /** Live, but three renewals are missing. */
-export const QUIET: Liveness = { state: 'Live', heard: false, silentMs: 9_000, liveForMs: LONG_AGO_MS };
-export const UNKNOWN: Liveness = { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0 };
-export const UNAVAILABLE: Liveness = { state: 'Unavailable', heard: false, silentMs: 16_000, liveForMs: 0 };
+export const QUIET: Liveness = { state: 'Live', heard: false, silentMs: 9_000, liveForMs: LONG_AGO_MS, renewMs: 2_000 };
+export const UNKNOWN: Liveness = { state: 'Unknown', heard: false, silentMs: undefined, liveForMs: 0, renewMs: 2_000 };
+export const UNAVAILABLE: Liveness = {
+  state: 'Unavailable',
+  heard: false,
+  silentMs: 16_000,
+  liveForMs: 0,
+  renewMs: 2_000,
+};
 
 export const poolOf = (over: Partial<PoolView> = {}): PoolView => ({
   name: 'default',

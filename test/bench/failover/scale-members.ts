@@ -159,7 +159,7 @@ class Member {
         },
       },
       pool,
-      renewMs: RENEW_MS,
+      renewMs: () => RENEW_MS,
       recovered: () => this.#report?.renew(),
     });
     this.#report = new Report({

@@ -93,7 +93,7 @@ export const OPERATOR_MUTATIONS: Readonly<Record<string, CodeMutation>> = {
   'no majority': {
     meaning: 'one voter is the majority',
     file: 'plan/liveness.ts',
-    code: 'const needed = Math.floor(heard.length / 2) + 1;',
+    code: 'const needed = Math.floor(ends.length / 2) + 1;',
     broken: 'const needed = 1;',
     also: { file: 'plan/voters.ts', code: 'heard: hasMajority(voters),', broken: 'heard: true,' },
   },

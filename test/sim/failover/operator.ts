@@ -89,7 +89,7 @@ export class Operator extends Process {
   }
 
   #sawLease(name: string, lease: LeaseView | undefined): void {
-    if (lease && name !== OPERATOR_LEASE) this.#assigner.sawLease(name, lease.resourceVersion);
+    if (lease && name !== OPERATOR_LEASE) this.#assigner.sawLease(name, leaseOf(lease));
   }
 
   // ── leader ──
