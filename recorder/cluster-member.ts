@@ -15,6 +15,7 @@ import { joinCluster } from './cluster/join.ts';
 import { nodeIdentity } from '../crds/names.ts';
 import type { OwnCertificate } from './http/own-certificate.ts';
 import type { Member } from './jobs/members.ts';
+import type { PeerNode } from './peers/peer.ts';
 import type { Config } from './config/schema.ts';
 import type { ListenAddress } from './config/values.ts';
 import type { CameraList } from './database/camera-rows.ts';
@@ -40,6 +41,8 @@ export interface ClusterMember {
   readonly view: ClusterView;
   readonly cameraSwitch: ClusterSwitch;
   cameras(): CameraList;
+  /** Another member by the name of its node. */
+  find(nodeId: string): PeerNode | undefined;
   /** The members of the cluster, with their addresses. */
   members(): readonly Member[];
   /**
@@ -89,18 +92,22 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     clock,
     log,
   });
+  const mutual = (nodeId: string, address: string | undefined) =>
+    address === undefined ? undefined : { address, identity: nodeIdentity(namespace, settings.pool, nodeId) };
   return {
     view,
     cameraSwitch,
+    find(nodeId) {
+      const found = cluster.peers.find(nodeId);
+      return found && { nodeId, urls: found.urls, mutual: mutual(nodeId, found.peerAddress) };
+    },
     cameras: () => cluster.cameras(),
     // Addresses with their scheme: members may be behind a proxy that speaks TLS.
     members: () =>
-      cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => ({
-        address,
-        ...(peerAddress !== undefined && {
-          mutual: { address: peerAddress, identity: nodeIdentity(namespace, settings.pool, nodeId) },
-        }),
-      })),
+      cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => {
+        const own = mutual(nodeId, peerAddress);
+        return { address, ...(own && { mutual: own }) };
+      }),
     unreachableMs: () => cluster.unreachableMs,
     warnings: () =>
       cluster.isReachable ? [] : [{ code: 'cluster-unreachable', message: CLUSTER_UNREACHABLE, cameraId: undefined }],

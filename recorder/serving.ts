@@ -36,6 +36,9 @@ import { buildPeersServer } from './api/peers-server.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { mayHaveJobs, openQueue } from './jobs/open-queue.ts';
 import { Ptz } from './onvif/ptz.ts';
+import type { MutualTls } from './peers/identity.ts';
+import type { PeerListener } from './peers/peer.ts';
+import { PeerRequests } from './peers/peer-requests.ts';
 import { Doctor } from './probe/doctor.ts';
 import { buildPlayback } from './playback/app.ts';
 import type { NodeAudit } from './node-audit.ts';
@@ -84,6 +87,7 @@ export class Serving {
   readonly #thumbnails: Thumbnails;
   readonly #jobs: Jobs;
   readonly #ptz: Ptz;
+  readonly #peers: PeerRequests | undefined;
   readonly #listeners: FastifyInstance[] = [];
   #certificateInUse: CertificatePair | undefined;
   #following: { close(): void } | undefined;
@@ -112,6 +116,7 @@ export class Serving {
       clock,
       log,
     });
+    this.#peers = openPeerRequests(recording, trust, deps);
     this.#jobs = openJobs(config, recording, trust, deps);
     this.#ptz = new Ptz({ clock, log, reach, limits: { moveTimeoutMs, answerTimeoutMs: PTZ_ANSWER_TIMEOUT_MS } });
     this.#certificateInUse = trust.tls;
@@ -145,7 +150,9 @@ export class Serving {
     this.#playbackPort = portOf(playback);
     const address = await this.#listen(api, listen);
     await this.#listen(metrics, metricsSettings.listen);
-    if (cluster.listen && this.#trust.own) await this.#listenToPeers(cluster.listen, this.#trust.own);
+    if (cluster.listen && this.#trust.own) {
+      await this.#listenToPeers(cluster.listen, this.#trust.own, { api, playback });
+    }
     if (health) await this.#listen(await buildHealthServer(apiDeps), health.listen);
     // Not awaited: recording does not need jobs.
     this.#jobsStarted = this.#jobs.start();
@@ -182,6 +189,7 @@ export class Serving {
     await this.#jobsStarted;
     await this.#jobs.close();
     await Promise.all(this.#listeners.map((server) => server.close()));
+    await this.#peers?.close();
   }
 
   get #isOpen(): Opened {
@@ -233,6 +241,7 @@ export class Serving {
       segments: database ?? archive,
       gaps: { report: (cameraId, fromMs, toMs) => gapsIn(gaps, archive, cameraId, fromMs, toMs) },
       protections: archive.protections && { windows: archive.protections, keptMs: settings.protectForMs },
+      peers: this.#peers,
       jobs: this.#jobs,
       ptz: this.#ptz,
       cameraSwitch,
@@ -305,11 +314,15 @@ export class Serving {
     return address;
   }
 
-  async #listenToPeers(address: ListenAddress, own: OwnCertificate): Promise<void> {
+  async #listenToPeers(
+    address: ListenAddress,
+    own: OwnCertificate,
+    listeners: Readonly<Record<PeerListener, FastifyInstance>>,
+  ): Promise<void> {
     const { visits } = this.#recording.audit;
     const { clock, log } = this.#deps;
     const { pair, authorities } = own;
-    const peers = await buildPeersServer({ visits, pair, authorities, jobs: this.#jobs, clock, log });
+    const peers = await buildPeersServer({ visits, pair, authorities, jobs: this.#jobs, listeners, clock, log });
     own.follow(({ certificate, key }, ca) =>
       (peers.server as HttpsServer).setSecureContext({ cert: certificate, key, ca, minVersion: MIN_TLS_VERSION }),
     );
@@ -327,6 +340,27 @@ async function gapsIn(
 ): Promise<GapReport> {
   return gaps.report(cameraId, fromMs, toMs, await archive.recorded(cameraId, fromMs, toMs));
 }
+
+/** Undefined outside of a cluster. */
+function openPeerRequests(
+  { member }: Recording,
+  { own, peerCa }: ServingTrust,
+  { clock }: RecorderDeps,
+): PeerRequests | undefined {
+  return (
+    member &&
+    new PeerRequests({
+      nodeId: member.view.nodeId,
+      find: (nodeId) => member.find(nodeId),
+      own: () => mutualTls(own),
+      ca: peerCa,
+      clock,
+    })
+  );
+}
+
+const mutualTls = (own: OwnCertificate | undefined): MutualTls | undefined =>
+  own?.authorities === undefined ? undefined : { ...own.pair, ca: own.authorities };
 
 function openJobs(
   config: Config,
@@ -363,7 +397,7 @@ function openJobs(
       members: () => [...config.cluster.peers.map((address) => ({ address })), ...(member?.members() ?? [])],
       scheme: config.tls ? 'https' : 'http',
       ...(peerCa === undefined ? {} : { ca: peerCa }),
-      own: () => (own?.authorities === undefined ? undefined : { ...own.pair, ca: own.authorities }),
+      own: () => mutualTls(own),
     },
     async knownTime(cameraId, fromMs, toMs) {
       const report = await gapsIn(gaps, archive, cameraId, fromMs, toMs);

@@ -5,6 +5,7 @@ import type { ClusterMetrics } from '../cluster/access.ts';
 import type { ListedCamera, ListedCameras } from '../cluster/camera-list.ts';
 import type { Holder, Owner, Peer } from '../cluster/peers.ts';
 import type { Answer } from '../cluster/requests.ts';
+import type { FootageHolder } from '../peers/peer.ts';
 
 /** A camera of the cluster, whichever node records it. */
 export type ClusterCamera = ListedCamera;
@@ -27,6 +28,8 @@ export interface ClusterAccess {
   /** Undefined when no other node records the camera. Sends no request: a caller may make ids up. */
   ownerOf(cameraId: string): Owner | undefined;
   holdersOf(cameraId: string): readonly Holder[];
+  /** The same with whether each is online, within about a second. Never rejects. */
+  footageHolders(cameraId: string): Promise<readonly FootageHolder[]>;
   /** Cameras that other nodes record, by id. */
   others(): ReadonlyMap<string, Owner>;
   /** All cameras of the cluster, within about a second: the current state or the last known one. Never rejects. */

@@ -26,6 +26,7 @@ import type { CameraDirectory, RefusedCamera } from '../model/camera-view.ts';
 import type { StillImage } from '../still/shared-images.ts';
 import type { Examiner } from '../probe/doctor.ts';
 import type { MovableCamera } from '../onvif/ptz.ts';
+import type { PeerSender } from '../peers/peer-requests.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { PlaybackListener } from './playback-address.ts';
 
@@ -161,6 +162,8 @@ export interface ApiDeps {
   readonly protections?: ProtectionKeeper | undefined;
   /** Without it, the node belongs to no cluster. */
   readonly cluster?: ClusterAccess;
+  /** Sends requests to the other nodes of the cluster. */
+  readonly peers?: PeerSender | undefined;
   /** Without it, there are no jobs. */
   readonly jobs?: JobKeeper;
   /** Without it, no camera can be moved. */

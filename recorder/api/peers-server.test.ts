@@ -12,10 +12,11 @@ import { systemClock } from '../../base/clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { newAuthority, newKey, newRequest, selfSigned, signRequest, type Authority } from '../../base/x509.ts';
 import { PEER_LIMITS, PeerPart, type PartDeps } from '../jobs/peer-part.ts';
-import type { MutualTls } from '../jobs/peer-request.ts';
+import type { MutualTls } from '../peers/identity.ts';
 import type { Job } from '../jobs/job.ts';
 import { PeerServer } from '../../test/support/peer-server.ts';
 import { buildPeersServer } from './peers-server.ts';
+import { buildServer } from '../http/server.ts';
 import type { JobKeeper } from './deps.ts';
 
 const TIMES = { fromMs: Date.now() - 3_600_000, toMs: Date.now() + 86_400_000 };
@@ -63,6 +64,10 @@ async function stage(t: TestContext, { hasCa = true } = {}) {
     pair: own,
     authorities: hasCa ? ca.certificate : undefined,
     jobs,
+    listeners: {
+      api: buildServer({ log: silentLog, maxConnections: 10 }),
+      playback: buildServer({ log: silentLog, maxConnections: 10 }),
+    },
     clock: systemClock,
     log: silentLog,
   });

@@ -1,7 +1,10 @@
-// The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves only
-// results of jobs, whose ids cannot be guessed.
+// The listener for other recorders of the pool. Both sides authenticate with a certificate of the pool's CA. It serves results
+// of jobs, whose ids cannot be guessed, and passes requests on to the listeners for clients: `/listener/api/…` and
+// `/listener/playback/…`. There they need the credential of a caller, or have a caller that the member states, who may only read.
 
 import type { FastifyInstance } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -10,18 +13,24 @@ import type { Visits } from '../audit/visits.ts';
 import { logAnswers } from '../http/access.ts';
 import { installAudit } from '../http/audit.ts';
 import type { CertificatePair } from '../http/certificate.ts';
+import { ApiError } from '../http/problem.ts';
+import { markRelayed, statedCaller } from '../http/relayed.ts';
 import { buildServer } from '../http/server.ts';
+import type { PeerListener } from '../peers/peer.ts';
+import { CALLER_HEADER, RELAYED_HEADER } from '../peers/peer-requests.ts';
 import type { JobKeeper } from './deps.ts';
 import { jobResultRoutes } from './routes/job-results.ts';
 
-/** An export is fetched over one connection; a node has some dozens of peers. */
-const MAX_CONNECTIONS = 256;
+/** Each of some dozens of peers may have a quarter of them, more than it opens. */
+const MAX_CONNECTIONS = 1024;
 
 interface PeersDeps {
   readonly pair: CertificatePair;
   /** CA certificates, PEM. Without them, no client is accepted. */
   readonly authorities: string | undefined;
   readonly jobs: JobKeeper;
+  /** The listeners for clients, to which requests of members are passed on. */
+  readonly listeners: Readonly<Record<PeerListener, FastifyInstance>>;
   readonly visits?: Visits | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -32,6 +41,7 @@ export async function buildPeersServer({
   pair,
   authorities,
   jobs,
+  listeners,
   visits,
   clock,
   log,
@@ -44,14 +54,50 @@ export async function buildPeersServer({
   });
   installAudit(app, { audit: noAudit, visits, clock });
   app.decorateRequest('caller', undefined);
-  app.addHook('onRequest', async (request) => {
-    const { subject } = (request.raw.socket as TLSSocket).getPeerCertificate();
-    const name = `recorder ${String(subject?.CN ?? '')}`;
+  app.addHook('onRequest', async (request, reply) => {
+    const { raw } = request;
+    const name = `recorder ${memberOf(raw)}`;
+    app.connections.identify(raw.socket, name);
+    const passed = passedOn(raw);
+    if (passed === 'refused') throw new ApiError(400, 'invalid-request', 'the statement of the caller cannot be read');
+    if (passed) {
+      reply.hijack();
+      listeners[passed].routing(raw, reply.raw);
+      return;
+    }
     // The other recorder has authenticated its own caller as an admin, and fetches parts of one camera only.
     request.caller = { name, role: 'viewer', seesAll: true, sees: () => true };
-    app.connections.identify(request.raw.socket, name);
+  });
+  app.server.on('upgrade', (raw: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const passed = passedOn(raw);
+    if (passed === undefined || passed === 'refused') socket.destroy();
+    else listeners[passed].server.emit('upgrade', raw, socket, head);
   });
   logAnswers(app, log);
   await app.register(jobResultRoutes, { deps: { jobs, clock } });
   return app;
+}
+
+/** The name in the certificate of the member. */
+const memberOf = ({ socket }: IncomingMessage): string =>
+  String((socket as TLSSocket).getPeerCertificate().subject?.CN ?? '');
+
+const LISTENER = /^\/listener\/(api|playback)(?=\/)/;
+const SAFE: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
+
+/**
+ * The listener that answers this request; `raw` is then the request as that listener must see it. Undefined when this
+ * listener answers itself.
+ */
+function passedOn(raw: IncomingMessage): PeerListener | 'refused' | undefined {
+  const found = LISTENER.exec(raw.url ?? '');
+  if (!found) return undefined;
+  const nodeId = memberOf(raw);
+  const statement = raw.headers[CALLER_HEADER];
+  const viewer = typeof statement === 'string' ? statedCaller(statement, nodeId) : undefined;
+  if (statement !== undefined && (!viewer || !SAFE.has(raw.method))) return 'refused';
+  raw.url = (raw.url as string).slice(found[0].length);
+  raw.headers[RELAYED_HEADER] ??= nodeId;
+  markRelayed(raw, { nodeId, viewer });
+  return found[1] as PeerListener;
 }

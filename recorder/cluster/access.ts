@@ -5,6 +5,7 @@ import type { CameraList, ListedCameras } from './camera-list.ts';
 import type { Cluster } from './cluster.ts';
 import type { Member, Membership } from './membership.ts';
 import type { Holder, Owner } from './peers.ts';
+import type { FootageHolder } from '../peers/peer.ts';
 import type { Answer, Question } from './requests.ts';
 
 export interface ClusterMetrics {
@@ -57,6 +58,17 @@ export class ClusterView {
 
   holdersOf(cameraId: string): readonly Holder[] {
     return this.#cluster.peers.holdersOf(cameraId);
+  }
+
+  /** The same with whether each is online, within about a second. Never rejects. */
+  async footageHolders(cameraId: string): Promise<readonly FootageHolder[]> {
+    await this.#cameras.lookAtNodes();
+    return this.holdersOf(cameraId).map(({ nodeId, oldestMs, newestMs }) => ({
+      nodeId,
+      oldestMs,
+      newestMs,
+      isOnline: this.#cluster.isReachable ? this.#membership.isOnline(nodeId) : undefined,
+    }));
   }
 
   others(): ReadonlyMap<string, Owner> {

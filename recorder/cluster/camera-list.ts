@@ -54,7 +54,7 @@ export interface ListedCameras {
 interface CameraListOptions {
   readonly api: Pick<ApiServer, 'list'>;
   readonly cluster: Pick<Cluster, 'nodes'>;
-  readonly membership: Pick<Membership, 'look' | 'sinceSeenMs' | 'unavailableMs'>;
+  readonly membership: Pick<Membership, 'look' | 'sinceSeenMs' | 'isOnline'>;
   readonly namespace: string;
   readonly clock: Clock;
 }
@@ -94,13 +94,21 @@ export class CameraList {
     return this.#cameras?.keys() ?? [];
   }
 
+  /** Reads which nodes are alive. Waits a second at most. */
+  lookAtNodes(): Promise<void> {
+    return this.#forAWhile(this.#o.membership.look());
+  }
+
   async list(): Promise<ListedCameras> {
-    const { clock, membership } = this.#o;
-    const enough = new AbortController();
-    // A read that takes longer continues, for the next call.
-    await Promise.race([Promise.all([this.#lookOnce(), membership.look()]), clock.sleep(WAIT_MS, enough.signal)]);
-    enough.abort();
+    await this.#forAWhile(Promise.all([this.#lookOnce(), this.#o.membership.look()]));
     return { nodes: this.#nodes(), cameras: this.#list() };
+  }
+
+  /** A read that takes longer continues, for the next call. */
+  async #forAWhile(reading: Promise<unknown>): Promise<void> {
+    const enough = new AbortController();
+    await Promise.race([reading, this.#o.clock.sleep(WAIT_MS, enough.signal)]);
+    enough.abort();
   }
 
   #lookOnce(): Promise<void> {
@@ -156,7 +164,7 @@ export class CameraList {
           nodeId: name,
           url: spec.address,
           playbackUrl: spec.playbackAddress,
-          isOnline: lastSeenMs !== undefined && lastSeenMs < membership.unavailableMs,
+          isOnline: membership.isOnline(name),
           lastSeenMs,
         };
       })
@@ -175,8 +183,7 @@ export class CameraList {
         append(archives, archive.camera, { nodeId, ...archiveTimes(archive) });
       }
     }
-    const isOnline = (nodeId: string): boolean =>
-      (membership.sinceSeenMs(nodeId) ?? Infinity) < membership.unavailableMs;
+    const isOnline = (nodeId: string): boolean => membership.isOnline(nodeId);
     // Until the API server has answered, the reports of the nodes are all there is.
     const cameras = this.#cameras ?? new Map([...reports.keys()].map((id) => [id, UNREAD]));
     return Array.from(cameras, ([id, seen]): ListedCamera => ({

@@ -58,7 +58,7 @@ export class Membership {
         nodeName: spec.nodeName,
         address: spec.address,
         role: spec.role === 'Voter' ? 'voter' : spec.role === 'Learner' ? 'learner' : 'removed',
-        isOnline: lastSeenMs !== undefined && lastSeenMs < this.unavailableMs,
+        isOnline: this.isOnline(name),
         lastSeenMs,
         cameras: name === nodeId ? cluster.assignments.size : believedReports({ spec, status }).length,
         version: status?.version,
@@ -81,6 +81,11 @@ export class Membership {
     if (nodeId === this.#o.nodeId) return 0;
     const sign = this.#signs.get(nodeId);
     return sign && this.#o.clock.monotonicMs() - sign.seenMs;
+  }
+
+  /** Whether a node of the namespace has shown a sign of life lately. */
+  isOnline(nodeId: string): boolean {
+    return (this.sinceSeenMs(nodeId) ?? Infinity) < this.unavailableMs;
   }
 
   /** A node without a sign of life for this long is not online. */

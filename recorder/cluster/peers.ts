@@ -4,6 +4,7 @@
 
 import { believedReports, type RecorderNode } from '../../crds/recorder-node.ts';
 import type { RecorderPool } from '../../crds/recorder-pool.ts';
+import type { PeerNode } from '../peers/peer.ts';
 
 export interface Peer {
   readonly nodeId: string;
@@ -73,6 +74,14 @@ export class Peers {
       holders.push({ ...peerOf(node), playbackUrl: node.spec.playbackAddress, ...archiveTimes(archive) });
     }
     return holders;
+  }
+
+  /** Another node, with its addresses; its identity belongs to its listener for members. */
+  find(nodeId: string): (Omit<PeerNode, 'mutual'> & { readonly peerAddress: string | undefined }) | undefined {
+    const node = nodeId === this.#nodeId ? undefined : this.#facts().nodes.get(nodeId);
+    if (!node) return undefined;
+    const { address, playbackAddress, peerAddress } = node.spec;
+    return { nodeId, urls: { api: address, playback: playbackAddress }, peerAddress };
   }
 
   /** The cameras of the other nodes; if two report one, the higher epoch counts. */

@@ -15,6 +15,7 @@ import { FailedAttempts, networkOf } from './failed-attempts.ts';
 import { isGuessable, sha256 } from '../../base/new-token.ts';
 import type { Warning } from '../../base/reason.ts';
 import { ApiError } from './problem.ts';
+import { isStated, relayedBy } from './relayed.ts';
 import { RightPlaces } from './right-places.ts';
 import { claimsOf, type TokenClaims } from './token-claims.ts';
 import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
@@ -145,7 +146,8 @@ export class Authenticator {
 
   /** The caller with its present rights; undefined if its token was revoked. */
   renewed(caller: Caller): Caller | undefined {
-    if (caller === ANYBODY) return caller;
+    // The member that stated a caller ends the requests of that caller itself.
+    if (caller === ANYBODY || isStated(caller)) return caller;
     if (this.#reviewed?.isOurs(caller)) return this.#reviewed.renewed(caller);
     const { digest } = caller as TokenHolder;
     return this.#holders.find((holder) => holder.digest.equals(digest));
@@ -167,6 +169,8 @@ export class Authenticator {
    * Returns a promise only if the API server must be asked; it rejects with the same errors, and with 503 without an answer.
    */
   identify(request: FastifyRequest, place: CredentialPlace): Caller | Promise<Caller> {
+    const stated = relayedBy(request.raw)?.viewer;
+    if (stated) return stated;
     const metrics = place === 'metrics' ? this.#metrics : undefined;
     if (this.isOpen && !metrics) return ANYBODY;
     const token = tokenInHeader(request) ?? (place === 'header-or-query' ? tokenInQuery(request) : undefined);

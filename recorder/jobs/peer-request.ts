@@ -4,8 +4,9 @@
 import type { IncomingMessage } from 'node:http';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps, type RequestOptions } from 'node:https';
-import { getCACertificates, type PeerCertificate } from 'node:tls';
+import { getCACertificates } from 'node:tls';
 import { isRedirect } from '../../base/http-answer.ts';
+import { memberTls, type MutualTls } from '../peers/identity.ts';
 import { memberOf, hostPort, type Member, type Scheme } from './members.ts';
 
 /** `passing`: a later attempt may succeed. */
@@ -17,12 +18,6 @@ export class PeerFailure extends Error {
     this.name = 'PeerFailure';
     this.passing = passing;
   }
-}
-
-export interface MutualTls {
-  readonly certificate: string;
-  readonly key: string;
-  readonly ca: string;
 }
 
 export interface PeerAccess {
@@ -64,16 +59,12 @@ export async function askPeer(
  */
 export function askMember(
   { silenceMs }: PeerAccess,
-  { certificate: cert, key, ca }: MutualTls,
+  own: MutualTls,
   { url, identity }: { readonly url: URL; readonly identity: string },
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
-  const checkServerIdentity = (_host: string, { subjectaltname = '' }: PeerCertificate): Error | undefined =>
-    subjectaltname.split(', ').includes(`URI:${identity}`)
-      ? undefined
-      : Object.assign(new Error(`the certificate is not of ${identity}`), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
-  return get({ silenceMs, tls: { cert, key, ca, checkServerIdentity } }, url, headers, signal);
+  return get({ silenceMs, tls: memberTls(own, identity) }, url, headers, signal);
 }
 
 function redirected({ members, scheme }: PeerAccess, from: URL, location: string | undefined): URL {

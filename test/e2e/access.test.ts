@@ -185,6 +185,7 @@ function clusterAccess(): ClusterAccess {
       cameraId === AWAY
         ? [{ nodeId: 'rack-2', url: owner.url, playbackUrl: undefined, oldestMs: NOON_MS, newestMs: NOON_MS }]
         : [],
+    footageHolders: async () => [],
     cameras: async () => ({ isCurrent: true, nodes: [], cameras: [...CAMERAS, AWAY].map(clusterCamera) }),
     origins: () => [owner.url],
     playbackOrigins: () => [],

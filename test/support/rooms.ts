@@ -20,6 +20,7 @@ const HTTP = ['fastify', '@fastify/swagger', 'fastify-type-provider-zod', 'zod',
 export const ROOMS: readonly Room[] = [
   { name: 'base', rooms: [], packages: ['node:*', 'undici', '@peculiar/x509', 'reflect-metadata', 'type zod'] },
   { name: 'crds', rooms: [], packages: ['yaml', 'zod'] },
+  { name: 'recorder/peers', rooms: ['base'], packages: ['node:http', 'node:stream', 'node:tls', 'undici'] },
   // Pure rooms: no sockets, files, timers, processes or logs.
   { name: 'recorder/rtsp', rooms: ['base'], packages: ['node:crypto'] },
   { name: 'recorder/rtp', rooms: [], packages: [] },
@@ -102,7 +103,7 @@ export const ROOMS: readonly Room[] = [
   { name: 'recorder/audit', rooms: ['base'], packages: ['node:*', METRICS] },
   {
     name: 'recorder/cluster',
-    rooms: ['base', 'crds', 'recorder/camera', 'recorder/archive/disk', 'recorder/config'],
+    rooms: ['base', 'crds', 'recorder/peers', 'recorder/camera', 'recorder/archive/disk', 'recorder/config'],
     packages: ['node:crypto', 'node:net', 'node:path', 'node:util', 'zod'],
   },
   {
@@ -119,7 +120,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     name: 'recorder/jobs',
-    rooms: ['base', 'recorder/mp4', 'recorder/archive/disk', 'recorder/archive/catalogue'],
+    rooms: ['base', 'recorder/peers', 'recorder/mp4', 'recorder/archive/disk', 'recorder/archive/catalogue'],
     packages: ['node:*', 'bullmq', 'ioredis', 'zod', METRICS],
   },
   {
@@ -162,6 +163,7 @@ export const ROOMS: readonly Room[] = [
     name: 'recorder/api',
     rooms: [
       'base',
+      'recorder/peers',
       'recorder/codec',
       'recorder/camera',
       'recorder/archive/disk',

@@ -1,0 +1,45 @@
+// Marks requests that another member of the cluster sent, on the listener for members. They pass the same routes as all others.
+
+import type { IncomingMessage } from 'node:http';
+import { z } from 'zod';
+import { inScope } from './camera-scope.ts';
+import type { Caller } from './caller.ts';
+
+interface Relayed {
+  /** The member that sent the request. */
+  readonly nodeId: string;
+  /** The caller as the member states it; undefined: the request carries the caller's own credential. */
+  readonly viewer?: Caller | undefined;
+}
+
+const RELAYED = Symbol('relayed');
+
+export const markRelayed = (request: IncomingMessage, relayed: Relayed): void =>
+  void Object.assign(request, { [RELAYED]: relayed });
+
+/** Undefined for a request of a client. */
+export const relayedBy = (request: IncomingMessage): Relayed | undefined =>
+  (request as { readonly [RELAYED]?: Relayed })[RELAYED];
+
+/** A caller that a member states: it may read, and nothing else. */
+interface StatedCaller extends Caller {
+  readonly statedBy: string;
+}
+
+export const isStated = (caller: Caller): caller is StatedCaller => 'statedBy' in caller;
+
+const Statement = z.object({ name: z.string().min(1).max(256), cameras: z.array(z.string().max(256)).max(1_000) });
+
+/** The caller in the header of a member; undefined when it cannot be read. */
+export function statedCaller(header: string, nodeId: string): StatedCaller | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(header, 'base64url').toString());
+  } catch {
+    return undefined;
+  }
+  const { success, data } = Statement.safeParse(value);
+  if (!success) return undefined;
+  const { name, cameras } = data;
+  return { name, role: 'viewer', seesAll: false, sees: (cameraId) => inScope(cameras, cameraId), statedBy: nodeId };
+}
