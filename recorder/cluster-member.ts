@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { Warning } from '../base/reason.ts';
 import type { Archive } from './archive/archive.ts';
+import type { RetentionLimits } from './archive/retention/plan.ts';
 import type { CameraView } from './model/camera-view.ts';
 import { nodeFileSystem, type Space } from './archive/disk/file-system.ts';
 import type { CameraSet } from './camera-set.ts';
@@ -43,6 +44,8 @@ export interface ClusterMember {
   cameras(): CameraList;
   /** Another member by the name of its node. */
   find(nodeId: string): PeerNode | undefined;
+  /** The retention limits of cameras of which this node may have footage. */
+  limits(): ReadonlyMap<string, RetentionLimits>;
   /** The members of the cluster, with their addresses. */
   members(): readonly Member[];
   /**
@@ -82,6 +85,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
     dataDir: settings.dataDir,
     recordPath,
     facts,
+    held: () => archive.catalogue.cameras(),
     account: gaps,
     observer: deps.observer,
     certified: (signed) =>
@@ -102,6 +106,7 @@ export async function openMember(deps: MemberDeps): Promise<ClusterMember> {
       return found && { nodeId, urls: found.urls, mutual: mutual(nodeId, found.peerAddress) };
     },
     cameras: () => cluster.cameras(),
+    limits: () => cluster.limits(),
     // Addresses with their scheme: members may be behind a proxy that speaks TLS.
     members: () =>
       cluster.peers.listeners().map(({ nodeId, address, peerAddress }) => {

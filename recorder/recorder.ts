@@ -108,6 +108,7 @@ async function compose(config: Config, deps: OwnerDeps) {
     overrule: (files) => cameraSwitch.overrule(files),
     others: () => member?.cameras() ?? database?.cameras ?? NO_CAMERAS,
     halted: member ? SUSPENDED : DISABLED_ROW,
+    ...(member && { limits: () => member.limits() }),
   });
   const audit = openAudit(config, { clock, log, copy: deps.audit, registry });
   const cameraIds = (): ReadonlySet<string> => knownCameras(cameras, archive, member);

@@ -2,7 +2,7 @@
 // applied.
 
 import type { Log } from '../base/log.ts';
-import type { Limits } from './archive/retention/plan.ts';
+import type { Limits, RetentionLimits } from './archive/retention/plan.ts';
 import type { WantedCamera } from './camera-set.ts';
 import type { CameraConfig, Config } from './config/schema.ts';
 import type { CurrentConfig } from './current-config.ts';
@@ -16,6 +16,8 @@ export interface CameraSources {
   readonly others: () => CameraList;
   /** Why one of `others` is not enabled. */
   readonly halted: NonNullable<WantedCamera['halted']>;
+  /** The retention limits of cameras of which this node may have footage, whether or not it records them. */
+  readonly limits?: () => ReadonlyMap<string, RetentionLimits>;
 }
 
 export const SUSPENDED = { reason: { code: 'suspended', message: 'spec.suspend of the Camera is true' } } as const;
@@ -38,7 +40,7 @@ export class WantedCameras {
   constructor(config: CurrentConfig, log: Log) {
     this.#config = config;
     this.#log = log;
-    this.#limits = limitsOf(config.value, config.value.cameras);
+    this.#limits = limitsOf(config.value, config.value.cameras, new Map());
   }
 
   join(sources: CameraSources): void {
@@ -81,7 +83,7 @@ export class WantedCameras {
     const { cameras, refused } = this.list();
     for (const { id, reason } of refused)
       this.#log.warn({ camera: id, ...reason }, 'the settings of a camera cannot be used');
-    this.#limits = limitsOf(this.#config.value, cameras);
+    this.#limits = limitsOf(this.#config.value, cameras, this.#sources.limits?.() ?? new Map());
     return this.#applied(cameras);
   }
 
@@ -92,7 +94,11 @@ export class WantedCameras {
   }
 }
 
-const limitsOf = (config: Config, cameras: readonly CameraConfig[]): Limits => ({
+const limitsOf = (
+  config: Config,
+  cameras: readonly CameraConfig[],
+  others: ReadonlyMap<string, RetentionLimits>,
+): Limits => ({
   node: config.archive.retention,
-  cameras: new Map(cameras.map(({ id, record }) => [id, record.retention])),
+  cameras: new Map([...others, ...cameras.map(({ id, record }) => [id, record.retention] as const)]),
 });

@@ -1,10 +1,11 @@
 // Converts a Camera and its login to the settings with which the recorder runs, or says what is wrong with them. Pure.
 
+import type { z } from 'zod';
 import type { Reason } from '../../base/reason.ts';
 import type { Camera } from '../../crds/camera.ts';
 import { CAMERA_HOSTS } from '../../crds/names.ts';
 import { firstProblem } from '../config/load.ts';
-import { CameraFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
+import { CameraFile, RetentionFile, toCameraConfig, type CameraConfig } from '../config/schema.ts';
 import { hostOf } from '../config/values.ts';
 import { isAmong } from './login-hosts.ts';
 
@@ -31,7 +32,6 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
   };
   const source = withLogin(spec.source);
   if (login && hosts && source === spec.source) return { problem: notFor(camera, login, hosts) };
-  const { retention } = spec.record;
   const parsed = CameraFile.safeParse({
     id: metadata.name,
     name: spec.displayName,
@@ -47,14 +47,7 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
     record: {
       format: spec.record.format,
       segmentDuration: `${spec.record.segmentSeconds}s`,
-      ...(retention && {
-        // Quantities are written as in the configuration file: 200Gi, 5%.
-        retention: {
-          ...(retention.maxAgeSeconds !== undefined && { maxAge: `${retention.maxAgeSeconds}s` }),
-          ...(retention.maxSize !== undefined && { maxSize: retention.maxSize }),
-          ...(retention.minFree !== undefined && { minFree: retention.minFree }),
-        },
-      }),
+      retention: retentionIn(camera),
     },
   });
   if (parsed.success) {
@@ -63,6 +56,20 @@ export function settingsOf(camera: Camera, login: Login | undefined): CameraSett
   }
   const { key, problem } = firstProblem(parsed.error);
   return { problem: { code: 'invalid-camera', message: `spec.${key}: ${problem}` } };
+}
+
+/** The limits of a camera's footage; undefined if this version cannot read them. */
+export const retentionOf = (camera: Camera): CameraConfig['record']['retention'] | undefined =>
+  RetentionFile.safeParse(retentionIn(camera)).data;
+
+/** As in the configuration file, where quantities have the same form: 200Gi, 5%. */
+function retentionIn({ spec }: Camera): z.input<typeof RetentionFile> {
+  const { maxAgeSeconds, maxSize, minFree } = spec.record.retention ?? {};
+  return {
+    ...(maxAgeSeconds !== undefined && { maxAge: `${maxAgeSeconds}s` }),
+    ...(maxSize !== undefined && { maxSize }),
+    ...(minFree !== undefined && { minFree }),
+  };
 }
 
 /**

@@ -22,11 +22,20 @@ interface Assigned {
   readonly handover?: 'Pending';
 }
 
-const cameraOf = (name: string, resourceVersion: string, assigned: Assigned): KubernetesObject => ({
+const cameraOf = (
+  name: string,
+  resourceVersion: string,
+  assigned: Assigned,
+  maxAgeSeconds?: number,
+): KubernetesObject => ({
   apiVersion: API_VERSION,
   kind: 'Camera',
   metadata: { name, namespace: 'video', uid: `uid-${name}`, resourceVersion, generation: 1 },
-  spec: { source: 'rtsp://10.0.0.9/1', poolRef: { name: 'default' } },
+  spec: {
+    source: 'rtsp://10.0.0.9/1',
+    poolRef: { name: 'default' },
+    ...(maxAgeSeconds !== undefined && { record: { retention: { maxAgeSeconds } } }),
+  },
   status: { assignment: { ...assigned, reason: 'Scheduled', time: '2026-01-01T00:00:00Z' } },
 });
 
@@ -46,6 +55,8 @@ class Server {
   renewSeconds = 2;
   reads = 0;
   renewals = 0;
+  /** Lists of all cameras. */
+  lists = 0;
   #version = 0;
   readonly #watches = new Set<(err: Error) => void>();
 
@@ -61,9 +72,13 @@ class Server {
     },
     list: async (path: string, { query }: { query: Record<string, string> }) => {
       this.#answer();
+      const selector = query['fieldSelector'];
+      if (path === CAMERAS && selector === undefined) this.lists++;
       const items =
         path === CAMERAS
-          ? this.#selected(query['fieldSelector'] ?? '')
+          ? selector === undefined
+            ? [...this.cameras.values()]
+            : this.#selected(selector)
           : path === POOLS
             ? [poolOf(this.renewSeconds)]
             : [];
@@ -81,8 +96,8 @@ class Server {
   } as unknown as ApiServer;
 
   /** What a Camera is from now on; lists show it, watches do not. */
-  assign(name: string, assigned: Assigned): void {
-    this.cameras.set(name, cameraOf(name, `${++this.#version}`, assigned));
+  assign(name: string, assigned: Assigned, maxAgeSeconds?: number): void {
+    this.cameras.set(name, cameraOf(name, `${++this.#version}`, assigned, maxAgeSeconds));
   }
 
   /** Ends every watch, and says that its place is too old to go on from: the mirrors list again. */
@@ -132,9 +147,13 @@ function stage(t: TestContext) {
   const clock = new VirtualClock();
   const server = new Server();
   const told: string[] = [];
+  /** Cameras with footage on this node. */
+  const held: string[] = [];
+  let running: Cluster | undefined;
   const pass = async (seconds: number): Promise<void> => {
     for (let ms = 0; ms < seconds * 1_000; ms += STEP_MS) {
       clock.advance(STEP_MS);
+      running?.tick();
       for (let turn = 0; turn < 4; turn++) await setImmediate();
     }
   };
@@ -158,6 +177,7 @@ function stage(t: TestContext) {
         cameras: new Map(),
         archives: [],
       }),
+      held: () => held,
       account: {
         takeOver: (id) => told.push(`takes over ${id}`),
         giveUp: (id) => told.push(`gives up ${id}`),
@@ -169,6 +189,7 @@ function stage(t: TestContext) {
       log: silentLog,
     });
     await cluster.start();
+    running = cluster;
     t.after(async () => {
       const closed = cluster.close();
       server.endWatches();
@@ -178,7 +199,7 @@ function stage(t: TestContext) {
     await pass(1);
     return cluster;
   };
-  return { server, told, pass, start };
+  return { server, told, held, pass, start };
 }
 
 const recorded = (cluster: Cluster): string[] => cluster.cameras().cameras.map(({ id }) => id);
@@ -305,4 +326,65 @@ test('the pool says how often the Lease is renewed, and a change of it needs no 
   server.endWatches();
   await pass(5);
   assert.equal(await renewalsIn(30), 30);
+});
+
+const ageOf = (cluster: Cluster, id: string): number | undefined => cluster.limits().get(id)?.maxAgeMs;
+
+for (const [how, leave] of Object.entries({
+  'after a failover or a drain': { node: 'b', previousNode: 'a', epoch: 2 },
+  'while it is suspended and was moved': { previousNode: 'b', epoch: 3 },
+})) {
+  test(`a camera that this node has footage of has its limits here, ${how}`, async (t) => {
+    const { server, held, pass, start } = stage(t);
+    server.assign('gate', { node: 'a', epoch: 1 }, 60);
+    held.push('gate');
+    const cluster = await start();
+    assert.equal(ageOf(cluster, 'gate'), 60_000);
+    server.assign('gate', leave, 120);
+    server.endWatches();
+    await pass(5);
+    assert.deepEqual(recorded(cluster), []);
+    await pass(60);
+    assert.equal(ageOf(cluster, 'gate'), 120_000, 'the limit that was set after it had left');
+  });
+}
+
+test('limits of other cameras are read only while there is footage of one that another node records', async (t) => {
+  const { server, held, pass, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 }, 60);
+  server.assign('yard', { node: 'b', epoch: 1 }, 60);
+  held.push('gate');
+  const cluster = await start();
+  await pass(120);
+  assert.deepEqual([server.lists, ageOf(cluster, 'yard')], [0, undefined]);
+  held.push('yard');
+  await pass(180);
+  assert.ok(server.lists >= 2 && server.lists <= 4, `${server.lists} in three minutes`);
+  assert.equal(ageOf(cluster, 'yard'), 60_000);
+});
+
+test('what was read of a camera while it was elsewhere does not count once it has come back and gone again', async (t) => {
+  const { server, held, pass, start } = stage(t);
+  held.push('gate');
+  server.assign('gate', { node: 'b', epoch: 1 }, 60);
+  const cluster = await start();
+  await pass(5);
+  assert.equal(ageOf(cluster, 'gate'), 60_000);
+  server.assign('gate', { node: 'a', epoch: 2 }, 3_600);
+  server.endWatches();
+  await pass(5);
+  assert.equal(ageOf(cluster, 'gate'), 3_600_000);
+  server.assign('gate', { node: 'b', epoch: 3 }, 3_600);
+  server.endWatches();
+  await pass(5);
+  assert.notEqual(ageOf(cluster, 'gate'), 60_000);
+});
+
+test('a login that is missing does not change how long footage is kept', async (t) => {
+  const { server, start } = stage(t);
+  server.assign('gate', { node: 'a', epoch: 1 }, 60);
+  Object.assign(server.cameras.get('gate')!['spec'] as object, { credentialsSecretRef: { name: 'none' } });
+  const cluster = await start();
+  assert.deepEqual(recorded(cluster), []);
+  assert.equal(ageOf(cluster, 'gate'), 60_000);
 });

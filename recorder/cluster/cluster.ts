@@ -26,8 +26,9 @@ import { parseRecorderPool, type RecorderPool } from '../../crds/recorder-pool.t
 import type { CameraConfig } from '../config/schema.ts';
 import { ApiServerError, type ApiServer, type KubernetesObject } from './api-server.ts';
 import { changesOf, decide, isRecorded, lostSince, vacantSince, type Assignment } from './assignments.ts';
-import { settingsOf, type Login } from './camera-settings.ts';
+import { retentionOf, settingsOf, type Login } from './camera-settings.ts';
 import type { KeptState } from './kept-state.ts';
+import { LeftCameras, type RetentionLimits } from './left-cameras.ts';
 import { isLogin, Logins, type MissingLogin } from './logins.ts';
 import { NodeLease } from './node-lease.ts';
 import { Peers } from './peers.ts';
@@ -84,6 +85,8 @@ export interface ClusterOptions {
   readonly renewMs: number;
   readonly state: KeptState;
   readonly facts: () => Promise<NodeFacts>;
+  /** The cameras of which this node has footage. */
+  readonly held: () => readonly string[];
   readonly account: TimeAccount;
   readonly observer?: AssignmentObserver | undefined;
   /** Called when the operator has issued the requested certificate. */
@@ -125,6 +128,7 @@ export class Cluster {
   readonly #report: Report;
   readonly #requests: Requests;
   readonly #logins: Logins;
+  readonly #leftCameras: LeftCameras;
   readonly #confirming = new Set<string>();
   readonly #timers = new Set<Timer>();
   /** The highest epoch seen of each Camera, by uid. */
@@ -194,6 +198,13 @@ export class Cluster {
     this.#report = new Report({ api, namespace, nodeId, status: () => this.#status(), clock, log });
     this.#requests = new Requests(clock, () => this.#report.touch());
     this.#logins = new Logins({ api, namespace, changed: () => this.#apply(), clock, log });
+    this.#leftCameras = new LeftCameras({
+      api,
+      path: `${this.#base}/${CAMERAS}`,
+      held: () => options.held().filter((id) => !this.#assignments.has(id)),
+      changed: () => options.changed(),
+      clock,
+    });
   }
 
   /** Restores the last assignments if the copy is trustworthy, and starts to watch. Never rejects. */
@@ -231,6 +242,7 @@ export class Cluster {
     this.#closed = true;
     for (const timer of this.#timers) timer.cancel();
     this.#requests.close();
+    await this.#leftCameras.close();
     await Promise.all([
       this.#lease.close(),
       this.#report.close(),
@@ -268,6 +280,16 @@ export class Cluster {
     return this.#wanted;
   }
 
+  /** The retention limits of cameras of which this node has footage, also of those that another node records. */
+  limits(): ReadonlyMap<string, RetentionLimits> {
+    const limits = new Map(this.#leftCameras.limits);
+    for (const [id, { camera }] of this.#assignments) {
+      const own = retentionOf(camera);
+      if (own) limits.set(id, own);
+    }
+    return limits;
+  }
+
   /** Computed when an assignment or a login changes and not for each call, because the report calls several times a second. */
   #settings(): WantedSettings {
     const cameras: CameraConfig[] = [];
@@ -301,6 +323,7 @@ export class Cluster {
     // A Secret that was not for a camera may have changed.
     for (const { id, reason } of this.#wanted.refused) if (reason.code === 'no-credentials') this.loginRefused(id);
     this.#logins.tick(secrets, withdrawn);
+    this.#leftCameras.tick();
     this.#report.touch();
   }
 
@@ -427,6 +450,7 @@ export class Cluster {
   #apply(): void {
     if (this.#closed) return;
     this.#wanted = this.#settings();
+    for (const id of this.#assignments.keys()) this.#leftCameras.taken(id);
     this.#tell();
     this.#o.changed();
     this.#report.touch();

@@ -56,6 +56,7 @@ async function joined(t: TestContext, handler: Handler): Promise<Member> {
     dataDir: directory,
     recordPath: directory,
     facts: async () => NO_FACTS,
+    held: () => [],
     account: { takeOver: () => {}, giveUp: () => {} },
     certified: ({ certificate }) => void certified.push(certificate),
     changed: () => {},

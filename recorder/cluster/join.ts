@@ -22,6 +22,7 @@ interface JoinOptions {
   readonly dataDir: string;
   readonly recordPath: string;
   readonly facts: () => Promise<NodeFacts>;
+  readonly held: ClusterOptions['held'];
   readonly account: TimeAccount;
   readonly observer?: AssignmentObserver | undefined;
   readonly certified: ClusterOptions['certified'];
@@ -52,7 +53,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     namespace,
     witnessDirectory: join(recordPath, '.kube-nvr'),
   });
-  const { facts, account, observer, certified, changed } = options;
+  const { facts, held, account, observer, certified, changed } = options;
   const common = { namespace, nodeId, pool, clock };
   const cluster = new Cluster({
     ...common,
@@ -61,6 +62,7 @@ export async function joinCluster(options: JoinOptions): Promise<Joined> {
     renewMs,
     state,
     facts,
+    held,
     account,
     observer,
     certified,

@@ -79,7 +79,8 @@ const url = (...schemes: string[]) =>
     return text;
   });
 
-const retention = z
+/** Limits of a camera, or of all cameras together. */
+export const RetentionFile = z
   .strictObject({
     maxAge: duration(60_000, '1m', 36_525 * DAY_MS, '36525d')
       .optional()
@@ -192,7 +193,7 @@ export const CameraFile = z.strictObject({
           'fmp4: the file can be played while it is written. mp4: the file is rewritten with its index at the front when the segment is closed, and can be played from then on. Both survive a crash.',
         ),
       segmentDuration: SEGMENT_DURATION().optional().describe('Replaces archive.segmentDuration for this camera.'),
-      retention: retention.prefault({}).describe('Limits of this camera, in addition to those of the node.'),
+      retention: RetentionFile.prefault({}).describe('Limits of this camera, in addition to those of the node.'),
     })
     .prefault({})
     .describe('How this camera is recorded.'),
@@ -485,7 +486,7 @@ export const ConfigFile = z.strictObject({
       syncInterval: duration(100, '100ms', 600_000, '10m')
         .prefault('5s')
         .describe('How often footage is forced to the disk: a power cut loses at most this much.'),
-      retention: retention.prefault({}).describe('Limits of all cameras together.'),
+      retention: RetentionFile.prefault({}).describe('Limits of all cameras together.'),
       protectFor: duration(HOUR_MS, '1h', 36_525 * DAY_MS, '36525d')
         .prefault('90d')
         .describe('A protection ends after this time unless an admin sets another end.'),

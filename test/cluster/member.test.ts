@@ -4,7 +4,7 @@
 import { after, before, suite, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -463,6 +463,34 @@ suite('recorders in a cluster', { skip: apiServerMissing() }, () => {
     await untilGone('node-a', 'vault');
     const files = (await recorders.get('node-a')!.files()).filter((file) => file.includes('_vault_')).length;
     assert.ok(files >= before && files > 0, `${files} files`);
+  });
+
+  test('a node keeps the maxAge of cameras that were moved away or deleted, also when it is restarted', async () => {
+    const limited = { record: { retention: { maxAgeSeconds: 60 } } };
+    const names = ['moved', 'deleted', 'unlimited'];
+    await Promise.all(names.map((name) => createCamera(name, name === 'unlimited' ? {} : limited)));
+    for (const name of names) await assign(name, { node: 'node-a' });
+    for (const name of names) await untilReported('node-a', name, { state: 'Recording' });
+    const held = async (): Promise<readonly string[]> => {
+      const files = await recorders.get('node-a')!.files();
+      return names.filter((name) => files.some((file) => file.includes(`_${name}_`)));
+    };
+    await until('all have files', async () => (await held()).length === names.length);
+    await controlPlane.api.delete(`${BASE}/cameras/deleted`);
+    for (const name of ['moved', 'unlimited']) {
+      await assign(name, { node: 'node-b', previousNode: 'node-a', reason: 'Drain' });
+    }
+    for (const name of names) await untilStateOn('node-a', name, undefined);
+    const kept = join(recorders.get('node-a')!.recordPath, '.kube-nvr/camera-limits.json');
+    await until(
+      'the limits are stored',
+      () => existsSync(kept) && /"deleted".*"moved"/.test(readFileSync(kept, 'utf8')),
+    );
+    await recorders.get('node-a')!.child.stop('SIGKILL');
+    assert.deepEqual(await held(), names);
+    await startNode('node-a', false);
+    const gone = async (): Promise<boolean> => (await held()).join() === 'unlimited';
+    await until('footage of both is gone', gone, 180_000);
   });
 
   test('the disk of another node is not recorded to, and the node says why', async () => {

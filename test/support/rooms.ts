@@ -70,7 +70,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'recorder/archive/retention',
     rooms: ['base', 'recorder/archive/disk', 'recorder/archive/catalogue'],
-    packages: ['node:crypto', METRICS],
+    packages: ['node:crypto', 'zod', METRICS],
   },
   {
     name: 'recorder/archive',

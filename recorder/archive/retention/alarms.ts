@@ -3,7 +3,8 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
-import { isOverQuota, type Limits } from './plan.ts';
+import type { KnownLimits } from './known-limits.ts';
+import { isOverQuota } from './plan.ts';
 import type { ProtectedUsage } from './protected-usage.ts';
 import type { Protections } from './protections.ts';
 import type { Remover } from './remover.ts';
@@ -26,7 +27,7 @@ interface OverQuota {
 interface AlarmsDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly limits: () => Limits;
+  readonly limits: KnownLimits;
   readonly protections: Protections;
   readonly protectedUsage: ProtectedUsage;
   readonly remover: Remover;
@@ -72,12 +73,12 @@ export class Alarms {
 
   /** Every limit that protected footage alone exceeds. */
   overQuota(): OverQuota[] {
-    const { limits, protectedUsage } = this.#deps;
-    const { node, cameras } = limits();
+    const { limits, protections, protectedUsage } = this.#deps;
     const over: OverQuota[] = [];
-    if (isOverQuota(protectedUsage.bytes, node)) over.push({ scope: 'node', cameraId: '' });
-    for (const [cameraId, own] of cameras) {
-      if (isOverQuota(protectedUsage.bytesOf(cameraId), own)) over.push({ scope: 'camera', cameraId });
+    if (isOverQuota(protectedUsage.bytes, limits.node)) over.push({ scope: 'node', cameraId: '' });
+    for (const cameraId of protections.cameras()) {
+      const own = limits.of(cameraId);
+      if (own && isOverQuota(protectedUsage.bytesOf(cameraId), own)) over.push({ scope: 'camera', cameraId });
     }
     return over;
   }

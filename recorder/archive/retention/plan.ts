@@ -15,7 +15,7 @@ export interface RetentionLimits {
   readonly minFree?: RoomAmount | undefined;
 }
 
-/** All limits, as they are configured now. */
+/** The limits of the node, and of each camera that is known: configured here, or in the cluster. */
 export interface Limits {
   readonly node: RetentionLimits;
   readonly cameras: ReadonlyMap<string, RetentionLimits>;
@@ -37,7 +37,7 @@ export interface CameraFootage {
   /** Of closed and open segments. */
   readonly bytes: number;
   readonly protectedBytes: number;
-  /** The camera's own limits, in addition to those of the node. A camera that is no longer configured has none. */
+  /** The camera's own limits, in addition to those of the node. */
   readonly limits: RetentionLimits | undefined;
   readonly oldest: OldestSegment | undefined;
 }

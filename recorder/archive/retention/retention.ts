@@ -12,6 +12,7 @@ import { AgeGuard } from './age-guard.ts';
 import { Alarms, type RetentionWarning } from './alarms.ts';
 import { Candidates, type Candidate, type Respect } from './candidates.ts';
 import { Futility } from './futility.ts';
+import { KnownLimits } from './known-limits.ts';
 import { Leases } from './leases.ts';
 import { RetentionMetrics, type RetentionFigures } from './metrics.ts';
 import { headroomFor, oldestOfAll, planRemoval, type CameraFootage, type Limits } from './plan.ts';
@@ -30,6 +31,7 @@ interface RetentionOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly registry: Registry;
+  /** Of the node, and of every camera that is known. */
   readonly limits: () => Limits;
   /** Paths of segments that are not closed. */
   readonly busy: () => ReadonlySet<string>;
@@ -51,6 +53,7 @@ export class Retention implements RoomMaker {
   readonly leases: Leases;
   readonly protections: Protections;
   readonly #o: RetentionOptions;
+  readonly #limits: KnownLimits;
   readonly #candidates: Candidates;
   readonly #protectedUsage: ProtectedUsage;
   readonly #remover: Remover;
@@ -77,8 +80,10 @@ export class Retention implements RoomMaker {
   #urgent = false;
 
   constructor(options: RetentionOptions) {
-    const { store, fs, catalogue, clock, log, registry, busy, limits } = options;
+    const { store, fs, catalogue, clock, log, registry, busy } = options;
     this.#o = options;
+    const limitsFile = store.absolute('.kube-nvr/camera-limits.json');
+    const limits = (this.#limits = new KnownLimits(fs, limitsFile, options.limits));
     const leases = (this.leases = new Leases(clock, log));
     const file = store.absolute('.kube-nvr/protections.json');
     const protections = (this.protections = new Protections(store.fs, file, () => store.checkDisk()));
@@ -119,6 +124,9 @@ export class Retention implements RoomMaker {
   async prepare(): Promise<void> {
     await this.protections.load().catch((err: unknown) => {
       this.#o.log.error({ err }, 'protected footage is not known: nothing is removed but on a full disk');
+    });
+    await this.#limits.load().catch((err: unknown) => {
+      this.#o.log.error({ err }, 'the limits of cameras that were recorded before are not known');
     });
     this.#state = 'room';
   }
@@ -203,6 +211,8 @@ export class Retention implements RoomMaker {
     await this.#endProtections();
     if (await this.#upkeep.refresh(nowMs)) {
       for (const cameraId of this.protections.cameras()) this.#protectedUsage.changed(cameraId);
+      // All directories were read: otherwise `refresh` throws.
+      this.#limits.forgetOthers(this.#withFootage());
     }
     await this.#protectedUsage.refresh();
     const before = this.#space;
@@ -212,6 +222,7 @@ export class Retention implements RoomMaker {
     if (this.#forHeadroom.isPaused || this.#forWrites.isPaused) this.#alarms.futile();
     this.#headroomBytes = headroomFor(this.#rate.bytesPerSecond(), this.#space);
     this.#alarms.tell();
+    await this.#keepLimits();
     if (this.protections.readable) await this.#removeWhatIsDue();
     if (this.#urgent) return;
     if (await this.#upkeep.measure(nowMs)) this.#due = true;
@@ -228,8 +239,15 @@ export class Retention implements RoomMaker {
       .catch((err: unknown) => log.debug({ err }, 'protections could not be ended'));
   }
 
+  async #keepLimits(): Promise<void> {
+    this.#limits.remember();
+    await this.#limits
+      .save(this.#withFootage())
+      .catch((err: unknown) => this.#o.log.debug({ err }, 'the limits of cameras could not be kept'));
+  }
+
   async #removeWhatIsDue(): Promise<void> {
-    const { limits, clock } = this.#o;
+    const { clock } = this.#o;
     const agePaused = this.#ages.isPaused();
     // Removed bytes count as free at once: some file systems release them a moment later.
     let freedBytes = 0;
@@ -242,7 +260,7 @@ export class Retention implements RoomMaker {
       const space = this.#space && { ...this.#space, freeBytes: this.#space.freeBytes + freedBytes };
       const nowMs = clock.wallMs();
       const headroomBytes = this.#headroomBytes;
-      const plan = planRemoval({ nowMs, agePaused, limits: limits().node, cameras, space, headroomBytes });
+      const plan = planRemoval({ nowMs, agePaused, limits: this.#limits.node, cameras, space, headroomBytes });
       const candidate = plan && this.#candidates.get(plan.cameraId);
       if (!candidate) return;
       const isForRoom = plan.rule === 'headroom' || plan.rule === 'min-free';
@@ -255,14 +273,14 @@ export class Retention implements RoomMaker {
 
   /** Every camera with footage and its oldest segment; also the segment's end, if it may be too old. */
   async #footage(): Promise<CameraFootage[]> {
-    const { catalogue, limits, openBytes, clock } = this.#o;
-    const { node, cameras } = limits();
+    const { catalogue, openBytes, clock } = this.#o;
+    const { node } = this.#limits;
     const open = openBytes();
-    const ids = new Set([...catalogue.usage.cameras(), ...open.keys()]);
+    const ids = this.#withFootage();
     await this.#candidates.findAll(ids);
     const footage: CameraFootage[] = [];
     for (const cameraId of ids) {
-      const own = cameras.get(cameraId);
+      const own = this.#limits.of(cameraId);
       const oldest = this.#candidates.get(cameraId);
       const maxAgeMs = Math.min(own?.maxAgeMs ?? Infinity, node.maxAgeMs ?? Infinity);
       if (oldest && oldest.startMs < clock.wallMs() - maxAgeMs) await this.#candidates.tellEnd(oldest);
@@ -320,11 +338,15 @@ export class Retention implements RoomMaker {
     return oldest && { candidate: oldest, respect: 'nobody' };
   }
 
+  #withFootage(): ReadonlySet<string> {
+    const { catalogue, openBytes } = this.#o;
+    return new Set([...catalogue.usage.cameras(), ...openBytes().keys()]);
+  }
+
   #figures(): RetentionFigures {
     const { usage } = this.#o.catalogue;
     const open = this.#o.openBytes();
-    const ids = new Set([...usage.cameras(), ...open.keys()]);
-    const used = Array.from(ids, (id) => [id, usage.bytesOf(id) + (open.get(id) ?? 0)] as const);
+    const used = Array.from(this.#withFootage(), (id) => [id, usage.bytesOf(id) + (open.get(id) ?? 0)] as const);
     return {
       freeBytes: this.#space?.freeBytes,
       totalBytes: this.#space?.totalBytes,
