@@ -17,13 +17,13 @@ export class CurrentConfig {
   takeUp(next: Config): void {
     const { log, archive, auth, metrics } = this.#value;
     const { syncIntervalMs, protectForMs } = archive;
-    const { tokens, tokensFile } = next.auth;
+    const { tokens, tokensFile, users, usersFile } = next.auth;
     this.#value = {
       ...this.#value,
       log: { ...log, level: next.log.level },
       archive: { ...next.archive, syncIntervalMs, protectForMs },
       cameras: next.cameras,
-      auth: { ...auth, tokens, tokensFile },
+      auth: { ...auth, tokens, tokensFile, users, usersFile },
       metrics: { ...metrics, tokenSha256: next.metrics.tokenSha256 },
     };
   }

@@ -16,10 +16,12 @@ import { TokenFileError } from './http/admin-token.ts';
 import { createLogs, type Logs } from './logs.ts';
 import { RecorderProcess } from './recorder-process.ts';
 import { startProblems } from './start-problems.ts';
+import { UsageError } from './usage-error.ts';
 
 const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--adopt-archive] [--version]
        recorder discover [--help]
        recorder probe URL [--help]
+       recorder --hash-password
        recorder token create --name NAME [--help]
        recorder webhook test [--help]
        recorder prepare-node [--help]
@@ -30,6 +32,7 @@ const USAGE = `Usage: recorder [--config FILE] [--check-config] [--reindex] [--a
   --check-config   check the configuration, print its errors, and exit
   --reindex        rebuild the database's table of recordings from the files of the archive, and exit
   --adopt-archive  accept the directory at record_path as this node's archive, whatever disk was there before, and exit
+  --hash-password  read a password, print its hash for auth.users of the configuration, and exit
   --version        print the version, and exit
   discover         look for cameras in the networks of this machine
   probe            report what a camera is, what it does wrong, and what will be recorded of it
@@ -77,6 +80,10 @@ async function main(): Promise<void> {
   const options = parseArguments();
   if (options.help) return print(USAGE);
   if (options.version) return print(`${version}\n`);
+  if (options['hash-password']) {
+    const { runHashPassword } = await import('./hash-password.ts');
+    return print(`${await runHashPassword(process.stdin, printError)}\n`);
+  }
 
   const file = options.config;
   const load = async (): Promise<Config> =>
@@ -104,6 +111,7 @@ function parseArguments() {
         'check-config': { type: 'boolean', default: false },
         reindex: { type: 'boolean', default: false },
         'adopt-archive': { type: 'boolean', default: false },
+        'hash-password': { type: 'boolean', default: false },
         version: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false, short: 'h' },
       },
@@ -160,12 +168,15 @@ function abortsOn(...signals: readonly NodeJS.Signals[]): AbortSignal {
 
 /** Files besides those of the configuration that are read again when they change. */
 const namedFiles = ({ auth, webhooksFile }: Config): readonly string[] =>
-  [auth.tokensFile, webhooksFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
+  [auth.tokensFile, auth.usersFile, webhooksFile, metricsTokenFile(process.env)].filter((file) => file !== undefined);
 
 main().catch((err: unknown) => {
   // One line for an error in the configuration; a stack trace for a bug.
   const text =
-    err instanceof ConfigError || err instanceof DatabaseError || err instanceof TokenFileError
+    err instanceof ConfigError ||
+    err instanceof DatabaseError ||
+    err instanceof TokenFileError ||
+    err instanceof UsageError
       ? err.message
       : err instanceof Error
         ? (err.stack ?? err.message)

@@ -1,4 +1,4 @@
-// Decides who may use a recorder: the tokens of the configuration, or those that the API server knows.
+// Decides who may use a recorder: the users and tokens of the configuration, or tokens that the API server knows.
 
 import type { Registry } from 'prom-client';
 import type { Log } from '../base/log.ts';
@@ -10,6 +10,7 @@ import type { Config, TokenConfig } from './config/schema.ts';
 import type { RecorderDeps } from './deps.ts';
 import { adminToken } from './http/admin-token.ts';
 import { Authenticator } from './http/auth.ts';
+import { openSeal } from './http/seal-key.ts';
 
 interface NodeAccess {
   readonly auth: Authenticator;
@@ -33,7 +34,7 @@ export async function openAccess(config: Config, deps: NodeAccessDeps): Promise<
       metricsSha256: config.metrics.tokenSha256,
       allowedHosts: allowedHostsOf(config),
     },
-    { clock, log, reviewer: tokenReviews?.reviews, registry, audit },
+    { clock, log, reviewer: tokenReviews?.reviews, registry, audit, seal: await openSeal(config.workDir, log) },
   );
   return { auth, close: async () => tokenReviews?.close() };
 }

@@ -1,4 +1,4 @@
-// Applies a changed configuration while the recorder runs: cameras, tokens, licence, webhooks, networks and log level.
+// Applies a changed configuration while the recorder runs: cameras, tokens, users, licence, webhooks, networks and log level.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Log } from '../base/log.ts';
@@ -37,10 +37,14 @@ export async function reload(next: Config, deps: ReloadDeps): Promise<void> {
   logLevels?.configure(next.log.level);
   const settings = changedSettings({ ...before, log: { ...before.log, level: next.log.level } }, next);
   if (settings.length > 0) log.warn({ settings }, 'changed settings need a restart');
-  const { tokens } = next.auth;
+  const { tokens, users } = next.auth;
   if (!isDeepStrictEqual(tokens, before.auth.tokens)) {
     auth.replaceTokens(await tokensOf({ ...before, auth: next.auth }, log));
     log.info({ tokens: tokens.map(({ name }) => name) }, 'the tokens were replaced');
+  }
+  if (!isDeepStrictEqual(users, before.auth.users)) {
+    auth.replaceUsers(users);
+    log.info({ users: users.map(({ name }) => name) }, 'the users were replaced');
   }
   const { tokenSha256 } = next.metrics;
   if (tokenSha256 !== before.metrics.tokenSha256) {

@@ -235,6 +235,7 @@ export class Serving {
     return {
       ...this.#facing,
       nodeName,
+      site: { name: this.#config.console.site, timeZone: this.#config.console.timeZone },
       address: cluster.advertise,
       cameras,
       archive,

@@ -9,6 +9,7 @@ playback name it as their server, and \`node.playback\` of a camera has its addr
 Answers may have more fields in later versions, and enumerations more values. Times are ISO 8601 with an offset, or seconds since 1970 where a field says so.`;
 
 const TAGS = [
+  { name: 'session', description: 'Sign in and out.' },
   { name: 'health', description: 'For load balancers and orchestrators.' },
   { name: 'node', description: 'The machine and the process.' },
   { name: 'cameras', description: 'What the cameras do, and how they look.' },

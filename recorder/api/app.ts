@@ -35,6 +35,7 @@ import { pageRoutes } from './routes/page.ts';
 import { probeRoutes } from './routes/probe.ts';
 import { protectionRoutes } from './routes/protections.ts';
 import { ptzRoutes } from './routes/ptz.ts';
+import { sessionRoutes } from './routes/session.ts';
 import { stillRoutes } from './routes/stills.ts';
 
 /** Viewers send no messages of their own. */
@@ -76,6 +77,7 @@ export async function buildApi(deps: ApiDeps): Promise<FastifyInstance> {
     installRedirects(app, { cluster, cameras: deps.cameras, auth });
     await app.register(clusterRoutes, { cluster });
   }
+  await app.register(sessionRoutes, { deps, auth });
   await app.register(healthRoutes, { deps, auth });
   await app.register(nodeMetricsRoutes, { deps });
   await app.register(cameraRoutes, { deps });

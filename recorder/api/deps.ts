@@ -143,6 +143,8 @@ export interface MachineSource {
 
 export interface ApiDeps {
   readonly nodeName: string;
+  /** Name and time zone of the site, for the page. */
+  readonly site?: { readonly name: string; readonly timeZone: string | undefined };
   /** Where others reach this node, as `host:port` or a URL; empty when it is not configured. */
   readonly address: string;
   readonly version: string;

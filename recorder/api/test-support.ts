@@ -91,7 +91,9 @@ export interface TestApi {
   readonly cameras: CameraView[];
 }
 
-export type ApiChanges = Partial<Omit<ApiDeps, 'auth'>> & { readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer'> };
+export type ApiChanges = Partial<Omit<ApiDeps, 'auth'>> & {
+  readonly auth?: AuthOptions & Pick<AuthDeps, 'reviewer' | 'seal'>;
+};
 
 /** An API that closes itself after the test, with a token `viewer`, `operator` and `admin` of the role of that name. */
 export async function build(t: TestContext, changes: ApiChanges = {}): Promise<TestApi> {
@@ -101,7 +103,11 @@ export async function build(t: TestContext, changes: ApiChanges = {}): Promise<T
   const cameras: CameraView[] = [];
   const { auth: options, ...others } = changes;
   const tokens = [token('viewer'), token('operator'), token('admin')];
-  const auth = new Authenticator(options ?? { mode: 'token', tokens }, { clock, reviewer: options?.reviewer });
+  const auth = new Authenticator(options ?? { mode: 'token', tokens }, {
+    clock,
+    reviewer: options?.reviewer,
+    ...(options?.seal ? { seal: options.seal } : {}),
+  });
   const app = await buildApi({
     nodeName: 'rack-1',
     address: '',

@@ -27,6 +27,8 @@ export const ACTIONS = [
   'remove-camera',
   'remove-job',
   'remove-node',
+  'sign-in',
+  'sign-out',
   'start-camera',
   'still',
   'stop-camera',
@@ -46,7 +48,7 @@ export const VISITS: ReadonlySet<Action> = new Set(LASTING);
 /** The facts of one line besides those that every line has. They contain no token, no password and no request body. */
 export interface AuditEntry {
   readonly what: Action;
-  /** Name of the token; null for a caller without a valid one. */
+  /** Name of the user or the token; null for a caller without a valid one. */
   readonly caller?: string | null;
   readonly [fact: string]: unknown;
 }

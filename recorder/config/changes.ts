@@ -46,7 +46,7 @@ export function changedSettings(before: Config, after: Config): string[] {
     webhooks: [],
     webhooksFile: '',
     archive: [archive.syncIntervalMs, archive.protectForMs],
-    auth: { ...auth, tokens: [], tokensFile: '' },
+    auth: { ...auth, tokens: [], tokensFile: '', users: [], usersFile: '' },
     cameraNetworks: [],
     cluster: { ...config.cluster, networks: [], renewIntervalMs: 0 },
     metrics: { ...config.metrics, tokenSha256: '' },

@@ -58,6 +58,8 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       mode: 'token',
       tokens: [],
       tokensFile: undefined,
+      users: [],
+      usersFile: undefined,
       audiences: ['kube-nvr.dev'],
       allowPlaintext: false,
       allowedHosts: [],
@@ -76,6 +78,7 @@ test('an empty file is a recorder without cameras and every default', async (t) 
       retention: { maxAgeMs: undefined, maxSizeBytes: undefined, minFree: undefined },
       protectForMs: 90 * 86_400_000,
     },
+    console: { site: '', timeZone: undefined },
     ptz: { moveTimeoutMs: 10_000 },
     cluster: {
       mode: 'none',
@@ -90,6 +93,23 @@ test('an empty file is a recorder without cameras and every default', async (t) 
     webhooksFile: undefined,
     cameras: [],
   });
+});
+
+const refused = (t: TestContext, text: string, message: RegExp): Promise<void> =>
+  assert.rejects(load(t, { 'config.yaml': text }), message);
+
+const PASSWORD = `scrypt$16384$8$5$${'a'.repeat(22)}$${'b'.repeat(43)}`;
+
+test('users are refused whose name is taken or whose password is no hash, and zones that are unknown', async (t) => {
+  const anna = `{ name: anna, role: viewer, password: ${PASSWORD} }`;
+  await refused(t, `auth: { users: [${anna}, ${anna}] }`, /auth\.users: two users have the same name/);
+  await refused(
+    t,
+    'auth: { users: [{ name: anna, role: viewer, password: secret }] }',
+    /auth\.users\[0\]\.password: expected a hash that recorder --hash-password printed$/,
+  );
+  await refused(t, 'console: { timeZone: Europe/Bonn }', /console\.timeZone: expected a time zone such as/);
+  await refused(t, 'console: { timeZone: "+01:00" }', /console\.timeZone: expected a time zone such as/);
 });
 
 test('every documented key is accepted and arrives in our units', async (t) => {
@@ -116,6 +136,9 @@ auth:
   tokens:
     - {name: ops, role: admin, sha256: ${'AB'.repeat(32)}}
     - {name: dock, role: viewer, sha256: ${'cd'.repeat(32)}, cameras: [gate, dock-*]}
+  users:
+    - {name: anna, role: viewer, export: true, cameras: [gate], password: ${PASSWORD}}
+console: {site: Plant 7, timeZone: Europe/Berlin}
 cors: {origins: ["https://NVR.example:8443", "*"]}
 trustedProxies: [10.0.0.1, "fd00::/8"]
 cameraNetworks: [10.1.0.0/16, 10.2.0.7]
@@ -170,6 +193,8 @@ cameras:
         { name: 'dock', role: 'viewer', sha256: 'cd'.repeat(32), cameras: ['gate', 'dock-*'] },
       ],
       tokensFile: undefined,
+      users: [{ name: 'anna', role: 'viewer', export: true, cameras: ['gate'], password: PASSWORD }],
+      usersFile: undefined,
       audiences: ['kube-nvr'],
       allowPlaintext: true,
       allowedHosts: ['nvr.example'],
@@ -187,6 +212,7 @@ cameras:
       retention: { maxAgeMs: 30 * 86_400_000, maxSizeBytes: 500 * 2 ** 30, minFree: { kind: 'percent', percent: 5 } },
       protectForMs: 30 * 86_400_000,
     },
+    console: { site: 'Plant 7', timeZone: 'Europe/Berlin' },
     ptz: { moveTimeoutMs: 30_000 },
     cluster: {
       mode: 'kubernetes',

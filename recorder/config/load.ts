@@ -10,10 +10,10 @@ import { issueWords, MISSING } from '../../base/issue-words.ts';
 import { fileNameOf } from '../archive/disk/names.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { ConfigError, formatKey, parseKey } from './error.ts';
-import { CameraFile, ConfigFile, TokenFile, toConfig, WebhookList } from './schema.ts';
+import { CameraFile, ConfigFile, TokenFile, toConfig, UserList, WebhookList } from './schema.ts';
 import { formatListen, isLoopback } from './values.ts';
 import { parseYaml, readText, readYaml, reasonOf, type YamlFile } from './yaml-file.ts';
-import type { Config, NamedLists, TokenConfig, WebhookConfig } from './schema.ts';
+import type { Config, NamedLists, TokenConfig, UserConfig, WebhookConfig } from './schema.ts';
 
 export { ConfigError };
 
@@ -62,6 +62,7 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   };
   const named: NamedLists = {
     tokens: await readTokens(data.auth.tokensFile).catch(orMistakes),
+    users: await readUsers(data.auth).catch(orMistakes),
     webhooks: await readWebhooks(data).catch(orMistakes),
   };
   if (mistakes.length > 0) throw ConfigError.all(mistakes);
@@ -131,24 +132,38 @@ async function readTokens(file: string | undefined): Promise<readonly TokenConfi
   return file === undefined ? [] : readList(file, 'auth.tokensFile', Tokens);
 }
 
+/** Reads a list like `auth.users`. The Secret may be created after the pods that read it, so the file may be missing. */
+async function readUsers({
+  users,
+  usersFile: file,
+}: z.output<typeof ConfigFile>['auth']): Promise<readonly UserConfig[]> {
+  if (file === undefined || (await isMissing(file))) return [];
+  return readList(file, 'auth.usersFile', UserList.superRefine(unlike('name', users, 'auth.users')), 'auth.users');
+}
+
+/** Refuses items of a file that share their identity with one of the configuration, under `key` of it. */
+const unlike =
+  <K extends string>(identity: K, others: readonly Readonly<Record<K, string>>[], key: string) =>
+  (list: readonly Readonly<Record<K, string>>[], context: z.core.$RefinementCtx): void => {
+    const taken = new Set(others.map((other) => other[identity]));
+    for (const [index, item] of list.entries()) {
+      if (!taken.has(item[identity])) continue;
+      context.addIssue({
+        code: 'custom',
+        path: [index, identity],
+        message: `is already in ${key} of the configuration`,
+      });
+    }
+  };
+
 /** Reads a list like `webhooks`. The Secret may be created after the pods that read it, so the file may be missing. */
 async function readWebhooks({
   webhooks,
   webhooksFile: file,
 }: Pick<z.output<typeof ConfigFile>, 'webhooks' | 'webhooksFile'>): Promise<readonly WebhookConfig[]> {
   if (file === undefined || (await isMissing(file))) return [];
-  const taken = new Set(webhooks.map(({ url }) => url));
   // The position of a webhook in the journal is stored by its URL, so URLs must be unique.
-  const schema = WebhookList.superRefine((list, context) => {
-    for (const [index, { url }] of list.entries()) {
-      if (!taken.has(url)) continue;
-      context.addIssue({
-        code: 'custom',
-        path: [index, 'url'],
-        message: 'is already in webhooks of the configuration',
-      });
-    }
-  });
+  const schema = WebhookList.superRefine(unlike('url', webhooks, 'webhooks'));
   return readList(file, 'webhooksFile', schema, 'webhooks');
 }
 

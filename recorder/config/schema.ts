@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { parsePeer } from './peer.ts';
 import { CAMERA_ID } from '../../base/camera-id.ts';
 import { LOG_LEVELS } from '../../base/log-level.ts';
+import { parsePasswordHash } from '../../base/password-hash.ts';
 import { DAY_MS, HOUR_MS } from '../../base/units.ts';
 import { plainFingerprint } from '../reach/connect.ts';
 import { EVENT_TYPES, matchesType } from '../events/event.ts';
@@ -15,6 +16,7 @@ import {
   checkSource,
   checkUrl,
   isCertificates,
+  isTimeZone,
   parseDuration,
   parseHostName,
   parseListen,
@@ -220,6 +222,10 @@ const cameraScope = () =>
     .min(1, 'expected at least one camera; leave the key out for all of them')
     .optional();
 
+/** The right to export, for those whose role does not include it. */
+const exportRight = () =>
+  z.boolean().optional().describe('true: a viewer may also export footage. Operators and admins always may.');
+
 export const TokenFile = z.strictObject({
   name: z.string().min(1).describe('Shown in logs.'),
   role: z
@@ -229,7 +235,34 @@ export const TokenFile = z.strictObject({
   cameras: cameraScope().describe(
     'Ids of the cameras that the token covers, such as gate or dock-*. Without it, the token covers all cameras and the node.',
   ),
+  export: exportRight(),
 });
+
+const UserFile = z.strictObject({
+  name: z
+    .string()
+    .min(1, 'expected a name')
+    .max(100, 'expected at most 100 characters')
+    .regex(/^[^\s\p{Cc}]+$/u, 'the name of a user has no spaces')
+    .describe('What the user signs in with. Unique. Shown in log and audit.'),
+  role: z
+    .enum(['viewer', 'operator', 'admin'])
+    .describe('viewer: watch, list, download. operator: also export, move, start and stop. admin: everything.'),
+  password: z
+    .string()
+    .refine((text) => parsePasswordHash(text) !== undefined, 'expected a hash that recorder --hash-password printed')
+    .describe('Hash of the password, as recorder --hash-password prints it: scrypt$….'),
+  cameras: cameraScope().describe(
+    'Ids of the cameras that the user may see, such as gate or dock-*. Without it, all cameras and the node.',
+  ),
+  export: exportRight(),
+});
+
+/** The value of `auth.users`, and of a separate file. */
+export const UserList = z
+  .array(UserFile)
+  .max(1000, 'expected at most 1000 users')
+  .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'two users have the same name');
 
 const WebhookFile = z
   .strictObject({
@@ -409,6 +442,10 @@ export const ConfigFile = z.strictObject({
       tokensFile: path()
         .optional()
         .describe('A YAML file with more tokens, a list like auth.tokens. Read again when it changes.'),
+      users: UserList.default([]).describe('Users who sign in to the page with name and password.'),
+      usersFile: path()
+        .optional()
+        .describe('A YAML file with more users, a list like auth.users. Read again when it changes; may be missing.'),
       audiences: z
         .array(z.string().min(1, 'expected an audience'))
         .default(['kube-nvr.dev'])
@@ -538,6 +575,22 @@ export const ConfigFile = z.strictObject({
         .describe("PEM certificates of the authorities to trust for peers with TLS, in addition to the system's."),
     })
     .prefault({}),
+  console: z
+    .strictObject({
+      site: z
+        .string()
+        .max(100, 'expected at most 100 characters')
+        .regex(/^[^\p{Cc}]*$/u, 'a name has no control characters')
+        .default('')
+        .describe('Name of the site, which the page shows.'),
+      timeZone: z
+        .string()
+        .refine(isTimeZone, 'expected a time zone such as Europe/Berlin')
+        .optional()
+        .describe('Time zone of the page, such as Europe/Berlin. Without it: that of the system.'),
+    })
+    .prefault({})
+    .describe('The page.'),
   webhooks: WebhookList.default([]).describe('Where events are sent.'),
   webhooksFile: path()
     .optional()
@@ -550,11 +603,13 @@ type ParsedCamera = ParsedFile['cameras'][number];
 
 export type Role = z.output<typeof TokenFile>['role'];
 export type TokenConfig = DeepReadonly<z.output<typeof TokenFile>>;
+export type UserConfig = DeepReadonly<z.output<typeof UserFile>>;
 export type WebhookConfig = DeepReadonly<z.output<typeof WebhookFile>>;
 
 /** Lists that may come from separate files. */
 export interface NamedLists {
   readonly tokens: readonly TokenConfig[];
+  readonly users: readonly UserConfig[];
   readonly webhooks: readonly WebhookConfig[];
 }
 
@@ -562,7 +617,11 @@ export interface NamedLists {
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>;
 
 /** Converts a parsed file: names with units, megabits to bits. Other keys keep their names. */
-export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists = { tokens: [], webhooks: [] }) {
+export function toConfig(
+  parsed: ParsedFile,
+  nodeName: string,
+  named: NamedLists = { tokens: [], users: [], webhooks: [] },
+) {
   const { record_path: recordPath, metrics, log, audit, auth, archive, ptz, cluster, webhooks, ...same } = parsed;
   const { renewInterval: renewIntervalMs, ...sameOfCluster } = cluster;
   const defaults: CameraDefaults = {
@@ -580,6 +639,7 @@ export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists
     redis: parsed.redis,
     tls: parsed.tls,
     webhooksFile: parsed.webhooksFile,
+    console: { site: parsed.console.site, timeZone: parsed.console.timeZone },
     metrics: { ...metrics, requireToken: metrics.requireToken || metrics.tokenSha256 !== undefined },
     log: {
       level: log.level,
@@ -598,6 +658,9 @@ export function toConfig(parsed: ParsedFile, nodeName: string, named: NamedLists
       tokensFile: auth.tokensFile,
       /** Includes those of `tokensFile`. */
       tokens: [...auth.tokens, ...named.tokens],
+      usersFile: auth.usersFile,
+      /** Includes those of `usersFile`. */
+      users: [...auth.users, ...named.users],
     },
     archive: {
       ...defaults,

@@ -157,3 +157,14 @@ export function isCertificates(text: string): boolean {
     return false;
   }
 }
+
+/** Whether text names a time zone of the IANA database. */
+export function isTimeZone(text: string): boolean {
+  try {
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions();
+    // Offsets such as +01:00 are accepted as well, but know no summer time.
+    return /^[A-Za-z]/.test(timeZone);
+  } catch {
+    return false;
+  }
+}

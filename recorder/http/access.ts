@@ -6,7 +6,7 @@ import { assert } from '../../base/assert.ts';
 import type { Log } from '../../base/log.ts';
 import type { Role } from '../config/schema.ts';
 import { requireRole, type Authenticator, type CredentialPlace } from './auth.ts';
-import type { Caller } from './caller.ts';
+import { mayExport, type Caller } from './caller.ts';
 import { installHostCheck } from './host.ts';
 import { ApiError, pathOf, unknownCamera } from './problem.ts';
 
@@ -25,6 +25,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Who may call the route; without it, anyone. */
     role?: Role;
+    /** A right that the role does not include. */
+    right?: 'export';
     credentials?: CredentialPlace;
     /** Without it, a route with a role concerns the node as a whole: a token that is for some cameras only gets 403. */
     cameras?: CameraScope;
@@ -66,11 +68,16 @@ export function installAccess(app: FastifyInstance, auth: Authenticator): void {
     return done();
   });
   function admit(request: FastifyRequest, reply: FastifyReply, caller: Caller, role: Role): void {
-    const { credentials, cameras } = request.routeOptions.config;
+    const { credentials, cameras, right } = request.routeOptions.config;
     // Set even if the role is too low: the audit names the caller.
     request.caller = caller;
     app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
+    const cookie = auth.prolonged(request, caller);
+    if (cookie !== undefined) reply.header('set-cookie', cookie);
     requireRole(caller, role);
+    if (right === 'export' && !mayExport(caller)) {
+      throw new ApiError(403, 'forbidden', `this needs the right to export, which ${caller.name} does not have`);
+    }
     if (!caller.seesAll && cameras === undefined) {
       throw new ApiError(403, 'forbidden', 'this concerns the whole node, and the token is for some cameras only');
     }

@@ -8,10 +8,10 @@ import type { AuditSink } from '../audit/entry.ts';
 import { pathOf } from './problem.ts';
 
 /**
- * `wrong`: unknown or expired. `held-off`: not checked, because there were too many wrong ones. `audience`: for another
+ * `wrong`: unknown or expired. `password`: a wrong name or password. `held-off`: not checked, because there were too many wrong ones. `audience`: for another
  * audience. `plaintext`: sent without TLS where that is not allowed.
  */
-const REASONS = ['wrong', 'held-off', 'audience', 'plaintext'] as const;
+const REASONS = ['wrong', 'password', 'held-off', 'audience', 'plaintext'] as const;
 export type AuthFailure = (typeof REASONS)[number];
 
 const LISTENERS = ['api', 'playback', 'metrics'] as const;
@@ -56,7 +56,8 @@ export class AuthFailures {
     this.#counter.inc({ listener: server.listenerName, reason });
     const unreported = this.#unreported;
     if (!unreported) {
-      this.#log.warn({ reason, address, method, path: pathOf(url), requestId: id }, 'a token was refused');
+      const what = reason === 'password' ? 'a sign-in was refused' : 'a token was refused';
+      this.#log.warn({ reason, address, method, path: pathOf(url), requestId: id }, what);
       this.#write(1, [[address, 1]], 1);
       this.#unreported = { count: 0, addresses: new Map() };
       this.#clock.after(LOGGED_EVERY_MS, () => this.#report());

@@ -163,6 +163,7 @@ test('refused tokens are counted by why, and told in the log at once and then on
     api?.map(({ labels, value }) => [labels['reason'], value]),
     [
       ['wrong', 11],
+      ['password', 0],
       ['held-off', 5],
       ['audience', 1],
       ['plaintext', 0],

@@ -1,31 +1,33 @@
-// Identifies the caller of a request by its token. Tokens are kept and compared as SHA-256 digests only.
+// Identifies the caller of a request by its token, or by the cookie of its session. Tokens are kept and compared as SHA-256
+// digests only.
 
 import type { FastifyRequest } from 'fastify';
-import { timingSafeEqual } from 'node:crypto';
+import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import { systemClock, type Clock } from '../../base/clock.ts';
 import { silentLog, type Log } from '../../base/log.ts';
 import { noAudit, type AuditSink } from '../audit/entry.ts';
-import type { Role, TokenConfig } from '../config/schema.ts';
+import type { Role, TokenConfig, UserConfig } from '../config/schema.ts';
 import { isLoopback } from '../config/values.ts';
-import type { Caller } from './caller.ts';
+import { callerFor, hasRole, type Caller } from './caller.ts';
 import { AuthFailures, type AuthFailure } from './auth-failures.ts';
-import { inScope } from './camera-scope.ts';
+import { requireOwnPage } from './cors.ts';
 import { FailedAttempts, networkOf } from './failed-attempts.ts';
 import { isGuessable, sha256 } from '../../base/new-token.ts';
 import type { Warning } from '../../base/reason.ts';
 import { ApiError } from './problem.ts';
 import { isStated, relayedBy } from './relayed.ts';
 import { RightPlaces } from './right-places.ts';
+import { Seal, SEAL_KEY_BYTES } from './seal.ts';
+import { Sessions, type Holder, type Session } from './sessions.ts';
 import { claimsOf, type TokenClaims } from './token-claims.ts';
 import { ReviewedTokens, type Answer, type TokenReviewer } from './token-review.ts';
-
-/** Each role includes the rights of the roles before it. */
-const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3 };
+import { Users, type UserHolder } from './users.ts';
 
 export interface AuthOptions {
   readonly mode: 'token' | 'kubernetes' | 'none';
   readonly tokens: readonly TokenConfig[];
+  readonly users?: readonly UserConfig[];
   /** SHA-256, in hexadecimal digits, of a token for metrics only; if it is set, metrics need a token in every mode. */
   readonly metricsSha256?: string | undefined;
   /** With mode `kubernetes`: accepted audiences of tokens; if empty, that of the API server. */
@@ -43,7 +45,11 @@ export interface AuthDeps {
   readonly reviewer?: TokenReviewer | undefined;
   readonly registry?: Registry;
   readonly audit?: AuditSink;
+  /** Seals sessions; by default, they end with the process. */
+  readonly seal?: Seal;
 }
+
+const newSeal = (): Seal => new Seal(randomBytes(SEAL_KEY_BYTES));
 
 /** Where a route accepts credentials. `metrics`: in the header, and the token for metrics is accepted too. */
 export type CredentialPlace = 'header' | 'header-or-query' | 'metrics';
@@ -66,18 +72,33 @@ interface Presented {
   readonly claims: TokenClaims | undefined;
 }
 
+/** A caller who signed in, for one request. */
+interface SessionCaller extends Caller {
+  readonly session: Session;
+  /** Without the session. */
+  readonly holder: Caller;
+}
+
 /** The caller of every request where no token is required. */
 const ANYBODY: Caller = { name: 'anonymous', role: 'admin', seesAll: true, sees: () => true };
 
-function holderOf({ name, role, sha256, cameras }: TokenConfig): TokenHolder {
-  const digest = Buffer.from(sha256, 'hex');
-  const sees = cameras ? (cameraId: string): boolean => inScope(cameras, cameraId) : (): boolean => true;
-  return { name, role, seesAll: cameras === undefined, sees, digest, key: sha256 };
-}
+const holderOf = ({ sha256, ...rights }: TokenConfig): TokenHolder => ({
+  ...callerFor(rights),
+  digest: Buffer.from(sha256, 'hex'),
+  key: sha256,
+});
+
+const inSession = (holder: Caller, { id, expiresMs, isDue }: Session): SessionCaller => ({
+  ...holder,
+  holder,
+  session: { id, expiresMs, isDue },
+});
+
+const holderIn = (caller: Caller): Caller => ('holder' in caller ? (caller as SessionCaller).holder : caller);
 
 /** Throws 403 unless the caller has at least `role`. */
 export function requireRole(caller: Caller, role: Role): void {
-  if (caller.role !== undefined && RANKS[caller.role] >= RANKS[role]) return;
+  if (hasRole(caller, role)) return;
   const has = caller.role === undefined ? `${caller.name} has no role here` : `the token has the role ${caller.role}`;
   throw new ApiError(403, 'forbidden', `this needs the role ${role}, but ${has}`);
 }
@@ -96,12 +117,14 @@ export class Authenticator {
   readonly #log: Log;
   readonly #changed = new Set<() => void>();
   readonly #reviewed: ReviewedTokens | undefined;
+  readonly #users: Users;
+  readonly #sessions: Sessions;
   #holders: readonly TokenHolder[];
   #metrics: TokenHolder | undefined;
 
   constructor(
     options: AuthOptions,
-    { clock = systemClock, log = silentLog, reviewer, registry, audit = noAudit }: AuthDeps = {},
+    { clock = systemClock, log = silentLog, reviewer, registry, audit = noAudit, seal = newSeal() }: AuthDeps = {},
   ) {
     this.isOpen = options.mode === 'none';
     this.hosts = this.isOpen ? (options.allowedHosts ?? []) : undefined;
@@ -114,6 +137,8 @@ export class Authenticator {
     this.#needsTls = options.mode === 'kubernetes' && !options.allowPlaintext;
     this.#clock = clock;
     this.#log = log;
+    this.#users = new Users(options.users ?? [], clock);
+    this.#sessions = new Sessions(seal, clock);
     if (options.mode === 'kubernetes' && reviewer) {
       this.#reviewed = new ReviewedTokens(reviewer, () => this.#tellChange(), { clock, log });
     }
@@ -122,6 +147,12 @@ export class Authenticator {
   /** Replaces all configured tokens. */
   replaceTokens(tokens: readonly TokenConfig[]): void {
     this.#holders = tokens.map(holderOf);
+    this.#tellChange();
+  }
+
+  /** Replaces all users. */
+  replaceUsers(users: readonly UserConfig[]): void {
+    this.#users.replace(users);
     this.#tellChange();
   }
 
@@ -141,14 +172,19 @@ export class Authenticator {
    * checked repeatedly, and listeners are called when they change.
    */
   hold(caller: Caller): () => void {
-    return this.#reviewed?.hold(caller) ?? (() => {});
+    return this.#reviewed?.hold(holderIn(caller)) ?? (() => {});
   }
 
-  /** The caller with its present rights; undefined if its token was revoked. */
+  /** The caller with its present rights; undefined if its token or its user was removed, or if it signed out. */
   renewed(caller: Caller): Caller | undefined {
     // The member that stated a caller ends the requests of that caller itself.
     if (caller === ANYBODY || isStated(caller)) return caller;
+    if (caller.session) {
+      const holder = this.#sessions.isEnded(caller.session) ? undefined : this.renewed(holderIn(caller));
+      return holder && inSession(holder, caller.session);
+    }
     if (this.#reviewed?.isOurs(caller)) return this.#reviewed.renewed(caller);
+    if ('mark' in caller) return this.#users.byMark(caller.mark as string);
     const { digest } = caller as TokenHolder;
     return this.#holders.find((holder) => holder.digest.equals(digest));
   }
@@ -174,7 +210,78 @@ export class Authenticator {
     const metrics = place === 'metrics' ? this.#metrics : undefined;
     if (this.isOpen && !metrics) return ANYBODY;
     const token = tokenInHeader(request) ?? (place === 'header-or-query' ? tokenInQuery(request) : undefined);
-    if (token === undefined) throw unauthorized();
+    if (token !== undefined) return this.#ownerOf(token, request, metrics);
+    const session = place === 'metrics' ? undefined : this.#sessions.of(request);
+    if (!session) throw unauthorized();
+    requireOwnPage(request);
+    const found = this.#holding(session.holder, request);
+    return found instanceof Promise ? found.then((holder) => inSession(holder, session)) : inSession(found, session);
+  }
+
+  /**
+   * Begins a session for the owner of a token or for a user; `setCookie` is for the browser. Rejects as `identify` does.
+   * `session` is undefined where no token is required.
+   */
+  async signIn(
+    request: FastifyRequest,
+    credentials: { readonly token: string } | { readonly name: string; readonly password: string },
+  ): Promise<{ readonly caller: Caller; readonly setCookie?: string }> {
+    if (this.isOpen) return { caller: ANYBODY };
+    const isToken = 'token' in credentials;
+    const owner = isToken
+      ? await this.#ownerOf(credentials.token, request)
+      : await this.#user(request, credentials.name, credentials.password);
+    requireRole(owner, 'viewer');
+    const holder = isToken
+      ? this.#reviewed?.isOurs(owner)
+        ? { kubernetes: credentials.token }
+        : { token: (owner as TokenHolder).key }
+      : { user: (owner as UserHolder).mark };
+    const { session, setCookie } = this.#sessions.begin(request, holder);
+    return { caller: inSession(owner, session), setCookie };
+  }
+
+  /** Ends the session of a request, and returns the cookie that makes the browser forget it. */
+  signOut(request: FastifyRequest): string {
+    const session = this.#sessions.of(request);
+    if (session) {
+      requireOwnPage(request);
+      this.#sessions.end(session);
+      this.#tellChange();
+    }
+    return this.#sessions.forget(request);
+  }
+
+  /** The cookie with which the session of a request lasts longer; undefined unless the session is due. */
+  prolonged(request: FastifyRequest, { session }: Caller): string | undefined {
+    const open = session?.isDue ? this.#sessions.of(request) : undefined;
+    return open && this.#sessions.begin(request, open.holder, open).setCookie;
+  }
+
+  async #user(request: FastifyRequest, name: string, password: string): Promise<UserHolder> {
+    const network = networkOf(request.ip);
+    const begin = (): void => {
+      if (this.#attempts.isSpent(network)) throw this.#heldOff(network, request);
+    };
+    begin();
+    if (this.#users.isBusy) throw busy();
+    // Each attempt counts, also with the same password: its check costs processor time.
+    const failed = (): void => void this.#attempts.add(network, randomUUID());
+    const user = await this.#users.signIn(name, password, { begin, failed });
+    if (user) return user;
+    throw this.#refusal('password', request, wrongPassword());
+  }
+
+  /** The caller with the rights of a session or a link. */
+  #holding(holder: Holder, request: FastifyRequest): Caller | Promise<Caller> {
+    if ('kubernetes' in holder) return this.#ownerOf(holder.kubernetes, request);
+    const found =
+      'user' in holder ? this.#users.byMark(holder.user) : this.#holders.find(({ key }) => key === holder.token);
+    if (!found) throw unauthorized();
+    return found;
+  }
+
+  #ownerOf(token: string, request: FastifyRequest, metrics?: TokenHolder): Caller | Promise<Caller> {
     const digest = sha256(token);
     const forMetrics = metrics && timingSafeEqual(metrics.digest, digest) ? metrics : undefined;
     if (!forMetrics && this.#needsTls && request.protocol !== 'https' && !isLoopback({ host: request.ip })) {
@@ -187,7 +294,7 @@ export class Authenticator {
     const claims = this.#reviewed && !(isSettled && this.#attempts.size === 0) ? claimsOf(token) : undefined;
     const presented = { request, token, digest: key, network: networkOf(request.ip), claims };
     // Valid tokens are refused too: the answer must not tell an attacker whether a guess was right.
-    if (this.#isHeldOff(presented)) throw this.#heldOff(presented);
+    if (this.#isHeldOff(presented)) throw this.#heldOff(this.#attemptsOf(presented), request);
     if (holder) {
       this.#places.note(presented.network, key);
       if (holder.isGuessable === undefined) this.#judge(holder, token);
@@ -256,15 +363,16 @@ export class Authenticator {
   }
 
   #wrong(presented: Presented): ApiError {
-    const mayGoOn = this.#attempts.add(this.#attemptsOf(presented), presented.digest);
-    return mayGoOn ? this.#refusal('wrong', presented.request, unauthorized()) : this.#heldOff(presented);
+    const key = this.#attemptsOf(presented);
+    const mayGoOn = this.#attempts.add(key, presented.digest);
+    return mayGoOn ? this.#refusal('wrong', presented.request, unauthorized()) : this.#heldOff(key, presented.request);
   }
 
-  #heldOff(presented: Presented): ApiError {
-    const seconds = Math.max(1, Math.ceil(this.#attempts.waitMs(this.#attemptsOf(presented)) / 1000));
+  #heldOff(key: string, request: FastifyRequest): ApiError {
+    const seconds = Math.max(1, Math.ceil(this.#attempts.waitMs(key) / 1000));
     const detail = `too many wrong tokens from your address: wait ${seconds} s`;
     const error = new ApiError(429, 'too-many-attempts', detail, { headers: { 'retry-after': String(seconds) } });
-    return this.#refusal('held-off', presented.request, error);
+    return this.#refusal('held-off', request, error);
   }
 
   #refusal(reason: AuthFailure, request: FastifyRequest, error: ApiError): ApiError {
@@ -291,9 +399,16 @@ const unauthorized = (): ApiError =>
   new ApiError(
     401,
     'unauthorized',
-    'send a token: "Authorization: Bearer …", or Basic with the token as password',
+    'sign in, or send a token: "Authorization: Bearer …", or Basic with the token as password',
     CHALLENGE,
   );
+
+const wrongPassword = (): ApiError => new ApiError(401, 'unauthorized', 'wrong name or password', CHALLENGE);
+
+const busy = (): ApiError =>
+  new ApiError(429, 'too-many-attempts', 'too many sign-ins are being checked: try again in a few seconds', {
+    headers: { 'retry-after': '5' },
+  });
 
 const plaintext = (): ApiError =>
   new ApiError(

@@ -1,17 +1,53 @@
 // The caller of a request, and its rights.
 
 import type { Role } from '../config/schema.ts';
+import { inScope } from './camera-scope.ts';
+import type { Session } from './sessions.ts';
 
-/** Makes requests, with the rights of a token. */
+/** Each role includes the rights of the roles before it. */
+const RANKS: Readonly<Record<Role, number>> = { viewer: 1, operator: 2, admin: 3 };
+
+/** Makes requests, with the rights of a user or of a token. */
 export interface Caller {
-  /** Of the token, for logs and audit; never the token. */
+  /** Of the user or the token, for logs and audit; never the token. */
   readonly name: string;
   /** Undefined: a known user who may do nothing here. */
   readonly role: Role | undefined;
+  /** Has the right to take footage along as exports, which the roles from operator on have anyway. */
+  readonly exports?: boolean | undefined;
   /** False for a token with a list of cameras. */
   readonly seesAll: boolean;
   /** Whether the camera is in the caller's scope. One that is not must be treated as if it did not exist. */
   readonly sees: (cameraId: string) => boolean;
+  /** The patterns of the cameras in its scope, as the configuration has them. */
+  readonly patterns?: readonly string[] | undefined;
   /** For tokens of the API server: all cameras in its scope, unless it sees all. */
   readonly cameras?: ReadonlySet<string> | undefined;
+  /** Set if it signed in: its request has a cookie. */
+  readonly session?: Session | undefined;
 }
+
+/** The rights in the configuration of a user or a token. */
+interface Rights {
+  readonly name: string;
+  readonly role: Role;
+  readonly cameras?: readonly string[] | undefined;
+  readonly export?: boolean | undefined;
+}
+
+export const callerFor = ({ name, role, cameras, export: exports }: Rights): Caller => ({
+  name,
+  role,
+  exports,
+  seesAll: cameras === undefined,
+  sees: cameras ? (cameraId) => inScope(cameras, cameraId) : () => true,
+  patterns: cameras,
+});
+
+/** Whether the caller has at least the rights of `role`. */
+export const hasRole = (caller: Pick<Caller, 'role'>, role: Role): boolean =>
+  caller.role !== undefined && RANKS[caller.role] >= RANKS[role];
+
+/** Whether the caller may export footage. */
+export const mayExport = (caller: Pick<Caller, 'role' | 'exports'>): boolean =>
+  hasRole(caller, 'operator') || (caller.role !== undefined && caller.exports === true);

@@ -75,6 +75,18 @@ export function isOwnPage({ headers }: FastifyRequest): boolean {
   return from === host || from === headers['x-forwarded-host'];
 }
 
+/**
+ * Browsers send cookies with requests of every page of the same site, which may be another program on this machine. With a
+ * cookie, only the recorder's own page may change something or open a WebSocket; throws 403.
+ */
+export function requireOwnPage(request: FastifyRequest): void {
+  const { origin, upgrade, 'sec-fetch-site': from } = request.headers;
+  if (SAFE.has(request.method) && upgrade === undefined) return;
+  // Pages cannot set these headers. Over plain HTTP, browsers send Origin only.
+  if (from === 'same-origin' || (from === undefined && origin !== undefined && isOwnPage(request))) return;
+  throw new ApiError(403, 'foreign-origin', "with a session, only the recorder's own page may change anything");
+}
+
 function isSameHost(origin: string, request: FastifyRequest): boolean {
   return URL.canParse(origin) && new URL(origin).hostname === request.hostname;
 }

@@ -7,6 +7,7 @@ import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-pro
 import { z } from 'zod';
 import { referredTo, tidySchemas, type JsonSchema, type JsonSchemas } from './json-schema.ts';
 import { problemResponse } from './problem.ts';
+import { SESSION_COOKIE } from './sessions.ts';
 
 /** Examples for the document: of the body of a request, and of answers by status. */
 interface RouteExamples {
@@ -89,6 +90,12 @@ export function openApiOptions({ title, version, description, tags, parameters }
         securitySchemes: {
           bearer: { type: 'http', scheme: 'bearer', description: 'The token.' },
           basic: { type: 'http', scheme: 'basic', description: 'Any user, with the token as password.' },
+          session: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: SESSION_COOKIE,
+            description: 'The session of a browser, as POST /api/session begins it.',
+          },
           query: {
             type: 'apiKey',
             in: 'query',
@@ -187,7 +194,12 @@ function withoutToken(querystring: z.ZodObject): z.ZodObject | undefined {
 
 function securityOf({ role, credentials }: FastifyContextConfig): Record<string, string[]>[] {
   if (role === undefined) return [];
-  return [{ bearer: [] }, { basic: [] }, ...(credentials === 'header-or-query' ? [{ query: [] }] : [])];
+  return [
+    { bearer: [] },
+    { basic: [] },
+    { session: [] },
+    ...(credentials === 'header-or-query' ? [{ query: [] }] : []),
+  ];
 }
 
 function commonAnswers(schema: Schema, method: string, { role, cameras, follows }: FastifyContextConfig) {

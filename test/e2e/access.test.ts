@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import type { FastifyInstance, FastifyRequest, LightMyRequestResponse } from 'fastify';
 import { WebSocket } from 'ws';
 import { systemClock, VirtualClock } from '../../base/clock.ts';
 import { LevelSwitch } from '../../base/log-level.ts';
@@ -53,6 +53,8 @@ interface Caller {
   readonly token: string | undefined;
   readonly role: Role | undefined;
   readonly scoped: boolean;
+  /** It has the right to export, whatever its role. */
+  readonly exports?: true;
   /** It is known who it is, and it may do nothing. */
   readonly powerless?: true;
 }
@@ -65,6 +67,15 @@ const CALLERS: readonly Caller[] = [
     { name: `${role} for some cameras`, token: `few-${role}`, role, scoped: true },
   ]),
 ];
+
+/** Only the configuration gives this right to viewers. */
+const EXPORTER: Caller = {
+  name: 'a viewer who may export',
+  token: 'exporter',
+  role: 'viewer',
+  scoped: false,
+  exports: true,
+};
 
 type Auth = AuthOptions & Pick<AuthDeps, 'reviewer'>;
 
@@ -82,9 +93,9 @@ const CONFIGURED: Source = {
     tokens: ROLES.flatMap((role): TokenConfig[] => [
       token(role),
       { ...token(role, `few-${role}`), name: `few-${role}`, cameras: SCOPE },
-    ]),
+    ]).concat({ ...token('viewer', 'exporter'), export: true }),
   },
-  callers: CALLERS,
+  callers: [...CALLERS, EXPORTER],
 };
 
 const REVIEWED: Source = {
@@ -104,7 +115,7 @@ function reviewOf(presented: string): Review {
   return { ...known, role, ...(presented.startsWith('few-') && { cameras: new Set(['gate', 'ghost']) }) };
 }
 
-const PLACES = ['bearer', 'basic', 'query'] as const;
+const PLACES = ['bearer', 'basic', 'query', 'cookie'] as const;
 type Place = (typeof PLACES)[number];
 
 const isKnown = (cameraId: string): boolean => CAMERAS.includes(cameraId);
@@ -245,7 +256,12 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
     return 1;
   };
   const movable = { run: async () => 'done' as const, presets: async () => [] };
-  const { app, clock, cameras } = await build(t, {
+  const {
+    app,
+    auth: authenticator,
+    clock,
+    cameras,
+  } = await build(t, {
     auth,
     archive: {
       ...emptyArchive,
@@ -293,11 +309,12 @@ async function apiStage(t: TestContext, auth: Auth): Promise<Listener> {
       silence: { sinceMs: NOON_MS, cause: 'unknown' },
     });
   }
-  return { app, clock };
+  return { app, auth: authenticator, clock };
 }
 
 interface Listener {
   readonly app: FastifyInstance;
+  readonly auth: Authenticator;
   /** Of the listener: wrong tokens are limited by it. */
   readonly clock: VirtualClock;
 }
@@ -324,7 +341,7 @@ async function playbackStage(t: TestContext, options: Auth): Promise<Listener> {
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
   const app = await buildPlayback({ version: '1.2.3', recordPath: root, auth, archive, clock, log: silentLog });
   t.after(() => app.close());
-  return { app, clock };
+  return { app, auth, clock };
 }
 
 async function metricsStage(t: TestContext, options: Auth): Promise<Listener> {
@@ -335,7 +352,7 @@ async function metricsStage(t: TestContext, options: Auth): Promise<Listener> {
   const auth = new Authenticator(options, { clock, reviewer: options.reviewer });
   const app = buildMetricsServer(registry, { log: silentLog, auth, requireToken: true });
   t.after(() => app.close());
-  return { app, clock };
+  return { app, auth, clock };
 }
 
 /** What a caller sees of an answer; without what no two answers share. */
@@ -352,8 +369,8 @@ const withGhost = (seen: string): string =>
     .replaceAll(/Yard(-3)?/g, 'Ghost')
     .replaceAll(/"content-length":"?\d+"?/g, '');
 
-function ask(
-  { app, clock }: Listener,
+async function ask(
+  { app, auth, clock }: Listener,
   name: string,
   facts: RouteFacts,
   caller: Pick<Caller, 'token'>,
@@ -369,19 +386,32 @@ function ask(
     method: name.split(' ')[0] as 'GET',
     url: inQuery ? `${url}${url.includes('?') ? '&' : '?'}access_token=${given}` : url,
     ...(payload === undefined ? {} : { payload }),
-    headers: given === undefined || inQuery ? {} : { authorization: authorizationOf(given, place) },
+    headers: given === undefined || inQuery ? {} : await headersOf(given, place, auth),
   });
+}
+
+async function headersOf(given: string, place: Place, auth: Authenticator): Promise<Record<string, string>> {
+  if (place !== 'cookie') return { authorization: authorizationOf(given, place) };
+  const request = { ip: '127.0.0.1', protocol: 'http', headers: {}, server: { listenerName: 'api' }, url: '/' };
+  // A caller who cannot sign in has no cookie that is valid.
+  const cookie = await auth.signIn(request as unknown as FastifyRequest, { token: given }).then(
+    ({ setCookie = '' }) => setCookie.split(';', 1)[0] as string,
+    () => 'kube_nvr_session=bm90IHNlYWxlZCBieSB0aGlzIG5vZGUgb3IgYW55IG90aGVy',
+  );
+  return { cookie, 'sec-fetch-site': 'same-origin' };
 }
 
 const authorizationOf = (given: string, place: Place): string =>
   place === 'bearer' ? `Bearer ${given}` : `Basic ${Buffer.from(`someone:${given}`).toString('base64')}`;
 
 /** The status that `caller` gets for a camera that there is and that it may see. */
-function statusFor(facts: RouteFacts, { role, scoped, powerless }: Caller, place: Place): number {
+function statusFor(facts: RouteFacts, caller: Caller, place: Place, takesCookies: boolean): number {
+  const { role, scoped, powerless, exports } = caller;
   if (facts.role === 'anyone') return facts.status;
+  if (place === 'cookie' && (powerless || !takesCookies)) return 401;
   if (powerless && (place !== 'query' || facts.query)) return 403;
   if (role === undefined || (place === 'query' && !facts.query)) return 401;
-  if (RANK[role] < RANK[facts.role]) return 403;
+  if (RANK[role] < RANK[facts.role] && !(facts.right === 'export' && exports)) return 403;
   return scoped && facts.cameras === 'nothing' ? 403 : facts.status;
 }
 
@@ -410,7 +440,7 @@ for (const { listener, stage, routes, callers } of LISTENERS) {
         for (const place of PLACES) {
           const answer = await ask(on, name, facts, caller, 'gate', place);
           const what = `${name} for ${caller.name} (${place}): ${answer.body.slice(0, 300)}`;
-          assert.equal(answer.statusCode, statusFor(facts, caller, place), what);
+          assert.equal(answer.statusCode, statusFor(facts, caller, place, !listener.startsWith('metrics')), what);
           if (answer.statusCode === 401) assert.equal(answer.json().code, 'unauthorized', what);
           if (answer.statusCode === 403) assert.equal(answer.json().code, 'forbidden', what);
         }
@@ -488,7 +518,7 @@ for (const { source, auth, callers } of [CONFIGURED, REVIEWED]) {
     const outcome = async (given: string | undefined, camera: string, place: Place): Promise<unknown> => {
       on.clock.advance(3_600_000);
       const query = given !== undefined && place === 'query' ? `?access_token=${given}` : '';
-      const headers = given === undefined || query !== '' ? {} : { authorization: authorizationOf(given, place) };
+      const headers = given === undefined || query !== '' ? {} : await headersOf(given, place, on.auth);
       const socket = new WebSocket(`ws://127.0.0.1:${port}/websocket/${camera}${query}`, { headers });
       t.after(() => socket.terminate());
       return Promise.race([
@@ -498,7 +528,7 @@ for (const { source, auth, callers } of [CONFIGURED, REVIEWED]) {
     };
     for (const { token: given, role, scoped, powerless } of callers) {
       for (const place of PLACES) {
-        const refused = powerless ? '4403 the token has no role here' : '4401 a token is needed';
+        const refused = powerless && place !== 'cookie' ? '4403 the token has no role here' : '4401 a token is needed';
         const sees = role === undefined ? refused : 'pictures';
         assert.equal(await outcome(given, 'gate', place), sees);
         const yard = await outcome(given, 'yard', place);

@@ -12,6 +12,8 @@ export interface RouteFacts {
    * node. `one`: only if the camera in the request is in scope. `some`: the cameras that are in scope.
    */
   readonly cameras: 'all' | 'nothing' | 'one' | 'some';
+  /** A right that a viewer may have besides. */
+  readonly right?: 'export';
   /** `?access_token=` is accepted. */
   readonly query?: true;
   /** The request is for a WebSocket. */
@@ -50,6 +52,15 @@ const PAGE_FILES = [
 ];
 
 export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
+  'GET /api/session': { role: 'viewer', cameras: 'all', status: 200, request: at('/api/session') },
+  // Without a password that is right, everybody gets 401.
+  'POST /api/session': {
+    role: 'anyone',
+    cameras: 'all',
+    status: 401,
+    request: post('/api/session', { name: 'nobody', password: 'wrong' }),
+  },
+  'DELETE /api/session': { role: 'anyone', cameras: 'all', status: 204, request: at('/api/session') },
   'GET /api/health/live': { role: 'anyone', cameras: 'all', status: 200, request: at('/api/health/live') },
   'GET /api/health/ready': { role: 'anyone', cameras: 'some', status: 200, request: at('/api/health/ready') },
   'GET /api/metrics': { role: 'viewer', cameras: 'all', status: 200, request: at('/api/metrics') },
@@ -188,12 +199,14 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'POST /api/archive/:camera_id/export': {
     role: 'operator',
     cameras: 'one',
+    right: 'export',
     status: 202,
     request: (camera) => ({ url: `/api/archive/${camera}/export?${window}` }),
   },
   'POST /api/archive/:camera_id/timelapse': {
     role: 'operator',
     cameras: 'one',
+    right: 'export',
     status: 202,
     request: (camera) => ({ url: `/api/archive/${camera}/timelapse?${window}&speed=2` }),
   },
@@ -210,6 +223,7 @@ export const API_ROUTES: Readonly<Record<string, RouteFacts>> = {
   'POST /api/cases': {
     role: 'operator',
     cameras: 'one',
+    right: 'export',
     status: 202,
     request: (camera) => ({ url: '/api/cases', payload: { cameras: [camera], from: FROM, to: FROM + 20 } }),
   },

@@ -46,7 +46,8 @@ export const caseRoutes: FastifyPluginAsyncZod<{ deps: Deps }> = async (app, { d
     '/api/cases',
     {
       config: {
-        role: 'operator',
+        role: 'viewer',
+        right: 'export',
         cameras: 'filtered',
         audit: 'case',
         examples: {

@@ -51,7 +51,7 @@ const Estimate = z
 const refusals = {
   400: problemResponse('A parameter is missing or wrong; the detail names it.'),
   401: problemResponse('No token, or a wrong one.'),
-  403: problemResponse('This needs the role operator.'),
+  403: problemResponse('This needs the right to export: the role operator, or a viewer with it.'),
   404: problemResponse('There is no such camera and no footage of it.'),
   413: problemResponse('The window is longer than four hours.'),
   503: problemResponse('ffmpeg or Redis is missing on the node; the detail says how to install it.'),
@@ -96,7 +96,8 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
     '/api/archive/:camera_id/export',
     {
       config: {
-        role: 'operator',
+        role: 'viewer',
+        right: 'export',
         cameras: { param: 'camera_id' },
         audit: 'export',
         examples: {
@@ -131,7 +132,13 @@ export const exportRoutes: FastifyPluginAsyncZod<{ deps: ExportDeps }> = async (
   app.post(
     '/api/archive/:camera_id/timelapse',
     {
-      config: { role: 'operator', cameras: { param: 'camera_id' }, audit: 'timelapse', examples: { 202: SUBMITTED } },
+      config: {
+        role: 'viewer',
+        right: 'export',
+        cameras: { param: 'camera_id' },
+        audit: 'timelapse',
+        examples: { 202: SUBMITTED },
+      },
       schema: {
         operationId: 'makeTimelapse',
         summary: 'Make a time-lapse of a window of the archive, without sound',

@@ -78,7 +78,7 @@ export const liveRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, au
           Object.entries(CLOSE).map(([name, code]) => [code, CLOSED[name as keyof typeof CLOSE]]),
         ),
       },
-      security: [{ bearer: [] }, { basic: [] }, { query: [] }],
+      security: [{ bearer: [] }, { basic: [] }, { session: [] }, { query: [] }],
       params: LiveParams,
       querystring: LiveQuery,
       response: {
@@ -164,6 +164,7 @@ const FOREIGN_PAGE: Refusal = [CLOSE.forbidden, 'pages of this origin may not wa
 function refusalOf({ status, code }: ApiError): Refusal {
   switch (status) {
     case 403:
+      if (code === 'foreign-origin') return FOREIGN_PAGE;
       return [
         CLOSE.forbidden,
         code === 'tls-required' ? 'tokens are accepted over HTTPS only' : 'the token has no role here',

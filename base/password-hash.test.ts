@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { hashPassword, matchesPassword, parsePasswordHash } from './password-hash.ts';
+
+test('a hash matches its password only, and each hash has a salt of its own', async () => {
+  const [one, other] = [await hashPassword('correct horse'), await hashPassword('correct horse')];
+  assert.notEqual(one, other);
+  const known = parsePasswordHash(one);
+  assert.ok(known);
+  assert.equal(await matchesPassword('correct horse', known), true);
+  assert.equal(await matchesPassword('correct horsf', known), false);
+  assert.equal(await matchesPassword('', known), false);
+});
+
+test('a password matches however its letters are composed', async () => {
+  const known = parsePasswordHash(await hashPassword('Gru\u0308n'));
+  assert.ok(known && (await matchesPassword('Gr\u00fcn', known)));
+});
+
+test('a vector of RFC 7914 §12 matches, with a cost that is accepted', async () => {
+  const hash = Buffer.from(
+    '7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2d5432955613f0fcf62d49705242a9af9e61e85dc0d651e40dfcf017b45575887',
+    'hex',
+  );
+  const salt = Buffer.from('SodiumChloride');
+  assert.equal(await matchesPassword('pleaseletmein', { N: 16384, r: 8, p: 1, salt, hash }), true);
+});
+
+test('text that is no hash, and costs out of bounds, are refused', () => {
+  const rest = `${'a'.repeat(22)}$${'b'.repeat(43)}`;
+  assert.ok(parsePasswordHash(`scrypt$16384$8$5$${rest}`));
+  assert.ok(parsePasswordHash(`scrypt$32768$8$3$${rest}`));
+  for (const text of [
+    'secret',
+    '',
+    `scrypt$16384$8$5$${rest}$`,
+    `scrypt$16384$8$5$short$${'b'.repeat(43)}`,
+    `scrypt$16384$8$5$${'a'.repeat(22)}$short`,
+    `scrypt$16385$8$5$${rest}`,
+    `scrypt$1$8$5$${rest}`,
+    `scrypt$16384$8$0$${rest}`,
+    `scrypt$1024$8$1$${rest}`,
+    `scrypt$1048576$8$1$${rest}`,
+    `scrypt$16384$8$999$${rest}`,
+  ]) {
+    assert.equal(parsePasswordHash(text), undefined, text);
+  }
+});

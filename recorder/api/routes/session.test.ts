@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { randomBytes, scryptSync } from 'node:crypto';
+import { test, type TestContext } from 'node:test';
+import type { LightMyRequestResponse } from 'fastify';
+import type { UserConfig } from '../../config/schema.ts';
+import { Seal } from '../../http/seal.ts';
+import { as, build, token, type TestApi } from '../test-support.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A hash with the least cost that is accepted. */
+function hashOf(password: string): string {
+  const salt = Buffer.from('0123456789abcdef');
+  const hash = scryptSync(password, salt, 32, { N: 16_384, r: 8, p: 1 });
+  return ['scrypt', 16_384, 8, 1, salt.toString('base64url'), hash.toString('base64url')].join('$');
+}
+
+const ANNA: UserConfig = { name: 'anna', role: 'operator', password: hashOf('correct horse') };
+const GUARD: UserConfig = {
+  name: 'guard',
+  role: 'viewer',
+  password: hashOf('battery staple'),
+  cameras: ['gate', 'dock-*'],
+  export: true,
+};
+const OWN_PAGE = { 'sec-fetch-site': 'same-origin' };
+
+const withUsers = (t: TestContext, seal?: Seal): Promise<TestApi> =>
+  build(t, {
+    auth: { mode: 'token', tokens: [token('admin')], users: [ANNA, GUARD], ...(seal ? { seal } : {}) },
+    site: { name: 'Plant 7', timeZone: 'Europe/Berlin' },
+  });
+
+const signIn = ({ app }: TestApi, payload: object, headers: Record<string, string> = {}) =>
+  app.inject({ method: 'POST', url: '/api/session', payload, headers });
+
+const cookieOf = (answer: LightMyRequestResponse): string =>
+  String(answer.headers['set-cookie']).split(';', 1)[0] ?? '';
+
+const password = { name: 'anna', password: 'correct horse' };
+
+test('a user signs in with name and password, and the cookie says who it is', async (t) => {
+  const api = await withUsers(t);
+  const answer = await signIn(api, password);
+  assert.equal(answer.statusCode, 200, answer.body);
+  const { expires_ms, server_time_ms, ...session } = answer.json();
+  assert.equal(server_time_ms, api.clock.wallMs());
+  assert.equal(expires_ms, server_time_ms + 12 * HOUR_MS);
+  assert.deepEqual(session, {
+    name: 'anna',
+    role: 'operator',
+    may_export: true,
+    cameras: null,
+    expires_at: '2026-01-02T00:00:00.000+00:00',
+    time_zone: 'Europe/Berlin',
+    server_time: '2026-01-01T12:00:00.000+00:00',
+    node: 'rack-1',
+    version: '1.2.3',
+    site: 'Plant 7',
+    features: { export: false, timelapse: false, thumbnails: false, ptz: false, discover: false, cluster: false },
+  });
+  assert.match(
+    String(answer.headers['set-cookie']),
+    /^kube_nvr_session=[\w-]{100,}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/,
+  );
+  const again = await api.app.inject({ url: '/api/session', headers: { cookie: `a=b; ${cookieOf(answer)}; c=d` } });
+  assert.equal(again.json().name, 'anna');
+  assert.equal(again.headers['set-cookie'], undefined);
+});
+
+test('the session of a guard says which cameras it covers, and that it may export', async (t) => {
+  const { cameras, may_export, role } = (
+    await signIn(await withUsers(t), { name: 'guard', password: 'battery staple' })
+  ).json();
+  assert.deepEqual([cameras, may_export, role], [['gate', 'dock-*'], true, 'viewer']);
+});
+
+test('with TLS the cookie is sent over TLS only', async (t) => {
+  const api = await build(t, {
+    auth: { mode: 'token', tokens: [], users: [ANNA] },
+    trustedProxies: ['127.0.0.1'],
+  });
+  const answer = await signIn(api, password, { 'x-forwarded-proto': 'https' });
+  assert.match(String(answer.headers['set-cookie']), /; Secure$/);
+});
+
+test('a token begins a session as well, and a caller with a token needs none', async (t) => {
+  const api = await withUsers(t);
+  const answer = await signIn(api, { token: 'admin' });
+  assert.equal(answer.json().role, 'admin');
+  const headers = { cookie: cookieOf(answer) };
+  assert.equal((await api.app.inject({ url: '/api/log', headers })).statusCode, 404, 'no log levels in this test');
+  const { expires_at, expires_ms, name } = (await api.app.inject({ url: '/api/session', headers: as('admin') })).json();
+  assert.deepEqual([expires_at, expires_ms, name], [null, null, 'admin']);
+});
+
+test('the cookie holds neither the token nor anything that can be read', async (t) => {
+  const api = await withUsers(t);
+  const cookie = cookieOf(await signIn(api, { token: 'admin' })).split('=')[1] ?? '';
+  const bytes = Buffer.from(cookie, 'base64url').toString('latin1');
+  for (const word of ['admin', 'token', 'id', token('admin').sha256]) assert.ok(!bytes.includes(word), word);
+});
+
+test('wrong passwords and unknown names get the same answer', async (t) => {
+  const api = await withUsers(t);
+  const answers = [
+    await signIn(api, { name: 'anna', password: 'wrong' }),
+    await signIn(api, { name: 'nobody', password: 'correct horse' }),
+    await signIn(api, { name: 'guard', password: 'correct horse' }),
+  ];
+  for (const answer of answers) {
+    assert.equal(answer.statusCode, 401);
+    const { detail, code } = answer.json();
+    assert.deepEqual([detail, code], ['wrong name or password', 'unauthorized']);
+    assert.equal(answer.headers['set-cookie'], undefined);
+  }
+});
+
+test('ten wrong passwords hold an address off, the right one included, and sessions go on', async (t) => {
+  const api = await withUsers(t);
+  const headers = { cookie: cookieOf(await signIn(api, password)) };
+  // The same wrong password counts each time, because each check costs processor time.
+  const statuses = [];
+  for (let i = 0; i < 11; i++) statuses.push((await signIn(api, { name: 'anna', password: 'wrong' })).statusCode);
+  assert.deepEqual(statuses, [...Array(10).fill(401), 429]);
+  const held = await signIn(api, password);
+  assert.equal(held.json().code, 'too-many-attempts');
+  assert.equal(held.headers['retry-after'], '6');
+  assert.equal((await api.app.inject({ url: '/api/session', headers })).statusCode, 200);
+  api.clock.advance(6_000);
+  assert.equal((await signIn(api, password)).statusCode, 200);
+});
+
+test('attempts at the same time count as attempts one after the other', async (t) => {
+  const api = await withUsers(t);
+  const all = await Promise.all(Array.from({ length: 30 }, () => signIn(api, { name: 'anna', password: 'wrong' })));
+  const checked = all.filter(({ statusCode }) => statusCode === 401).length;
+  assert.ok(checked <= 10, `${checked} were checked`);
+  assert.ok(all.every(({ statusCode }) => statusCode === 401 || statusCode === 429));
+});
+
+test('a session lasts twelve hours after its last use, and thirty days at most', async (t) => {
+  const api = await withUsers(t);
+  let cookie = cookieOf(await signIn(api, password));
+  const ask = () => api.app.inject({ url: '/api/session', headers: { cookie } });
+  for (let hours = 0; hours < 30 * 24 - 11; hours += 11) {
+    const answer = await ask();
+    assert.equal(answer.statusCode, 200, `after ${hours} h`);
+    if (answer.headers['set-cookie'] !== undefined) cookie = cookieOf(answer);
+    api.clock.advance(11 * HOUR_MS);
+  }
+  api.clock.advance(11 * HOUR_MS);
+  assert.equal((await ask()).statusCode, 401);
+  cookie = cookieOf(await signIn(api, password));
+  api.clock.advance(12 * HOUR_MS);
+  assert.equal((await ask()).statusCode, 401);
+});
+
+test('with a cookie, only the own page may change anything', async (t) => {
+  const api = await withUsers(t);
+  const cookie = cookieOf(await signIn(api, password));
+  const signOut = async (headers: Record<string, string>): Promise<number> =>
+    (
+      await api.app.inject({
+        method: 'DELETE',
+        url: '/api/session',
+        headers: { cookie, host: 'nvr.example:9997', ...headers },
+      })
+    ).statusCode;
+  assert.equal(await signOut({}), 403);
+  assert.equal(await signOut({ origin: 'http://nvr.example:8080' }), 403);
+  assert.equal(await signOut({ 'sec-fetch-site': 'same-site', origin: 'http://nvr.example:9997' }), 403);
+  assert.equal(await signOut({ 'sec-fetch-site': 'cross-site' }), 403);
+  assert.equal(await signOut({ 'sec-fetch-site': 'none' }), 403);
+  assert.equal(await signOut({ origin: 'null' }), 403);
+  assert.equal(await signOut({ origin: 'http://nvr.example:9997' }), 204);
+});
+
+test('a cookie of a session that was signed out is worth nothing', async (t) => {
+  const api = await withUsers(t);
+  const cookie = cookieOf(await signIn(api, password));
+  const other = cookieOf(await signIn(api, password));
+  const out = await api.app.inject({ method: 'DELETE', url: '/api/session', headers: { cookie, ...OWN_PAGE } });
+  assert.equal(out.statusCode, 204);
+  assert.match(String(out.headers['set-cookie']), /^kube_nvr_session=; Path=\/; Max-Age=0;/);
+  assert.equal((await api.app.inject({ url: '/api/session', headers: { cookie } })).statusCode, 401);
+  assert.equal((await api.app.inject({ url: '/api/session', headers: { cookie: other } })).statusCode, 200);
+});
+
+test('a session ends when the entry of its user changes or goes, or its token', async (t) => {
+  const changed = { ...ANNA, role: 'viewer' } as const;
+  const others: readonly UserConfig[][] = [[GUARD], [changed, GUARD], [{ ...ANNA, password: hashOf('another one') }]];
+  const api = await withUsers(t);
+  for (const users of others) {
+    api.auth.replaceUsers([ANNA, GUARD]);
+    const cookie = cookieOf(await signIn(api, password));
+    const ask = async () => (await api.app.inject({ url: '/api/session', headers: { cookie } })).statusCode;
+    assert.equal(await ask(), 200);
+    api.auth.replaceUsers(users);
+    assert.equal(await ask(), 401);
+  }
+  const cookie = cookieOf(await signIn(api, { token: 'admin' }));
+  api.auth.replaceTokens([]);
+  assert.equal((await api.app.inject({ url: '/api/session', headers: { cookie } })).statusCode, 401);
+});
+
+test('every node with the key accepts the cookie, and no other node', async (t) => {
+  const key = randomBytes(32);
+  const [one, two, stranger] = [
+    await withUsers(t, new Seal(key)),
+    await withUsers(t, new Seal(key)),
+    await withUsers(t),
+  ];
+  const headers = { cookie: cookieOf(await signIn(one, password)) };
+  assert.equal((await two.app.inject({ url: '/api/session', headers })).statusCode, 200);
+  assert.equal((await stranger.app.inject({ url: '/api/session', headers })).statusCode, 401);
+});
+
+test('where no token is required, everybody is signed in without a cookie', async (t) => {
+  const api = await build(t, { auth: { mode: 'none', tokens: [] } });
+  const answer = await signIn(api, password);
+  assert.deepEqual([answer.statusCode, answer.headers['set-cookie']], [200, undefined]);
+  assert.equal(answer.json().role, 'admin');
+});
+
+test('a body without name and password or token is refused', async (t) => {
+  const api = await withUsers(t);
+  for (const body of [{}, { name: 'anna' }, { password: 'x' }, { name: 'anna', password: 'x', token: 'y' }]) {
+    const answer = await signIn(api, body);
+    assert.equal(answer.statusCode, 400);
+    assert.equal(answer.json().detail, 'expected name and password, or a token');
+  }
+});

@@ -1,0 +1,176 @@
+// `/api/session`: sign in and out, and who is signed in. The cookie of a session authenticates every route.
+
+import type { FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { MAX_PASSWORD_LENGTH } from '../../../base/password-hash.ts';
+import { callerOf } from '../../http/access.ts';
+import type { Authenticator } from '../../http/auth.ts';
+import { mayExport, type Caller } from '../../http/caller.ts';
+import { problemResponse } from '../../http/problem.ts';
+import type { ApiDeps } from '../deps.ts';
+import { TIME } from '../examples.ts';
+import { isoTime, timeOrNull } from '../times.ts';
+
+const SIGN_IN = 'expected name and password, or a token';
+const Credentials = z.union(
+  [
+    z.strictObject({
+      name: z.string().min(1).max(100),
+      password: z.string().min(1).max(MAX_PASSWORD_LENGTH),
+    }),
+    z.strictObject({ token: z.string().min(1).max(4096).describe('A token, as programs send it.') }),
+  ],
+  SIGN_IN,
+);
+
+const Session = z
+  .object({
+    name: z.string().describe('Of the user or the token.'),
+    role: z.enum(['viewer', 'operator', 'admin']),
+    may_export: z.boolean().describe('Whether the caller may export footage.'),
+    cameras: z
+      .array(z.string())
+      .nullable()
+      .describe('Ids of the cameras that the caller may see, in which * stands for any characters; null: all cameras.'),
+    expires_at: z.string().nullable().describe('When the session ends unless it is used; null without a session.'),
+    expires_ms: z.number().int().nullable(),
+    time_zone: z.string().describe('IANA time zone of the site.'),
+    server_time: z.string(),
+    server_time_ms: z.number().int(),
+    node: z.string(),
+    version: z.string(),
+    site: z.string().describe('Name of the site; may be empty.'),
+    features: z
+      .object({
+        export: z.boolean(),
+        timelapse: z.boolean(),
+        thumbnails: z.boolean(),
+        ptz: z.boolean(),
+        discover: z.boolean(),
+        cluster: z.boolean(),
+      })
+      .describe('What this node can do.'),
+  })
+  .meta({ id: 'Session', description: 'Who is signed in, and what the node offers.' });
+
+const SESSION = {
+  name: 'anna',
+  role: 'operator',
+  may_export: true,
+  cameras: null,
+  expires_at: TIME,
+  expires_ms: Date.parse(TIME),
+  time_zone: 'Europe/Berlin',
+  server_time: TIME,
+  server_time_ms: Date.parse(TIME),
+  node: 'rack-1',
+  version: '1.0.0',
+  site: 'Plant 7',
+  features: { export: true, timelapse: true, thumbnails: true, ptz: true, discover: false, cluster: false },
+};
+
+const EXAMPLES = { 200: SESSION };
+
+interface Options {
+  readonly deps: Pick<ApiDeps, 'nodeName' | 'version' | 'clock' | 'site' | 'jobs' | 'stills' | 'ptz' | 'cluster'>;
+  readonly auth: Authenticator;
+}
+
+export const sessionRoutes: FastifyPluginAsyncZod<Options> = async (app, { deps, auth }) => {
+  const { nodeName, version, clock, site, jobs, stills, ptz, cluster } = deps;
+
+  async function describe(caller: Caller): Promise<z.output<typeof Session>> {
+    const nowMs = clock.wallMs();
+    const hasFfmpeg = (await jobs?.ffmpegIsThere()) ?? false;
+    const expiresMs = caller.session?.expiresMs;
+    return {
+      name: caller.name,
+      // The routes require a role.
+      role: caller.role ?? 'viewer',
+      may_export: mayExport(caller),
+      cameras: caller.seesAll ? null : [...(caller.patterns ?? caller.cameras ?? [])],
+      expires_at: timeOrNull(expiresMs),
+      expires_ms: expiresMs ?? null,
+      time_zone: site?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+      server_time: isoTime(nowMs),
+      server_time_ms: nowMs,
+      node: nodeName,
+      version,
+      site: site?.name ?? '',
+      features: {
+        export: hasFfmpeg,
+        timelapse: hasFfmpeg,
+        thumbnails: hasFfmpeg && stills !== undefined,
+        ptz: ptz !== undefined,
+        discover: false,
+        cluster: cluster !== undefined,
+      },
+    };
+  }
+
+  app.post(
+    '/api/session',
+    {
+      config: { audit: 'sign-in', examples: { body: { name: 'anna', password: 'correct horse' }, ...EXAMPLES } },
+      schema: {
+        operationId: 'signIn',
+        summary: 'Sign in with name and password, or with a token',
+        description:
+          'The answer sets a cookie, which authenticates every route for twelve hours after its last use, at most 30 days. With the cookie, requests that change something must come from a page of the same origin.',
+        tags: ['session'],
+        body: Credentials,
+        response: {
+          200: Session,
+          401: problemResponse('Wrong name or password, or a wrong token.'),
+          429: problemResponse('Too many wrong attempts from this address; Retry-After has the time to wait.'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { caller, setCookie } = await auth.signIn(request, request.body);
+      if (setCookie !== undefined) reply.header('set-cookie', setCookie);
+      identified(request, caller);
+      return describe(caller);
+    },
+  );
+
+  /** For log, audit and limits of connections. */
+  function identified(request: FastifyRequest, caller: Caller): void {
+    request.caller = caller;
+    app.connections.identify(request.raw.socket, auth.isOpen ? undefined : caller.name);
+  }
+
+  app.get(
+    '/api/session',
+    {
+      config: { role: 'viewer', cameras: 'none', changesAlways: true, examples: EXAMPLES },
+      schema: {
+        operationId: 'getSession',
+        summary: 'Who the caller is, and what the node offers',
+        tags: ['session'],
+        response: { 200: Session, 401: problemResponse('Not signed in, and no token or a wrong one.') },
+      },
+    },
+    async (request) => describe(callerOf(request)),
+  );
+
+  app.delete(
+    '/api/session',
+    {
+      config: { audit: 'sign-out' },
+      schema: {
+        operationId: 'signOut',
+        summary: 'Sign out',
+        description: 'The cookie is removed, and this node does not accept it any more.',
+        tags: ['session'],
+        response: { 204: z.null().describe('Signed out, or not signed in.') },
+      },
+    },
+    async (request, reply) => {
+      // For the audit; whoever is not signed in may sign out all the same.
+      request.caller = await auth.callerOf(request, 'header');
+      return reply.code(204).header('set-cookie', auth.signOut(request)).send(null);
+    },
+  );
+};

@@ -1,0 +1,32 @@
+// The key that seals sessions and links: 256 random bits in a file that only its owner can read, so that sessions survive a
+// restart.
+
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../base/error.ts';
+import type { Log } from '../../base/log.ts';
+import { readPrivate, writePrivate } from '../../base/private-file.ts';
+import { Seal, SEAL_KEY_BYTES } from './seal.ts';
+
+/** A file that cannot be used only ends sessions at the next start: recording does not depend on it. */
+export async function openSeal(workDir: string, log: Log): Promise<Seal> {
+  const file = join(workDir, 'session.key');
+  try {
+    await mkdir(workDir, { recursive: true });
+    const text = await readPrivate(file, (problem) => new Error(`${file} ${problem}`));
+    if (text !== undefined) return new Seal(keyIn(text, file));
+    const key = randomBytes(SEAL_KEY_BYTES);
+    await writePrivate(file, `${key.toString('hex')}\n`);
+    return new Seal(key);
+  } catch (err) {
+    log.warn({ problem: messageOf(err) }, 'the key of sessions cannot be kept: sessions end when the recorder stops');
+    return new Seal(randomBytes(SEAL_KEY_BYTES));
+  }
+}
+
+function keyIn(text: string, file: string): Buffer {
+  const key = Buffer.from(text.trim(), 'hex');
+  if (key.length !== SEAL_KEY_BYTES) throw new Error(`${file} has no key of 64 hexadecimal digits: remove it`);
+  return key;
+}

@@ -1,0 +1,115 @@
+// Sessions of browsers: a cookie that scripts cannot read. It holds, sealed, who signed in and until when, so no node has to
+// remember it, and every node with the same key accepts it.
+
+import { randomUUID } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '../../base/clock.ts';
+import { DAY_MS, HOUR_MS } from '../../base/units.ts';
+import type { Seal } from './seal.ts';
+
+export const SESSION_COOKIE = 'kube_nvr_session';
+/** Without a request. */
+const LASTS_MS = 12 * HOUR_MS;
+/** A cookie older than this is replaced. */
+const RENEWED_MS = HOUR_MS;
+/** With requests: then the password is needed once more. */
+const LONGEST_MS = 30 * DAY_MS;
+/** Beyond this, the session that was ended longest ago is forgotten. */
+const MAX_ENDED = 10_000;
+const PURPOSE = 'session';
+
+/** Whose rights a session or a link has: who signed in, with what. */
+export const Holder = z.union([
+  /** `user`: the digest of the entry of the user, so that a changed entry ends the session. */
+  z.strictObject({ user: z.string() }),
+  /** `token`: the digest of a configured token. */
+  z.strictObject({ token: z.string() }),
+  /** A token that the API server knows. */
+  z.strictObject({ kubernetes: z.string() }),
+]);
+export type Holder = z.output<typeof Holder>;
+
+const Sealed = z.strictObject({ id: z.string(), of: Holder, sinceMs: z.number(), issuedMs: z.number() });
+
+/** What a caller with a cookie may know about it. */
+export interface Session {
+  readonly id: string;
+  readonly expiresMs: number;
+  /** The cookie should be replaced by a newer one. */
+  readonly isDue: boolean;
+}
+
+interface OpenSession extends Session {
+  readonly holder: Holder;
+  readonly sinceMs: number;
+}
+
+export class Sessions {
+  readonly #seal: Seal;
+  readonly #clock: Pick<Clock, 'wallMs'>;
+  /** Sessions that were signed out on this node before they expired: a copy of the cookie is useless. */
+  readonly #ended = new Set<string>();
+
+  constructor(seal: Seal, clock: Pick<Clock, 'wallMs'>) {
+    this.#seal = seal;
+    this.#clock = clock;
+  }
+
+  /** The session of a request's cookie; undefined without one, and for one that is invalid, expired or signed out. */
+  of({ headers }: Pick<FastifyRequest, 'headers'>): OpenSession | undefined {
+    const cookie = cookieIn(headers.cookie);
+    const text = cookie === undefined ? undefined : this.#seal.open(PURPOSE, cookie);
+    if (text === undefined) return undefined;
+    const { id, of: holder, sinceMs, issuedMs } = Sealed.parse(JSON.parse(text));
+    const nowMs = this.#clock.wallMs();
+    const expiresMs = expiryOf(sinceMs, issuedMs);
+    if (nowMs >= expiresMs || this.#ended.has(id)) return undefined;
+    const isDue = nowMs - issuedMs >= RENEWED_MS && expiryOf(sinceMs, nowMs) > expiresMs;
+    return { id, holder, sinceMs, expiresMs, isDue };
+  }
+
+  isEnded({ id }: Session): boolean {
+    return this.#ended.has(id);
+  }
+
+  /** The session is not accepted any more. */
+  end({ id }: Session): void {
+    this.#ended.add(id);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > MAX_ENDED) this.#ended.delete(oldest as string);
+  }
+
+  /** Begins a session, or continues one. Returns it with the header `Set-Cookie` (RFC 6265). */
+  begin(
+    { protocol }: Pick<FastifyRequest, 'protocol'>,
+    holder: Holder,
+    continued?: Pick<OpenSession, 'id' | 'sinceMs'>,
+  ): { readonly session: Session; readonly setCookie: string } {
+    const nowMs = this.#clock.wallMs();
+    const { id = randomUUID(), sinceMs = nowMs } = continued ?? {};
+    const expiresMs = expiryOf(sinceMs, nowMs);
+    const sealed = this.#seal.close(PURPOSE, JSON.stringify({ id, of: holder, sinceMs, issuedMs: nowMs }));
+    const age = `Max-Age=${Math.floor((expiresMs - nowMs) / 1000)}`;
+    return { session: { id, expiresMs, isDue: false }, setCookie: cookieOf(sealed, age, protocol) };
+  }
+
+  /** `Set-Cookie` that makes the browser forget its session. */
+  forget({ protocol }: Pick<FastifyRequest, 'protocol'>): string {
+    return cookieOf('', 'Max-Age=0', protocol);
+  }
+}
+
+const expiryOf = (sinceMs: number, issuedMs: number): number => Math.min(issuedMs + LASTS_MS, sinceMs + LONGEST_MS);
+
+const cookieOf = (value: string, age: string, protocol: string): string =>
+  `${SESSION_COOKIE}=${value}; Path=/; ${age}; HttpOnly; SameSite=Strict${protocol === 'https' ? '; Secure' : ''}`;
+
+function cookieIn(header: string | undefined): string | undefined {
+  if (header === undefined || !header.includes(SESSION_COOKIE)) return undefined;
+  for (const pair of header.split(';')) {
+    const [name = '', value] = pair.split('=', 2);
+    if (name.trim() === SESSION_COOKIE && value) return value.trim();
+  }
+  return undefined;
+}
