@@ -284,12 +284,13 @@ export const POOL_CONDITIONS = {
     {
       status: 'False',
       reason: ['UpToDate', 'RollingOut'],
-      means: 'there is nothing to update; an update is in progress',
+      means:
+        'there is nothing to update; an update is in progress. The message names nodes that hold it up or are not waited for',
     },
     {
       status: 'True',
       reason: 'ProgressDeadlineExceeded',
-      means: 'a new recorder was not ready in time: the update waits',
+      means: 'the node in the message was not ready and online in time: the update waits',
       todo: '[upgrade.md](upgrade.md)',
     },
   ],

@@ -299,7 +299,12 @@ const spec = withRules(
           .enum(['Rolling', 'OnDelete'])
           .default('Rolling')
           .describe(
-            'Rolling: one node at a time, the next one when the previous one is ready and online. OnDelete: when somebody deletes the pod.',
+            'Rolling: one node at a time, the next one when the previous one is ready and online; nodes that do not work come last. OnDelete: when somebody deletes the pod.',
+          ),
+        maxUnavailable: integer(1, 1000)
+          .default(1)
+          .describe(
+            'How many nodes that work may be updated at the same time. Nodes that do not work do not count, and nothing waits for them.',
           ),
         drain: z
           .boolean()
@@ -307,7 +312,7 @@ const spec = withRules(
           .describe('Cameras move to other nodes before the pod of their node is replaced.'),
         progressDeadlineSeconds: integer(10, 86_400)
           .default(600)
-          .describe('A pod that is not ready after this time stops the roll-out.'),
+          .describe('A node that is not ready and online after this time stops the roll-out.'),
       })
       .prefault({}),
   }),

@@ -44,11 +44,24 @@ test('each node of a pool is live or not, as the leader last saw it; one that le
   assert.deepEqual(await series('node_live'), []);
 });
 
+test('a node whose recorder never started is not offline, but not started', async () => {
+  const { metrics, series } = setup();
+  const fresh = nodeOf('c', { liveness: UNAVAILABLE, hasReported: false });
+  const snapshot = { ...SNAPSHOT, nodes: [nodeOf('a', { liveness: LIVE }), fresh] };
+  metrics.planned('video', 'default', plan(snapshot), snapshot);
+  const of = 'namespace="video",pool="default"';
+  assert.deepEqual(await series('node_live'), [`kube_nvr_operator_node_live{${of},node="a"} 1`]);
+  assert.deepEqual(await series('node_started'), [
+    `kube_nvr_operator_node_started{${of},node="a"} 1`,
+    `kube_nvr_operator_node_started{${of},node="c"} 0`,
+  ]);
+});
+
 test('a replica that does not lead any more says nothing of pools, so that nothing old is believed', async () => {
   const { replica, metrics, series } = setup();
   metrics.planned('video', 'default', plan(SNAPSHOT), SNAPSHOT);
   replica.leads = false;
-  for (const name of ['nodes', 'node_live', 'cameras', 'cameras_suspect', 'failover_suspended'])
+  for (const name of ['nodes', 'node_live', 'node_started', 'cameras', 'cameras_suspect', 'failover_suspended'])
     assert.deepEqual(await series(name), []);
   replica.leads = true;
   assert.equal((await series('nodes')).length, 3);

@@ -162,8 +162,18 @@ export class OperatorMetrics {
         nodes.filter(({ liveness }) => liveness.state === state).length,
       ]),
     );
-    perPool('node_live', '1 while a node renews its Lease, 0 while it does not.', ['node'], ({ snapshot }) =>
-      snapshot.nodes.map(({ name: node, liveness }) => [{ node }, liveness.state === 'Live' ? 1 : 0]),
+    perPool(
+      'node_live',
+      '1 while a node renews its Lease, 0 while it does not. Only of nodes whose recorder has started once.',
+      ['node'],
+      ({ snapshot }) =>
+        snapshot.nodes
+          .filter(({ hasReported }) => hasReported)
+          .map(({ name: node, liveness }) => [{ node }, liveness.state === 'Live' ? 1 : 0]),
+    );
+    const started = '1 once the recorder of a node has started, 0 while it never has.';
+    perPool('node_started', started, ['node'], ({ snapshot }) =>
+      snapshot.nodes.map(({ name: node, hasReported }) => [{ node }, hasReported ? 1 : 0]),
     );
     const help = 'Cameras of a pool, by state: recorded by a node, not recorded although they should be, or suspended.';
     perPool('cameras', help, ['state'], ({ snapshot: { cameras } }) => {

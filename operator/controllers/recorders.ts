@@ -26,7 +26,7 @@ import type { Resource } from '../kube/api.ts';
 import { networkPolicyOf, type EgressPorts } from '../manifests/network-policy.ts';
 import { configMapOf, daemonSetOf, disruptionBudgetOf, servicesOf, settingsOf } from '../manifests/recorder.ts';
 import { roleBindingOf, roleOf, serviceAccountOf } from '../manifests/recorder-access.ts';
-import { isReady, type Caches } from '../observe/caches.ts';
+import { hasStarted, isReady, waitsFor, type Caches } from '../observe/caches.ts';
 import { bundleOf } from '../plan/authorities.ts';
 import { addressesOf, podOfNode } from './addresses.ts';
 import { trustOf, type Certificates } from './certificates.ts';
@@ -95,6 +95,9 @@ export class Recorders {
     { readonly node: string; readonly isUpdating: boolean; readonly sinceMs: number }
   >();
 
+  /** Since when no step of a pool's update has been possible. */
+  readonly #stalledSinceMs = new Map<string, number>();
+
   constructor(options: RecordersOptions) {
     this.#o = options;
   }
@@ -103,7 +106,7 @@ export class Recorders {
   forget(key?: string): void {
     if (key === undefined) this.#o.certificates.forget();
     this.#o.logins.forget(key);
-    for (const kept of [this.#applied, this.#expected]) {
+    for (const kept of [this.#applied, this.#expected, this.#stalledSinceMs]) {
       if (key === undefined) kept.clear();
       else kept.delete(key);
     }
@@ -131,11 +134,15 @@ export class Recorders {
     const rollout = planRollout({
       type: pool.spec.update.type,
       drain: pool.spec.update.drain,
+      maxUnavailable: pool.spec.update.maxUnavailable,
       progressDeadlineMs: pool.spec.update.progressDeadlineSeconds * 1000,
+      stalledForMs: clock.monotonicMs() - (this.#stalledSinceMs.get(key) ?? clock.monotonicMs()),
       leader: planned?.plan.leader,
       pods,
       nodes: this.#o.caches.nodesOf(pool).map((node) => this.#rolloutNode(node, planned)),
     });
+    if (!rollout.isStalled) this.#stalledSinceMs.delete(key);
+    else if (!this.#stalledSinceMs.has(key)) this.#stalledSinceMs.set(key, clock.monotonicMs());
     // Without a plan nothing is known about the nodes.
     if (planned && this.#isUpToDate(key)) await this.#step(key, pool, rollout.step);
     return {
@@ -257,6 +264,8 @@ export class Recorders {
           node,
           isCurrent: annotations?.[SETTINGS] === digest,
           isReady: isReady(pod.status),
+          hasStarted: hasStarted(pod),
+          problem: waitsFor(pod),
           isTerminating: deletionTimestamp !== undefined,
           notReadyForMs: isReady(pod.status) ? 0 : Math.max(0, nowMs - Date.parse(since)),
         },
@@ -264,13 +273,17 @@ export class Recorders {
     });
   }
 
-  #rolloutNode({ metadata, spec }: RecorderNode, planned: Planned | undefined): RolloutNode {
+  #rolloutNode({ metadata, spec, status }: RecorderNode, planned: Planned | undefined): RolloutNode {
     const { name, annotations } = metadata;
     const since = annotations?.[UPDATING_SINCE];
     const load = planned?.plan.loads.get(name);
+    const liveness = planned?.nodes.get(name)?.liveness;
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready');
     return {
       name,
-      isOnline: planned?.nodes.get(name)?.liveness.heard ?? false,
+      isOnline: liveness?.heard ?? false,
+      isLost: liveness?.state === 'Unavailable',
+      fault: ready?.status === 'False' ? `${ready.reason}: ${ready.message}` : undefined,
       isReachable: isReady(this.#o.caches.nodes.get(spec.nodeName)?.status),
       isVoter: spec.role === 'Voter',
       updatingForMs: since === undefined ? undefined : Math.max(0, this.#o.clock.wallMs() - Date.parse(since)),

@@ -42,12 +42,13 @@ export interface RecorderPod extends KubeObject {
     readonly podIP?: string;
     readonly hostIP?: string;
     readonly containerStatuses?: readonly ContainerStatus[];
+    readonly initContainerStatuses?: readonly ContainerStatus[];
   };
 }
 
 /** https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodStatus */
 interface ContainerStatus {
-  readonly state?: { readonly running?: object };
+  readonly state?: { readonly running?: object; readonly waiting?: { readonly reason?: string } };
   readonly lastState?: { readonly terminated?: object };
 }
 
@@ -239,10 +240,7 @@ export class Caches {
 
   #placeOf(nodeName: string, pod: RecorderPod | undefined): NodePlace {
     const node = this.nodes.get(nodeName);
-    const wasStarted = pod?.status?.containerStatuses?.some(
-      ({ state, lastState }) => state?.running !== undefined || lastState?.terminated !== undefined,
-    );
-    return { labels: node?.metadata.labels ?? {}, hasRecorder: wasStarted === true && isReady(node?.status) };
+    return { labels: node?.metadata.labels ?? {}, hasRecorder: hasStarted(pod) && isReady(node?.status) };
   }
 
   #reportsOf(node: RecorderNode): Reports {
@@ -261,6 +259,17 @@ export class Caches {
 /** The key of the pool to which a camera or node belongs. */
 export const poolKeyOf = (object: Camera | RecorderNode): string =>
   keyOf({ namespace: object.metadata.namespace, name: object.spec.poolRef.name });
+
+/** Whether a container of the recorder runs, or ran before. */
+export const hasStarted = (pod: RecorderPod | undefined): boolean =>
+  pod?.status?.containerStatuses?.some(
+    ({ state, lastState }) => state?.running !== undefined || lastState?.terminated !== undefined,
+  ) === true;
+
+/** What the kubelet waits for before it starts a container of the pod. */
+export const waitsFor = ({ status }: RecorderPod): string | undefined =>
+  [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].find(({ state }) => state?.waiting)
+    ?.state?.waiting?.reason;
 
 /** Whether a pod or node is ready. */
 export const isReady = (status: ConditionsOf | undefined): boolean =>

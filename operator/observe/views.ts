@@ -95,6 +95,7 @@ export function viewOfNode({ metadata, spec, status }: RecorderNode, place: Node
     drain: spec.drain || isRemoved,
     canRecord: ready?.status !== 'False',
     hasRecorder: place.hasRecorder,
+    hasReported: status?.version !== undefined,
     freeBytes: status?.freeBytes,
     // A state of a newer version is also a string.
     cameras: cameras as NodeView['cameras'],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { seeded } from '../../test/support/random.ts';
 import { planRollout, type RolloutNode, type RolloutPod, type RolloutView } from './rollout.ts';
 
 const pod = (node: string, facts: Partial<RolloutPod> = {}): RolloutPod => ({
@@ -7,13 +8,17 @@ const pod = (node: string, facts: Partial<RolloutPod> = {}): RolloutPod => ({
   node,
   isCurrent: true,
   isReady: true,
+  hasStarted: true,
   isTerminating: false,
   notReadyForMs: 0,
+  problem: undefined,
   ...facts,
 });
 const node = (name: string, facts: Partial<RolloutNode> = {}): RolloutNode => ({
   name,
   isOnline: true,
+  isLost: false,
+  fault: undefined,
   isReachable: true,
   isVoter: true,
   updatingForMs: undefined,
@@ -24,7 +29,9 @@ const node = (name: string, facts: Partial<RolloutNode> = {}): RolloutNode => ({
 const view = (pods: readonly RolloutPod[], nodes: readonly RolloutNode[], more: Partial<RolloutView> = {}) => ({
   type: 'Rolling' as const,
   drain: true,
+  maxUnavailable: 1,
   progressDeadlineMs: 600_000,
+  stalledForMs: 0,
   leader: undefined,
   pods,
   nodes,
@@ -114,7 +121,7 @@ test('a pod of long ago that is not ready for a moment stops nothing', () => {
 
 test('a roll-back begins with what the roll-out broke', () => {
   const pods = [pod('a', { ...old, isReady: false }), pod('b'), pod('c')];
-  assert.deepEqual(planRollout(view(pods, NODES)).step, { kind: 'begin', node: 'a', drain: false });
+  assert.deepEqual(planRollout(view(pods, NODES)).step, { kind: 'delete', pod: 'pod-a', node: 'a' });
   const nodes = [node('a', { updatingForMs: 1, isOnline: false }), node('b', { isOnline: false }), node('c')];
   assert.deepEqual(planRollout(view(pods, nodes)).step, { kind: 'delete', pod: 'pod-a', node: 'a' });
 });
@@ -149,5 +156,116 @@ test('an update of any pool ends, with at most one pod away at a time', () => {
     assert.ok(
       pods.every(({ isCurrent }) => isCurrent) && nodes.every(({ updatingForMs }) => updatingForMs === undefined),
     );
+  }
+});
+
+const NEVER_STARTED = { isReady: false, hasStarted: false, notReadyForMs: 3_600_000, problem: 'ContainerCreating' };
+const OFFLINE = { isOnline: false, isLost: true, cameras: 0 };
+/** Ways in which a node does not work, and what is said of it. */
+const SICK: readonly (readonly [string, Partial<RolloutPod>, Partial<RolloutNode>, RegExp])[] = [
+  ['whose pod never started', NEVER_STARTED, OFFLINE, /c \(its pod has not started: ContainerCreating\)/],
+  [
+    'without its archive',
+    { isReady: false, notReadyForMs: 5_000 },
+    { fault: 'ArchiveMissing: gone' },
+    /cannot record: Arch/,
+  ],
+  ['that is not ready for a minute', { isReady: false, notReadyForMs: 61_000 }, OFFLINE, /its recorder is not ready/],
+  ['whose Lease is silent although its pod is ready', {}, OFFLINE, /its Lease does not change/],
+];
+
+for (const [what, podFacts, nodeFacts, said] of SICK) {
+  test(`a node ${what} is updated last, and the others do not wait for it`, () => {
+    const nodes = [node('a'), node('b'), node('c', nodeFacts)];
+    const sick = pod('c', { ...podFacts, ...old });
+    const first = planRollout(view([pod('a', old), pod('b', old), sick], nodes));
+    assert.deepEqual(first.step, { kind: 'begin', node: 'a', drain: true });
+    assert.match(first.condition.message, said);
+    const turn = [node('a', { updatingForMs: 5_000, isDrained: true, cameras: 0 }), ...nodes.slice(1)];
+    assert.equal(planRollout(view([pod('a', old), pod('b', old), sick], turn)).step.kind, 'delete');
+    assert.equal(planRollout(view([pod('a'), pod('b'), sick], turn)).step.kind, 'end');
+    assert.deepEqual(planRollout(view([pod('a'), pod('b'), sick], nodes)).step, {
+      kind: 'delete',
+      pod: 'pod-c',
+      node: 'c',
+    });
+  });
+}
+
+test('a pool that is up to date but for a node that does not work says which one, and is not stopped', () => {
+  const nodes = [node('a'), node('b'), node('c', OFFLINE)];
+  const { step, condition } = planRollout(view([pod('a'), pod('b'), pod('c', NEVER_STARTED)], nodes));
+  assert.deepEqual([step.kind, condition.status, condition.reason], ['none', 'False', 'UpToDate']);
+  assert.match(condition.message, /^does not wait for c \(its pod has not started/);
+});
+
+test('a pod of the new version that started and fails holds up the update: the version may be the cause', () => {
+  const nodes = [node('a', OFFLINE), node('b'), node('c')];
+  const pods = [pod('a', { isReady: false, notReadyForMs: 100_000 }), pod('b', old), pod('c', old)];
+  const { step, condition } = planRollout(view(pods, nodes));
+  assert.deepEqual([step.kind, condition.status], ['none', 'False']);
+  assert.match(condition.message, /^2 of 3 pods are to be replaced; waits for a \(its recorder is not ready\)$/);
+});
+
+test('an update that waits for too long is stopped, and names whom it waits for', () => {
+  const nodes = [node('a', { isOnline: false }), node('b'), node('c')];
+  const pods = [pod('a', old), pod('b', old), pod('c', old)];
+  const waiting = planRollout(view(pods, nodes, { stalledForMs: 599_000 }));
+  assert.deepEqual([waiting.isStalled, waiting.condition.status], [true, 'False']);
+  const { condition } = planRollout(view(pods, nodes, { stalledForMs: 601_000 }));
+  assert.deepEqual([condition.status, condition.reason], ['True', 'ProgressDeadlineExceeded']);
+  assert.match(
+    condition.message,
+    /no pod could be replaced for 600 s: a \(its Lease does not change\); the update waits/,
+  );
+});
+
+test('maxUnavailable nodes are updated at a time, but no voter that the majority needs', () => {
+  const begun = (facts: Partial<RolloutNode>, count: number): (string | undefined)[] => {
+    let nodes = ['a', 'b', 'c', 'd', 'e'].map((name) => node(name, facts));
+    const pods = nodes.map(({ name }) => pod(name, old));
+    return Array.from({ length: count }, () => {
+      const { step } = planRollout(view(pods, nodes, { maxUnavailable: 3 }));
+      if (step.kind !== 'begin') return undefined;
+      nodes = nodes.map((one) => (one.name === step.node ? { ...one, updatingForMs: 1, isDrained: true } : one));
+      return step.node;
+    });
+  };
+  assert.deepEqual(begun({ isVoter: false }, 4), ['a', 'b', 'c', undefined]);
+  assert.deepEqual(begun({ isVoter: true }, 4), ['a', 'b', undefined, undefined]);
+});
+
+test('an update of any pool, some of whose nodes do not work, replaces every pod and takes no more away than it may', () => {
+  const chance = seeded();
+  for (let world = 0; world < 300; world++) {
+    const size = 1 + Math.floor(chance() * 7);
+    const maxUnavailable = 1 + Math.floor(chance() * 3);
+    let pods: RolloutPod[] = [];
+    let nodes: RolloutNode[] = [];
+    for (let i = 0; i < size; i++) {
+      const sick = chance() < 0.3 ? SICK[Math.floor(chance() * SICK.length)] : undefined;
+      pods.push(pod(`n${i}`, { ...sick?.[1], ...old }));
+      nodes.push(node(`n${i}`, { isVoter: chance() < 0.5, ...sick?.[2] }));
+    }
+    const sickNodes = new Set(nodes.filter((one, i) => !one.isOnline || !pods[i]?.isReady).map(({ name }) => name));
+    const replacedSick: string[] = [];
+    for (let steps = 0; steps < 200; steps++) {
+      const { step, condition } = planRollout(view(pods, nodes, { leader: 'n0', maxUnavailable }));
+      assert.equal(condition.status, 'False');
+      if (step.kind === 'none') break;
+      const change = (facts: Partial<RolloutNode>) => {
+        nodes = nodes.map((one) => (one.name === step.node ? { ...one, ...facts } : one));
+      };
+      if (step.kind === 'begin') change({ updatingForMs: 1, isDrained: step.drain, cameras: 0 });
+      else if (step.kind === 'end') change({ updatingForMs: undefined, isDrained: false, cameras: 5 });
+      else {
+        if (sickNodes.has(step.node)) replacedSick.push(step.node);
+        else assert.deepEqual(replacedSick, [], 'those that do not work come last');
+        pods = pods.map((one) => (one.name === step.pod ? { ...one, isCurrent: true } : one));
+      }
+      const away = nodes.filter(({ updatingForMs }) => updatingForMs !== undefined);
+      assert.ok(away.length <= maxUnavailable, `${away.length} away`);
+    }
+    assert.ok(pods.every(({ isCurrent }) => isCurrent) && nodes.every((one) => one.updatingForMs === undefined));
   }
 });

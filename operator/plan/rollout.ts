@@ -1,5 +1,5 @@
-// Plans the next step of a rolling update of one pool: one node at a time, the next when the previous one is ready and online.
-// Pure.
+// Plans the next step of a rolling update of one pool: `maxUnavailable` nodes at a time, the next when a previous one is ready and
+// online. Nodes that do not work anyway are updated last and hold nobody up. Pure.
 
 import type { PlannedCondition } from './snapshot.ts';
 
@@ -9,15 +9,23 @@ export type RolloutPod = {
   /** The pod matches the pool's current settings. */
   readonly isCurrent: boolean;
   readonly isReady: boolean;
+  /** A container of the recorder has run. */
+  readonly hasStarted: boolean;
   readonly isTerminating: boolean;
   /** Time since it was last ready, or since it was created; 0 while it is ready. */
   readonly notReadyForMs: number;
+  /** What its kubelet says of a pod that does not run: `ImagePullBackOff`. */
+  readonly problem: string | undefined;
 };
 
 export type RolloutNode = {
   readonly name: string;
   /** The node's Lease changes. A new leader has not seen any change at first. */
   readonly isOnline: boolean;
+  /** The node is unavailable: silent for too long while others were heard. */
+  readonly isLost: boolean;
+  /** Why the node cannot record, according to its recorder. */
+  readonly fault: string | undefined;
   /** The node's kubelet works; otherwise its pod is not replaced. */
   readonly isReachable: boolean;
   readonly isVoter: boolean;
@@ -32,7 +40,11 @@ export type RolloutNode = {
 export type RolloutView = {
   readonly type: 'Rolling' | 'OnDelete';
   readonly drain: boolean;
+  /** How many nodes that work may be updated at the same time. */
+  readonly maxUnavailable: number;
   readonly progressDeadlineMs: number;
+  /** How long no step has been possible. */
+  readonly stalledForMs: number;
   readonly leader: string | undefined;
   readonly pods: readonly RolloutPod[];
   readonly nodes: readonly RolloutNode[];
@@ -51,84 +63,185 @@ type RolloutPlan = {
   readonly condition: PlannedCondition;
   /** The number of nodes whose pod is up to date and ready. */
   readonly updated: number;
+  /** Pods are to be replaced, no node is being updated, and no step is possible. */
+  readonly isStalled: boolean;
   readonly recheckMs: number | undefined;
 };
 
 /** Cameras that find no other node are not waited for longer than this: a gap of seconds is better than no update. */
 const MAX_DRAIN_MS = 60_000;
+/** A node that has not worked for this long is not waited for: it will not come back by itself within seconds. */
+const SICK_AFTER_MS = 60_000;
 const LOOK_AGAIN_MS = 1_000;
+/** A message names this many nodes and counts the others. */
+const MAX_NAMED = 3;
+
+/**
+ * - `updating`: it is being updated.
+ * - `fit`: its recorder is ready and online.
+ * - `unclear`: it is not, and may be again soon, or it runs the new version, which may be the cause: the update waits.
+ * - `sick`: it does not work, and not because of the update. It is updated last, and nothing waits for it.
+ * - `absent`: its machine is not there, as far as Kubernetes knows.
+ */
+type Health = 'updating' | 'fit' | 'unclear' | 'sick' | 'absent';
+
+/** A node and its pod. */
+type Member = { readonly node: RolloutNode; readonly pod: RolloutPod; readonly health: Health };
 
 export function planRollout(view: RolloutView): RolloutPlan {
-  const { pods, nodes } = view;
+  const { pods, nodes, type } = view;
+  const members = membersOf(view);
   const updated = pods.filter((pod) => pod.isCurrent && pod.isReady && !pod.isTerminating).length;
-  const outdated = pods.filter((pod) => !pod.isCurrent);
-  const turn = nodes.find(({ updatingForMs }) => updatingForMs !== undefined);
-  const isDone = outdated.length === 0 && !turn;
-  const reachable = new Set(nodes.filter(({ isReachable }) => isReachable).map(({ name }) => name));
-  const busy = pods.filter((pod) => reachable.has(pod.node) && (pod.isTerminating || (pod.isCurrent && !pod.isReady)));
-  const late = busy.find((pod) => pod.isCurrent && !pod.isTerminating && pod.notReadyForMs > view.progressDeadlineMs);
-  const step = isDone ? NOTHING : turn ? stepOfTurn(turn, view) : nextTurn(view, busy);
-  const isMoving = step.kind !== 'none' || busy.length > 0 || (!isDone && view.type === 'Rolling');
+  const outdated = pods.filter((pod) => !pod.isCurrent).length;
+  const turns = nodes.filter(({ updatingForMs }) => updatingForMs !== undefined);
+  const isDone = outdated === 0 && turns.length === 0;
+  const held = heldBy(view, members);
+  const step = isDone ? NOTHING : (stepOfTurns(turns, view, held) ?? nextTurn(view, members, held));
+  const isMoving = step.kind !== 'none' || held.size > 0 || (!isDone && type === 'Rolling');
+  const late = isDone ? undefined : lateOf(view, members);
+  const isStalled = type === 'Rolling' && step.kind === 'none' && turns.length === 0 && outdated > 0 && held.size > 0;
   return {
     step,
     updated,
-    condition: late
-      ? stopped(`${late.name} on ${late.node}`, view)
-      : turn?.isReachable === false && (turn.updatingForMs ?? 0) > view.progressDeadlineMs
-        ? stopped(turn.name, view)
-        : progress(outdated.length, pods.length),
+    isStalled,
+    condition: late === undefined ? progress(outdated, view, members) : stopped(late),
     recheckMs: isMoving ? LOOK_AGAIN_MS : undefined,
   };
 }
 
 const NOTHING: RolloutStep = { kind: 'none' };
 
-function stepOfTurn(node: RolloutNode, view: RolloutView): RolloutStep {
+/** Nodes with one pod, whose RecorderNode is known. */
+function membersOf({ nodes, pods }: RolloutView): readonly Member[] {
+  return nodes.flatMap((node) => {
+    const ofNode = pods.filter((pod) => pod.node === node.name);
+    // For a moment, the old pod may be there beside the new one.
+    const pod = ofNode.find(({ isTerminating }) => isTerminating) ?? ofNode[0];
+    return pod ? { node, pod, health: healthOf(node, pod) } : [];
+  });
+}
+
+function healthOf(node: RolloutNode, pod: RolloutPod): Health {
+  if (node.updatingForMs !== undefined) return 'updating';
+  if (!node.isReachable) return 'absent';
+  if (pod.isTerminating) return 'unclear';
+  if (pod.isReady && node.isOnline) return 'fit';
+  if (!pod.isReady && (!pod.hasStarted || node.fault !== undefined)) return 'sick';
+  const isSick = pod.isReady ? node.isLost : pod.notReadyForMs > SICK_AFTER_MS;
+  // A current pod that fails may fail because of the new version.
+  return isSick && !pod.isCurrent ? 'sick' : 'unclear';
+}
+
+/** The nodes that count against `maxUnavailable`. */
+function heldBy({ nodes }: RolloutView, members: readonly Member[]): ReadonlySet<string> {
+  const unclear = members.filter(({ health }) => health === 'unclear').map(({ node }) => node.name);
+  const updating = nodes.filter(({ updatingForMs }) => updatingForMs !== undefined).map(({ name }) => name);
+  return new Set([...unclear, ...updating]);
+}
+
+function stepOfTurns(
+  turns: readonly RolloutNode[],
+  view: RolloutView,
+  held: ReadonlySet<string>,
+): RolloutStep | undefined {
+  for (const node of turns) {
+    const step = stepOfTurn(node, view, held);
+    if (step.kind !== 'none') return step;
+  }
+  return undefined;
+}
+
+function stepOfTurn(node: RolloutNode, view: RolloutView, held: ReadonlySet<string>): RolloutStep {
   const ofNode = view.pods.filter((one) => one.node === node.name);
   const pod = ofNode.find(({ isTerminating }) => !isTerminating);
   // The old pod is gone and the new one not there yet, or both exist for a moment.
   if (!pod || ofNode.length > 1) return NOTHING;
   if (pod.isCurrent) return pod.isReady && node.isOnline ? { kind: 'end', node: node.name } : NOTHING;
   const isEmpty = !node.isDrained || node.cameras === 0 || (node.updatingForMs ?? 0) > MAX_DRAIN_MS;
-  // Never take a second node down, even if another one failed since the update of this one started.
-  const mayGo = isEmpty && (!pod.isReady || othersOnline(node.name, view));
+  // Never take another node down if one failed since the update of this one started.
+  const mayGo = isEmpty && (!pod.isReady || held.size <= view.maxUnavailable);
   return mayGo ? { kind: 'delete', pod: pod.name, node: node.name } : NOTHING;
 }
 
-/** Whether all other nodes with a pod and a working kubelet are online; a dead machine is not waited for. */
-function othersOnline(name: string, { nodes, pods }: RolloutView): boolean {
-  const withPod = new Set(pods.filter(({ isTerminating }) => !isTerminating).map(({ node }) => node));
-  return nodes.every(
-    (other) => other.name === name || other.isOnline || !other.isReachable || !withPod.has(other.name),
-  );
-}
-
-function nextTurn(view: RolloutView, busy: readonly RolloutPod[]): RolloutStep {
+function nextTurn(view: RolloutView, members: readonly Member[], held: ReadonlySet<string>): RolloutStep {
   if (view.type === 'OnDelete') return NOTHING;
-  const nodes = new Map(view.nodes.map((node) => [node.name, node]));
-  const nodeOf = (pod: RolloutPod): RolloutNode | undefined => nodes.get(pod.node);
-  const outdated = view.pods.filter((pod) => !pod.isCurrent && !pod.isTerminating && nodeOf(pod)?.isReachable);
-  // Broken pods first, because they can only improve: a rollback starts with the pods that the rollout broke.
-  const broken = outdated.find((pod) => !pod.isReady);
-  if (broken) return { kind: 'begin', node: broken.node, drain: false };
-  const order = (pod: RolloutPod): number => (pod.node === view.leader ? 2 : nodeOf(pod)?.isVoter === true ? 1 : 0);
-  const [next] = outdated.toSorted((a, b) => order(a) - order(b) || (a.node < b.node ? -1 : 1));
-  if (!next || busy.length > 0) return NOTHING;
-  const node = nodeOf(next);
-  // Includes this node: as long as its Lease has not been seen to change, it is unknown what it records.
-  if (!node?.isOnline || !othersOnline(next.node, view)) return NOTHING;
-  const hasOther = view.nodes.some(({ name, isOnline }) => name !== next.node && isOnline);
-  return { kind: 'begin', node: next.node, drain: view.drain && hasOther && node.cameras > 0 };
+  const outdated = members.filter(({ pod }) => !pod.isCurrent && !pod.isTerminating);
+  const order = ({ node }: Member): number => (node.name === view.leader ? 2 : node.isVoter ? 1 : 0);
+  const [next] = outdated
+    .filter(({ health }) => health === 'fit')
+    .toSorted((a, b) => order(a) - order(b) || (a.node.name < b.node.name ? -1 : 1));
+  if (!next) {
+    if (view.nodes.some(({ updatingForMs }) => updatingForMs !== undefined)) return NOTHING;
+    // Pods that do not work can only improve, so nothing is drained or waited for.
+    const broken = outdated.find(({ health, pod }) => health === 'sick' || (health === 'unclear' && !pod.isReady));
+    return broken ? { kind: 'delete', pod: broken.pod.name, node: broken.node.name } : NOTHING;
+  }
+  if (held.size >= view.maxUnavailable || (held.size > 0 && !keepsMajority(view, next.node))) return NOTHING;
+  const hasOther = view.nodes.some(({ name, isOnline }) => name !== next.node.name && isOnline);
+  return { kind: 'begin', node: next.node.name, drain: view.drain && hasOther && next.node.cameras > 0 };
 }
 
-function stopped(what: string, { progressDeadlineMs }: RolloutView): PlannedCondition {
-  const message = `${what} was not ready within ${progressDeadlineMs / 1000} s; the update waits`;
+/** Whether more than half of the voters are online without the nodes that are being updated. */
+function keepsMajority({ nodes }: RolloutView, next: RolloutNode): boolean {
+  if (!next.isVoter) return true;
+  const voters = nodes.filter(({ isVoter }) => isVoter);
+  const left = voters.filter((node) => node !== next && node.isOnline && node.updatingForMs === undefined);
+  return 2 * left.length > voters.length;
+}
+
+/** What has held up the update for too long. */
+function lateOf(view: RolloutView, members: readonly Member[]): string | undefined {
+  const { progressDeadlineMs, stalledForMs } = view;
+  for (const { node, pod, health } of members) {
+    const { updatingForMs = 0 } = node;
+    const what = `${pod.name} on ${node.name}`;
+    const isFailing = (health === 'updating' || health === 'unclear') && node.isReachable;
+    if (isFailing && pod.isCurrent && !pod.isTerminating && pod.notReadyForMs > progressDeadlineMs)
+      return `${what} was not ready within ${seconds(progressDeadlineMs)}: ${problemOf(node, pod)}`;
+    const limitMs = progressDeadlineMs + (node.isReachable ? MAX_DRAIN_MS : 0);
+    if (health === 'updating' && updatingForMs > limitMs)
+      return `${what} was not updated within ${seconds(limitMs)}: ${problemOf(node, pod)}`;
+  }
+  if (stalledForMs <= progressDeadlineMs) return undefined;
+  return `no pod could be replaced for ${seconds(progressDeadlineMs)}: ${named(members.filter(isWaitedFor))}`;
+}
+
+const seconds = (ms: number): string => `${ms / 1000} s`;
+
+function stopped(what: string): PlannedCondition {
+  const message = `${what}; the update waits`;
   return { type: 'RolloutStopped', status: 'True', reason: 'ProgressDeadlineExceeded', message };
 }
 
-const progress = (outdated: number, pods: number): PlannedCondition => ({
-  type: 'RolloutStopped',
-  status: 'False',
-  reason: outdated === 0 ? 'UpToDate' : 'RollingOut',
-  message: outdated === 0 ? '' : `${outdated} of ${pods} pods are to be replaced`,
-});
+function progress(outdated: number, { pods }: RolloutView, members: readonly Member[]): PlannedCondition {
+  const waitedFor = outdated === 0 ? [] : members.filter(isWaitedFor);
+  const notWaitedFor = members.filter(({ health }) => health === 'sick' || health === 'absent');
+  const parts = [
+    ...(outdated === 0 ? [] : [`${outdated} of ${pods.length} pods are to be replaced`]),
+    ...(waitedFor.length === 0 ? [] : [`waits for ${named(waitedFor)}`]),
+    ...(notWaitedFor.length === 0 ? [] : [`does not wait for ${named(notWaitedFor)}`]),
+  ];
+  return {
+    type: 'RolloutStopped',
+    status: 'False',
+    reason: outdated === 0 ? 'UpToDate' : 'RollingOut',
+    message: parts.join('; '),
+  };
+}
+
+const isWaitedFor = ({ health }: Member): boolean => health === 'unclear';
+
+function named(members: readonly Member[]): string {
+  const shown = members.slice(0, MAX_NAMED).map(({ node, pod }) => `${node.name} (${problemOf(node, pod)})`);
+  const more = members.length - shown.length;
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
+}
+
+function problemOf(node: RolloutNode, { isTerminating, isReady, hasStarted, problem }: RolloutPod): string {
+  if (!node.isReachable) return 'Kubernetes reports that its machine is not ready';
+  if (isTerminating) return 'its pod is ending';
+  if (!isReady && !hasStarted) return `its pod has not started${problem === undefined ? '' : `: ${problem}`}`;
+  if (node.fault !== undefined) return `it cannot record: ${node.fault}`;
+  if (!isReady) return `its recorder is not ready${problem === undefined ? '' : `: ${problem}`}`;
+  return node.isOnline ? 'its cameras are moving away' : 'its Lease does not change';
+}

@@ -50,6 +50,8 @@ export type NodeView = {
    * According to Kubernetes the machine is alive and a recorder was started on it, so a silence is that of the recorder alone.
    */
   readonly hasRecorder: boolean;
+  /** A recorder has reported from this node, now or earlier. */
+  readonly hasReported: boolean;
   readonly freeBytes?: number | undefined;
   readonly cameras: ReadonlyMap<string, CameraReport>;
 };

@@ -137,6 +137,8 @@ class World {
       const { step, condition } = planRollout({
         type: 'Rolling',
         drain: true,
+        maxUnavailable: 1,
+        stalledForMs: 0,
         progressDeadlineMs: 600_000,
         leader: 'n0',
         nodes: this.nodes.map((node) => this.#rolloutNode(node)),
@@ -168,6 +170,8 @@ class World {
       name,
       isOnline: this.detector.liveness(name, this.nowMs).heard,
       isReachable: true,
+      isLost: this.detector.liveness(name, this.nowMs).state === 'Unavailable',
+      fault: undefined,
       isVoter: role === 'Voter',
       updatingForMs: updatingSinceMs === undefined ? undefined : this.nowMs - updatingSinceMs,
       isDrained,
@@ -182,6 +186,8 @@ const podOf = ({ name, isCurrent, isReady }: Node): RolloutPod => ({
   isCurrent,
   isReady,
   isTerminating: false,
+  hasStarted: isReady,
+  problem: undefined,
   notReadyForMs: isReady ? 0 : 1,
 });
 

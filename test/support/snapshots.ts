@@ -45,6 +45,7 @@ export const nodeOf = (name: string, over: Partial<PlannedNode> = {}): PlannedNo
   drain: false,
   canRecord: true,
   hasRecorder: true,
+  hasReported: true,
   cameras: new Map(),
   liveness: LIVE,
   reluctant: false,

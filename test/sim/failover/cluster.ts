@@ -107,6 +107,7 @@ export class Cluster {
       drain: false,
       canRecord: true,
       hasRecorder: true,
+      hasReported: true,
       cameras: new Map(),
     };
     this.api.put('RecorderNode', node);
